@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use audit::{Broken, Entry, Filter, Head, ListedRow, Refusal, RefusalCounter, Trail, TrailError};
 use database::WriteKind::OnlyFirstStatementCanFail;
-use database::{Database, StoreError};
+use database::{Database, StoreError, reading, writing};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
@@ -80,13 +80,12 @@ impl Trail for Recorder {
     }
 
     async fn head(&self) -> Result<Head, TrailError> {
-        self.database.read(|c| Box::pin(table::head(c))).await.map_err(to_trail_error)
+        reading!(self.database, |c| table::head(c).await).map_err(to_trail_error)
     }
 
     async fn list(&self, filter: &Filter) -> Result<Vec<ListedRow>, TrailError> {
         let filter = filter.clone();
-        let listed =
-            self.database.read(|c| Box::pin(async move { table::list(c, &filter).await })).await;
+        let listed = reading!(self.database, |c| table::list(c, &filter).await);
         listed.map_err(to_trail_error)
     }
 }
@@ -127,12 +126,9 @@ impl Writer {
             return Ok(());
         }
         let (service, count) = (self.service, entries.len());
-        let written = self
-            .database
-            .write(OnlyFirstStatementCanFail, move |c| {
-                Box::pin(async move { table::append(c, service, entries, Timestamp::now()).await })
-            })
-            .await;
+        let written = writing!(self.database, OnlyFirstStatementCanFail, |c| {
+            table::append(c, service, entries, Timestamp::now()).await
+        });
         written.map_err(to_trail_error).inspect_err(|why| {
             error!("cannot write {count} rows of the audit trail: {}", chain(why));
         })

@@ -16,7 +16,9 @@ use baremetal_core::{
     HistoryEntry, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Port, PortUuid,
 };
 use database::table::{PagePart, PageRows};
-use database::{Database, Schema, SchemaVersion, SizeLimit, StoreError, Tripwire};
+use database::{
+    Database, Schema, SchemaVersion, SizeLimit, StoreError, Tripwire, reading, writing,
+};
 use hardware::PowerState;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -123,37 +125,31 @@ impl Store {
     pub async fn insert_node(&self, node: &Node) -> Result<(), StoreError> {
         self.admit_node(node).await?;
         let node = self.sealed(node).await?;
-        self.database
-            .write(OneStatement, |c| Box::pin(async move { node::insert(c, &node).await }))
-            .await
+        writing!(self.database, OneStatement, |c| node::insert(c, &node).await)
     }
 
     /// Returns the node with this id or name.
     pub async fn find_node(&self, ident: &NodeIdent) -> Result<Option<Node>, StoreError> {
         let ident = ident.clone();
-        self.database.read(|c| Box::pin(async move { node::find(c, &ident).await })).await
+        reading!(self.database, |c| node::find(c, &ident).await)
     }
 
     /// Returns the nodes with these ids and names in any order; unknown ones are left out. The number of queries stays small however many
     /// there are.
     pub async fn find_nodes(&self, idents: &[NodeIdent]) -> Result<Vec<Node>, StoreError> {
         let idents = idents.to_vec();
-        self.database
-            .read(|c| {
-                Box::pin(async move {
-                    let (mut ids, mut names) = (Vec::new(), Vec::new());
-                    for ident in &idents {
-                        match ident {
-                            NodeIdent::Id(id) => ids.push(*id),
-                            NodeIdent::Name(name) => names.push(name),
-                        }
-                    }
-                    let mut found = node::find_by_ids(c, &ids).await?;
-                    found.extend(node::find_by_names(c, &names).await?);
-                    Ok(found)
-                })
-            })
-            .await
+        reading!(self.database, |c| {
+            let (mut ids, mut names) = (Vec::new(), Vec::new());
+            for ident in &idents {
+                match ident {
+                    NodeIdent::Id(id) => ids.push(*id),
+                    NodeIdent::Name(name) => names.push(name),
+                }
+            }
+            let mut found = node::find_by_ids(c, &ids).await?;
+            found.extend(node::find_by_names(c, &names).await?);
+            Ok(found)
+        })
     }
 
     /// Returns one page of the nodes that match `filter`.
@@ -163,9 +159,7 @@ impl Store {
         page: &Page<NodeSort>,
     ) -> Result<Vec<Node>, StoreError> {
         let (filter, page) = (filter.clone(), page.clone());
-        self.database
-            .read(|c| Box::pin(async move { node::list(c, &filter, &page, None).await }))
-            .await
+        reading!(self.database, |c| node::list(c, &filter, &page, None).await)
             .map(|listed| listed.found)
     }
 
@@ -177,17 +171,13 @@ impl Store {
         part: PagePart,
     ) -> Result<PageRows<Node>, StoreError> {
         let (filter, page) = (filter.clone(), page.clone());
-        self.database
-            .read(|c| Box::pin(async move { node::list(c, &filter, &page, Some(&part)).await }))
-            .await
+        reading!(self.database, |c| node::list(c, &filter, &page, Some(&part)).await)
     }
 
     /// Counts the nodes without a parent in each state, restricted to the nodes that the project `seen_by` may see, if it is set.
     pub async fn tally_nodes(&self, seen_by: Option<&str>) -> Result<Vec<NodeCount>, StoreError> {
         let seen_by = seen_by.map(str::to_owned);
-        self.database
-            .read(|c| Box::pin(async move { node::tally(c, seen_by.as_deref()).await }))
-            .await
+        reading!(self.database, |c| node::tally(c, seen_by.as_deref()).await)
     }
 
     /// Returns a part of the shards with the numbers of their nodes, nodes without a shard first.
@@ -196,16 +186,12 @@ impl Store {
         limit: u32,
         part: PagePart<Option<String>>,
     ) -> Result<PageRows<ShardCount, Option<String>>, StoreError> {
-        self.database
-            .read(move |c| {
-                Box::pin(async move { node::shards(c, limit, part.after.as_ref()).await })
-            })
-            .await
+        reading!(self.database, |c| node::shards(c, limit, part.after.as_ref()).await)
     }
 
     /// Returns the number of nodes.
     pub async fn count_nodes(&self) -> Result<u64, StoreError> {
-        self.database.read(|c| Box::pin(node::count(c))).await
+        reading!(self.database, |c| node::count(c).await)
     }
 
     /// Writes the whole node with these entries of its history, if the node's version has not changed since it was read. Returns the node
@@ -218,33 +204,25 @@ impl Store {
         self.admit_node(node).await?;
         let extent = if history.is_empty() { OneStatement } else { OnlyFirstStatementCanFail };
         let (node, lines) = (self.sealed(node).await?, history.to_vec());
-        self.database
-            .write(extent, |c| {
-                Box::pin(async move {
-                    let written = node::update(c, &node).await?;
-                    history::append(c, node.id, &lines).await?;
-                    Ok(written)
-                })
-            })
-            .await
+        writing!(self.database, extent, |c| {
+            let written = node::update(c, &node).await?;
+            history::append(c, node.id, &lines).await?;
+            Ok(written)
+        })
     }
 
     /// Deletes a node with everything that belongs to it, including the leases of its ports, if its version has not changed since it was
     /// read.
     pub async fn delete_node(&self, node: &Node) -> Result<(), StoreError> {
         let node = node.clone();
-        self.database
-            .write(OnlyFirstStatementCanFail, |c| {
-                Box::pin(async move {
-                    let ports = port::of(c, node.id).await?;
-                    node::delete(c, &node).await?;
-                    for port in ports {
-                        lease::free(c, port.address).await?;
-                    }
-                    Ok(())
-                })
-            })
-            .await
+        writing!(self.database, OnlyFirstStatementCanFail, |c| {
+            let ports = port::of(c, node.id).await?;
+            node::delete(c, &node).await?;
+            for port in ports {
+                lease::free(c, port.address).await?;
+            }
+            Ok(())
+        })
     }
 
     /// Records observed power states that differ from the stored ones, and returns how many differed.
@@ -260,22 +238,18 @@ impl Store {
             fitting.map(|seen| (seen.node, seen.version)).collect::<Vec<_>>()
         };
         let (on, off) = (those(PowerState::On), those(PowerState::Off));
-        self.database
-            .write(OnlyFirstStatementCanFail, move |c| {
-                Box::pin(async move {
-                    c.lock_bulk_writes().await?;
-                    let on = node::record_power(c, &on, PowerState::On, now).await?;
-                    let off = node::record_power(c, &off, PowerState::Off, now).await?;
-                    Ok(on + off)
-                })
-            })
-            .await
+        writing!(self.database, OnlyFirstStatementCanFail, |c| {
+            c.lock_bulk_writes().await?;
+            let on = node::record_power(c, &on, PowerState::On, now).await?;
+            let off = node::record_power(c, &off, PowerState::Off, now).await?;
+            Ok(on + off)
+        })
     }
 
     /// Returns the nodes with work, a change of power, a drain or a lease, and those on their way into the cloud or out of it; with the versions of
     /// their records.
     pub async fn unfinished_nodes(&self) -> Result<Vec<(NodeUuid, i64)>, StoreError> {
-        self.database.read(|c| Box::pin(node::unfinished(c))).await
+        reading!(self.database, |c| node::unfinished(c).await)
     }
 
     /// Returns the next `limit` nodes by id whose power state is refreshed regularly: all that are not in `enroll` and have no work and no
@@ -285,7 +259,7 @@ impl Store {
         after: Option<NodeUuid>,
         limit: u32,
     ) -> Result<Vec<Node>, StoreError> {
-        self.database.read(move |c| Box::pin(node::sweep_page(c, after, limit))).await
+        reading!(self.database, |c| node::sweep_page(c, after, limit).await)
     }
 
     /// Writes a rack's document with its nodes and ports in one transaction, or nothing. The version is `None` for a new rack, else the
@@ -307,32 +281,28 @@ impl Store {
         let new_nodes = self.sealed_all(new_nodes).await?;
         let changed_nodes = self.sealed_all(changed_nodes).await?;
         let (new_ports, removed_ports) = (new_ports.to_vec(), removed_ports.to_vec());
-        self.database
-            .write(AnyStatementCanFail, move |c| {
-                Box::pin(async move {
-                    c.lock_bulk_writes().await?;
-                    match version {
-                        None => rack::insert(c, &name, &document).await?,
-                        Some(version) => rack::update(c, &name, &document, version).await?,
-                    }
-                    for id in removed_ports {
-                        if let Some(port) = port::find(c, id).await? {
-                            port::remove(c, id).await?;
-                            lease::free(c, port.address).await?;
-                        }
-                    }
-                    for node in &changed_nodes {
-                        node::update(c, node).await?;
-                    }
-                    for node in &new_nodes {
-                        node::insert(c, node).await?;
-                    }
-                    for port in &new_ports {
-                        port::insert(c, port).await?;
-                    }
-                    Ok(())
-                })
-            })
-            .await
+        writing!(self.database, AnyStatementCanFail, |c| {
+            c.lock_bulk_writes().await?;
+            match version {
+                None => rack::insert(c, &name, &document).await?,
+                Some(version) => rack::update(c, &name, &document, version).await?,
+            }
+            for id in removed_ports {
+                if let Some(port) = port::find(c, id).await? {
+                    port::remove(c, id).await?;
+                    lease::free(c, port.address).await?;
+                }
+            }
+            for node in &changed_nodes {
+                node::update(c, node).await?;
+            }
+            for node in &new_nodes {
+                node::insert(c, node).await?;
+            }
+            for port in &new_ports {
+                port::insert(c, port).await?;
+            }
+            Ok(())
+        })
     }
 }

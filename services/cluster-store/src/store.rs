@@ -24,7 +24,9 @@ use cluster_core::{
 use database::WriteKind::{AnyStatementCanFail, OneStatement};
 use database::outbox::{self, Outbox};
 use database::table::{PagePart, PageRows};
-use database::{Connection, Database, Schema, SchemaVersion, SizeLimit, StoreError};
+use database::{
+    Connection, Database, Schema, SchemaVersion, SizeLimit, StoreError, reading, writing,
+};
 
 pub use drain::ServerOwners;
 use known::RegisteredKeys;
@@ -77,8 +79,8 @@ impl Store {
     }
 
     async fn of(database: Database) -> Result<Store, StoreError> {
-        database.write(AnyStatementCanFail, |c| Box::pin(allowance::count_all(c))).await?;
-        database.write(AnyStatementCanFail, |c| Box::pin(subdomain::insert_missing(c))).await?;
+        writing!(database, AnyStatementCanFail, |c| allowance::count_all(c).await)?;
+        writing!(database, AnyStatementCanFail, |c| subdomain::insert_missing(c).await)?;
         let trail = Recorder::new(database.clone(), "clusterd");
         let store = Store {
             database,
@@ -111,9 +113,7 @@ impl Store {
     pub async fn insert_template(&self, new: &Template) -> Result<(), StoreError> {
         self.admit_template(new).await?;
         let new = new.clone();
-        self.database
-            .write(OneStatement, |c| Box::pin(async move { template::insert(c, &new).await }))
-            .await
+        writing!(self.database, OneStatement, |c| template::insert(c, &new).await)
     }
 
     /// Returns the templates with this id or name that `scope` may use, its own first.
@@ -123,9 +123,7 @@ impl Store {
         scope: &Scope,
     ) -> Result<Vec<Template>, StoreError> {
         let (ident, scope) = (ident.clone(), scope.clone());
-        self.database
-            .read(|c| Box::pin(async move { template::find(c, &ident, &scope).await }))
-            .await
+        reading!(self.database, |c| template::find(c, &ident, &scope).await)
     }
 
     /// Returns one page of the templates that `scope` may use, without the hidden templates of other projects.
@@ -135,9 +133,7 @@ impl Store {
         page: &Page<TemplateSort>,
     ) -> Result<Vec<Template>, StoreError> {
         let (scope, page) = (scope.clone(), page.clone());
-        self.database
-            .read(|c| Box::pin(async move { template::list(c, &scope, &page, None).await }))
-            .await
+        reading!(self.database, |c| template::list(c, &scope, &page, None).await)
             .map(|listed| listed.found)
     }
 
@@ -149,26 +145,20 @@ impl Store {
         part: PagePart,
     ) -> Result<PageRows<Template>, StoreError> {
         let (scope, page) = (scope.clone(), page.clone());
-        self.database
-            .read(|c| Box::pin(async move { template::list(c, &scope, &page, Some(&part)).await }))
-            .await
+        reading!(self.database, |c| template::list(c, &scope, &page, Some(&part)).await)
     }
 
     /// Writes a template, if its version is still the one that was read. Returns the template with its new version.
     pub async fn update_template(&self, changed: &Template) -> Result<Template, StoreError> {
         self.admit_template(changed).await?;
         let changed = changed.clone();
-        self.database
-            .write(OneStatement, |c| Box::pin(async move { template::update(c, &changed).await }))
-            .await
+        writing!(self.database, OneStatement, |c| template::update(c, &changed).await)
     }
 
     /// Deletes a template, if its version is still the one that was read. `InUse` while a cluster refers to the template.
     pub async fn delete_template(&self, old: &Template) -> Result<(), StoreError> {
         let old = old.clone();
-        self.database
-            .write(OneStatement, |c| Box::pin(async move { template::delete(c, &old).await }))
-            .await
+        writing!(self.database, OneStatement, |c| template::delete(c, &old).await)
     }
 
     /// Adds a cluster with its node groups and events, unless the limits of its project or its owner forbid it; with `within` `None` no
@@ -185,31 +175,24 @@ impl Store {
         self.admit_cluster(new, groups).await?;
         let (new, groups, events) = (new.clone(), groups.to_vec(), events.to_vec());
         let within = within.cloned();
-        let written = self
-            .database
-            .write(AnyStatementCanFail, move |c| {
-                Box::pin(async move {
-                    let asked = QuotaDifference::of_new(&new, &groups);
-                    if let Some(defaults) = &within {
-                        c.lock_name(&new.project).await?;
-                        let by = new.user.as_str();
-                        if let Some(denial) =
-                            allowance::refusal(c, (&new, by), &asked, defaults).await?
-                        {
-                            return Ok(Admission::Refused(denial));
-                        }
-                    }
-                    cluster::insert(c, &new).await?;
-                    subdomain::insert(c, &new).await?;
-                    for group in &groups {
-                        node_group::insert(c, group).await?;
-                    }
-                    asked.write(c, &new).await?;
-                    event::append(c, new.id, &events).await?;
-                    Ok(Admission::Granted(()))
-                })
-            })
-            .await?;
+        let written = writing!(self.database, AnyStatementCanFail, |c| {
+            let asked = QuotaDifference::of_new(&new, &groups);
+            if let Some(defaults) = &within {
+                c.lock_name(&new.project).await?;
+                let by = new.user.as_str();
+                if let Some(denial) = allowance::refusal(c, (&new, by), &asked, defaults).await? {
+                    return Ok(Admission::Refused(denial));
+                }
+            }
+            cluster::insert(c, &new).await?;
+            subdomain::insert(c, &new).await?;
+            for group in &groups {
+                node_group::insert(c, group).await?;
+            }
+            asked.write(c, &new).await?;
+            event::append(c, new.id, &events).await?;
+            Ok(Admission::Granted(()))
+        })?;
         written.granted()
     }
 
@@ -220,9 +203,7 @@ impl Store {
         scope: &Scope,
     ) -> Result<Vec<Cluster>, StoreError> {
         let (ident, scope) = (ident.clone(), scope.clone());
-        self.database
-            .read(|c| Box::pin(async move { cluster::find(c, &ident, &scope).await }))
-            .await
+        reading!(self.database, |c| cluster::find(c, &ident, &scope).await)
     }
 
     /// Returns one page of the clusters in `scope`.
@@ -232,9 +213,7 @@ impl Store {
         page: &Page<ClusterSort>,
     ) -> Result<Vec<Cluster>, StoreError> {
         let (scope, page) = (scope.clone(), page.clone());
-        self.database
-            .read(|c| Box::pin(async move { cluster::list(c, &scope, &page, None).await }))
-            .await
+        reading!(self.database, |c| cluster::list(c, &scope, &page, None).await)
             .map(|listed| listed.found)
     }
 
@@ -246,25 +225,23 @@ impl Store {
         part: PagePart,
     ) -> Result<PageRows<Cluster>, StoreError> {
         let (scope, page) = (scope.clone(), page.clone());
-        self.database
-            .read(|c| Box::pin(async move { cluster::list(c, &scope, &page, Some(&part)).await }))
-            .await
+        reading!(self.database, |c| cluster::list(c, &scope, &page, Some(&part)).await)
     }
 
     /// Returns the numbers of clusters and of their members in `scope`.
     pub async fn count_clusters(&self, scope: &Scope) -> Result<(u64, u64), StoreError> {
         let scope = scope.clone();
-        self.database.read(|c| Box::pin(async move { cluster::count(c, &scope).await })).await
+        reading!(self.database, |c| cluster::count(c, &scope).await)
     }
 
     /// Returns the ids of all clusters, with which a conductor starts.
     pub async fn cluster_ids(&self) -> Result<Vec<ClusterUuid>, StoreError> {
-        self.database.read(|c| Box::pin(cluster::ids(c))).await
+        reading!(self.database, |c| cluster::ids(c).await)
     }
 
     /// Returns the node groups of a cluster, oldest first.
     pub async fn groups_of(&self, of: ClusterUuid) -> Result<Vec<NodeGroup>, StoreError> {
-        self.database.read(move |c| Box::pin(node_group::of(c, of))).await
+        reading!(self.database, |c| node_group::of(c, of).await)
     }
 
     /// Returns the node groups of each of these clusters, oldest first.
@@ -273,7 +250,7 @@ impl Store {
         of: &[ClusterUuid],
     ) -> Result<BTreeMap<ClusterUuid, Vec<NodeGroup>>, StoreError> {
         let of = of.to_vec();
-        self.database.read(|c| Box::pin(async move { node_group::of_each(c, &of).await })).await
+        reading!(self.database, |c| node_group::of_each(c, &of).await)
     }
 
     /// Writes a change, if every version in it is still the one that was read; otherwise writes nothing. Returns the cluster with its new
@@ -281,15 +258,10 @@ impl Store {
     pub async fn change_cluster(&self, change: &ClusterChange) -> Result<Cluster, StoreError> {
         self.admit_change(change).await?;
         let change = change.clone();
-        let written = self
-            .database
-            .write(AnyStatementCanFail, |c| {
-                Box::pin(async move {
-                    let asked = QuotaDifference::by(c, &change).await?;
-                    write(c, &change, &asked).await
-                })
-            })
-            .await?;
+        let written = writing!(self.database, AnyStatementCanFail, |c| {
+            let asked = QuotaDifference::by(c, &change).await?;
+            write(c, &change, &asked).await
+        })?;
         self.bell.ring(written.id);
         Ok(written)
     }
@@ -302,22 +274,17 @@ impl Store {
     ) -> Result<Cluster, QuotaWriteError> {
         self.admit_change(change).await?;
         let (change, defaults) = (change.clone(), defaults.clone());
-        let written = self
-            .database
-            .write(AnyStatementCanFail, move |c| {
-                Box::pin(async move {
-                    c.lock_name(&change.cluster.project).await?;
-                    // A change that was decided on an old version is stale: it is neither counted nor refused by a limit.
-                    cluster::check_version(c, &change.cluster).await?;
-                    let asked = QuotaDifference::by(c, &change).await?;
-                    let by = (&change.cluster, change.by());
-                    match allowance::refusal(c, by, &asked, &defaults).await? {
-                        Some(denial) => Ok(Admission::Refused(denial)),
-                        None => write(c, &change, &asked).await.map(Admission::Granted),
-                    }
-                })
-            })
-            .await?;
+        let written = writing!(self.database, AnyStatementCanFail, |c| {
+            c.lock_name(&change.cluster.project).await?;
+            // A change that was decided on an old version is stale: it is neither counted nor refused by a limit.
+            cluster::check_version(c, &change.cluster).await?;
+            let asked = QuotaDifference::by(c, &change).await?;
+            let by = (&change.cluster, change.by());
+            match allowance::refusal(c, by, &asked, &defaults).await? {
+                Some(denial) => Ok(Admission::Refused(denial)),
+                None => write(c, &change, &asked).await.map(Admission::Granted),
+            }
+        })?;
         let written = written.granted::<QuotaWriteError>()?;
         self.bell.ring(written.id);
         Ok(written)
@@ -338,21 +305,18 @@ impl Store {
         said: Option<&AnyEvent>,
     ) -> Result<(), StoreError> {
         let told = said.cloned();
-        self.database
-            .write(AnyStatementCanFail, move |c| {
-                Box::pin(async move {
-                    match (outbox::delete(c, letter).await?, told) {
-                        (true, Some(AnyEvent::Cluster(said))) => {
-                            event::append(c, said.cluster, std::slice::from_ref(&said)).await
-                        }
-                        (true, Some(AnyEvent::Vm(said))) => {
-                            vm_event::append(c, said.vm, std::slice::from_ref(&said)).await
-                        }
-                        (true, None) | (false, _) => Ok(()),
-                    }
-                })
-            })
-            .await?;
+        writing!(self.database, AnyStatementCanFail, |c| match (
+            outbox::delete(c, letter).await?,
+            told
+        ) {
+            (true, Some(AnyEvent::Cluster(said))) => {
+                event::append(c, said.cluster, std::slice::from_ref(&said)).await
+            }
+            (true, Some(AnyEvent::Vm(said))) => {
+                vm_event::append(c, said.vm, std::slice::from_ref(&said)).await
+            }
+            (true, None) | (false, _) => Ok(()),
+        })?;
         match said {
             Some(AnyEvent::Cluster(said)) => self.bell.ring(said.cluster),
             Some(AnyEvent::Vm(said)) => self.bell.ring(said.vm),
@@ -364,9 +328,7 @@ impl Store {
     /// Deletes a cluster with all its rows, if its version is still the one that was read. `InUse` while its ledger has an entry.
     pub async fn delete_cluster(&self, old: &Cluster) -> Result<(), StoreError> {
         let (id, old) = (old.id, old.clone());
-        self.database
-            .write(OneStatement, |c| Box::pin(async move { cluster::delete(c, &old).await }))
-            .await?;
+        writing!(self.database, OneStatement, |c| cluster::delete(c, &old).await)?;
         self.bell.ring(id);
         Ok(())
     }

@@ -26,7 +26,7 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::WriteKind::OneStatement;
-use crate::{Connection, Database, Query, Row, StoreError, Tripwire, values};
+use crate::{Connection, Database, Query, Row, StoreError, Tripwire, reading, values, writing};
 
 /// The most letters that may wait; further letters are dropped.
 pub const MAX_LETTERS: i64 = 10_000;
@@ -168,47 +168,35 @@ impl Outbox {
         }
         given.push(limit.into());
         sql.push_str(&format!(" ORDER BY due_at, seq LIMIT ${}", given.len()));
-        self.database
-            .read(move |c| {
-                Box::pin(async move {
-                    // The SQL is built from constants only; receivers are passed as values.
-                    let rows = c.rows(AssertSqlSafe(sql), given).await?;
-                    rows.iter().map(read).collect()
-                })
-            })
-            .await
+        reading!(self.database, |c| {
+            // The SQL is built from constants only; receivers are passed as values.
+            let rows = c.rows(AssertSqlSafe(sql), given).await?;
+            rows.iter().map(read).collect()
+        })
     }
 
     /// Deletes a letter that was sent.
     pub async fn remove(&self, seq: i64) -> Result<(), StoreError> {
-        self.database
-            .write(OneStatement, move |c| Box::pin(async move { delete(c, seq).await.map(drop) }))
-            .await
+        writing!(self.database, OneStatement, |c| delete(c, seq).await.map(drop))
     }
 
     /// Records a failed attempt and the time of the next.
     pub async fn failed(&self, seq: i64, tries: u32, due_at: Timestamp) -> Result<(), StoreError> {
         const UPDATE: &str = "UPDATE outbox SET tries = $2, due_at = $3 WHERE seq = $1";
-        self.database
-            .write(OneStatement, move |c| {
-                Box::pin(async move {
-                    Ok(c.execute(UPDATE, values![seq, tries, due_at]).await.map(drop)?)
-                })
-            })
+        writing!(self.database, OneStatement, |c| Ok(c
+            .execute(UPDATE, values![seq, tries, due_at])
             .await
+            .map(drop)?))
     }
 
     /// Postpones all letters to `receiver` until `due_at`.
     pub async fn postpone(&self, receiver: &str, due_at: Timestamp) -> Result<(), StoreError> {
         const UPDATE: &str = "UPDATE outbox SET due_at = $2 WHERE receiver = $1 AND due_at < $2";
         let receiver = receiver.to_owned();
-        self.database
-            .write(OneStatement, move |c| {
-                Box::pin(async move {
-                    Ok(c.execute(UPDATE, values![receiver.as_str(), due_at]).await.map(drop)?)
-                })
-            })
+        writing!(self.database, OneStatement, |c| Ok(c
+            .execute(UPDATE, values![receiver.as_str(), due_at])
             .await
+            .map(drop)?))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::WriteKind::OnlyFirstStatementCanFail;
 use crate::table::is_missing_owner;
-use crate::{Connection, Database, StoreError, values};
+use crate::{Connection, Database, StoreError, values, writing};
 
 /// Writes the canaries of these keys, replacing earlier ones.
 pub async fn save_canaries(
@@ -14,16 +14,12 @@ pub async fn save_canaries(
     if canaries.is_empty() {
         return Ok(());
     }
-    database
-        .write(OnlyFirstStatementCanFail, |c| {
-            Box::pin(async move {
-                for (id, canary) in &canaries {
-                    save_canary(c, id, canary).await?;
-                }
-                Ok(())
-            })
-        })
-        .await
+    writing!(database, OnlyFirstStatementCanFail, |c| {
+        for (id, canary) in &canaries {
+            save_canary(c, id, canary).await?;
+        }
+        Ok(())
+    })
 }
 
 /// Allows records to be sealed with this key. The canary is stored if it was missing; it distinguishes the key from another key with the same

@@ -16,3 +16,26 @@ pub enum WriteKind {
     /// Several statements write, and any of them can be refused. The job runs in a savepoint.
     AnyStatementCanFail,
 }
+
+/// Runs a body on a connection of a database, only reads, and returns what the body returns:
+/// `reading!(self.database, |c| node::find(c, &ident).await)`.
+///
+/// A macro, because Rust cannot yet demand of an async closure that its future is `Send`; a function would need the body to be boxed by
+/// every caller.
+#[macro_export]
+macro_rules! reading {
+    ($database:expr, |$connection:ident| $body:expr) => {
+        $database.read(move |$connection| ::std::boxed::Box::pin(async move { $body })).await
+    };
+}
+
+/// Runs a body that writes, commits what the body wrote, and returns what the body returns:
+/// `writing!(self.database, OneStatement, |c| node::insert(c, &node).await)`.
+#[macro_export]
+macro_rules! writing {
+    ($database:expr, $kind:expr, |$connection:ident| $body:expr) => {
+        $database
+            .write($kind, move |$connection| ::std::boxed::Box::pin(async move { $body }))
+            .await
+    };
+}

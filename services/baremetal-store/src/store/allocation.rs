@@ -9,7 +9,7 @@ use baremetal_core::{
 };
 use database::WriteKind::{AnyStatementCanFail, OneStatement};
 use database::table::{PagePart, PageRows};
-use database::{Connection, StoreError};
+use database::{Connection, StoreError, reading, writing};
 use jiff::Timestamp;
 
 use crate::Store;
@@ -90,25 +90,21 @@ impl Store {
     ) -> Result<Allocation, StoreError> {
         self.admit_allocation(new).await?;
         let (new, pool, each) = (new.clone(), pool.clone(), self.allocations_each);
-        self.database
-            .write(AnyStatementCanFail, move |c| {
-                Box::pin(async move {
-                    c.lock_name(ALLOCATION_LOCK).await?;
-                    check_quota(c, &new, each).await?;
-                    let taken = |node: &Node| {
-                        let (node, written) = assign(node, &new);
-                        Some((node, written, None))
-                    };
-                    let found = choose_node(c, &new, &pool, &taken, now).await?;
-                    let written = found.allocation(&new);
-                    allocation::insert(c, &written).await?;
-                    if written.state == AllocationState::Error {
-                        allocation::trim_failed(c, &written).await?;
-                    }
-                    Ok(written)
-                })
-            })
-            .await
+        writing!(self.database, AnyStatementCanFail, |c| {
+            c.lock_name(ALLOCATION_LOCK).await?;
+            check_quota(c, &new, each).await?;
+            let taken = |node: &Node| {
+                let (node, written) = assign(node, &new);
+                Some((node, written, None))
+            };
+            let found = choose_node(c, &new, &pool, &taken, now).await?;
+            let written = found.allocation(&new);
+            allocation::insert(c, &written).await?;
+            if written.state == AllocationState::Error {
+                allocation::trim_failed(c, &written).await?;
+            }
+            Ok(written)
+        })
     }
 
     /// Reserves a node of `pool` for a new allocation of a project that has fewer than `most` reservations, lends the node and begins its
@@ -129,34 +125,30 @@ impl Store {
         self.admit_order(order).await?;
         let (new, pool, order) = (new.clone(), pool.clone(), order.clone());
         let sealer = self.current_keys().await?;
-        self.database
-            .write(AnyStatementCanFail, move |c| {
-                Box::pin(async move {
-                    c.lock_name(ALLOCATION_LOCK).await?;
-                    let used = allocation::count_reserved(c, new.owner.as_deref()).await?;
-                    if used >= u64::from(most) {
-                        return Ok(ReserveOutcome::Full { used });
-                    }
-                    let taken = |node: &Node| {
-                        let (mut node, written, line) = reserve(node, &new, &order, now).ok()?;
-                        if let Some(keys) = &sealer {
-                            seal_node(keys, &mut node).ok()?;
-                        }
-                        Some((node, written, Some(line)))
-                    };
-                    match choose_node(c, &new, &pool, &taken, now).await? {
-                        NodeSearchOutcome::Taken(written) => {
-                            allocation::insert(c, &written).await?;
-                            Ok(ReserveOutcome::Done(written))
-                        }
-                        none @ (NodeSearchOutcome::OnlySimilar | NodeSearchOutcome::NoNode) => {
-                            let why = none.allocation(&new).last_error.unwrap_or_default();
-                            Ok(ReserveOutcome::NoNode(why))
-                        }
-                    }
-                })
-            })
-            .await
+        writing!(self.database, AnyStatementCanFail, |c| {
+            c.lock_name(ALLOCATION_LOCK).await?;
+            let used = allocation::count_reserved(c, new.owner.as_deref()).await?;
+            if used >= u64::from(most) {
+                return Ok(ReserveOutcome::Full { used });
+            }
+            let taken = |node: &Node| {
+                let (mut node, written, line) = reserve(node, &new, &order, now).ok()?;
+                if let Some(keys) = &sealer {
+                    seal_node(keys, &mut node).ok()?;
+                }
+                Some((node, written, Some(line)))
+            };
+            match choose_node(c, &new, &pool, &taken, now).await? {
+                NodeSearchOutcome::Taken(written) => {
+                    allocation::insert(c, &written).await?;
+                    Ok(ReserveOutcome::Done(written))
+                }
+                none @ (NodeSearchOutcome::OnlySimilar | NodeSearchOutcome::NoNode) => {
+                    let why = none.allocation(&new).last_error.unwrap_or_default();
+                    Ok(ReserveOutcome::NoNode(why))
+                }
+            }
+        })
     }
 
     /// Writes a new allocation for a node that is in use already, if node and allocation agree.
@@ -173,23 +165,19 @@ impl Store {
     ) -> Result<BackfillOutcome, StoreError> {
         self.admit_allocation(new).await?;
         let (new, each) = (new.clone(), self.allocations_each);
-        self.database
-            .write(AnyStatementCanFail, move |c| {
-                Box::pin(async move {
-                    c.lock_name(ALLOCATION_LOCK).await?;
-                    check_quota(c, &new, each).await?;
-                    let found = node::find(c, &NodeIdent::Id(node)).await?;
-                    let found = found.ok_or_else(|| crate::table::no_node(node))?;
-                    let (taken, written) = match backfill(&found, &new) {
-                        Ok(both) => both,
-                        Err(mismatch) => return Ok(BackfillOutcome::Mismatch(mismatch)),
-                    };
-                    node::update(c, &Node { updated_at: Some(now), ..taken }).await?;
-                    allocation::insert(c, &written).await?;
-                    Ok(BackfillOutcome::Done(Box::new(written)))
-                })
-            })
-            .await
+        writing!(self.database, AnyStatementCanFail, |c| {
+            c.lock_name(ALLOCATION_LOCK).await?;
+            check_quota(c, &new, each).await?;
+            let found = node::find(c, &NodeIdent::Id(node)).await?;
+            let found = found.ok_or_else(|| crate::table::no_node(node))?;
+            let (taken, written) = match backfill(&found, &new) {
+                Ok(both) => both,
+                Err(mismatch) => return Ok(BackfillOutcome::Mismatch(mismatch)),
+            };
+            node::update(c, &Node { updated_at: Some(now), ..taken }).await?;
+            allocation::insert(c, &written).await?;
+            Ok(BackfillOutcome::Done(Box::new(written)))
+        })
     }
 
     /// Returns the allocation with this id.
@@ -197,7 +185,7 @@ impl Store {
         &self,
         id: AllocationUuid,
     ) -> Result<Option<Allocation>, StoreError> {
-        self.database.read(move |c| Box::pin(allocation::find(c, id))).await
+        reading!(self.database, |c| allocation::find(c, id).await)
     }
 
     /// Returns the allocation with this name.
@@ -206,9 +194,7 @@ impl Store {
         name: &NodeName,
     ) -> Result<Option<Allocation>, StoreError> {
         let name = name.clone();
-        self.database
-            .read(|c| Box::pin(async move { allocation::find_by_name(c, &name).await }))
-            .await
+        reading!(self.database, |c| allocation::find_by_name(c, &name).await)
     }
 
     /// Returns one page of the allocations that match `filter`.
@@ -218,9 +204,7 @@ impl Store {
         page: &Page<AllocationSort>,
     ) -> Result<Vec<Allocation>, StoreError> {
         let (filter, page) = (filter.clone(), page.clone());
-        self.database
-            .read(|c| Box::pin(async move { allocation::list(c, &filter, &page, None).await }))
-            .await
+        reading!(self.database, |c| allocation::list(c, &filter, &page, None).await)
             .map(|listed| listed.found)
     }
 
@@ -232,11 +216,7 @@ impl Store {
         part: PagePart,
     ) -> Result<PageRows<Allocation>, StoreError> {
         let (filter, page) = (filter.clone(), page.clone());
-        self.database
-            .read(|c| {
-                Box::pin(async move { allocation::list(c, &filter, &page, Some(&part)).await })
-            })
-            .await
+        reading!(self.database, |c| allocation::list(c, &filter, &page, Some(&part)).await)
     }
 
     /// Returns a part of a page of the allocations that match `filter`, each with its node.
@@ -248,30 +228,21 @@ impl Store {
     ) -> Result<PageRows<(Allocation, Option<Node>)>, StoreError> {
         let limit = page.limit.min(WITH_NODES);
         let (filter, page) = (filter.clone(), Page { limit, ..page.clone() });
-        self.database
-            .read(|c| {
-                Box::pin(async move {
-                    let PageRows { found, more } =
-                        allocation::list(c, &filter, &page, Some(&part)).await?;
-                    let ids: Vec<NodeUuid> = found.iter().filter_map(|it| it.node).collect();
-                    let nodes = node::find_by_ids(c, &ids).await?;
-                    let of = |it: &Allocation| {
-                        nodes.iter().find(|node| Some(node.id) == it.node).cloned()
-                    };
-                    let found = found.into_iter().map(|it| (it.clone(), of(&it))).collect();
-                    Ok(PageRows { found, more })
-                })
-            })
-            .await
+        reading!(self.database, |c| {
+            let PageRows { found, more } = allocation::list(c, &filter, &page, Some(&part)).await?;
+            let ids: Vec<NodeUuid> = found.iter().filter_map(|it| it.node).collect();
+            let nodes = node::find_by_ids(c, &ids).await?;
+            let of = |it: &Allocation| nodes.iter().find(|node| Some(node.id) == it.node).cloned();
+            let found = found.into_iter().map(|it| (it.clone(), of(&it))).collect();
+            Ok(PageRows { found, more })
+        })
     }
 
     /// Writes the whole allocation, if its version has not changed since it was read. The node is not changed.
     pub async fn update_allocation(&self, changed: &Allocation) -> Result<Allocation, StoreError> {
         self.admit_allocation(changed).await?;
         let changed = changed.clone();
-        self.database
-            .write(OneStatement, |c| Box::pin(async move { allocation::update(c, &changed).await }))
-            .await
+        writing!(self.database, OneStatement, |c| allocation::update(c, &changed).await)
     }
 
     /// Deletes an allocation and frees its node, if the versions of both have not changed since they were read.
@@ -282,17 +253,13 @@ impl Store {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let (gone, reserved) = (gone.clone(), reserved.cloned());
-        self.database
-            .write(AnyStatementCanFail, move |c| {
-                Box::pin(async move {
-                    if let Some(reserved) = reserved {
-                        let free = Node { updated_at: Some(now), ..release(&reserved) };
-                        node::update(c, &free).await?;
-                    }
-                    allocation::delete(c, &gone).await
-                })
-            })
-            .await
+        writing!(self.database, AnyStatementCanFail, |c| {
+            if let Some(reserved) = reserved {
+                let free = Node { updated_at: Some(now), ..release(&reserved) };
+                node::update(c, &free).await?;
+            }
+            allocation::delete(c, &gone).await
+        })
     }
 
     /// Like [`Store::update_node`], for a change that also ends the node's allocation.
@@ -304,16 +271,12 @@ impl Store {
     ) -> Result<Node, StoreError> {
         self.admit_node(node).await?;
         let (node, lines) = (self.sealed(node).await?, history.to_vec());
-        self.database
-            .write(AnyStatementCanFail, move |c| {
-                Box::pin(async move {
-                    let written = node::update(c, &node).await?;
-                    history::append(c, node.id, &lines).await?;
-                    allocation::remove(c, ended).await?;
-                    Ok(written)
-                })
-            })
-            .await
+        writing!(self.database, AnyStatementCanFail, |c| {
+            let written = node::update(c, &node).await?;
+            history::append(c, node.id, &lines).await?;
+            allocation::remove(c, ended).await?;
+            Ok(written)
+        })
     }
 }
 

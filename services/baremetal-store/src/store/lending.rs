@@ -1,9 +1,9 @@
 //! Nodes with leases, and the outbox of notices about them.
 
 use baremetal_core::{HistoryEntry, Node};
-use database::StoreError;
 use database::WriteKind::{AnyStatementCanFail, OnlyFirstStatementCanFail};
 use database::outbox::{self, Letter, Outbox};
+use database::{StoreError, writing};
 use jiff::Timestamp;
 
 use crate::Store;
@@ -20,16 +20,12 @@ impl Store {
         now: Timestamp,
     ) -> Result<(Node, usize), StoreError> {
         let (node, lines, letters) = (self.sealed(node).await?, history.to_vec(), letters.to_vec());
-        self.database
-            .write(OnlyFirstStatementCanFail, move |c| {
-                Box::pin(async move {
-                    let written = node::update(c, &node).await?;
-                    history::append(c, node.id, &lines).await?;
-                    let lost = outbox::append(c, &letters, now).await?;
-                    Ok((written, lost))
-                })
-            })
-            .await
+        writing!(self.database, OnlyFirstStatementCanFail, |c| {
+            let written = node::update(c, &node).await?;
+            history::append(c, node.id, &lines).await?;
+            let lost = outbox::append(c, &letters, now).await?;
+            Ok((written, lost))
+        })
     }
 
     /// Gives up the delivery of a notice: removes it from the outbox, and adds `said` to the history of its node. If the notice was removed
@@ -40,18 +36,14 @@ impl Store {
         said: Option<&HistoryEntry>,
     ) -> Result<(), StoreError> {
         let said = said.cloned();
-        self.database
-            .write(AnyStatementCanFail, move |c| {
-                Box::pin(async move {
-                    if outbox::delete(c, letter).await?
-                        && let Some(said) = said
-                    {
-                        history::append(c, said.node, std::slice::from_ref(&said)).await?;
-                    }
-                    Ok(())
-                })
-            })
-            .await
+        writing!(self.database, AnyStatementCanFail, |c| {
+            if outbox::delete(c, letter).await?
+                && let Some(said) = said
+            {
+                history::append(c, said.node, std::slice::from_ref(&said)).await?;
+            }
+            Ok(())
+        })
     }
 
     /// Returns the outbox with the notices that have to be sent.

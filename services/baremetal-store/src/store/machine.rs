@@ -4,8 +4,8 @@ use baremetal_core::{
     Boot, HistoryEntry, HistoryUuid, InspectionReport, NodeUuid, Page, Port, PortFilter, PortSort,
     PortUuid,
 };
-use database::StoreError;
 use database::table::{PagePart, PageRows};
+use database::{StoreError, reading, writing};
 use hardware::MacAddress;
 
 use crate::Store;
@@ -17,14 +17,12 @@ impl Store {
     pub async fn insert_port(&self, port: &Port) -> Result<(), StoreError> {
         self.admit_port(port).await?;
         let port = port.clone();
-        self.database
-            .write(OneStatement, |c| Box::pin(async move { port::insert(c, &port).await }))
-            .await
+        writing!(self.database, OneStatement, |c| port::insert(c, &port).await)
     }
 
     /// Returns the port with this id.
     pub async fn find_port(&self, id: PortUuid) -> Result<Option<Port>, StoreError> {
-        self.database.read(move |c| Box::pin(port::find(c, id))).await
+        reading!(self.database, |c| port::find(c, id).await)
     }
 
     /// Returns the port with this address.
@@ -32,7 +30,7 @@ impl Store {
         &self,
         address: MacAddress,
     ) -> Result<Option<Port>, StoreError> {
-        self.database.read(move |c| Box::pin(port::find_by_address(c, address))).await
+        reading!(self.database, |c| port::find_by_address(c, address).await)
     }
 
     /// Returns one page of the ports that match `filter`.
@@ -42,9 +40,7 @@ impl Store {
         page: &Page<PortSort>,
     ) -> Result<Vec<Port>, StoreError> {
         let (filter, page) = (filter.clone(), page.clone());
-        self.database
-            .read(|c| Box::pin(async move { port::list(c, &filter, &page, None).await }))
-            .await
+        reading!(self.database, |c| port::list(c, &filter, &page, None).await)
             .map(|listed| listed.found)
     }
 
@@ -56,14 +52,12 @@ impl Store {
         part: PagePart,
     ) -> Result<PageRows<Port>, StoreError> {
         let (filter, page) = (filter.clone(), page.clone());
-        self.database
-            .read(|c| Box::pin(async move { port::list(c, &filter, &page, Some(&part)).await }))
-            .await
+        reading!(self.database, |c| port::list(c, &filter, &page, Some(&part)).await)
     }
 
     /// Returns all ports of a node, sorted by address.
     pub async fn ports_of(&self, node: NodeUuid) -> Result<Vec<Port>, StoreError> {
-        self.database.read(move |c| Box::pin(port::of(c, node))).await
+        reading!(self.database, |c| port::of(c, node).await)
     }
 
     /// Writes the whole port, if its version has not changed since it was read, and returns the port with its new version. If the address
@@ -71,53 +65,41 @@ impl Store {
     pub async fn update_port(&self, port: &Port) -> Result<Port, StoreError> {
         self.admit_port(port).await?;
         let port = port.clone();
-        self.database
-            .write(OnlyFirstStatementCanFail, |c| {
-                Box::pin(async move {
-                    let before = port::find(c, port.id).await?;
-                    let written = port::update(c, &port).await?;
-                    if let Some(before) = before.filter(|it| it.address != written.address) {
-                        lease::free(c, before.address).await?;
-                    }
-                    Ok(written)
-                })
-            })
-            .await
+        writing!(self.database, OnlyFirstStatementCanFail, |c| {
+            let before = port::find(c, port.id).await?;
+            let written = port::update(c, &port).await?;
+            if let Some(before) = before.filter(|it| it.address != written.address) {
+                lease::free(c, before.address).await?;
+            }
+            Ok(written)
+        })
     }
 
     /// Deletes a port and frees its lease, if its version has not changed since it was read.
     pub async fn delete_port(&self, port: &Port) -> Result<(), StoreError> {
         let port = port.clone();
-        self.database
-            .write(OnlyFirstStatementCanFail, |c| {
-                Box::pin(async move {
-                    port::delete(c, &port).await?;
-                    lease::free(c, port.address).await
-                })
-            })
-            .await
+        writing!(self.database, OnlyFirstStatementCanFail, |c| {
+            port::delete(c, &port).await?;
+            lease::free(c, port.address).await
+        })
     }
 
     /// Returns the newest boot of the node's machine into the ramdisk.
     pub async fn find_boot(&self, node: NodeUuid) -> Result<Option<Boot>, StoreError> {
-        self.database.read(move |c| Box::pin(boot::find(c, node))).await
+        reading!(self.database, |c| boot::find(c, node).await)
     }
 
     /// Writes a boot, replacing the node's earlier boot.
     pub async fn save_boot(&self, boot: &Boot) -> Result<(), StoreError> {
         let boot = boot.clone();
-        self.database
-            .write(OneStatement, |c| Box::pin(async move { boot::save(c, &boot).await }))
-            .await
+        writing!(self.database, OneStatement, |c| boot::save(c, &boot).await)
     }
 
     /// Writes what the machine of this boot has reported, and returns whether it did: a boot that was replaced by a newer one is not
     /// written.
     pub async fn report_boot(&self, boot: &Boot) -> Result<bool, StoreError> {
         let boot = boot.clone();
-        self.database
-            .write(OneStatement, |c| Box::pin(async move { boot::report(c, &boot).await }))
-            .await
+        writing!(self.database, OneStatement, |c| boot::report(c, &boot).await)
     }
 
     /// Writes the inventory that the machine of this boot has sent, and returns whether it did: if the boot was replaced by a newer one,
@@ -128,30 +110,24 @@ impl Store {
         found: &InspectionReport,
     ) -> Result<bool, StoreError> {
         let (boot, found) = (boot.clone(), found.clone());
-        self.database
-            .write(OnlyFirstStatementCanFail, |c| {
-                Box::pin(async move {
-                    let is_newest = boot::report(c, &boot).await?;
-                    if is_newest {
-                        inspection::save(c, &found).await?;
-                    }
-                    Ok(is_newest)
-                })
-            })
-            .await
+        writing!(self.database, OnlyFirstStatementCanFail, |c| {
+            let is_newest = boot::report(c, &boot).await?;
+            if is_newest {
+                inspection::save(c, &found).await?;
+            }
+            Ok(is_newest)
+        })
     }
 
     /// Deletes the node's boot, if there is one.
     pub async fn delete_boot(&self, node: NodeUuid) -> Result<(), StoreError> {
-        self.database.write(OneStatement, move |c| Box::pin(boot::delete(c, node))).await
+        writing!(self.database, OneStatement, |c| boot::delete(c, node).await)
     }
 
     /// Writes the result of an inspection, replacing the earlier result.
     pub async fn save_inspected(&self, found: &InspectionReport) -> Result<(), StoreError> {
         let found = found.clone();
-        self.database
-            .write(OneStatement, |c| Box::pin(async move { inspection::save(c, &found).await }))
-            .await
+        writing!(self.database, OneStatement, |c| inspection::save(c, &found).await)
     }
 
     /// Returns the result of the node's last inspection.
@@ -159,7 +135,7 @@ impl Store {
         &self,
         node: NodeUuid,
     ) -> Result<Option<InspectionReport>, StoreError> {
-        self.database.read(move |c| Box::pin(inspection::find(c, node))).await
+        reading!(self.database, |c| inspection::find(c, node).await)
     }
 
     /// Returns the node's history after `marker`, oldest entry first. The newest 300 entries are kept.
@@ -180,11 +156,7 @@ impl Store {
         marker: Option<HistoryUuid>,
         part: PagePart<i64>,
     ) -> Result<PageRows<HistoryEntry, i64>, StoreError> {
-        self.database
-            .read(move |c| {
-                Box::pin(async move { history::list(c, node, limit, marker, &part).await })
-            })
-            .await
+        reading!(self.database, |c| history::list(c, node, limit, marker, &part).await)
     }
 
     /// Returns one entry of the node's history.
@@ -193,6 +165,6 @@ impl Store {
         node: NodeUuid,
         entry: HistoryUuid,
     ) -> Result<Option<HistoryEntry>, StoreError> {
-        self.database.read(move |c| Box::pin(history::find(c, node, entry))).await
+        reading!(self.database, |c| history::find(c, node, entry).await)
     }
 }

@@ -1,8 +1,8 @@
 //! Hypervisor profiles, and the nodes that are joining or leaving an OpenStack.
 
 use baremetal_core::Profile;
-use database::StoreError;
 use database::WriteKind::OneStatement;
+use database::{StoreError, reading, writing};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -18,17 +18,13 @@ impl Store {
     ) -> Result<(), StoreError> {
         self.admit_profile(profile).await?;
         let (name, document) = self.sealed_profile(profile).await?;
-        self.database
-            .write(OneStatement, move |c| {
-                Box::pin(async move { profile::insert(c, &name, &document, now).await })
-            })
-            .await
+        writing!(self.database, OneStatement, |c| profile::insert(c, &name, &document, now).await)
     }
 
     /// Returns the profile with this name, with its secrets sealed.
     pub async fn find_profile(&self, name: &str) -> Result<Option<ProfileRow>, StoreError> {
         let name = name.to_owned();
-        self.database.read(|c| Box::pin(async move { profile::find(c, &name).await })).await
+        reading!(self.database, |c| profile::find(c, &name).await)
     }
 
     /// Returns a part of all profiles sorted by name, with their secrets sealed.
@@ -37,9 +33,7 @@ impl Store {
         limit: u32,
         part: PagePart<String>,
     ) -> Result<PageRows<ProfileRow, String>, StoreError> {
-        self.database
-            .read(move |c| Box::pin(async move { profile::list_part(c, limit, &part).await }))
-            .await
+        reading!(self.database, |c| profile::list_part(c, limit, &part).await)
     }
 
     /// Writes the whole profile, if its version has not changed since it was read.
@@ -51,21 +45,15 @@ impl Store {
     ) -> Result<(), StoreError> {
         self.admit_profile(profile).await?;
         let (name, document) = self.sealed_profile(profile).await?;
-        self.database
-            .write(OneStatement, move |c| {
-                Box::pin(async move { profile::update(c, &name, &document, version, now).await })
-            })
-            .await
+        writing!(self.database, OneStatement, |c| {
+            profile::update(c, &name, &document, version, now).await
+        })
     }
 
     /// Deletes a profile, if its version has not changed since it was read. Fails with `InUse` while the goal of a rack names the profile.
     pub async fn delete_profile(&self, name: &str, version: i64) -> Result<(), StoreError> {
         let name = name.to_owned();
-        self.database
-            .write(OneStatement, move |c| {
-                Box::pin(async move { profile::delete(c, &name, version).await })
-            })
-            .await
+        writing!(self.database, OneStatement, |c| profile::delete(c, &name, version).await)
     }
 
     /// Returns the profile's name and its document with all secrets sealed.
@@ -93,10 +81,8 @@ impl Store {
         version: i64,
     ) -> Result<(), StoreError> {
         let (name, document) = (name.to_owned(), self.sealed_as_profile(name, document).await?);
-        self.database
-            .write(OneStatement, move |c| {
-                Box::pin(async move { profile::reseal(c, &name, &document, version).await })
-            })
-            .await
+        writing!(self.database, OneStatement, |c| {
+            profile::reseal(c, &name, &document, version).await
+        })
     }
 }

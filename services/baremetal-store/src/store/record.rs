@@ -1,6 +1,6 @@
 //! Records that belong to no node: leases of addresses, unknown machines, conductors and racks.
 
-use database::StoreError;
+use database::{StoreError, reading, writing};
 use std::net::Ipv4Addr;
 
 use baremetal_core::Discovery;
@@ -15,7 +15,7 @@ use database::WriteKind::{OneStatement, OnlyFirstStatementCanFail};
 impl Store {
     /// Returns the lease of `mac`, expired or not.
     pub async fn find_lease(&self, mac: MacAddress) -> Result<Option<DhcpLease>, StoreError> {
-        self.database.read(move |c| Box::pin(lease::find(c, mac))).await
+        reading!(self.database, |c| lease::find(c, mac).await)
     }
 
     /// Leases an address of the pool to `mac`: its current address, or else the lowest free one. Returns `None` if no address is left.
@@ -29,11 +29,9 @@ impl Store {
         now: Timestamp,
     ) -> Result<Option<DhcpLease>, StoreError> {
         let pool = pool.clone();
-        self.database
-            .write(OnlyFirstStatementCanFail, move |c| {
-                Box::pin(async move { lease::lease(c, mac, &pool, now).await })
-            })
-            .await
+        writing!(self.database, OnlyFirstStatementCanFail, |c| {
+            lease::lease(c, mac, &pool, now).await
+        })
     }
 
     /// Records that no machine answered at the address that is leased to `mac`.
@@ -42,9 +40,7 @@ impl Store {
         mac: MacAddress,
         address: Ipv4Addr,
     ) -> Result<(), StoreError> {
-        self.database
-            .write(OneStatement, move |c| Box::pin(lease::mark_probed(c, mac, address)))
-            .await
+        writing!(self.database, OneStatement, |c| lease::mark_probed(c, mac, address).await)
     }
 
     /// Takes `address` from `mac` and leases it to nobody before `until`, because another machine uses it. Returns `false` and changes
@@ -55,28 +51,20 @@ impl Store {
         address: Ipv4Addr,
         until: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.database
-            .write(OnlyFirstStatementCanFail, move |c| {
-                Box::pin(lease::mark_in_use(c, mac, address, until))
-            })
-            .await
+        writing!(self.database, OnlyFirstStatementCanFail, |c| {
+            lease::mark_in_use(c, mac, address, until).await
+        })
     }
 
     /// Records that a machine that nobody has enrolled has sent a DHCP request.
     pub async fn touch_discovery(&self, mac: MacAddress, now: Timestamp) -> Result<(), StoreError> {
-        self.database
-            .write(OnlyFirstStatementCanFail, move |c| Box::pin(discovery::touch(c, mac, now)))
-            .await
+        writing!(self.database, OnlyFirstStatementCanFail, |c| discovery::touch(c, mac, now).await)
     }
 
     /// Writes the record of a machine that nobody has enrolled, keeping the time of its first request.
     pub async fn save_discovery(&self, found: &Discovery) -> Result<(), StoreError> {
         let found = found.clone();
-        self.database
-            .write(OnlyFirstStatementCanFail, |c| {
-                Box::pin(async move { discovery::save(c, &found).await })
-            })
-            .await
+        writing!(self.database, OnlyFirstStatementCanFail, |c| discovery::save(c, &found).await)
     }
 
     /// Returns a part of the machines that nobody has enrolled, the first seen first. Only the 1024 that were seen last are kept.
@@ -85,49 +73,41 @@ impl Store {
         limit: u32,
         part: PagePart<Seen>,
     ) -> Result<PageRows<Discovery, Seen>, StoreError> {
-        self.database.read(move |c| Box::pin(discovery::list_part(c, limit, part))).await
+        reading!(self.database, |c| discovery::list_part(c, limit, part).await)
     }
 
     /// Deletes the record of a machine that nobody has enrolled, if there is one.
     pub async fn delete_discovery(&self, mac: MacAddress) -> Result<(), StoreError> {
-        self.database.write(OneStatement, move |c| Box::pin(discovery::delete(c, mac))).await
+        writing!(self.database, OneStatement, |c| discovery::delete(c, mac).await)
     }
 
     /// Records that the conductor on `hostname` is alive.
     pub async fn touch_conductor(&self, hostname: &str, now: Timestamp) -> Result<(), StoreError> {
         let hostname = hostname.to_owned();
-        self.database
-            .write(OneStatement, move |c| {
-                Box::pin(async move { conductor::touch(c, &hostname, now).await })
-            })
-            .await
+        writing!(self.database, OneStatement, |c| conductor::touch(c, &hostname, now).await)
     }
 
     /// Returns the conductors sorted by host name, each with the time when it last was alive.
     pub async fn list_conductors(&self) -> Result<Vec<(String, Timestamp)>, StoreError> {
-        self.database.read(|c| Box::pin(conductor::list(c))).await
+        reading!(self.database, |c| conductor::list(c).await)
     }
 
     /// Adds a rack with version 1.
     pub async fn insert_rack(&self, name: &str, document: &Value) -> Result<(), StoreError> {
         self.admit_rack(name, document).await?;
         let (name, document) = (name.to_owned(), self.sealed_rack(name, document).await?);
-        self.database
-            .write(OneStatement, |c| {
-                Box::pin(async move { rack::insert(c, &name, &document).await })
-            })
-            .await
+        writing!(self.database, OneStatement, |c| rack::insert(c, &name, &document).await)
     }
 
     /// Returns a rack's document and its version.
     pub async fn find_rack(&self, name: &str) -> Result<Option<(Value, i64)>, StoreError> {
         let name = name.to_owned();
-        self.database.read(|c| Box::pin(async move { rack::find(c, &name).await })).await
+        reading!(self.database, |c| rack::find(c, &name).await)
     }
 
     /// Returns all racks sorted by name, with document and version.
     pub async fn list_racks(&self) -> Result<Vec<(String, Value, i64)>, StoreError> {
-        self.database.read(|c| Box::pin(rack::list(c))).await
+        reading!(self.database, |c| rack::list(c).await)
     }
 
     /// Returns a part of all racks sorted by name, with document and version.
@@ -136,9 +116,7 @@ impl Store {
         limit: u32,
         part: PagePart<String>,
     ) -> Result<PageRows<(String, Value, i64), String>, StoreError> {
-        self.database
-            .read(move |c| Box::pin(async move { rack::list_part(c, limit, &part).await }))
-            .await
+        reading!(self.database, |c| rack::list_part(c, limit, &part).await)
     }
 
     /// Writes a rack's document, if its version has not changed since it was read.
@@ -150,18 +128,12 @@ impl Store {
     ) -> Result<(), StoreError> {
         self.admit_rack(name, document).await?;
         let (name, document) = (name.to_owned(), self.sealed_rack(name, document).await?);
-        self.database
-            .write(OneStatement, move |c| {
-                Box::pin(async move { rack::update(c, &name, &document, version).await })
-            })
-            .await
+        writing!(self.database, OneStatement, |c| rack::update(c, &name, &document, version).await)
     }
 
     /// Deletes a rack, if it exists. Its nodes stay.
     pub async fn delete_rack(&self, name: &str) -> Result<(), StoreError> {
         let name = name.to_owned();
-        self.database
-            .write(OneStatement, |c| Box::pin(async move { rack::delete(c, &name).await }))
-            .await
+        writing!(self.database, OneStatement, |c| rack::delete(c, &name).await)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use baremetal_core::Node;
 use database::WriteKind::{OneStatement, OnlyFirstStatementCanFail};
-use database::{StoreError, seals};
+use database::{StoreError, reading, seals, writing};
 use sealing::{Keyring, RegisteredKey, SealingKeys};
 use serde_json::Value;
 use tracing::{error, info};
@@ -47,7 +47,7 @@ impl Store {
     /// Returns the keys that the database knows, for [`Keyring::open`].
     pub async fn known_keys(&self) -> Result<Vec<RegisteredKey>, StoreError> {
         let in_use = self.seals_in_use().await?;
-        let canaries = self.database.read(|c| Box::pin(seals::canaries(c))).await?;
+        let canaries = reading!(self.database, |c| seals::canaries(c).await)?;
         let mut known = Vec::with_capacity(in_use.len());
         for (id, needed) in in_use {
             let canary = canaries.get(&id).cloned();
@@ -60,24 +60,19 @@ impl Store {
     /// Returns one text that this key has sealed, with the place that it was sealed for.
     async fn sample(&self, id: &str) -> Result<Option<(String, String)>, StoreError> {
         let key = id.to_owned();
-        self.database
-            .read(|c| {
-                Box::pin(async move {
-                    let by = Some(key.as_str());
-                    if let Some(node) = node::sealed_by(c, by, None, 1).await?.first() {
-                        return Ok(secrets::sample_of_node(node, &key));
-                    }
-                    if let Some((name, document, _)) = rack::sealed_by(c, by).await?.first() {
-                        return Ok(secrets::sample_of_rack(name, document, &key));
-                    }
-                    let profiles = profile::sealed_by(c, by).await?;
-                    let first = profiles.first();
-                    Ok(first.and_then(|(name, document, _)| {
-                        secrets::sample_of_profile(name, document, &key)
-                    }))
-                })
-            })
-            .await
+        reading!(self.database, |c| {
+            let by = Some(key.as_str());
+            if let Some(node) = node::sealed_by(c, by, None, 1).await?.first() {
+                return Ok(secrets::sample_of_node(node, &key));
+            }
+            if let Some((name, document, _)) = rack::sealed_by(c, by).await?.first() {
+                return Ok(secrets::sample_of_rack(name, document, &key));
+            }
+            let profiles = profile::sealed_by(c, by).await?;
+            let first = profiles.first();
+            Ok(first
+                .and_then(|(name, document, _)| secrets::sample_of_profile(name, document, &key)))
+        })
     }
 
     /// Returns the handle that unseals secrets.
@@ -92,7 +87,7 @@ impl Store {
 
     /// Returns the keys that may seal rows, each with the number of rows that it seals now.
     pub async fn seals_in_use(&self) -> Result<Vec<(String, u64)>, StoreError> {
-        self.database.read(|c| Box::pin(seal::counts(c))).await
+        reading!(self.database, |c| seal::counts(c).await)
     }
 
     /// Removes a key, so that the database refuses rows sealed with it. Fails with `InUse` while the key seals a row.
@@ -101,9 +96,7 @@ impl Store {
             seals.known.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
         }
         let id = id.to_owned();
-        self.database
-            .write(OneStatement, |c| Box::pin(async move { seals::remove_key(c, &id).await }))
-            .await
+        writing!(self.database, OneStatement, |c| seals::remove_key(c, &id).await)
     }
 
     /// Re-encrypts with the first key all secrets that another key has sealed or that are in the clear, one page at a time. A row that is
@@ -130,10 +123,8 @@ impl Store {
         let mut after = None;
         loop {
             let of = key.clone();
-            let page = self.database.read(move |c| {
-                Box::pin(async move { node::sealed_by(c, of.as_deref(), after, PAGE).await })
-            });
-            let page = page.await?;
+            let page =
+                reading!(self.database, |c| node::sealed_by(c, of.as_deref(), after, PAGE).await)?;
             let Some(last) = page.last() else { break };
             after = Some(last.id);
             let mut anew = Vec::with_capacity(page.len());
@@ -147,16 +138,13 @@ impl Store {
                     Err(other) => return Err(other),
                 }
             }
-            let written = self.database.write(OnlyFirstStatementCanFail, |c| {
-                Box::pin(async move {
-                    let mut written = 0;
-                    for node in &anew {
-                        written += u64::from(node::reseal(c, node).await?);
-                    }
-                    Ok(written)
-                })
-            });
-            let written = written.await?;
+            let written = writing!(self.database, OnlyFirstStatementCanFail, |c| {
+                let mut written = 0;
+                for node in &anew {
+                    written += u64::from(node::reseal(c, node).await?);
+                }
+                Ok(written)
+            })?;
             all.done += written;
             info!("re-encrypted {written} nodes, {} so far", all.done);
         }
@@ -170,10 +158,7 @@ impl Store {
         key: Option<String>,
         all: &mut ReencryptionResult,
     ) -> Result<(), StoreError> {
-        let racks = self
-            .database
-            .read(|c| Box::pin(async move { rack::sealed_by(c, key.as_deref()).await }))
-            .await?;
+        let racks = reading!(self.database, |c| rack::sealed_by(c, key.as_deref()).await)?;
         for (name, document, version) in racks {
             match self.update_rack(&name, &document, version).await {
                 Ok(()) => all.done += 1,
@@ -193,10 +178,7 @@ impl Store {
         key: Option<String>,
         all: &mut ReencryptionResult,
     ) -> Result<(), StoreError> {
-        let profiles = self
-            .database
-            .read(|c| Box::pin(async move { profile::sealed_by(c, key.as_deref()).await }))
-            .await?;
+        let profiles = reading!(self.database, |c| profile::sealed_by(c, key.as_deref()).await)?;
         for (name, document, version) in profiles {
             match self.reseal_profile(&name, &document, version).await {
                 Ok(()) => all.done += 1,
@@ -268,11 +250,9 @@ impl Store {
             return Ok(());
         }
         let (key, canary) = (id.to_owned(), keys.canary(id));
-        self.database
-            .write(OneStatement, |c| {
-                Box::pin(async move { seals::allow_key(c, &key, canary.as_deref()).await })
-            })
-            .await?;
+        writing!(self.database, OneStatement, |c| {
+            seals::allow_key(c, &key, canary.as_deref()).await
+        })?;
         seals.known.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
         Ok(())
     }

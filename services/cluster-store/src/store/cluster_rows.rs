@@ -7,8 +7,8 @@ use cluster_core::{
     ClaimUuid, Cluster, ClusterUuid, Event, EventUuid, LedgerEntry, LedgerOwner, LedgerState,
     LedgerUuid, MemberName,
 };
-use database::StoreError;
 use database::WriteKind::{AnyStatementCanFail, OneStatement, OnlyFirstStatementCanFail};
+use database::{StoreError, reading, writing};
 use jiff::Timestamp;
 
 use crate::table::{certificate, claim, cluster, event, holding, ledger, machine, secret};
@@ -22,16 +22,12 @@ impl Store {
     /// written, or none.
     pub async fn save_ledger(&self, entries: &[LedgerEntry]) -> Result<(), StoreError> {
         let entries = entries.to_vec();
-        self.database
-            .write(OnlyFirstStatementCanFail, |c| {
-                Box::pin(async move {
-                    for entry in &entries {
-                        ledger::save(c, entry).await?;
-                    }
-                    Ok(())
-                })
-            })
-            .await
+        writing!(self.database, OnlyFirstStatementCanFail, |c| {
+            for entry in &entries {
+                ledger::save(c, entry).await?;
+            }
+            Ok(())
+        })
     }
 
     /// Writes what the conductor is about to create or delete, as [`Store::save_ledger`] does.
@@ -39,53 +35,41 @@ impl Store {
     /// `Stale` when an entry is a server whose member was removed meanwhile: the server would be in nobody's quota use.
     pub async fn record_intents(&self, entries: &[LedgerEntry]) -> Result<(), StoreError> {
         let entries = entries.to_vec();
-        self.database
-            .write(AnyStatementCanFail, |c| {
-                Box::pin(async move {
-                    for entry in &entries {
-                        let machine = entry.kind.strip_prefix("server/");
-                        let machine = machine.filter(|_| entry.state == LedgerState::Intended);
-                        if let (Some(machine), LedgerOwner::Cluster(cluster)) = (machine, entry.of)
-                            && !holding::is_counted(c, (cluster, machine)).await?
-                        {
-                            return Err(StoreError::Stale);
-                        }
-                        ledger::save(c, entry).await?;
-                    }
-                    Ok(())
-                })
-            })
-            .await
+        writing!(self.database, AnyStatementCanFail, |c| {
+            for entry in &entries {
+                let machine = entry.kind.strip_prefix("server/");
+                let machine = machine.filter(|_| entry.state == LedgerState::Intended);
+                if let (Some(machine), LedgerOwner::Cluster(cluster)) = (machine, entry.of)
+                    && !holding::is_counted(c, (cluster, machine)).await?
+                {
+                    return Err(StoreError::Stale);
+                }
+                ledger::save(c, entry).await?;
+            }
+            Ok(())
+        })
     }
 
     /// Removes an entry, because the cloud no longer has the object. With a server's entry go the reports and claims of the member, and its
     /// quota use unless the server is created again.
     pub async fn remove_ledger_entry(&self, entry: LedgerUuid) -> Result<(), StoreError> {
-        self.database
-            .write(OnlyFirstStatementCanFail, move |c| {
-                Box::pin(async move {
-                    machine::forget(c, entry).await?;
-                    holding::forget(c, entry).await?;
-                    ledger::strike(c, entry).await
-                })
-            })
-            .await
+        writing!(self.database, OnlyFirstStatementCanFail, |c| {
+            machine::forget(c, entry).await?;
+            holding::forget(c, entry).await?;
+            ledger::strike(c, entry).await
+        })
     }
 
     /// Removes all entries of a cluster whose cloud objects are left behind, if its version is still the one that was read. Returns the
     /// entries.
     pub async fn forget_ledger(&self, of: &Cluster) -> Result<Vec<LedgerEntry>, StoreError> {
         let of = of.clone();
-        self.database
-            .write(AnyStatementCanFail, |c| {
-                Box::pin(async move {
-                    cluster::check_version(c, &of).await?;
-                    let left = ledger::of(c, of.id.into()).await?;
-                    ledger::forget(c, of.id).await?;
-                    Ok(left)
-                })
-            })
-            .await
+        writing!(self.database, AnyStatementCanFail, |c| {
+            cluster::check_version(c, &of).await?;
+            let left = ledger::of(c, of.id.into()).await?;
+            ledger::forget(c, of.id).await?;
+            Ok(left)
+        })
     }
 
     /// Returns the ledger of a cluster or a VM: every object that it owns, or may own, in the cloud.
@@ -94,7 +78,7 @@ impl Store {
         of: impl Into<LedgerOwner>,
     ) -> Result<Vec<LedgerEntry>, StoreError> {
         let of = of.into();
-        self.database.read(move |c| Box::pin(ledger::of(c, of))).await
+        reading!(self.database, |c| ledger::of(c, of).await)
     }
 
     /// Returns a part of the ledger of a cluster or a VM, oldest entry first.
@@ -105,7 +89,7 @@ impl Store {
         part: PagePart<LedgerPosition>,
     ) -> Result<PageRows<LedgerEntry, LedgerPosition>, StoreError> {
         let of = of.into();
-        self.database.read(move |c| Box::pin(ledger::part_of(c, of, limit, part))).await
+        reading!(self.database, |c| ledger::part_of(c, of, limit, part).await)
     }
 
     /// Returns the ids in the cloud of these members' servers. A member whose server has no id yet is missing.
@@ -114,7 +98,7 @@ impl Store {
         cluster: ClusterUuid,
         machines: Vec<MemberName>,
     ) -> Result<BTreeMap<MemberName, String>, StoreError> {
-        self.database.read(move |c| Box::pin(ledger::servers_of(c, cluster, machines))).await
+        reading!(self.database, |c| ledger::servers_of(c, cluster, machines).await)
     }
 
     /// Adds events. The newest 1000 of each cluster are kept.
@@ -124,11 +108,9 @@ impl Store {
         events: &[Event],
     ) -> Result<(), StoreError> {
         let events = events.to_vec();
-        self.database
-            .write(OnlyFirstStatementCanFail, move |c| {
-                Box::pin(async move { event::append(c, cluster, &events).await })
-            })
-            .await?;
+        writing!(self.database, OnlyFirstStatementCanFail, |c| {
+            event::append(c, cluster, &events).await
+        })?;
         self.bell.ring(cluster);
         Ok(())
     }
@@ -153,11 +135,7 @@ impl Store {
         marker: Option<EventUuid>,
         part: PagePart<i64>,
     ) -> Result<PageRows<Event, i64>, StoreError> {
-        self.database
-            .read(move |c| {
-                Box::pin(async move { event::list(c, cluster, limit, marker, &part).await })
-            })
-            .await
+        reading!(self.database, |c| event::list(c, cluster, limit, marker, &part).await)
     }
 
     /// Returns the cluster's events with numbers above `after`, oldest first, each with its number; `None` when there is no such cluster.
@@ -169,7 +147,7 @@ impl Store {
         after: i64,
         limit: u32,
     ) -> Result<Option<Vec<(i64, Event)>>, StoreError> {
-        self.database.read(move |c| Box::pin(event::after(c, cluster, after, limit))).await
+        reading!(self.database, |c| event::after(c, cluster, after, limit).await)
     }
 
     /// Returns a listener that wakes when this process writes events of the cluster.
@@ -186,11 +164,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         self.know_seal_of(sealed).await?;
         let (name, sealed) = (name.to_owned(), sealed.to_owned());
-        self.database
-            .write(OneStatement, move |c| {
-                Box::pin(async move { secret::save(c, cluster, &name, &sealed).await })
-            })
-            .await
+        writing!(self.database, OneStatement, |c| secret::save(c, cluster, &name, &sealed).await)
     }
 
     /// Writes a sealed secret unless one of this name exists. Returns the secret that is stored then.
@@ -202,21 +176,15 @@ impl Store {
     ) -> Result<String, StoreError> {
         self.know_seal_of(sealed).await?;
         let (name, sealed) = (name.to_owned(), sealed.to_owned());
-        self.database
-            .write(OnlyFirstStatementCanFail, move |c| {
-                Box::pin(async move { secret::keep(c, cluster, &name, &sealed).await })
-            })
-            .await
+        writing!(self.database, OnlyFirstStatementCanFail, |c| {
+            secret::keep(c, cluster, &name, &sealed).await
+        })
     }
 
     /// Deletes a sealed secret, if it exists.
     pub async fn delete_secret(&self, cluster: ClusterUuid, name: &str) -> Result<(), StoreError> {
         let name = name.to_owned();
-        self.database
-            .write(OneStatement, move |c| {
-                Box::pin(async move { secret::delete(c, cluster, &name).await })
-            })
-            .await
+        writing!(self.database, OneStatement, |c| secret::delete(c, cluster, &name).await)
     }
 
     /// Returns a sealed secret.
@@ -226,22 +194,16 @@ impl Store {
         name: &str,
     ) -> Result<Option<String>, StoreError> {
         let name = name.to_owned();
-        self.database
-            .read(move |c| Box::pin(async move { secret::find(c, cluster, &name).await }))
-            .await
+        reading!(self.database, |c| secret::find(c, cluster, &name).await)
     }
 
     /// Adds a claim, which replaces the former claim of its member. Reports that the member sent before are deleted.
     pub async fn insert_claim(&self, new: &Claim) -> Result<(), StoreError> {
         let new = new.clone();
-        self.database
-            .write(AnyStatementCanFail, |c| {
-                Box::pin(async move {
-                    claim::insert(c, &new).await?;
-                    machine::insert_claim(c, &new).await
-                })
-            })
-            .await
+        writing!(self.database, AnyStatementCanFail, |c| {
+            claim::insert(c, &new).await?;
+            machine::insert_claim(c, &new).await
+        })
     }
 
     /// Updates a claim that nobody has redeemed. Returns false when it was redeemed.
@@ -252,16 +214,12 @@ impl Store {
         expires_at: Timestamp,
     ) -> Result<bool, StoreError> {
         let facts = facts.to_owned();
-        self.database
-            .write(OneStatement, move |c| {
-                Box::pin(async move { claim::renew(c, claim, &facts, expires_at).await })
-            })
-            .await
+        writing!(self.database, OneStatement, |c| claim::renew(c, claim, &facts, expires_at).await)
     }
 
     /// Returns a claim, whether redeemed or not.
     pub async fn find_claim(&self, claim: ClaimUuid) -> Result<Option<Claim>, StoreError> {
-        self.database.read(move |c| Box::pin(claim::find(c, claim))).await
+        reading!(self.database, |c| claim::find(c, claim).await)
     }
 
     /// Returns the current claim of a member.
@@ -271,9 +229,7 @@ impl Store {
         machine: &MemberName,
     ) -> Result<Option<Claim>, StoreError> {
         let machine = machine.clone();
-        self.database
-            .read(move |c| Box::pin(async move { claim::of(c, cluster, &machine).await }))
-            .await
+        reading!(self.database, |c| claim::of(c, cluster, &machine).await)
     }
 
     /// Redeems a claim for the caller at address `by`. `reports_by` is the key from which the member's report token is derived.
@@ -290,11 +246,9 @@ impl Store {
     ) -> Result<RedeemOutcome, StoreError> {
         self.register_key(reports_by).await?;
         let reports_by = reports_by.to_owned();
-        self.database
-            .write(OnlyFirstStatementCanFail, move |c| {
-                Box::pin(async move { claim::redeem(c, claim, by, now, since, &reports_by).await })
-            })
-            .await
+        writing!(self.database, OnlyFirstStatementCanFail, |c| {
+            claim::redeem(c, claim, by, now, since, &reports_by).await
+        })
     }
 
     /// Records a report of the member that redeemed `claim`, unless it sent the same one after `since`.
@@ -307,11 +261,7 @@ impl Store {
         since: Timestamp,
     ) -> Result<Option<ClusterUuid>, StoreError> {
         let said = said.clone();
-        self.database
-            .write(OneStatement, move |c| {
-                Box::pin(async move { machine::note(c, claim, &said, since).await })
-            })
-            .await
+        writing!(self.database, OneStatement, |c| machine::note(c, claim, &said, since).await)
     }
 
     /// Records the CA revision that the member that redeemed `claim` holds. Returns its cluster if the revision is new.
@@ -320,26 +270,24 @@ impl Store {
         claim: ClaimUuid,
         revision: u32,
     ) -> Result<Option<ClusterUuid>, StoreError> {
-        self.database
-            .write(OneStatement, move |c| Box::pin(machine::note_authorities(c, claim, revision)))
-            .await
+        writing!(self.database, OneStatement, |c| {
+            machine::note_authorities(c, claim, revision).await
+        })
     }
 
     /// Returns the members of a cluster that were given claims, each with its last report.
     pub async fn machines_of(&self, of: ClusterUuid) -> Result<Vec<MachineReport>, StoreError> {
-        self.database.read(move |c| Box::pin(machine::of(c, of))).await
+        reading!(self.database, |c| machine::of(c, of).await)
     }
 
     /// Records a certificate that was signed.
     pub async fn insert_certificate(&self, new: &Certificate) -> Result<(), StoreError> {
         let new = new.clone();
-        self.database
-            .write(OneStatement, |c| Box::pin(async move { certificate::insert(c, &new).await }))
-            .await
+        writing!(self.database, OneStatement, |c| certificate::insert(c, &new).await)
     }
 
     /// Returns the certificates that a cluster's certificate authority signed.
     pub async fn certificates_of(&self, of: ClusterUuid) -> Result<Vec<Certificate>, StoreError> {
-        self.database.read(move |c| Box::pin(certificate::of(c, of))).await
+        reading!(self.database, |c| certificate::of(c, of).await)
     }
 }

@@ -7,7 +7,7 @@ use cluster_core::{
     MemberName, NodeGroup, OwnServer, Vm, admit_drain,
 };
 use database::WriteKind::{AnyStatementCanFail, OneStatement};
-use database::{Connection, StoreError};
+use database::{Connection, StoreError, reading, writing};
 
 use super::admission::Admission;
 use crate::Store;
@@ -34,27 +34,19 @@ impl Store {
     /// the clusters changed since it was read.
     pub async fn grant_drain(&self, asked: &Drain) -> Result<Drain, DrainGrantError> {
         let asked = asked.clone();
-        let granted = self
-            .database
-            .write(AnyStatementCanFail, |c| Box::pin(async move { grant(c, &asked).await }))
-            .await?;
+        let granted = writing!(self.database, AnyStatementCanFail, |c| grant(c, &asked).await)?;
         granted.granted()
     }
 
     /// Checks whether a drain would be granted now. Returns the existing drain of the host, if there is one. Writes nothing.
     pub async fn check_drain(&self, asked: &Drain) -> Result<Option<Drain>, DrainGrantError> {
         let asked = asked.clone();
-        let (weighed, before) = self
-            .database
-            .read(|c| {
-                Box::pin(async move {
-                    let before = drain::find(c, &asked.host).await?;
-                    let again = before.as_ref().map(|old| old.asked_again(&asked));
-                    let (weighed, _) = check_quorum(c, again.as_ref().unwrap_or(&asked)).await?;
-                    Ok((weighed, before))
-                })
-            })
-            .await?;
+        let (weighed, before) = reading!(self.database, |c| {
+            let before = drain::find(c, &asked.host).await?;
+            let again = before.as_ref().map(|old| old.asked_again(&asked));
+            let (weighed, _) = check_quorum(c, again.as_ref().unwrap_or(&asked)).await?;
+            Ok((weighed, before))
+        })?;
         weighed?;
         Ok(before)
     }
@@ -65,80 +57,64 @@ impl Store {
     /// members are there; the drain then says why the host must not be switched off.
     pub async fn update_drain(&self, changed: &Drain) -> Result<Drain, StoreError> {
         let changed = changed.clone();
-        self.database
-            .write(AnyStatementCanFail, |c| {
-                Box::pin(async move {
-                    c.lock_name(IN_TURN).await?;
-                    let before = drain::find(c, &changed.host).await?.ok_or(StoreError::Stale)?;
-                    let (weighed, _) = check_quorum(c, &changed).await?;
-                    drain::update(c, &changed.with_admission(weighed), &before.takes).await
-                })
-            })
-            .await
+        writing!(self.database, AnyStatementCanFail, |c| {
+            c.lock_name(IN_TURN).await?;
+            let before = drain::find(c, &changed.host).await?.ok_or(StoreError::Stale)?;
+            let (weighed, _) = check_quorum(c, &changed).await?;
+            drain::update(c, &changed.with_admission(weighed), &before.takes).await
+        })
     }
 
     /// Sets a drain to ending; `None` when the host is not drained.
     pub async fn end_drain(&self, host: &HostName) -> Result<Option<Drain>, StoreError> {
         let host = host.clone();
-        self.database
-            .write(AnyStatementCanFail, |c| {
-                Box::pin(async move {
-                    c.lock_name(IN_TURN).await?;
-                    let Some(found) = drain::find(c, &host).await? else { return Ok(None) };
-                    let ending = Drain { phase: DrainPhase::Ending, ..found.clone() };
-                    drain::update(c, &ending, &found.takes).await.map(Some)
-                })
-            })
-            .await
+        writing!(self.database, AnyStatementCanFail, |c| {
+            c.lock_name(IN_TURN).await?;
+            let Some(found) = drain::find(c, &host).await? else { return Ok(None) };
+            let ending = Drain { phase: DrainPhase::Ending, ..found.clone() };
+            drain::update(c, &ending, &found.takes).await.map(Some)
+        })
     }
 
     /// Deletes a drain, if its version is still the one that was read.
     pub async fn forget_drain(&self, old: &Drain) -> Result<(), StoreError> {
         let old = old.clone();
-        self.database
-            .write(OneStatement, |c| Box::pin(async move { drain::delete(c, &old).await }))
-            .await
+        writing!(self.database, OneStatement, |c| drain::delete(c, &old).await)
     }
 
     /// Returns the drain of a host.
     pub async fn find_drain(&self, host: &HostName) -> Result<Option<Drain>, StoreError> {
         let host = host.clone();
-        self.database.read(|c| Box::pin(async move { drain::find(c, &host).await })).await
+        reading!(self.database, |c| drain::find(c, &host).await)
     }
 
     /// Returns the drain with this id.
     pub async fn drain_of(&self, id: DrainUuid) -> Result<Option<Drain>, StoreError> {
-        self.database
-            .read(move |c| {
-                Box::pin(async move {
-                    match drain::host_of(c, id).await? {
-                        Some(host) => drain::find(c, &host).await,
-                        None => Ok(None),
-                    }
-                })
-            })
-            .await
+        reading!(self.database, |c| match drain::host_of(c, id).await? {
+            Some(host) => drain::find(c, &host).await,
+            None => Ok(None),
+        })
     }
 
     /// Returns the ids of all drains, with which a conductor starts.
     pub async fn drain_ids(&self) -> Result<Vec<DrainUuid>, StoreError> {
-        self.database.read(|c| Box::pin(drain::ids(c))).await
+        reading!(self.database, |c| drain::ids(c).await)
     }
 
     /// Returns all drains, sorted by host.
     pub async fn drains(&self) -> Result<Vec<Drain>, StoreError> {
-        self.database.read(|c| Box::pin(drain::all(c))).await
+        reading!(self.database, |c| drain::all(c).await)
     }
 
     /// Returns the members of a cluster that drains take out.
     pub async fn drained_of(&self, of: ClusterUuid) -> Result<BTreeSet<MemberName>, StoreError> {
-        self.database.read(move |c| Box::pin(drain::of_cluster(c, of))).await
+        reading!(self.database, |c| drain::of_cluster(c, of).await)
     }
 
     /// Returns the cluster members and VMs that these servers are.
     pub async fn belongings(&self, servers: &[String]) -> Result<ServerOwners, StoreError> {
         let servers = servers.to_vec();
-        self.database.read(|c| Box::pin(async move { belongings(c, &servers).await })).await
+        reading!(self.database, |c| belongings(c, &servers).await)
     }
 }
 

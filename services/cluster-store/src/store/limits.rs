@@ -3,8 +3,8 @@
 use cluster_core::{
     Cluster, DefaultLimits, LimitChanges, Limits, NodeGroup, QuotaRefused, QuotaScope, QuotaUsage,
 };
-use database::StoreError;
 use database::WriteKind::AnyStatementCanFail;
+use database::{StoreError, reading, writing};
 use jiff::Timestamp;
 
 use super::allowance::{self, QuotaDifference};
@@ -19,9 +19,7 @@ impl Store {
         defaults: &DefaultLimits,
     ) -> Result<QuotaUsage, StoreError> {
         let (whose, defaults) = (whose.clone(), defaults.clone());
-        self.database
-            .read(|c| Box::pin(async move { allowance::account(c, whose, &defaults).await }))
-            .await
+        reading!(self.database, |c| allowance::account(c, whose, &defaults).await)
     }
 
     /// Returns why limits refuse a new cluster now; `None` when they allow it. Writes nothing.
@@ -33,13 +31,9 @@ impl Store {
     ) -> Result<Option<QuotaRefused>, StoreError> {
         let (new, defaults, asked) =
             (new.clone(), defaults.clone(), QuotaDifference::of_new(new, groups));
-        self.database
-            .read(|c| {
-                Box::pin(async move {
-                    allowance::refusal(c, (&new, new.user.as_str()), &asked, &defaults).await
-                })
-            })
-            .await
+        reading!(self.database, |c| {
+            allowance::refusal(c, (&new, new.user.as_str()), &asked, &defaults).await
+        })
     }
 
     /// Changes some limits of `whose`. All others stay, including those that another caller changes at the same time.
@@ -50,21 +44,17 @@ impl Store {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let (QuotaScope { project, person }, changes) = (whose.clone(), changes.clone());
-        self.database
-            .write(AnyStatementCanFail, move |c| {
-                Box::pin(async move {
-                    c.lock_name(&project).await?;
-                    for (resource, limit) in &changes.0 {
-                        let new = (*resource, *limit);
-                        match &person {
-                            None => quota::change(c, &project, new, now).await?,
-                            Some(person) => grant::change(c, (&project, person), new, now).await?,
-                        }
-                    }
-                    Ok(())
-                })
-            })
-            .await
+        writing!(self.database, AnyStatementCanFail, |c| {
+            c.lock_name(&project).await?;
+            for (resource, limit) in &changes.0 {
+                let new = (*resource, *limit);
+                match &person {
+                    None => quota::change(c, &project, new, now).await?,
+                    Some(person) => grant::change(c, (&project, person), new, now).await?,
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Replaces all limits of `whose`.
@@ -75,16 +65,12 @@ impl Store {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let (QuotaScope { project, person }, limits) = (whose.clone(), limits.clone());
-        self.database
-            .write(AnyStatementCanFail, move |c| {
-                Box::pin(async move {
-                    c.lock_name(&project).await?;
-                    match &person {
-                        None => quota::set(c, &project, &limits, now).await,
-                        Some(person) => grant::set(c, (&project, person), &limits, now).await,
-                    }
-                })
-            })
-            .await
+        writing!(self.database, AnyStatementCanFail, |c| {
+            c.lock_name(&project).await?;
+            match &person {
+                None => quota::set(c, &project, &limits, now).await,
+                Some(person) => grant::set(c, (&project, person), &limits, now).await,
+            }
+        })
     }
 }

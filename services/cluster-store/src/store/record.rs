@@ -1,7 +1,7 @@
 //! Rows that belong to no cluster: Magnum's quotas, and the services that work on the database.
 
-use database::StoreError;
 use database::WriteKind::OneStatement;
+use database::{StoreError, reading, writing};
 use jiff::Timestamp;
 
 use crate::table::{quota, service};
@@ -11,9 +11,7 @@ impl Store {
     /// Adds a quota.
     pub async fn insert_quota(&self, new: &Quota) -> Result<(), StoreError> {
         let new = new.clone();
-        self.database
-            .write(OneStatement, |c| Box::pin(async move { quota::insert(c, &new).await }))
-            .await
+        writing!(self.database, OneStatement, |c| quota::insert(c, &new).await)
     }
 
     /// Returns the quotas in `scope`; only those of `resource`, when it is given.
@@ -23,39 +21,29 @@ impl Store {
         resource: Option<&str>,
     ) -> Result<Vec<Quota>, StoreError> {
         let (scope, resource) = (scope.clone(), resource.map(str::to_owned));
-        self.database
-            .read(|c| Box::pin(async move { quota::list(c, &scope, resource.as_deref()).await }))
-            .await
+        reading!(self.database, |c| quota::list(c, &scope, resource.as_deref()).await)
     }
 
     /// Writes the limit of a quota.
     pub async fn update_quota(&self, changed: &Quota) -> Result<(), StoreError> {
         let changed = changed.clone();
-        self.database
-            .write(OneStatement, |c| Box::pin(async move { quota::update(c, &changed).await }))
-            .await
+        writing!(self.database, OneStatement, |c| quota::update(c, &changed).await)
     }
 
     /// Deletes a quota.
     pub async fn delete_quota(&self, old: &Quota) -> Result<(), StoreError> {
         let old = old.clone();
-        self.database
-            .write(OneStatement, |c| Box::pin(async move { quota::delete(c, &old).await }))
-            .await
+        writing!(self.database, OneStatement, |c| quota::delete(c, &old).await)
     }
 
     /// Records that the clusterd on `hostname` is alive.
     pub async fn touch_service(&self, hostname: &str, now: Timestamp) -> Result<(), StoreError> {
         let hostname = hostname.to_owned();
-        self.database
-            .write(OneStatement, move |c| {
-                Box::pin(async move { service::touch(c, &hostname, now).await })
-            })
-            .await
+        writing!(self.database, OneStatement, |c| service::touch(c, &hostname, now).await)
     }
 
     /// Returns the services that work on this database, sorted by hostname.
     pub async fn list_services(&self) -> Result<Vec<ServiceSeen>, StoreError> {
-        self.database.read(|c| Box::pin(service::list(c))).await
+        reading!(self.database, |c| service::list(c).await)
     }
 }

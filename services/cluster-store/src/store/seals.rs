@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cluster_core::VmUuid;
 use database::WriteKind::{OneStatement, OnlyFirstStatementCanFail};
-use database::{StoreError, seals};
+use database::{StoreError, reading, seals, writing};
 use sealing::{Keyring, RegisteredKey};
 
 use crate::table::{seal, secret, vm};
@@ -14,7 +14,7 @@ impl Store {
     /// Returns the keys that the database needs, for [`Keyring::open`].
     pub async fn known_keys(&self) -> Result<Vec<RegisteredKey>, StoreError> {
         let in_use = self.seals_in_use().await?;
-        let canaries = self.database.read(|c| Box::pin(seals::canaries(c))).await?;
+        let canaries = reading!(self.database, |c| seals::canaries(c).await)?;
         let mut known = Vec::with_capacity(in_use.len());
         for (id, records, reports) in in_use {
             let canary = canaries.get(&id).cloned();
@@ -49,25 +49,21 @@ impl Store {
 
     /// Returns every registered key, with the number of secrets it seals and the number of members whose report tokens derive from it.
     pub async fn seals_in_use(&self) -> Result<Vec<(String, u64, u64)>, StoreError> {
-        self.database.read(|c| Box::pin(seal::counts(c))).await
+        reading!(self.database, |c| seal::counts(c).await)
     }
 
     /// Removes a key from the register, so that nothing can be sealed with it any more. `InUse` while a secret is.
     pub async fn forget_seal(&self, id: &str) -> Result<(), StoreError> {
         self.known.set().remove(id);
         let id = id.to_owned();
-        self.database
-            .write(OneStatement, |c| Box::pin(async move { seals::remove_key(c, &id).await }))
-            .await
+        writing!(self.database, OneStatement, |c| seals::remove_key(c, &id).await)
     }
 
     /// Records this key for members whose report key is unknown. Correct only when there never was another key.
     pub async fn assume_report_key(&self, id: &str) -> Result<u64, StoreError> {
         self.register_key(id).await?;
         let id = id.to_owned();
-        self.database
-            .write(OneStatement, |c| Box::pin(async move { seal::assume(c, &id).await }))
-            .await
+        writing!(self.database, OneStatement, |c| seal::assume(c, &id).await)
     }
 
     /// Returns the next `limit` secrets sealed with this key, in the order of cluster and name, after `after`.
@@ -78,11 +74,7 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<SealedSecret>, StoreError> {
         let (key, after) = (key.to_owned(), after.cloned());
-        self.database
-            .read(move |c| {
-                Box::pin(async move { secret::sealed_by(c, &key, after.as_ref(), limit).await })
-            })
-            .await
+        reading!(self.database, |c| secret::sealed_by(c, &key, after.as_ref(), limit).await)
     }
 
     /// Writes re-encrypted secrets. A secret that changed since it was read stays as it is. Returns how many were written.
@@ -91,17 +83,13 @@ impl Store {
             self.know_seal_of(sealed).await?;
         }
         let anew = anew.to_vec();
-        self.database
-            .write(OnlyFirstStatementCanFail, |c| {
-                Box::pin(async move {
-                    let mut written = 0;
-                    for (old, sealed) in &anew {
-                        written += u64::from(secret::reseal(c, old, sealed).await?);
-                    }
-                    Ok(written)
-                })
-            })
-            .await
+        writing!(self.database, OnlyFirstStatementCanFail, |c| {
+            let mut written = 0;
+            for (old, sealed) in &anew {
+                written += u64::from(secret::reseal(c, old, sealed).await?);
+            }
+            Ok(written)
+        })
     }
 
     /// Returns the next `limit` user-data sealed with this key, in the order of the VMs' ids, after the VM `after`.
@@ -112,9 +100,7 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<SealedUserData>, StoreError> {
         let key = key.to_owned();
-        self.database
-            .read(move |c| Box::pin(async move { vm::sealed_by(c, &key, after, limit).await }))
-            .await
+        reading!(self.database, |c| vm::sealed_by(c, &key, after, limit).await)
     }
 
     /// As [`Store::reseal_secrets`], for user-data. The versions of the VMs stay.
@@ -126,22 +112,18 @@ impl Store {
             self.know_seal_of(sealed).await?;
         }
         let anew = anew.to_vec();
-        self.database
-            .write(OnlyFirstStatementCanFail, |c| {
-                Box::pin(async move {
-                    let mut written = 0;
-                    for (old, sealed) in &anew {
-                        written += u64::from(vm::reseal(c, old, sealed).await?);
-                    }
-                    Ok(written)
-                })
-            })
-            .await
+        writing!(self.database, OnlyFirstStatementCanFail, |c| {
+            let mut written = 0;
+            for (old, sealed) in &anew {
+                written += u64::from(vm::reseal(c, old, sealed).await?);
+            }
+            Ok(written)
+        })
     }
 
     /// Records the sealing key of secrets that were stored before version 7.
     pub(super) async fn note_seals(&self) -> Result<(), StoreError> {
-        let unknown = self.database.read(|c| Box::pin(secret::sealed_by_unknown(c))).await?;
+        let unknown = reading!(self.database, |c| secret::sealed_by_unknown(c).await)?;
         for secret in unknown {
             let anew = [(secret.clone(), secret.sealed)];
             self.reseal_secrets(&anew).await?;
@@ -163,11 +145,9 @@ impl Store {
         }
         let key = id.to_owned();
         let canary = self.keys.as_ref().and_then(|keys| keys.keys().canary(id));
-        self.database
-            .write(OneStatement, |c| {
-                Box::pin(async move { seals::allow_key(c, &key, canary.as_deref()).await })
-            })
-            .await?;
+        writing!(self.database, OneStatement, |c| {
+            seals::allow_key(c, &key, canary.as_deref()).await
+        })?;
         self.known.set().insert(id.to_owned());
         Ok(())
     }

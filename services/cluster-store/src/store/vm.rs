@@ -4,7 +4,7 @@ use cluster_core::{
     DefaultLimits, EventUuid, Ident, Page, Snapshot, SnapshotUuid, Vm, VmEvent, VmSort, VmUuid,
 };
 use database::WriteKind::{AnyStatementCanFail, OnlyFirstStatementCanFail};
-use database::{Connection, StoreError, outbox};
+use database::{Connection, StoreError, outbox, reading, writing};
 
 use super::admission::Admission;
 use super::allowance;
@@ -29,34 +29,28 @@ impl Store {
         if let Some(sealed) = &sealed {
             self.know_seal_of(sealed).await?;
         }
-        let written = self
-            .database
-            .write(AnyStatementCanFail, move |c| {
-                Box::pin(async move {
-                    let (whom, takes) = (HoldingOwner::vm(&new), new.takes());
-                    if let Some(defaults) = &within {
-                        c.lock_name(&new.project).await?;
-                        let lease = Some(new.lease.as_ref());
-                        let refused =
-                            allowance::vm_refusal(c, &whom, (&takes, lease), defaults).await?;
-                        if let Some(denial) = refused {
-                            return Ok(Admission::Refused(denial));
-                        }
-                    }
-                    vm::insert(c, &new, sealed.as_deref()).await?;
-                    holding::save_one(c, &whom, &takes).await?;
-                    vm_event::append(c, new.id, &events).await?;
-                    Ok(Admission::Granted(()))
-                })
-            })
-            .await?;
+        let written = writing!(self.database, AnyStatementCanFail, |c| {
+            let (whom, takes) = (HoldingOwner::vm(&new), new.takes());
+            if let Some(defaults) = &within {
+                c.lock_name(&new.project).await?;
+                let lease = Some(new.lease.as_ref());
+                let refused = allowance::vm_refusal(c, &whom, (&takes, lease), defaults).await?;
+                if let Some(denial) = refused {
+                    return Ok(Admission::Refused(denial));
+                }
+            }
+            vm::insert(c, &new, sealed.as_deref()).await?;
+            holding::save_one(c, &whom, &takes).await?;
+            vm_event::append(c, new.id, &events).await?;
+            Ok(Admission::Granted(()))
+        })?;
         written.granted()
     }
 
     /// Returns the VMs with this id or name in `scope`.
     pub async fn find_vms(&self, ident: &Ident, scope: &VmScope) -> Result<Vec<Vm>, StoreError> {
         let (ident, scope) = (ident.clone(), scope.clone());
-        self.database.read(|c| Box::pin(async move { vm::find(c, &ident, &scope).await })).await
+        reading!(self.database, |c| vm::find(c, &ident, &scope).await)
     }
 
     /// Returns a part of a page of the VMs in `scope`; only those of `person`, when one is given.
@@ -68,33 +62,24 @@ impl Store {
         part: PagePart,
     ) -> Result<PageRows<Vm>, StoreError> {
         let (scope, person, page) = (scope.clone(), person.map(str::to_owned), page.clone());
-        self.database
-            .read(|c| {
-                Box::pin(
-                    async move { vm::list(c, (&scope, person.as_deref()), &page, &part).await },
-                )
-            })
-            .await
+        reading!(self.database, |c| vm::list(c, (&scope, person.as_deref()), &page, &part).await)
     }
 
     /// Returns the ids of all VMs, with which a conductor starts.
     pub async fn vm_ids(&self) -> Result<Vec<VmUuid>, StoreError> {
-        self.database.read(|c| Box::pin(vm::ids(c))).await
+        reading!(self.database, |c| vm::ids(c).await)
     }
 
     /// Returns the sealed user-data of a VM, while it is kept.
     pub async fn sealed_user_data(&self, of: VmUuid) -> Result<Option<String>, StoreError> {
-        self.database.read(move |c| Box::pin(vm::sealed(c, of))).await
+        reading!(self.database, |c| vm::sealed(c, of).await)
     }
 
     /// Writes a change, if the VM's version is still the one that was read; otherwise writes nothing. Returns the VM with its new version.
     pub async fn change_vm(&self, change: &VmChange) -> Result<Vm, StoreError> {
         self.admit_vm(&change.vm).await?;
         let change = change.clone();
-        let written = self
-            .database
-            .write(AnyStatementCanFail, |c| Box::pin(async move { write(c, &change).await }))
-            .await?;
+        let written = writing!(self.database, AnyStatementCanFail, |c| write(c, &change).await)?;
         self.bell.ring(written.id);
         Ok(written)
     }
@@ -107,25 +92,20 @@ impl Store {
     ) -> Result<Vm, QuotaWriteError> {
         self.admit_vm(&change.vm).await?;
         let (change, defaults) = (change.clone(), defaults.clone());
-        let written = self
-            .database
-            .write(AnyStatementCanFail, move |c| {
-                Box::pin(async move {
-                    c.lock_name(&change.vm.project).await?;
-                    // A change that was decided on an old version is stale: it is neither counted nor refused by a limit.
-                    let before = vm::before(c, &change.vm).await?;
-                    let whom = HoldingOwner::vm(&change.vm);
-                    let more = change.vm.takes().minus(&before.takes());
-                    let is_lent_anew = before.lease.as_ref().map(|it| it.until)
-                        != change.vm.lease.as_ref().map(|it| it.until);
-                    let lease = is_lent_anew.then_some(change.vm.lease.as_ref());
-                    match allowance::vm_refusal(c, &whom, (&more, lease), &defaults).await? {
-                        Some(denial) => Ok(Admission::Refused(denial)),
-                        None => write(c, &change).await.map(Admission::Granted),
-                    }
-                })
-            })
-            .await?;
+        let written = writing!(self.database, AnyStatementCanFail, |c| {
+            c.lock_name(&change.vm.project).await?;
+            // A change that was decided on an old version is stale: it is neither counted nor refused by a limit.
+            let before = vm::before(c, &change.vm).await?;
+            let whom = HoldingOwner::vm(&change.vm);
+            let more = change.vm.takes().minus(&before.takes());
+            let is_lent_anew = before.lease.as_ref().map(|it| it.until)
+                != change.vm.lease.as_ref().map(|it| it.until);
+            let lease = is_lent_anew.then_some(change.vm.lease.as_ref());
+            match allowance::vm_refusal(c, &whom, (&more, lease), &defaults).await? {
+                Some(denial) => Ok(Admission::Refused(denial)),
+                None => write(c, &change).await.map(Admission::Granted),
+            }
+        })?;
         let written = written.granted::<QuotaWriteError>()?;
         self.bell.ring(written.id);
         Ok(written)
@@ -134,14 +114,10 @@ impl Store {
     /// Deletes a VM with its events, if its version is still the one that was read. `InUse` while its ledger has an entry.
     pub async fn delete_vm(&self, old: &Vm) -> Result<(), StoreError> {
         let (id, old) = (old.id, old.clone());
-        self.database
-            .write(AnyStatementCanFail, |c| {
-                Box::pin(async move {
-                    vm::delete(c, &old).await?;
-                    holding::delete(c, &HoldingOwner::vm(&old)).await
-                })
-            })
-            .await?;
+        writing!(self.database, AnyStatementCanFail, |c| {
+            vm::delete(c, &old).await?;
+            holding::delete(c, &HoldingOwner::vm(&old)).await
+        })?;
         self.bell.ring(id);
         Ok(())
     }
@@ -149,11 +125,9 @@ impl Store {
     /// Adds events. The newest 1000 of each VM are kept.
     pub async fn append_vm_events(&self, vm: VmUuid, events: &[VmEvent]) -> Result<(), StoreError> {
         let events = events.to_vec();
-        self.database
-            .write(OnlyFirstStatementCanFail, move |c| {
-                Box::pin(async move { vm_event::append(c, vm, &events).await })
-            })
-            .await?;
+        writing!(self.database, OnlyFirstStatementCanFail, |c| {
+            vm_event::append(c, vm, &events).await
+        })?;
         self.bell.ring(vm);
         Ok(())
     }
@@ -178,11 +152,7 @@ impl Store {
         marker: Option<EventUuid>,
         part: PagePart<i64>,
     ) -> Result<PageRows<VmEvent, i64>, StoreError> {
-        self.database
-            .read(move |c| {
-                Box::pin(async move { vm_event::list(c, vm, limit, marker, &part).await })
-            })
-            .await
+        reading!(self.database, |c| vm_event::list(c, vm, limit, marker, &part).await)
     }
 
     /// As [`Store::events_after`], for a VM.
@@ -192,7 +162,7 @@ impl Store {
         after: i64,
         limit: u32,
     ) -> Result<Option<Vec<(i64, VmEvent)>>, StoreError> {
-        self.database.read(move |c| Box::pin(vm_event::after(c, vm, after, limit))).await
+        reading!(self.database, |c| vm_event::after(c, vm, after, limit).await)
     }
 
     /// Returns a listener that wakes when this process writes events of the VM.
@@ -208,25 +178,19 @@ impl Store {
         within: Option<&DefaultLimits>,
     ) -> Result<(), QuotaWriteError> {
         let (new, events, within) = (new.clone(), events.to_vec(), within.cloned());
-        let written = self
-            .database
-            .write(AnyStatementCanFail, move |c| {
-                Box::pin(async move {
-                    let (whom, takes) = (HoldingOwner::snapshot(&new), new.takes());
-                    if let Some(defaults) = &within {
-                        c.lock_name(&new.project).await?;
-                        let refused =
-                            allowance::vm_refusal(c, &whom, (&takes, None), defaults).await?;
-                        if let Some(denial) = refused {
-                            return Ok(Admission::Refused(denial));
-                        }
-                    }
-                    add(c, &new).await?;
-                    vm_event::append(c, new.vm, &events).await?;
-                    Ok(Admission::Granted(()))
-                })
-            })
-            .await?;
+        let written = writing!(self.database, AnyStatementCanFail, |c| {
+            let (whom, takes) = (HoldingOwner::snapshot(&new), new.takes());
+            if let Some(defaults) = &within {
+                c.lock_name(&new.project).await?;
+                let refused = allowance::vm_refusal(c, &whom, (&takes, None), defaults).await?;
+                if let Some(denial) = refused {
+                    return Ok(Admission::Refused(denial));
+                }
+            }
+            add(c, &new).await?;
+            vm_event::append(c, new.vm, &events).await?;
+            Ok(Admission::Granted(()))
+        })?;
         written.granted()
     }
 
@@ -237,9 +201,7 @@ impl Store {
         scope: &VmScope,
     ) -> Result<Vec<Snapshot>, StoreError> {
         let (ident, scope) = (ident.clone(), scope.clone());
-        self.database
-            .read(|c| Box::pin(async move { snapshot::find(c, &ident, &scope).await }))
-            .await
+        reading!(self.database, |c| snapshot::find(c, &ident, &scope).await)
     }
 
     /// Returns a part of a page of the snapshots in `scope`; only those of one VM, when it is given.
@@ -251,41 +213,31 @@ impl Store {
         part: PagePart,
     ) -> Result<PageRows<Snapshot>, StoreError> {
         let (scope, page) = (scope.clone(), page.clone());
-        self.database
-            .read(move |c| {
-                Box::pin(async move { snapshot::list(c, (&scope, vm), &page, &part).await })
-            })
-            .await
+        reading!(self.database, |c| snapshot::list(c, (&scope, vm), &page, &part).await)
     }
 
     /// Returns the ids of the snapshots of a VM.
     pub async fn snapshots_of(&self, vm: VmUuid) -> Result<Vec<SnapshotUuid>, StoreError> {
-        self.database.read(move |c| Box::pin(snapshot::of(c, vm))).await
+        reading!(self.database, |c| snapshot::of(c, vm).await)
     }
 
     /// Returns the ids of all snapshots, with which a conductor starts.
     pub async fn snapshot_ids(&self) -> Result<Vec<SnapshotUuid>, StoreError> {
-        self.database.read(|c| Box::pin(snapshot::ids(c))).await
+        reading!(self.database, |c| snapshot::ids(c).await)
     }
 
     /// Writes a snapshot, if its version is still the one that was read, and the events of its VM, if the VM exists. Returns the snapshot
     /// with its new version.
     pub async fn change_snapshot(&self, change: &SnapshotChange) -> Result<Snapshot, StoreError> {
         let SnapshotChange { snapshot: changed, events } = change.clone();
-        let written = self
-            .database
-            .write(AnyStatementCanFail, |c| {
-                Box::pin(async move {
-                    let written = snapshot::update(c, &changed).await?;
-                    holding::save_one(c, &HoldingOwner::snapshot(&written), &written.takes())
-                        .await?;
-                    if !events.is_empty() && vm::is_there(c, written.vm).await? {
-                        vm_event::append(c, written.vm, &events).await?;
-                    }
-                    Ok(written)
-                })
-            })
-            .await?;
+        let written = writing!(self.database, AnyStatementCanFail, |c| {
+            let written = snapshot::update(c, &changed).await?;
+            holding::save_one(c, &HoldingOwner::snapshot(&written), &written.takes()).await?;
+            if !events.is_empty() && vm::is_there(c, written.vm).await? {
+                vm_event::append(c, written.vm, &events).await?;
+            }
+            Ok(written)
+        })?;
         self.bell.ring(written.vm);
         Ok(written)
     }
@@ -293,14 +245,10 @@ impl Store {
     /// Deletes a snapshot, if its version is still the one that was read.
     pub async fn delete_snapshot(&self, old: &Snapshot) -> Result<(), StoreError> {
         let old = old.clone();
-        self.database
-            .write(AnyStatementCanFail, |c| {
-                Box::pin(async move {
-                    snapshot::delete(c, &old).await?;
-                    holding::delete(c, &HoldingOwner::snapshot(&old)).await
-                })
-            })
-            .await
+        writing!(self.database, AnyStatementCanFail, |c| {
+            snapshot::delete(c, &old).await?;
+            holding::delete(c, &HoldingOwner::snapshot(&old)).await
+        })
     }
 }
 
