@@ -5,10 +5,10 @@ mod lending;
 mod machine;
 mod profile;
 mod record;
-mod seal_keys;
 mod seals;
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use audit_store::Recorder;
@@ -26,7 +26,8 @@ use serde_json::Value;
 use crate::table::{NodeCount, ShardCount, history, lease, node, port, rack};
 pub use allocation::{BackfillOutcome, ReserveOutcome};
 use database::WriteKind::{AnyStatementCanFail, OneStatement, OnlyFirstStatementCanFail};
-use seal_keys::SealKeys;
+use database::seals::RegisteredKeys;
+use sealing::Keyring;
 pub use seals::ReencryptionResult;
 
 /// The versions of the schema, the first one first.
@@ -68,7 +69,8 @@ pub struct Store {
     database: Database,
     trail: Recorder,
     /// The keys that seal secrets; `None` stores secrets in the clear.
-    seals: Option<SealKeys>,
+    keys: Option<Arc<Keyring>>,
+    known: RegisteredKeys,
     /// The size limit of documents written through this store.
     pub(crate) bound: SizeLimit,
     /// The maximum number of allocations of a project, not counting failed ones and reservations.
@@ -98,7 +100,14 @@ impl Store {
 
     fn of(database: Database) -> Store {
         let trail = Recorder::new(database.clone(), "baremetald");
-        Store { database, trail, seals: None, bound: SizeLimit::default(), allocations_each: None }
+        Store {
+            database,
+            trail,
+            keys: None,
+            known: RegisteredKeys::default(),
+            bound: SizeLimit::default(),
+            allocations_each: None,
+        }
     }
 
     /// Checks a whole database file, if the file exists, and returns `Damaged` if it is inconsistent. Changes nothing.

@@ -4,7 +4,6 @@ mod admission;
 mod allowance;
 mod cluster_rows;
 mod drain;
-mod known;
 mod limits;
 mod record;
 mod seals;
@@ -23,13 +22,13 @@ use cluster_core::{
 };
 use database::WriteKind::{AnyStatementCanFail, OneStatement};
 use database::outbox::{self, Outbox};
+use database::seals::RegisteredKeys;
 use database::table::{PagePart, PageRows};
 use database::{
     Connection, Database, Schema, SchemaVersion, SizeLimit, StoreError, reading, writing,
 };
 
 pub use drain::ServerOwners;
-use known::RegisteredKeys;
 use sealing::Keyring;
 
 use crate::refusal::QuotaWriteError;

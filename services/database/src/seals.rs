@@ -1,10 +1,44 @@
 //! The table `seals`, which both services have: the keys with which records may be sealed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::WriteKind::OnlyFirstStatementCanFail;
+use crate::WriteKind::{OneStatement, OnlyFirstStatementCanFail};
 use crate::table::is_missing_owner;
 use crate::{Connection, Database, StoreError, values, writing};
+
+/// The keys that are known to be in the table, so that each key is registered once. Clones share this knowledge.
+#[derive(Clone, Default)]
+pub struct RegisteredKeys(Arc<Mutex<BTreeSet<String>>>);
+
+impl RegisteredKeys {
+    /// Registers a key before the key seals anything: the database refuses records that name an unknown key.
+    pub async fn register(
+        &self,
+        database: &Database,
+        id: &str,
+        canary: impl FnOnce() -> Option<String>,
+    ) -> Result<(), StoreError> {
+        if self.ids().contains(id) {
+            return Ok(());
+        }
+        let (key, canary) = (id.to_owned(), canary());
+        writing!(database, OneStatement, |c| allow_key(c, &key, canary.as_deref()).await)?;
+        self.ids().insert(id.to_owned());
+        Ok(())
+    }
+
+    /// Removes a key, so that the database refuses records sealed with the key. Fails with `InUse` while the key seals a record.
+    pub async fn remove(&self, database: &Database, id: &str) -> Result<(), StoreError> {
+        self.ids().remove(id);
+        let id = id.to_owned();
+        writing!(database, OneStatement, |c| remove_key(c, &id).await)
+    }
+
+    fn ids(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Writes the canaries of these keys, replacing earlier ones.
 pub async fn save_canaries(
@@ -24,7 +58,7 @@ pub async fn save_canaries(
 
 /// Allows records to be sealed with this key. The canary is stored if it was missing; it distinguishes the key from another key with the same
 /// id.
-pub async fn allow_key(
+async fn allow_key(
     connection: &mut Connection,
     id: &str,
     canary: Option<&str>,
@@ -53,8 +87,7 @@ pub async fn canaries(connection: &mut Connection) -> Result<BTreeMap<String, St
     rows.iter().map(|row| Ok((row.text(0)?.to_owned(), row.text(1)?.to_owned()))).collect()
 }
 
-/// Removes a key, so that no record can be sealed with it. Fails with `InUse` while the key seals a record.
-pub async fn remove_key(connection: &mut Connection, id: &str) -> Result<(), StoreError> {
+async fn remove_key(connection: &mut Connection, id: &str) -> Result<(), StoreError> {
     match connection.execute("DELETE FROM seals WHERE id = $1", values![id]).await {
         Err(error) if is_missing_owner(&error) => {
             Err(StoreError::InUse { by: "records sealed with it" })

@@ -1,16 +1,14 @@
 //! The keys that seal secrets in this store, and re-encryption after a rotation.
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use baremetal_core::Node;
-use database::WriteKind::{OneStatement, OnlyFirstStatementCanFail};
+use database::WriteKind::OnlyFirstStatementCanFail;
 use database::{StoreError, reading, seals, writing};
 use sealing::{Keyring, RegisteredKey, SealingKeys};
 use serde_json::Value;
 use tracing::{error, info};
 
-use super::seal_keys::SealKeys;
 use crate::table::{node, profile, rack, seal};
 use crate::{Secrets, Store, secrets};
 
@@ -36,7 +34,7 @@ impl Store {
         let (known, now) = (self.known_keys().await?, keys.keys());
         now.check(&known).map_err(|lost| StoreError::corrupt("seals", "keys", lost))?;
         seals::save_canaries(&self.database, now.missing_canaries(&known)).await?;
-        self.seals = Some(SealKeys { keys, known: Arc::default() });
+        self.keys = Some(keys);
         let sealed = self.reseal_from(None).await?;
         if sealed.done > 0 {
             info!("sealed secrets that were stored in the clear: {} rows", sealed.done);
@@ -77,12 +75,12 @@ impl Store {
 
     /// Returns the handle that unseals secrets.
     pub fn secrets(&self) -> Secrets {
-        Secrets::of(self.seals.as_ref().map(|seals| seals.keys.clone()))
+        Secrets::of(self.keys.clone())
     }
 
     /// Returns the keys, or `None` if nothing is sealed.
     pub fn keyring(&self) -> Option<&Arc<Keyring>> {
-        self.seals.as_ref().map(|seals| &seals.keys)
+        self.keys.as_ref()
     }
 
     /// Returns the keys that may seal rows, each with the number of rows that it seals now.
@@ -92,18 +90,14 @@ impl Store {
 
     /// Removes a key, so that the database refuses rows sealed with it. Fails with `InUse` while the key seals a row.
     pub async fn forget_seal(&self, id: &str) -> Result<(), StoreError> {
-        if let Some(seals) = &self.seals {
-            seals.known.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
-        }
-        let id = id.to_owned();
-        writing!(self.database, OneStatement, |c| seals::remove_key(c, &id).await)
+        self.known.remove(&self.database, id).await
     }
 
     /// Re-encrypts with the first key all secrets that another key has sealed or that are in the clear, one page at a time. A row that is
     /// written meanwhile is sealed by its writer. After an interruption, the next call continues with the rest.
     pub async fn reseal(&self) -> Result<ReencryptionResult, StoreError> {
-        let Some(seals) = &self.seals else { return Ok(ReencryptionResult::default()) };
-        let current = seals.keys.keys().current().to_owned();
+        let Some(keys) = &self.keys else { return Ok(ReencryptionResult::default()) };
+        let current = keys.keys().current().to_owned();
         let mut all = self.reseal_from(None).await?;
         for (id, rows) in self.seals_in_use().await? {
             if rows > 0 && id != current {
@@ -234,26 +228,10 @@ impl Store {
 
     /// Returns the keys for a transaction that seals a record which it has yet to choose; `None` if nothing is sealed.
     pub(super) async fn current_keys(&self) -> Result<Option<Arc<SealingKeys>>, StoreError> {
-        let Some(seals) = &self.seals else { return Ok(None) };
-        let keys = seals.keys.keys();
-        self.know(seals, &keys).await?;
-        Ok(Some(keys))
-    }
-
-    /// Adds the current key to the table `seals` before the key seals anything: the database refuses rows that name an unknown key.
-    async fn know(&self, seals: &SealKeys, keys: &SealingKeys) -> Result<(), StoreError> {
+        let Some(keys) = &self.keys else { return Ok(None) };
+        let keys = keys.keys();
         let id = keys.current();
-        let is_known = |known: &Mutex<BTreeSet<String>>| {
-            known.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
-        };
-        if is_known(&seals.known) {
-            return Ok(());
-        }
-        let (key, canary) = (id.to_owned(), keys.canary(id));
-        writing!(self.database, OneStatement, |c| {
-            seals::allow_key(c, &key, canary.as_deref()).await
-        })?;
-        seals.known.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_owned());
-        Ok(())
+        self.known.register(&self.database, id, || keys.canary(id)).await?;
+        Ok(Some(keys))
     }
 }

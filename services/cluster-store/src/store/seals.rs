@@ -54,9 +54,7 @@ impl Store {
 
     /// Removes a key from the register, so that nothing can be sealed with it any more. `InUse` while a secret is.
     pub async fn forget_seal(&self, id: &str) -> Result<(), StoreError> {
-        self.known.set().remove(id);
-        let id = id.to_owned();
-        writing!(self.database, OneStatement, |c| seals::remove_key(c, &id).await)
+        self.known.remove(&self.database, id).await
     }
 
     /// Records this key for members whose report key is unknown. Correct only when there never was another key.
@@ -140,15 +138,7 @@ impl Store {
 
     /// Registers a key in the database before something is sealed with it.
     pub(super) async fn register_key(&self, id: &str) -> Result<(), StoreError> {
-        if self.known.set().contains(id) {
-            return Ok(());
-        }
-        let key = id.to_owned();
-        let canary = self.keys.as_ref().and_then(|keys| keys.keys().canary(id));
-        writing!(self.database, OneStatement, |c| {
-            seals::allow_key(c, &key, canary.as_deref()).await
-        })?;
-        self.known.set().insert(id.to_owned());
-        Ok(())
+        let canary = || self.keys.as_ref().and_then(|keys| keys.keys().canary(id));
+        self.known.register(&self.database, id, canary).await
     }
 }
