@@ -5,7 +5,6 @@ mod field;
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{
     Allocation, AllocationFilter, AllocationUuid, Node, NodeIdent, NodeName, check_release,
@@ -13,17 +12,17 @@ use baremetal_core::{
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, JsonShape, ListPart, ListRequest, Microversion, Operation, Origin, PathParam,
-    Query, Route, Routes, StrictJson, json, with_location,
+    ApiError, JsonShape, ListPart, ListRequest, Operation, Origin, PathParam, Query, Route, Routes,
+    StrictJson, json, with_location,
 };
 use serde_json::{Map, Value};
 use tracing::info;
 
-use crate::app::{App, retry_if_stale, visible_project};
+use crate::app::App;
 use crate::error::Error;
 use crate::field::{FieldSet, in_body};
 use crate::listing::list_of;
-use crate::shown::Context;
+use crate::request::{Request, retry_if_stale, visible_project};
 use crate::view::View;
 use crate::write::patched;
 use crate::{list_query, microversion as since, openapi, rule};
@@ -79,37 +78,31 @@ pub(crate) fn routes() -> Routes<App> {
 ///
 /// Ironic answers first and chooses the node afterwards; here the answer already contains the result.
 async fn create(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     origin: Origin,
     StrictJson(body): StrictJson<Map<String, Value>>,
 ) -> Result<Response, Error> {
-    let wanted = create::requested(body, &app, &caller, asked).await?;
-    let written = create::record(&app, wanted).await?;
-    let view = view_of(&app, &written, FieldSet::all(asked), asked, &origin);
+    let wanted = create::requested(&request, body).await?;
+    let written = create::record(&request.app, wanted).await?;
+    let view = view_of(&request, &written, FieldSet::all(request.asked), &origin);
     let url = format!("{origin}/v1/allocations/{}", written.id);
     Ok(with_location(json(StatusCode::CREATED, &view), &url))
 }
 
 /// `GET /v1/allocations`: lists allocations.
-async fn list(
-    caller: Caller,
-    State(app): State<App>,
-    request: ListRequest,
-) -> Result<Response, Error> {
-    let mut rest = request.query.clone();
+async fn list(request: Request, paging: ListRequest) -> Result<Response, Error> {
+    let mut rest = paging.query.clone();
     let shown = FieldSet::requested(&mut rest, request.asked)?;
     let (list, page) = list_query::parse::<Allocation>(rest, request.asked)?;
-    let filter = narrowed(&app, &caller, request.asked, list).await?;
-    let reader = Arc::new((app.clone(), request.origin.clone()));
-    let asked = request.asked;
-    list_of("allocations", &page, request.of(&app), move |part, page| {
-        let (reader, filter) = (reader.clone(), filter.clone());
+    let filter = narrowed(&request, list).await?;
+    let reader = Arc::new((request, paging, filter));
+    let (request, paging, _) = &*reader.clone();
+    list_of("allocations", &page, paging.of(&request.app), move |part, page| {
+        let reader = reader.clone();
         Box::pin(async move {
-            let (app, origin) = &*reader;
-            let listed = app.store.list_allocations_part(&filter, &page, part).await?;
-            let view = |allocation| view_of(app, allocation, shown, asked, origin);
+            let (request, paging, filter) = &*reader;
+            let listed = request.app.store.list_allocations_part(filter, &page, part).await?;
+            let view = |allocation| view_of(request, allocation, shown, &paging.origin);
             let id = |allocation: &Allocation| allocation.id.into_untyped_uuid();
             Ok(ListPart::of(&listed.found, id, view, listed.more)?)
         })
@@ -118,105 +111,89 @@ async fn list(
 }
 
 /// The filter of the list, without the allocations that the caller does not see.
-async fn narrowed(
-    app: &App,
-    caller: &Caller,
-    asked: Microversion,
-    list: AllocationList,
-) -> Result<AllocationFilter, Error> {
+async fn narrowed(request: &Request, list: AllocationList) -> Result<AllocationFilter, Error> {
     let AllocationList { mut filter, node } = list;
     if let Some(ident) = node {
-        let node = app.node(caller, asked, &ident).await.map_err(in_body("node"))?;
+        let node = request.node(&ident).await.map_err(in_body("node"))?;
         filter.node = Some(node.id);
     }
-    filter.seen_by = visible_project(caller);
+    filter.seen_by = visible_project(&request.caller);
     Ok(filter)
 }
 
 /// An allocation in the form that clients see.
 fn view_of<'a>(
-    app: &'a App,
+    request: &'a Request,
     allocation: &'a Allocation,
     shown: FieldSet<Allocation>,
-    asked: Microversion,
     origin: &'a Origin,
 ) -> View<'a, Allocation> {
-    let context = Context { asked, origin, conductor: app.conductor.hostname() };
-    View { it: allocation, shown, context }
+    View { it: allocation, shown, context: request.context(origin) }
 }
 
 /// `GET /v1/allocations/{allocation}`: shows an allocation.
 async fn show(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     origin: Origin,
     PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
-    let shown = FieldSet::requested(&mut query, asked)?;
+    let shown = FieldSet::requested(&mut query, request.asked)?;
     query.finish()?;
-    let allocation = find(&app, &caller, &ident).await?;
-    Ok(json(StatusCode::OK, &view_of(&app, &allocation, shown, asked, &origin)))
+    let allocation = find(&request, &ident).await?;
+    Ok(json(StatusCode::OK, &view_of(&request, &allocation, shown, &origin)))
 }
 
 /// `GET /v1/nodes/{node}/allocation`: shows the allocation of a node.
 async fn show_of_node(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     origin: Origin,
     PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
-    let shown = FieldSet::requested(&mut query, asked)?;
+    let shown = FieldSet::requested(&mut query, request.asked)?;
     query.finish()?;
-    let node = app.node(&caller, asked, &ident).await?;
-    let allocation = find_of_node(&app, &caller, &node, &ident).await?;
-    Ok(json(StatusCode::OK, &view_of(&app, &allocation, shown, asked, &origin)))
+    let node = request.node(&ident).await?;
+    let allocation = find_of_node(&request, &node, &ident).await?;
+    Ok(json(StatusCode::OK, &view_of(&request, &allocation, shown, &origin)))
 }
 
 /// `PATCH /v1/allocations/{allocation}`: changes an allocation.
 async fn patch(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     origin: Origin,
     PathParam(ident): PathParam<String>,
     StrictJson(patch): StrictJson<Vec<Operation>>,
 ) -> Result<Response, Error> {
     let patched = retry_if_stale(|| async {
-        let before = find(&app, &caller, &ident).await?;
-        let mut after = patched(&before, patch.clone(), asked)?;
-        after.updated_at = Some((app.clock)());
-        Ok(app.store.update_allocation(&after).await?)
+        let before = find(&request, &ident).await?;
+        let mut after = patched(&before, patch.clone(), request.asked)?;
+        after.updated_at = Some((request.app.clock)());
+        Ok(request.app.store.update_allocation(&after).await?)
     });
     let allocation = patched.await?;
-    let view = view_of(&app, &allocation, FieldSet::all(asked), asked, &origin);
+    let view = view_of(&request, &allocation, FieldSet::all(request.asked), &origin);
     Ok(json(StatusCode::OK, &view))
 }
 
 /// `DELETE /v1/allocations/{allocation}`: deletes an allocation.
 async fn delete(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
 ) -> Result<StatusCode, Error> {
-    retry_if_stale(|| async { delete_and_free(&app, find(&app, &caller, &ident).await?).await })
+    retry_if_stale(|| async { delete_and_free(&request.app, find(&request, &ident).await?).await })
         .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// `DELETE /v1/nodes/{node}/allocation`: deletes the allocation of a node.
 async fn delete_of_node(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     PathParam(ident): PathParam<String>,
 ) -> Result<StatusCode, Error> {
     retry_if_stale(|| async {
-        let node = app.node(&caller, asked, &ident).await?;
-        delete_and_free(&app, find_of_node(&app, &caller, &node, &ident).await?).await
+        let node = request.node(&ident).await?;
+        delete_and_free(&request.app, find_of_node(&request, &node, &ident).await?).await
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)
@@ -242,36 +219,31 @@ async fn delete_and_free(app: &App, allocation: Allocation) -> Result<(), Error>
 }
 
 /// Finds an allocation by UUID or name, if the caller may access it under the rule of the route.
-async fn find(app: &App, caller: &Caller, ident: &str) -> Result<Allocation, Error> {
+async fn find(request: &Request, ident: &str) -> Result<Allocation, Error> {
     let missing = || {
         let ident: String = ident.chars().take(64).collect();
         ApiError::not_found(format!("Allocation {ident} could not be found."))
     };
     let found = match ident.parse::<AllocationUuid>() {
-        Ok(id) => app.store.find_allocation(id).await?,
+        Ok(id) => request.app.store.find_allocation(id).await?,
         Err(_) => {
             let name: NodeName = ident.parse().map_err(|_| missing())?;
-            app.store.find_allocation_by_name(&name).await?
+            request.app.store.find_allocation_by_name(&name).await?
         }
     };
     let allocation = found.ok_or_else(missing)?;
-    let bond = caller.relation_to(allocation.owner.as_deref(), None).ok_or_else(missing)?;
-    caller.rule().check(caller, bond)?;
+    let bond = request.caller.relation_to(allocation.owner.as_deref(), None).ok_or_else(missing)?;
+    request.caller.rule().check(&request.caller, bond)?;
     Ok(allocation)
 }
 
 /// The allocation of a node, if the caller may access the allocation.
-async fn find_of_node(
-    app: &App,
-    caller: &Caller,
-    node: &Node,
-    ident: &str,
-) -> Result<Allocation, Error> {
+async fn find_of_node(request: &Request, node: &Node, ident: &str) -> Result<Allocation, Error> {
     let found = match node.allocation {
-        Some(id) => app.store.find_allocation(id).await?,
+        Some(id) => request.app.store.find_allocation(id).await?,
         None => None,
     };
-    let bond = |it: &Allocation| caller.relation_to(it.owner.as_deref(), None).is_some();
+    let bond = |it: &Allocation| request.caller.relation_to(it.owner.as_deref(), None).is_some();
     found.filter(bond).ok_or_else(|| {
         let ident: String = ident.chars().take(64).collect();
         ApiError::not_found(format!("Allocation for node {ident} was not found")).into()

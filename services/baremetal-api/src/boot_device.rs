@@ -1,17 +1,17 @@
 //! `/v1/nodes/{node}/management`: the boot device of a machine, and NMI injection, which no driver supports.
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::check_idle;
 use bmc::BmcError;
 use hardware::{BootDevice, BootOverride, Persistence};
 use http::StatusCode;
-use openstack_api::{Caller, JsonShape, Microversion, PathParam, Route, Routes, StrictJson, json};
+use openstack_api::{JsonShape, PathParam, Route, Routes, StrictJson, json};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 use crate::{microversion, rule};
 
 /// The routes of this file.
@@ -57,19 +57,14 @@ struct Body {
 }
 
 /// `GET /v1/nodes/{node}/management/boot_device`: reads the boot device from the BMC.
-async fn show(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Shown {
         boot_device: Option<BootDevice>,
         persistent: Option<bool>,
     }
-    let node = app.node(&caller, asked, &ident).await?;
-    let imposed = app.conductor.boot_device(&node).await?;
+    let node = request.node(&ident).await?;
+    let imposed = request.app.conductor.boot_device(&node).await?;
     let shown = Shown {
         boot_device: imposed.map(|imposed| imposed.device),
         persistent: imposed.map(|imposed| imposed.persistence == Persistence::Continuous),
@@ -79,43 +74,37 @@ async fn show(
 
 /// `PUT /v1/nodes/{node}/management/boot_device`: sets the boot device before the answer is sent.
 async fn set(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(body): StrictJson<Body>,
 ) -> Result<StatusCode, Error> {
-    let node = app.node(&caller, asked, &ident).await?;
+    let node = request.node(&ident).await?;
     check_idle(&node)?;
     let persistence = if body.persistent { Persistence::Continuous } else { Persistence::Once };
     let wanted = BootOverride { device: body.boot_device, persistence, mode: node.boot_mode };
-    app.conductor.set_boot_device(&node, wanted).await?;
+    request.app.conductor.set_boot_device(&node, wanted).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// `GET /v1/nodes/{node}/management/boot_device/supported`: lists the boot devices that can be set.
 async fn supported(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Shown {
         supported_boot_devices: Vec<BootDevice>,
     }
-    let node = app.node(&caller, asked, &ident).await?;
-    let supported_boot_devices = app.conductor.supported_boot_devices(&node).await?;
+    let node = request.node(&ident).await?;
+    let supported_boot_devices = request.app.conductor.supported_boot_devices(&node).await?;
     Ok(json(StatusCode::OK, &Shown { supported_boot_devices }))
 }
 
 /// `PUT /v1/nodes/{node}/management/inject_nmi`: always refused, because neither the Redfish nor the IPMI driver supports it.
 async fn inject_nmi(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     PathParam(ident): PathParam<String>,
 ) -> Result<StatusCode, Error> {
-    app.node(&caller, asked, &ident).await?;
+    request.node(&ident).await?;
     Err(BmcError::Unsupported { what: "inject an NMI".to_owned() }.into())
 }

@@ -1,19 +1,18 @@
 //! `/v1/conductors`: the conductors that manage nodes.
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::Driver;
 use http::StatusCode;
 use jiff::Timestamp;
 use openstack_api::{
-    ApiError, Caller, JsonShape, Links, Microversion, Origin, Paging, PathParam, Query, Route,
-    Routes, Time, flag, json,
+    ApiError, JsonShape, Links, Origin, Paging, PathParam, Query, Route, Routes, Time, flag, json,
 };
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
 use crate::microversion;
+use crate::request::Request;
 
 /// A conductor that has not reported for this many seconds counts as dead, as in Ironic.
 const SILENCE: i64 = 60;
@@ -94,8 +93,7 @@ fn view<'a>(
 
 /// `GET /v1/conductors`: lists all conductors on a single page, since there are only a few.
 async fn list(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     origin: Origin,
     mut query: Query,
 ) -> Result<Response, Error> {
@@ -115,9 +113,7 @@ async fn list(
 
 /// `GET /v1/conductors/{hostname}`: shows a conductor.
 async fn show(
-    _caller: Caller,
-    State(app): State<App>,
-    _asked: Microversion,
+    Request { app, .. }: Request,
     origin: Origin,
     PathParam(hostname): PathParam<String>,
 ) -> Result<Response, Error> {

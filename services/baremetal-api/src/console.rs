@@ -1,17 +1,15 @@
 //! `/v1/nodes/{node}/states/console`: whether the serial console of a node is enabled, and its URL.
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{NodeUuid, switch_console};
 use http::StatusCode;
-use openstack_api::{
-    Caller, JsonShape, Microversion, Origin, PathParam, Route, Routes, StrictJson, json,
-};
+use openstack_api::{JsonShape, Origin, PathParam, Route, Routes, StrictJson, json};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 use crate::rule;
 
 /// The routes of consoles.
@@ -37,9 +35,7 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// `GET /v1/nodes/{node}/states/console`: shows whether the console is enabled, and its URL.
 async fn show(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     PathParam(ident): PathParam<String>,
     origin: Origin,
 ) -> Result<Response, Error> {
@@ -53,7 +49,7 @@ async fn show(
         console_enabled: bool,
         console_info: Option<Info>,
     }
-    let node = app.node(&caller, asked, &ident).await?;
+    let node = request.node(&ident).await?;
     let info = || Info { r#type: "websocket", url: address(&origin, node.id) };
     let console_info = node.console_enabled.then(info);
     Ok(json(StatusCode::OK, &Shown { console_enabled: node.console_enabled, console_info }))
@@ -75,17 +71,14 @@ struct Body {
 
 /// `PUT /v1/nodes/{node}/states/console`: enables or disables the console before the answer is sent, in any provision state.
 async fn switch(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(body): StrictJson<Body>,
 ) -> Result<StatusCode, Error> {
-    let node = app
-        .change(&caller, asked, &ident, |node| Ok((switch_console(node, body.enabled)?, None)))
-        .await?;
+    let node =
+        request.change(&ident, |node| Ok((switch_console(node, body.enabled)?, None))).await?;
     if !body.enabled {
-        app.conductor.end_console(node.id);
+        request.app.conductor.end_console(node.id);
     }
     Ok(StatusCode::ACCEPTED)
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Driver, Interface};
 use http::StatusCode;
@@ -16,6 +15,7 @@ use serde::ser::{SerializeMap, Serializer};
 use crate::app::App;
 use crate::error::Error;
 use crate::microversion as since;
+use crate::request::Request;
 
 /// The routes of drivers.
 pub(crate) fn routes() -> Routes<App> {
@@ -113,13 +113,7 @@ fn came(interface: Interface) -> Microversion {
 }
 
 /// `GET /v1/drivers`: lists drivers.
-async fn list(
-    _caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
-    origin: Origin,
-    mut query: Query,
-) -> Result<Response, Error> {
+async fn list(request: Request, origin: Origin, mut query: Query) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Body<'a> {
         drivers: Vec<View<'a>>,
@@ -128,7 +122,7 @@ async fn list(
     let detail = query.take("detail");
     query.finish()?;
     if kind.is_some() || detail.is_some() {
-        asked.need(since::DYNAMIC_DRIVERS, "type and detail")?;
+        request.asked.need(since::DYNAMIC_DRIVERS, "type and detail")?;
     }
     let classic = match kind.as_deref() {
         None | Some("dynamic") => false,
@@ -137,24 +131,29 @@ async fn list(
     };
     let detail = detail.map_or(Ok(false), |raw| flag("detail", &raw))?;
     let extent = if detail { DetailLevel::Detail } else { DetailLevel::Brief };
-    let conductor = app.conductor.hostname();
+    let conductor = request.app.conductor.hostname();
     let all = Driver::ALL.into_iter().filter(|_| !classic);
-    let drivers =
-        all.map(|driver| View { driver, asked, origin: &origin, conductor, extent }).collect();
+    let drivers = all
+        .map(|driver| View { driver, asked: request.asked, origin: &origin, conductor, extent })
+        .collect();
     Ok(json(StatusCode::OK, &Body { drivers }))
 }
 
 /// `GET /v1/drivers/{driver}`: shows a driver.
 async fn show(
-    _caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     origin: Origin,
     PathParam(name): PathParam<String>,
 ) -> Result<Response, Error> {
     let driver = find(&name)?;
-    let conductor = app.conductor.hostname();
-    let view = View { driver, asked, origin: &origin, conductor, extent: DetailLevel::Detail };
+    let conductor = request.app.conductor.hostname();
+    let view = View {
+        driver,
+        asked: request.asked,
+        origin: &origin,
+        conductor,
+        extent: DetailLevel::Detail,
+    };
     Ok(json(StatusCode::OK, &view))
 }
 

@@ -1,6 +1,5 @@
 //! Empty lists of resources that do not exist here, because clients query these lists before they act.
 
-use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use openstack_api::{Caller, JsonShape, Microversion, PathParam, Route, Routes, Rule, json};
@@ -9,6 +8,7 @@ use serde_json::{Map, Value};
 use crate::app::App;
 use crate::error::Error;
 use crate::microversion as since;
+use crate::request::Request;
 use crate::rule::READ;
 
 /// A path, the key of its list, the microversion that introduced it, and who may read it.
@@ -54,11 +54,7 @@ pub(crate) fn routes() -> Routes<App> {
         );
     }
     for (path, key, came, rule) in NODE_LISTS {
-        let list =
-            move |caller: Caller,
-                  app: State<App>,
-                  asked: Microversion,
-                  ident: PathParam<String>| { of_node(caller, app, asked, ident, key) };
+        let list = move |request: Request, ident: PathParam<String>| of_node(request, ident, key);
         routes = routes.at(
             path,
             [Route::get("List (always empty)", list)
@@ -75,13 +71,11 @@ fn empty(key: &str) -> JsonShape {
 }
 
 async fn of_node(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     PathParam(ident): PathParam<String>,
     key: &'static str,
 ) -> Result<Response, Error> {
-    app.node(&caller, asked, &ident).await?;
+    request.node(&ident).await?;
     Ok(nothing(key))
 }
 

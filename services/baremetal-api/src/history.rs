@@ -1,20 +1,20 @@
 //! `/v1/nodes/{node}/history`: the events of a node.
 
-use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use baremetal_core::{HistoryEntry, HistoryUuid};
 use baremetal_store::{PagePart, PageRows};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, JsonShape, ListPart, Microversion, Origin, Paging, PathParam, Query, Route,
-    Routes, Time, flag, json,
+    ApiError, JsonShape, ListPart, ListRequest, Origin, Paging, PathParam, Route, Routes, Time,
+    flag, json,
 };
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
 use crate::listing::parts_of;
+use crate::request::Request;
 use crate::{microversion, rule};
 
 /// The routes of histories.
@@ -102,31 +102,27 @@ fn view<'a>(
 
 /// `GET /v1/nodes/{node}/history`: lists the events of a node.
 async fn list(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
-    origin: Origin,
-    OriginalUri(uri): OriginalUri,
+    request: Request,
     PathParam(ident): PathParam<String>,
-    query: Query,
+    paging: ListRequest,
 ) -> Result<Response, Error> {
-    let mut rest = query.clone();
-    let paging = Paging::take(&mut rest)?;
+    let mut rest = paging.query.clone();
+    let page = Paging::take(&mut rest)?;
     let detail = rest.take("detail").map_or(Ok(false), |raw| flag("detail", &raw))?;
     rest.finish()?;
-    if let Some(key) = &paging.sort_key
+    if let Some(key) = &page.sort_key
         && !["id", "uuid", "created_at"].contains(&key.as_str())
     {
         return Err(
             ApiError::bad_field("sort_key", "history is always in chronological order").into()
         );
     }
-    let node = app.node(&caller, asked, &ident).await?;
-    let marker = paging.marker.map(HistoryUuid::from_untyped_uuid);
+    let node = request.node(&ident).await?;
+    let marker = page.marker.map(HistoryUuid::from_untyped_uuid);
     let extent = if detail { DetailLevel::Detail } else { DetailLevel::Brief };
-    let at = (&app, &origin, uri.path(), &query);
-    let reader = (app.clone(), origin.clone());
-    parts_of("history", paging.limit, at, move |asked| {
+    let at = paging.of(&request.app);
+    let reader = (request.app.clone(), paging.origin.clone());
+    parts_of("history", page.limit, at, move |asked| {
         let (app, origin) = reader.clone();
         Box::pin(async move {
             let part = PagePart { after: asked.after, bytes: asked.bytes };
@@ -142,15 +138,13 @@ async fn list(
 
 /// `GET /v1/nodes/{node}/history/{event}`: shows an event.
 async fn show(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     origin: Origin,
     PathParam((ident, event)): PathParam<(String, String)>,
 ) -> Result<Response, Error> {
-    let node = app.node(&caller, asked, &ident).await?;
+    let node = request.node(&ident).await?;
     let missing = || ApiError::not_found("the event was not found in this node's history");
     let id: HistoryUuid = event.parse().map_err(|_| missing())?;
-    let entry = app.store.find_history(node.id, id).await?.ok_or_else(missing)?;
-    Ok(json(StatusCode::OK, &view(&app, &entry, &origin, DetailLevel::Detail)))
+    let entry = request.app.store.find_history(node.id, id).await?.ok_or_else(missing)?;
+    Ok(json(StatusCode::OK, &view(&request.app, &entry, &origin, DetailLevel::Detail)))
 }

@@ -1,14 +1,14 @@
 //! `/v1/nodes/{node}/inventory`: the hardware found by the last inspection.
 
-use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, JsonShape, Microversion, PathParam, Route, Routes, json};
+use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, json};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 use crate::{microversion, rule};
 
 /// The routes of inventories.
@@ -21,19 +21,14 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `GET /v1/nodes/{node}/inventory`: shows the inventory of a node.
-async fn show(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Shown<'a> {
         inventory: &'a Value,
         plugin_data: &'a Value,
     }
-    let node = app.node(&caller, asked, &ident).await?;
-    let found = app.store.find_inspected(node.id).await?.ok_or_else(|| {
+    let node = request.node(&ident).await?;
+    let found = request.app.store.find_inspected(node.id).await?.ok_or_else(|| {
         ApiError::not_found(format!("node {} has not been inspected yet", node.label()))
     })?;
     let shown = Shown { inventory: &found.inventory, plugin_data: &found.plugin_data };

@@ -22,6 +22,7 @@ mod openapi;
 mod port;
 mod power;
 mod provision;
+mod request;
 mod root;
 mod rule;
 mod secret;

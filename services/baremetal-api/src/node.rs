@@ -10,24 +10,23 @@ mod write;
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Node, check_delete};
 use baremetal_store::PageRows;
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    Caller, JsonShape, ListPart, ListRequest, Microversion, Operation, Origin, PathParam, Query,
-    Relation, Route, Routes, StrictJson, json_of, with_location,
+    JsonShape, ListPart, ListRequest, Operation, Origin, PathParam, Query, Relation, Route, Routes,
+    StrictJson, json_of, with_location,
 };
 use serde_json::{Map, Value};
 use tracing::info;
 
-use crate::app::{App, forced, relation, retry_if_stale};
+use crate::app::App;
 use crate::error::Error;
 use crate::field::{DetailLevel, FieldSet};
 use crate::listing::list_of;
-use crate::shown::Context;
+use crate::request::{Request, forced, relation, retry_if_stale};
 use crate::view::View;
 use crate::{list_query, openapi, rule};
 use change::NodePatch;
@@ -87,86 +86,68 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// `POST /v1/nodes`: enrolls a node.
 async fn create(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     origin: Origin,
     StrictJson(body): StrictJson<Map<String, Value>>,
 ) -> Result<Response, Error> {
-    let node = change::enroll(&app, &caller, asked, body).await?;
+    let node = change::enroll(&request, body).await?;
     info!(node.id = %node.id, "node {} was enrolled", node.label());
-    let look = context(&app, asked, &origin);
-    let answer = one(StatusCode::CREATED, &caller, &node, FieldSet::all(asked), look);
+    let answer = one(&request, StatusCode::CREATED, &node, FieldSet::all(request.asked), &origin);
     Ok(with_location(answer, &format!("{origin}/v1/nodes/{}", node.id)))
 }
 
 /// `GET /v1/nodes`: lists nodes with a few fields each.
-async fn list(
-    caller: Caller,
-    State(app): State<App>,
-    request: ListRequest,
-) -> Result<Response, Error> {
-    page(app, caller, DetailLevel::Brief, request).await
+async fn list(request: Request, paging: ListRequest) -> Result<Response, Error> {
+    page(request, paging, DetailLevel::Brief).await
 }
 
 /// `GET /v1/nodes/detail`: lists nodes with all fields.
-async fn list_detail(
-    caller: Caller,
-    State(app): State<App>,
-    request: ListRequest,
-) -> Result<Response, Error> {
-    page(app, caller, DetailLevel::Detail, request).await
+async fn list_detail(request: Request, paging: ListRequest) -> Result<Response, Error> {
+    page(request, paging, DetailLevel::Detail).await
 }
 
 /// `GET /v1/nodes/{node}`: shows a node.
 async fn show(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     origin: Origin,
     PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
-    let shown = FieldSet::requested(&mut query, asked)?;
+    let shown = FieldSet::requested(&mut query, request.asked)?;
     query.finish()?;
-    let node = app.node(&caller, asked, &ident).await?;
-    Ok(one(StatusCode::OK, &caller, &node, shown, context(&app, asked, &origin)))
+    let node = request.node(&ident).await?;
+    Ok(one(&request, StatusCode::OK, &node, shown, &origin))
 }
 
 /// `PATCH /v1/nodes/{node}`: changes a node.
 async fn patch(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     origin: Origin,
     PathParam(ident): PathParam<String>,
     query: Query,
     StrictJson(operations): StrictJson<Vec<Operation>>,
 ) -> Result<Response, Error> {
-    let patch = NodePatch::parse(ident, operations, query, asked)?;
-    let node = retry_if_stale(|| patch.record(&app, &caller, asked)).await?;
+    let patch = NodePatch::parse(ident, operations, query, request.asked)?;
+    let node = retry_if_stale(|| patch.record(&request)).await?;
     if node.leaving.is_some() {
-        app.conductor.wake(node.id);
+        request.app.conductor.wake(node.id);
     }
-    let look = context(&app, asked, &origin);
-    Ok(one(StatusCode::OK, &caller, &node, FieldSet::all(asked), look))
+    Ok(one(&request, StatusCode::OK, &node, FieldSet::all(request.asked), &origin))
 }
 
 /// `DELETE /v1/nodes/{node}`: deletes a node.
 async fn forget(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<StatusCode, Error> {
     let forced = forced(&mut query);
     retry_if_stale(|| async {
-        let node = app.node(&caller, asked, &ident).await?;
+        let node = request.node(&ident).await?;
         check_delete(&node)?;
-        app.check_drained(&caller, &node, &forced).await?;
-        app.store.delete_node(&node).await?;
-        app.conductor.forget(node.id);
+        request.check_drained(&node, &forced).await?;
+        request.app.store.delete_node(&node).await?;
+        request.app.conductor.forget(node.id);
         info!(node.id = %node.id, "node {} was forgotten", node.label());
         Ok(())
     })
@@ -176,27 +157,25 @@ async fn forget(
 
 /// Answers with one page of a list of nodes.
 async fn page(
-    app: App,
-    caller: Caller,
+    request: Request,
+    paging: ListRequest,
     level: DetailLevel,
-    request: ListRequest,
 ) -> Result<Response, Error> {
-    let mut rest = request.query.clone();
+    let mut rest = paging.query.clone();
     let shown = FieldSet::listed(&mut rest, level, request.asked)?;
     let (list, page) = list_query::parse::<Node>(rest, request.asked)?;
-    let filter = list.filter(&app, &caller).await?;
-    let reader = Arc::new((app, caller, request, filter));
-    let (app, _, request, _) = &*reader.clone();
-    list_of("nodes", &page, request.of(app), move |part, page| {
+    let filter = list.filter(&request).await?;
+    let reader = Arc::new((request, paging, filter));
+    let (request, paging, _) = &*reader.clone();
+    list_of("nodes", &page, paging.of(&request.app), move |part, page| {
         let reader = reader.clone();
         Box::pin(async move {
-            let (app, caller, request, filter) = &*reader;
+            let (request, paging, filter) = &*reader;
             let listed = match filter {
-                Some(filter) => app.store.list_nodes_part(filter, &page, part).await?,
+                Some(filter) => request.app.store.list_nodes_part(filter, &page, part).await?,
                 None => PageRows { found: Vec::new(), more: None },
             };
-            let look = context(app, request.asked, &request.origin);
-            let view = |node| view_of(caller, node, shown, look);
+            let view = |node| view_of(request, node, shown, &paging.origin);
             let id = |node: &Node| node.id.into_untyped_uuid();
             Ok(ListPart::of(&listed.found, id, view, listed.more)?)
         })
@@ -204,30 +183,25 @@ async fn page(
     .await
 }
 
-/// How nodes are shown.
-fn context<'a>(app: &'a App, asked: Microversion, origin: &'a Origin) -> Context<'a> {
-    Context { asked, origin, conductor: app.conductor.hostname() }
-}
-
 /// A node in the form that this caller sees.
 fn view_of<'a>(
-    caller: &Caller,
+    request: &'a Request,
     node: &'a Node,
     shown: FieldSet<Node>,
-    context: Context<'a>,
+    origin: &'a Origin,
 ) -> View<'a, Node> {
-    let is_lent = relation(caller, node) == Some(Relation::Lessee);
+    let is_lent = relation(&request.caller, node) == Some(Relation::Lessee);
     let shown = if is_lent { shown.for_lessees() } else { shown };
-    View { it: node, shown, context }
+    View { it: node, shown, context: request.context(origin) }
 }
 
 /// Answers with one node.
 fn one(
+    request: &Request,
     status: StatusCode,
-    caller: &Caller,
     node: &Node,
     shown: FieldSet<Node>,
-    context: Context<'_>,
+    origin: &Origin,
 ) -> Response {
-    json_of(status, &view_of(caller, node, shown, context), shown.len() * BYTES_A_FIELD)
+    json_of(status, &view_of(request, node, shown, origin), shown.len() * BYTES_A_FIELD)
 }

@@ -4,23 +4,22 @@ mod field;
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Node, NodeUuid, Port, PortFilter, PortUuid, check_idle};
 use hardware::MacAddress;
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, JsonShape, ListPart, ListRequest, Microversion, Operation, Origin, PathParam,
-    Query, Route, Routes, StrictJson, json, with_location,
+    ApiError, JsonShape, ListPart, ListRequest, Operation, Origin, PathParam, Query, Route, Routes,
+    StrictJson, json, with_location,
 };
 use serde_json::{Map, Value};
 
-use crate::app::{App, relation, retry_if_stale, visible_project};
+use crate::app::App;
 use crate::error::Error;
 use crate::field::{DetailLevel, FieldSet, in_body};
 use crate::listing::list_of;
-use crate::shown::Context;
+use crate::request::{Request, relation, retry_if_stale, visible_project};
 use crate::value::text;
 use crate::view::View;
 use crate::write::{create as set_fields, patched};
@@ -76,117 +75,94 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// `POST /v1/ports`: creates a port.
 async fn create(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     origin: Origin,
     StrictJson(mut body): StrictJson<Map<String, Value>>,
 ) -> Result<Response, Error> {
-    let node = owner(&app, &caller, asked, &mut body).await?;
+    let node = owner(&request, &mut body).await?;
     body.insert("node_uuid".to_owned(), node.id.to_string().into());
     let address = MacAddress::new([0; 6]);
-    let mut port = Port::new(PortUuid::new_v4(), node.id, address, (app.clock)());
-    set_fields(&mut port, body, asked)?;
+    let mut port = Port::new(PortUuid::new_v4(), node.id, address, (request.app.clock)());
+    set_fields(&mut port, body, request.asked)?;
     check_idle(&node)?;
-    app.store.insert_port(&port).await?;
-    let view = view_of(&app, &port, FieldSet::all(asked), asked, &origin);
+    request.app.store.insert_port(&port).await?;
+    let view = view_of(&request, &port, FieldSet::all(request.asked), &origin);
     Ok(with_location(json(StatusCode::CREATED, &view), &format!("{origin}/v1/ports/{}", port.id)))
 }
 
 /// Removes the node of a new port from `body`, and returns the node.
-async fn owner(
-    app: &App,
-    caller: &Caller,
-    asked: Microversion,
-    body: &mut Map<String, Value>,
-) -> Result<Node, Error> {
+async fn owner(request: &Request, body: &mut Map<String, Value>) -> Result<Node, Error> {
     let ident = match (body.remove("node_uuid"), body.remove("node_ident")) {
         (Some(by_id), _) => text("node_uuid", by_id, 255)?,
         (None, Some(by_name)) => {
-            asked.need(since::PORT_NODE_NAME, "node_ident")?;
+            request.asked.need(since::PORT_NODE_NAME, "node_ident")?;
             text("node_ident", by_name, 255)?
         }
         (None, None) => None,
     };
     let ident = ident.ok_or_else(|| ApiError::bad_field("node_uuid", "is required"))?;
-    Ok(app.node(caller, asked, &ident).await.map_err(in_body("node_uuid"))?)
+    Ok(request.node(&ident).await.map_err(in_body("node_uuid"))?)
 }
 
 /// `GET /v1/ports`: lists ports with a few fields each.
-async fn list(
-    caller: Caller,
-    State(app): State<App>,
-    request: ListRequest,
-) -> Result<Response, Error> {
-    page(app, caller, request, DetailLevel::Brief, None).await
+async fn list(request: Request, paging: ListRequest) -> Result<Response, Error> {
+    page(request, paging, DetailLevel::Brief, None).await
 }
 
 /// `GET /v1/ports/detail`: lists ports with all fields.
-async fn list_detail(
-    caller: Caller,
-    State(app): State<App>,
-    request: ListRequest,
-) -> Result<Response, Error> {
-    page(app, caller, request, DetailLevel::Detail, None).await
+async fn list_detail(request: Request, paging: ListRequest) -> Result<Response, Error> {
+    page(request, paging, DetailLevel::Detail, None).await
 }
 
 /// `GET /v1/nodes/{node}/ports`: lists the ports of a node.
 async fn list_of_node(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
-    request: ListRequest,
+    paging: ListRequest,
 ) -> Result<Response, Error> {
-    let node = app.node(&caller, request.asked, &ident).await?.id;
-    page(app, caller, request, DetailLevel::Brief, Some(node)).await
+    let node = request.node(&ident).await?.id;
+    page(request, paging, DetailLevel::Brief, Some(node)).await
 }
 
 /// `GET /v1/ports/{port}`: shows a port.
 async fn show(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     origin: Origin,
     PathParam(id): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
-    let shown = FieldSet::requested(&mut query, asked)?;
+    let shown = FieldSet::requested(&mut query, request.asked)?;
     query.finish()?;
-    let port = find(&app, &caller, &id).await?;
-    Ok(json(StatusCode::OK, &view_of(&app, &port, shown, asked, &origin)))
+    let port = find(&request, &id).await?;
+    Ok(json(StatusCode::OK, &view_of(&request, &port, shown, &origin)))
 }
 
 /// `PATCH /v1/ports/{port}`: changes a port.
 async fn patch(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     origin: Origin,
     PathParam(id): PathParam<String>,
     StrictJson(patch): StrictJson<Vec<Operation>>,
 ) -> Result<Response, Error> {
+    let app = &request.app;
     let port = retry_if_stale(|| async {
-        let before = find(&app, &caller, &id).await?;
-        let mut after = patched(&before, patch.clone(), asked)?;
-        idle(&app, &before).await?;
+        let before = find(&request, &id).await?;
+        let mut after = patched(&before, patch.clone(), request.asked)?;
+        idle(app, &before).await?;
         after.updated_at = Some((app.clock)());
         Ok(app.store.update_port(&after).await?)
     });
     let port = port.await?;
-    let view = view_of(&app, &port, FieldSet::all(asked), asked, &origin);
+    let view = view_of(&request, &port, FieldSet::all(request.asked), &origin);
     Ok(json(StatusCode::OK, &view))
 }
 
 /// `DELETE /v1/ports/{port}`: deletes a port.
-async fn forget(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(id): PathParam<String>,
-) -> Result<StatusCode, Error> {
+async fn forget(request: Request, PathParam(id): PathParam<String>) -> Result<StatusCode, Error> {
     retry_if_stale(|| async {
-        let port = find(&app, &caller, &id).await?;
-        idle(&app, &port).await?;
-        Ok(app.store.delete_port(&port).await?)
+        let port = find(&request, &id).await?;
+        idle(&request.app, &port).await?;
+        Ok(request.app.store.delete_port(&port).await?)
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)
@@ -201,41 +177,40 @@ async fn idle(app: &App, port: &Port) -> Result<(), Error> {
 }
 
 /// Finds a port by id, if the caller may access its node under the rule of the route.
-async fn find(app: &App, caller: &Caller, id: &str) -> Result<Port, Error> {
+async fn find(request: &Request, id: &str) -> Result<Port, Error> {
     let missing = || {
         let id: String = id.chars().take(64).collect();
         ApiError::not_found(format!("Port {id} could not be found."))
     };
     let parsed: PortUuid = id.parse().map_err(|_| missing())?;
-    let port = app.store.find_port(parsed).await?.ok_or_else(missing)?;
-    if visible_project(caller).is_some() {
-        let node = app.store.find_node(&baremetal_core::NodeIdent::Id(port.node)).await?;
-        let bond = node.and_then(|node| relation(caller, &node)).ok_or_else(missing)?;
-        caller.rule().check(caller, bond)?;
+    let port = request.app.store.find_port(parsed).await?.ok_or_else(missing)?;
+    if visible_project(&request.caller).is_some() {
+        let node = request.app.store.find_node(&baremetal_core::NodeIdent::Id(port.node)).await?;
+        let bond = node.and_then(|node| relation(&request.caller, &node)).ok_or_else(missing)?;
+        request.caller.rule().check(&request.caller, bond)?;
     }
     Ok(port)
 }
 
 /// Answers with one page of a list of ports; of the ports of one node, if it is given.
 async fn page(
-    app: App,
-    caller: Caller,
-    request: ListRequest,
+    request: Request,
+    paging: ListRequest,
     level: DetailLevel,
     of: Option<NodeUuid>,
 ) -> Result<Response, Error> {
-    let mut rest = request.query.clone();
+    let mut rest = paging.query.clone();
     let shown = FieldSet::listed(&mut rest, level, request.asked)?;
     let (list, page) = list_query::parse::<Port>(rest, request.asked)?;
-    let filter = narrowed(&app, &caller, request.asked, list, of).await?;
-    let reader = Arc::new((app, request, filter));
-    let (app, request, _) = &*reader.clone();
-    list_of("ports", &page, request.of(app), move |part, page| {
+    let filter = narrowed(&request, list, of).await?;
+    let reader = Arc::new((request, paging, filter));
+    let (request, paging, _) = &*reader.clone();
+    list_of("ports", &page, paging.of(&request.app), move |part, page| {
         let reader = reader.clone();
         Box::pin(async move {
-            let (app, request, filter) = &*reader;
-            let listed = app.store.list_ports_part(filter, &page, part).await?;
-            let view = |port| view_of(app, port, shown, request.asked, &request.origin);
+            let (request, paging, filter) = &*reader;
+            let listed = request.app.store.list_ports_part(filter, &page, part).await?;
+            let view = |port| view_of(request, port, shown, &paging.origin);
             let id = |port: &Port| port.id.into_untyped_uuid();
             Ok(ListPart::of(&listed.found, id, view, listed.more)?)
         })
@@ -245,32 +220,25 @@ async fn page(
 
 /// The filter of the list, without the ports that the caller does not see.
 async fn narrowed(
-    app: &App,
-    caller: &Caller,
-    asked: Microversion,
+    request: &Request,
     list: PortList,
     of: Option<NodeUuid>,
 ) -> Result<PortFilter, Error> {
     let PortList { mut filter, node } = list;
     if let Some(ident) = node {
-        filter.node = Some(app.node(caller, asked, &ident).await?.id);
+        filter.node = Some(request.node(&ident).await?.id);
     }
     filter.node = of.or(filter.node);
-    filter.seen_by = visible_project(caller);
+    filter.seen_by = visible_project(&request.caller);
     Ok(filter)
 }
 
 /// A port in the form that clients see.
 fn view_of<'a>(
-    app: &'a App,
+    request: &'a Request,
     port: &'a Port,
     shown: FieldSet<Port>,
-    asked: Microversion,
     origin: &'a Origin,
 ) -> View<'a, Port> {
-    View {
-        it: port,
-        shown,
-        context: Context { asked, origin, conductor: app.conductor.hostname() },
-    }
+    View { it: port, shown, context: request.context(origin) }
 }

@@ -3,16 +3,16 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use axum::extract::State;
 use baremetal_core::{AfterDrain, Node, power_change_stops_servers, request_power};
 use hardware::PowerChange;
 use http::StatusCode;
-use openstack_api::{Caller, Microversion, PathParam, Query, Route, Routes, StrictJson};
+use openstack_api::{PathParam, Query, Route, Routes, StrictJson};
 use serde::Deserialize;
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::app::{App, forced};
+use crate::app::App;
 use crate::error::Error;
+use crate::request::{Request, forced};
 use crate::{microversion, rule};
 
 /// The routes of power.
@@ -69,36 +69,34 @@ impl From<Target> for PowerChange {
 /// Only records the request; the conductor carries it out. If the node is a compute host, the conductor has it drained first; so before the
 /// request is recorded, clusterd is asked whether it would refuse the drain.
 async fn request(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     PathParam(ident): PathParam<String>,
     mut query: Query,
     StrictJson(body): StrictJson<Body>,
 ) -> Result<StatusCode, Error> {
     if matches!(body.target, Target::SoftOff | Target::SoftReboot) {
-        asked.need(microversion::SOFT_POWER, "target")?;
+        request.asked.need(microversion::SOFT_POWER, "target")?;
     }
     if body.timeout.is_some() {
-        asked.need(microversion::SOFT_POWER, "timeout")?;
+        request.asked.need(microversion::SOFT_POWER, "timeout")?;
     }
     let given = body.timeout.map(|seconds| Duration::from_secs(u64::from(seconds.get())));
-    let timeout = given.unwrap_or(app.settings.power_timeout);
+    let timeout = given.unwrap_or(request.app.settings.power_timeout);
     let change = PowerChange::from(body.target);
     let forced = forced(&mut query);
     let decide = |node: &Node| {
-        let changed = request_power(node, change, (app.clock)() + timeout)?;
+        let changed = request_power(node, change, (request.app.clock)() + timeout)?;
         let then = AfterDrain::Power { change, timeout };
         let left = power_change_stops_servers(change)
-            .then(|| app.with_drain_request(&caller, node, then, &forced));
+            .then(|| request.with_drain_request(node, then, &forced));
         Ok(left.flatten().map_or((changed, None), |(left, entry)| (left, Some(entry))))
     };
     if power_change_stops_servers(change) {
-        let node = app.node(&caller, asked, &ident).await?;
+        let node = request.node(&ident).await?;
         decide(&node)?;
-        app.check_leave(&caller, &node, &forced).await?;
+        request.check_leave(&node, &forced).await?;
     }
-    let node = app.change(&caller, asked, &ident, decide).await?;
-    app.conductor.wake(node.id);
+    let node = request.change(&ident, decide).await?;
+    request.app.conductor.wake(node.id);
     Ok(StatusCode::ACCEPTED)
 }

@@ -1,18 +1,18 @@
 //! `/v1/nodes/{node}/states/provision`: requests a change of provision state.
 
-use axum::extract::State;
 use baremetal_core::{
     AgentCommand, Node, State as ProvisionState, Verb, WorkUuid, after_drain, parse_config_drive,
     request_verb,
 };
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Microversion, PathParam, Query, Route, Routes, StrictJson};
+use openstack_api::{ApiError, Microversion, PathParam, Query, Route, Routes, StrictJson};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::app::{App, forced};
+use crate::app::App;
 use crate::error::Error;
+use crate::request::{Request, forced};
 use crate::{microversion as since, rule};
 
 /// The largest body in bytes, large enough for a config drive.
@@ -109,25 +109,23 @@ enum EraseStep {
 /// Only records the request; the conductor carries it out. If the verb takes a compute host out of service, the conductor has the host
 /// drained first; so before the request is recorded, clusterd is asked whether it would refuse the drain.
 async fn request(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     PathParam(ident): PathParam<String>,
     mut query: Query,
     StrictJson(body): StrictJson<Body>,
 ) -> Result<StatusCode, Error> {
-    asked.need(body.target.since(), "target")?;
+    request.asked.need(body.target.since(), "target")?;
     let verb = body.verb()?;
-    let config_drive = body.config_drive(asked)?;
+    let config_drive = body.config_drive(request.asked)?;
     let forced = forced(&mut query);
     let then = after_drain(verb);
     let work = WorkUuid::new_v4();
     let decide = |node: &Node| {
-        let now = (app.clock)();
+        let now = (request.app.clock)();
         let mut node = node.clone();
         let (mut changed, entry) = request_verb(&node, verb, work, now)?;
         if verb == Verb::Abort {
-            asked.need(abort_since(node.provision_state), "target")?;
+            request.asked.need(abort_since(node.provision_state), "target")?;
         }
         if let Some(drive) = &config_drive {
             for node in [&mut node, &mut changed] {
@@ -135,19 +133,19 @@ async fn request(
             }
         }
         if matches!(verb, Verb::Deploy | Verb::Rebuild) {
-            check_deployable(&app, &changed)?;
+            check_deployable(&request.app, &changed)?;
         }
-        let left = then.and_then(|then| app.with_drain_request(&caller, &node, then, &forced));
+        let left = then.and_then(|then| request.with_drain_request(&node, then, &forced));
         let (changed, entry) = left.unwrap_or((changed, entry));
         Ok((changed, Some(entry)))
     };
     if then.is_some() {
-        let node = app.node(&caller, asked, &ident).await?;
+        let node = request.node(&ident).await?;
         decide(&node)?;
-        app.check_leave(&caller, &node, &forced).await?;
+        request.check_leave(&node, &forced).await?;
     }
-    let node = app.change(&caller, asked, &ident, decide).await?;
-    app.conductor.wake(node.id);
+    let node = request.change(&ident, decide).await?;
+    request.app.conductor.wake(node.id);
     Ok(StatusCode::ACCEPTED)
 }
 

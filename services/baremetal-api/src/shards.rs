@@ -1,14 +1,14 @@
 //! `/v1/shards`: counts the nodes of each shard.
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_store::{PagePart, PageRows};
-use openstack_api::{Caller, JsonShape, ListPart, Listing, Route, Routes};
+use openstack_api::{JsonShape, ListPart, Listing, Route, Routes};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
 use crate::microversion;
+use crate::request::Request;
 
 /// The routes of shards.
 pub(crate) fn routes() -> Routes<App> {
@@ -26,7 +26,7 @@ struct Shard<'a> {
 }
 
 /// `GET /v1/shards`: counts the nodes of each shard.
-async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
+async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
     let store = app.store.clone();
     openstack_api::list(Listing::whole("shards"), move |asked| {
         let store = store.clone();

@@ -1,17 +1,15 @@
 //! `/v1/nodes/{node}/states`: the present and the target states of a node.
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::State as ProvisionState;
 use http::StatusCode;
-use openstack_api::{
-    Caller, JsonShape, Microversion, PathParam, Relation, Route, Routes, Time, json,
-};
+use openstack_api::{JsonShape, PathParam, Relation, Route, Routes, Time, json};
 use serde::Serialize;
 
-use crate::app::{App, relation};
+use crate::app::App;
 use crate::error::Error;
 use crate::node::{last_error, state_word};
+use crate::request::{Request, relation};
 use crate::{microversion, rule};
 
 /// The routes of states.
@@ -43,12 +41,7 @@ fn shape() -> JsonShape {
 }
 
 /// `GET /v1/nodes/{node}/states`: shows the states of a node.
-async fn show(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Nothing {}
     #[derive(Serialize)]
@@ -70,20 +63,20 @@ async fn show(
         #[serde(skip_serializing_if = "Option::is_none")]
         secure_boot: Option<Option<bool>>,
     }
-    let node = app.node(&caller, asked, &ident).await?;
-    let lent = relation(&caller, &node) == Some(Relation::Lessee);
+    let node = request.node(&ident).await?;
+    let lent = relation(&request.caller, &node) == Some(Relation::Lessee);
     let body = Body {
         console_enabled: node.console_enabled,
         last_error: (!lent).then(|| last_error(&node)),
         power_state: node.power_state,
-        provision_state: state_word(&node, asked),
+        provision_state: state_word(&node, request.asked),
         provision_updated_at: Time::some(node.provision_updated_at),
         target_power_state: node.target_power_state(),
         target_provision_state: node.leads_to().map(ProvisionState::as_str),
-        raid_config: asked.since(microversion::RAID, Nothing {}),
-        target_raid_config: asked.since(microversion::RAID, Nothing {}),
-        boot_mode: asked.since(microversion::BOOT_MODE, node.boot_mode),
-        secure_boot: asked.since(microversion::BOOT_MODE, None),
+        raid_config: request.asked.since(microversion::RAID, Nothing {}),
+        target_raid_config: request.asked.since(microversion::RAID, Nothing {}),
+        boot_mode: request.asked.since(microversion::BOOT_MODE, node.boot_mode),
+        secure_boot: request.asked.since(microversion::BOOT_MODE, None),
     };
     Ok(json(StatusCode::OK, &body))
 }

@@ -2,18 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Node, Trait, check_change};
 use http::StatusCode;
-use openstack_api::{
-    ApiError, Caller, JsonShape, Microversion, PathParam, Route, Routes, StrictJson, json,
-};
+use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, StrictJson, json};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 use crate::{microversion, rule};
 
 /// The routes of traits.
@@ -52,30 +50,23 @@ struct Body {
 pub(crate) const MOST: usize = 50;
 
 /// `GET /v1/nodes/{node}/traits`: lists the traits of a node.
-async fn list(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
+async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Shown<'a> {
         traits: &'a BTreeSet<String>,
     }
-    let node = app.node(&caller, asked, &ident).await?;
+    let node = request.node(&ident).await?;
     Ok(json(StatusCode::OK, &Shown { traits: &node.traits }))
 }
 
 /// `PUT /v1/nodes/{node}/traits`: replaces the traits of a node.
 async fn replace(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(body): StrictJson<Body>,
 ) -> Result<StatusCode, Error> {
     let wanted: BTreeSet<String> = body.traits.into_iter().map(String::from).collect();
-    change(&app, &caller, asked, &ident, |traits| {
+    change(&request, &ident, |traits| {
         traits.clone_from(&wanted);
         Ok(())
     })
@@ -83,13 +74,8 @@ async fn replace(
 }
 
 /// `DELETE /v1/nodes/{node}/traits`: removes all traits of a node.
-async fn clear(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
-    PathParam(ident): PathParam<String>,
-) -> Result<StatusCode, Error> {
-    change(&app, &caller, asked, &ident, |traits| {
+async fn clear(request: Request, PathParam(ident): PathParam<String>) -> Result<StatusCode, Error> {
+    change(&request, &ident, |traits| {
         traits.clear();
         Ok(())
     })
@@ -98,14 +84,12 @@ async fn clear(
 
 /// `PUT /v1/nodes/{node}/traits/{trait}`: adds a trait.
 async fn add(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     PathParam((ident, name)): PathParam<(String, String)>,
 ) -> Result<StatusCode, Error> {
     let name = Trait::try_from(name).map_err(|why| ApiError::bad_field("trait", why))?;
     let name = String::from(name);
-    change(&app, &caller, asked, &ident, |traits| {
+    change(&request, &ident, |traits| {
         traits.insert(name.clone());
         Ok(())
     })
@@ -114,41 +98,34 @@ async fn add(
 
 /// `DELETE /v1/nodes/{node}/traits/{trait}`: removes a trait.
 async fn remove(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     PathParam((ident, name)): PathParam<(String, String)>,
 ) -> Result<StatusCode, Error> {
     let missing = || {
         let name: String = name.chars().take(64).collect();
         ApiError::not_found(format!("the node has no trait {name:?}"))
     };
-    change(
-        &app,
-        &caller,
-        asked,
-        &ident,
-        |traits| if traits.remove(&name) { Ok(()) } else { Err(missing()) },
-    )
-    .await
+    change(&request, &ident, |traits| if traits.remove(&name) { Ok(()) } else { Err(missing()) })
+        .await
 }
 
 async fn change(
-    app: &App,
-    caller: &Caller,
-    asked: Microversion,
+    request: &Request,
     ident: &str,
     edit: impl Fn(&mut BTreeSet<String>) -> Result<(), ApiError>,
 ) -> Result<StatusCode, Error> {
-    app.change(caller, asked, ident, |before| {
-        let mut after: Node = before.clone();
-        edit(&mut after.traits)?;
-        if after.traits.len() > MOST {
-            return Err(ApiError::bad_field("traits", format!("a node has {MOST} at most")).into());
-        }
-        check_change(before, &after)?;
-        Ok((after, None))
-    })
-    .await?;
+    request
+        .change(ident, |before| {
+            let mut after: Node = before.clone();
+            edit(&mut after.traits)?;
+            if after.traits.len() > MOST {
+                return Err(
+                    ApiError::bad_field("traits", format!("a node has {MOST} at most")).into()
+                );
+            }
+            check_change(before, &after)?;
+            Ok((after, None))
+        })
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }

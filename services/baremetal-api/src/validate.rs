@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{InspectInterface, Interface, Node, Port, check_boot};
 use http::StatusCode;
-use openstack_api::{Caller, JsonShape, Microversion, PathParam, Route, Routes, json};
+use openstack_api::{JsonShape, PathParam, Route, Routes, json};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 use crate::rule;
 
 /// The routes of validation.
@@ -37,17 +37,15 @@ impl<E: ToString> From<Result<(), E>> for Verdict {
 
 /// `GET /v1/nodes/{node}/validate`: validates each interface of a node.
 async fn validate(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
-    let node = app.node(&caller, asked, &ident).await?;
-    let ports = app.store.ports_of(node.id).await?;
+    let node = request.node(&ident).await?;
+    let ports = request.app.store.ports_of(node.id).await?;
     // Ironic does not list the vendor interface.
     let interfaces = Interface::ALL.into_iter().filter(|interface| *interface != Interface::Vendor);
     let verdicts: BTreeMap<&str, Verdict> = interfaces
-        .map(|interface| (interface.as_str(), verdict(&app, &node, &ports, interface)))
+        .map(|interface| (interface.as_str(), verdict(&request.app, &node, &ports, interface)))
         .collect();
     Ok(json(StatusCode::OK, &verdicts))
 }

@@ -3,17 +3,15 @@
 //! Nova requests VIFs in every deployment and expects 204. As with Ironic's own `noop`, nothing is stored: the operator manages the
 //! networks, and a list of VIFs that are not attached would be wrong.
 
-use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::{
-    ApiError, Caller, JsonShape, Microversion, PathParam, Route, Routes, StrictJson, json,
-};
+use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, StrictJson, json};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 use crate::{microversion, rule};
 
 /// The routes of VIFs.
@@ -37,42 +35,33 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `GET /v1/nodes/{node}/vifs`: always an empty list.
-async fn list(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
+async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Shown {
         vifs: [(); 0],
     }
-    app.node(&caller, asked, &ident).await?;
+    request.node(&ident).await?;
     Ok(json(StatusCode::OK, &Shown { vifs: [] }))
 }
 
 /// `POST /v1/nodes/{node}/vifs`: accepts a VIF and does nothing. Fields besides `id` are accepted, because clients send their own.
 async fn attach(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(body): StrictJson<Map<String, Value>>,
 ) -> Result<StatusCode, Error> {
     if !body.get("id").is_some_and(Value::is_string) {
         return Err(ApiError::bad_field("id", "is required and must be text").into());
     }
-    app.node(&caller, asked, &ident).await?;
+    request.node(&ident).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// `DELETE /v1/nodes/{node}/vifs/{vif}`: accepts the removal of a VIF and does nothing.
 async fn detach(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     PathParam((ident, _)): PathParam<(String, String)>,
 ) -> Result<StatusCode, Error> {
-    app.node(&caller, asked, &ident).await?;
+    request.node(&ident).await?;
     Ok(StatusCode::NO_CONTENT)
 }

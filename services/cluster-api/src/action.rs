@@ -1,19 +1,19 @@
 //! `/v1/clusters/{cluster}/actions`: resize and upgrade.
 
-use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{LedgerEntry, MemberName, NodeGroup, check_not_deleting};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Microversion, PathParam, Route, Routes, StrictJson};
+use openstack_api::{ApiError, PathParam, Route, Routes, StrictJson};
 use serde::Deserialize;
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::accepted::{accepted, accepted_schema};
-use crate::app::{App, missing};
+use crate::app::App;
 use crate::change::{default_workers, resized};
 use crate::error::Error;
 use crate::lenient::{count, text};
 use crate::microversion as since;
+use crate::request::{Request, missing};
 
 /// Returns the routes of the actions.
 pub(crate) fn routes() -> Routes<App> {
@@ -49,35 +49,32 @@ struct Resize {
 
 /// `POST /v1/clusters/{cluster}/actions/resize`: changes the size of a node group.
 async fn ask_resize(
-    caller: Caller,
-    State(app): State<App>,
-    version: Microversion,
+    request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(body): StrictJson<Resize>,
 ) -> Result<Response, Error> {
     let count = body.node_count.ok_or_else(|| ApiError::bad_field("node_count", "is required"))?;
-    since::check_zero(count, version)?;
+    since::check_zero(count, request.asked)?;
     let named = body.nodes_to_remove.unwrap_or_default();
-    let machines = named_members(&app, &caller, &ident, &named).await?;
-    let change = app.change(&caller, &ident, |cluster, groups| {
+    let machines = named_members(&request, &ident, &named).await?;
+    let change = request.change(&ident, |cluster, groups| {
         check_not_deleting(&cluster)?;
         let group = chosen(&groups, body.nodegroup.as_deref())?;
-        resized(&app, cluster, group, count, &machines)
+        resized(&request.app, cluster, group, count, &machines)
     });
     Ok(accepted(&change.await?))
 }
 
 /// Finds the members of a cluster by name, or by the id or name of their servers.
 async fn named_members(
-    app: &App,
-    caller: &Caller,
+    request: &Request,
     ident: &str,
     named: &[String],
 ) -> Result<Vec<MemberName>, Error> {
     if named.is_empty() {
         return Ok(Vec::new());
     }
-    let ledger = app.store.ledger_of(app.cluster(caller, ident).await?.id).await?;
+    let ledger = request.app.store.ledger_of(request.cluster(ident).await?.id).await?;
     Ok(named.iter().map(|name| machine(name, &ledger)).collect::<Result<_, _>>()?)
 }
 
@@ -117,12 +114,11 @@ struct Upgrade {
 
 /// `POST /v1/clusters/{cluster}/actions/upgrade`: refuses every valid request, because upgrades are not implemented.
 async fn ask_upgrade(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(_): StrictJson<Upgrade>,
 ) -> Result<Response, Error> {
-    check_not_deleting(&app.cluster(&caller, &ident).await?)?;
+    check_not_deleting(&request.cluster(&ident).await?)?;
     Err(ApiError::bad_request(
         "upgrades are not implemented yet: create a cluster from the new template and move your workloads to it",
     )

@@ -15,18 +15,16 @@ mod plan;
 mod quotas;
 
 use ::lease::LeaseSchedule;
-use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{Cluster, Condition, health, status, status_reason};
 use http::StatusCode;
 use jiff::Timestamp;
-use openstack_api::{
-    ApiError, Caller, JsonShape, PathParam, RequiredAccess, Route, Routes, Time, json,
-};
+use openstack_api::{ApiError, JsonShape, PathParam, RequiredAccess, Route, Routes, Time, json};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 
 /// Returns all routes below `/bedplate/v1`, except those of VMs.
 pub(crate) fn routes() -> Routes<App> {
@@ -133,30 +131,25 @@ impl<'a> Explained<'a> {
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}`: the cluster's status, and the conditions that the status is computed from.
-async fn explain(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
-    let cluster = app.cluster(&caller, &ident).await?;
-    let explained = Explained::new(&cluster, &app.settings.ladder, (app.clock)());
+async fn explain(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+    let cluster = request.cluster(&ident).await?;
+    let explained = Explained::new(&cluster, &request.app.settings.ladder, (request.app.clock)());
     Ok(json(StatusCode::OK, &explained))
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}/kubeconfig`: 409 until the address of the cluster's API is known.
 async fn kubeconfig(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
-    let cluster = app.cluster(&caller, &ident).await?;
-    let Some(config) = app.conductor.kubeconfig(&cluster, &app.user(&caller)).await? else {
+    let cluster = request.cluster(&ident).await?;
+    let Some(config) = request.app.conductor.kubeconfig(&cluster, &request.user()).await? else {
         let why = "the cluster's API has no address yet; the conditions in GET /bedplate/v1/clusters/ID tell why";
         return Err(ApiError::conflict(why).into());
     };
-    let said = format!("{} got an administrator's kubeconfig", app.user(&caller));
-    let said = app.request_event(&cluster, "KubeconfigGiven", said);
-    app.store.append_events(cluster.id, &[said]).await?;
+    let said = format!("{} got an administrator's kubeconfig", request.user());
+    let said = request.app.request_event(&cluster, "KubeconfigGiven", said);
+    request.app.store.append_events(cluster.id, &[said]).await?;
     let kind = [(http::header::CONTENT_TYPE, "application/yaml")];
     Ok(axum::response::IntoResponse::into_response((kind, config)))
 }

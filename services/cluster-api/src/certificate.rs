@@ -1,12 +1,11 @@
 //! `/v1/certificates`: a cluster's certificate authority, and signing with it.
 
-use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{Cluster, check_not_deleting, start_rotation as rotated};
 use cluster_store::ClusterChange;
 use http::StatusCode;
 use openstack_api::{
-    ApiError, Caller, JsonShape, Links, Origin, PathParam, Query, Route, Routes, StrictJson, json,
+    ApiError, JsonShape, Links, Origin, PathParam, Query, Route, Routes, StrictJson, json,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
@@ -16,11 +15,12 @@ use crate::app::App;
 use crate::error::Error;
 use crate::lenient::text;
 use crate::microversion as since;
+use crate::request::Request;
 
 /// Returns the routes of certificates and credentials.
 pub(crate) fn routes() -> Routes<App> {
     let sign = Route::post("Sign a certificate request", sign)
-        .reads(Request::schema())
+        .reads(SigningRequest::schema())
         .returns(shape())
         .refuses([StatusCode::NOT_FOUND]);
     let one = [
@@ -47,7 +47,7 @@ pub(crate) fn routes() -> Routes<App> {
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Request {
+struct SigningRequest {
     /// The cluster's id or name.
     cluster_uuid: String,
     /// The certificate request, PEM.
@@ -96,52 +96,47 @@ fn check_kind(kind: Option<&str>) -> Result<(), ApiError> {
 
 /// `GET /v1/certificates/{cluster}`: the certificate of the cluster's certificate authority.
 async fn show(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     origin: Origin,
     PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
     check_kind(query.take("ca_cert_type").as_deref())?;
     query.finish()?;
-    let cluster = app.cluster(&caller, &ident).await?;
-    let pem = app.conductor.authority(&cluster).await?;
+    let cluster = request.cluster(&ident).await?;
+    let pem = request.app.conductor.authority(&cluster).await?;
     Ok(json(StatusCode::OK, &shown(&cluster, None, pem, &origin)))
 }
 
 /// `POST /v1/certificates`: signs a certificate request.
 async fn sign(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     origin: Origin,
-    StrictJson(body): StrictJson<Request>,
+    StrictJson(body): StrictJson<SigningRequest>,
 ) -> Result<Response, Error> {
     check_kind(body.ca_cert_type.as_deref())?;
-    let cluster = app.cluster(&caller, &body.cluster_uuid).await?;
+    let cluster = request.cluster(&body.cluster_uuid).await?;
     check_not_deleting(&cluster)?;
-    let pem = app.conductor.sign(&cluster, &body.csr, &app.user(&caller)).await?;
-    let said = app.request_event(
+    let pem = request.app.conductor.sign(&cluster, &body.csr, &request.user()).await?;
+    let said = request.app.request_event(
         &cluster,
         "CertificateSigned",
-        format!("signed a certificate for {}", app.user(&caller)),
+        format!("signed a certificate for {}", request.user()),
     );
-    app.store.append_events(cluster.id, &[said]).await?;
+    request.app.store.append_events(cluster.id, &[said]).await?;
     Ok(json(StatusCode::CREATED, &shown(&cluster, Some(&body.csr), pem, &origin)))
 }
 
 /// `PATCH /v1/certificates/{cluster}`: starts a CA rotation. A cluster without members gets new certificate authorities at once.
-async fn rotate(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
-    let cluster = app.cluster(&caller, &ident).await?;
+async fn rotate(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+    let app = &request.app;
+    let cluster = request.cluster(&ident).await?;
     let machines = app.store.machines_of(cluster.id).await?;
     let held = machines.into_iter().filter_map(|it| Some((it.machine, it.authorities?))).collect();
     let drained = app.store.drained_of(cluster.id).await?;
     let has_machines = !app.store.ledger_of(cluster.id).await?.is_empty();
-    let cluster = app
-        .change(&caller, &cluster.id.to_string(), |cluster, groups| {
+    let cluster = request
+        .change(&cluster.id.to_string(), |cluster, groups| {
             let authorities = rotated(&cluster, &groups, &held, &drained, has_machines)?;
             let said = match authorities.is_settled() {
                 true => "replaced the cluster's CA",
@@ -159,17 +154,16 @@ async fn rotate(
 /// `PATCH /v1/credentials/{cluster}`: asks for the next generation of the cluster's credential for the cloud. The conductor deletes the
 /// former credential once nothing uses it any more.
 async fn credentials(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
-    let cluster = app
-        .change(&caller, &ident, |cluster, _| {
+    let cluster = request
+        .change(&ident, |cluster, _| {
             check_not_deleting(&cluster)?;
             let generation = cluster.credential + 1;
             let said = format!("credential {generation} in the cloud requested");
-            let events = vec![app.request_event(&cluster, "CredentialAsked", said)];
-            let asked_at = (app.clock)();
+            let events = vec![request.app.request_event(&cluster, "CredentialAsked", said)];
+            let asked_at = (request.app.clock)();
             let cluster = Cluster { credential: generation, asked_at, ..cluster };
             Ok(ClusterChange { events, ..ClusterChange::of(cluster) })
         })

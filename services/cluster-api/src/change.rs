@@ -4,41 +4,41 @@ use std::future::Future;
 
 use cluster_core::{Cluster, MemberName, NodeGroup, resize};
 use cluster_store::{ClusterChange, StoreError};
-use openstack_api::{ApiError, Caller};
+use openstack_api::ApiError;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 
 /// How often a change is retried after a concurrent change.
 const ATTEMPTS: usize = 8;
 
-impl App {
+impl Request {
     /// Reads a cluster and its node groups, lets `decide` change them, writes the change and wakes the conductor.
     ///
     /// Starts again if someone else changed the cluster meanwhile. Refuses a change that exceeds the quota of the cluster's project or of
     /// the caller.
     pub(crate) async fn change(
         &self,
-        caller: &Caller,
         ident: &str,
         decide: impl Fn(Cluster, Vec<NodeGroup>) -> Result<ClusterChange, Error>,
     ) -> Result<Cluster, Error> {
         let cluster = retry_stale(|| async {
-            let cluster = self.cluster(caller, ident).await?;
-            let groups = self.store.groups_of(cluster.id).await?;
+            let cluster = self.cluster(ident).await?;
+            let groups = self.app.store.groups_of(cluster.id).await?;
             let mut change = decide(cluster, groups.clone())?;
-            change.cluster.updated_at = Some((self.clock)());
-            change.by = Some(self.user(caller));
+            change.cluster.updated_at = Some((self.app.clock)());
+            change.by = Some(self.user());
             let asked_before = change.cluster.asked_by.take();
             change.cluster.asked_by = openstack_api::request_id().or(asked_before);
             let touched = change.added.iter_mut().chain(&mut change.changed);
             let grown = touched.filter(|it| it.has_new_members(&groups));
-            let unmeasured = self.measure(&change.cluster, grown).await;
-            let written = self.store.change_within(&change, &self.settings.quotas).await;
+            let unmeasured = self.app.measure(&change.cluster, grown).await;
+            let written = self.app.store.change_within(&change, &self.app.settings.quotas).await;
             written.map_err(|error| Error::unmeasured(error, unmeasured))
         });
         let cluster = cluster.await?;
-        self.conductor.wake(cluster.id);
+        self.app.conductor.wake(cluster.id);
         Ok(cluster)
     }
 }

@@ -6,7 +6,6 @@ mod field;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{
     Cluster, ClusterSort, ClusterSpec, ClusterUuid, DesiredState, NodeGroup, Page,
@@ -16,7 +15,7 @@ use cluster_store::{ClusterChange, PagePart, Position, Scope};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    Caller, JsonShape, ListPart, ListRequest, Operation, PathParam, Route, Routes, StrictJson,
+    JsonShape, ListPart, ListRequest, Operation, PathParam, Route, Routes, StrictJson,
     with_location,
 };
 
@@ -27,6 +26,7 @@ use crate::change::{default_workers, resized};
 use crate::error::Error;
 use crate::field::DetailLevel;
 use crate::listing::{SORTED, list_of, page_of};
+use crate::request::Request;
 use crate::shown::Context;
 use crate::view::{View, answer};
 use crate::{microversion as since, openapi};
@@ -67,49 +67,41 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// `POST /v1/clusters`: creates a cluster.
 async fn create(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     look: Context,
     StrictJson(body): StrictJson<Body<Cluster>>,
 ) -> Result<Response, Error> {
-    let (cluster, groups) = requested(body, &app, &caller, look.asked).await?;
+    let (cluster, groups) = requested(&request, body).await?;
     let cluster = Cluster { asked_by: openstack_api::request_id(), ..cluster };
-    create::record(&app, &cluster, groups).await?;
-    app.conductor.wake(cluster.id);
+    create::record(&request.app, &cluster, groups).await?;
+    request.app.conductor.wake(cluster.id);
     Ok(with_location(accepted(&cluster), &format!("{}/v1/clusters/{}", look.origin, cluster.id)))
 }
 
 /// `GET /v1/clusters`: a page of clusters, each with its main fields.
-async fn list(
-    caller: Caller,
-    State(app): State<App>,
-    look: Context,
-    request: ListRequest,
-) -> Result<Response, Error> {
-    page(&app, &caller, look, request, DetailLevel::Brief).await
+async fn list(request: Request, look: Context, paging: ListRequest) -> Result<Response, Error> {
+    page(&request, look, paging, DetailLevel::Brief).await
 }
 
 /// `GET /v1/clusters/detail`: a page of clusters, each with all fields.
 async fn list_detail(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     look: Context,
-    request: ListRequest,
+    paging: ListRequest,
 ) -> Result<Response, Error> {
-    page(&app, &caller, look, request, DetailLevel::Detail).await
+    page(&request, look, paging, DetailLevel::Detail).await
 }
 
 /// Responds with one page of a list.
 async fn page(
-    app: &App,
-    caller: &Caller,
+    request: &Request,
     look: Context,
-    request: ListRequest,
+    paging: ListRequest,
     level: DetailLevel,
 ) -> Result<Response, Error> {
-    let page = page_of::<Cluster>(&request.query, "created_at")?;
-    let reader = Arc::new((app.clone(), app.scope(caller), look));
-    list_of("clusters", &page, request.of(app), move |part, page| {
+    let page = page_of::<Cluster>(&paging.query, "created_at")?;
+    let reader = Arc::new((request.app.clone(), request.scope(), look));
+    list_of("clusters", &page, paging.of(&request.app), move |part, page| {
         let reader = reader.clone();
         Box::pin(async move {
             let (app, scope, look) = &*reader;
@@ -148,13 +140,12 @@ fn groups_of<'g>(
 
 /// `GET /v1/clusters/{cluster}`: a cluster with all fields.
 async fn show(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     look: Context,
     PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
-    let cluster = app.cluster(&caller, &ident).await?;
-    let groups = app.store.groups_of(cluster.id).await?;
+    let cluster = request.cluster(&ident).await?;
+    let groups = request.app.store.groups_of(cluster.id).await?;
     let spec = ClusterSpec { cluster: &cluster, groups: &groups };
     Ok(answer::<Cluster>(StatusCode::OK, spec, &look))
 }
@@ -165,37 +156,38 @@ const UNCHANGEABLE: &str =
 
 /// `PATCH /v1/clusters/{cluster}`: changes the number of default workers.
 async fn patch(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     look: Context,
     PathParam(ident): PathParam<String>,
     StrictJson(patch): StrictJson<Vec<Operation>>,
 ) -> Result<Response, Error> {
     let mut size = NewSize::default();
     write_flat_patch::<Cluster>(patch, UNCHANGEABLE, &mut size)?;
-    let change = app.change(&caller, &ident, |cluster, groups| {
+    let change = request.change(&ident, |cluster, groups| {
         check_not_deleting(&cluster)?;
         let Some(count) = size.workers else { return Ok(ClusterChange::of(cluster)) };
         since::check_zero(count, look.asked)?;
-        resized(&app, cluster, default_workers(&groups)?, count, &[])
+        resized(&request.app, cluster, default_workers(&groups)?, count, &[])
     });
     Ok(accepted(&change.await?))
 }
 
 /// `DELETE /v1/clusters/{cluster}`: records the wish. The conductor removes the cluster once all its cloud objects are gone.
 async fn delete(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
 ) -> Result<StatusCode, Error> {
-    app.change(&caller, &ident, |cluster, _| {
-        if cluster.desire == DesiredState::Gone {
-            return Ok(ClusterChange::of(cluster));
-        }
-        let event = app.request_event(&cluster, "DeleteAsked", "deletion requested".to_owned());
-        let cluster = Cluster { desire: DesiredState::Gone, asked_at: (app.clock)(), ..cluster };
-        Ok(ClusterChange { events: vec![event], ..ClusterChange::of(cluster) })
-    })
-    .await?;
+    request
+        .change(&ident, |cluster, _| {
+            if cluster.desire == DesiredState::Gone {
+                return Ok(ClusterChange::of(cluster));
+            }
+            let event =
+                request.app.request_event(&cluster, "DeleteAsked", "deletion requested".to_owned());
+            let cluster =
+                Cluster { desire: DesiredState::Gone, asked_at: (request.app.clock)(), ..cluster };
+            Ok(ClusterChange { events: vec![event], ..ClusterChange::of(cluster) })
+        })
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }

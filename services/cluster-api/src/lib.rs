@@ -27,6 +27,8 @@ mod openapi;
 mod shown;
 mod view;
 
+mod request;
+
 mod app;
 
 mod error;

@@ -2,7 +2,6 @@
 
 mod field;
 
-use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{
     Cluster, GroupRequest, NodeGroup, NodeGroupUuid, check_group, check_not_deleting, without_group,
@@ -11,16 +10,16 @@ use cluster_store::ClusterChange;
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, JsonShape, Op, Operation, Paging, PathParam, Query, Route, Routes,
-    StrictJson, json,
+    ApiError, JsonShape, Op, Operation, Paging, PathParam, Query, Route, Routes, StrictJson, json,
 };
 use serde::Serialize;
 
-use crate::app::{App, missing};
+use crate::app::App;
 use crate::body::{self, Body, write_flat_patch};
 use crate::error::Error;
 use crate::field::DetailLevel;
 use crate::lenient::count;
+use crate::request::{Request, missing};
 use crate::shown::Context;
 use crate::view::{View, answer};
 use crate::{microversion as since, openapi};
@@ -59,40 +58,39 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// `POST /v1/clusters/{cluster}/nodegroups`: creates a node group.
 async fn create(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     look: Context,
     PathParam(ident): PathParam<String>,
     StrictJson(body): StrictJson<Body<NodeGroup>>,
 ) -> Result<Response, Error> {
+    let app = &request.app;
     let id = NodeGroupUuid::from_untyped_uuid((app.ids)());
-    let request = requested(body, &app, &caller, &ident, &look).await?;
-    let change = app.change(&caller, &ident, |cluster, groups| {
-        let group = request.group(&cluster, &groups, id, (app.clock)())?;
-        with_group(&app, cluster, groups, group)
+    let wanted = requested(&request, body, &ident, &look).await?;
+    let change = request.change(&ident, |cluster, groups| {
+        let group = wanted.group(&cluster, &groups, id, (app.clock)())?;
+        with_group(app, cluster, groups, group)
     });
     let cluster = change.await?;
-    let group = app.group(&cluster, &id.to_string()).await?;
+    let group = request.group(&cluster, &id.to_string()).await?;
     let it = GroupOfCluster { group: &group, cluster: &cluster };
     Ok(answer::<NodeGroup>(StatusCode::ACCEPTED, it, &look))
 }
 
 /// Reads the request, and replaces the image by its id. A caller who may not see the cluster gets 404 before the image is looked up.
 async fn requested(
+    request: &Request,
     body: Body<NodeGroup>,
-    app: &App,
-    caller: &Caller,
     ident: &str,
     look: &Context,
 ) -> Result<GroupRequest, Error> {
-    let cluster = app.cluster(caller, ident).await?;
-    let mut request = GroupRequest::default();
-    body.write(&mut request, look.asked)?;
-    since::check_zero(request.node_count, look.asked)?;
-    if let Some(given) = request.image.take() {
-        request.image = Some(app.resolve_image(caller, &cluster, given).await?);
+    let cluster = request.cluster(ident).await?;
+    let mut wanted = GroupRequest::default();
+    body.write(&mut wanted, look.asked)?;
+    since::check_zero(wanted.node_count, look.asked)?;
+    if let Some(given) = wanted.image.take() {
+        wanted.image = Some(request.resolve_image(&cluster, given).await?);
     }
-    Ok(request)
+    Ok(wanted)
 }
 
 /// Adds `group` to the cluster.
@@ -112,8 +110,7 @@ fn with_group(
 
 /// `GET /v1/clusters/{cluster}/nodegroups?role=`: all node groups of a cluster on one page, because a cluster has few.
 async fn list(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     look: Context,
     PathParam(ident): PathParam<String>,
     mut query: Query,
@@ -125,8 +122,8 @@ async fn list(
     Paging::take(&mut query)?;
     let role = query.take("role");
     query.finish()?;
-    let cluster = &app.cluster(&caller, &ident).await?;
-    let groups = app.store.groups_of(cluster.id).await?;
+    let cluster = &request.cluster(&ident).await?;
+    let groups = request.app.store.groups_of(cluster.id).await?;
     let is_wanted = |group: &&NodeGroup| role.as_deref().is_none_or(|it| it == group.role.as_str());
     let view = |group| View {
         it: GroupOfCluster { group, cluster },
@@ -139,13 +136,12 @@ async fn list(
 
 /// `GET /v1/clusters/{cluster}/nodegroups/{nodegroup}`: one node group.
 async fn show(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     look: Context,
     PathParam((ident, group)): PathParam<(String, String)>,
 ) -> Result<Response, Error> {
-    let cluster = app.cluster(&caller, &ident).await?;
-    let group = app.group(&cluster, &group).await?;
+    let cluster = request.cluster(&ident).await?;
+    let group = request.group(&cluster, &group).await?;
     let it = GroupOfCluster { group: &group, cluster: &cluster };
     Ok(answer::<NodeGroup>(StatusCode::OK, it, &look))
 }
@@ -155,23 +151,22 @@ const UNCHANGEABLE: &str = "cannot be changed; /min_node_count and /max_node_cou
 
 /// `PATCH /v1/clusters/{cluster}/nodegroups/{nodegroup}`: changes the bounds of its size, as in Magnum.
 async fn patch(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     look: Context,
     PathParam((ident, name)): PathParam<(String, String)>,
     StrictJson(patch): StrictJson<Vec<Operation>>,
 ) -> Result<Response, Error> {
-    let change = app.change(&caller, &ident, |cluster, groups| {
+    let change = request.change(&ident, |cluster, groups| {
         check_not_deleting(&cluster)?;
         let mut after = find(&groups, &name)?.clone();
         check_counts(&patch)?;
         write_flat_patch::<NodeGroup>(patch.clone(), UNCHANGEABLE, &mut after)?;
         check_group(&after)?;
-        after.updated_at = Some((app.clock)());
+        after.updated_at = Some((request.app.clock)());
         Ok(ClusterChange { changed: vec![after], ..ClusterChange::of(cluster) })
     });
     let cluster = change.await?;
-    let group = app.group(&cluster, &name).await?;
+    let group = request.group(&cluster, &name).await?;
     let it = GroupOfCluster { group: &group, cluster: &cluster };
     Ok(answer::<NodeGroup>(StatusCode::ACCEPTED, it, &look))
 }
@@ -196,19 +191,19 @@ fn check_counts(patch: &[Operation]) -> Result<(), ApiError> {
 /// `DELETE /v1/clusters/{cluster}/nodegroups/{nodegroup}`: removes the group's members from the desired objects. The conductor drains and
 /// deletes each member.
 async fn delete(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam((ident, name)): PathParam<(String, String)>,
 ) -> Result<StatusCode, Error> {
-    app.change(&caller, &ident, |cluster, groups| {
-        check_not_deleting(&cluster)?;
-        let group = find(&groups, &name)?;
-        let cluster = without_group(cluster, group, (app.clock)())?;
-        let said = format!("deletion of node group {} requested", group.name);
-        let events = vec![app.request_event(&cluster, "NodeGroupDeleteAsked", said)];
-        Ok(ClusterChange { removed: vec![group.clone()], events, ..ClusterChange::of(cluster) })
-    })
-    .await?;
+    request
+        .change(&ident, |cluster, groups| {
+            check_not_deleting(&cluster)?;
+            let group = find(&groups, &name)?;
+            let cluster = without_group(cluster, group, (request.app.clock)())?;
+            let said = format!("deletion of node group {} requested", group.name);
+            let events = vec![request.app.request_event(&cluster, "NodeGroupDeleteAsked", said)];
+            Ok(ClusterChange { removed: vec![group.clone()], events, ..ClusterChange::of(cluster) })
+        })
+        .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

@@ -1,21 +1,21 @@
 //! `/v1/quotas`: Magnum's quota, the maximum number of clusters in a project. `/bedplate/v1/quotas` has all other limits.
 
-use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{QuotaUuid, Resource};
 use cluster_store::{Quota, Scope};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    AccessScope, ApiError, Caller, JsonShape, Paging, PathParam, Query, RequiredAccess, Route,
-    Routes, StrictJson, Time, flag, json,
+    AccessScope, ApiError, JsonShape, Paging, PathParam, Query, RequiredAccess, Route, Routes,
+    StrictJson, Time, flag, json,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
-use crate::app::{App, may_see_project, missing, other_project_refusal};
+use crate::app::App;
 use crate::error::Error;
 use crate::microversion as since;
+use crate::request::{Request, may_see_project, missing, other_project_refusal};
 
 /// The only resource with a quota in Magnum.
 const CLUSTER: &str = "Cluster";
@@ -117,8 +117,7 @@ async fn find(app: &App, project: &str, resource: &str) -> Result<Option<Quota>,
 
 /// `POST /v1/quotas`: sets the quota of a project.
 async fn create(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     StrictJson(body): StrictJson<Body>,
 ) -> Result<Response, Error> {
     let project =
@@ -139,7 +138,7 @@ async fn create(
 }
 
 /// `GET /v1/quotas`: lists the quotas that administrators set.
-async fn list(caller: Caller, State(app): State<App>, mut query: Query) -> Result<Response, Error> {
+async fn list(request: Request, mut query: Query) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Body<'a> {
         quotas: Vec<Shown<'a>>,
@@ -147,33 +146,32 @@ async fn list(caller: Caller, State(app): State<App>, mut query: Query) -> Resul
     Paging::take(&mut query)?;
     let all = query.take("all_tenants").map_or(Ok(false), |raw| flag("all_tenants", &raw))?;
     query.finish()?;
-    let scope = match (all, app.project(&caller)) {
-        (true, _) if caller.access_scope() == AccessScope::Everything => Scope::All,
+    let scope = match (all, request.project()) {
+        (true, _) if request.caller.access_scope() == AccessScope::Everything => Scope::All,
         (true, _) => return Err(other_project_refusal("all_tenants").into()),
         (false, Ok(own)) => Scope::Project(own.to_owned()),
-        (false, Err(_)) => app.scope(&caller),
+        (false, Err(_)) => request.scope(),
     };
-    let found = app.store.list_quotas(&scope, Some(CLUSTER)).await?;
+    let found = request.app.store.list_quotas(&scope, Some(CLUSTER)).await?;
     Ok(json(StatusCode::OK, &Body { quotas: found.iter().map(shown).collect() }))
 }
 
 /// `GET /v1/quotas/{project}/{resource}`: the quota of a project, or the configured default.
 async fn show(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam((project, resource)): PathParam<(String, String)>,
 ) -> Result<Response, Error> {
-    if !may_see_project(&caller, &project) {
+    if !may_see_project(&request.caller, &project) {
         return Err(other_project_refusal("project_id").into());
     }
-    let found = find(&app, &project, &resource).await?;
+    let found = find(&request.app, &project, &resource).await?;
     let body = match &found {
         Some(quota) => shown(quota),
         None => Shown {
             id: None,
             project_id: &project,
             resource: &resource,
-            hard_limit: app.settings.quotas.project.of(Resource::Clusters).into(),
+            hard_limit: request.app.settings.quotas.project.of(Resource::Clusters).into(),
             created_at: None,
             updated_at: None,
         },
@@ -183,8 +181,7 @@ async fn show(
 
 /// `PATCH /v1/quotas/{project}/{resource}`: reads an object, not a JSON patch.
 async fn patch(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     PathParam((project, resource)): PathParam<(String, String)>,
     StrictJson(body): StrictJson<Body>,
 ) -> Result<Response, Error> {
@@ -204,8 +201,7 @@ async fn patch(
 
 /// `DELETE /v1/quotas/{project}/{resource}`: restores the configured default.
 async fn delete(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     PathParam((project, resource)): PathParam<(String, String)>,
 ) -> Result<StatusCode, Error> {
     let found = find(&app, &project, &resource).await?;

@@ -1,15 +1,15 @@
 //! `/v1/mservices`: the clusterd processes.
 
-use axum::extract::State;
 use axum::response::Response;
 use cluster_store::ServiceSeen;
 use http::StatusCode;
 use jiff::Timestamp;
-use openstack_api::{Caller, JsonShape, RequiredAccess, Route, Routes, Time, json};
+use openstack_api::{JsonShape, RequiredAccess, Route, Routes, Time, json};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 
 /// A clusterd that has not reported for this time counts as down, in seconds.
 const SILENCE: i64 = 60;
@@ -67,7 +67,7 @@ fn shown(id: usize, seen: &ServiceSeen, now: Timestamp) -> Shown<'_> {
 }
 
 /// `GET /v1/mservices`: lists the clusterd processes.
-async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
+async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Body<'a> {
         mservices: Vec<Shown<'a>>,

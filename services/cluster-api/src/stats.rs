@@ -1,15 +1,15 @@
 //! `/v1/stats`: the number of clusters and members.
 
-use axum::extract::State;
 use axum::response::Response;
 use cluster_store::Scope;
 use http::StatusCode;
-use openstack_api::{Caller, JsonShape, Query, Route, Routes, json};
+use openstack_api::{JsonShape, Query, Route, Routes, json};
 use serde::Serialize;
 
-use crate::app::{App, may_see_project, other_project_refusal};
+use crate::app::App;
 use crate::error::Error;
 use crate::microversion as since;
+use crate::request::{Request, may_see_project, other_project_refusal};
 
 /// Returns the route of statistics.
 pub(crate) fn routes() -> Routes<App> {
@@ -23,11 +23,7 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `GET /v1/stats?project_id=`: counts clusters and members.
-async fn count(
-    caller: Caller,
-    State(app): State<App>,
-    mut query: Query,
-) -> Result<Response, Error> {
+async fn count(request: Request, mut query: Query) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Body {
         clusters: u64,
@@ -37,11 +33,11 @@ async fn count(
     query.take("type");
     query.finish()?;
     if let Some(project) = &project
-        && !may_see_project(&caller, project)
+        && !may_see_project(&request.caller, project)
     {
         return Err(other_project_refusal("project_id").into());
     }
-    let scope = project.map_or_else(|| app.scope(&caller), Scope::Project);
-    let (clusters, nodes) = app.store.count_clusters(&scope).await?;
+    let scope = project.map_or_else(|| request.scope(), Scope::Project);
+    let (clusters, nodes) = request.app.store.count_clusters(&scope).await?;
     Ok(json(StatusCode::OK, &Body { clusters, nodes }))
 }

@@ -4,7 +4,6 @@ mod field;
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{
     ClusterParameters, Owner, Template, TemplateUuid, check_template, default_name,
@@ -24,6 +23,7 @@ use crate::error::Error;
 use crate::field::DetailLevel;
 use crate::listing::{SORTED, list_of, page_of};
 use crate::openapi;
+use crate::request::Request;
 use crate::shown::Context;
 use crate::view::{View, answer};
 
@@ -58,38 +58,32 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// `POST /v1/clustertemplates`: creates a template.
 async fn create(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     look: Context,
     StrictJson(body): StrictJson<Body<Template>>,
 ) -> Result<Response, Error> {
-    let mut template = blank(&app, &caller, &look)?;
+    let mut template = blank(&request, &look)?;
     body.write(&mut template, look.asked)?;
     check_template(&template.blueprint)?;
-    check_public(&caller, template.public)?;
-    template.blueprint = app.borrowed(&caller, None, template.blueprint).await?;
-    app.store.insert_template(&template).await?;
+    check_public(&request.caller, template.public)?;
+    template.blueprint = request.borrowed(None, template.blueprint).await?;
+    request.app.store.insert_template(&template).await?;
     Ok(answer::<Template>(StatusCode::CREATED, &template, &look))
 }
 
 /// A template without an image, with Magnum's defaults.
-fn blank(app: &App, caller: &Caller, look: &Context) -> Result<Template, Error> {
-    let id = TemplateUuid::from_untyped_uuid((app.ids)());
-    let owner = Owner::new(app.project(caller)?, app.user(caller));
+fn blank(request: &Request, look: &Context) -> Result<Template, Error> {
+    let id = TemplateUuid::from_untyped_uuid((request.app.ids)());
+    let owner = Owner::new(request.project()?, request.user());
     let name = default_name("template", &id.to_string());
     Ok(Template::new(id, owner, name, ClusterParameters::new(String::new()), look.now))
 }
 
 /// `GET /v1/clustertemplates` and `/detail`: a page of templates. Both answer the same.
-async fn list(
-    caller: Caller,
-    State(app): State<App>,
-    look: Context,
-    request: ListRequest,
-) -> Result<Response, Error> {
-    let page = page_of::<Template>(&request.query, "created_at")?;
-    let reader = Arc::new((app.store.clone(), app.scope(&caller), look));
-    list_of("clustertemplates", &page, request.of(&app), move |part, page| {
+async fn list(request: Request, look: Context, paging: ListRequest) -> Result<Response, Error> {
+    let page = page_of::<Template>(&paging.query, "created_at")?;
+    let reader = Arc::new((request.app.store.clone(), request.scope(), look));
+    list_of("clustertemplates", &page, paging.of(&request.app), move |part, page| {
         let reader = reader.clone();
         Box::pin(async move {
             let (store, scope, context) = &*reader;
@@ -104,47 +98,44 @@ async fn list(
 
 /// `GET /v1/clustertemplates/{template}`: one template.
 async fn show(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     look: Context,
     PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
-    let template = app.template(&caller, &ident).await?;
+    let template = request.template(&ident).await?;
     Ok(answer::<Template>(StatusCode::OK, &template, &look))
 }
 
 /// `PATCH /v1/clustertemplates/{template}`: changes a template. Existing clusters of the template stay as they are.
 async fn patch(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     look: Context,
     PathParam(ident): PathParam<String>,
     StrictJson(patch): StrictJson<Vec<Operation>>,
 ) -> Result<Response, Error> {
     let template = retry_stale(|| async {
-        let before = own(&app, &caller, &ident).await?;
+        let before = own(&request, &ident).await?;
         let mut after = before.clone();
         write_patch::<Template>(patch.clone(), &before, &look, &mut after)?;
         check_template(&after.blueprint)?;
         let is_another = !before.public || after.blueprint != before.blueprint;
-        check_public(&caller, after.public && is_another)?;
+        check_public(&request.caller, after.public && is_another)?;
         let known = Some(&before.blueprint);
-        after.blueprint = app.borrowed(&caller, known, after.blueprint).await?;
-        after.updated_at = Some((app.clock)());
-        Ok(app.store.update_template(&after).await?)
+        after.blueprint = request.borrowed(known, after.blueprint).await?;
+        after.updated_at = Some((request.app.clock)());
+        Ok(request.app.store.update_template(&after).await?)
     });
     Ok(answer::<Template>(StatusCode::OK, &template.await?, &look))
 }
 
 /// `DELETE /v1/clustertemplates/{template}`: deletes a template without clusters.
 async fn delete(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
 ) -> Result<StatusCode, Error> {
     retry_stale(|| async {
-        let template = own(&app, &caller, &ident).await?;
-        match app.store.delete_template(&template).await {
+        let template = own(&request, &ident).await?;
+        match request.app.store.delete_template(&template).await {
             Err(StoreError::InUse { .. }) => Err(ApiError::bad_request(format!(
                 "ClusterTemplate {} is referenced by one or multiple clusters.",
                 template.id
@@ -167,10 +158,10 @@ fn check_public(caller: &Caller, offers: bool) -> Result<(), ApiError> {
 }
 
 /// Finds a template that the caller may change: a template of the caller's project, or any template for an administrator with Keystone.
-async fn own(app: &App, caller: &Caller, ident: &str) -> Result<Template, Error> {
-    let template = app.template(caller, ident).await?;
-    let of_keystones = caller.identity().is_some();
-    if !(of_keystones && caller.is_admin()) && template.project != app.project(caller)? {
+async fn own(request: &Request, ident: &str) -> Result<Template, Error> {
+    let template = request.template(ident).await?;
+    let of_keystones = request.caller.identity().is_some();
+    if !(of_keystones && request.caller.is_admin()) && template.project != request.project()? {
         let message =
             "the template belongs to another project, and only that project may change it";
         return Err(ApiError::new(StatusCode::FORBIDDEN, message).into());

@@ -17,20 +17,18 @@ mod visible;
 
 use std::sync::Arc;
 
-use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use cluster_core::VmEvent;
 use cluster_store::{PagePart, PageRows};
 use http::StatusCode;
-use openstack_api::{
-    Caller, JsonShape, ListPart, Listing, Origin, PathParam, Query, Route, Routes,
-};
+use openstack_api::{JsonShape, ListPart, ListRequest, Listing, PathParam, Query, Route, Routes};
 use utoipa::PartialSchema;
 
 use crate::app::App;
 use crate::error::Error;
 use crate::event;
 use crate::listing::list_of;
+use crate::request::Request;
 use body::NewVm;
 use list_query::{VmFilter, page};
 use view::View;
@@ -70,19 +68,14 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `GET /bedplate/v1/machines?user_id=&project_id=`: a page of VMs.
-async fn list(
-    caller: Caller,
-    State(app): State<App>,
-    origin: Origin,
-    OriginalUri(uri): OriginalUri,
-    query: Query,
-) -> Result<Response, Error> {
-    let mut rest = query.clone();
-    let whose = VmFilter::take(&app, &caller, &mut rest)?;
+async fn list(request: Request, paging: ListRequest) -> Result<Response, Error> {
+    let app = &request.app;
+    let mut rest = paging.query.clone();
+    let whose = VmFilter::take(&request, &mut rest)?;
     let page = page(&mut rest)?;
     rest.finish()?;
     let reader = Arc::new((app.clone(), whose));
-    list_of("machines", &page, (&app, &origin, uri.path(), &query), move |part, page| {
+    list_of("machines", &page, paging.of(app), move |part, page| {
         let reader = reader.clone();
         Box::pin(async move {
             let (app, VmFilter { scope, user }) = &*reader;
@@ -96,41 +89,32 @@ async fn list(
 }
 
 /// `GET /bedplate/v1/machines/{machine}`: one VM.
-async fn show(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
-    let vm = app.machine(&caller, &ident).await?;
-    Ok(app.shown(StatusCode::OK, &vm))
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+    let vm = request.machine(&ident).await?;
+    Ok(request.app.shown(StatusCode::OK, &vm))
 }
 
 /// `DELETE /bedplate/v1/machines/{machine}`: records the wish. The VM is shown until all its cloud objects are gone.
-async fn delete(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
-    let vm = app
-        .change_vm(&caller, &ident, |vm| {
-            let now = (app.clock)();
+async fn delete(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+    let vm = request
+        .change_vm(&ident, |vm| {
+            let now = (request.app.clock)();
             Ok((vm.to_be_deleted(now), VmEvent::info(vm, "DeleteAsked", "deletion requested", now)))
         })
         .await?;
-    Ok(app.shown(StatusCode::ACCEPTED, &vm))
+    Ok(request.app.shown(StatusCode::ACCEPTED, &vm))
 }
 
 /// `GET /bedplate/v1/machines/{machine}/events?limit=&marker=`: the events of a VM, the oldest first.
 async fn events(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
     let (limit, marker) = event::page(&mut query)?;
     query.finish()?;
-    let vm = app.machine(&caller, &ident).await?.id;
-    let store = app.store.clone();
+    let vm = request.machine(&ident).await?.id;
+    let store = request.app.store.clone();
     let page = Listing { limit, ..Listing::whole("events") };
     openstack_api::list(page, move |asked| {
         let store = store.clone();

@@ -3,14 +3,15 @@
 use baremetal_core::{Allocation, AllocationUuid, Node, NodePool};
 use baremetal_store::BackfillOutcome;
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Microversion};
+use openstack_api::ApiError;
 use serde_json::{Map, Value};
 use tracing::info;
 
-use crate::app::{App, retry_if_stale, visible_project};
+use crate::app::App;
 use crate::error::Error;
 use crate::field::in_body;
 use crate::microversion as since;
+use crate::request::{Request, retry_if_stale, visible_project};
 use crate::value::{list, text};
 use crate::write::create;
 
@@ -26,21 +27,19 @@ pub(super) struct NewAllocation {
 
 /// Returns the allocation that `body` describes. Nothing is recorded.
 pub(super) async fn requested(
+    request: &Request,
     mut body: Map<String, Value>,
-    app: &App,
-    caller: &Caller,
-    asked: Microversion,
 ) -> Result<NewAllocation, Error> {
-    let (id, now) = (AllocationUuid::new_v4(), (app.clock)());
-    let node = take_node(app, caller, asked, &mut body).await?;
+    let (id, now) = (AllocationUuid::new_v4(), (request.app.clock)());
+    let node = take_node(request, &mut body).await?;
     let mut allocation = match &node {
         Some(node) => Allocation::of_node_in_use(node, id, now),
         None => Allocation::new(id, now),
     };
     let candidates = take_candidates(&mut body)?;
-    create(&mut allocation, body, asked)?;
-    settle_owner(app, caller, &mut allocation).await?;
-    let candidates = app.nodes(caller, asked, &candidates).await;
+    create(&mut allocation, body, request.asked)?;
+    settle_owner(request, &mut allocation).await?;
+    let candidates = request.nodes(&candidates).await;
     let candidates = candidates.map_err(in_body("candidate_nodes"))?;
     allocation.candidate_nodes = candidates.iter().map(|node| node.id).collect();
     if node.is_none() && allocation.resource_class.is_none() {
@@ -82,15 +81,13 @@ fn log_result(allocation: &Allocation) {
 
 /// Removes `node` from `body` and returns the node in use for which the allocation is recorded afterwards.
 async fn take_node(
-    app: &App,
-    caller: &Caller,
-    asked: Microversion,
+    request: &Request,
     body: &mut Map<String, Value>,
 ) -> Result<Option<Node>, Error> {
     let Some(ident) = body.remove("node") else { return Ok(None) };
-    asked.need(since::ALLOCATION_BACKFILL, "node")?;
+    request.asked.need(since::ALLOCATION_BACKFILL, "node")?;
     let Some(ident) = text("node", ident, 255)? else { return Ok(None) };
-    let node = app.node(caller, asked, &ident).await.map_err(in_body("node"))?;
+    let node = request.node(&ident).await.map_err(in_body("node"))?;
     Ok(Some(node))
 }
 
@@ -106,8 +103,8 @@ fn take_candidates(body: &mut Map<String, Value>) -> Result<Vec<String>, ApiErro
 
 /// Sets the owner of the allocation. A caller with access to one project can only request nodes for that project, which is also the
 /// default.
-async fn settle_owner(app: &App, caller: &Caller, wanted: &mut Allocation) -> Result<(), Error> {
-    match (visible_project(caller), &wanted.owner) {
+async fn settle_owner(request: &Request, wanted: &mut Allocation) -> Result<(), Error> {
+    match (visible_project(&request.caller), &wanted.owner) {
         (Some(own), Some(owner)) if own != *owner => {
             let why = "owner: only operators may create an allocation for another project";
             Err(ApiError::new(StatusCode::FORBIDDEN, why).into())
@@ -116,7 +113,9 @@ async fn settle_owner(app: &App, caller: &Caller, wanted: &mut Allocation) -> Re
             wanted.owner = Some(own);
             Ok(())
         }
-        (None, Some(owner)) => Ok(app.auth.check_project(caller, "owner", owner).await?),
+        (None, Some(owner)) => {
+            Ok(request.app.auth.check_project(&request.caller, "owner", owner).await?)
+        }
         (None, None) => Ok(()),
     }
 }

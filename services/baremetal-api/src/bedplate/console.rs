@@ -7,7 +7,6 @@
 use std::pin::pin;
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::response::{IntoResponse, Response};
@@ -18,13 +17,14 @@ use futures::{SinkExt, StreamExt};
 use http::header::{CONTENT_TYPE, ORIGIN};
 use http::{HeaderMap, StatusCode};
 use openstack_api::{
-    ApiError, Caller, ConnectionEndRecorder, Origin, PathParam, Place, RequiredAccess, Route,
-    Routes, SessionCheck,
+    ApiError, ConnectionEndRecorder, Origin, PathParam, Place, RequiredAccess, Route, Routes,
+    SessionCheck,
 };
 use tokio::time::{Instant, interval, sleep, sleep_until, timeout};
 
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 use crate::{microversion, rule};
 
 /// The largest message of a client; larger pastes take several messages.
@@ -59,13 +59,9 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `GET /bedplate/v1/nodes/{node}/console/log`: returns the output that is kept in memory, without opening a session to the BMC.
-async fn log(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
-    let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
-    let said = app.conductor.console_log(&node)?;
+async fn log(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+    let node = request.node_at(microversion::MAXIMUM, &ident).await?;
+    let said = request.app.conductor.console_log(&node)?;
     let text = String::from_utf8_lossy(&said).into_owned();
     Ok(([(CONTENT_TYPE, "text/plain; charset=utf-8")], text).into_response())
 }
@@ -81,21 +77,19 @@ struct ConsoleSession {
 }
 
 /// Counts one more console for the caller. Without authentication all viewers are the same caller, so no limit applies.
-fn count_console(app: &App, caller: &Caller) -> Result<Option<Place>, ApiError> {
-    let at_most = app.settings.consoles_each.get();
-    let Some(who) = caller.user() else { return Ok(None) };
+fn count_console(request: &Request) -> Result<Option<Place>, ApiError> {
+    let at_most = request.app.settings.consoles_each.get();
+    let Some(who) = request.caller.user() else { return Ok(None) };
     let why = || {
         let why = format!("you have {at_most} consoles open, which is the limit: close one");
         ApiError::new(StatusCode::SERVICE_UNAVAILABLE, why)
     };
-    app.lookers.enter(who, at_most).map(Some).ok_or_else(why)
+    request.app.lookers.enter(who, at_most).map(Some).ok_or_else(why)
 }
 
 /// `GET /bedplate/v1/nodes/{node}/console`: opens the console.
-#[expect(clippy::too_many_arguments, reason = "each argument is extracted from the request")]
 async fn open(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
     headers: HeaderMap,
     origin: Origin,
@@ -103,24 +97,31 @@ async fn open(
     aftermath: ConnectionEndRecorder,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Error> {
-    let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
+    let node = request.node_at(microversion::MAXIMUM, &ident).await?;
     // Browsers let pages of any site open a WebSocket, and may add a remembered password, so the origin is checked here.
     if headers.get(ORIGIN).is_some_and(|from| from.as_bytes() != origin.as_str().as_bytes()) {
         let why = "Origin: pages of other websites may not open consoles";
         return Err(ApiError::protocol(StatusCode::FORBIDDEN, why).into());
     }
-    let lasts = caller.remaining_validity((app.clock)());
+    let lasts = request.caller.remaining_validity((request.app.clock)());
     let ends_at = lasts.and_then(|left| Instant::now().checked_add(left));
     if upgrade.is_err() && node.console_enabled {
         let why = "this route is a WebSocket (RFC 6455): open it with bedplate node console";
         return Err(ApiError::new(StatusCode::UPGRADE_REQUIRED, why).into());
     }
-    let place = count_console(&app, &caller)?;
-    let viewing = app.conductor.watch_console(&node)?;
+    let place = count_console(&request)?;
+    let viewing = request.app.conductor.watch_console(&node)?;
     let Ok(upgrade) = upgrade else {
         return Err(ApiError::broken("a console was opened without a WebSocket").into());
     };
-    let visit = ConsoleSession { app, node: node.id, standing, ends_at, aftermath, _place: place };
+    let visit = ConsoleSession {
+        app: request.app,
+        node: node.id,
+        standing,
+        ends_at,
+        aftermath,
+        _place: place,
+    };
     let upgrade = upgrade.max_message_size(MAX_MESSAGE_BYTES).max_frame_size(MAX_MESSAGE_BYTES);
     Ok(upgrade.on_upgrade(|socket| visit.run(socket, viewing)))
 }
@@ -191,7 +192,8 @@ impl ConsoleSession {
                 Err(_) => continue,
             };
             let node = self.node.to_string();
-            if let Err(Error::Api(why)) = self.app.node(&caller, microversion::MAXIMUM, &node).await
+            let request = Request { app: self.app.clone(), caller, asked: microversion::MAXIMUM };
+            if let Err(Error::Api(why)) = request.node(&node).await
                 && is_final(&why)
             {
                 return "you no longer have access to this node";

@@ -3,16 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Node, NodeFilter, NodeSort, NodeUuid, Page};
 use http::StatusCode;
 use openstack_api::{Caller, JsonShape, Relation, Route, Routes, Time, json};
 use serde::Serialize;
 
-use crate::app::{App, relation, visible_project};
+use crate::app::App;
 use crate::error::Error;
 use crate::node::last_error;
+use crate::request::{Request, relation, visible_project};
 use crate::rule;
 
 /// The most nodes named in each group.
@@ -83,8 +83,8 @@ struct Brief<'a> {
 }
 
 /// `GET /bedplate/v1/counts`: counts the nodes that the caller may see.
-async fn show(caller: Caller, State(app): State<App>) -> Result<Response, Error> {
-    let seen_by = visible_project(&caller);
+async fn show(request: Request) -> Result<Response, Error> {
+    let seen_by = visible_project(&request.caller);
     let is = |busy, failed| NodeFilter {
         busy,
         failed,
@@ -97,11 +97,11 @@ async fn show(caller: Caller, State(app): State<App>) -> Result<Response, Error>
         sort: NodeSort::ProvisionUpdatedAt,
         descending,
     };
-    let tallies = app.store.tally_nodes(seen_by.as_deref()).await?;
+    let tallies = request.app.store.tally_nodes(seen_by.as_deref()).await?;
     // The longest-running nodes in progress deserve attention first; of the failed nodes, the most recent ones.
-    let busy = app.store.list_nodes(&is(Some(true), None), &by_age(false)).await?;
-    let stuck = app.store.list_nodes(&is(Some(false), Some(true)), &by_age(true)).await?;
-    let brief = |node| brief(&caller, node);
+    let busy = request.app.store.list_nodes(&is(Some(true), None), &by_age(false)).await?;
+    let stuck = request.app.store.list_nodes(&is(Some(false), Some(true)), &by_age(true)).await?;
+    let brief = |node| brief(&request.caller, node);
     let count = |fits: fn(bool, bool) -> bool| {
         tallies.iter().filter(|it| fits(it.is_busy, it.is_failed)).map(|it| it.count).sum()
     };

@@ -1,19 +1,17 @@
 //! `/bedplate/v1/discoveries`: machines that requested a network boot and are not enrolled.
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::Discovery;
 use baremetal_store::{PagePart, PageRows};
 use hardware::MacAddress;
 use http::StatusCode;
-use openstack_api::{
-    ApiError, Caller, JsonShape, ListPart, Listing, PathParam, Route, Routes, Time,
-};
+use openstack_api::{ApiError, JsonShape, ListPart, Listing, PathParam, Route, Routes, Time};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 
 /// The routes of discoveries.
 pub(crate) fn routes() -> Routes<App> {
@@ -40,7 +38,7 @@ struct Shown<'a> {
 }
 
 /// `GET /bedplate/v1/discoveries`: lists discovered machines.
-async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
+async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
     let store = app.store.clone();
     openstack_api::list(Listing::whole("discoveries"), move |asked| {
         let store = store.clone();
@@ -65,8 +63,7 @@ fn shown(found: &Discovery) -> Shown<'_> {
 
 /// `DELETE /bedplate/v1/discoveries/{mac}`: deletes a discovered machine from the list.
 async fn forget(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     PathParam(mac): PathParam<String>,
 ) -> Result<StatusCode, Error> {
     let mac = mac.parse().map_err(|why| ApiError::bad_field("mac", why))?;

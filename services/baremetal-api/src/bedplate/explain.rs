@@ -1,16 +1,16 @@
 //! `/bedplate/v1/nodes/{node}/explain`: explains why a node is in its state, and what to do next.
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_conductor::{LastSeen, TimedObservation};
 use baremetal_core::{CurrentTask, Failure, NodeUuid, RackLocation, explain};
 use http::StatusCode;
-use openstack_api::{Caller, JsonShape, PathParam, Route, Routes, Time, json};
+use openstack_api::{JsonShape, PathParam, Route, Routes, Time, json};
 use serde::Serialize;
 
 use super::hypervisor;
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 use crate::{microversion, rule};
 
 /// The routes of explanations.
@@ -137,19 +137,15 @@ impl From<LastSeen> for LastSeenView {
 }
 
 /// `GET /bedplate/v1/nodes/{node}/explain`: explains the state of a node.
-async fn show(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
-    let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+    let node = request.node_at(microversion::MAXIMUM, &ident).await?;
     let told = explain(&node);
     let task = |CurrentTask { what, number, of, since }| Task {
         what,
         number,
         of,
         since: Time(since),
-        progress: app.conductor.progress(node.id),
+        progress: request.app.conductor.progress(node.id),
     };
     let body = Body {
         uuid: node.id,
@@ -163,7 +159,7 @@ async fn show(
         task: told.task.map(task),
         failure: told.failure.as_ref(),
         hypervisor: hypervisor::View::of(&node),
-        last_seen: app.conductor.last_seen(node.id).into(),
+        last_seen: request.app.conductor.last_seen(node.id).into(),
         next: told.next,
     };
     Ok(json(StatusCode::OK, &body))

@@ -1,15 +1,15 @@
 //! `/bedplate/v1/nodes/{node}/hypervisor`: the compute host that a node is or will become.
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Hypervisor, Node, join_again};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, JsonShape, PathParam, Route, Routes, Time, json};
+use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, Time, json};
 use serde::Serialize;
 use tracing::info;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 use crate::{microversion, rule};
 
 /// The routes of hypervisors.
@@ -93,24 +93,16 @@ fn shown(status: StatusCode, node: &Node) -> Result<Response, Error> {
 }
 
 /// `GET /bedplate/v1/nodes/{node}/hypervisor`: shows the hypervisor of a node.
-async fn show(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
-    shown(StatusCode::OK, &app.node(&caller, microversion::MAXIMUM, &ident).await?)
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+    shown(StatusCode::OK, &request.node_at(microversion::MAXIMUM, &ident).await?)
 }
 
 /// `PUT /bedplate/v1/nodes/{node}/hypervisor/join`: starts joining the cloud again from the first check, whatever the result before.
-async fn join(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
-    let now = (app.clock)();
+async fn join(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+    let now = (request.app.clock)();
     let decide = |node: &Node| Ok(join_again(node, now)?);
-    let node = app.change(&caller, microversion::MAXIMUM, &ident, decide).await?;
+    let node = request.change_at(microversion::MAXIMUM, &ident, decide).await?;
     info!(node.id = %node.id, "node {} joins the cloud again", node.label());
-    app.conductor.wake(node.id);
+    request.app.conductor.wake(node.id);
     shown(StatusCode::ACCEPTED, &node)
 }

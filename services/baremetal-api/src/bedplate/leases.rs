@@ -1,6 +1,5 @@
 //! `/bedplate/v1/nodes/{node}/lease`: lends a node, extends its lease, and undoes the end of a lease.
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{
     HistoryEntry, LendError, LendRequest, Node, check_change, extend, lend, undo,
@@ -8,13 +7,14 @@ use baremetal_core::{
 use http::StatusCode;
 use jiff::Timestamp;
 use lease::{Length, MailAddress};
-use openstack_api::{ApiError, Caller, JsonShape, PathParam, Route, Routes, StrictJson, json};
+use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, StrictJson, json};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::lease_term::{self, LeaseChange, LeaseView};
-use crate::app::{App, relation};
+use crate::app::App;
 use crate::error::Error;
+use crate::request::{Request, relation};
 use crate::{microversion, rule};
 
 /// The routes of leases.
@@ -58,33 +58,28 @@ struct LeaseRequest {
 }
 
 /// `GET /bedplate/v1/nodes/{node}/lease`: shows the lease of a node.
-async fn show(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
-    let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
-    Ok(shown(&app, &node))
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+    let node = request.node_at(microversion::MAXIMUM, &ident).await?;
+    Ok(shown(&request.app, &node))
 }
 
 /// `POST /bedplate/v1/nodes/{node}/lease`: lends a node.
 async fn begin(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(wish): StrictJson<LeaseRequest>,
 ) -> Result<Response, Error> {
-    let terms = app.settings.reservations.lease;
-    let now = (app.clock)();
+    let terms = request.app.settings.reservations.lease;
+    let now = (request.app.clock)();
     let granted = terms.grant(wish.length, now);
     let granted = granted.map_err(|why| ApiError::bad_field("for", why))?;
     let missing = || ApiError::bad_field("for", "is required: no default is configured");
     let seconds = granted.ok_or_else(missing)?.until.duration_since(now).unsigned_abs().as_secs();
     let length = Length::from_secs(seconds).map_err(|why| ApiError::bad_field("for", why))?;
-    app.node(&caller, microversion::MAXIMUM, &ident).await?;
-    app.auth.check_project(&caller, "lessee", &wish.lessee).await?;
-    let by = caller.user().unwrap_or_default();
-    change(&app, &caller, &ident, |node, now| {
+    request.node_at(microversion::MAXIMUM, &ident).await?;
+    request.app.auth.check_project(&request.caller, "lessee", &wish.lessee).await?;
+    let by = request.caller.user().unwrap_or_default();
+    change(&request, &ident, |node, now| {
         let loan = LendRequest { lessee: wish.lessee.clone(), length, notify: wish.notify.clone() };
         lend(node, loan, by, terms, now)
     })
@@ -93,49 +88,49 @@ async fn begin(
 
 /// `PUT /bedplate/v1/nodes/{node}/lease`: extends a lease.
 async fn extend_lease(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(wanted): StrictJson<LeaseChange>,
 ) -> Result<Response, Error> {
-    let terms = app.settings.reservations.lease;
-    let now = (app.clock)();
+    let terms = request.app.settings.reservations.lease;
+    let now = (request.app.clock)();
     let until = wanted.end(terms, now)?;
-    let by = caller.user().unwrap_or_default();
-    may_extend(&app, &caller, &ident).await?;
-    change(&app, &caller, &ident, |node, _| extend(node, until, by, terms, now)).await
+    let by = request.caller.user().unwrap_or_default();
+    may_extend(&request, &ident).await?;
+    change(&request, &ident, |node, _| extend(node, until, by, terms, now)).await
 }
 
 /// `POST /bedplate/v1/nodes/{node}/lease/undo`: undoes the end of a lease, within the undo window.
 async fn undo_end(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
-    let (by, terms) = (caller.user().unwrap_or_default(), app.settings.reservations.lease);
-    let ladder = app.conductor.ladder();
-    may_extend(&app, &caller, &ident).await?;
-    change(&app, &caller, &ident, |node, now| undo(node, by, ladder, terms, now)).await
+    let (by, terms) =
+        (request.caller.user().unwrap_or_default(), request.app.settings.reservations.lease);
+    let ladder = request.app.conductor.ladder();
+    may_extend(&request, &ident).await?;
+    change(&request, &ident, |node, now| undo(node, by, ladder, terms, now)).await
 }
 
 /// Checks who may extend a lease. A lease that the owner granted can only be extended by the owner; the lessee of a reservation may extend
 /// it within the configured limits.
-async fn may_extend(app: &App, caller: &Caller, ident: &str) -> Result<(), Error> {
-    let node = app.node(caller, microversion::MAXIMUM, ident).await?;
-    match (&node.lending, relation(caller, &node)) {
-        (Some(lending), Some(bond)) if !lending.reserved => Ok(rule::OPERATE.check(caller, bond)?),
+async fn may_extend(request: &Request, ident: &str) -> Result<(), Error> {
+    let node = request.node_at(microversion::MAXIMUM, ident).await?;
+    match (&node.lending, relation(&request.caller, &node)) {
+        (Some(lending), Some(bond)) if !lending.reserved => {
+            Ok(rule::OPERATE.check(&request.caller, bond)?)
+        }
         (Some(_) | None, _) => Ok(()),
     }
 }
 
 async fn change(
-    app: &App,
-    caller: &Caller,
+    request: &Request,
     ident: &str,
     decide: impl Fn(&Node, Timestamp) -> Result<(Node, HistoryEntry), LendError>,
 ) -> Result<Response, Error> {
-    let changed = app.change(caller, microversion::MAXIMUM, ident, |node| {
-        let decided = decide(node, (app.clock)());
+    let changed = request.change_at(microversion::MAXIMUM, ident, |node| {
+        let decided = decide(node, (request.app.clock)());
         let (after, entry) = decided.map_err(|why| ApiError::conflict(why.to_string()))?;
         if node.lending.is_none() {
             check_change(node, &after)?;
@@ -143,8 +138,8 @@ async fn change(
         Ok((after, Some(entry)))
     });
     let node = changed.await?;
-    app.conductor.wake(node.id);
-    Ok(shown(app, &node))
+    request.app.conductor.wake(node.id);
+    Ok(shown(&request.app, &node))
 }
 
 fn shown(app: &App, node: &Node) -> Response {

@@ -1,17 +1,15 @@
 //! `/bedplate/v1/nodes/{node}/…`: facts and functions that only the BMC of the machine has.
 
-use axum::extract::State;
 use axum::response::Response;
 use bmc::{IdentifyLight, LogEntry, Reading};
 use http::StatusCode;
-use openstack_api::{
-    ApiError, Caller, JsonShape, PathParam, Query, Route, Routes, StrictJson, json,
-};
+use openstack_api::{ApiError, JsonShape, PathParam, Query, Route, Routes, StrictJson, json};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 use crate::{microversion, rule};
 
 /// The routes of this file.
@@ -51,24 +49,19 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `GET /bedplate/v1/nodes/{node}/sensors`: reads the sensors.
-async fn sensors(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
+async fn sensors(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Body {
         sensors: Vec<Reading>,
     }
-    let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
-    let sensors = app.conductor.sensors(&node).await?;
+    let node = request.node_at(microversion::MAXIMUM, &ident).await?;
+    let sensors = request.app.conductor.sensors(&node).await?;
     Ok(json(StatusCode::OK, &Body { sensors }))
 }
 
 /// `GET /bedplate/v1/nodes/{node}/event-log?limit=`: reads the newest entries of the event log.
 async fn event_log(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
@@ -82,8 +75,8 @@ async fn event_log(
         Some(_) => return Err(ApiError::bad_field("limit", "must be from 1 to 1000").into()),
     };
     query.finish()?;
-    let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
-    let event_log = app.conductor.event_log(&node, limit).await?;
+    let node = request.node_at(microversion::MAXIMUM, &ident).await?;
+    let event_log = request.app.conductor.event_log(&node, limit).await?;
     Ok(json(StatusCode::OK, &Body { event_log }))
 }
 
@@ -96,13 +89,12 @@ struct Light {
 
 /// `PUT /bedplate/v1/nodes/{node}/identify`: switches the identify light.
 async fn identify(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(light): StrictJson<Light>,
 ) -> Result<StatusCode, Error> {
-    let node = app.node(&caller, microversion::MAXIMUM, &ident).await?;
+    let node = request.node_at(microversion::MAXIMUM, &ident).await?;
     let wanted = if light.on { IdentifyLight::On } else { IdentifyLight::Off };
-    app.conductor.identify(&node, wanted).await?;
+    request.app.conductor.identify(&node, wanted).await?;
     Ok(StatusCode::NO_CONTENT)
 }

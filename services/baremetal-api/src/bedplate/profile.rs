@@ -2,19 +2,19 @@
 
 mod view;
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{Profile, check_compute_host, check_profile};
 use baremetal_store::{PagePart, PageRows, ProfileRow, StoreError};
 use http::StatusCode;
 use openstack_api::{
-    ApiError, Caller, JsonShape, ListPart, Listing, PathParam, RequiredAccess, Route, Routes,
-    StrictJson, json,
+    ApiError, JsonShape, ListPart, Listing, PathParam, RequiredAccess, Route, Routes, StrictJson,
+    json,
 };
 use serde_json::{Map, Value};
 
-use crate::app::{App, retry_if_stale};
+use crate::app::App;
 use crate::error::Error;
+use crate::request::{Request, retry_if_stale};
 use crate::secret;
 
 /// The routes of hypervisor profiles.
@@ -41,7 +41,7 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `GET /bedplate/v1/hypervisor-profiles`: lists the profiles.
-async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
+async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
     let store = app.store.clone();
     openstack_api::list(Listing::whole("hypervisor_profiles"), move |asked| {
         let store = store.clone();
@@ -58,8 +58,7 @@ async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error
 
 /// `GET /bedplate/v1/hypervisor-profiles/{profile}`: shows a profile.
 async fn show(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     PathParam(name): PathParam<String>,
 ) -> Result<Response, Error> {
     Ok(json(StatusCode::OK, &view::of(&find(&app, &name).await?)?))
@@ -67,8 +66,7 @@ async fn show(
 
 /// `POST /bedplate/v1/hypervisor-profiles`: creates a profile.
 async fn create(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     StrictJson(asked): StrictJson<Profile>,
 ) -> Result<Response, Error> {
     let profile = checked(asked, None)?;
@@ -80,8 +78,7 @@ async fn create(
 
 /// `PUT /bedplate/v1/hypervisor-profiles/{profile}`: replaces a profile. A mask in place of a secret keeps the stored secret.
 async fn set(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     PathParam(name): PathParam<String>,
     StrictJson(asked): StrictJson<Profile>,
 ) -> Result<Response, Error> {
@@ -105,8 +102,7 @@ async fn set(
 
 /// `DELETE /bedplate/v1/hypervisor-profiles/{profile}`: refused while a rack uses the profile as its goal.
 async fn delete(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     PathParam(name): PathParam<String>,
 ) -> Result<StatusCode, Error> {
     retry_if_stale(|| async {

@@ -6,7 +6,6 @@ mod show;
 
 use std::num::NonZeroU32;
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{
     HostPlacement, Node, Profile, Rack, RackGoal, RackTarget, check_compute_host, check_deploy,
@@ -15,15 +14,16 @@ use baremetal_core::{
 use baremetal_store::{PagePart, PageRows};
 use http::StatusCode;
 use openstack_api::{
-    ApiError, Caller, JsonShape, ListPart, Listing, PathParam, RequiredAccess, Route, Routes,
-    StrictJson, json,
+    ApiError, JsonShape, ListPart, Listing, PathParam, RequiredAccess, Route, Routes, StrictJson,
+    json,
 };
 use rack_manifest::RackRequest;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::app::{App, retry_if_stale};
+use crate::app::App;
 use crate::error::Error;
+use crate::request::{Request, retry_if_stale};
 use crate::secret;
 
 use document::write;
@@ -61,7 +61,7 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `GET /bedplate/v1/racks`: lists racks.
-async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
+async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
     let store = app.store.clone();
     openstack_api::list(Listing::whole("racks"), move |asked| {
         let store = store.clone();
@@ -82,8 +82,7 @@ async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error
 
 /// `GET /bedplate/v1/racks/{rack}`: shows a rack with its machines.
 async fn show_rack(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     PathParam(name): PathParam<String>,
 ) -> Result<Response, Error> {
     let (rack, _) = find(&app, &name).await?;
@@ -94,8 +93,7 @@ async fn show_rack(
 
 /// `POST /bedplate/v1/racks`: enrolls a rack. Enrolling the same manifest again changes nothing.
 async fn enroll(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     StrictJson(asked): StrictJson<RackRequest>,
 ) -> Result<Response, Error> {
     let done = retry_if_stale(|| async {
@@ -112,8 +110,7 @@ async fn enroll(
 
 /// `DELETE /bedplate/v1/racks/{rack}`: deletes a rack without machines.
 async fn delete(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     PathParam(name): PathParam<String>,
 ) -> Result<StatusCode, Error> {
     // A rack whose record cannot be read can be deleted as well.
@@ -154,8 +151,7 @@ fn installed() -> RackTarget {
 
 /// `PUT /bedplate/v1/racks/{rack}/up`: brings the machines up, and retries machines that failed before.
 async fn up(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     PathParam(name): PathParam<String>,
     StrictJson(mut asked): StrictJson<BringUpRequest>,
 ) -> Result<Response, Error> {
@@ -213,8 +209,7 @@ async fn profile(app: &App, asked: &BringUpRequest) -> Result<Option<Profile>, E
 
 /// `DELETE /bedplate/v1/racks/{rack}/up`: starts no further machine; machines in progress continue.
 async fn pause(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     PathParam(name): PathParam<String>,
 ) -> Result<StatusCode, Error> {
     set_goal(&app, &name, None).await?;

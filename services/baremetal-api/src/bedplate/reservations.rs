@@ -3,7 +3,6 @@
 mod body;
 mod view;
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{
     AfterDrain, Allocation, AllocationFilter, AllocationSort, AllocationUuid, Driver, HistoryEntry,
@@ -15,16 +14,17 @@ use http::StatusCode;
 use jiff::Timestamp;
 use lease::LeaseStage;
 use openstack_api::{
-    ApiError, Caller, Direction, JsonShape, ListPart, Origin, Paging, PathParam, Query, Route,
-    Routes, StrictJson, json,
+    ApiError, Direction, JsonShape, ListPart, Origin, Paging, PathParam, Query, Route, Routes,
+    StrictJson, json,
 };
 use tracing::info;
 use utoipa::PartialSchema;
 
 use super::lease_term::LeaseChange;
-use crate::app::{App, retry_if_stale, visible_project};
+use crate::app::App;
 use crate::error::Error;
 use crate::listing::list_of;
+use crate::request::{Request, retry_if_stale, visible_project};
 use crate::rule;
 use body::ReservationBody;
 use view::View;
@@ -68,10 +68,10 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// `POST /bedplate/v1/reservations`: reserves a node and starts its installation.
 async fn create(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     StrictJson(wish): StrictJson<ReservationBody>,
 ) -> Result<Response, Error> {
+    let app = &request.app;
     let now = (app.clock)();
     let granted = app.settings.reservations;
     let id = AllocationUuid::new_v4();
@@ -85,13 +85,13 @@ async fn create(
     let lease = lease.map_err(|why| ApiError::bad_field("lease", why))?;
     let lease = lease
         .ok_or_else(|| ApiError::bad_field("lease", "is required: no default is configured"))?;
-    let user = caller.user().map(str::to_owned);
+    let user = request.caller.user().map(str::to_owned);
     let by = user.clone().unwrap_or_default();
     let allocation = Allocation {
         name: wish.name()?,
         resource_class: Some(wish.resource_class.clone()),
         traits: wish.traits.iter().cloned().map(String::from).collect(),
-        owner: caller.project().map(str::to_owned),
+        owner: request.caller.project().map(str::to_owned),
         reservation: Some(Reservation { user, image: wish.image.url.clone() }),
         ..Allocation::new(id, now)
     };
@@ -104,12 +104,12 @@ async fn create(
         ReserveOutcome::Full { used } => return Err(full(used, most).into()),
         ReserveOutcome::NoNode(why) => return Err(ApiError::conflict(why).into()),
     };
-    let node = node_of(&app, &made).await?;
+    let node = node_of(app, &made).await?;
     if let Some(node) = &node {
         app.conductor.wake(node.id);
         info!(node.id = %node.id, "node {} is reserved and lent by {}", node.label(), made.id);
     }
-    Ok(json(StatusCode::CREATED, &View::of(&app, &made, node.as_ref())))
+    Ok(json(StatusCode::CREATED, &View::of(app, &made, node.as_ref())))
 }
 
 fn full(used: u64, most: u32) -> ApiError {
@@ -121,12 +121,8 @@ fn full(used: u64, most: u32) -> ApiError {
 }
 
 /// `GET /bedplate/v1/reservations`: lists reservations.
-async fn list(
-    caller: Caller,
-    State(app): State<App>,
-    origin: Origin,
-    query: Query,
-) -> Result<Response, Error> {
+async fn list(request: Request, origin: Origin, query: Query) -> Result<Response, Error> {
+    let app = &request.app;
     let mut rest = query.clone();
     let paging = Paging::take(&mut rest)?;
     rest.finish()?;
@@ -139,7 +135,7 @@ async fn list(
     }
     let filter = AllocationFilter {
         reserved: Some(true),
-        seen_by: visible_project(&caller),
+        seen_by: visible_project(&request.caller),
         ..AllocationFilter::default()
     };
     let page = Page {
@@ -150,7 +146,7 @@ async fn list(
     };
     let path = "/bedplate/v1/reservations";
     let reader = app.clone();
-    list_of("reservations", &page, (&app, &origin, path, &query), move |part, page| {
+    list_of("reservations", &page, (app, &origin, path, &query), move |part, page| {
         let (app, filter) = (reader.clone(), filter.clone());
         Box::pin(async move {
             let listed = app.store.list_allocations_and_nodes_part(&filter, &page, part).await?;
@@ -168,21 +164,17 @@ async fn list(
 }
 
 /// `GET /bedplate/v1/reservations/{reservation}`: shows a reservation.
-async fn show(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
-    let (found, node) = find(&app, &caller, &ident).await?;
-    Ok(json(StatusCode::OK, &View::of(&app, &found, node.as_ref())))
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+    let (found, node) = find(&request, &ident).await?;
+    Ok(json(StatusCode::OK, &View::of(&request.app, &found, node.as_ref())))
 }
 
 /// `DELETE /bedplate/v1/reservations/{reservation}`: gives the node back; it is powered off and erased, and then available again.
 async fn give_back(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
 ) -> Result<StatusCode, Error> {
+    let app = &request.app;
     let work = WorkUuid::new_v4();
     let decide = |node: &Node| {
         let now = (app.clock)();
@@ -190,20 +182,20 @@ async fn give_back(
         let asked = request_verb(&ended, Verb::Undeploy, work, now);
         let asked = asked.map_err(|why| ApiError::conflict(why.to_string()))?;
         // The lease of a compute host ends once the host is drained and the machine is off. A drain that fails leaves the lease as it is.
-        let left = app.with_drain_request(&caller, node, AfterDrain::Undeploy, &[]);
+        let left = request.with_drain_request(node, AfterDrain::Undeploy, &[]);
         Ok::<_, ApiError>(left.unwrap_or(asked))
     };
-    let (_, node) = find(&app, &caller, &ident).await?;
+    let (_, node) = find(&request, &ident).await?;
     if let Some(node) = &node {
         decide(node)?;
-        app.check_leave(&caller, node, &[]).await?;
+        request.check_leave(node, &[]).await?;
     }
     retry_if_stale(|| async {
-        let (found, node) = find(&app, &caller, &ident).await?;
+        let (found, node) = find(&request, &ident).await?;
         let Some(node) = node else { return Err(gone(&ident).into()) };
         let (mut asked, entry) = decide(&node)?;
         asked.updated_at = Some((app.clock)());
-        app.store.update_node(&asked, &[entry.by(caller.user())]).await?;
+        app.store.update_node(&asked, &[entry.by(request.caller.user())]).await?;
         app.conductor.wake(node.id);
         info!(node.id = %node.id, "node {} is returned by {}", node.label(), found.id);
         Ok(())
@@ -214,13 +206,13 @@ async fn give_back(
 
 /// `PUT /bedplate/v1/reservations/{reservation}/lease`: extends the lease of a reservation.
 async fn keep(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(wanted): StrictJson<LeaseChange>,
 ) -> Result<Response, Error> {
-    let (by, terms) = (caller.user().unwrap_or_default(), app.settings.reservations.lease);
-    change(&app, &caller, &ident, |node, now| {
+    let (by, terms) =
+        (request.caller.user().unwrap_or_default(), request.app.settings.reservations.lease);
+    change(&request, &ident, |node, now| {
         let until = wanted.end(terms, now)?;
         extend(node, until, by, terms, now).map_err(refused)
     })
@@ -229,14 +221,13 @@ async fn keep(
 
 /// `POST /bedplate/v1/reservations/{reservation}/lease/undo`: undoes the end of the lease, within the undo window.
 async fn undo_end(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
-    let (by, terms) = (caller.user().unwrap_or_default(), app.settings.reservations.lease);
-    let ladder = app.conductor.ladder();
-    change(&app, &caller, &ident, |node, now| undo(node, by, ladder, terms, now).map_err(refused))
-        .await
+    let (by, terms) =
+        (request.caller.user().unwrap_or_default(), request.app.settings.reservations.lease);
+    let ladder = request.app.conductor.ladder();
+    change(&request, &ident, |node, now| undo(node, by, ladder, terms, now).map_err(refused)).await
 }
 
 fn refused(why: LendError) -> ApiError {
@@ -245,23 +236,23 @@ fn refused(why: LendError) -> ApiError {
 
 /// Changes the node of a reservation, and answers with the changed reservation.
 async fn change(
-    app: &App,
-    caller: &Caller,
+    request: &Request,
     ident: &str,
     decide: impl Fn(&Node, Timestamp) -> Result<(Node, HistoryEntry), ApiError>,
 ) -> Result<Response, Error> {
     let (found, node) = retry_if_stale(|| async {
-        let now = (app.clock)();
-        let (found, node) = find(app, caller, ident).await?;
+        let now = (request.app.clock)();
+        let (found, node) = find(request, ident).await?;
         let Some(node) = node else { return Err(gone(ident).into()) };
         let (mut changed, entry) = decide(&node, now)?;
         changed.updated_at = Some(now);
-        let written = app.store.update_node(&changed, &[entry.by(caller.user())]).await?;
-        app.conductor.wake(written.id);
+        let written =
+            request.app.store.update_node(&changed, &[entry.by(request.caller.user())]).await?;
+        request.app.conductor.wake(written.id);
         Ok((found, written))
     })
     .await?;
-    Ok(json(StatusCode::OK, &View::of(app, &found, Some(&node))))
+    Ok(json(StatusCode::OK, &View::of(&request.app, &found, Some(&node))))
 }
 
 fn gone(ident: &str) -> ApiError {
@@ -270,22 +261,19 @@ fn gone(ident: &str) -> ApiError {
 }
 
 /// Finds a reservation by UUID or name, with its node, if the caller may access it under the rule of the route.
-async fn find(
-    app: &App,
-    caller: &Caller,
-    ident: &str,
-) -> Result<(Allocation, Option<Node>), Error> {
+async fn find(request: &Request, ident: &str) -> Result<(Allocation, Option<Node>), Error> {
     let found = match ident.parse::<AllocationUuid>() {
-        Ok(id) => app.store.find_allocation(id).await?,
+        Ok(id) => request.app.store.find_allocation(id).await?,
         Err(_) => {
             let name: NodeName = ident.parse().map_err(|_| gone(ident))?;
-            app.store.find_allocation_by_name(&name).await?
+            request.app.store.find_allocation_by_name(&name).await?
         }
     };
     let found = found.filter(|it| it.reservation.is_some()).ok_or_else(|| gone(ident))?;
-    let bond = caller.relation_to(found.owner.as_deref(), None).ok_or_else(|| gone(ident))?;
-    caller.rule().check(caller, bond)?;
-    let node = node_of(app, &found).await?;
+    let bond =
+        request.caller.relation_to(found.owner.as_deref(), None).ok_or_else(|| gone(ident))?;
+    request.caller.rule().check(&request.caller, bond)?;
+    let node = node_of(&request.app, &found).await?;
     Ok((found, node))
 }
 

@@ -8,29 +8,25 @@ use openstack_api::{ApiError, Caller, Microversion, Operation, Query, Relation, 
 use serde_json::{Map, Value};
 
 use super::owner_and_lessee;
-use crate::app::{App, forced, relation};
+use crate::app::App;
 use crate::error::Error;
 use crate::field::{Access, Field};
+use crate::request::{Request, forced, relation};
 use crate::write::{create, patched};
 use crate::{microversion, rule, secret};
 
 /// Enrolls the node that `body` describes.
-pub(super) async fn enroll(
-    app: &App,
-    caller: &Caller,
-    asked: Microversion,
-    body: Map<String, Value>,
-) -> Result<Node, Error> {
-    let mut node = Node::new(NodeUuid::new_v4(), Driver::FakeHardware, (app.clock)());
-    if !asked.has(microversion::ENROLL) {
+pub(super) async fn enroll(request: &Request, body: Map<String, Value>) -> Result<Node, Error> {
+    let mut node = Node::new(NodeUuid::new_v4(), Driver::FakeHardware, (request.app.clock)());
+    if !request.asked.has(microversion::ENROLL) {
         // Before the state `enroll` existed, a new node could be deployed at once.
         node.provision_state = Stage::Available;
     }
-    create(&mut node, body, asked)?;
-    check_new_node(&node, parent(app, &node).await?.as_ref())?;
-    app.conductor.check_hosts(None, &node)?;
-    owner_and_lessee::check(&app.auth, caller, None, &node).await?;
-    app.store.insert_node(&node).await?;
+    create(&mut node, body, request.asked)?;
+    check_new_node(&node, parent(&request.app, &node).await?.as_ref())?;
+    request.app.conductor.check_hosts(None, &node)?;
+    owner_and_lessee::check(&request.app.auth, &request.caller, None, &node).await?;
+    request.app.store.insert_node(&node).await?;
     Ok(node)
 }
 
@@ -64,33 +60,28 @@ impl NodePatch {
     }
 
     /// Changes the node once, unless another writer changes the node meanwhile.
-    pub(super) async fn record(
-        &self,
-        app: &App,
-        caller: &Caller,
-        asked: Microversion,
-    ) -> Result<Node, Error> {
-        let before = &app.node(caller, asked, &self.ident).await?;
-        self.check_access(caller, before)?;
-        let after = self.applied_to(before, asked)?;
-        let parent = parent(app, &after).await?;
+    pub(super) async fn record(&self, request: &Request) -> Result<Node, Error> {
+        let before = &request.node(&self.ident).await?;
+        self.check_access(&request.caller, before)?;
+        let after = self.applied_to(before, request.asked)?;
+        let parent = parent(&request.app, &after).await?;
         let given = self.passwords();
-        let passwords = match relation(caller, before) {
+        let passwords = match relation(&request.caller, before) {
             Some(Relation::Cloud) => Passwords::Trusted,
             Some(Relation::Owner | Relation::Lessee) | None => Passwords::Given(&given),
         };
         let change = NodeChange { before, after: &after, passwords, parent: parent.as_ref() };
         change.check()?;
-        app.conductor.check_hosts(Some(before), &after)?;
-        owner_and_lessee::check(&app.auth, caller, Some(before), &after).await?;
+        request.app.conductor.check_hosts(Some(before), &after)?;
+        owner_and_lessee::check(&request.app.auth, &request.caller, Some(before), &after).await?;
         if change.begins_maintenance() {
-            app.check_maintenance(caller, before, &self.forced).await?;
+            request.check_maintenance(before, &self.forced).await?;
         }
-        let mut after = app.with_maintenance_effects(caller, before, after, &self.forced);
-        after.updated_at = Some((app.clock)());
+        let mut after = request.with_maintenance_effects(before, after, &self.forced);
+        after.updated_at = Some((request.app.clock)());
         match ended_allocation(before, &after) {
-            Some(ended) => Ok(app.store.update_node_and_end(&after, &[], ended).await?),
-            None => Ok(app.store.update_node(&after, &[]).await?),
+            Some(ended) => Ok(request.app.store.update_node_and_end(&after, &[], ended).await?),
+            None => Ok(request.app.store.update_node(&after, &[]).await?),
         }
     }
 

@@ -1,15 +1,15 @@
 //! `/v1/nodes/{node}/children`: lists the nodes whose parent is a node.
 
-use axum::extract::State;
 use axum::response::Response;
 use baremetal_core::{NodeFilter, NodeSort, NodeUuid, Page};
 use baremetal_store::PagePart;
 use http::StatusCode;
-use openstack_api::{Caller, JsonShape, MAX_LIMIT, Microversion, Origin, PathParam, Route, json};
+use openstack_api::{JsonShape, MAX_LIMIT, Origin, PathParam, Route, json};
 use serde::Serialize;
 
-use crate::app::{App, visible_project};
+use crate::app::App;
 use crate::error::Error;
+use crate::request::{Request, visible_project};
 use crate::{microversion, rule};
 
 /// The most children of a node that are read at once, and how many bytes of them.
@@ -29,9 +29,7 @@ pub(super) fn route() -> Route<App> {
 
 /// `GET /v1/nodes/{node}/children`: lists the nodes whose parent is this node.
 async fn children(
-    caller: Caller,
-    State(app): State<App>,
-    asked: Microversion,
+    request: Request,
     origin: Origin,
     PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
@@ -45,10 +43,10 @@ async fn children(
         children: Vec<NodeUuid>,
         links: Link,
     }
-    let node = app.node(&caller, asked, &ident).await?;
+    let node = request.node(&ident).await?;
     let filter = NodeFilter {
         parent_node: Some(node.id),
-        seen_by: visible_project(&caller),
+        seen_by: visible_project(&request.caller),
         ..NodeFilter::default()
     };
     // Only the ids are kept in memory.
@@ -57,7 +55,7 @@ async fn children(
         let limit = MAX_LIMIT.saturating_sub(found.len() as u32).min(CHILDREN_AT_ONCE);
         let page = Page { limit, marker: None, sort: NodeSort::default(), descending: false };
         let part = PagePart { after: more, bytes: CHILDREN_BYTES };
-        let listed = app.store.list_nodes_part(&filter, &page, part).await?;
+        let listed = request.app.store.list_nodes_part(&filter, &page, part).await?;
         found.extend(listed.found.iter().map(|child| child.id));
         more = listed.more;
         if more.is_none() || found.len() >= MAX_LIMIT as usize {

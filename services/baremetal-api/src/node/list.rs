@@ -1,12 +1,12 @@
 //! A requested list of nodes, and the filters that are not fields of a node.
 
 use baremetal_core::{NodeFilter, NodeIdent};
-use openstack_api::{ApiError, Caller};
+use openstack_api::ApiError;
 
-use crate::app::{App, relation, visible_project};
 use crate::error::Error;
 use crate::filter::{By, Filter};
 use crate::microversion as since;
+use crate::request::{Request, relation, visible_project};
 use crate::write::put;
 
 /// A requested list of nodes.
@@ -23,20 +23,16 @@ pub(crate) struct NodeList {
 
 impl NodeList {
     /// The filter of the list, without the nodes that the caller does not see. `None` is a list without nodes.
-    pub(super) async fn filter(
-        self,
-        app: &App,
-        caller: &Caller,
-    ) -> Result<Option<NodeFilter>, Error> {
+    pub(super) async fn filter(self, request: &Request) -> Result<Option<NodeFilter>, Error> {
         let NodeList { mut filter, parent, conductor, is_faulty } = self;
         if let Some(parent) = parent {
-            let parent = app.store.find_node(&parent).await?;
-            let parent = parent.filter(|parent| relation(caller, parent).is_some());
+            let parent = request.app.store.find_node(&parent).await?;
+            let parent = parent.filter(|parent| relation(&request.caller, parent).is_some());
             let missing = || ApiError::bad_field("parent_node", "node not found");
             filter.parent_node = Some(parent.ok_or_else(missing)?.id);
         }
-        filter.seen_by = visible_project(caller);
-        let elsewhere = conductor.is_some_and(|name| name != app.conductor.hostname());
+        filter.seen_by = visible_project(&request.caller);
+        let elsewhere = conductor.is_some_and(|name| name != request.app.conductor.hostname());
         Ok(Some(filter).filter(|_| !is_faulty && !elsewhere))
     }
 }

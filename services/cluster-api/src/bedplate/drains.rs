@@ -2,21 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use axum::extract::State;
 use axum::response::Response;
 use cluster_conductor::DrainRequest;
 use cluster_core::{ClusterUuid, DrainUuid};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
-use openstack_api::{
-    ApiError, Caller, JsonShape, PathParam, Query, Route, Routes, StrictJson, json,
-};
+use openstack_api::{ApiError, JsonShape, PathParam, Query, Route, Routes, StrictJson, json};
 use serde::{Deserialize, Serialize};
 
 use super::drain_view::{Shown, shape, shown};
 use super::hosts::{RULE, host_name};
-use crate::app::{App, missing};
+use crate::app::App;
 use crate::error::Error;
+use crate::request::{Request, missing};
 
 /// Returns the routes of drains.
 pub(crate) fn routes() -> Routes<App> {
@@ -48,7 +46,7 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `GET /bedplate/v1/drains`: all drains.
-async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
+async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Body<'a> {
         drains: Vec<Shown<'a>>,
@@ -68,27 +66,25 @@ struct DrainBody {
 
 /// `PUT /bedplate/v1/drains/{host}`: decides before the response. 409 names the clusters that would lose their quorum.
 async fn ask(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(host): PathParam<String>,
     body: Option<StrictJson<DrainBody>>,
 ) -> Result<Response, Error> {
     let host = host_name(&host)?;
     let DrainBody { force } = body.map(|StrictJson(body)| body).unwrap_or_default();
     let ask = DrainRequest {
-        id: DrainUuid::from_untyped_uuid((app.ids)()),
-        by: app.user(&caller),
+        id: DrainUuid::from_untyped_uuid((request.app.ids)()),
+        by: request.user(),
         request: openstack_api::request_id(),
-        forced: forced(&app, &caller, &force).await?,
+        forced: forced(&request, &force).await?,
     };
-    let drain = app.conductor.drain(&host, &ask).await?;
+    let drain = request.app.conductor.drain(&host, &ask).await?;
     Ok(json(StatusCode::ACCEPTED, &shown(&drain)))
 }
 
 /// `GET /bedplate/v1/drains/{host}/check?force=`: answers like a request for the drain, 409 included, and changes nothing.
 async fn check(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(host): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
@@ -103,25 +99,21 @@ async fn check(
     let named: Vec<String> =
         named.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect();
     let ask = DrainRequest {
-        id: DrainUuid::from_untyped_uuid((app.ids)()),
-        by: app.user(&caller),
+        id: DrainUuid::from_untyped_uuid((request.app.ids)()),
+        by: request.user(),
         request: openstack_api::request_id(),
-        forced: forced(&app, &caller, &named).await?,
+        forced: forced(&request, &named).await?,
     };
-    let drain = app.conductor.check_drain(&host, &ask).await?;
+    let drain = request.app.conductor.check_drain(&host, &ask).await?;
     let body = Body { host: host.as_str(), drain: drain.as_ref().map(shown) };
     Ok(json(StatusCode::OK, &body))
 }
 
 /// Finds the clusters that `force` names.
-async fn forced(
-    app: &App,
-    caller: &Caller,
-    force: &[String],
-) -> Result<BTreeSet<ClusterUuid>, Error> {
+async fn forced(request: &Request, force: &[String]) -> Result<BTreeSet<ClusterUuid>, Error> {
     let mut forced = BTreeSet::new();
     for named in force {
-        match app.cluster(caller, named).await {
+        match request.cluster(named).await {
             Ok(cluster) => drop(forced.insert(cluster.id)),
             Err(Error::Api(refusal)) if refusal.status == StatusCode::NOT_FOUND => {
                 return Err(ApiError::bad_field("force", refusal.message).into());
@@ -134,8 +126,7 @@ async fn forced(
 
 /// `GET /bedplate/v1/drains/{host}`: the drain of one host.
 async fn show(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     PathParam(host): PathParam<String>,
 ) -> Result<Response, Error> {
     let found = app.store.find_drain(&host_name(&host)?).await?;
@@ -145,8 +136,7 @@ async fn show(
 
 /// `DELETE /bedplate/v1/drains/{host}`: ends the drain. The drain disappears once the host accepts servers again.
 async fn end(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     PathParam(host): PathParam<String>,
 ) -> Result<Response, Error> {
     let ending = app.conductor.end_drain(&host_name(&host)?).await?;

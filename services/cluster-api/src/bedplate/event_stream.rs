@@ -16,12 +16,13 @@ use cluster_store::Listener;
 use futures::stream::unfold;
 use http::HeaderMap;
 use http::header::ACCEPT;
-use openstack_api::{ApiError, Caller};
+use openstack_api::ApiError;
 use tokio::time::Instant;
 
 use crate::app::App;
 use crate::error::Error;
 use crate::event::Shown;
+use crate::request::Request;
 use crate::streams::StreamPlace;
 
 /// The number of events that one read returns.
@@ -46,22 +47,22 @@ pub(super) fn accepts_event_stream(headers: &HeaderMap) -> bool {
 /// Streams the events of `cluster` from the first that the store still has, or from the one after `Last-Event-ID`, until the cluster is
 /// gone.
 pub(super) fn answer(
-    app: &App,
-    caller: &Caller,
+    request: &Request,
     cluster: &Cluster,
     headers: &HeaderMap,
 ) -> Result<Response, Error> {
-    let streams = &app.streams;
-    let place = streams.enter(caller)?;
+    let streams = &request.app.streams;
+    let place = streams.enter(&request.caller)?;
     let following = EventStream {
         // The listener comes before the first read: an event that is written between the two would not be noticed otherwise.
-        listener: app.store.listen(cluster.id),
+        listener: request.app.store.listen(cluster.id),
         after: last_event_id(headers)?,
         cluster: cluster.clone(),
-        app: app.clone(),
+        app: request.app.clone(),
         page: VecDeque::new(),
-        believed: caller
-            .remaining_validity((app.clock)())
+        believed: request
+            .caller
+            .remaining_validity((request.app.clock)())
             .map(|it| Instant::now() + it.min(BELIEVED)),
         is_over: false,
         _place: place,

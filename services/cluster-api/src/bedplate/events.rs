@@ -1,15 +1,15 @@
 //! Events of a cluster: as a list, or as a stream.
 
-use axum::extract::State;
 use axum::response::Response;
 use cluster_store::{PagePart, PageRows};
 use http::HeaderMap;
-use openstack_api::{Caller, JsonShape, ListPart, Listing, PathParam, Query, Route, Routes};
+use openstack_api::{JsonShape, ListPart, Listing, PathParam, Query, Route, Routes};
 
 use super::event_stream;
 use crate::app::App;
 use crate::error::Error;
 use crate::event::{Shown, page, shape};
+use crate::request::Request;
 
 pub(super) fn routes() -> Routes<App> {
     let list = Route::get("List a cluster's events, or follow them", events)
@@ -21,21 +21,20 @@ pub(super) fn routes() -> Routes<App> {
 
 /// `GET /bedplate/v1/clusters/{cluster}/events?limit=&marker=`: the oldest events first, or a stream if `Accept` asks for one.
 async fn events(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
     headers: HeaderMap,
     mut query: Query,
 ) -> Result<Response, Error> {
     if event_stream::accepts_event_stream(&headers) {
         query.finish()?;
-        let cluster = app.cluster(&caller, &ident).await?;
-        return event_stream::answer(&app, &caller, &cluster, &headers);
+        let cluster = request.cluster(&ident).await?;
+        return event_stream::answer(&request, &cluster, &headers);
     }
     let (limit, marker) = page(&mut query)?;
     query.finish()?;
-    let cluster = app.cluster(&caller, &ident).await?.id;
-    let store = app.store.clone();
+    let cluster = request.cluster(&ident).await?.id;
+    let store = request.app.store.clone();
     let page = Listing { limit, ..Listing::whole("events") };
     openstack_api::list(page, move |asked| {
         let store = store.clone();

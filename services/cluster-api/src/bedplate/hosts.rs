@@ -2,16 +2,14 @@
 
 mod view;
 
-use axum::extract::State;
 use axum::response::Response;
 use cluster_core::HostName;
 use http::StatusCode;
-use openstack_api::{
-    ApiError, Caller, JsonShape, PathParam, Role as Needed, Route, Routes, Rule, json,
-};
+use openstack_api::{ApiError, JsonShape, PathParam, Role as Needed, Route, Routes, Rule, json};
 
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 use view::{HostList, HostView, PlaceList};
 
 /// Permits administrators of the cloud, and services that manage its nodes.
@@ -41,11 +39,11 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// Parses the name of a host in a path. An invalid name is answered like a missing host.
 pub(super) fn host_name(raw: &str) -> Result<HostName, ApiError> {
-    raw.parse().map_err(|_| crate::app::missing("Host", raw))
+    raw.parse().map_err(|_| crate::request::missing("Host", raw))
 }
 
 /// `GET /bedplate/v1/hosts`: every compute host of the cloud, with its drain.
-async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error> {
+async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
     let services = app.conductor.hosts().await?;
     let drains = app.store.drains().await?;
     Ok(json(StatusCode::OK, &HostList::new(&services, &drains)))
@@ -53,8 +51,7 @@ async fn list(_caller: Caller, State(app): State<App>) -> Result<Response, Error
 
 /// `GET /bedplate/v1/hosts/{host}`: the members and VMs on a host, and only the number of other servers.
 async fn show(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     PathParam(name): PathParam<String>,
 ) -> Result<Response, Error> {
     let host = app.conductor.host(&host_name(&name)?).await?;
@@ -64,8 +61,7 @@ async fn show(
 
 /// `GET /bedplate/v1/places/{thing}`: the hosts of a cluster, a VM or a server, by id or name. Lists everything that has this name.
 async fn find(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     PathParam(thing): PathParam<String>,
 ) -> Result<Response, Error> {
     let found = app.conductor.places(&thing).await?;

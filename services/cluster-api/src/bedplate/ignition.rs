@@ -1,15 +1,15 @@
 //! A node group's own bootstrap data: an Ignition config that replaces the config that clusterd makes for its members.
 
-use axum::extract::State;
 use axum::response::Response;
 use cluster_core::check_not_deleting;
 use http::StatusCode;
-use openstack_api::{Caller, JsonShape, PathParam, Route, Routes, StrictJson, json};
+use openstack_api::{JsonShape, PathParam, Route, Routes, StrictJson, json};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 
 pub(super) fn routes() -> Routes<App> {
     let given = JsonShape::object([
@@ -30,18 +30,18 @@ pub(super) fn routes() -> Routes<App> {
 
 /// `PUT …/ignition`: sets the config for members that are created from now on.
 async fn put(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam((ident, group)): PathParam<(String, String)>,
     StrictJson(body): StrictJson<Value>,
 ) -> Result<Response, Error> {
+    let app = &request.app;
     #[derive(Serialize)]
     struct Body {
         nodegroup: String,
         ignition_version: String,
     }
-    let cluster = app.cluster(&caller, &ident).await?;
-    let group = app.group(&cluster, &group).await?;
+    let cluster = request.cluster(&ident).await?;
+    let group = request.group(&cluster, &group).await?;
     check_not_deleting(&cluster)?;
     let version = app.conductor.set_own_config(&cluster, &group, &body.to_string()).await?;
     let said = format!("new members of {} get the node group's own Ignition config", group.name);
@@ -53,12 +53,12 @@ async fn put(
 
 /// `DELETE …/ignition`: new members get clusterd's config again.
 async fn delete(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam((ident, group)): PathParam<(String, String)>,
 ) -> Result<StatusCode, Error> {
-    let cluster = app.cluster(&caller, &ident).await?;
-    let group = app.group(&cluster, &group).await?;
+    let app = &request.app;
+    let cluster = request.cluster(&ident).await?;
+    let group = request.group(&cluster, &group).await?;
     app.conductor.remove_own_config(&cluster, &group).await?;
     let said = format!("new members of {} get clusterd's Ignition config", group.name);
     let said = app.request_event(&cluster, "OwnConfigTaken", said);

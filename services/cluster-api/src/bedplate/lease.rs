@@ -1,15 +1,12 @@
 //! `/bedplate/v1/clusters/{cluster}/lease`: shows and extends the lease of a cluster, and undoes its end.
 
-use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{Cluster, ClusterLease, Owner, extend_lease, lease_due, undo_lease};
 use cluster_store::ClusterChange;
 use http::StatusCode;
 use jiff::Timestamp;
 use lease::{LeaseSchedule, Length, MailAddress, Terms};
-use openstack_api::{
-    ApiError, Caller, JsonShape, PathParam, Route, Routes, StrictJson, Time, json,
-};
+use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, StrictJson, Time, json};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::{AdditionalProperties, SchemaType, Type};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
@@ -17,6 +14,7 @@ use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
 use crate::app::App;
 use crate::error::Error;
 use crate::lease_stage::NextStage;
+use crate::request::Request;
 
 /// Returns the routes of cluster leases.
 pub(crate) fn routes() -> Routes<App> {
@@ -142,24 +140,19 @@ fn answer(app: &App, cluster: &Cluster) -> Response {
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}/lease`: null if the cluster is lent without end.
-async fn show(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
-    Ok(answer(&app, &app.cluster(&caller, &ident).await?))
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+    Ok(answer(&request.app, &request.cluster(&ident).await?))
 }
 
 /// `PUT /bedplate/v1/clusters/{cluster}/lease`: extends the lease. An earlier end than the present one changes nothing.
 async fn extend(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(longer): StrictJson<Extension>,
 ) -> Result<Response, Error> {
-    let now = (app.clock)();
-    let cluster = app.cluster(&caller, &ident).await?;
-    let terms = terms(&app, &caller, &cluster).await?;
+    let now = (request.app.clock)();
+    let cluster = request.cluster(&ident).await?;
+    let terms = terms(&request, &cluster).await?;
     let until = match longer.until(now)? {
         Some(until) => until,
         None => {
@@ -168,25 +161,22 @@ async fn extend(
                 .ok_or_else(|| ApiError::bad_field("for", "a duration is required, such as 14d"))?
         }
     };
-    change(&app, &caller, cluster, |cluster, user| {
-        Ok(extend_lease(cluster, until, user, terms, now)?)
-    })
-    .await
+    change(&request, cluster, |cluster, user| Ok(extend_lease(cluster, until, user, terms, now)?))
+        .await
 }
 
 /// `POST /bedplate/v1/clusters/{cluster}/lease/undo`: undoes the end of a lease and switches the cluster on again.
 async fn undo(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
     longer: Option<StrictJson<Extension>>,
 ) -> Result<Response, Error> {
-    let now = (app.clock)();
-    let cluster = app.cluster(&caller, &ident).await?;
-    let terms = terms(&app, &caller, &cluster).await?;
+    let now = (request.app.clock)();
+    let cluster = request.cluster(&ident).await?;
+    let terms = terms(&request, &cluster).await?;
     let until = longer.map(|StrictJson(longer)| longer.until(now)).transpose()?.flatten();
-    let ladder = app.settings.ladder.clone();
-    change(&app, &caller, cluster, |cluster, user| {
+    let ladder = request.app.settings.ladder.clone();
+    change(&request, cluster, |cluster, user| {
         let undone = undo_lease(cluster, user, &ladder, terms, now)?;
         match until {
             // The requested end replaces the default that the undo would give.
@@ -198,29 +188,28 @@ async fn undo(
 }
 
 /// The default and maximum duration of a lease that the caller asks for.
-async fn terms(app: &App, caller: &Caller, cluster: &Cluster) -> Result<Terms, Error> {
-    let owner = Owner::new(&cluster.project, app.user(caller));
-    app.lease_terms(app.settings.leases, &owner).await
+async fn terms(request: &Request, cluster: &Cluster) -> Result<Terms, Error> {
+    let owner = Owner::new(&cluster.project, request.user());
+    request.app.lease_terms(request.app.settings.leases, &owner).await
 }
 
 async fn change(
-    app: &App,
-    caller: &Caller,
+    request: &Request,
     cluster: Cluster,
     decide: impl Fn(&Cluster, &str) -> Result<Cluster, Error>,
 ) -> Result<Response, Error> {
-    let (user, id) = (app.user(caller), cluster.id.to_string());
-    let changed = app.change(caller, &id, |cluster, _| {
+    let (user, id) = (request.user(), cluster.id.to_string());
+    let changed = request.change(&id, |cluster, _| {
         let changed = decide(&cluster, &user)?;
         let until = changed.lending.as_ref().map(|it| it.lease.until);
         let events = match until {
             Some(until) if changed != cluster => {
                 let said = format!("{user} extended the lease until {until}");
-                vec![app.request_event(&cluster, "LeaseExtended", said)]
+                vec![request.app.request_event(&cluster, "LeaseExtended", said)]
             }
             Some(_) | None => Vec::new(),
         };
         Ok(ClusterChange { events, ..ClusterChange::of(changed) })
     });
-    Ok(answer(app, &changed.await?))
+    Ok(answer(&request.app, &changed.await?))
 }

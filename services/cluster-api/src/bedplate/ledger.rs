@@ -1,20 +1,19 @@
 //! `/bedplate/v1/clusters/{cluster}/ledger`: the cloud objects of a cluster, and how to forget them when clusterd cannot delete them any
 //! more.
 
-use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{DesiredState, LedgerEntry};
 use cluster_store::{PagePart, PageRows};
 use http::StatusCode;
 use openstack_api::{
-    ApiError, Caller, JsonShape, ListPart, Listing, PathParam, RequiredAccess, Route, Routes, Time,
-    json,
+    ApiError, JsonShape, ListPart, Listing, PathParam, RequiredAccess, Route, Routes, Time, json,
 };
 use serde::Serialize;
 use tracing::warn;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 
 /// Returns the routes of the ledger.
 pub(super) fn routes() -> Routes<App> {
@@ -41,13 +40,9 @@ fn shape() -> JsonShape {
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}/ledger`: the cloud objects of a cluster.
-async fn list(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
-    let cluster = app.cluster(&caller, &ident).await?.id;
-    let store = app.store.clone();
+async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+    let cluster = request.cluster(&ident).await?.id;
+    let store = request.app.store.clone();
     openstack_api::list(Listing::whole("ledger"), move |asked| {
         let store = store.clone();
         Box::pin(async move {
@@ -65,25 +60,21 @@ async fn list(
 ///
 /// Sends nothing to the cloud. The response lists the objects that may be left there, which the caller has to remove. With an empty ledger
 /// the conductor removes the cluster.
-async fn forget(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
-    let cluster = app.cluster(&caller, &ident).await?;
+async fn forget(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+    let cluster = request.cluster(&ident).await?;
     if cluster.desire != DesiredState::Gone {
         let why = "the cluster is not being deleted: delete it first, and forget its cloud objects only if the deletion cannot finish";
         return Err(ApiError::conflict(why).into());
     }
-    if !app.conductor.has_no_access(&cluster).await? {
+    if !request.app.conductor.has_no_access(&cluster).await? {
         let why =
             "clusterd has access to the cluster's project and deletes its cloud objects itself";
         return Err(ApiError::conflict(why).into());
     }
-    let left = app.store.forget_ledger(&cluster).await?;
+    let left = request.app.store.forget_ledger(&cluster).await?;
     warn!(cluster.id = %cluster.id, "forgot {} cloud objects of cluster {}: those that still exist have to be deleted \
                                      by hand", left.len(), cluster.id);
-    app.conductor.wake(cluster.id);
+    request.app.conductor.wake(cluster.id);
     #[derive(Serialize)]
     struct Body<'a> {
         ledger: Vec<Shown<'a>>,

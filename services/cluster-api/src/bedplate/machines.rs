@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{MemberName, NodeGroup};
-use openstack_api::{Caller, JsonShape, ListPart, Listing, PartRequest, PathParam, Route, Routes};
+use openstack_api::{JsonShape, ListPart, Listing, PartRequest, PathParam, Route, Routes};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 
 /// Returns the route of the members of a cluster.
 pub(super) fn routes() -> Routes<App> {
@@ -41,14 +41,10 @@ struct Shown<'a> {
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}/machines`: the members of a cluster.
-async fn list(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
-    let cluster = app.cluster(&caller, &ident).await?;
-    let groups = app.store.groups_of(cluster.id).await?;
-    let reader = Arc::new((app.store.clone(), cluster, groups));
+async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+    let cluster = request.cluster(&ident).await?;
+    let groups = request.app.store.groups_of(cluster.id).await?;
+    let reader = Arc::new((request.app.store.clone(), cluster, groups));
     openstack_api::list(Listing::whole("machines"), move |asked: PartRequest<usize>| {
         let reader = reader.clone();
         Box::pin(async move {

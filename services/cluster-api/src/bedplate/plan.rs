@@ -1,13 +1,10 @@
 //! `/bedplate/v1/plan`: the cloud objects that a cluster would need, before any is created.
 
-use axum::extract::State;
 use axum::response::Response;
 use cluster_conductor::Preview;
 use cluster_core::{Cluster, QuotaNeed, QuotaShortage};
 use http::StatusCode;
-use openstack_api::{
-    ApiError, Caller, JsonShape, Microversion, PathParam, Route, Routes, StrictJson, json,
-};
+use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, StrictJson, json};
 use serde::Serialize;
 
 use crate::app::App;
@@ -15,6 +12,7 @@ use crate::body::{self, Body};
 use crate::cluster::requested;
 use crate::error::Error;
 use crate::microversion as since;
+use crate::request::Request;
 
 /// Returns the routes of plans.
 pub(crate) fn routes() -> Routes<App> {
@@ -109,12 +107,12 @@ fn answer(preview: Preview, denial: Option<ApiError>) -> Response {
 
 /// `POST /bedplate/v1/plan`: reads the body of `POST /v1/clusters` and creates nothing.
 async fn dry_run(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     StrictJson(body): StrictJson<Body<Cluster>>,
 ) -> Result<Response, Error> {
-    let newest: Microversion = since::MAXIMUM;
-    let (cluster, mut groups) = requested(body, &app, &caller, newest).await?;
+    let app = &request.app;
+    let newest = Request { asked: since::MAXIMUM, ..request.clone() };
+    let (cluster, mut groups) = requested(&newest, body).await?;
     let unmeasured = app.measure(&cluster, &mut groups).await;
     let denial = app.store.quota_refusal(&cluster, &groups, &app.settings.quotas).await?;
     let denial = denial.map(|denial| ApiError::from(Error::Denied(denial, unmeasured)));
@@ -122,12 +120,8 @@ async fn dry_run(
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}/plan`: the plan of an existing cluster.
-async fn plan(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
-    let cluster = app.cluster(&caller, &ident).await?;
-    let groups = app.store.groups_of(cluster.id).await?;
-    Ok(answer(app.conductor.preview(&cluster, &groups).await?, None))
+async fn plan(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+    let cluster = request.cluster(&ident).await?;
+    let groups = request.app.store.groups_of(cluster.id).await?;
+    Ok(answer(request.app.conductor.preview(&cluster, &groups).await?, None))
 }

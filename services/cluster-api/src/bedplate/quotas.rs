@@ -1,20 +1,20 @@
 //! `/bedplate/v1/quotas`: usage and limits of a project, and of a user in the project.
 
-use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{LimitChanges, Limits, QuotaScope, QuotaUsage, Resource};
 use http::StatusCode;
 use openstack_api::{
-    AccessScope, ApiError, Caller, JsonShape, PathParam, Query, RequiredAccess, Route, Routes,
-    StrictJson, json,
+    AccessScope, ApiError, JsonShape, PathParam, Query, RequiredAccess, Route, Routes, StrictJson,
+    json,
 };
 use serde::{Serialize, Serializer};
 use utoipa::openapi::schema::{AdditionalProperties, SchemaType, Type};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
 
-use crate::app::{App, may_see_project, other_project_refusal};
+use crate::app::App;
 use crate::error::Error;
 use crate::quota::check_project;
+use crate::request::{Request, may_see_project, other_project_refusal};
 
 /// Returns the routes of quotas.
 pub(crate) fn routes() -> Routes<App> {
@@ -132,36 +132,35 @@ async fn respond_account(
 }
 
 /// `GET /bedplate/v1/quotas?project_id=&user_id=`: the caller's own quota. Only administrators see the quotas of others.
-async fn show(caller: Caller, State(app): State<App>, mut query: Query) -> Result<Response, Error> {
+async fn show(request: Request, mut query: Query) -> Result<Response, Error> {
     let given = |text: &String| !text.is_empty();
     let project = query.take("project_id").filter(given);
     let user = query.take("user_id").filter(given);
     query.finish()?;
     let project = match project {
         Some(project)
-            if !may_see_project(&caller, &project) && app.project(&caller)? != project =>
+            if !may_see_project(&request.caller, &project) && request.project()? != project =>
         {
             return Err(other_project_refusal("project_id").into());
         }
         Some(project) => project,
-        None => app.project(&caller)?.to_owned(),
+        None => request.project()?.to_owned(),
     };
-    let own = app.user(&caller);
+    let own = request.user();
     let user = match user {
-        Some(user) if user != own && caller.access_scope() != AccessScope::Everything => {
+        Some(user) if user != own && request.caller.access_scope() != AccessScope::Everything => {
             let why = "user_id: only administrators may see the usage of other users";
             return Err(ApiError::new(StatusCode::FORBIDDEN, why).into());
         }
         Some(user) => user,
         None => own,
     };
-    respond_account(&app, project, Some(user)).await
+    respond_account(&request.app, project, Some(user)).await
 }
 
 /// `PUT /bedplate/v1/quotas/{project}`: sets the limits of a project.
 async fn set(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     PathParam(project): PathParam<String>,
     StrictJson(limits): StrictJson<Limits>,
 ) -> Result<Response, Error> {
@@ -173,8 +172,7 @@ async fn set(
 
 /// `PUT /bedplate/v1/quotas/{project}/users/{user}`: sets the limits of a user in a project.
 async fn grant(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     PathParam((project, user)): PathParam<(String, String)>,
     StrictJson(limits): StrictJson<Limits>,
 ) -> Result<Response, Error> {
@@ -185,8 +183,7 @@ async fn grant(
 
 /// `PATCH /bedplate/v1/quotas/{project}`: changes some limits of a project and keeps the others.
 async fn change(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     PathParam(project): PathParam<String>,
     StrictJson(changes): StrictJson<LimitChanges>,
 ) -> Result<Response, Error> {
@@ -198,8 +195,7 @@ async fn change(
 
 /// `PATCH /bedplate/v1/quotas/{project}/users/{user}`: changes some limits of a user and keeps the others.
 async fn change_grant(
-    _caller: Caller,
-    State(app): State<App>,
+    Request { app, .. }: Request,
     PathParam((project, user)): PathParam<(String, String)>,
     StrictJson(changes): StrictJson<LimitChanges>,
 ) -> Result<Response, Error> {

@@ -3,36 +3,35 @@
 use cluster_core::{Cluster, ClusterRequest, ClusterUuid, NodeGroup, NodeGroupUuid, Owner};
 use cluster_store::{QuotaWriteError, StoreError};
 use newtype_uuid::GenericUuid;
-use openstack_api::{ApiError, Caller, Microversion};
+use openstack_api::ApiError;
 
 use crate::app::App;
 use crate::body::Body;
 use crate::error::Error;
 use crate::microversion as since;
+use crate::request::Request;
 
 /// Returns the cluster and the node groups that `body` describes. Nothing is recorded.
 pub(crate) async fn requested(
+    request: &Request,
     body: Body<Cluster>,
-    app: &App,
-    caller: &Caller,
-    asked: Microversion,
 ) -> Result<(Cluster, Vec<NodeGroup>), Error> {
-    let template = app.template(caller, &body.base).await.map_err(in_body)?;
-    let owner = Owner::new(app.project(caller)?, app.user(caller));
-    let id = ClusterUuid::from_untyped_uuid((app.ids)());
-    let mut request = ClusterRequest::new(id, owner.clone(), &template, (app.clock)());
-    body.write(&mut request, asked)?;
-    since::check_zero(request.workers, asked)?;
-    let mut request = request.checked()?;
+    let template = request.template(&body.base).await.map_err(in_body)?;
+    let owner = Owner::new(request.project()?, request.user());
+    let id = ClusterUuid::from_untyped_uuid((request.app.ids)());
+    let mut wanted = ClusterRequest::new(id, owner.clone(), &template, (request.app.clock)());
+    body.write(&mut wanted, request.asked)?;
+    since::check_zero(wanted.workers, request.asked)?;
+    let mut wanted = wanted.checked()?;
 
-    app.admit(caller).await?;
-    let known = app.checked_blueprint(&template, &owner.project);
-    let blueprint = request.cluster.blueprint.clone();
-    request.cluster.blueprint = app.borrowed(caller, known, blueprint).await?;
-    let terms = app.lease_terms(app.settings.leases, &owner).await?;
-    let ids = [(); 2].map(|()| NodeGroupUuid::from_untyped_uuid((app.ids)()));
-    let (cluster, groups) = request.granted(terms, ids)?;
-    app.conductor.check_member_configs(&cluster, &groups)?;
+    request.admit().await?;
+    let known = request.app.checked_blueprint(&template, &owner.project);
+    let blueprint = wanted.cluster.blueprint.clone();
+    wanted.cluster.blueprint = request.borrowed(known, blueprint).await?;
+    let terms = request.app.lease_terms(request.app.settings.leases, &owner).await?;
+    let ids = [(); 2].map(|()| NodeGroupUuid::from_untyped_uuid((request.app.ids)()));
+    let (cluster, groups) = wanted.granted(terms, ids)?;
+    request.app.conductor.check_member_configs(&cluster, &groups)?;
     Ok((cluster, groups))
 }
 

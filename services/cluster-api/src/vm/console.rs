@@ -1,20 +1,18 @@
 //! `POST /bedplate/v1/machines/{machine}/console`: a URL of the VM's console.
 
-use axum::extract::State;
 use axum::response::Response;
 use cluster_conductor::ConsoleKind as Kind;
 use http::HeaderValue;
 use http::StatusCode;
 use http::header::CACHE_CONTROL;
-use openstack_api::{
-    Caller, JsonShape, PathParam, RequiredAccess, Route, Routes, StrictJson, json,
-};
+use openstack_api::{JsonShape, PathParam, RequiredAccess, Route, Routes, StrictJson, json};
 use serde::Serialize;
 use utoipa::PartialSchema;
 
 use super::body::{ConsoleAsked, ConsoleKind};
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 
 pub(super) fn routes() -> Routes<App> {
     // Everyone with the URL controls the VM, so a reader may not get one.
@@ -28,8 +26,7 @@ pub(super) fn routes() -> Routes<App> {
 
 /// Responds with a URL that gives control of the VM for some minutes, and stores the URL nowhere.
 async fn console(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
     body: Option<StrictJson<ConsoleAsked>>,
 ) -> Result<Response, Error> {
@@ -39,12 +36,12 @@ async fn console(
         url: String,
     }
     let asked = body.map(|StrictJson(body)| body).unwrap_or_default();
-    let vm = app.machine(&caller, &ident).await?;
+    let vm = request.machine(&ident).await?;
     let (word, kind) = match asked.kind {
         ConsoleKind::Novnc => ("novnc", Kind::NoVnc),
         ConsoleKind::Serial => ("serial", Kind::Serial),
     };
-    let url = app.conductor.console(&vm, kind).await?;
+    let url = request.app.conductor.console(&vm, kind).await?;
     let mut answer = json(StatusCode::OK, &Body { kind: word, url: url.to_string() });
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     Ok(answer)

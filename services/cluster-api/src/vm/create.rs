@@ -1,40 +1,39 @@
 //! `POST /bedplate/v1/machines`: creates a VM.
 
-use axum::extract::State;
 use axum::response::Response;
 use cluster_conductor::{ObjectUser, VmRequestObjects};
 use cluster_core::{Owner, Vm, VmEvent, VmUuid};
 use http::header::LOCATION;
 use http::{HeaderValue, StatusCode};
 use newtype_uuid::GenericUuid;
-use openstack_api::{ApiError, Caller, Origin, StrictJson};
+use openstack_api::{ApiError, Origin, StrictJson};
 
 use super::body::NewVm;
-use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 
 /// Records the request. The conductor creates the VM.
 pub(super) async fn create(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     origin: Origin,
     StrictJson(body): StrictJson<NewVm>,
 ) -> Result<Response, Error> {
-    app.admit(&caller).await?;
+    let app = &request.app;
+    request.admit().await?;
     let now = (app.clock)();
     let id = VmUuid::from_untyped_uuid((app.ids)());
     let name = body.name(&id.to_string())?;
     let (keys, told) = (body.keys()?, body.user_data()?);
-    let owner = Owner::new(app.project(&caller)?, app.user(&caller));
+    let owner = Owner::new(request.project()?, request.user());
     let terms = app.lease_terms(app.settings.machines.terms, &owner).await?;
     let lease = terms.grant(body.lease, now).map_err(|why| ApiError::bad_field("lease", why))?;
     if lease.is_none() && body.notify.is_some() {
         let why = "needs lease: a VM without a lease sends no notices";
         return Err(ApiError::bad_field("notify", why).into());
     }
-    let snapshots = app.visible_vms(&caller);
+    let snapshots = request.visible_vms();
     let order = VmRequestObjects {
-        who: ObjectUser { project: &owner.project, is_admin: caller.is_admin() },
+        who: ObjectUser { project: &owner.project, is_admin: request.caller.is_admin() },
         image: &body.image,
         flavor: &body.flavor,
         network: body.network.as_deref(),

@@ -3,16 +3,16 @@
 use ::lease::Length;
 use std::sync::Arc;
 
-use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use cluster_core::{IdleSource, Vm};
-use openstack_api::{ApiError, Caller, JsonShape, ListPart, Origin, Query, Route, Routes, Time};
+use openstack_api::{ApiError, JsonShape, ListPart, ListRequest, Route, Routes, Time};
 use serde::Serialize;
 
 use super::list_query::{VmFilter, page};
 use crate::app::App;
 use crate::error::Error;
 use crate::listing::list_of;
+use crate::request::Request;
 
 pub(super) fn routes() -> Routes<App> {
     let report = Route::get("List idle VMs", report)
@@ -83,27 +83,21 @@ impl<'a> Shown<'a> {
 
 /// `GET /bedplate/v1/machines/idle?for=&user_id=&project_id=`: the VMs of a page that have been idle for so long. A page without idle VMs
 /// can be followed by more pages.
-async fn report(
-    caller: Caller,
-    State(app): State<App>,
-    origin: Origin,
-    OriginalUri(uri): OriginalUri,
-    query: Query,
-) -> Result<Response, Error> {
-    let mut rest = query.clone();
+async fn report(request: Request, paging: ListRequest) -> Result<Response, Error> {
+    let mut rest = paging.query.clone();
     let least = rest.take("for").map(|raw| raw.parse::<Length>()).transpose();
     let least = least.map_err(|why| ApiError::bad_field("for", why))?;
-    let whose = VmFilter::take(&app, &caller, &mut rest)?;
+    let whose = VmFilter::take(&request, &mut rest)?;
     let page = page(&mut rest)?;
     rest.finish()?;
-    let now = (app.clock)();
+    let now = (request.app.clock)();
     let is_long = move |vm: &&Vm| {
         let since = vm.idle.as_ref().and_then(|idle| idle.since);
         let lasts = since.map(|since| now.duration_since(since));
         lasts.is_some_and(|lasts| least.is_none_or(|least| least.as_duration() <= lasts))
     };
-    let reader = Arc::new((app.store.clone(), whose));
-    list_of("machines", &page, (&app, &origin, uri.path(), &query), move |part, page| {
+    let reader = Arc::new((request.app.store.clone(), whose));
+    list_of("machines", &page, paging.of(&request.app), move |part, page| {
         let reader = reader.clone();
         Box::pin(async move {
             let (store, VmFilter { scope, user }) = &*reader;

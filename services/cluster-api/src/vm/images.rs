@@ -1,13 +1,13 @@
 //! `GET /bedplate/v1/images`: the images that VMs can boot.
 
-use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::{Caller, JsonShape, Route, Routes, Rule, json};
+use openstack_api::{JsonShape, Route, Routes, Rule, json};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 
 pub(super) fn routes() -> Routes<App> {
     let list = Route::get("List the images that VMs can boot", list)
@@ -28,7 +28,7 @@ fn shape() -> JsonShape {
 }
 
 /// Lists the images that the operator offers. Snapshots of VMs are listed under `/bedplate/v1/snapshots`.
-async fn list(caller: Caller, State(app): State<App>) -> Result<Response, Error> {
+async fn list(request: Request) -> Result<Response, Error> {
     #[derive(Serialize)]
     struct Shown {
         id: String,
@@ -41,7 +41,7 @@ async fn list(caller: Caller, State(app): State<App>) -> Result<Response, Error>
     struct Body {
         images: Vec<Shown>,
     }
-    let offered = app.conductor.offered_images(app.project(&caller)?).await?;
+    let offered = request.app.conductor.offered_images(request.project()?).await?;
     let shown = offered.into_iter().map(|image| Shown {
         id: image.id,
         name: image.name,

@@ -1,18 +1,18 @@
 //! `/bedplate/v1/machines/{machine}/lease`: extends the lease of a VM, and undoes its end.
 
 use ::lease::{ExtendError, Lease, UndoError};
-use axum::extract::State;
 use axum::response::Response;
 use cluster_core::{Owner, Vm, VmEvent};
 use http::StatusCode;
 use jiff::Timestamp;
-use openstack_api::{ApiError, Caller, PathParam, Route, Routes, StrictJson};
+use openstack_api::{ApiError, PathParam, Route, Routes, StrictJson};
 use utoipa::PartialSchema;
 
 use super::body::Extension;
 use super::view;
 use crate::app::App;
 use crate::error::Error;
+use crate::request::Request;
 
 pub(super) fn routes() -> Routes<App> {
     let extend = Route::put("Extend the lease of a VM", extend)
@@ -28,15 +28,14 @@ pub(super) fn routes() -> Routes<App> {
 
 /// `PUT /bedplate/v1/machines/{machine}/lease`: extends the lease. A duration counts from now.
 async fn extend(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(body): StrictJson<Extension>,
 ) -> Result<Response, Error> {
-    let owner = owner(&app.machine(&caller, &ident).await?);
-    let (terms, by) =
-        (app.lease_terms(app.settings.machines.terms, &owner).await?, app.user(&caller));
-    let change = app.change_vm(&caller, &ident, |vm| {
+    let app = &request.app;
+    let owner = owner(&request.machine(&ident).await?);
+    let (terms, by) = (app.lease_terms(app.settings.machines.terms, &owner).await?, request.user());
+    let change = request.change_vm(&ident, |vm| {
         let now = (app.clock)();
         let until = body.until(terms, now)?;
         let lease = lease_of(vm)?.extended(until, &by, terms, now).map_err(extend_refusal)?;
@@ -47,16 +46,12 @@ async fn extend(
 }
 
 /// `POST /bedplate/v1/machines/{machine}/lease/undo`: undoes the end of the lease and switches the VM on again.
-async fn undo(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
-    let owner = owner(&app.machine(&caller, &ident).await?);
-    let (terms, by) =
-        (app.lease_terms(app.settings.machines.terms, &owner).await?, app.user(&caller));
+async fn undo(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+    let app = &request.app;
+    let owner = owner(&request.machine(&ident).await?);
+    let (terms, by) = (app.lease_terms(app.settings.machines.terms, &owner).await?, request.user());
     let ladder = &app.settings.machines.ladder;
-    let change = app.change_vm(&caller, &ident, |vm| {
+    let change = request.change_vm(&ident, |vm| {
         let now = (app.clock)();
         let lease = lease_of(vm)?.undone(&by, ladder, terms, now).map_err(undo_refusal)?;
         let said = format!("end of the lease undone: the lease lasts until {}", lease.until);

@@ -3,9 +3,9 @@
 use cluster_core::{Page, VmSort};
 use cluster_store::{Scope, VmScope};
 use http::StatusCode;
-use openstack_api::{ApiError, Caller, Direction, Paging, Query};
+use openstack_api::{ApiError, Direction, Paging, Query};
 
-use crate::app::{App, may_see_project, other_project_refusal};
+use crate::request::{Request, may_see_project, other_project_refusal};
 
 /// The VMs that a list contains.
 pub(super) struct VmFilter {
@@ -15,18 +15,14 @@ pub(super) struct VmFilter {
 
 impl VmFilter {
     /// Takes `user_id` and `project_id` out of `query`. Only managers of the project and administrators of the cloud see the VMs of others.
-    pub(super) fn take(
-        app: &App,
-        caller: &Caller,
-        query: &mut Query,
-    ) -> Result<VmFilter, ApiError> {
+    pub(super) fn take(request: &Request, query: &mut Query) -> Result<VmFilter, ApiError> {
         let given = |text: &String| !text.is_empty();
-        let mut scope = app.visible_vms(caller);
+        let mut scope = request.visible_vms();
         if let Some(project) = query.take("project_id").filter(given) {
-            if !may_see_project(caller, &project) && app.project(caller)? != project {
+            if !may_see_project(&request.caller, &project) && request.project()? != project {
                 return Err(other_project_refusal("project_id"));
             }
-            scope = app.vm_scope(caller, Scope::Project(project));
+            scope = request.vm_scope(Scope::Project(project));
         }
         let user = query.take("user_id").filter(given);
         if let (VmScope::Person { user: own, .. }, Some(user)) = (&scope, &user)

@@ -2,24 +2,24 @@
 
 use std::sync::Arc;
 
-use axum::extract::{OriginalUri, State};
 use axum::response::Response;
 use cluster_core::{Ident, Page, Snapshot, SnapshotOrigin, SnapshotUuid, VmEvent, VmSort, VmUuid};
 use cluster_store::{SnapshotChange, VmScope};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    Caller, JsonShape, ListPart, Origin, PathParam, Query, Route, Routes, StrictJson, json,
+    JsonShape, ListPart, ListRequest, Origin, PathParam, Query, Route, Routes, StrictJson, json,
 };
 use utoipa::PartialSchema;
 
 use super::body::{NewSnapshot, label};
 use super::list_query::page;
 use super::view::{ShownSnapshot, snapshot_shape};
-use crate::app::{App, missing};
+use crate::app::App;
 use crate::change::retry_stale;
 use crate::error::Error;
 use crate::listing::list_of;
+use crate::request::{Request, missing};
 
 pub(super) fn routes() -> Routes<App> {
     let of_machine = [
@@ -49,13 +49,13 @@ pub(super) fn routes() -> Routes<App> {
         .at("/bedplate/v1/snapshots/{snapshot}", one)
 }
 
-impl App {
+impl Request {
     /// Finds the snapshot with this id or name.
-    async fn snapshot(&self, caller: &Caller, ident: &str) -> Result<Snapshot, Error> {
+    async fn snapshot(&self, ident: &str) -> Result<Snapshot, Error> {
         let missing = || missing("Snapshot", ident);
         let parsed: Ident = ident.parse().map_err(|_| missing())?;
-        for scope in self.vm_scopes(caller) {
-            let found = self.store.find_snapshots(&parsed, &scope).await?;
+        for scope in self.vm_scopes() {
+            let found = self.app.store.find_snapshots(&parsed, &scope).await?;
             if let Some(found) = found.into_iter().next() {
                 return Ok(found);
             }
@@ -66,12 +66,12 @@ impl App {
 
 /// `POST /bedplate/v1/machines/{machine}/snapshots`: records the request. The conductor has the snapshot created.
 async fn create(
-    caller: Caller,
-    State(app): State<App>,
+    request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(body): StrictJson<NewSnapshot>,
 ) -> Result<Response, Error> {
-    let vm = app.machine(&caller, &ident).await?;
+    let app = &request.app;
+    let vm = request.machine(&ident).await?;
     vm.check_snapshot()?;
     let (now, id) = ((app.clock)(), SnapshotUuid::from_untyped_uuid((app.ids)()));
     let made_up = || {
@@ -90,19 +90,16 @@ async fn create(
 
 /// `GET /bedplate/v1/machines/{machine}/snapshots`: the snapshots of a VM.
 async fn of_machine(
-    caller: Caller,
-    State(app): State<App>,
-    origin: Origin,
-    OriginalUri(uri): OriginalUri,
+    request: Request,
     PathParam(ident): PathParam<String>,
-    query: Query,
+    paging: ListRequest,
 ) -> Result<Response, Error> {
-    let mut rest = query.clone();
+    let mut rest = paging.query.clone();
     let page = page(&mut rest)?;
     rest.finish()?;
-    let vm = app.machine(&caller, &ident).await?;
-    let scope = app.visible_vms(&caller);
-    listed(scope, Some(vm.id), &page, (&app, &origin, uri.path(), &query)).await
+    let vm = request.machine(&ident).await?;
+    let scope = request.visible_vms();
+    listed(scope, Some(vm.id), &page, paging.of(&request.app)).await
 }
 
 /// Answers with one page of snapshots; only those of one VM, when it is given.
@@ -126,41 +123,27 @@ async fn listed(
 }
 
 /// `GET /bedplate/v1/snapshots`: all snapshots, also of deleted VMs.
-async fn list(
-    caller: Caller,
-    State(app): State<App>,
-    origin: Origin,
-    OriginalUri(uri): OriginalUri,
-    query: Query,
-) -> Result<Response, Error> {
-    let mut rest = query.clone();
+async fn list(request: Request, paging: ListRequest) -> Result<Response, Error> {
+    let mut rest = paging.query.clone();
     let page = page(&mut rest)?;
     rest.finish()?;
-    listed(app.visible_vms(&caller), None, &page, (&app, &origin, uri.path(), &query)).await
+    listed(request.visible_vms(), None, &page, paging.of(&request.app)).await
 }
 
 /// `GET /bedplate/v1/snapshots/{snapshot}`: one snapshot.
-async fn show(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
-    let found = app.snapshot(&caller, &ident).await?;
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+    let found = request.snapshot(&ident).await?;
     Ok(json(StatusCode::OK, &ShownSnapshot::from(&found)))
 }
 
 /// `DELETE /bedplate/v1/snapshots/{snapshot}`: records the wish. The conductor deletes the image.
-async fn delete(
-    caller: Caller,
-    State(app): State<App>,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
+async fn delete(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
     let written = retry_stale(|| async {
-        let found = app.snapshot(&caller, &ident).await?;
+        let found = request.snapshot(&ident).await?;
         let change = SnapshotChange { snapshot: found.leaving(), events: Vec::new() };
-        Ok(app.store.change_snapshot(&change).await?)
+        Ok(request.app.store.change_snapshot(&change).await?)
     });
     let written = written.await?;
-    app.conductor.wake_snapshot(written.id);
+    request.app.conductor.wake_snapshot(written.id);
     Ok(json(StatusCode::ACCEPTED, &ShownSnapshot::from(&written)))
 }

@@ -41,12 +41,24 @@ pub(super) enum AnswerBody {
     Text(&'static str),
 }
 
-/// The arguments of a handler whose first argument is a [`Caller`].
+/// A handler's argument that holds an authenticated caller, so that the handler cannot run without authentication.
+pub trait Authenticated {
+    /// The caller.
+    fn caller(&self) -> &Caller;
+}
+
+impl Authenticated for Caller {
+    fn caller(&self) -> &Caller {
+        self
+    }
+}
+
+/// The arguments of a handler whose first argument is [`Authenticated`].
 pub trait Guarded {}
 
 macro_rules! guarded {
     ($($argument:ident)*) => {
-        impl<M, $($argument),*> Guarded for (M, Caller, $($argument,)*) {}
+        impl<M, First: Authenticated, $($argument),*> Guarded for (M, First, $($argument,)*) {}
     };
 }
 guarded!();

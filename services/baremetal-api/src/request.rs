@@ -1,0 +1,251 @@
+//! An authenticated request, and the functions that most handlers need.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+
+use axum::extract::FromRequestParts;
+use baremetal_core::{
+    AfterDrain, DrainRequest, HistoryEntry, NewDrainRequest, Node, NodeIdent, NodeUuid,
+    TakeOutRefused, end_maintenance_drain, wait_for_drain,
+};
+use baremetal_store::StoreError;
+use http::request::Parts;
+use openstack_api::{
+    AccessScope, ApiError, Authenticated, Caller, Microversion, Origin, Query, Relation,
+};
+use tracing::warn;
+
+use crate::app::App;
+use crate::error::Error;
+use crate::microversion;
+use crate::shown::Context;
+
+/// An authenticated request: what every handler works with.
+#[derive(Clone)]
+pub(crate) struct Request {
+    pub(crate) app: App,
+    pub(crate) caller: Caller,
+    /// The requested version.
+    pub(crate) asked: Microversion,
+}
+
+impl FromRequestParts<App> for Request {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
+        let caller = Caller::from_request_parts(parts, app).await?;
+        let asked = Microversion::from_request_parts(parts, app).await?;
+        Ok(Request { app: app.clone(), caller, asked })
+    }
+}
+
+impl Authenticated for Request {
+    fn caller(&self) -> &Caller {
+        &self.caller
+    }
+}
+
+/// How often a change is attempted if another writer changes the same record meanwhile.
+const ATTEMPTS: usize = 8;
+
+impl Request {
+    /// How this answer shows resources.
+    pub(crate) fn context<'a>(&'a self, origin: &'a Origin) -> Context<'a> {
+        Context { asked: self.asked, origin, conductor: self.app.conductor.hostname() }
+    }
+
+    /// Finds a node by UUID or name, if the caller may access it under the rule of the route.
+    pub(crate) async fn node(&self, ident: &str) -> Result<Node, Error> {
+        self.node_at(self.asked, ident).await
+    }
+
+    /// Like [`Request::node`], in another version than the requested one.
+    pub(crate) async fn node_at(&self, asked: Microversion, ident: &str) -> Result<Node, Error> {
+        let node = self.app.store.find_node(&parsed(asked, ident)?).await?;
+        check_access(&self.caller, ident, node)
+    }
+
+    /// Like [`Request::node`] for several nodes, returned in the order of `idents`.
+    pub(crate) async fn nodes(&self, idents: &[String]) -> Result<Vec<Node>, Error> {
+        let wanted: Result<Vec<NodeIdent>, ApiError> =
+            idents.iter().map(|ident| parsed(self.asked, ident)).collect();
+        let wanted = wanted?;
+        let found = self.app.store.find_nodes(&wanted).await?;
+        let by_id: BTreeMap<NodeUuid, &Node> = found.iter().map(|node| (node.id, node)).collect();
+        let named = found.iter().filter_map(|node| Some((node.name.as_ref()?.as_str(), node)));
+        let by_name: BTreeMap<&str, &Node> = named.collect();
+        let of = |wanted: &NodeIdent| match wanted {
+            NodeIdent::Id(id) => by_id.get(id).copied().cloned(),
+            NodeIdent::Name(name) => by_name.get(name.as_str()).copied().cloned(),
+        };
+        let all = idents.iter().zip(&wanted);
+        all.map(|(ident, wanted)| check_access(&self.caller, ident, of(wanted))).collect()
+    }
+
+    /// Refuses the request if clusterd would refuse to drain the node's compute host. The check changes nothing; the conductor requests the
+    /// drain after the request is recorded.
+    pub(crate) async fn check_leave(&self, node: &Node, forced: &[String]) -> Result<(), Error> {
+        let checked = self.app.conductor.check_leave(node, forced).await;
+        checked.map_err(|why| drain_refusal(&self.caller, node, why))
+    }
+
+    /// Like [`Request::check_leave`], for maintenance. Maintenance powers nothing off, so an unreachable clusterd must not keep an operator
+    /// from repairing a broken machine.
+    pub(crate) async fn check_maintenance(
+        &self,
+        node: &Node,
+        forced: &[String],
+    ) -> Result<(), Error> {
+        match self.app.conductor.check_leave(node, forced).await {
+            Ok(()) | Err(TakeOutRefused::Occupied { .. }) => Ok(()),
+            Err(why @ TakeOutRefused::Unknown { .. }) => {
+                warn!(node.id = %node.id, "{why}; the node is put into maintenance anyway");
+                Ok(())
+            }
+            Err(why @ TakeOutRefused::Refused { .. }) => {
+                Err(drain_refusal(&self.caller, node, why))
+            }
+        }
+    }
+
+    /// Refuses to delete a node whose compute host is not drained.
+    pub(crate) async fn check_drained(&self, node: &Node, forced: &[String]) -> Result<(), Error> {
+        let checked = self.app.conductor.check_drained(node, forced).await;
+        checked.map_err(|why| drain_refusal(&self.caller, node, why))
+    }
+
+    /// Returns the node with a request that waits until its compute host is drained; `None` if there is no host to drain.
+    pub(crate) fn with_drain_request(
+        &self,
+        node: &Node,
+        then: AfterDrain,
+        forced: &[String],
+    ) -> Option<(Node, HistoryEntry)> {
+        let host = self.app.conductor.host_to_drain(node, forced)?;
+        let by = self.caller.user().map(str::to_owned);
+        let request = NewDrainRequest { host, then, forced: forced.to_vec(), by };
+        Some(wait_for_drain(node, request, (self.app.clock)()))
+    }
+
+    /// Adds the consequences of a change of maintenance for the node's compute host to `after`: the host is drained when maintenance
+    /// begins, and undrained when it ends.
+    pub(crate) fn with_maintenance_effects(
+        &self,
+        before: &Node,
+        after: Node,
+        forced: &[String],
+    ) -> Node {
+        let is_waiting = after.leaving.as_ref().is_some_and(DrainRequest::is_waiting);
+        match (&before.maintenance, &after.maintenance) {
+            (None, Some(_)) if !is_waiting => {
+                let left = self.with_drain_request(&after, AfterDrain::Maintenance, forced);
+                left.map_or(after, |(left, _)| left)
+            }
+            (Some(_), None) => match self.app.conductor.host_to_drain(&after, &[]) {
+                Some(host) => {
+                    let by = self.caller.user().map(str::to_owned);
+                    end_maintenance_drain(&after, &host, by, (self.app.clock)())
+                }
+                None => after,
+            },
+            (None | Some(_), _) => after,
+        }
+    }
+
+    /// Changes a node: reads it, calls `decide` and writes the result. Starts over if another writer changed the node meanwhile.
+    pub(crate) async fn change(
+        &self,
+        ident: &str,
+        decide: impl Fn(&Node) -> Result<(Node, Option<HistoryEntry>), Error>,
+    ) -> Result<Node, Error> {
+        self.change_at(self.asked, ident, decide).await
+    }
+
+    /// Like [`Request::change`], in another version than the requested one.
+    pub(crate) async fn change_at(
+        &self,
+        asked: Microversion,
+        ident: &str,
+        decide: impl Fn(&Node) -> Result<(Node, Option<HistoryEntry>), Error>,
+    ) -> Result<Node, Error> {
+        retry_if_stale(|| async {
+            let (mut changed, entry) = decide(&self.node_at(asked, ident).await?)?;
+            changed.updated_at = Some((self.app.clock)());
+            let entry = entry.map(|entry| entry.by(self.caller.user()));
+            Ok(self.app.store.update_node(&changed, entry.as_slice()).await?)
+        })
+        .await
+    }
+}
+
+/// The clusters, or the host, that the query parameter `force` allows to be disrupted.
+pub(crate) fn forced(query: &mut Query) -> Vec<String> {
+    let named = query.take("force").unwrap_or_default();
+    named.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// The refusal of a drain, with the details that the caller may know.
+fn drain_refusal(caller: &Caller, node: &Node, why: TakeOutRefused) -> Error {
+    if relation(caller, node) == Some(Relation::Cloud) {
+        return why.into();
+    }
+    // A lessee must not learn whose servers run on the node.
+    ApiError::conflict(format!("node {} runs servers of other projects", node.label())).into()
+}
+
+/// Parses the UUID or name of a node.
+fn parsed(asked: Microversion, ident: &str) -> Result<NodeIdent, ApiError> {
+    let parsed: NodeIdent = ident.parse().map_err(|_| {
+        let ident = shown(ident);
+        ApiError::bad_request(format!("{ident:?} is neither a UUID nor a valid node name"))
+    })?;
+    match &parsed {
+        NodeIdent::Name(_) if !asked.has(microversion::NODE_NAME) => Err(missing(ident)),
+        NodeIdent::Name(_) | NodeIdent::Id(_) => Ok(parsed),
+    }
+}
+
+/// Checks that the caller may access the node that was found for `ident`.
+fn check_access(caller: &Caller, ident: &str, found: Option<Node>) -> Result<Node, Error> {
+    let node = found.ok_or_else(|| missing(ident))?;
+    let bond = relation(caller, &node).ok_or_else(|| missing(ident))?;
+    caller.rule().check(caller, bond)?;
+    Ok(node)
+}
+
+fn missing(ident: &str) -> ApiError {
+    ApiError::not_found(format!("Node {} could not be found.", shown(ident)))
+}
+
+fn shown(ident: &str) -> String {
+    ident.chars().take(64).collect()
+}
+
+/// How the caller is related to a node. `None` if the caller must not learn that the node exists.
+pub(crate) fn relation(caller: &Caller, node: &Node) -> Option<Relation> {
+    caller.relation_to(node.owner.as_deref(), node.lessee.as_deref())
+}
+
+/// The project to which the caller's view is restricted; `None` if the caller may see every node.
+pub(crate) fn visible_project(caller: &Caller) -> Option<String> {
+    match caller.access_scope() {
+        AccessScope::Everything => None,
+        AccessScope::Project(own) => Some(own.to_owned()),
+        // The gate refuses such callers. If one came through, this id would match no project.
+        AccessScope::Nothing => Some(String::new()),
+    }
+}
+
+/// Repeats `attempt` as long as another writer changes the record meanwhile, up to [`ATTEMPTS`] times.
+pub(crate) async fn retry_if_stale<T, F>(attempt: impl Fn() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    for _ in 1..ATTEMPTS {
+        match attempt().await {
+            Err(Error::Store(StoreError::Stale)) => {}
+            done => return done,
+        }
+    }
+    attempt().await
+}
