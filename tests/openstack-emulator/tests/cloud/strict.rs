@@ -8,7 +8,23 @@ use serde_json::{Value, json};
 use crate::somebody::alice;
 
 /// A request with an unknown field, and a part of the expected error.
-type Case = (&'static str, &'static str, Value, &'static str);
+struct Case {
+    method: &'static str,
+    path: String,
+    body: Value,
+    words: &'static str,
+}
+
+fn case(method: &'static str, service: &str, path: &str, body: Value, words: &'static str) -> Case {
+    Case { method, path: format!("{service}/{path}"), body, words }
+}
+
+impl Case {
+    /// The same request, with another error.
+    fn saying(self, words: &'static str) -> Case {
+        Case { words, ..self }
+    }
+}
 
 fn cases() -> Vec<Case> {
     let network = json!([{"uuid": "00000000-0000-4000-8000-000000000000", "colour": "red"}]);
@@ -21,245 +37,118 @@ fn cases() -> Vec<Case> {
     let unexpected = "Additional properties are not allowed ('colour' was unexpected)";
     let keys = "Keys ['colour'] are not valid";
     let attribute = "Unrecognized attribute(s) 'colour'";
+    let nova = |method, path, body| case(method, "/compute/v2.1", path, body, unexpected);
+    let cinder = |method, path, body| case(method, "/volume/v3/PROJECT", path, body, unexpected);
+    let placement = |method, path, body| case(method, "/placement", path, body, unexpected);
+    let designate = |method, path, body| case(method, "/dns/v2", path, body, keys);
+    let neutron = |method, path, body| case(method, "/network/v2.0", path, body, attribute);
+    let octavia = |method, path, body| {
+        case(method, "/load-balancer/v2/lbaas", path, body, "Unknown attribute: colour")
+    };
     vec![
-        ("POST", "/compute/v2.1/servers", server(json!({"colour": "red"})), unexpected),
-        ("POST", "/compute/v2.1/servers", server(json!({"networks": network})), unexpected),
-        (
+        nova("POST", "servers", server(json!({"colour": "red"}))),
+        nova("POST", "servers", server(json!({"networks": network}))),
+        nova("POST", "servers", json!({"server": server(json!({}))["server"], "colour": "red"})),
+        nova(
             "POST",
-            "/compute/v2.1/servers",
-            json!({"server": server(json!({}))["server"], "colour": "red"}),
-            unexpected,
-        ),
-        (
-            "POST",
-            "/compute/v2.1/servers",
+            "servers",
             server(json!({"block_device_mapping_v2": [{"boot_index": 0, "colour": "red"}]})),
-            unexpected,
         ),
-        (
+        nova("POST", "servers", server(json!({"hostname": "h"}))).saying("'hostname' was unexpected"),
+        nova("POST", "servers", server(json!({"personality": []}))).saying("'personality' was unexpected"),
+        nova("PUT", "servers/s", json!({"server": {"name": "n", "colour": "red"}})),
+        nova("POST", "servers/s/action", json!({"reboot": {"type": "SOFT", "colour": "red"}})),
+        nova("POST", "servers/s/action", json!({"os-start": null, "colour": null})),
+        nova("POST", "servers/s/action", json!({"createImage": {"name": "n", "colour": "red"}})),
+        nova(
+                "POST",
+                "servers/s/action",
+                json!({"os-migrateLive": {"host": null, "block_migration": "auto", "disk_over_commit": true}}),
+            ).saying("'disk_over_commit' was unexpected"),
+        nova(
             "POST",
-            "/compute/v2.1/servers",
-            server(json!({"hostname": "h"})),
-            "'hostname' was unexpected",
-        ),
-        (
-            "POST",
-            "/compute/v2.1/servers",
-            server(json!({"personality": []})),
-            "'personality' was unexpected",
-        ),
-        (
-            "PUT",
-            "/compute/v2.1/servers/s",
-            json!({"server": {"name": "n", "colour": "red"}}),
-            unexpected,
-        ),
-        (
-            "POST",
-            "/compute/v2.1/servers/s/action",
-            json!({"reboot": {"type": "SOFT", "colour": "red"}}),
-            unexpected,
-        ),
-        (
-            "POST",
-            "/compute/v2.1/servers/s/action",
-            json!({"os-start": null, "colour": null}),
-            unexpected,
-        ),
-        (
-            "POST",
-            "/compute/v2.1/servers/s/action",
-            json!({"createImage": {"name": "n", "colour": "red"}}),
-            unexpected,
-        ),
-        (
-            "POST",
-            "/compute/v2.1/servers/s/action",
-            json!({"os-migrateLive": {"host": null, "block_migration": "auto", "disk_over_commit": true}}),
-            "'disk_over_commit' was unexpected",
-        ),
-        (
-            "POST",
-            "/compute/v2.1/os-server-groups",
+            "os-server-groups",
             json!({"server_group": {"name": "g", "policy": "affinity", "colour": "red"}}),
-            unexpected,
         ),
-        (
+        nova(
+                "POST",
+                "os-server-groups",
+                json!({"server_group": {"name": "g", "policy": "affinity", "policies": ["affinity"]}}),
+            ).saying("'policies' was unexpected"),
+        nova(
             "POST",
-            "/compute/v2.1/os-server-groups",
-            json!({"server_group": {"name": "g", "policy": "affinity", "policies": ["affinity"]}}),
-            "'policies' was unexpected",
-        ),
-        (
-            "POST",
-            "/compute/v2.1/os-keypairs",
+            "os-keypairs",
             json!({"keypair": {"name": "k", "public_key": "ssh-ed25519 AAAA", "colour": "red"}}),
-            unexpected,
         ),
-        (
+        nova("POST", "servers/s/metadata", json!({"metadata": {}, "colour": 1})),
+        nova(
             "POST",
-            "/compute/v2.1/servers/s/metadata",
-            json!({"metadata": {}, "colour": 1}),
-            unexpected,
-        ),
-        (
-            "POST",
-            "/compute/v2.1/servers/s/remote-consoles",
+            "servers/s/remote-consoles",
             json!({"remote_console": {"protocol": "vnc", "type": "novnc", "colour": "red"}}),
-            unexpected,
         ),
-        (
+        nova(
             "POST",
-            "/compute/v2.1/servers/s/os-interface",
+            "servers/s/os-interface",
             json!({"interfaceAttachment": {"port_id": "p", "colour": "red"}}),
-            unexpected,
         ),
-        (
+        nova(
             "POST",
-            "/compute/v2.1/servers/s/os-volume_attachments",
+            "servers/s/os-volume_attachments",
             json!({"volumeAttachment": {"volumeId": "v", "colour": "red"}}),
-            unexpected,
         ),
-        ("PUT", "/compute/v2.1/servers/s/tags", json!({"tags": [], "colour": "red"}), unexpected),
-        (
-            "PUT",
-            "/compute/v2.1/os-services/s",
-            json!({"status": "disabled", "colour": "red"}),
-            unexpected,
-        ),
-        (
+        nova("PUT", "servers/s/tags", json!({"tags": [], "colour": "red"})),
+        nova("PUT", "os-services/s", json!({"status": "disabled", "colour": "red"})),
+        nova("POST", "os-aggregates", json!({"aggregate": {"name": "a", "colour": "red"}})),
+        nova("PUT", "os-aggregates/a", json!({"aggregate": {"name": "a", "colour": "red"}})),
+        nova("POST", "os-aggregates/a/action", json!({"add_host": {"host": "h", "colour": "red"}})),
+        nova(
             "POST",
-            "/compute/v2.1/os-aggregates",
-            json!({"aggregate": {"name": "a", "colour": "red"}}),
-            unexpected,
-        ),
-        (
-            "PUT",
-            "/compute/v2.1/os-aggregates/a",
-            json!({"aggregate": {"name": "a", "colour": "red"}}),
-            unexpected,
-        ),
-        (
-            "POST",
-            "/compute/v2.1/os-aggregates/a/action",
-            json!({"add_host": {"host": "h", "colour": "red"}}),
-            unexpected,
-        ),
-        (
-            "POST",
-            "/compute/v2.1/flavors",
+            "flavors",
             json!({"flavor": {"name": "f", "ram": 1, "vcpus": 1, "disk": 1, "colour": "red"}}),
-            unexpected,
         ),
-        (
+        nova("POST", "flavors/f/os-extra_specs", json!({"extra_specs": {}, "colour": "red"})),
+        nova(
             "POST",
-            "/compute/v2.1/flavors/f/os-extra_specs",
-            json!({"extra_specs": {}, "colour": "red"}),
-            unexpected,
-        ),
-        (
-            "POST",
-            "/compute/v2.1/flavors/f/action",
+            "flavors/f/action",
             json!({"addTenantAccess": {"tenant": "t", "colour": "red"}}),
-            unexpected,
         ),
-        (
+        nova("PUT", "os-quota-sets/PROJECT", json!({"quota_set": {"cores": 1, "colour": 1}})),
+        octavia("PUT", "quotas/PROJECT", json!({"quota": {"pool": 1, "colour": 1}})),
+        octavia("POST", "flavors", json!({"flavor": {"name": "f", "colour": "red"}})),
+        placement("POST", "resource_providers", json!({"name": "p", "colour": "red"})),
+        placement(
             "PUT",
-            "/compute/v2.1/os-quota-sets/PROJECT",
-            json!({"quota_set": {"cores": 1, "colour": 1}}),
-            unexpected,
-        ),
-        (
-            "PUT",
-            "/load-balancer/v2/lbaas/quotas/PROJECT",
-            json!({"quota": {"pool": 1, "colour": 1}}),
-            "Unknown attribute: colour",
-        ),
-        (
-            "POST",
-            "/load-balancer/v2/lbaas/flavors",
-            json!({"flavor": {"name": "f", "colour": "red"}}),
-            "Unknown attribute: colour",
-        ),
-        (
-            "POST",
-            "/placement/resource_providers",
-            json!({"name": "p", "colour": "red"}),
-            unexpected,
-        ),
-        (
-            "PUT",
-            "/placement/resource_providers/p/inventories",
+            "resource_providers/p/inventories",
             json!({"resource_provider_generation": 0, "inventories": {"VCPU": {"total": 1, "colour": "red"}}}),
-            unexpected,
         ),
-        (
-            "PUT",
-            "/volume/v3/PROJECT/volumes/v",
-            json!({"volume": {"name": "n", "colour": "red"}}),
-            unexpected,
-        ),
-        (
+        cinder("PUT", "volumes/v", json!({"volume": {"name": "n", "colour": "red"}})),
+        designate(
             "POST",
-            "/dns/v2/zones",
+            "zones",
             json!({"name": "z.example.", "email": "a@example.org", "colour": "red"}),
-            keys,
         ),
-        ("PATCH", "/dns/v2/zones/z", json!({"ttl": 60, "colour": "red"}), keys),
-        (
+        designate("PATCH", "zones/z", json!({"ttl": 60, "colour": "red"})),
+        designate(
             "POST",
-            "/dns/v2/zones/z/recordsets",
+            "zones/z/recordsets",
             json!({"name": "a.z.example.", "type": "A", "records": ["192.0.2.1"], "colour": "red"}),
-            keys,
         ),
-        (
+        designate(
             "PUT",
-            "/dns/v2/zones/z/recordsets/r",
+            "zones/z/recordsets/r",
             json!({"records": ["192.0.2.1"], "colour": "red"}),
-            keys,
         ),
-        (
+        neutron("POST", "networks", json!({"network": {"name": "n", "colour": "red"}})),
+        neutron("POST", "ports", json!({"ports": [{"name": "n", "colour": "red"}]})),
+        neutron("POST", "routers", json!({"router": {"name": "n", "colour": "red"}})),
+        neutron(
             "POST",
-            "/network/v2.0/networks",
-            json!({"network": {"name": "n", "colour": "red"}}),
-            attribute,
-        ),
-        (
-            "POST",
-            "/network/v2.0/ports",
-            json!({"ports": [{"name": "n", "colour": "red"}]}),
-            attribute,
-        ),
-        (
-            "POST",
-            "/network/v2.0/routers",
-            json!({"router": {"name": "n", "colour": "red"}}),
-            attribute,
-        ),
-        (
-            "POST",
-            "/network/v2.0/security-groups",
+            "security-groups",
             json!({"security_group": {"name": "n", "colour": "red"}}),
-            attribute,
         ),
-        (
-            "POST",
-            "/load-balancer/v2/lbaas/loadbalancers",
-            json!({"loadbalancer": {"name": "n", "colour": "red"}}),
-            "Unknown attribute: colour",
-        ),
-        (
-            "POST",
-            "/volume/v3/PROJECT/snapshots",
-            json!({"snapshot": {"volume_id": "v", "colour": "red"}}),
-            unexpected,
-        ),
-        (
-            "POST",
-            "/volume/v3/PROJECT/volumes",
-            json!({"volume": {"size": 1}, "colour": "red"}),
-            unexpected,
-        ),
+        octavia("POST", "loadbalancers", json!({"loadbalancer": {"name": "n", "colour": "red"}})),
+        cinder("POST", "snapshots", json!({"snapshot": {"volume_id": "v", "colour": "red"}})),
+        cinder("POST", "volumes", json!({"volume": {"size": 1}, "colour": "red"})),
     ]
 }
 
@@ -267,7 +156,7 @@ fn cases() -> Vec<Case> {
 async fn a_field_that_a_service_does_not_know_is_refused_and_nothing_is_made() {
     let (emulator, alice) = alice(Settings::default()).await;
     let before = emulator.cloud.belongings(&alice.project);
-    for (method, path, body, words) in cases() {
+    for Case { method, path, body, words } in cases() {
         let path = path.replace("PROJECT", &alice.project);
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         let (status, answer) = alice.ask(method.clone(), &path, body.clone()).await;
