@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use baremetal_store::{PagePart, PageRows};
-use openstack_api::{JsonShape, ListPart, Listing, Route, Routes};
+use openstack_api::{JsonShape, ListPart, Listing, Route, Routes, Shaped, shaped};
 use serde::Serialize;
 
 use crate::app::App;
@@ -13,16 +13,17 @@ use crate::request::Request;
 /// The routes of shards.
 pub(crate) fn routes() -> Routes<App> {
     let list = Route::get("Count the nodes of each shard", list);
-    let shard =
-        JsonShape::object([("name", JsonShape::text().or_null()), ("count", JsonShape::integer())]);
+    let shard = Shard::shape();
     let list = list.returns(JsonShape::object([("shards", JsonShape::list(shard))]));
     Routes::new("nodes").at("/v1/shards", [list.since(microversion::SHARD)])
 }
 
-#[derive(Serialize)]
-struct Shard<'a> {
-    name: Option<&'a str>,
-    count: u64,
+shaped! {
+    #[derive(Serialize)]
+    struct Shard<'a> {
+        name: Option<&'a str>,
+        count: u64,
+    }
 }
 
 /// `GET /v1/shards`: counts the nodes of each shard.

@@ -19,7 +19,9 @@ use axum::response::Response;
 use cluster_core::{Cluster, Condition, health, status, status_reason};
 use http::StatusCode;
 use jiff::Timestamp;
-use openstack_api::{ApiError, JsonShape, PathParam, RequiredAccess, Route, Routes, Time, json};
+use openstack_api::{
+    ApiError, JsonShape, PathParam, RequiredAccess, Route, Routes, Shaped, Time, json, shaped,
+};
 use serde::Serialize;
 
 use crate::app::App;
@@ -31,7 +33,7 @@ pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate")
         .at(
             "/bedplate/v1/clusters/{cluster}",
-            [Route::get("Explain a cluster", explain).returns(explained())],
+            [Route::get("Explain a cluster", explain).returns(Explained::shape())],
         )
         .at(
             "/bedplate/v1/clusters/{cluster}/kubeconfig",
@@ -54,26 +56,15 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(drains::routes())
 }
 
-/// The response schema of an explanation.
-fn explained() -> JsonShape {
-    let condition = JsonShape::object([
+/// The response schema of a condition.
+fn condition() -> JsonShape {
+    JsonShape::object([
         ("type", JsonShape::text()),
         ("status", JsonShape::enumeration(["True", "False", "Unknown"])),
         ("reason", JsonShape::text()),
         ("message", JsonShape::text()),
         ("next_action", JsonShape::text()),
         ("last_transition_time", JsonShape::text()),
-    ]);
-    JsonShape::object([
-        ("uuid", JsonShape::text()),
-        ("name", JsonShape::text()),
-        ("status", JsonShape::text()),
-        ("status_reason", JsonShape::text().or_null()),
-        ("health_status", JsonShape::text()),
-        ("kubernetes", JsonShape::text()),
-        ("asked_by", JsonShape::text().or_null()),
-        ("lease", lease::shape()),
-        ("conditions", JsonShape::list(condition)),
     ])
 }
 
@@ -99,19 +90,21 @@ fn shown_condition(condition: &Condition) -> ShownCondition<'_> {
     }
 }
 
-#[derive(Serialize)]
-struct Explained<'a> {
-    uuid: String,
-    name: &'a str,
-    status: &'static str,
-    status_reason: Option<String>,
-    health_status: &'static str,
-    kubernetes: String,
-    /// The id of the last request that changed the cluster. The conductor's calls to the cloud carry this id, so the cloud's logs show
-    /// it.
-    asked_by: Option<&'a str>,
-    lease: Option<lease::Shown<'a>>,
-    conditions: Vec<ShownCondition<'a>>,
+shaped! {
+    #[derive(Serialize)]
+    struct Explained<'a> {
+        uuid: String,
+        name: &'a str,
+        status: &'static str,
+        status_reason: Option<String>,
+        health_status: &'static str,
+        kubernetes: String,
+        /// The id of the last request that changed the cluster. The conductor's calls to the cloud carry this id, so the cloud's logs show
+        /// it.
+        asked_by: Option<&'a str>,
+        lease: Option<lease::Shown<'a>>,
+        conditions: Vec<ShownCondition<'a>> = JsonShape::list(condition()),
+    }
 }
 
 impl<'a> Explained<'a> {

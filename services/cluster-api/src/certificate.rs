@@ -5,7 +5,8 @@ use cluster_core::{Cluster, check_not_deleting, start_rotation as rotated};
 use cluster_store::ClusterChange;
 use http::StatusCode;
 use openstack_api::{
-    ApiError, JsonShape, Links, Origin, PathParam, Query, Route, Routes, StrictJson, json,
+    ApiError, JsonShape, Links, Origin, PathParam, Query, Route, Routes, Shaped, StrictJson, json,
+    shaped,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
@@ -21,12 +22,12 @@ use crate::request::Request;
 pub(crate) fn routes() -> Routes<App> {
     let sign = Route::post("Sign a certificate request", sign)
         .reads(SigningRequest::schema())
-        .returns(shape())
+        .returns(Shown::shape())
         .refuses([StatusCode::NOT_FOUND]);
     let one = [
         Route::get("Show a cluster's CA certificate", show)
             .query_parameters(["ca_cert_type"])
-            .returns(shape()),
+            .returns(Shown::shape()),
         Route::patch("Rotate a cluster's CA", rotate)
             .since(since::ROTATE)
             .answers(StatusCode::ACCEPTED)
@@ -57,22 +58,14 @@ struct SigningRequest {
     ca_cert_type: Option<String>,
 }
 
-/// The response schema of a certificate.
-fn shape() -> JsonShape {
-    JsonShape::object([
-        ("cluster_uuid", JsonShape::text()),
-        ("csr", JsonShape::text().or_null()),
-        ("pem", JsonShape::text()),
-        ("links", JsonShape::links()),
-    ])
-}
-
-#[derive(Serialize)]
-struct Shown<'a> {
-    cluster_uuid: String,
-    csr: Option<&'a str>,
-    pem: String,
-    links: Links<'a, String>,
+shaped! {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        cluster_uuid: String,
+        csr: Option<&'a str>,
+        pem: String,
+        links: Links<'a, String> = JsonShape::links(),
+    }
 }
 
 fn shown<'a>(

@@ -1,28 +1,19 @@
 //! Events of clusters and VMs in responses.
 
 use cluster_core::{Event, EventUuid, VmEvent};
-use openstack_api::{ApiError, JsonShape, Query, Time};
+use openstack_api::{ApiError, Query, Time, shaped};
 use serde::Serialize;
 
-/// The response schema of an event.
-pub(crate) fn shape() -> JsonShape {
-    JsonShape::object([
-        ("id", JsonShape::text().or_null()),
-        ("at", JsonShape::text()),
-        ("severity", JsonShape::text()),
-        ("reason", JsonShape::text()),
-        ("message", JsonShape::text()),
-    ])
-}
-
-/// An event in a list or in a stream.
-#[derive(Serialize)]
-pub(crate) struct Shown<'a> {
-    id: Option<String>,
-    at: Time,
-    severity: &'static str,
-    reason: &'a str,
-    message: &'a str,
+shaped! {
+    /// An event in a list or in a stream.
+    #[derive(Serialize)]
+    pub(crate) struct Shown<'a> {
+        id: Option<String>,
+        at: Time,
+        severity: &'static str,
+        reason: &'a str,
+        message: &'a str,
+    }
 }
 
 impl<'a> From<&'a Event> for Shown<'a> {

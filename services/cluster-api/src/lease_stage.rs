@@ -2,14 +2,16 @@
 
 use jiff::Timestamp;
 use lease::{Due, LeaseStage};
-use openstack_api::Time;
+use openstack_api::{Time, shaped};
 use serde::Serialize;
 
-/// The next stage of a lease that is not extended.
-#[derive(Serialize)]
-pub(crate) struct NextStage {
-    step: &'static str,
-    at: Time,
+shaped! {
+    /// The next stage of a lease that is not extended.
+    #[derive(Serialize)]
+    pub(crate) struct NextStage {
+        step: &'static str,
+        at: Time,
+    }
 }
 
 impl NextStage {

@@ -7,7 +7,7 @@ use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
     AccessScope, ApiError, JsonShape, Paging, PathParam, Query, RequiredAccess, Route, Routes,
-    StrictJson, Time, flag, json,
+    Shaped, StrictJson, Time, flag, json, shaped,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
@@ -26,22 +26,22 @@ pub(crate) fn routes() -> Routes<App> {
         Route::get("List quotas", list)
             .since(since::QUOTAS)
             .query_parameters(["limit", "marker", "sort_key", "sort_dir", "all_tenants"])
-            .returns(JsonShape::object([("quotas", JsonShape::list(shape()))])),
+            .returns(JsonShape::object([("quotas", JsonShape::list(Shown::shape()))])),
         Route::post("Set a quota", create)
             .since(since::QUOTAS)
             .needs(RequiredAccess::Administer)
             .reads(Body::schema())
             .answers(StatusCode::CREATED)
-            .returns(shape()),
+            .returns(Shown::shape()),
     ];
     let one = [
-        Route::get("Show a quota", show).since(since::QUOTAS).returns(shape()),
+        Route::get("Show a quota", show).since(since::QUOTAS).returns(Shown::shape()),
         Route::patch("Change a quota", patch)
             .since(since::QUOTAS)
             .needs(RequiredAccess::Administer)
             .reads(Body::schema())
             .answers(StatusCode::ACCEPTED)
-            .returns(shape()),
+            .returns(Shown::shape()),
         Route::delete("Delete a quota", delete)
             .since(since::QUOTAS)
             .needs(RequiredAccess::Administer)
@@ -60,26 +60,16 @@ struct Body {
     hard_limit: u32,
 }
 
-/// The response schema of a quota.
-fn shape() -> JsonShape {
-    JsonShape::object([
-        ("id", JsonShape::text().or_null()),
-        ("project_id", JsonShape::text()),
-        ("resource", JsonShape::text()),
-        ("hard_limit", JsonShape::integer()),
-        ("created_at", JsonShape::text().or_null()),
-        ("updated_at", JsonShape::text().or_null()),
-    ])
-}
-
-#[derive(Serialize)]
-struct Shown<'a> {
-    id: Option<String>,
-    project_id: &'a str,
-    resource: &'a str,
-    hard_limit: i64,
-    created_at: Option<Time>,
-    updated_at: Option<Time>,
+shaped! {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        id: Option<String>,
+        project_id: &'a str,
+        resource: &'a str,
+        hard_limit: i64,
+        created_at: Option<Time>,
+        updated_at: Option<Time>,
+    }
 }
 
 fn shown(quota: &Quota) -> Shown<'_> {

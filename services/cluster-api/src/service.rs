@@ -4,7 +4,7 @@ use axum::response::Response;
 use cluster_store::ServiceSeen;
 use http::StatusCode;
 use jiff::Timestamp;
-use openstack_api::{JsonShape, RequiredAccess, Route, Routes, Time, json};
+use openstack_api::{JsonShape, RequiredAccess, Route, Routes, Shaped, Time, json, shaped};
 use serde::Serialize;
 
 use crate::app::App;
@@ -24,31 +24,22 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// The response schema of the list.
 fn shape() -> JsonShape {
-    let shown = JsonShape::object([
-        ("id", JsonShape::integer()),
-        ("host", JsonShape::text()),
-        ("binary", JsonShape::text()),
-        ("state", JsonShape::enumeration(["up", "down"])),
-        ("disabled", JsonShape::boolean()),
-        ("disabled_reason", JsonShape::null()),
-        ("report_count", JsonShape::integer()),
-        ("created_at", JsonShape::text()),
-        ("updated_at", JsonShape::text()),
-    ]);
-    JsonShape::object([("mservices", JsonShape::list(shown))])
+    JsonShape::object([("mservices", JsonShape::list(Shown::shape()))])
 }
 
-#[derive(Serialize)]
-struct Shown<'a> {
-    id: usize,
-    host: &'a str,
-    binary: &'static str,
-    state: &'static str,
-    disabled: bool,
-    disabled_reason: Option<()>,
-    report_count: i64,
-    created_at: Time,
-    updated_at: Time,
+shaped! {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        id: usize,
+        host: &'a str,
+        binary: &'static str,
+        state: &'static str = JsonShape::enumeration(["up", "down"]),
+        disabled: bool,
+        disabled_reason: Option<()> = JsonShape::null(),
+        report_count: i64,
+        created_at: Time,
+        updated_at: Time,
+    }
 }
 
 fn shown(id: usize, seen: &ServiceSeen, now: Timestamp) -> Shown<'_> {

@@ -7,7 +7,7 @@ use cluster_core::NodeTaint;
 use http::request::Parts;
 use jiff::Timestamp;
 use newtype_uuid::{GenericUuid, TypedUuid, TypedUuidKind};
-use openstack_api::{ApiError, JsonShape, Links, Microversion, Origin, Time};
+use openstack_api::{ApiError, JsonShape, Links, Microversion, Origin, Shaped, Time, shaped};
 use serde::ser::{Serialize, Serializer};
 use uuid::Uuid;
 
@@ -57,12 +57,14 @@ pub(crate) enum Shown<'a> {
     PartLinks(PartLinks<'a>),
 }
 
-/// A taint of Kubernetes nodes.
-#[derive(serde::Serialize)]
-pub(crate) struct ShownTaint<'a> {
-    key: &'a str,
-    value: &'a str,
-    effect: &'static str,
+shaped! {
+    /// A taint of Kubernetes nodes.
+    #[derive(serde::Serialize)]
+    pub(crate) struct ShownTaint<'a> {
+        key: &'a str,
+        value: &'a str,
+        effect: &'static str = JsonShape::enumeration(["NoSchedule", "PreferNoSchedule", "NoExecute"]),
+    }
 }
 
 /// The links to a node group, which is a part of its cluster.
@@ -91,11 +93,7 @@ impl Kind {
             Kind::Null => JsonShape::null(),
             Kind::Texts => JsonShape::list(JsonShape::text()),
             Kind::TextMap => JsonShape::map(JsonShape::text()),
-            Kind::Taints => JsonShape::list(JsonShape::object([
-                ("key", JsonShape::text()),
-                ("value", JsonShape::text()),
-                ("effect", JsonShape::enumeration(["NoSchedule", "PreferNoSchedule", "NoExecute"])),
-            ])),
+            Kind::Taints => JsonShape::list(ShownTaint::shape()),
             Kind::Links => JsonShape::links(),
         }
     }

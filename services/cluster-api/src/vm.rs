@@ -21,7 +21,9 @@ use axum::response::Response;
 use cluster_core::VmEvent;
 use cluster_store::{PagePart, PageRows};
 use http::StatusCode;
-use openstack_api::{JsonShape, ListPart, ListRequest, Listing, PathParam, Query, Route, Routes};
+use openstack_api::{
+    JsonShape, ListPart, ListRequest, Listing, PathParam, Query, Route, Routes, Shaped,
+};
 use utoipa::PartialSchema;
 
 use crate::app::App;
@@ -38,16 +40,18 @@ pub(crate) fn routes() -> Routes<App> {
     let all = [
         Route::get("List VMs", list)
             .query_parameters(["limit", "marker", "sort_key", "sort_dir", "user_id", "project_id"])
-            .returns(JsonShape::page("machines", view::shape())),
+            .returns(JsonShape::page("machines", view::View::shape())),
         Route::post("Create a VM", create::create)
             .reads(NewVm::schema())
             .answers(StatusCode::ACCEPTED)
-            .returns(view::shape())
+            .returns(view::View::shape())
             .refuses([StatusCode::CONFLICT, StatusCode::SERVICE_UNAVAILABLE]),
     ];
     let one = [
-        Route::get("Show a VM", show).returns(view::shape()),
-        Route::delete("Delete a VM", delete).answers(StatusCode::ACCEPTED).returns(view::shape()),
+        Route::get("Show a VM", show).returns(view::View::shape()),
+        Route::delete("Delete a VM", delete)
+            .answers(StatusCode::ACCEPTED)
+            .returns(view::View::shape()),
     ];
     Routes::new("machines")
         .at("/bedplate/v1/machines", all)
@@ -58,7 +62,7 @@ pub(crate) fn routes() -> Routes<App> {
             "/bedplate/v1/machines/{machine}/events",
             [Route::get("List a VM's events", events)
                 .query_parameters(["limit", "marker"])
-                .returns(JsonShape::object([("events", JsonShape::list(event::shape()))]))],
+                .returns(JsonShape::object([("events", JsonShape::list(event::Shown::shape()))]))],
         )
         .merge(lease::routes())
         .merge(actions::routes())

@@ -13,7 +13,7 @@ use crate::policy::ApiState;
 use crate::request_recorder::RequestRecorder;
 use crate::{
     AccessScope, ApiError, Auth, Caller, JsonShape, ListPart, Listing, MAX_LIMIT, NextLink, Origin,
-    PartRequest, Query, RequiredAccess, Route, Routes, Rule, json, next_link,
+    PartRequest, Query, RequiredAccess, Route, Routes, Rule, Shaped, json, next_link, shaped,
 };
 
 /// The most rows that are read at once. A row has at most 13 texts of 255 characters.
@@ -26,7 +26,7 @@ where
     Auth: FromRef<S>,
 {
     let verify = Route::get("Verify the audit trail", verify).needs(RequiredAccess::Administer);
-    let verify = verify.returns(verdict());
+    let verify = verify.returns(Verdict::shape());
     let list = Route::get("List the audit trail", list)
         .with_rule(Rule::TRAIL)
         .query_parameters([
@@ -79,16 +79,6 @@ fn listed() -> JsonShape {
         ("result", result().or_null()),
     ]);
     texts.into_iter().fold(row, |row, name| row.and([(name, JsonShape::text())]))
-}
-
-/// The JSON shape of a verdict.
-fn verdict() -> JsonShape {
-    let broken = JsonShape::object([("number", JsonShape::integer()), ("why", JsonShape::text())]);
-    JsonShape::object([
-        ("count", JsonShape::integer()),
-        ("head", JsonShape::text()),
-        ("broken", broken.or_null()),
-    ])
 }
 
 /// `GET /bedplate/v1/audit`: the newest rows first. A manager of a project sees the requests made in that project.
@@ -161,20 +151,24 @@ fn filter(mut query: Query) -> Result<Filter, ApiError> {
     Ok(filter)
 }
 
-#[derive(Serialize)]
-struct Verdict {
-    /// How many rows, from the first on, are unchanged.
-    count: u64,
-    /// The last unchanged row: `NUMBER:HASH`.
-    head: String,
-    /// The first row that was tampered with; null if there is none.
-    broken: Option<FirstBroken>,
+shaped! {
+    #[derive(Serialize)]
+    struct Verdict {
+        /// How many rows, from the first on, are unchanged.
+        count: u64,
+        /// The last unchanged row: `NUMBER:HASH`.
+        head: String,
+        /// The first row that was tampered with; null if there is none.
+        broken: Option<FirstBroken>,
+    }
 }
 
-#[derive(Serialize)]
-struct FirstBroken {
-    number: i64,
-    why: String,
+shaped! {
+    #[derive(Serialize)]
+    struct FirstBroken {
+        number: i64,
+        why: String,
+    }
 }
 
 /// `GET /bedplate/v1/audit/verify`: verifies the whole trail page by page, up to the row that was the last one at the start.

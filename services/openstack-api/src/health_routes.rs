@@ -6,25 +6,31 @@ use http::StatusCode;
 use serde::Serialize;
 
 use crate::policy::ApiState;
-use crate::{ApiError, Caller, JsonShape, RequiredAccess, Route, Routes, Time, json};
+use crate::{
+    ApiError, Caller, JsonShape, RequiredAccess, Route, Routes, Shaped, Time, json, shaped,
+};
 
-/// The health of a service.
-#[derive(Serialize)]
-pub struct Health {
-    /// The time of the service's clock.
-    pub now: Time,
-    pub database: DatabaseHealth,
+shaped! {
+    /// The health of a service.
+    #[derive(Serialize)]
+    pub struct Health {
+        /// The time of the service's clock.
+        pub now: Time,
+        pub database: DatabaseHealth,
+    }
 }
 
-/// The state of a service's database.
-#[derive(Serialize)]
-pub struct DatabaseHealth {
-    /// `sqlite` or `postgresql`.
-    pub kind: &'static str,
-    /// The schema version of the database.
-    pub schema_found: i64,
-    /// The newest schema version that the program knows.
-    pub schema_known: i64,
+shaped! {
+    /// The state of a service's database.
+    #[derive(Serialize)]
+    pub struct DatabaseHealth {
+        /// `sqlite` or `postgresql`.
+        pub kind: &'static str = JsonShape::enumeration(["sqlite", "postgresql"]),
+        /// The schema version of the database.
+        pub schema_found: i64,
+        /// The newest schema version that the program knows.
+        pub schema_known: i64,
+    }
 }
 
 /// A service that can report its health.
@@ -38,15 +44,9 @@ pub fn health_routes<S: HealthSource + ApiState>() -> Routes<S>
 where
     crate::Auth: axum::extract::FromRef<S>,
 {
-    let database = JsonShape::object([
-        ("kind", JsonShape::enumeration(["sqlite", "postgresql"])),
-        ("schema_found", JsonShape::integer()),
-        ("schema_known", JsonShape::integer()),
-    ]);
     let show =
         Route::get("Show the health of the service", show::<S>).needs(RequiredAccess::Administer);
-    let shape = JsonShape::object([("now", JsonShape::text()), ("database", database)]);
-    Routes::new("bedplate").at("/bedplate/v1/health", [show.returns(shape)])
+    Routes::new("bedplate").at("/bedplate/v1/health", [show.returns(Health::shape())])
 }
 
 /// `GET /bedplate/v1/health`: needs an administrator.

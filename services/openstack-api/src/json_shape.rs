@@ -1,9 +1,13 @@
 //! The shape of JSON in the OpenAPI document. A shape is declared next to the code that writes the JSON.
 
+use newtype_uuid::{TypedUuid, TypedUuidKind};
 use utoipa::openapi::schema::{
     AdditionalProperties, AnyOfBuilder, ArrayBuilder, ObjectBuilder, SchemaType, Type,
 };
 use utoipa::openapi::{Ref, RefOr, Schema};
+use uuid::Uuid;
+
+use crate::Time;
 
 /// The shape of a JSON value.
 #[derive(Clone)]
@@ -152,6 +156,83 @@ impl From<JsonShape> for RefOr<Schema> {
     }
 }
 
+/// A type whose JSON has a known shape.
+pub trait Shaped {
+    /// The shape of the type's JSON.
+    fn shape() -> JsonShape;
+}
+
+/// Implements [`Shaped`] for types that have the same shape.
+macro_rules! shapes {
+    ($($shape:ident: $($type:ty),*;)*) => {
+        $($(impl Shaped for $type {
+            fn shape() -> JsonShape {
+                JsonShape::$shape()
+            }
+        })*)*
+    };
+}
+
+shapes! {
+    text: str, String, Uuid, Time;
+    boolean: bool;
+    integer: u32, u64, usize, i64;
+}
+
+impl<K: TypedUuidKind> Shaped for TypedUuid<K> {
+    fn shape() -> JsonShape {
+        JsonShape::text()
+    }
+}
+
+impl<T: Shaped + ?Sized> Shaped for &T {
+    fn shape() -> JsonShape {
+        T::shape()
+    }
+}
+
+impl<T: Shaped> Shaped for Option<T> {
+    fn shape() -> JsonShape {
+        T::shape().or_null()
+    }
+}
+
+impl<T: Shaped> Shaped for [T] {
+    fn shape() -> JsonShape {
+        JsonShape::list(T::shape())
+    }
+}
+
+impl<T: Shaped> Shaped for Vec<T> {
+    fn shape() -> JsonShape {
+        JsonShape::list(T::shape())
+    }
+}
+
+/// Declares a struct that an answer contains, together with the shape of its JSON. The type of a field implies its shape, unless `= SHAPE`
+/// follows the type.
+#[macro_export]
+macro_rules! shaped {
+    (@shape $type:ty) => { <$type as $crate::Shaped>::shape() };
+    (@shape $type:ty, $shape:expr) => { $shape };
+    ($(#[$meta:meta])* $vis:vis struct $name:ident $(<$life:lifetime>)? {
+        $($(#[$about:meta])* $seen:vis $field:ident: $type:ty $(= $shape:expr)?,)*
+    }) => {
+        $(#[$meta])*
+        $vis struct $name $(<$life>)? {
+            $($(#[$about])* $seen $field: $type,)*
+        }
+
+        impl $(<$life>)? $crate::Shaped for $name $(<$life>)? {
+            fn shape() -> $crate::JsonShape {
+                $crate::JsonShape::object([
+                    $((stringify!($field), $crate::shaped!(@shape $type $(, $shape)?)),)*
+                ])
+            }
+        }
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -188,6 +269,34 @@ mod tests {
         check(
             JsonShape::enumeration(["a"]).or_null(),
             json!({"anyOf": [{"type": "string", "enum": ["a"]}, {"type": "null"}]}),
+        );
+    }
+
+    shaped! {
+        #[derive(serde::Serialize)]
+        struct Cat<'a> {
+            name: &'a str,
+            mood: &'a str = JsonShape::enumeration(["calm"]),
+            ages: Option<Vec<u32>>,
+        }
+    }
+
+    #[test]
+    fn the_types_of_fields_imply_their_shapes() {
+        let cat = serde_json::to_value(Cat { name: "Tom", mood: "calm", ages: None }).unwrap();
+        assert_eq!(cat, json!({"name": "Tom", "mood": "calm", "ages": null}));
+        check(
+            Cat::shape(),
+            json!({
+                "type": "object",
+                "additionalProperties": false,
+                "required": ["name", "mood", "ages"],
+                "properties": {
+                    "name": {"type": "string"},
+                    "mood": {"type": "string", "enum": ["calm"]},
+                    "ages": {"type": ["array", "null"], "items": {"type": "integer"}},
+                },
+            }),
         );
     }
 }

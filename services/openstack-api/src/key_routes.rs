@@ -8,7 +8,10 @@ use serde::Serialize;
 use tracing::error;
 
 use crate::policy::ApiState;
-use crate::{ApiError, Caller, JsonShape, PathParam, RequiredAccess, Route, Routes, chain, json};
+use crate::{
+    ApiError, Caller, JsonShape, PathParam, RequiredAccess, Route, Routes, Shaped, chain, json,
+    shaped,
+};
 
 /// A service that seals secrets with the keys of a key file.
 pub trait KeyRotation: Clone + Send + Sync + 'static {
@@ -32,13 +35,7 @@ where
         Route::post("Rotate the sealing key", rotate::<S>).needs(RequiredAccess::Administer);
     let retire = Route::delete("Retire an unused sealing key", retire::<S>)
         .needs(RequiredAccess::Administer);
-    let key = JsonShape::object([
-        ("id", JsonShape::text()),
-        ("seals", JsonShape::boolean()),
-        ("in_file", JsonShape::boolean()),
-        ("records", JsonShape::integer()),
-        ("machines", JsonShape::integer()),
-    ]);
+    let key = Shown::shape();
     let list = list.returns(JsonShape::object([("keys", JsonShape::list(key))]));
     let rotate = rotate.returns(JsonShape::object([("id", JsonShape::text())]));
     let rotate = rotate.refuses([StatusCode::CONFLICT]);
@@ -58,13 +55,15 @@ pub fn key_file(why: &KeyFileError) -> ApiError {
     ApiError::broken("the key file cannot be used; see the log of the service")
 }
 
-#[derive(Serialize)]
-struct Shown<'a> {
-    id: &'a str,
-    seals: bool,
-    in_file: bool,
-    records: u64,
-    machines: u64,
+shaped! {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        id: &'a str,
+        seals: bool,
+        in_file: bool,
+        records: u64,
+        machines: u64,
+    }
 }
 
 fn shown(key: &KeyUsage) -> Shown<'_> {

@@ -6,7 +6,9 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
 use crate::policy::ApiState;
-use crate::{JsonShape, Links, Microversion, Origin, Route, Routes, VersionHeaders, json};
+use crate::{
+    JsonShape, Links, Microversion, Origin, Route, Routes, Shaped, VersionHeaders, json, shaped,
+};
 
 /// The differences between the version documents of the APIs.
 #[derive(Debug)]
@@ -64,22 +66,26 @@ fn root(api: &ApiVersions, origin: &Origin) -> Response {
     json(StatusCode::OK, &document)
 }
 
-#[derive(Serialize)]
-struct Document {
-    name: &'static str,
-    description: &'static str,
-    default_version: Version,
-    versions: [Version; 1],
+shaped! {
+    #[derive(Serialize)]
+    struct Document {
+        name: &'static str,
+        description: &'static str,
+        default_version: Version,
+        versions: [Version; 1] = JsonShape::list(Version::shape()),
+    }
 }
 
-/// A major version of an API.
-#[derive(Serialize)]
-struct Version {
-    id: &'static str,
-    links: [Link; 1],
-    status: &'static str,
-    min_version: String,
-    version: String,
+shaped! {
+    /// A major version of an API.
+    #[derive(Serialize)]
+    struct Version {
+        id: &'static str,
+        links: [Link; 1] = JsonShape::links(),
+        status: &'static str,
+        min_version: String,
+        version: String,
+    }
 }
 
 #[derive(Serialize)]
@@ -100,29 +106,6 @@ struct V1<'a> {
     api: &'a ApiVersions,
     asked: Microversion,
     origin: &'a Origin,
-}
-
-impl Document {
-    fn shape() -> JsonShape {
-        JsonShape::object([
-            ("name", JsonShape::text()),
-            ("description", JsonShape::text()),
-            ("default_version", Version::shape()),
-            ("versions", JsonShape::list(Version::shape())),
-        ])
-    }
-}
-
-impl Version {
-    fn shape() -> JsonShape {
-        JsonShape::object([
-            ("id", JsonShape::text()),
-            ("links", JsonShape::links()),
-            ("status", JsonShape::text()),
-            ("min_version", JsonShape::text()),
-            ("version", JsonShape::text()),
-        ])
-    }
 }
 
 impl ApiVersions {

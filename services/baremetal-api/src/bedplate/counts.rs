@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use axum::response::Response;
 use baremetal_core::{Node, NodeFilter, NodeSort, NodeUuid, Page};
 use http::StatusCode;
-use openstack_api::{Caller, JsonShape, Relation, Route, Routes, Time, json};
+use openstack_api::{Caller, Relation, Route, Routes, Shaped, Time, json, shaped};
 use serde::Serialize;
 
 use crate::app::App;
@@ -22,64 +22,47 @@ const MAX_NAMED: u32 = 12;
 pub(crate) fn routes() -> Routes<App> {
     let count = Route::get("Count nodes by state, and list some that need attention", show)
         .with_rule(rule::READ)
-        .returns(shape());
+        .returns(Body::shape());
     Routes::new("bedplate").at("/bedplate/v1/counts", [count])
 }
 
-/// The JSON shape of the counts.
-fn shape() -> JsonShape {
-    let node = || {
-        JsonShape::object([
-            ("uuid", JsonShape::text()),
-            ("name", JsonShape::text().or_null()),
-            ("provision_state", JsonShape::text()),
-            ("since", JsonShape::text()),
-            ("last_error", JsonShape::text().or_null()),
-        ])
-    };
-    let some =
-        || JsonShape::object([("count", JsonShape::integer()), ("nodes", JsonShape::list(node()))]);
-    let state = JsonShape::object([
-        ("provision_state", JsonShape::text()),
-        ("count", JsonShape::integer()),
-    ]);
-    JsonShape::object([
-        ("total", JsonShape::integer()),
-        ("states", JsonShape::list(state)),
-        ("under_way", some()),
-        ("stuck", some()),
-    ])
+shaped! {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        total: u64,
+        states: Vec<InState>,
+        under_way: Group<'a>,
+        stuck: Group<'a>,
+    }
 }
 
-#[derive(Serialize)]
-struct Body<'a> {
-    total: u64,
-    states: Vec<InState>,
-    under_way: Group<'a>,
-    stuck: Group<'a>,
+shaped! {
+    #[derive(Serialize)]
+    struct InState {
+        provision_state: &'static str,
+        count: u64,
+    }
 }
 
-#[derive(Serialize)]
-struct InState {
-    provision_state: &'static str,
-    count: u64,
+shaped! {
+    /// A group of nodes: how many there are, and the first of them.
+    #[derive(Serialize)]
+    struct Group<'a> {
+        count: u64,
+        nodes: Vec<Brief<'a>>,
+    }
 }
 
-/// A group of nodes: how many there are, and the first of them.
-#[derive(Serialize)]
-struct Group<'a> {
-    count: u64,
-    nodes: Vec<Brief<'a>>,
-}
-
-#[derive(Serialize)]
-struct Brief<'a> {
-    uuid: NodeUuid,
-    name: Option<&'a str>,
-    provision_state: &'static str,
-    since: Time,
-    /// `None` if the caller is only the lessee.
-    last_error: Option<String>,
+shaped! {
+    #[derive(Serialize)]
+    struct Brief<'a> {
+        uuid: NodeUuid,
+        name: Option<&'a str>,
+        provision_state: &'static str,
+        since: Time,
+        /// `None` if the caller is only the lessee.
+        last_error: Option<String>,
+    }
 }
 
 /// `GET /bedplate/v1/counts`: counts the nodes that the caller may see.

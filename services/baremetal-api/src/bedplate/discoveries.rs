@@ -5,7 +5,9 @@ use baremetal_core::Discovery;
 use baremetal_store::{PagePart, PageRows};
 use hardware::MacAddress;
 use http::StatusCode;
-use openstack_api::{ApiError, JsonShape, ListPart, Listing, PathParam, Route, Routes, Time};
+use openstack_api::{
+    ApiError, JsonShape, ListPart, Listing, PathParam, Route, Routes, Shaped, Time, shaped,
+};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -17,24 +19,21 @@ use crate::request::Request;
 pub(crate) fn routes() -> Routes<App> {
     let list = Route::get("List discovered machines", list);
     let forget = Route::delete("Delete a discovered machine", forget);
-    let found = JsonShape::object([
-        ("mac", JsonShape::text()),
-        ("first_seen_at", JsonShape::text()),
-        ("last_seen_at", JsonShape::text()),
-        ("data", JsonShape::anything()),
-    ]);
-    let list = list.returns(JsonShape::object([("discoveries", JsonShape::list(found))]));
+    let found = JsonShape::list(Shown::shape());
+    let list = list.returns(JsonShape::object([("discoveries", found)]));
     Routes::new("bedplate")
         .at("/bedplate/v1/discoveries", [list])
         .at("/bedplate/v1/discoveries/{mac}", [forget.answers(StatusCode::NO_CONTENT)])
 }
 
-#[derive(Serialize)]
-struct Shown<'a> {
-    mac: MacAddress,
-    first_seen_at: Time,
-    last_seen_at: Time,
-    data: Option<&'a Value>,
+shaped! {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        mac: MacAddress = JsonShape::text(),
+        first_seen_at: Time,
+        last_seen_at: Time,
+        data: Option<&'a Value> = JsonShape::anything(),
+    }
 }
 
 /// `GET /bedplate/v1/discoveries`: lists discovered machines.

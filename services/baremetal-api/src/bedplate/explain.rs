@@ -4,7 +4,7 @@ use axum::response::Response;
 use baremetal_conductor::{LastSeen, TimedObservation};
 use baremetal_core::{CurrentTask, Failure, NodeUuid, RackLocation, explain};
 use http::StatusCode;
-use openstack_api::{JsonShape, PathParam, Route, Routes, Time, json};
+use openstack_api::{JsonShape, PathParam, Route, Routes, Shaped, Time, json, shaped};
 use serde::Serialize;
 
 use super::hypervisor;
@@ -17,7 +17,7 @@ use crate::{microversion, rule};
 pub(crate) fn routes() -> Routes<App> {
     let show = Route::get("Explain a node's state, and what to do next", show)
         .with_rule(rule::READ_DETAILS);
-    let show = show.returns(shape());
+    let show = show.returns(Body::shape());
     Routes::new("bedplate").at("/bedplate/v1/nodes/{node}/explain", [show])
 }
 
@@ -30,92 +30,76 @@ pub(crate) fn failure() -> JsonShape {
     ])
 }
 
-/// The JSON shape of a task.
-pub(crate) fn task() -> JsonShape {
-    let progress = JsonShape::object([
+/// The JSON shape of the progress of a task.
+fn progress() -> JsonShape {
+    JsonShape::object([
         ("done_bytes", JsonShape::integer()),
         ("total_bytes", JsonShape::integer().or_null()),
-    ]);
-    JsonShape::object([
-        ("what", JsonShape::text()),
-        ("number", JsonShape::integer()),
-        ("of", JsonShape::integer()),
-        ("since", JsonShape::text()),
-        ("progress", progress.or_null()),
     ])
 }
 
-/// The JSON shape of an explanation.
-fn shape() -> JsonShape {
-    let maybe = || JsonShape::text().or_null();
+/// The JSON shape of the place of a node in its rack.
+fn place() -> JsonShape {
     let place =
         JsonShape::object([("rack", JsonShape::text()), ("position", JsonShape::integer())]);
-    let place = place.maybe([("group", JsonShape::text()), ("role", JsonShape::text())]);
-    let sight =
-        || JsonShape::object([("at", JsonShape::text()), ("what", JsonShape::text())]).or_null();
-    let seen = JsonShape::object([
-        ("bmc", sight()),
-        ("dhcp", sight()),
-        ("tftp", sight()),
-        ("http", sight()),
-        ("agent", sight()),
-    ]);
-    JsonShape::object([
-        ("uuid", JsonShape::text()),
-        ("name", maybe()),
-        ("place", place.or_null()),
-        ("provision_state", JsonShape::text()),
-        ("target_provision_state", maybe()),
-        ("power_state", maybe()),
-        ("since", JsonShape::text()),
-        ("summary", JsonShape::text()),
-        ("task", task().or_null()),
-        ("failure", failure().or_null()),
-        ("hypervisor", hypervisor::shape().or_null()),
-        ("last_seen", seen),
-        ("next", JsonShape::text()),
-    ])
+    place.maybe([("group", JsonShape::text()), ("role", JsonShape::text())])
 }
 
-#[derive(Serialize)]
-struct Body<'a> {
-    uuid: NodeUuid,
-    name: Option<&'a str>,
-    place: Option<&'a RackLocation>,
-    provision_state: &'static str,
-    target_provision_state: Option<&'static str>,
-    power_state: Option<hardware::PowerState>,
-    since: Time,
-    summary: String,
-    task: Option<Task>,
-    failure: Option<&'a Failure>,
-    hypervisor: Option<hypervisor::View<'a>>,
-    last_seen: LastSeenView,
-    next: String,
+shaped! {
+    #[derive(Serialize)]
+    struct Body<'a> {
+        uuid: NodeUuid,
+        name: Option<&'a str>,
+        place: Option<&'a RackLocation> = place().or_null(),
+        provision_state: &'static str,
+        target_provision_state: Option<&'static str>,
+        power_state: Option<hardware::PowerState> = JsonShape::text().or_null(),
+        since: Time,
+        summary: String,
+        task: Option<Task>,
+        failure: Option<&'a Failure> = failure().or_null(),
+        hypervisor: Option<hypervisor::View<'a>>,
+        last_seen: LastSeenView,
+        next: String,
+    }
 }
 
-#[derive(Serialize)]
-struct Task {
-    what: &'static str,
-    number: usize,
-    of: usize,
-    since: Time,
-    progress: Option<agent_protocol::Progress>,
+shaped! {
+    /// A task in the form that clients see.
+    #[derive(Serialize)]
+    pub(crate) struct Task {
+        what: &'static str,
+        number: usize,
+        of: usize,
+        since: Time,
+        progress: Option<agent_protocol::Progress> = progress().or_null(),
+    }
 }
 
-#[derive(Serialize)]
-struct LastSeenView {
-    bmc: Option<ObservationView>,
-    dhcp: Option<ObservationView>,
-    tftp: Option<ObservationView>,
-    http: Option<ObservationView>,
-    agent: Option<ObservationView>,
+impl Task {
+    pub(crate) fn new(task: CurrentTask, progress: Option<agent_protocol::Progress>) -> Task {
+        let CurrentTask { what, number, of, since } = task;
+        Task { what, number, of, since: Time(since), progress }
+    }
 }
 
-#[derive(Serialize)]
-struct ObservationView {
-    at: Time,
-    what: String,
+shaped! {
+    #[derive(Serialize)]
+    struct LastSeenView {
+        bmc: Option<ObservationView>,
+        dhcp: Option<ObservationView>,
+        tftp: Option<ObservationView>,
+        http: Option<ObservationView>,
+        agent: Option<ObservationView>,
+    }
+}
+
+shaped! {
+    #[derive(Serialize)]
+    struct ObservationView {
+        at: Time,
+        what: String,
+    }
 }
 
 impl From<TimedObservation> for ObservationView {
@@ -140,13 +124,7 @@ impl From<LastSeen> for LastSeenView {
 async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
     let node = request.node_at(microversion::MAXIMUM, &ident).await?;
     let told = explain(&node);
-    let task = |CurrentTask { what, number, of, since }| Task {
-        what,
-        number,
-        of,
-        since: Time(since),
-        progress: request.app.conductor.progress(node.id),
-    };
+    let task = |task| Task::new(task, request.app.conductor.progress(node.id));
     let body = Body {
         uuid: node.id,
         name: node.name.as_ref().map(|name| name.as_str()),

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use baremetal_core::{Hypervisor, Node, join_again};
 use http::StatusCode;
-use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, Time, json};
+use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, Shaped, Time, json, shaped};
 use serde::Serialize;
 use tracing::info;
 
@@ -16,55 +16,44 @@ use crate::{microversion, rule};
 pub(crate) fn routes() -> Routes<App> {
     let show = Route::get("Show the hypervisor of a node", show)
         .with_rule(rule::READ_DETAILS)
-        .returns(shape());
+        .returns(View::shape());
     let join = Route::put("Join a node to the cloud again", join)
         .with_rule(rule::OPERATE)
         .answers(StatusCode::ACCEPTED)
-        .returns(shape());
+        .returns(View::shape());
     Routes::new("bedplate")
         .at("/bedplate/v1/nodes/{node}/hypervisor", [show])
         .at("/bedplate/v1/nodes/{node}/hypervisor/join", [join])
 }
 
-/// The JSON shape of a hypervisor.
-pub(super) fn shape() -> JsonShape {
-    let maybe = || JsonShape::text().or_null();
-    let states = [
-        "installing",
-        "awaiting_service",
-        "awaiting_hypervisor",
-        "awaiting_provider",
-        "zoning",
-        "grouping",
-        "enabling",
-        "joined",
-        "failed",
-        "leaving",
-    ];
-    JsonShape::object([
-        ("profile", JsonShape::text()),
-        ("host", JsonShape::text()),
-        ("id", maybe()),
-        ("availability_zone", maybe()),
-        ("aggregate", maybe()),
-        ("state", JsonShape::enumeration(states)),
-        ("since", JsonShape::text()),
-        ("joined_at", maybe()),
-    ])
-}
+/// The states of a hypervisor.
+const STATES: [&str; 10] = [
+    "installing",
+    "awaiting_service",
+    "awaiting_hypervisor",
+    "awaiting_provider",
+    "zoning",
+    "grouping",
+    "enabling",
+    "joined",
+    "failed",
+    "leaving",
+];
 
-/// A hypervisor in the form that operators see.
-#[derive(Serialize)]
-pub(super) struct View<'a> {
-    profile: &'a str,
-    host: &'a str,
-    /// The id of the hypervisor in Nova.
-    id: Option<&'a str>,
-    availability_zone: Option<&'a str>,
-    aggregate: Option<&'a str>,
-    state: &'static str,
-    since: Time,
-    joined_at: Option<Time>,
+shaped! {
+    /// A hypervisor in the form that operators see.
+    #[derive(Serialize)]
+    pub(super) struct View<'a> {
+        profile: &'a str,
+        host: &'a str,
+        /// The id of the hypervisor in Nova.
+        id: Option<&'a str>,
+        availability_zone: Option<&'a str>,
+        aggregate: Option<&'a str>,
+        state: &'static str = JsonShape::enumeration(STATES),
+        since: Time,
+        joined_at: Option<Time>,
+    }
 }
 
 impl<'a> View<'a> {

@@ -3,39 +3,29 @@
 use baremetal_core::NodeLease;
 use jiff::Timestamp;
 use lease::{Due, LeaseSchedule, Length, Terms};
-use openstack_api::{ApiError, JsonShape, Time};
+use openstack_api::{ApiError, JsonShape, Time, shaped};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// A lease in the form that clients see.
-#[derive(Serialize)]
-pub(super) struct LeaseView {
-    since: Time,
-    until: Time,
-    ended_at: Option<Time>,
-    deleted_at: Option<Time>,
-    next: Option<Next>,
+shaped! {
+    /// A lease in the form that clients see.
+    #[derive(Serialize)]
+    pub(super) struct LeaseView {
+        since: Time,
+        until: Time,
+        ended_at: Option<Time>,
+        deleted_at: Option<Time>,
+        next: Option<Next>,
+    }
 }
 
-/// The JSON shape of a lease.
-pub(super) fn shape() -> JsonShape {
-    let steps = ["warn", "shut_off", "keep_copy", "warn_of_deletion", "delete"];
-    let next =
-        JsonShape::object([("step", JsonShape::enumeration(steps)), ("at", JsonShape::text())]);
-    JsonShape::object([
-        ("since", JsonShape::text()),
-        ("until", JsonShape::text()),
-        ("ended_at", JsonShape::text().or_null()),
-        ("deleted_at", JsonShape::text().or_null()),
-        ("next", next.or_null()),
-    ])
-}
-
-/// The next stage of a lease.
-#[derive(Serialize)]
-struct Next {
-    step: &'static str,
-    at: Time,
+shaped! {
+    /// The next stage of a lease.
+    #[derive(Serialize)]
+    struct Next {
+        step: &'static str = JsonShape::enumeration(["warn", "shut_off", "keep_copy", "warn_of_deletion", "delete"]),
+        at: Time,
+    }
 }
 
 impl LeaseView {

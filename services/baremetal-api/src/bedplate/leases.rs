@@ -7,7 +7,7 @@ use baremetal_core::{
 use http::StatusCode;
 use jiff::Timestamp;
 use lease::{Length, MailAddress};
-use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, StrictJson, json};
+use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, Shaped, StrictJson, json};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -20,7 +20,7 @@ use crate::{microversion, rule};
 /// The routes of leases.
 pub(crate) fn routes() -> Routes<App> {
     let lent = || {
-        let lease = lease_term::shape().or_null();
+        let lease = lease_term::LeaseView::shape().or_null();
         JsonShape::object([("lessee", JsonShape::text().or_null()), ("lease", lease)])
     };
     let lease = [

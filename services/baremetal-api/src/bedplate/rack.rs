@@ -14,8 +14,8 @@ use baremetal_core::{
 use baremetal_store::{PagePart, PageRows};
 use http::StatusCode;
 use openstack_api::{
-    ApiError, JsonShape, ListPart, Listing, PathParam, RequiredAccess, Route, Routes, StrictJson,
-    json,
+    ApiError, JsonShape, ListPart, Listing, PathParam, RequiredAccess, Route, Routes, Shaped,
+    StrictJson, json,
 };
 use rack_manifest::RackRequest;
 use serde::Deserialize;
@@ -43,10 +43,11 @@ pub(crate) fn routes() -> Routes<App> {
         Route::delete("Delete a rack without machines", delete).needs(RequiredAccess::Administer);
     let up = Route::put("Bring a rack's machines up", up);
     let pause = Route::delete("Pause the bring-up of a rack's machines", pause);
-    let list = list.returns(JsonShape::object([("racks", JsonShape::list(show::summary()))]));
-    let enroll = enroll.reads(enrolment::request_shape()).returns(enrolment::shape());
+    let list =
+        list.returns(JsonShape::object([("racks", JsonShape::list(show::Summary::shape()))]));
+    let enroll = enroll.reads(enrolment::request_shape()).returns(enrolment::Answer::shape());
     let show = show.returns(show::shape());
-    let up = up.reads(up_body()).returns(show::begun_shape());
+    let up = up.reads(up_body()).returns(show::BringUpSummary::shape());
     // A rack whose record cannot be read is an error of the service.
     let reads = |route: Route<App>| route.refuses([StatusCode::INTERNAL_SERVER_ERROR]);
     let (list, enroll, show, up, pause) =

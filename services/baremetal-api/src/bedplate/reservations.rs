@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use lease::LeaseStage;
 use openstack_api::{
     ApiError, Direction, JsonShape, ListPart, Origin, Paging, PathParam, Query, Route, Routes,
-    StrictJson, json,
+    Shaped, StrictJson, json,
 };
 use tracing::info;
 use utoipa::PartialSchema;
@@ -36,17 +36,17 @@ pub(crate) fn routes() -> Routes<App> {
             .with_rule(rule::SEE_ALLOCATION)
             .query_parameters(["limit", "marker", "sort_key", "sort_dir"])
             .refuses([StatusCode::NOT_FOUND])
-            .returns(JsonShape::page("reservations", view::shape())),
+            .returns(JsonShape::page("reservations", View::shape())),
         Route::post("Reserve a node and install it", create)
             .with_rule(rule::ALLOCATE)
             .reads(ReservationBody::schema())
             .answers(StatusCode::CREATED)
-            .returns(view::shape()),
+            .returns(View::shape()),
     ];
     let one = [
         Route::get("Show a reservation", show)
             .with_rule(rule::SEE_ALLOCATION)
-            .returns(view::shape()),
+            .returns(View::shape()),
         Route::delete("Return a reserved node", give_back)
             .with_rule(rule::ALLOCATE)
             .refuses([StatusCode::CONFLICT])
@@ -56,9 +56,9 @@ pub(crate) fn routes() -> Routes<App> {
     let longer = Route::put("Keep a reserved machine for longer", keep)
         .with_rule(rule::ALLOCATE)
         .reads(LeaseChange::schema())
-        .returns(view::shape());
+        .returns(View::shape());
     let undo = Route::post("Undo the end of a reservation", undo_end);
-    let undo = undo.with_rule(rule::ALLOCATE).returns(view::shape());
+    let undo = undo.with_rule(rule::ALLOCATE).returns(View::shape());
     Routes::new("bedplate")
         .at("/bedplate/v1/reservations", all)
         .at("/bedplate/v1/reservations/{reservation}", one)

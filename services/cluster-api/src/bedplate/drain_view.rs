@@ -1,57 +1,38 @@
 //! A drain in a response.
 
 use cluster_core::{Drain, OwnServer, RemainingServer};
-use openstack_api::{JsonShape, Time};
+use openstack_api::{JsonShape, Time, shaped};
 use serde::Serialize;
 
-/// The response schema of a drain.
-pub(super) fn shape() -> JsonShape {
-    let left = JsonShape::object([
-        ("server_id", JsonShape::text()),
-        ("name", JsonShape::text()),
-        ("cluster_uuid", JsonShape::text().or_null()),
-        ("machine", JsonShape::text().or_null()),
-        ("vm_uuid", JsonShape::text().or_null()),
-        ("fate", JsonShape::enumeration(["waits", "moves", "off", "emptied", "stays"])),
-        ("why", JsonShape::text()),
-    ]);
-    JsonShape::object([
-        ("host", JsonShape::text()),
-        ("state", JsonShape::enumeration(["draining", "drained", "stuck", "ending"])),
-        ("asked_at", JsonShape::text()),
-        ("asked_by", JsonShape::text()),
-        ("forced", JsonShape::list(JsonShape::text())),
-        ("left", JsonShape::list(left)),
-        ("foreign", JsonShape::integer()),
-        ("problem", JsonShape::text().or_null()),
-    ])
+shaped! {
+    #[derive(Serialize)]
+    struct ShownLeft<'a> {
+        server_id: &'a str,
+        name: &'a str,
+        cluster_uuid: Option<String>,
+        machine: Option<String>,
+        vm_uuid: Option<String>,
+        fate: &'static str = JsonShape::enumeration(["waits", "moves", "off", "emptied", "stays"]),
+        why: &'a str,
+    }
 }
 
-#[derive(Serialize)]
-struct ShownLeft<'a> {
-    server_id: &'a str,
-    name: &'a str,
-    cluster_uuid: Option<String>,
-    machine: Option<String>,
-    vm_uuid: Option<String>,
-    fate: &'static str,
-    why: &'a str,
-}
-
-/// A drain in a response.
-#[derive(Serialize)]
-pub(super) struct Shown<'a> {
-    host: &'a str,
-    state: &'static str,
-    asked_at: Time,
-    asked_by: &'a str,
-    /// The clusters that may lose their quorum.
-    forced: Vec<String>,
-    /// The servers of clusterd that are still on the host.
-    left: Vec<ShownLeft<'a>>,
-    /// The number of other servers on the host.
-    foreign: u32,
-    problem: Option<&'a str>,
+shaped! {
+    /// A drain in a response.
+    #[derive(Serialize)]
+    pub(super) struct Shown<'a> {
+        host: &'a str,
+        state: &'static str = JsonShape::enumeration(["draining", "drained", "stuck", "ending"]),
+        asked_at: Time,
+        asked_by: &'a str,
+        /// The clusters that may lose their quorum.
+        forced: Vec<String>,
+        /// The servers of clusterd that are still on the host.
+        left: Vec<ShownLeft<'a>>,
+        /// The number of other servers on the host.
+        foreign: u32,
+        problem: Option<&'a str>,
+    }
 }
 
 pub(super) fn shown(drain: &Drain) -> Shown<'_> {

@@ -7,10 +7,12 @@ use cluster_conductor::DrainRequest;
 use cluster_core::{ClusterUuid, DrainUuid};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
-use openstack_api::{ApiError, JsonShape, PathParam, Query, Route, Routes, StrictJson, json};
+use openstack_api::{
+    ApiError, JsonShape, PathParam, Query, Route, Routes, Shaped, StrictJson, json,
+};
 use serde::{Deserialize, Serialize};
 
-use super::drain_view::{Shown, shape, shown};
+use super::drain_view::{Shown, shown};
 use super::hosts::{RULE, host_name};
 use crate::app::App;
 use crate::error::Error;
@@ -33,14 +35,14 @@ pub(crate) fn routes() -> Routes<App> {
         .refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT])
         .returns(JsonShape::object([
             ("host", JsonShape::text()),
-            ("drain", JsonShape::either(shape(), JsonShape::null())),
+            ("drain", JsonShape::either(Shown::shape(), JsonShape::null())),
         ]));
-    let all = JsonShape::object([("drains", JsonShape::list(shape()))]);
+    let all = JsonShape::object([("drains", JsonShape::list(Shown::shape()))]);
     Routes::new("bedplate")
         .at("/bedplate/v1/drains", [list.with_rule(RULE).returns(all)])
         .at(
             "/bedplate/v1/drains/{host}",
-            [ask, show, end].map(|handle| handle.with_rule(RULE).returns(shape())),
+            [ask, show, end].map(|handle| handle.with_rule(RULE).returns(Shown::shape())),
         )
         .at("/bedplate/v1/drains/{host}/check", [check])
 }

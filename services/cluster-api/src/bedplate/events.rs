@@ -3,18 +3,18 @@
 use axum::response::Response;
 use cluster_store::{PagePart, PageRows};
 use http::HeaderMap;
-use openstack_api::{JsonShape, ListPart, Listing, PathParam, Query, Route, Routes};
+use openstack_api::{JsonShape, ListPart, Listing, PathParam, Query, Route, Routes, Shaped};
 
 use super::event_stream;
 use crate::app::App;
 use crate::error::Error;
-use crate::event::{Shown, page, shape};
+use crate::event::{Shown, page};
 use crate::request::Request;
 
 pub(super) fn routes() -> Routes<App> {
     let list = Route::get("List a cluster's events, or follow them", events)
         .query_parameters(["limit", "marker"])
-        .returns(JsonShape::object([("events", JsonShape::list(shape()))]))
+        .returns(JsonShape::object([("events", JsonShape::list(Shown::shape()))]))
         .streams("Each event as soon as it is recorded, starting after Last-Event-ID.");
     Routes::new("bedplate").at("/bedplate/v1/clusters/{cluster}/events", [list])
 }

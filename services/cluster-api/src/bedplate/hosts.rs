@@ -5,7 +5,9 @@ mod view;
 use axum::response::Response;
 use cluster_core::HostName;
 use http::StatusCode;
-use openstack_api::{ApiError, JsonShape, PathParam, Role as Needed, Route, Routes, Rule, json};
+use openstack_api::{
+    ApiError, JsonShape, PathParam, Role as Needed, Route, Routes, Rule, Shaped, json,
+};
 
 use crate::app::App;
 use crate::error::Error;
@@ -18,13 +20,13 @@ pub(super) const RULE: Rule =
 
 /// Returns the routes of hosts and places.
 pub(crate) fn routes() -> Routes<App> {
-    let hosts = JsonShape::object([("hosts", JsonShape::list(view::listed()))]);
+    let hosts = JsonShape::object([("hosts", JsonShape::list(view::ListedHost::shape()))]);
     let list =
         Route::get("List compute hosts and their drains", list).with_rule(RULE).returns(hosts);
     let show = Route::get("Show the servers on a compute host", show)
         .with_rule(RULE)
-        .returns(view::shape());
-    let places = JsonShape::object([("places", JsonShape::list(view::place()))]);
+        .returns(view::HostView::shape());
+    let places = JsonShape::object([("places", JsonShape::list(view::Place::shape()))]);
     let find = Route::get("Find the hosts of a cluster, VM or server", find)
         .with_rule(RULE)
         .returns(places);

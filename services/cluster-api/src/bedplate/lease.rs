@@ -6,7 +6,9 @@ use cluster_store::ClusterChange;
 use http::StatusCode;
 use jiff::Timestamp;
 use lease::{LeaseSchedule, Length, MailAddress, Terms};
-use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, StrictJson, Time, json};
+use openstack_api::{
+    ApiError, JsonShape, PathParam, Route, Routes, Shaped, StrictJson, Time, json, shaped,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::schema::{AdditionalProperties, SchemaType, Type};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
@@ -38,21 +40,10 @@ pub(crate) fn routes() -> Routes<App> {
         )
 }
 
-/// The response schema of a lease.
-pub(crate) fn shape() -> JsonShape {
+/// The response schema of the next stage of a lease.
+fn next_stage() -> JsonShape {
     let steps = ["warn", "shut_off", "keep_copy", "warn_of_deletion", "delete"];
-    let next =
-        JsonShape::object([("step", JsonShape::enumeration(steps)), ("at", JsonShape::text())]);
-    let lease = JsonShape::object([
-        ("granted_at", JsonShape::text()),
-        ("since", JsonShape::text()),
-        ("until", JsonShape::text()),
-        ("ended_at", JsonShape::text().or_null()),
-        ("deleted_at", JsonShape::text().or_null()),
-        ("notify", JsonShape::text().or_null()),
-        ("next", next.or_null()),
-    ]);
-    lease.or_null()
+    JsonShape::object([("step", JsonShape::enumeration(steps)), ("at", JsonShape::text())])
 }
 
 /// The response schema of a cluster with its lease.
@@ -60,7 +51,7 @@ fn answered() -> JsonShape {
     JsonShape::object([
         ("uuid", JsonShape::text()),
         ("name", JsonShape::text()),
-        ("lease", shape()),
+        ("lease", Shown::shape().or_null()),
     ])
 }
 
@@ -96,16 +87,18 @@ impl Extension {
     }
 }
 
-/// A lease in a response.
-#[derive(Serialize)]
-pub(crate) struct Shown<'a> {
-    granted_at: Time,
-    since: Time,
-    until: Time,
-    ended_at: Option<Time>,
-    deleted_at: Option<Time>,
-    notify: Option<&'a MailAddress>,
-    next: Option<NextStage>,
+shaped! {
+    /// A lease in a response.
+    #[derive(Serialize)]
+    pub(crate) struct Shown<'a> {
+        granted_at: Time,
+        since: Time,
+        until: Time,
+        ended_at: Option<Time>,
+        deleted_at: Option<Time>,
+        notify: Option<&'a MailAddress> = JsonShape::text().or_null(),
+        next: Option<NextStage> = next_stage().or_null(),
+    }
 }
 
 impl<'a> Shown<'a> {

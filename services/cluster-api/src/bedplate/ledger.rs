@@ -6,7 +6,8 @@ use cluster_core::{DesiredState, LedgerEntry};
 use cluster_store::{PagePart, PageRows};
 use http::StatusCode;
 use openstack_api::{
-    ApiError, JsonShape, ListPart, Listing, PathParam, RequiredAccess, Route, Routes, Time, json,
+    ApiError, JsonShape, ListPart, Listing, PathParam, RequiredAccess, Route, Routes, Shaped, Time,
+    json, shaped,
 };
 use serde::Serialize;
 use tracing::warn;
@@ -28,15 +29,7 @@ pub(super) fn routes() -> Routes<App> {
 
 /// The response schema of the ledger.
 fn shape() -> JsonShape {
-    let entry = JsonShape::object([
-        ("object", JsonShape::text()),
-        ("name", JsonShape::text()),
-        ("cloud_id", JsonShape::text().or_null()),
-        ("state", JsonShape::text()),
-        ("created_at", JsonShape::text()),
-        ("updated_at", JsonShape::text().or_null()),
-    ]);
-    JsonShape::object([("ledger", JsonShape::list(entry))])
+    JsonShape::object([("ledger", JsonShape::list(Shown::shape()))])
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}/ledger`: the cloud objects of a cluster.
@@ -82,14 +75,16 @@ async fn forget(request: Request, PathParam(ident): PathParam<String>) -> Result
     Ok(json(StatusCode::OK, &Body { ledger: left.iter().map(shown).collect() }))
 }
 
-#[derive(Serialize)]
-struct Shown<'a> {
-    object: &'a str,
-    name: &'a str,
-    cloud_id: Option<&'a str>,
-    state: &'static str,
-    created_at: Time,
-    updated_at: Option<Time>,
+shaped! {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        object: &'a str,
+        name: &'a str,
+        cloud_id: Option<&'a str>,
+        state: &'static str,
+        created_at: Time,
+        updated_at: Option<Time>,
+    }
 }
 
 fn shown(entry: &LedgerEntry) -> Shown<'_> {

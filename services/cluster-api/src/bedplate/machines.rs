@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use cluster_core::{MemberName, NodeGroup};
-use openstack_api::{JsonShape, ListPart, Listing, PartRequest, PathParam, Route, Routes};
+use openstack_api::{
+    JsonShape, ListPart, Listing, PartRequest, PathParam, Route, Routes, Shaped, shaped,
+};
 use serde::Serialize;
 
 use crate::app::App;
@@ -21,23 +23,18 @@ pub(super) fn routes() -> Routes<App> {
 
 /// The response schema of the list of members.
 fn shape() -> JsonShape {
-    let machine = JsonShape::object([
-        ("name", JsonShape::text()),
-        ("nodegroup", JsonShape::text()),
-        ("role", JsonShape::text()),
-        ("server_id", JsonShape::text().or_null()),
-        ("address", JsonShape::text().or_null()),
-    ]);
-    JsonShape::object([("machines", JsonShape::list(machine))])
+    JsonShape::object([("machines", JsonShape::list(Shown::shape()))])
 }
 
-#[derive(Serialize)]
-struct Shown<'a> {
-    name: String,
-    nodegroup: &'a str,
-    role: &'a str,
-    server_id: Option<&'a str>,
-    address: Option<String>,
+shaped! {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        name: String,
+        nodegroup: &'a str,
+        role: &'a str,
+        server_id: Option<&'a str>,
+        address: Option<String>,
+    }
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}/machines`: the members of a cluster.

@@ -4,7 +4,9 @@ use axum::response::Response;
 use cluster_conductor::Preview;
 use cluster_core::{Cluster, QuotaNeed, QuotaShortage};
 use http::StatusCode;
-use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, StrictJson, json};
+use openstack_api::{
+    ApiError, JsonShape, PathParam, Route, Routes, Shaped, StrictJson, json, shaped,
+};
 use serde::Serialize;
 
 use crate::app::App;
@@ -22,55 +24,48 @@ pub(crate) fn routes() -> Routes<App> {
             [Route::post("Plan a cluster without creating it", dry_run)
                 .needs(openstack_api::RequiredAccess::Read)
                 .reads(body::schema::<Cluster>())
-                .returns(shape())
+                .returns(ShownPlan::shape())
                 .refuses([StatusCode::NOT_FOUND])],
         )
         .at(
             "/bedplate/v1/clusters/{cluster}/plan",
-            [Route::get("Show the plan of a cluster", plan).returns(shape())],
+            [Route::get("Show the plan of a cluster", plan).returns(ShownPlan::shape())],
         )
 }
 
-/// The response schema of a plan.
-fn shape() -> JsonShape {
-    let texts = || JsonShape::list(JsonShape::text());
-    let object = JsonShape::object([("object", JsonShape::text()), ("name", JsonShape::text())]);
-    let shortage = JsonShape::object([
+/// The response schema of a shortage.
+fn shortage() -> JsonShape {
+    JsonShape::object([
         ("resource", JsonShape::text()),
         ("needed", JsonShape::integer()),
         ("free", JsonShape::integer()),
-    ]);
-    JsonShape::object([
-        ("first", texts()),
-        ("objects", JsonShape::list(object)),
-        ("need", JsonShape::map(JsonShape::integer())),
-        ("shortages", JsonShape::list(shortage).or_null()),
-        ("fits", JsonShape::boolean().or_null()),
-        ("fits_reason", JsonShape::text().or_null()),
-        ("warnings", texts()),
     ])
 }
 
-#[derive(Serialize)]
-struct Object {
-    object: String,
-    name: String,
+shaped! {
+    #[derive(Serialize)]
+    struct Object {
+        object: String,
+        name: String,
+    }
 }
 
-#[derive(Serialize)]
-struct ShownPlan {
-    /// The objects that are created first, all at the same time.
-    first: Vec<String>,
-    objects: Vec<Object>,
-    need: QuotaNeed,
-    /// The resources that the project's quota in the cloud lacks for the missing objects; null if the quota is unknown.
-    shortages: Option<Vec<QuotaShortage>>,
-    /// Whether the cluster fits into Bedplate's limits and the project's quota in the cloud; null if the quota is unknown.
-    fits: Option<bool>,
-    /// Why the cluster does not fit, or why `fits` is unknown.
-    fits_reason: Option<String>,
-    /// Problems that do not prevent the creation.
-    warnings: Vec<String>,
+shaped! {
+    #[derive(Serialize)]
+    struct ShownPlan {
+        /// The objects that are created first, all at the same time.
+        first: Vec<String>,
+        objects: Vec<Object>,
+        need: QuotaNeed = JsonShape::map(JsonShape::integer()),
+        /// The resources that the project's quota in the cloud lacks for the missing objects; null if the quota is unknown.
+        shortages: Option<Vec<QuotaShortage>> = JsonShape::list(shortage()).or_null(),
+        /// Whether the cluster fits into Bedplate's limits and the project's quota in the cloud; null if the quota is unknown.
+        fits: Option<bool>,
+        /// Why the cluster does not fit, or why `fits` is unknown.
+        fits_reason: Option<String>,
+        /// Problems that do not prevent the creation.
+        warnings: Vec<String>,
+    }
 }
 
 /// Makes the response. A refusal by Bedplate's own limits takes precedence over shortages in the cloud.

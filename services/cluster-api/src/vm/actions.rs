@@ -3,7 +3,7 @@
 use axum::response::Response;
 use cluster_core::{VmActionKind, VmEvent};
 use http::StatusCode;
-use openstack_api::{PathParam, Route, Routes, StrictJson};
+use openstack_api::{PathParam, Route, Routes, Shaped, StrictJson};
 use utoipa::PartialSchema;
 
 use super::body::Action;
@@ -16,7 +16,7 @@ pub(super) fn routes() -> Routes<App> {
     let act = Route::post("Run an action on a VM", act)
         .reads(Action::schema())
         .answers(StatusCode::ACCEPTED)
-        .returns(view::shape())
+        .returns(view::View::shape())
         .refuses([StatusCode::CONFLICT, StatusCode::SERVICE_UNAVAILABLE]);
     Routes::new("machines").at("/bedplate/v1/machines/{machine}/actions", [act])
 }

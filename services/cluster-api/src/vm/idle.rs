@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use cluster_core::{IdleSource, Vm};
-use openstack_api::{ApiError, JsonShape, ListPart, ListRequest, Route, Routes, Time};
+use openstack_api::{
+    ApiError, JsonShape, ListPart, ListRequest, Route, Routes, Shaped, Time, shaped,
+};
 use serde::Serialize;
 
 use super::list_query::{VmFilter, page};
@@ -25,38 +27,25 @@ pub(super) fn routes() -> Routes<App> {
             "project_id",
             "for",
         ])
-        .returns(JsonShape::page("machines", shape()));
+        .returns(JsonShape::page("machines", Shown::shape()));
     Routes::new("machines").at("/bedplate/v1/machines/idle", [report])
 }
 
-fn shape() -> JsonShape {
-    JsonShape::object([
-        ("uuid", JsonShape::text()),
-        ("name", JsonShape::text()),
-        ("project_id", JsonShape::text()),
-        ("user_id", JsonShape::text()),
-        ("flavor", JsonShape::text()),
-        ("idle_since", JsonShape::text()),
-        ("told_by", JsonShape::text()),
-        ("why", JsonShape::text()),
-        ("seen_at", JsonShape::text()),
-        ("lease_until", JsonShape::text().or_null()),
-    ])
-}
-
-#[derive(Serialize)]
-struct Shown<'a> {
-    uuid: String,
-    name: &'a str,
-    project_id: &'a str,
-    user_id: &'a str,
-    flavor: &'a str,
-    idle_since: Time,
-    /// The source of the finding: `diagnostics` if the hypervisor counts processor time, otherwise `power`.
-    told_by: &'static str,
-    why: &'static str,
-    seen_at: Time,
-    lease_until: Option<Time>,
+shaped! {
+    #[derive(Serialize)]
+    struct Shown<'a> {
+        uuid: String,
+        name: &'a str,
+        project_id: &'a str,
+        user_id: &'a str,
+        flavor: &'a str,
+        idle_since: Time,
+        /// The source of the finding: `diagnostics` if the hypervisor counts processor time, otherwise `power`.
+        told_by: &'static str,
+        why: &'static str,
+        seen_at: Time,
+        lease_until: Option<Time>,
+    }
 }
 
 impl<'a> Shown<'a> {

@@ -5,7 +5,7 @@ use axum::response::Response;
 use cluster_core::{Owner, Vm, VmEvent};
 use http::StatusCode;
 use jiff::Timestamp;
-use openstack_api::{ApiError, PathParam, Route, Routes, StrictJson};
+use openstack_api::{ApiError, PathParam, Route, Routes, Shaped, StrictJson};
 use utoipa::PartialSchema;
 
 use super::body::Extension;
@@ -17,10 +17,10 @@ use crate::request::Request;
 pub(super) fn routes() -> Routes<App> {
     let extend = Route::put("Extend the lease of a VM", extend)
         .reads(Extension::schema())
-        .returns(view::shape());
+        .returns(view::View::shape());
     let undo = Route::post("Undo the end of a VM's lease", undo)
         .answers(StatusCode::ACCEPTED)
-        .returns(view::shape());
+        .returns(view::View::shape());
     Routes::new("machines")
         .at("/bedplate/v1/machines/{machine}/lease", [extend])
         .at("/bedplate/v1/machines/{machine}/lease/undo", [undo])

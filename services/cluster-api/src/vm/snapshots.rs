@@ -8,13 +8,14 @@ use cluster_store::{SnapshotChange, VmScope};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    JsonShape, ListPart, ListRequest, Origin, PathParam, Query, Route, Routes, StrictJson, json,
+    JsonShape, ListPart, ListRequest, Origin, PathParam, Query, Route, Routes, Shaped, StrictJson,
+    json,
 };
 use utoipa::PartialSchema;
 
 use super::body::{NewSnapshot, label};
 use super::list_query::page;
-use super::view::{ShownSnapshot, snapshot_shape};
+use super::view::ShownSnapshot;
 use crate::app::App;
 use crate::change::retry_stale;
 use crate::error::Error;
@@ -25,18 +26,18 @@ pub(super) fn routes() -> Routes<App> {
     let of_machine = [
         Route::get("List the snapshots of a VM", of_machine)
             .query_parameters(["limit", "marker", "sort_key", "sort_dir"])
-            .returns(JsonShape::page("snapshots", snapshot_shape())),
+            .returns(JsonShape::page("snapshots", ShownSnapshot::shape())),
         Route::post("Take a snapshot of a VM", create)
             .reads(NewSnapshot::schema())
             .answers(StatusCode::ACCEPTED)
-            .returns(snapshot_shape())
+            .returns(ShownSnapshot::shape())
             .refuses([StatusCode::CONFLICT]),
     ];
     let one = [
-        Route::get("Show a snapshot", show).returns(snapshot_shape()),
+        Route::get("Show a snapshot", show).returns(ShownSnapshot::shape()),
         Route::delete("Delete a snapshot", delete)
             .answers(StatusCode::ACCEPTED)
-            .returns(snapshot_shape()),
+            .returns(ShownSnapshot::shape()),
     ];
     Routes::new("snapshots")
         .at("/bedplate/v1/machines/{machine}/snapshots", of_machine)
@@ -44,7 +45,7 @@ pub(super) fn routes() -> Routes<App> {
             "/bedplate/v1/snapshots",
             [Route::get("List snapshots", list)
                 .query_parameters(["limit", "marker", "sort_key", "sort_dir"])
-                .returns(JsonShape::page("snapshots", snapshot_shape()))],
+                .returns(JsonShape::page("snapshots", ShownSnapshot::shape()))],
         )
         .at("/bedplate/v1/snapshots/{snapshot}", one)
 }

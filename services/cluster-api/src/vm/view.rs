@@ -5,50 +5,52 @@ use cluster_core::{Snapshot, Vm, VmPhase};
 use http::StatusCode;
 use jiff::Timestamp;
 use lease::{Lease, LeaseSchedule, MailAddress};
-use openstack_api::{JsonShape, Time, json};
+use openstack_api::{JsonShape, Time, json, shaped};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::lease_stage::NextStage;
 
-/// A VM in a response.
-#[derive(Serialize)]
-pub(super) struct View<'a> {
-    uuid: String,
-    name: &'a str,
-    project_id: &'a str,
-    user_id: &'a str,
-    status: VmPhase,
-    /// Why the VM makes no progress; null if nothing is wrong.
-    status_reason: Option<&'a str>,
-    /// The action that a person has to take; empty if none is needed.
-    next_action: &'a str,
-    image: &'a str,
-    image_id: &'a str,
-    flavor: &'a str,
-    flavor_id: &'a str,
-    vcpus: u64,
-    ram_mib: u64,
-    disk_gib: u64,
-    gpus: u64,
-    root_volume_gib: Option<u32>,
-    ssh_keys: &'a [String],
-    network_id: &'a str,
-    availability_zone: Option<&'a str>,
-    address: Option<String>,
-    floating_ip_enabled: bool,
-    floating_ip: Option<String>,
-    dns_name: Option<String>,
-    /// Whether the VM has user data. The user data itself is never shown.
-    has_user_data: bool,
-    server_id: Option<&'a str>,
-    lease: Option<ShownLease>,
-    /// The mail address that gets the notices about the end of the lease.
-    notify: Option<&'a str>,
-    /// Whether the VM is off because its lease ended. An undo switches such a VM on again.
-    off_by_lease: bool,
-    created_at: Time,
-    updated_at: Option<Time>,
+shaped! {
+    /// A VM in a response.
+    #[derive(Serialize)]
+    pub(super) struct View<'a> {
+        uuid: String,
+        name: &'a str,
+        project_id: &'a str,
+        user_id: &'a str,
+        status: VmPhase = JsonShape::text(),
+        /// Why the VM makes no progress; null if nothing is wrong.
+        status_reason: Option<&'a str>,
+        /// The action that a person has to take; empty if none is needed.
+        next_action: &'a str,
+        image: &'a str,
+        image_id: &'a str,
+        flavor: &'a str,
+        flavor_id: &'a str,
+        vcpus: u64,
+        ram_mib: u64,
+        disk_gib: u64,
+        gpus: u64,
+        root_volume_gib: Option<u32>,
+        ssh_keys: &'a [String],
+        network_id: &'a str,
+        availability_zone: Option<&'a str>,
+        address: Option<String>,
+        floating_ip_enabled: bool,
+        floating_ip: Option<String>,
+        dns_name: Option<String>,
+        /// Whether the VM has user data. The user data itself is never shown.
+        has_user_data: bool,
+        server_id: Option<&'a str>,
+        lease: Option<ShownLease>,
+        /// The mail address that gets the notices about the end of the lease.
+        notify: Option<&'a str>,
+        /// Whether the VM is off because its lease ended. An undo switches such a VM on again.
+        off_by_lease: bool,
+        created_at: Time,
+        updated_at: Option<Time>,
+    }
 }
 
 impl<'a> View<'a> {
@@ -89,74 +91,6 @@ impl<'a> View<'a> {
     }
 }
 
-/// The response schema of a VM.
-pub(super) fn shape() -> JsonShape {
-    JsonShape::object([
-        ("uuid", JsonShape::text()),
-        ("name", JsonShape::text()),
-        ("project_id", JsonShape::text()),
-        ("user_id", JsonShape::text()),
-        ("status", JsonShape::text()),
-        ("status_reason", JsonShape::text().or_null()),
-        ("next_action", JsonShape::text()),
-        ("image", JsonShape::text()),
-        ("image_id", JsonShape::text()),
-        ("flavor", JsonShape::text()),
-        ("flavor_id", JsonShape::text()),
-        ("vcpus", JsonShape::integer()),
-        ("ram_mib", JsonShape::integer()),
-        ("disk_gib", JsonShape::integer()),
-        ("gpus", JsonShape::integer()),
-        ("root_volume_gib", JsonShape::integer().or_null()),
-        ("ssh_keys", JsonShape::list(JsonShape::text())),
-        ("network_id", JsonShape::text()),
-        ("availability_zone", JsonShape::text().or_null()),
-        ("address", JsonShape::text().or_null()),
-        ("floating_ip_enabled", JsonShape::boolean()),
-        ("floating_ip", JsonShape::text().or_null()),
-        ("dns_name", JsonShape::text().or_null()),
-        ("has_user_data", JsonShape::boolean()),
-        ("server_id", JsonShape::text().or_null()),
-        ("lease", lease_shape().or_null()),
-        ("notify", JsonShape::text().or_null()),
-        ("off_by_lease", JsonShape::boolean()),
-        ("created_at", JsonShape::text()),
-        ("updated_at", JsonShape::text().or_null()),
-    ])
-}
-
-/// The response schema of a lease.
-fn lease_shape() -> JsonShape {
-    let next = JsonShape::object([("step", JsonShape::text()), ("at", JsonShape::text())]);
-    JsonShape::object([
-        ("since", JsonShape::text()),
-        ("until", JsonShape::text()),
-        ("ended_at", JsonShape::text().or_null()),
-        ("deleted_at", JsonShape::text().or_null()),
-        ("next", next.or_null()),
-    ])
-}
-
-/// The response schema of a snapshot.
-pub(super) fn snapshot_shape() -> JsonShape {
-    JsonShape::object([
-        ("uuid", JsonShape::text()),
-        ("name", JsonShape::text()),
-        ("project_id", JsonShape::text()),
-        ("user_id", JsonShape::text()),
-        ("machine_id", JsonShape::text()),
-        ("machine", JsonShape::text()),
-        ("status", JsonShape::text()),
-        ("status_reason", JsonShape::text().or_null()),
-        ("lease_ended", JsonShape::boolean()),
-        ("size_gib", JsonShape::integer()),
-        ("image_id", JsonShape::text().or_null()),
-        ("created_at", JsonShape::text()),
-        ("made_at", JsonShape::text().or_null()),
-        ("keep_until", JsonShape::text().or_null()),
-    ])
-}
-
 impl App {
     /// Responds with a VM.
     pub(crate) fn shown(&self, status: StatusCode, vm: &Vm) -> Response {
@@ -164,14 +98,16 @@ impl App {
     }
 }
 
-/// A lease in a response, with its next stage.
-#[derive(Serialize)]
-pub(crate) struct ShownLease {
-    since: Time,
-    until: Time,
-    ended_at: Option<Time>,
-    deleted_at: Option<Time>,
-    next: Option<NextStage>,
+shaped! {
+    /// A lease in a response, with its next stage.
+    #[derive(Serialize)]
+    pub(crate) struct ShownLease {
+        since: Time,
+        until: Time,
+        ended_at: Option<Time>,
+        deleted_at: Option<Time>,
+        next: Option<NextStage>,
+    }
 }
 
 impl ShownLease {
@@ -186,24 +122,26 @@ impl ShownLease {
     }
 }
 
-/// A snapshot in a response.
-#[derive(Serialize)]
-pub(super) struct ShownSnapshot<'a> {
-    uuid: String,
-    name: &'a str,
-    project_id: &'a str,
-    user_id: &'a str,
-    machine_id: String,
-    machine: &'a str,
-    status: &'static str,
-    status_reason: Option<&'a str>,
-    /// Whether the snapshot was taken because the lease of its VM ended.
-    lease_ended: bool,
-    size_gib: u64,
-    image_id: Option<&'a str>,
-    created_at: Time,
-    made_at: Option<Time>,
-    keep_until: Option<Time>,
+shaped! {
+    /// A snapshot in a response.
+    #[derive(Serialize)]
+    pub(super) struct ShownSnapshot<'a> {
+        uuid: String,
+        name: &'a str,
+        project_id: &'a str,
+        user_id: &'a str,
+        machine_id: String,
+        machine: &'a str,
+        status: &'static str,
+        status_reason: Option<&'a str>,
+        /// Whether the snapshot was taken because the lease of its VM ended.
+        lease_ended: bool,
+        size_gib: u64,
+        image_id: Option<&'a str>,
+        created_at: Time,
+        made_at: Option<Time>,
+        keep_until: Option<Time>,
+    }
 }
 
 impl<'a> From<&'a Snapshot> for ShownSnapshot<'a> {

@@ -8,7 +8,7 @@ use baremetal_core::{
 };
 use baremetal_store::StoreError;
 use hardware::MacAddress;
-use openstack_api::{ApiError, JsonShape};
+use openstack_api::{ApiError, JsonShape, shaped};
 use rack_manifest::{MachineRequest, ManifestError, RackRequest};
 use serde::Serialize;
 use uuid::Uuid;
@@ -50,28 +50,22 @@ pub(super) fn request_shape() -> JsonShape {
     rack.maybe([("description", maybe())])
 }
 
-/// The JSON shape of the answer.
-pub(super) fn shape() -> JsonShape {
-    let told = JsonShape::object([
-        ("name", JsonShape::text()),
-        ("uuid", JsonShape::text()),
-        ("result", JsonShape::enumeration(["enrolled", "updated", "unchanged"])),
-    ]);
-    JsonShape::object([("name", JsonShape::text()), ("machines", JsonShape::list(told))])
+shaped! {
+    /// The answer: the result for each machine.
+    #[derive(Serialize)]
+    pub(super) struct Answer<'a> {
+        name: &'a str,
+        machines: Vec<ShownResult<'a>>,
+    }
 }
 
-/// The answer: the result for each machine.
-#[derive(Serialize)]
-pub(super) struct Answer<'a> {
-    name: &'a str,
-    machines: Vec<ShownResult<'a>>,
-}
-
-#[derive(Serialize)]
-struct ShownResult<'a> {
-    name: &'a str,
-    uuid: NodeUuid,
-    result: &'static str,
+shaped! {
+    #[derive(Serialize)]
+    struct ShownResult<'a> {
+        name: &'a str,
+        uuid: NodeUuid,
+        result: &'static str = JsonShape::enumeration(["enrolled", "updated", "unchanged"]),
+    }
 }
 
 impl<'a> ShownResult<'a> {

@@ -2,14 +2,13 @@
 
 use agent_protocol::Progress;
 use baremetal_core::{
-    CurrentTask, Failure, Node, NodeUuid, Rack, RackGoal, RackProgress, RackTarget, current_task,
-    rack_progress,
+    Failure, Node, NodeUuid, Rack, RackGoal, RackProgress, RackTarget, current_task, rack_progress,
 };
 use hardware::PowerState;
-use openstack_api::{JsonShape, Time};
+use openstack_api::{JsonShape, Shaped, Time, shaped};
 use serde::Serialize;
 
-use crate::bedplate::explain::{failure, task as task_shape};
+use crate::bedplate::explain::{Task, failure};
 use crate::bedplate::hypervisor;
 
 /// The JSON shape of the state that machines are brought to.
@@ -17,70 +16,33 @@ pub(super) fn reach() -> JsonShape {
     JsonShape::enumeration(["inspected", "available", "installed"])
 }
 
-/// The JSON shape of a rack in a list.
-pub(super) fn summary() -> JsonShape {
-    let goal = JsonShape::object([
-        ("reach", reach()),
-        ("image", JsonShape::text().or_null()),
-        ("profile", JsonShape::text().or_null()),
-        ("limit", JsonShape::integer()),
-        ("asked_at", JsonShape::text()),
-    ]);
-    JsonShape::object([
-        ("name", JsonShape::text()),
-        ("description", JsonShape::text().or_null()),
-        ("goal", goal.or_null()),
-    ])
-}
-
 /// The JSON shape of a rack.
 pub(super) fn shape() -> JsonShape {
-    let maybe = || JsonShape::text().or_null();
-    let machine = JsonShape::object([
-        ("uuid", JsonShape::text()),
-        ("name", maybe()),
-        ("position", JsonShape::integer().or_null()),
-        ("group", maybe()),
-        ("role", maybe()),
-        ("provision_state", JsonShape::text()),
-        ("power_state", maybe()),
-        ("since", JsonShape::text()),
-        ("task", task_shape().or_null()),
-        ("failure", failure().or_null()),
-        ("hypervisor", hypervisor::shape().or_null()),
-        ("way", JsonShape::enumeration(WAYS).or_null()),
-    ]);
-    summary().and([("machines", JsonShape::list(machine))])
+    Summary::shape().and([("machines", JsonShape::list(MachineView::shape()))])
 }
 
 /// The progress of a node towards the goal of its rack.
 const WAYS: [&str; 5] = ["there", "under_way", "next", "stuck", "left_alone"];
 
-/// The JSON shape of the answer to a bring-up.
-pub(super) fn begun_shape() -> JsonShape {
-    JsonShape::object([
-        ("rack", JsonShape::text()),
-        ("there", JsonShape::integer()),
-        ("to_do", JsonShape::integer()),
-        ("left_alone", JsonShape::integer()),
-    ])
+shaped! {
+    /// A rack in a list.
+    #[derive(Serialize)]
+    pub(super) struct Summary {
+        name: String,
+        description: Option<String>,
+        goal: Option<GoalView>,
+    }
 }
 
-/// A rack in a list.
-#[derive(Serialize)]
-pub(super) struct Summary {
-    name: String,
-    description: Option<String>,
-    goal: Option<GoalView>,
-}
-
-#[derive(Serialize)]
-struct GoalView {
-    reach: RackTarget,
-    image: Option<String>,
-    profile: Option<String>,
-    limit: u32,
-    asked_at: Time,
+shaped! {
+    #[derive(Serialize)]
+    struct GoalView {
+        reach: RackTarget = reach(),
+        image: Option<String>,
+        profile: Option<String>,
+        limit: u32,
+        asked_at: Time,
+    }
 }
 
 /// A rack with its machines.
@@ -92,30 +54,23 @@ pub(super) struct RackView<'a> {
     machines: Vec<MachineView<'a>>,
 }
 
-#[derive(Serialize)]
-struct MachineView<'a> {
-    uuid: NodeUuid,
-    name: Option<&'a str>,
-    position: Option<u32>,
-    group: Option<&'a str>,
-    role: Option<&'a str>,
-    provision_state: &'static str,
-    power_state: Option<PowerState>,
-    since: Time,
-    task: Option<TaskView>,
-    failure: Option<&'a Failure>,
-    hypervisor: Option<hypervisor::View<'a>>,
-    /// One of `WAYS`; absent if the rack has no goal.
-    way: Option<&'static str>,
-}
-
-#[derive(Serialize)]
-struct TaskView {
-    what: &'static str,
-    number: usize,
-    of: usize,
-    since: Time,
-    progress: Option<Progress>,
+shaped! {
+    #[derive(Serialize)]
+    struct MachineView<'a> {
+        uuid: NodeUuid,
+        name: Option<&'a str>,
+        position: Option<u32>,
+        group: Option<&'a str>,
+        role: Option<&'a str>,
+        provision_state: &'static str,
+        power_state: Option<PowerState> = JsonShape::text().or_null(),
+        since: Time,
+        task: Option<Task>,
+        failure: Option<&'a Failure> = failure().or_null(),
+        hypervisor: Option<hypervisor::View<'a>>,
+        /// One of `WAYS`; absent if the rack has no goal.
+        way: Option<&'static str> = JsonShape::enumeration(WAYS).or_null(),
+    }
 }
 
 impl Summary {
@@ -157,7 +112,7 @@ impl<'a> RackView<'a> {
             provision_state: node.provision_state.as_str(),
             power_state: node.power_state,
             since: Time(node.provision_updated_at.unwrap_or(node.created_at)),
-            task: current_task(node).map(|doing| task(doing, progress(node))),
+            task: current_task(node).map(|task| Task::new(task, progress(node))),
             failure: node.failure.as_ref(),
             hypervisor: hypervisor::View::of(node),
             way: rack.goal.as_ref().map(|goal| word(rack_progress(goal, node))),
@@ -171,11 +126,6 @@ impl<'a> RackView<'a> {
     }
 }
 
-fn task(doing: CurrentTask, progress: Option<Progress>) -> TaskView {
-    let CurrentTask { what, number, of, since } = doing;
-    TaskView { what, number, of, since: Time(since), progress }
-}
-
 const fn word(way: RackProgress) -> &'static str {
     match way {
         RackProgress::Done => "there",
@@ -186,13 +136,15 @@ const fn word(way: RackProgress) -> &'static str {
     }
 }
 
-/// How many machines a bring-up affects, by what happens to them.
-#[derive(Serialize)]
-pub(super) struct BringUpSummary<'a> {
-    rack: &'a str,
-    there: usize,
-    to_do: usize,
-    left_alone: usize,
+shaped! {
+    /// How many machines a bring-up affects, by what happens to them.
+    #[derive(Serialize)]
+    pub(super) struct BringUpSummary<'a> {
+        rack: &'a str,
+        there: usize,
+        to_do: usize,
+        left_alone: usize,
+    }
 }
 
 pub(super) fn begun(rack: &str, ways: impl Iterator<Item = RackProgress>) -> BringUpSummary<'_> {

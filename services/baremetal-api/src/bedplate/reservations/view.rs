@@ -3,59 +3,41 @@
 use baremetal_core::{Allocation, AllocationUuid, Node, NodeName, NodeUuid, State};
 use hardware::PowerState;
 use lease::RequiredState;
-use openstack_api::{JsonShape, Time};
+use openstack_api::{JsonShape, Time, shaped};
 use serde::Serialize;
 
 use super::super::lease_term;
 use crate::app::App;
 
-/// A reservation in the form that clients see.
-#[derive(Serialize)]
-pub(super) struct View<'a> {
-    uuid: AllocationUuid,
-    name: Option<&'a NodeName>,
-    project: Option<&'a str>,
-    user: Option<&'a str>,
-    state: &'static str,
-    resource_class: Option<&'a str>,
-    traits: Vec<&'a str>,
-    image: Option<&'a str>,
-    node: Option<Machine<'a>>,
-    lease: Option<lease_term::LeaseView>,
-    created_at: Time,
+/// The states of a reservation.
+const STATES: [&str; 6] = ["installing", "active", "ended", "failed", "leaving", "gone"];
+
+shaped! {
+    /// A reservation in the form that clients see.
+    #[derive(Serialize)]
+    pub(super) struct View<'a> {
+        uuid: AllocationUuid,
+        name: Option<&'a NodeName> = JsonShape::text().or_null(),
+        project: Option<&'a str>,
+        user: Option<&'a str>,
+        state: &'static str = JsonShape::enumeration(STATES),
+        resource_class: Option<&'a str>,
+        traits: Vec<&'a str>,
+        image: Option<&'a str>,
+        node: Option<Machine<'a>>,
+        lease: Option<lease_term::LeaseView>,
+        created_at: Time,
+    }
 }
 
-/// The JSON shape of a reservation.
-pub(super) fn shape() -> JsonShape {
-    let text = || JsonShape::text().or_null();
-    let machine = JsonShape::object([
-        ("uuid", JsonShape::text()),
-        ("name", text()),
-        ("power_state", text()),
-        ("provision_state", JsonShape::text()),
-    ]);
-    let states = ["installing", "active", "ended", "failed", "leaving", "gone"];
-    JsonShape::object([
-        ("uuid", JsonShape::text()),
-        ("name", text()),
-        ("project", text()),
-        ("user", text()),
-        ("state", JsonShape::enumeration(states)),
-        ("resource_class", text()),
-        ("traits", JsonShape::list(JsonShape::text())),
-        ("image", text()),
-        ("node", machine.or_null()),
-        ("lease", lease_term::shape().or_null()),
-        ("created_at", JsonShape::text()),
-    ])
-}
-
-#[derive(Serialize)]
-struct Machine<'a> {
-    uuid: NodeUuid,
-    name: Option<&'a NodeName>,
-    power_state: Option<PowerState>,
-    provision_state: &'static str,
+shaped! {
+    #[derive(Serialize)]
+    struct Machine<'a> {
+        uuid: NodeUuid,
+        name: Option<&'a NodeName> = JsonShape::text().or_null(),
+        power_state: Option<PowerState> = JsonShape::text().or_null(),
+        provision_state: &'static str,
+    }
 }
 
 impl<'a> View<'a> {

@@ -7,7 +7,7 @@ use cluster_conductor::{
 };
 use cluster_core::{Cluster, Drain, EtcdQuorum, Member, NodeGroup, OwnServer};
 use cluster_store::ServerOwners;
-use openstack_api::JsonShape;
+use openstack_api::{JsonShape, shaped};
 use serde::Serialize;
 
 use super::super::drain_view;
@@ -18,12 +18,14 @@ pub(super) struct HostList<'a> {
     hosts: Vec<ListedHost<'a>>,
 }
 
-#[derive(Serialize)]
-struct ListedHost<'a> {
-    host: &'a str,
-    zone: Option<&'a str>,
-    service: Option<ShownService<'a>>,
-    drain: Option<drain_view::Shown<'a>>,
+shaped! {
+    #[derive(Serialize)]
+    pub(super) struct ListedHost<'a> {
+        host: &'a str,
+        zone: Option<&'a str>,
+        service: Option<ShownService<'a>>,
+        drain: Option<drain_view::Shown<'a>> = JsonShape::either(drain_view::Shown::shape(), JsonShape::null()),
+    }
 }
 
 impl<'a> HostList<'a> {
@@ -50,15 +52,17 @@ impl<'a> HostList<'a> {
     }
 }
 
-/// A host with the members and VMs on it, and the number of other servers.
-#[derive(Serialize)]
-pub(super) struct HostView<'a> {
-    host: &'a str,
-    service: ShownService<'a>,
-    clusters: Vec<ShownCluster<'a>>,
-    machines: Vec<ShownOwn<'a>>,
-    foreign: usize,
-    drain: Option<drain_view::Shown<'a>>,
+shaped! {
+    /// A host with the members and VMs on it, and the number of other servers.
+    #[derive(Serialize)]
+    pub(super) struct HostView<'a> {
+        host: &'a str,
+        service: ShownService<'a>,
+        clusters: Vec<ShownCluster<'a>>,
+        machines: Vec<ShownOwn<'a>>,
+        foreign: usize,
+        drain: Option<drain_view::Shown<'a>> = JsonShape::either(drain_view::Shown::shape(), JsonShape::null()),
+    }
 }
 
 impl<'a> HostView<'a> {
@@ -81,24 +85,28 @@ pub(super) struct PlaceList<'a> {
     places: Vec<Place<'a>>,
 }
 
-#[derive(Serialize)]
-struct Place<'a> {
-    server_id: &'a str,
-    name: &'a str,
-    status: &'a str,
-    host: Option<&'a str>,
-    cluster: Option<ClusterRef<'a>>,
-    machine: Option<String>,
-    role: Option<&'static str>,
-    is_etcd_member: bool,
-    own: Option<ShownOwn<'a>>,
+shaped! {
+    #[derive(Serialize)]
+    pub(super) struct Place<'a> {
+        server_id: &'a str,
+        name: &'a str,
+        status: &'a str,
+        host: Option<&'a str>,
+        cluster: Option<ClusterRef<'a>>,
+        machine: Option<String>,
+        role: Option<&'static str>,
+        is_etcd_member: bool,
+        own: Option<ShownOwn<'a>>,
+    }
 }
 
-#[derive(Serialize)]
-struct ClusterRef<'a> {
-    uuid: String,
-    name: &'a str,
-    project_id: &'a str,
+shaped! {
+    #[derive(Serialize)]
+    struct ClusterRef<'a> {
+        uuid: String,
+        name: &'a str,
+        project_id: &'a str,
+    }
 }
 
 impl<'a> PlaceList<'a> {
@@ -132,12 +140,14 @@ impl<'a> Place<'a> {
     }
 }
 
-/// A host's compute service in a response.
-#[derive(Serialize)]
-struct ShownService<'a> {
-    status: &'a str,
-    state: &'a str,
-    disabled_reason: Option<&'a str>,
+shaped! {
+    /// A host's compute service in a response.
+    #[derive(Serialize)]
+    struct ShownService<'a> {
+        status: &'a str,
+        state: &'a str,
+        disabled_reason: Option<&'a str>,
+    }
 }
 
 impl<'a> ShownService<'a> {
@@ -150,41 +160,49 @@ impl<'a> ShownService<'a> {
     }
 }
 
-#[derive(Serialize)]
-struct ShownMachine<'a> {
-    machine: String,
-    name: &'a str,
-    role: Option<&'static str>,
-    is_etcd_member: bool,
-    server_id: &'a str,
-    status: &'a str,
+shaped! {
+    #[derive(Serialize)]
+    struct ShownMachine<'a> {
+        machine: String,
+        name: &'a str,
+        role: Option<&'static str>,
+        is_etcd_member: bool,
+        server_id: &'a str,
+        status: &'a str,
+    }
 }
 
-#[derive(Serialize)]
-struct ShownEtcd {
-    members: Vec<String>,
-    needed: usize,
-    /// Members that are already away because of a drain.
-    away: Vec<String>,
+shaped! {
+    #[derive(Serialize)]
+    struct ShownEtcd {
+        members: Vec<String>,
+        needed: usize,
+        /// Members that are already away because of a drain.
+        away: Vec<String>,
+    }
 }
 
-#[derive(Serialize)]
-struct ShownCluster<'a> {
-    uuid: String,
-    name: &'a str,
-    project_id: &'a str,
-    etcd: ShownEtcd,
-    machines: Vec<ShownMachine<'a>>,
+shaped! {
+    #[derive(Serialize)]
+    struct ShownCluster<'a> {
+        uuid: String,
+        name: &'a str,
+        project_id: &'a str,
+        etcd: ShownEtcd,
+        machines: Vec<ShownMachine<'a>>,
+    }
 }
 
-#[derive(Serialize)]
-struct ShownOwn<'a> {
-    uuid: String,
-    name: String,
-    project_id: String,
-    user_id: String,
-    server_id: &'a str,
-    status: &'a str,
+shaped! {
+    #[derive(Serialize)]
+    struct ShownOwn<'a> {
+        uuid: String,
+        name: String,
+        project_id: String,
+        user_id: String,
+        server_id: &'a str,
+        status: &'a str,
+    }
 }
 
 fn word(role: Role) -> &'static str {
@@ -242,88 +260,4 @@ fn own<'a>(ours: &ServerOwners, server: &'a Server) -> Option<ShownOwn<'a>> {
         server_id: &server.id,
         status: server.status.as_str(),
     })
-}
-
-/// The response schema of a host's compute service.
-fn service() -> JsonShape {
-    JsonShape::object([
-        ("status", JsonShape::text()),
-        ("state", JsonShape::text()),
-        ("disabled_reason", JsonShape::text().or_null()),
-    ])
-}
-
-/// The response schema of a host in a list. A host that the cloud does not know any more has no service, and is listed because of its
-/// drain.
-pub(super) fn listed() -> JsonShape {
-    JsonShape::object([
-        ("host", JsonShape::text()),
-        ("zone", JsonShape::text().or_null()),
-        ("service", service().or_null()),
-        ("drain", JsonShape::either(drain_view::shape(), JsonShape::null())),
-    ])
-}
-
-/// The response schema of a host.
-pub(super) fn shape() -> JsonShape {
-    let etcd = JsonShape::object([
-        ("members", JsonShape::list(JsonShape::text())),
-        ("needed", JsonShape::integer()),
-        ("away", JsonShape::list(JsonShape::text())),
-    ]);
-    let machine = JsonShape::object([
-        ("machine", JsonShape::text()),
-        ("name", JsonShape::text()),
-        ("role", JsonShape::text().or_null()),
-        ("is_etcd_member", JsonShape::boolean()),
-        ("server_id", JsonShape::text()),
-        ("status", JsonShape::text()),
-    ]);
-    let cluster = JsonShape::object([
-        ("uuid", JsonShape::text()),
-        ("name", JsonShape::text()),
-        ("project_id", JsonShape::text()),
-        ("etcd", etcd),
-        ("machines", JsonShape::list(machine)),
-    ]);
-    JsonShape::object([
-        ("host", JsonShape::text()),
-        ("service", service()),
-        ("clusters", JsonShape::list(cluster)),
-        ("machines", JsonShape::list(owned())),
-        ("foreign", JsonShape::integer()),
-        ("drain", JsonShape::either(drain_view::shape(), JsonShape::null())),
-    ])
-}
-
-/// The response schema of a VM on a host.
-fn owned() -> JsonShape {
-    JsonShape::object([
-        ("uuid", JsonShape::text()),
-        ("name", JsonShape::text()),
-        ("project_id", JsonShape::text()),
-        ("user_id", JsonShape::text()),
-        ("server_id", JsonShape::text()),
-        ("status", JsonShape::text()),
-    ])
-}
-
-/// The response schema of a place.
-pub(super) fn place() -> JsonShape {
-    let cluster = JsonShape::object([
-        ("uuid", JsonShape::text()),
-        ("name", JsonShape::text()),
-        ("project_id", JsonShape::text()),
-    ]);
-    JsonShape::object([
-        ("server_id", JsonShape::text()),
-        ("name", JsonShape::text()),
-        ("status", JsonShape::text()),
-        ("host", JsonShape::text().or_null()),
-        ("cluster", cluster.or_null()),
-        ("machine", JsonShape::text().or_null()),
-        ("role", JsonShape::text().or_null()),
-        ("is_etcd_member", JsonShape::boolean()),
-        ("own", owned().or_null()),
-    ])
 }
