@@ -140,68 +140,33 @@ async fn main() -> ExitCode {
 async fn run(arguments: Arguments) -> anyhow::Result<()> {
     // The call fails only if the process already has a provider.
     let _ = ring::default_provider().install_default();
+    let (connection, output) = (&arguments.connection, arguments.output);
+    let machines = || Api::of_machines(connection);
+    let clusters = || Api::of_clusters(connection);
     match arguments.command {
-        Command::Rack(command) => {
-            let api = Api::of_machines(&arguments.connection).await?;
-            rack::run(command, &api, arguments.output).await
-        }
-        Command::Node(command) => {
-            let api = Api::of_machines(&arguments.connection).await?;
-            node::run(command, &api, arguments.output).await
-        }
-        Command::Discovery(command) => {
-            let api = Api::of_machines(&arguments.connection).await?;
-            discovery::run(command, &api, arguments.output).await
-        }
-        Command::Host(command) => {
-            let api = Api::of_clusters(&arguments.connection).await?;
-            host::run(command, &api, arguments.output).await
-        }
-        Command::Profile(command) => {
-            let api = Api::of_machines(&arguments.connection).await?;
-            profile::run(command, &api, arguments.output).await
-        }
+        Command::Rack(command) => rack::run(command, &machines().await?, output).await,
+        Command::Node(command) => node::run(command, &machines().await?, output).await,
+        Command::Discovery(command) => discovery::run(command, &machines().await?, output).await,
+        Command::Host(command) => host::run(command, &clusters().await?, output).await,
+        Command::Profile(command) => profile::run(command, &machines().await?, output).await,
         Command::Reservation(command) => {
-            let api = Api::of_machines(&arguments.connection).await?;
-            reservation::run(command, &api, arguments.output).await
+            reservation::run(command, &machines().await?, output).await
         }
-        Command::Cluster(command) => {
-            let api = Api::of_clusters(&arguments.connection).await?;
-            cluster::run(command, &api, arguments.output).await
-        }
-        Command::Vm(command) => {
-            let api = Api::of_clusters(&arguments.connection).await?;
-            vm::run(command, &api, arguments.output).await
-        }
+        Command::Cluster(command) => cluster::run(command, &clusters().await?, output).await,
+        Command::Vm(command) => vm::run(command, &clusters().await?, output).await,
         Command::Where(options) => {
-            let machines = Api::of_machines(&arguments.connection).await?;
-            let clusters = Api::of_clusters(&arguments.connection).await?;
-            location::run(options, (&machines, &clusters), arguments.output).await
+            let (machines, clusters) = (machines().await?, clusters().await?);
+            location::run(options, (&machines, &clusters), output).await
         }
-        Command::Drain(asked) => {
-            let api = Api::of_clusters(&arguments.connection).await?;
-            drain::drain(asked, &api, arguments.output).await
-        }
-        Command::Undrain(asked) => {
-            let api = Api::of_clusters(&arguments.connection).await?;
-            drain::undrain(asked, &api, arguments.output).await
-        }
-        Command::Quota(command) => {
-            let api = Api::of_clusters(&arguments.connection).await?;
-            quota::run(command, &api, arguments.output).await
-        }
-        Command::Setup(command) => setup::run(command, &arguments.connection).await,
-        Command::Policy(options) => {
-            policy::run(&options, &arguments.connection, arguments.output).await
-        }
-        Command::Audit(command) => {
-            audit::run(command, &arguments.connection, arguments.output).await
-        }
-        Command::Keys(command) => keys::run(command, &arguments.connection, arguments.output).await,
+        Command::Drain(asked) => drain::drain(asked, &clusters().await?, output).await,
+        Command::Undrain(asked) => drain::undrain(asked, &clusters().await?, output).await,
+        Command::Quota(command) => quota::run(command, &clusters().await?, output).await,
+        Command::Setup(command) => setup::run(command, connection).await,
+        Command::Policy(options) => policy::run(&options, connection, output).await,
+        Command::Audit(command) => audit::run(command, connection, output).await,
+        Command::Keys(command) => keys::run(command, connection, output).await,
         Command::Dev(options) => dev::run(&options).await,
-        Command::Doctor(options) => {
-            doctor::run(&options, &arguments.connection, arguments.output).await
-        }
+        Command::Doctor(options) => doctor::run(&options, connection, output).await,
         Command::Completion(options) => manual::complete(&options, Arguments::command()),
         Command::Man(options) => manual::write(&options, Arguments::command()),
     }
