@@ -5,7 +5,7 @@ use baremetal_core::check_idle;
 use bmc::BmcError;
 use hardware::{BootDevice, BootOverride, Persistence};
 use http::StatusCode;
-use openstack_api::{JsonShape, PathParam, Route, Routes, StrictJson, json};
+use openstack_api::{JsonShape, PathParam, Route, Routes, StrictJson, json, json_field};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -91,13 +91,9 @@ async fn supported(
     request: Request,
     PathParam(ident): PathParam<String>,
 ) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Shown {
-        supported_boot_devices: Vec<BootDevice>,
-    }
     let node = request.node(&ident).await?;
     let supported_boot_devices = request.app.conductor.supported_boot_devices(&node).await?;
-    Ok(json(StatusCode::OK, &Shown { supported_boot_devices }))
+    Ok(json_field(StatusCode::OK, "supported_boot_devices", &supported_boot_devices))
 }
 
 /// `PUT /v1/nodes/{node}/management/inject_nmi`: always refused, because neither the Redfish nor the IPMI driver supports it.

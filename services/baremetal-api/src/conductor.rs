@@ -6,6 +6,7 @@ use http::StatusCode;
 use jiff::Timestamp;
 use openstack_api::{
     ApiError, JsonShape, Links, Origin, Paging, PathParam, Query, Route, Routes, Time, flag, json,
+    json_field,
 };
 use serde::Serialize;
 
@@ -97,10 +98,6 @@ async fn list(
     origin: Origin,
     mut query: Query,
 ) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        conductors: Vec<Shown<'a>>,
-    }
     Paging::take(&mut query)?;
     let detail = query.take("detail").map_or(Ok(false), |raw| flag("detail", &raw))?;
     query.take("fields");
@@ -108,7 +105,7 @@ async fn list(
     let extent = if detail { DetailLevel::Detail } else { DetailLevel::Brief };
     let (known, now) = (app.store.list_conductors().await?, (app.clock)());
     let shown = known.iter().map(|(name, seen)| view(name, *seen, now, &origin, extent));
-    Ok(json(StatusCode::OK, &Body { conductors: shown.collect() }))
+    Ok(json_field(StatusCode::OK, "conductors", &shown.collect::<Vec<_>>()))
 }
 
 /// `GET /v1/conductors/{hostname}`: shows a conductor.

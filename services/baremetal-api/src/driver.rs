@@ -7,10 +7,9 @@ use baremetal_core::{Driver, Interface};
 use http::StatusCode;
 use openstack_api::{
     ApiError, Caller, JsonShape, Links, Microversion, Origin, PathParam, Query, Route, Routes,
-    flag, json,
+    flag, json, json_field,
 };
-use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::app::App;
 use crate::error::Error;
@@ -114,10 +113,6 @@ fn came(interface: Interface) -> Microversion {
 
 /// `GET /v1/drivers`: lists drivers.
 async fn list(request: Request, origin: Origin, mut query: Query) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        drivers: Vec<View<'a>>,
-    }
     let kind = query.take("type");
     let detail = query.take("detail");
     query.finish()?;
@@ -133,10 +128,10 @@ async fn list(request: Request, origin: Origin, mut query: Query) -> Result<Resp
     let extent = if detail { DetailLevel::Detail } else { DetailLevel::Brief };
     let conductor = request.app.conductor.hostname();
     let all = Driver::ALL.into_iter().filter(|_| !classic);
-    let drivers = all
+    let drivers: Vec<_> = all
         .map(|driver| View { driver, asked: request.asked, origin: &origin, conductor, extent })
         .collect();
-    Ok(json(StatusCode::OK, &Body { drivers }))
+    Ok(json_field(StatusCode::OK, "drivers", &drivers))
 }
 
 /// `GET /v1/drivers/{driver}`: shows a driver.

@@ -2,8 +2,7 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::{Caller, JsonShape, Microversion, PathParam, Route, Routes, Rule, json};
-use serde_json::{Map, Value};
+use openstack_api::{Caller, JsonShape, Microversion, PathParam, Route, Routes, Rule, json_field};
 
 use crate::app::App;
 use crate::error::Error;
@@ -80,6 +79,5 @@ async fn of_node(
 }
 
 fn nothing(key: &str) -> Response {
-    let list = (key.to_owned(), Value::Array(Vec::new()));
-    json(StatusCode::OK, &Map::from_iter([list]))
+    json_field(StatusCode::OK, key, &[(); 0])
 }

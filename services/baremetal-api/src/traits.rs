@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use axum::response::Response;
 use baremetal_core::{Node, Trait, check_change};
 use http::StatusCode;
-use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, StrictJson, json};
-use serde::{Deserialize, Serialize};
+use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, StrictJson, json_field};
+use serde::Deserialize;
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
@@ -51,12 +51,8 @@ pub(crate) const MOST: usize = 50;
 
 /// `GET /v1/nodes/{node}/traits`: lists the traits of a node.
 async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Shown<'a> {
-        traits: &'a BTreeSet<String>,
-    }
     let node = request.node(&ident).await?;
-    Ok(json(StatusCode::OK, &Shown { traits: &node.traits }))
+    Ok(json_field(StatusCode::OK, "traits", &node.traits))
 }
 
 /// `PUT /v1/nodes/{node}/traits`: replaces the traits of a node.

@@ -5,8 +5,7 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, StrictJson, json};
-use serde::Serialize;
+use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, StrictJson, json_field};
 use serde_json::{Map, Value};
 
 use crate::app::App;
@@ -36,12 +35,8 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// `GET /v1/nodes/{node}/vifs`: always an empty list.
 async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Shown {
-        vifs: [(); 0],
-    }
     request.node(&ident).await?;
-    Ok(json(StatusCode::OK, &Shown { vifs: [] }))
+    Ok(json_field(StatusCode::OK, "vifs", &[(); 0]))
 }
 
 /// `POST /v1/nodes/{node}/vifs`: accepts a VIF and does nothing. Fields besides `id` are accepted, because clients send their own.

@@ -10,9 +10,9 @@ use cluster_store::ClusterChange;
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, JsonShape, Op, Operation, Paging, PathParam, Query, Route, Routes, StrictJson, json,
+    ApiError, JsonShape, Op, Operation, Paging, PathParam, Query, Route, Routes, StrictJson,
+    json_field,
 };
-use serde::Serialize;
 
 use crate::app::App;
 use crate::body::{self, Body, write_flat_patch};
@@ -115,23 +115,19 @@ async fn list(
     PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Groups<'a> {
-        nodegroups: Vec<View<'a, NodeGroup>>,
-    }
     Paging::take(&mut query)?;
     let role = query.take("role");
     query.finish()?;
     let cluster = &request.cluster(&ident).await?;
     let groups = request.app.store.groups_of(cluster.id).await?;
     let is_wanted = |group: &&NodeGroup| role.as_deref().is_none_or(|it| it == group.role.as_str());
-    let view = |group| View {
+    let view = |group| View::<NodeGroup> {
         it: GroupOfCluster { group, cluster },
         level: DetailLevel::Brief,
         context: &look,
     };
-    let nodegroups = groups.iter().filter(is_wanted).map(view).collect();
-    Ok(json(StatusCode::OK, &Groups { nodegroups }))
+    let nodegroups: Vec<_> = groups.iter().filter(is_wanted).map(view).collect();
+    Ok(json_field(StatusCode::OK, "nodegroups", &nodegroups))
 }
 
 /// `GET /v1/clusters/{cluster}/nodegroups/{nodegroup}`: one node group.

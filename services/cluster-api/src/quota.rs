@@ -7,7 +7,7 @@ use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
     AccessScope, ApiError, JsonShape, Paging, PathParam, Query, RequiredAccess, Route, Routes,
-    Shaped, StrictJson, Time, flag, json, shaped,
+    Shaped, StrictJson, Time, flag, json, json_field, shaped,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
@@ -129,10 +129,6 @@ async fn create(
 
 /// `GET /v1/quotas`: lists the quotas that administrators set.
 async fn list(request: Request, mut query: Query) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        quotas: Vec<Shown<'a>>,
-    }
     Paging::take(&mut query)?;
     let all = query.take("all_tenants").map_or(Ok(false), |raw| flag("all_tenants", &raw))?;
     query.finish()?;
@@ -143,7 +139,7 @@ async fn list(request: Request, mut query: Query) -> Result<Response, Error> {
         (false, Err(_)) => request.scope(),
     };
     let found = request.app.store.list_quotas(&scope, Some(CLUSTER)).await?;
-    Ok(json(StatusCode::OK, &Body { quotas: found.iter().map(shown).collect() }))
+    Ok(json_field(StatusCode::OK, "quotas", &found.iter().map(shown).collect::<Vec<_>>()))
 }
 
 /// `GET /v1/quotas/{project}/{resource}`: the quota of a project, or the configured default.

@@ -4,7 +4,7 @@ use axum::response::Response;
 use cluster_store::ServiceSeen;
 use http::StatusCode;
 use jiff::Timestamp;
-use openstack_api::{JsonShape, RequiredAccess, Route, Routes, Shaped, Time, json, shaped};
+use openstack_api::{JsonShape, RequiredAccess, Route, Routes, Shaped, Time, json_field, shaped};
 use serde::Serialize;
 
 use crate::app::App;
@@ -59,11 +59,7 @@ fn shown(id: usize, seen: &ServiceSeen, now: Timestamp) -> Shown<'_> {
 
 /// `GET /v1/mservices`: lists the clusterd processes.
 async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        mservices: Vec<Shown<'a>>,
-    }
     let (known, now) = (app.store.list_services().await?, (app.clock)());
     let shown = (1..).zip(&known).map(|(id, seen)| shown(id, seen, now));
-    Ok(json(StatusCode::OK, &Body { mservices: shown.collect() }))
+    Ok(json_field(StatusCode::OK, "mservices", &shown.collect::<Vec<_>>()))
 }

@@ -1,5 +1,7 @@
 //! Makes answers with a JSON body.
 
+use std::collections::BTreeMap;
+
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -12,6 +14,11 @@ use crate::ApiError;
 /// An answer with a JSON body.
 pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
     json_of(status, body, 0)
+}
+
+/// An answer whose JSON body is an object with one field.
+pub fn json_field(status: StatusCode, name: &str, value: &impl Serialize) -> Response {
+    json(status, &BTreeMap::from([(name, value)]))
 }
 
 /// An answer with a JSON body of `about` bytes. The capacity is reserved at once, because a long body that grows step by step is copied

@@ -9,8 +9,8 @@ use tracing::error;
 
 use crate::policy::ApiState;
 use crate::{
-    ApiError, Caller, JsonShape, PathParam, RequiredAccess, Route, Routes, Shaped, chain, json,
-    shaped,
+    ApiError, Caller, JsonShape, PathParam, RequiredAccess, Route, Routes, Shaped, chain,
+    json_field, shaped,
 };
 
 /// A service that seals secrets with the keys of a key file.
@@ -78,12 +78,8 @@ fn shown(key: &KeyUsage) -> Shown<'_> {
 
 /// `GET /bedplate/v1/keys`: needs an administrator.
 async fn list<S: KeyRotation>(_caller: Caller, State(app): State<S>) -> Result<Response, ApiError> {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        keys: Vec<Shown<'a>>,
-    }
     let keys = app.keys().await?;
-    Ok(json(StatusCode::OK, &Body { keys: keys.iter().map(shown).collect() }))
+    Ok(json_field(StatusCode::OK, "keys", &keys.iter().map(shown).collect::<Vec<_>>()))
 }
 
 /// `POST /bedplate/v1/keys/rotate`: makes a new key; the service then re-encrypts all records in the background.
@@ -91,12 +87,8 @@ async fn rotate<S: KeyRotation>(
     _caller: Caller,
     State(app): State<S>,
 ) -> Result<Response, ApiError> {
-    #[derive(Serialize)]
-    struct Body {
-        id: String,
-    }
     let id = app.rotate().await?;
-    Ok(json(StatusCode::ACCEPTED, &Body { id }))
+    Ok(json_field(StatusCode::ACCEPTED, "id", &id))
 }
 
 /// `DELETE /bedplate/v1/keys/{key}`: 409 while records or tokens need the key.

@@ -1,10 +1,10 @@
 //! `/bedplate/v1/nodes/{node}/…`: facts and functions that only the BMC of the machine has.
 
 use axum::response::Response;
-use bmc::{IdentifyLight, LogEntry, Reading};
+use bmc::IdentifyLight;
 use http::StatusCode;
-use openstack_api::{ApiError, JsonShape, PathParam, Query, Route, Routes, StrictJson, json};
-use serde::{Deserialize, Serialize};
+use openstack_api::{ApiError, JsonShape, PathParam, Query, Route, Routes, StrictJson, json_field};
+use serde::Deserialize;
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
@@ -50,13 +50,9 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// `GET /bedplate/v1/nodes/{node}/sensors`: reads the sensors.
 async fn sensors(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body {
-        sensors: Vec<Reading>,
-    }
     let node = request.node_at(microversion::MAXIMUM, &ident).await?;
     let sensors = request.app.conductor.sensors(&node).await?;
-    Ok(json(StatusCode::OK, &Body { sensors }))
+    Ok(json_field(StatusCode::OK, "sensors", &sensors))
 }
 
 /// `GET /bedplate/v1/nodes/{node}/event-log?limit=`: reads the newest entries of the event log.
@@ -65,10 +61,6 @@ async fn event_log(
     PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body {
-        event_log: Vec<LogEntry>,
-    }
     let limit = match query.take("limit").map(|raw| raw.parse::<usize>()) {
         None => 100,
         Some(Ok(limit @ 1..=1000)) => limit,
@@ -77,7 +69,7 @@ async fn event_log(
     query.finish()?;
     let node = request.node_at(microversion::MAXIMUM, &ident).await?;
     let event_log = request.app.conductor.event_log(&node, limit).await?;
-    Ok(json(StatusCode::OK, &Body { event_log }))
+    Ok(json_field(StatusCode::OK, "event_log", &event_log))
 }
 
 #[derive(Deserialize, ToSchema)]

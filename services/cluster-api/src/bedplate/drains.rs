@@ -8,7 +8,7 @@ use cluster_core::{ClusterUuid, DrainUuid};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, JsonShape, PathParam, Query, Route, Routes, Shaped, StrictJson, json,
+    ApiError, JsonShape, PathParam, Query, Route, Routes, Shaped, StrictJson, json, json_field,
 };
 use serde::{Deserialize, Serialize};
 
@@ -49,12 +49,8 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// `GET /bedplate/v1/drains`: all drains.
 async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Body<'a> {
-        drains: Vec<Shown<'a>>,
-    }
     let drains = app.store.drains().await?;
-    Ok(json(StatusCode::OK, &Body { drains: drains.iter().map(shown).collect() }))
+    Ok(json_field(StatusCode::OK, "drains", &drains.iter().map(shown).collect::<Vec<_>>()))
 }
 
 /// The body of a request for a drain.

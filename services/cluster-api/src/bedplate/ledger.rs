@@ -7,7 +7,7 @@ use cluster_store::{PagePart, PageRows};
 use http::StatusCode;
 use openstack_api::{
     ApiError, JsonShape, ListPart, Listing, PathParam, RequiredAccess, Route, Routes, Shaped, Time,
-    json, shaped,
+    json_field, shaped,
 };
 use serde::Serialize;
 use tracing::warn;
@@ -68,11 +68,7 @@ async fn forget(request: Request, PathParam(ident): PathParam<String>) -> Result
     warn!(cluster.id = %cluster.id, "forgot {} cloud objects of cluster {}: those that still exist have to be deleted \
                                      by hand", left.len(), cluster.id);
     request.app.conductor.wake(cluster.id);
-    #[derive(Serialize)]
-    struct Body<'a> {
-        ledger: Vec<Shown<'a>>,
-    }
-    Ok(json(StatusCode::OK, &Body { ledger: left.iter().map(shown).collect() }))
+    Ok(json_field(StatusCode::OK, "ledger", &left.iter().map(shown).collect::<Vec<_>>()))
 }
 
 shaped! {

@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::{JsonShape, Route, Routes, Rule, json};
+use openstack_api::{JsonShape, Route, Routes, Rule, json_field};
 use serde::Serialize;
 
 use crate::app::App;
@@ -37,10 +37,6 @@ async fn list(request: Request) -> Result<Response, Error> {
         min_ram_mib: u64,
         min_disk_gib: u64,
     }
-    #[derive(Serialize)]
-    struct Body {
-        images: Vec<Shown>,
-    }
     let offered = request.app.conductor.offered_images(request.project()?).await?;
     let shown = offered.into_iter().map(|image| Shown {
         id: image.id,
@@ -49,5 +45,5 @@ async fn list(request: Request) -> Result<Response, Error> {
         min_ram_mib: image.min_ram_mib,
         min_disk_gib: image.min_disk_gib,
     });
-    Ok(json(StatusCode::OK, &Body { images: shown.collect() }))
+    Ok(json_field(StatusCode::OK, "images", &shown.collect::<Vec<_>>()))
 }
