@@ -3,12 +3,13 @@
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::time::Duration;
 
-use axum::extract::FromRef;
 use baremetal_conductor::Conductor;
 use baremetal_store::Store;
 use jiff::Timestamp;
 use lease::Terms;
-use openstack_api::{ApiSettings, ApiState, Auth, PlaceCounts, ResourceOwnership};
+use openstack_api::{ApiSettings, Auth, PlaceCounts};
+
+use crate::error::Error;
 
 /// The state shared by all handlers.
 #[derive(Clone)]
@@ -45,12 +46,4 @@ pub struct Reservations {
     pub lease: Terms,
 }
 
-impl FromRef<App> for Auth {
-    fn from_ref(app: &App) -> Auth {
-        app.auth.clone()
-    }
-}
-
-impl ApiState for App {
-    const POLICY: ResourceOwnership = ResourceOwnership::Operators;
-}
+openstack_api::service_state!(App, Error, Operators);

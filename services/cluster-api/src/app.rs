@@ -1,14 +1,14 @@
 //! The state that every handler works with.
 
-use axum::extract::FromRef;
 use cluster_conductor::{Conductor, Tenancy};
 use cluster_core::{Cluster, ClusterParameters, DefaultLimits, Event, Severity, Template};
 use cluster_store::Store;
 use jiff::Timestamp;
 use lease::{LeaseSchedule, Terms};
-use openstack_api::{ApiSettings, ApiState, Auth, ResourceOwnership};
+use openstack_api::{ApiSettings, Auth};
 use uuid::Uuid;
 
+use crate::error::Error;
 use crate::streams::Streams;
 
 /// The state that every handler works with.
@@ -78,12 +78,4 @@ impl App {
     }
 }
 
-impl FromRef<App> for Auth {
-    fn from_ref(app: &App) -> Auth {
-        app.auth.clone()
-    }
-}
-
-impl ApiState for App {
-    const POLICY: ResourceOwnership = ResourceOwnership::Projects;
-}
+openstack_api::service_state!(App, Error, Projects);

@@ -9,6 +9,7 @@ mod health_routes;
 mod key_routes;
 mod openapi_document;
 mod reauthentication;
+mod service_state;
 mod shared_routes;
 mod versions;
 

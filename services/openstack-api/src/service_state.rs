@@ -1,0 +1,43 @@
+//! What the routes of every API ask of its state.
+
+/// Implements [`crate::ApiState`], [`crate::KeyRotation`] and [`crate::HealthSource`] for the state of an API, whose handlers fail with
+/// `$error`. The state has the fields `auth`, `clock`, `conductor` and `store`.
+///
+/// A macro, because the conductors and stores of the services are different types with equal methods.
+#[macro_export]
+macro_rules! service_state {
+    ($app:ty, $error:ty, $ownership:ident) => {
+        impl ::axum::extract::FromRef<$app> for $crate::Auth {
+            fn from_ref(app: &$app) -> $crate::Auth {
+                app.auth.clone()
+            }
+        }
+
+        impl $crate::ApiState for $app {
+            const POLICY: $crate::ResourceOwnership = $crate::ResourceOwnership::$ownership;
+        }
+
+        impl $crate::KeyRotation for $app {
+            async fn keys(&self) -> Result<Vec<::sealing::KeyUsage>, $crate::ApiError> {
+                Ok(self.conductor.keys().await.map_err(<$error>::from)?)
+            }
+
+            async fn rotate(&self) -> Result<String, $crate::ApiError> {
+                Ok(self.conductor.rotate_keys().await.map_err(<$error>::from)?)
+            }
+
+            async fn retire(&self, id: &str) -> Result<(), $crate::ApiError> {
+                Ok(self.conductor.retire_key(id).await.map_err(<$error>::from)?)
+            }
+        }
+
+        impl $crate::HealthSource for $app {
+            async fn health(&self) -> Result<$crate::Health, $crate::ApiError> {
+                let (kind, version) = self.store.schema().await.map_err(<$error>::from)?;
+                let (schema_found, schema_known) = (version.found, version.known);
+                let database = $crate::DatabaseHealth { kind, schema_found, schema_known };
+                Ok($crate::Health { now: $crate::Time((self.clock)()), database })
+            }
+        }
+    };
+}
