@@ -14,3 +14,19 @@ mod provision_states;
 mod scan;
 mod sdk;
 mod wire;
+
+/// The options of a node with fake hardware; the interfaces are named because a real Ironic has other defaults.
+const PRETEND: &[&str] = &[
+    "--driver",
+    "fake-hardware",
+    "--boot-interface",
+    "fake",
+    "--deploy-interface",
+    "fake",
+    "--inspect-interface",
+    "fake",
+    "--management-interface",
+    "fake",
+    "--power-interface",
+    "fake",
+];

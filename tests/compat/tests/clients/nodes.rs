@@ -3,21 +3,7 @@
 use compat::{CommandLine, Service};
 use serde_json::{Value, json};
 
-/// The options of a node with fake hardware; the interfaces are named because a real Ironic has other defaults.
-const PRETEND: &[&str] = &[
-    "--driver",
-    "fake-hardware",
-    "--boot-interface",
-    "fake",
-    "--deploy-interface",
-    "fake",
-    "--inspect-interface",
-    "fake",
-    "--management-interface",
-    "fake",
-    "--power-interface",
-    "fake",
-];
+use crate::PRETEND;
 
 fn create(client: &mut CommandLine, name: &str, more: &[&str]) -> Value {
     client.json(&[&["node", "create", "--name", name], PRETEND, more].concat())

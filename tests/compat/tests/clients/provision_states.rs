@@ -3,20 +3,7 @@
 use compat::{CommandLine, Service};
 use serde_json::{Value, json};
 
-const PRETEND: &[&str] = &[
-    "--driver",
-    "fake-hardware",
-    "--boot-interface",
-    "fake",
-    "--deploy-interface",
-    "fake",
-    "--inspect-interface",
-    "fake",
-    "--management-interface",
-    "fake",
-    "--power-interface",
-    "fake",
-];
+use crate::PRETEND;
 
 fn enrolled(client: &mut CommandLine, name: &str) {
     client.done(&[&["node", "create", "--name", name], PRETEND].concat());
