@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout)]
 
 mod compile;
+mod explained;
 mod list;
 mod run;
 #[cfg(test)]
@@ -18,6 +19,7 @@ use anyhow::{Context as _, Result, ensure};
 use clap::Parser;
 
 use crate::compile::{Build, TestProgram, test_programs};
+use crate::explained::{Entry, Explanations, Tried, entry};
 use crate::list::{Mutant, Number, list};
 use crate::run::{Outcome, run, trace};
 use crate::tree::Tree;
@@ -34,6 +36,9 @@ struct Options {
     /// Crates whose tests try the mutants that survive the tests of their own crate
     #[arg(long)]
     also: Vec<String>,
+    /// Runs nothing, and compares the outcomes of the last run with explained.toml
+    #[arg(long)]
+    check: bool,
     /// Options of cargo-mutants that select mutants, for example `-p lease` or `--file services/baremetal-core/src/plan.rs`
     #[arg(last = true)]
     select: Vec<String>,
@@ -43,6 +48,9 @@ fn main() -> Result<()> {
     let options = Options::parse();
     let origin = env::current_dir()?;
     let work = origin.join("target/mutants");
+    if options.check {
+        return check(&options.cargo_mutants, &origin);
+    }
     let jobs =
         options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
     let mutants = list(&options.cargo_mutants, &origin, &options.select)?;
@@ -104,13 +112,47 @@ fn main() -> Result<()> {
         }
     }
     fs::remove_dir_all(&scratch)?;
-    for (number, _) in outcomes.iter().filter(|(_, outcome)| outcome.survived()) {
-        println!("survived: {}", mutants[*number].name);
-    }
     report(&mutants, &outcomes, &work.join("outcomes"))
 }
 
-/// Prints a row for each crate and the survivors, and writes the names of the mutants of each outcome into `folder`.
+/// Compares the outcomes of the last run in the workspace at `root` with `explained.toml`. Other outcomes come from cargo-mutants, which
+/// compiles the mutants that were left out.
+fn check(cargo_mutants: &Path, root: &Path) -> Result<()> {
+    let mutants = list(cargo_mutants, root, &[])?;
+    let listed = mutants.iter().map(|mutant| entry(&mutant.name, root)).collect::<Result<_>>()?;
+    let read = |files: &[&str]| -> Result<BTreeSet<Entry>> {
+        let texts =
+            files.iter().flat_map(|file| fs::read_to_string(root.join("target").join(file)));
+        texts
+            .flat_map(|text| text.lines().map(|name| entry(name, root)).collect::<Vec<_>>())
+            .collect()
+    };
+    let tried = Tried {
+        survived: read(&[
+            "mutants/outcomes/survived",
+            "mutants/outcomes/unreached",
+            "mutants.out/missed.txt",
+        ])?,
+        settled: read(&[
+            "mutants/outcomes/caught",
+            "mutants/outcomes/endless",
+            "mutants/outcomes/refused",
+            "mutants.out/caught.txt",
+            "mutants.out/timeout.txt",
+            "mutants.out/unviable.txt",
+        ])?,
+    };
+    let explanations = Explanations::load(&root.join("tests/mutants/explained.toml"))?;
+    let differences = explanations.differences(&listed, &tried);
+    for difference in &differences {
+        println!("{difference}");
+    }
+    let found = differences.len();
+    ensure!(found == 0, "{found} mutants: add a test, or correct tests/mutants/explained.toml");
+    Ok(())
+}
+
+/// Prints a row for each crate, and writes the names of the mutants of each outcome into `folder`.
 fn report(mutants: &[Mutant], outcomes: &BTreeMap<Number, Outcome>, folder: &Path) -> Result<()> {
     let columns = [
         ("caught", Outcome::Caught),

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use anyhow::{Context as _, Result, ensure};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::compile::TestProgram;
 use crate::list::Number;
@@ -160,7 +161,7 @@ fn run_test(
         }
         if begun.elapsed() > limit {
             // The test may have started daemons.
-            Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status()?;
+            kill_process_group(Pid::from_child(&child), Signal::KILL)?;
             child.wait()?;
             return Ok(None);
         }
