@@ -229,7 +229,10 @@ impl Worker {
         const OWN: [&str; 2] = ["kubernetes.io", "k8s.io"];
         for (key, value) in &self.labels {
             let refuse = |why| Err(SettingsError::Label { key: key.clone(), why });
-            let prefix = key.split_once('/').map_or("", |(prefix, _)| prefix);
+            let (prefix, name) = match key.split_once('/') {
+                Some((prefix, name)) => (prefix, name),
+                None => ("", key.as_str()),
+            };
             let own = OWN.iter().any(|it| prefix == *it || prefix.ends_with(&format!(".{it}")));
             let allowed = ["node.kubernetes.io", "kubelet.kubernetes.io"];
             if own && !allowed.iter().any(|it| prefix == *it || prefix.ends_with(&format!(".{it}")))
@@ -239,13 +242,13 @@ impl Worker {
                 );
             }
             let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-            let name = key.rsplit('/').next().unwrap_or_default();
             let legal_prefix = prefix.chars().all(|c| legal(c) && !c.is_ascii_uppercase());
             if name.is_empty()
                 || name.len() > 63
                 || !name.chars().all(legal)
                 || !legal_prefix
                 || prefix.len() > 253
+                || key.starts_with('/')
             {
                 return refuse(
                     "a key is an optional domain and `/`, then 1 to 63 letters, digits, `-`, `_` and `.`",

@@ -106,3 +106,18 @@ impl fmt::Display for Sha256 {
         f.write_str(&self.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checksum_has_64_digits_in_lower_case() {
+        let good = "0123456789abcdef".repeat(4);
+        let sum = Sha256::try_from(good.as_str()).unwrap();
+        assert_eq!((sum.as_str(), sum.to_string()), (good.as_str(), good.clone()));
+        for bad in ["", &good[1..], &format!("{good}0"), &good.to_uppercase(), &"g".repeat(64)] {
+            assert!(Sha256::try_from(bad).is_err(), "{bad}");
+        }
+    }
+}

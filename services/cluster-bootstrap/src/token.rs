@@ -43,10 +43,14 @@ mod tests {
     fn a_token_is_not_printed() {
         let token = BootstrapToken::try_from("abcdef.0123456789abcdef").unwrap();
         assert!(!format!("{token:?}").contains("0123456789"));
+        assert_eq!(token.expose(), "abcdef.0123456789abcdef");
         for bad in [
             "",
             "abcdef0123456789abcdef",
             "ABCDEF.0123456789abcdef",
+            "abcdef.0123456789ABCDEF",
+            "abcde.0123456789abcdef",
+            "abcdef.0123456789abcdef0",
             "abcdef.0123456789abcde",
             "ab.cdef.0123456789abcde",
         ] {

@@ -131,6 +131,29 @@ mod tests {
         assert_eq!(api("v1.22.0"), KubeadmApi::V1Beta3);
         assert_eq!(api("v1.30.9"), KubeadmApi::V1Beta3);
         assert_eq!(api("v1.31.0"), KubeadmApi::V1Beta4);
+        let names = ["v1.21.0", "v1.22.0", "v1.31.0"].map(|raw| api(raw).as_str());
+        assert_eq!(
+            names,
+            ["v1beta2", "v1beta3", "v1beta4"].map(|it| format!("kubeadm.k8s.io/{it}"))
+        );
+    }
+
+    #[test]
+    fn a_version_is_written_with_its_patch() {
+        for raw in ["v1.31.2", "1.31.2"] {
+            assert_eq!(KubernetesVersion::try_from(raw).unwrap().to_string(), "v1.31.2");
+        }
+    }
+
+    #[test]
+    fn a_refusal_tells_a_version_from_other_text() {
+        let refused = |raw| KubernetesVersion::try_from(raw).unwrap_err();
+        for raw in ["v1.20", "v1.20.", "v1..2", "v1.20.x", "1.20.2.3", "v1.70000.0"] {
+            assert!(matches!(refused(raw), InvalidVersion::Malformed { .. }), "{raw}");
+        }
+        for raw in ["v1.19.0", "v1.35.0", "v0.20.0", "v1.276.0"] {
+            assert!(matches!(refused(raw), InvalidVersion::Unsupported { .. }), "{raw}");
+        }
     }
 
     #[test]

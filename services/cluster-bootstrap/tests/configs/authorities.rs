@@ -70,6 +70,29 @@ fn the_signing_authority_comes_first_and_signs_with_one_certificate() {
 }
 
 #[test]
+fn each_step_has_the_name_that_the_script_knows() {
+    let pki = cluster("v1.31.0").pki;
+    for (step, name) in [
+        (CaRotationStep::TrustBoth, "trust-both"),
+        (CaRotationStep::SignWithNew, "new-signs"),
+        (CaRotationStep::RenewKubelets, "kubelets-ask"),
+        (CaRotationStep::TrustNew, "trust-new"),
+    ] {
+        let archive = rotation_archive(1, step, &pki, None, MemberRole::Worker);
+        assert_eq!(unpacked(&archive)["step"], format!("{name}\n"));
+    }
+}
+
+#[test]
+fn an_archive_ends_with_two_empty_blocks() {
+    let pki = cluster("v1.31.0").pki;
+    let archive = rotation_archive(1, CaRotationStep::TrustNew, &pki, None, MemberRole::Worker);
+    // Three files, each with a header and contents of less than a block.
+    assert_eq!(archive.len(), 8 * 512);
+    assert!(archive[6 * 512..].iter().all(|byte| *byte == 0));
+}
+
+#[test]
 fn a_worker_gets_certificates_and_no_key() {
     let (old, new) = (cluster("v1.31.0").pki, other());
     let archive =

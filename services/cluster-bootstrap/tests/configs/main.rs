@@ -2,6 +2,7 @@
 
 mod authorities;
 mod example;
+mod settings;
 mod systemd;
 mod volume_script;
 mod volumes;
