@@ -4,6 +4,8 @@ use serde_json::json;
 use super::*;
 use crate::{NodeUuid, check_profile};
 
+mod limits;
+
 fn document() -> Value {
     json!({
         "name": "kvm",
