@@ -155,6 +155,11 @@ fn credentials(headers: &HeaderMap) -> Option<(String, Vec<u8>)> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use http::StatusCode;
+    use openstack::{CloudConfig, Identity, RetryPolicy, Session};
+
     use super::*;
 
     fn door() -> CredentialSource {
@@ -203,6 +208,36 @@ mod tests {
         );
         assert_eq!(check(Scheme::Http, PlainHttp::Anywhere), Ok(()));
         assert_eq!(check(Scheme::Https, PlainHttp::Loopback), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn without_keystone_there_is_a_password_prompt_and_every_project_exists() {
+        for auth in [Auth::None, some()] {
+            assert_eq!(auth.challenge("Baremetal API"), "Basic realm=\"Baremetal API\"");
+            assert_eq!(auth.check_project(&Caller::anyone(), "owner", "p").await, Ok(()));
+        }
+    }
+
+    /// A Keystone at an address where nothing listens.
+    fn unreachable_keystone() -> Auth {
+        let clouds = "clouds: {c: {auth: {auth_url: 'http://127.0.0.1:1/', username: u, password: p, \
+                      project_name: p, user_domain_name: d, project_domain_name: d}}}";
+        let config = CloudConfig::from_clouds_yaml(clouds, None).unwrap();
+        let url = "https://keystone.example/".parse().unwrap();
+        let patience = RetryPolicy { attempts: 1, ..config.patience };
+        let session = Session::new(CloudConfig { patience, ..config }).unwrap();
+        Auth::Keystone(Arc::new(Keystone::new(session, &url, Duration::ZERO)))
+    }
+
+    #[tokio::test]
+    async fn keystone_is_asked_for_projects_other_than_the_callers_own() {
+        let keystone = unreachable_keystone();
+        assert_eq!(keystone.challenge("any"), "Keystone uri=\"https://keystone.example\"");
+        let identity = Identity { project_id: Some("own".to_owned()), ..Identity::default() };
+        let caller = Caller::known(Arc::new(identity), None);
+        assert_eq!(keystone.check_project(&caller, "owner", "own").await, Ok(()));
+        let refused = keystone.check_project(&caller, "owner", "other").await.unwrap_err();
+        assert_eq!(refused.status, StatusCode::SERVICE_UNAVAILABLE);
     }
 
     #[tokio::test]

@@ -98,3 +98,80 @@ fn without_keystone_every_authenticated_caller_may_do_everything() {
         }
     }
 }
+
+/// Checks the reason why a caller is refused, both at the route and with a resource of this relation; `None` if the caller is admitted.
+#[track_caller]
+fn refused(rule: Rule, scope: &str, roles: &[&str], bond: Relation, want: [Option<&str>; 2]) {
+    let caller = caller(scope, roles, rule);
+    let got = [rule.admit(&caller), rule.check(&caller, bond)];
+    for (got, want) in got.into_iter().zip(want) {
+        let want = want.map(|why| ApiError::protocol(StatusCode::FORBIDDEN, why));
+        assert_eq!(got.err(), want);
+    }
+}
+
+#[test]
+fn a_refusal_says_what_is_missing() {
+    const OPERATORS: &str = "only operators may do this: it requires the role admin, or a token that is valid in the whole cloud";
+    const NO_ROLE: &str =
+        "you have none of the roles reader, member, manager and admin in this scope";
+    const NO_PROJECT: &str = "your token is not scoped to a project: authenticate with a project";
+    let rule = Rule {
+        cloud: Role::Admin,
+        services: false,
+        owner: Some(Role::Member),
+        lessee: Some(Role::Manager),
+    };
+    let member = "this requires the role member; your role is reader";
+    let manager = "this requires the role manager; your role is member";
+    refused(rule, "project", &["reader"], Relation::Owner, [Some(member), Some(member)]);
+    refused(rule, "project", &["member"], Relation::Lessee, [None, Some(manager)]);
+    refused(rule, "project", &["manager"], Relation::Lessee, [None, None]);
+    let none = "this requires the role member; your role is none";
+    refused(rule, "project", &["auditor"], Relation::Owner, [Some(NO_ROLE), Some(none)]);
+    refused(rule, "domain", &["member"], Relation::Owner, [Some(NO_PROJECT), None]);
+
+    let owners = Rule { lessee: None, ..rule };
+    let lessee = "only the owning project may do this; your project is only the lessee";
+    refused(owners, "project", &["member"], Relation::Lessee, [None, Some(lessee)]);
+    let operators = Rule { owner: None, ..owners };
+    for bond in [Relation::Owner, Relation::Lessee] {
+        refused(operators, "project", &["member"], bond, [Some(OPERATORS), Some(OPERATORS)]);
+    }
+    // A lessee may be allowed more than the owner.
+    let lessees = Rule { owner: None, lessee: Some(Role::Reader), ..rule };
+    refused(lessees, "project", &["reader"], Relation::Lessee, [None, None]);
+    refused(lessees, "project", &["reader"], Relation::Owner, [None, Some(OPERATORS)]);
+}
+
+#[test]
+fn services_need_no_role_where_the_rule_says_so() {
+    let rule =
+        Rule { cloud: Role::Admin, services: true, owner: Some(Role::Manager), lessee: None };
+    let manager = "this requires the role manager; your role is member";
+    refused(rule, "project", &["service"], Relation::Cloud, [None, None]);
+    refused(rule, "project", &["service"], Relation::Owner, [None, Some(manager)]);
+    let admin = "this requires the role admin; your role is member";
+    refused(rule, "system", &["member"], Relation::Cloud, [Some(admin), Some(admin)]);
+    let without = Rule { services: false, ..rule };
+    refused(without, "system", &["service"], Relation::Cloud, [Some(admin), Some(admin)]);
+}
+
+#[test]
+fn methods_that_read_need_less() {
+    for method in [Method::GET, Method::HEAD, Method::OPTIONS] {
+        assert_eq!(RequiredAccess::of(&method), RequiredAccess::Read);
+    }
+    for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+        assert_eq!(RequiredAccess::of(&method), RequiredAccess::Change);
+    }
+}
+
+#[test]
+fn a_role_is_known_by_keystones_name() {
+    for role in [Role::Reader, Role::Member, Role::Manager, Role::Admin] {
+        assert_eq!(Role::named(role.as_str()), Some(role));
+    }
+    assert_eq!(Role::named("service"), Some(Role::Member));
+    assert_eq!(Role::named("Admin"), None);
+}
