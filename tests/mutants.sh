@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # mutants.sh [OPTION...] - changes decision code in one place at a time, and checks that a test fails.
 #
-# .cargo/mutants.toml lists the code to change. Options select mutants and are those of cargo-mutants: `-p lease` tries one crate, `--file
-# services/baremetal-core/src/plan.rs` one file. tests/mutants compiles all mutants at once and runs them; cargo-mutants then runs those that
-# must be compiled alone. Fails if a mutant survives that tests/mutants/explained.toml does not explain.
+# .cargo/mutants.toml lists the code to change. Options select mutants and are those of cargo-mutants: `-p lease` tries one crate,
+# `-p baremetal-core --re src/plan.rs` one file and the deleted fields of its crate. tests/mutants compiles all mutants at once and runs
+# them; cargo-mutants then runs those that must be compiled alone. Fails if a mutant survives that tests/mutants/explained.toml does not
+# explain.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 cd "$HERE/.."
@@ -16,9 +17,16 @@ rm -rf target/mutants.out
 mapfile -t ALONE < <(sed -E 's/[][(){}.*+?^$|\\]/\\&/g; s/.*/^&$/' target/mutants/outcomes/left-out)
 if [ "${#ALONE[@]}" -gt 0 ]; then
   echo "${#ALONE[@]} mutants are compiled alone"
+  # Only the files of these mutants are examined: cargo-mutants deletes fields of struct expressions whether --re names the change or not.
+  {
+    printf 'examine_globs = [\n'
+    cut -d: -f1 target/mutants/outcomes/left-out | sort -u | sed 's/.*/  "&",/'
+    printf ']\n'
+    sed '/^examine_globs/,/^]/d' .cargo/mutants.toml
+  } >target/mutants/alone.toml
   STATUS=0
   env -u RUSTC_WORKSPACE_WRAPPER -u CLIPPY_ARGS CARGO_PROFILE_DEV_DEBUG=0 \
-    "$PROGRAM" mutants --output target "${ALONE[@]/#/--re=}" || STATUS=$?
+    "$PROGRAM" mutants --config target/mutants/alone.toml --output target "${ALONE[@]/#/--re=}" || STATUS=$?
   # 2 and 3: a mutant survives, a test does not end.
   case $STATUS in 0 | 2 | 3) ;; *) exit "$STATUS" ;; esac
 fi

@@ -39,7 +39,7 @@ struct Options {
     /// Runs nothing, and compares the outcomes of the last run with explained.toml
     #[arg(long)]
     check: bool,
-    /// Options of cargo-mutants that select mutants, for example `-p lease` or `--file services/baremetal-core/src/plan.rs`
+    /// Options of cargo-mutants that select mutants, for example `-p lease` or `-p baremetal-core --re src/plan.rs`
     #[arg(last = true)]
     select: Vec<String>,
 }
