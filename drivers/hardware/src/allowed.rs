@@ -329,6 +329,8 @@ mod tests {
         ] {
             assert!(AllowedHost::try_from(raw.to_owned()).is_err(), "{raw:?} passed");
         }
+        let name = |length: usize| AllowedHost::try_from("x".repeat(length));
+        assert!(name(253).is_ok() && name(254).is_err());
         assert_eq!("10.0.0.0/8".parse::<Network>().map(String::from), Ok("10.0.0.0/8".to_owned()));
         assert!("0.0.0.0/0".parse::<Network>().unwrap().contains([9, 9, 9, 9].into()));
     }
