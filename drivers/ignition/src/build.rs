@@ -154,3 +154,6 @@ pub(crate) fn gzip(contents: &[u8]) -> Vec<u8> {
     writer.write_all(contents).expect("a vector takes what it is given");
     writer.finish().expect("a vector takes what it is given")
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,7 +68,7 @@ pub fn json(config: &Config) -> String {
 }
 
 /// Removes null fields: the types of `ignition-config` write some absent fields as null.
-fn drop_nulls(value: &mut Value) {
+pub(crate) fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {
             fields.retain(|_, value| !value.is_null());
@@ -130,6 +130,24 @@ mod tests {
     }
 
     #[test]
+    fn nova_gets_the_text_in_base64() {
+        for (bytes, length) in [(2, 4), (3, 4), (4, 8), (6, 8)] {
+            assert_eq!(base64_length(bytes), length);
+        }
+        let data = UserData::from_config(&Config::default()).unwrap();
+        assert_eq!(data.text(), r#"{"ignition":{"version":"3.3.0"}}"#);
+        assert_eq!(STANDARD.decode(data.base64()).unwrap(), data.text().as_bytes());
+    }
+
+    #[test]
+    fn null_fields_are_not_written() {
+        let mut value =
+            serde_json::json!({"a": null, "b": [{"c": null, "d": 1}, null], "e": {"f": null}});
+        drop_nulls(&mut value);
+        assert_eq!(value, serde_json::json!({"b": [{"d": 1}, null], "e": {}}));
+    }
+
+    #[test]
     fn a_config_that_is_too_long_may_fit_compressed() {
         let files = (0..100)
             .map(|n| file(&format!("/etc/long-name-of-a-file-{n}"), 0o600, inline(&[b'x'; 500])));
@@ -137,6 +155,19 @@ mod tests {
         let small = UserData::from_config(&compress(&config)).unwrap();
         assert!(small.text().len() < json(&config).len() / 4);
         assert!(!format!("{small:?}").contains("data:"));
+    }
+
+    #[test]
+    fn a_compressed_config_replaces_itself_by_the_whole_config() {
+        let config = config(vec![], vec![file("/a", 0o600, inline(b"x"))], vec![]);
+        let small = compress(&config);
+        assert_eq!(small.ignition.version.as_deref(), Some(crate::SPEC));
+        let replace = small.ignition.config.unwrap().replace.unwrap();
+        assert_eq!(replace.compression.as_deref(), Some("gzip"));
+        let source = replace.source.unwrap();
+        let packed = STANDARD.decode(source.strip_prefix("data:;base64,").unwrap()).unwrap();
+        let text = std::io::read_to_string(flate2::read::GzDecoder::new(&packed[..])).unwrap();
+        assert_eq!(text, json(&config));
     }
 
     #[test]

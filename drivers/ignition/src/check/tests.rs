@@ -4,6 +4,11 @@ use serde_json::{Value, json};
 
 use super::*;
 
+mod disks;
+mod files;
+mod resources;
+mod units;
+
 /// Checks that exactly the paths in `want` have mistakes.
 #[track_caller]
 fn check(config: Value, want: &[&str]) {
@@ -18,6 +23,17 @@ fn file(file: Value) -> Value {
 
 fn source(source: &str) -> Value {
     file(json!({"path": "/a", "contents": {"source": source}}))
+}
+
+#[test]
+fn a_built_config_is_checked_like_a_document() {
+    let with = |path: &str| {
+        let file = crate::File::new(path.to_owned());
+        crate::check(&crate::build::config(vec![], vec![file], vec![]))
+    };
+    assert_eq!(with("/a"), []);
+    let mistakes: Vec<String> = with("a").iter().map(ToString::to_string).collect();
+    assert_eq!(mistakes, ["storage.files[0].path: `a` is not an absolute path"]);
 }
 
 #[test]

@@ -72,6 +72,58 @@ fn a_document_has_a_size_limit() {
     assert!(Document::parse(&"[".repeat(100_000), Limits::default()).is_err());
 }
 
+#[test]
+fn a_document_as_large_as_the_limits_is_taken() {
+    let text = r#"{"ignition":{"version":"3.3.0"},"passwd":{"users":[{"name":"a","groups":["b","c"]},{"name":"d"}]}}"#;
+    let limits = Limits { bytes: text.len(), entries: 4 };
+    assert!(Document::parse(text, limits).is_ok());
+    let entries = limits.entries - 1;
+    let refused = Document::parse(text, Limits { entries, ..limits }).unwrap_err();
+    assert!(matches!(refused, DocumentError::TooMany { most: 3 }));
+    let bytes = limits.bytes - 1;
+    let refused = Document::parse(text, Limits { bytes, ..limits }).unwrap_err();
+    assert!(matches!(refused, DocumentError::TooLong { .. }));
+    assert_eq!(Limits::default(), Limits { bytes: 1_048_576, entries: 4096 });
+}
+
+#[test]
+fn a_version_decides_which_fields_there_are() {
+    let parse = |version: &str, storage: &str| {
+        let text = format!(r#"{{"ignition":{{"version":"{version}"}},"storage":{{{storage}}}}}"#);
+        Document::parse(&text, Limits::default())
+    };
+    let discard = r#""luks":[{"name":"a","device":"/a","discard":true}]"#;
+    for (version, is_merged) in [
+        ("3.0.0", true),
+        ("3.1.0", true),
+        ("3.2.0", true),
+        ("3.3.0", true),
+        ("3.4.0", false),
+        ("3.5.0", false),
+        ("3.6.0", false),
+    ] {
+        let plain = parse(version, "").unwrap();
+        assert_eq!((plain.version(), plain.config().is_some()), (version, is_merged));
+        assert_eq!(parse(version, discard).is_ok(), !is_merged, "{version}");
+    }
+    let cex = r#""luks":[{"name":"a","device":"/a","cex":{"enabled":true}}]"#;
+    assert!(parse("3.4.0", cex).is_err() && parse("3.6.0", cex).is_ok());
+}
+
+#[test]
+fn an_unknown_field_may_be_null() {
+    let text = r#"{"ignition":{"version":"3.3.0"},"storage":{"sauce":null}}"#;
+    assert!(Document::parse(text, Limits::default()).is_ok());
+    refused(
+        r#"{"ignition":{"version":"3.3.0"},"sauce":1}"#,
+        "sauce: version 3.3.0 of the specification has no such field",
+    );
+    refused(
+        r#"{"ignition":{"version":"1.0.0"}}"#,
+        "ignition.version: specification 2 is of the old CoreOS; Fedora CoreOS reads 3",
+    );
+}
+
 proptest! {
     #[test]
     fn no_text_panics(text in ".{0,200}") {

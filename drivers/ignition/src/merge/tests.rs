@@ -72,6 +72,38 @@ fn a_header_without_value_removes_the_parents() {
 }
 
 #[test]
+fn a_header_with_a_value_replaces_the_parents() {
+    let headers = |headers: Value| json!({"storage": {"files": [{"path": "/a", "contents": {"httpHeaders": headers}}]}});
+    check(
+        headers(json!([{"name": "x", "value": "1"}, {"name": "y", "value": "2"}])),
+        headers(json!([{"name": "x", "value": "3"}])),
+        headers(json!([{"name": "x", "value": "3"}, {"name": "y", "value": "2"}])),
+    );
+}
+
+#[test]
+fn each_list_is_united_by_its_own_key() {
+    check(
+        json!({"storage": {
+            "disks": [{"device": "/dev/vda", "wipeTable": true, "partitions": [
+                {"number": 1, "label": "a"}, {"number": 2, "label": "b"}, {"number": 0, "label": "c", "sizeMiB": 5}]}],
+            "filesystems": [{"device": "/dev/vda1", "format": "xfs"}],
+        }}),
+        json!({"storage": {
+            "disks": [{"device": "/dev/vda", "partitions": [
+                {"number": 2, "label": "d"}, {"number": 0, "label": "c", "startMiB": 7}]}],
+            "filesystems": [{"device": "/dev/vda1", "label": "root"}],
+        }}),
+        json!({"storage": {
+            "disks": [{"device": "/dev/vda", "wipeTable": true, "partitions": [
+                {"number": 1, "label": "a"}, {"number": 2, "label": "d"},
+                {"number": 0, "label": "c", "sizeMiB": 5, "startMiB": 7}]}],
+            "filesystems": [{"device": "/dev/vda1", "format": "xfs", "label": "root"}],
+        }}),
+    );
+}
+
+#[test]
 fn keys_and_groups_of_a_user_are_united() {
     check(
         json!({"passwd": {"users": [{"name": "core", "groups": ["a"], "sshAuthorizedKeys": ["k1"]}]}}),
