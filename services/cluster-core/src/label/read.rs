@@ -154,3 +154,6 @@ pub(super) fn delivery(raw: &str) -> Result<Delivery, String> {
         _ => Err("must be claim or inline".to_owned()),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -114,6 +114,193 @@ fn labels_that_contradict_each_other_are_refused() {
     );
 }
 
+/// Checks labels that are accepted, and labels that are refused because of `label`.
+#[track_caller]
+fn bounds(label: &str, good: &[&[(&str, &str)]], bad: &[&[(&str, &str)]]) {
+    for pairs in good {
+        assert!(labels(pairs).is_ok(), "{pairs:?}: {:?}", labels(pairs));
+    }
+    for pairs in bad {
+        let refused = labels(pairs).unwrap_err().to_string();
+        assert!(refused.starts_with(&format!("labels/{label}: ")), "{pairs:?}: {refused}");
+    }
+}
+
+#[test]
+fn address_ranges_have_a_size_that_kubernetes_and_the_cloud_accept() {
+    const FLANNEL: &str = "flannel_network_cidr";
+    const CALICO: &str = "calico_ipv4pool";
+    const SERVICES: &str = "service_cluster_ip_range";
+    let six = (SERVICES, "fd00:2::/112");
+    bounds(
+        FLANNEL,
+        &[
+            &[(FLANNEL, "11.0.0.0/8")],
+            &[(FLANNEL, "10.200.0.0/22")],
+            &[(FLANNEL, "fd00:1::/48"), six],
+            &[(FLANNEL, "fd00:1::/60"), six],
+        ],
+        &[
+            &[(FLANNEL, "12.0.0.0/7")],
+            &[(FLANNEL, "10.200.0.0/23")],
+            &[(FLANNEL, "fd00:1::/47"), six],
+            &[(FLANNEL, "fd00:1::/61"), six],
+        ],
+    );
+    bounds(CALICO, &[&[(CALICO, "10.200.0.0/22")]], &[&[(CALICO, "10.200.0.0/23")]]);
+    let pods = (CALICO, "fd00:1::/48");
+    bounds(
+        SERVICES,
+        &[
+            &[(SERVICES, "172.16.0.0/12")],
+            &[(SERVICES, "172.16.0.0/24")],
+            &[(SERVICES, "fd00:2::/108"), pods],
+        ],
+        &[
+            &[(SERVICES, "172.32.0.0/11")],
+            &[(SERVICES, "172.16.0.0/25")],
+            &[(SERVICES, "fd00:2::/107"), pods],
+            &[(SERVICES, "fd00:2::/113"), pods],
+            // Pods and Services have the same IP version.
+            &[(SERVICES, "fd00:2::/112")],
+            &[pods, (SERVICES, "172.16.0.0/24")],
+            &[(SERVICES, "10.100.0.0/24")],
+        ],
+    );
+    const NODES: &str = "fixed_subnet_cidr";
+    bounds(
+        NODES,
+        &[
+            &[(NODES, "11.0.0.0/8")],
+            &[(NODES, "192.168.0.0/28")],
+            &[(NODES, "fd00:3::/48")],
+            &[(NODES, "fd00:3::/64")],
+        ],
+        &[
+            &[(NODES, "12.0.0.0/7")],
+            &[(NODES, "192.168.0.0/29")],
+            &[(NODES, "fd00:3::/47")],
+            &[(NODES, "fd00:3::/65")],
+            &[(NODES, "10.254.1.0/24")],
+            &[(NODES, "10.100.1.0/24")],
+        ],
+    );
+    bounds(
+        CALICO,
+        &[&[(CALICO, "10.200.0.0/16"), (FLANNEL, "10.200.0.0/16")]],
+        &[&[(CALICO, "10.200.0.0/16"), (FLANNEL, "10.201.0.0/16")]],
+    );
+}
+
+#[test]
+fn labels_that_need_another_label_are_refused_without_it() {
+    const COUNT: &str = "min_node_count";
+    bounds(
+        COUNT,
+        &[&[(COUNT, "3"), ("max_node_count", "3")], &[(COUNT, "5")], &[("max_node_count", "1")]],
+        &[&[(COUNT, "4"), ("max_node_count", "3")]],
+    );
+    const RECORDS: &str = "dns_node_records_enabled";
+    bounds(
+        RECORDS,
+        &[&[(RECORDS, "true"), ("dns_zone", "k8s.example")], &[(RECORDS, "false")]],
+        &[&[(RECORDS, "true")]],
+    );
+    bounds(
+        "etcd_volume_size",
+        &[&[("etcd_volume_size", "1"), ("etcd_volume_type", "ssd")]],
+        &[&[("etcd_volume_type", "ssd")], &[("etcd_volume_size", "0"), ("etcd_volume_type", "a")]],
+    );
+    const ALGORITHM: &str = "octavia_lb_algorithm";
+    const PROVIDER: &str = "octavia_provider";
+    bounds(
+        ALGORITHM,
+        &[
+            &[(PROVIDER, "ovn")],
+            &[(PROVIDER, "ovn"), (ALGORITHM, "SOURCE_IP_PORT")],
+            &[(PROVIDER, "amphora"), (ALGORITHM, "SOURCE_IP")],
+            &[(PROVIDER, "f5"), (ALGORITHM, "SOURCE_IP_PORT")],
+            &[(PROVIDER, "f5"), (ALGORITHM, "SOURCE_IP")],
+            &[(ALGORITHM, "SOURCE_IP_PORT")],
+        ],
+        &[
+            &[(PROVIDER, "ovn"), (ALGORITHM, "ROUND_ROBIN")],
+            &[(PROVIDER, "amphora"), (ALGORITHM, "SOURCE_IP_PORT")],
+        ],
+    );
+}
+
+#[test]
+fn a_dns_zone_leaves_room_for_the_names_of_members() {
+    let zone = |last: usize| format!("{}.{}.{}", "x".repeat(63), "y".repeat(63), "z".repeat(last));
+    // The final dot counts.
+    let (most, more) = (zone(21), zone(22));
+    assert_eq!((most.len() + 1, more.len() + 1), (150, 151));
+    bounds("dns_zone", &[&[("dns_zone", &most)]], &[&[("dns_zone", &more)]]);
+}
+
+#[test]
+fn a_feature_needs_a_version_of_kubernetes_that_has_it() {
+    const METRICS: &str = "metrics_server_enabled";
+    const PROXY: &str = "kubeproxy_options";
+    let nftables = (PROXY, "--proxy-mode=nftables");
+    bounds(
+        METRICS,
+        &[
+            &[(METRICS, "true"), ("kube_tag", "v1.21.0")],
+            &[(METRICS, "true")],
+            &[(METRICS, "false"), ("kube_tag", "v1.20.0")],
+        ],
+        &[&[(METRICS, "true"), ("kube_tag", "v1.20.0")]],
+    );
+    bounds(
+        PROXY,
+        &[
+            &[nftables, ("kube_tag", "v1.31.0")],
+            &[(PROXY, "--proxy-mode=ipvs"), ("kube_tag", "v1.30.0")],
+        ],
+        &[&[nftables, ("kube_tag", "v1.30.0")]],
+    );
+}
+
+#[test]
+fn labels_for_one_value_refuse_every_other() {
+    for (label, good, bad) in [
+        ("cgroup_driver", "systemd", "cgroupfs"),
+        ("container_runtime", "containerd", "docker"),
+        ("flannel_backend", "vxlan", "host-gw"),
+        ("flannel_network_subnetlen", "24", "25"),
+        ("octavia_lb_healthcheck", "true", "false"),
+        ("selinux_mode", "permissive", "enforcing"),
+        ("use_podman", "false", "true"),
+        ("use_podman", "no", "maybe"),
+    ] {
+        bounds(label, &[&[(label, good)]], &[&[(label, bad)]]);
+    }
+}
+
+#[test]
+fn a_record_keeps_the_first_label_that_is_no_longer_understood() {
+    let record = r#"{"auto_healing_enabled":"false","colour":"red","kube_tag":"x","size":"1"}"#;
+    let read: Labels = serde_json::from_str(record).unwrap();
+    assert!(!read.settings().repair);
+    assert_eq!(read.unknown_label(), Some(&LabelsError::Unknown { label: "colour".to_owned() }));
+    assert_eq!(read.check(), Err(LabelsError::Unknown { label: "colour".to_owned() }));
+    let good = labels(&[("kube_tag", "v1.32.1")]).unwrap();
+    assert_eq!((good.unknown_label(), good.check()), (None, Ok(())));
+    let name = "x".repeat(100);
+    assert_eq!(labels(&[(&name, "")]), Err(LabelsError::Unknown { label: "x".repeat(64) }));
+}
+
+#[test]
+fn merged_labels_are_checked_together() {
+    let most = labels(&[("max_node_count", "3"), ("kube_tag", "v1.32.1")]).unwrap();
+    let merged = most.merged(&labels(&[("kube_tag", "v1.33.0")]).unwrap()).unwrap();
+    assert_eq!(merged.raw()["kube_tag"], "v1.33.0");
+    assert_eq!(merged.raw()["max_node_count"], "3");
+    assert!(most.merged(&labels(&[("min_node_count", "5")]).unwrap()).is_err());
+}
+
 #[test]
 fn labels_are_kept_as_they_were_given() {
     let read = labels(&[("kube_tag", "v1.32.1"), ("auto_healing_enabled", "TRUE")]).unwrap();
