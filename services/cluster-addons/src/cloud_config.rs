@@ -106,6 +106,17 @@ mod tests {
             ca-file = "/etc/config/ca.crt"
         "#]]
         .assert_eq(&global(&cloud));
+        let cloud = Cloud { authorities: None, ..cloud };
+        assert!(!global(&cloud).contains("ca-file"));
+    }
+
+    #[test]
+    fn volumes_of_another_zone_are_attached_only_if_zones_are_ignored() {
+        let text = |ignore_zones| {
+            block_storage(&Volumes { classes: Vec::new(), ignore_zones, snapshots: false })
+        };
+        assert_eq!(text(true), "[BlockStorage]\nignore-volume-az = \"true\"\n");
+        assert_eq!(text(false), "[BlockStorage]\nignore-volume-az = \"false\"\n");
     }
 
     #[test]
@@ -134,6 +145,23 @@ mod tests {
             internal-lb = "true"
             subnet-id = "subnet-1"
             lb-provider = "ovn"
+        "#]]
+        .assert_eq(&load_balancer(&balancing));
+    }
+
+    #[test]
+    fn a_load_balancer_without_settings_is_the_clouds_default() {
+        let balancing = LoadBalancing {
+            floating_network: None,
+            subnet: None,
+            provider: None,
+            algorithm: Algorithm::RoundRobin,
+        };
+        expect![[r#"
+            [LoadBalancer]
+            lb-method = "ROUND_ROBIN"
+            create-monitor = "true"
+            internal-lb = "true"
         "#]]
         .assert_eq(&load_balancer(&balancing));
     }

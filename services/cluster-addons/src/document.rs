@@ -129,6 +129,48 @@ mod tests {
     }
 
     #[test]
+    fn an_object_follows_the_objects_that_it_needs() {
+        let mut kinds = [
+            "APIService",
+            "DaemonSet",
+            "Deployment",
+            "CSIDriver",
+            "Service",
+            "StorageClass",
+            "ConfigMap",
+            "Secret",
+            "ClusterRoleBinding",
+            "RoleBinding",
+            "ClusterRole",
+            "Role",
+            "ServiceAccount",
+            "CustomResourceDefinition",
+            "Namespace",
+        ];
+        kinds.sort_by_key(|kind| Document::new(json!({"kind": kind})).rank());
+        assert_eq!(
+            kinds,
+            [
+                "Namespace",
+                "CustomResourceDefinition",
+                "ServiceAccount",
+                "ClusterRole",
+                "Role",
+                "ClusterRoleBinding",
+                "RoleBinding",
+                "ConfigMap",
+                "Secret",
+                "CSIDriver",
+                "Service",
+                "StorageClass",
+                "DaemonSet",
+                "Deployment",
+                "APIService",
+            ]
+        );
+    }
+
+    #[test]
     fn a_digest_does_not_depend_on_the_order_of_fields() {
         let one: Value = serde_json::from_str(r#"{"a": 1, "b": [{"c": 2, "d": 3}]}"#).unwrap();
         let same: Value = serde_json::from_str(r#"{"b": [{"d": 3, "c": 2}], "a": 1}"#).unwrap();

@@ -234,4 +234,59 @@ mod tests {
             expect![[r#"{} [] {"resources_gpu:PGPU"}"#]],
         );
     }
+
+    #[test]
+    fn a_vendor_is_a_word_of_the_name() {
+        use GpuVendor::{Amd, Nvidia};
+        for (name, want) in [
+            ("NVIDIA_A100", Some(Nvidia)),
+            ("cuda", Some(Nvidia)),
+            ("my-amdgpu", Some(Amd)),
+            ("instinct.mi300", Some(Amd)),
+            ("Radeon", Some(Amd)),
+            ("rocm", Some(Amd)),
+            ("amd-gpu", Some(Amd)),
+            ("gpu_of_amd", Some(Amd)),
+            ("amd", None),
+            ("gpu", None),
+            ("nvidiax", None),
+            ("", None),
+        ] {
+            assert_eq!(GpuVendor::guess_from_name(name), want, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_count_that_is_no_number_is_one() {
+        for (raw, want) in [("3", 3), (" 2 ", 2), ("x", 1), ("", 1), ("0", 0)] {
+            assert_eq!(number(raw), want, "{raw:?}");
+        }
+    }
+
+    #[test]
+    fn a_gpu_of_an_unknown_vendor_counts() {
+        let specs = |specs: &[(&str, &str)]| {
+            let specs = specs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            gpu_node(&specs.collect(), &BTreeMap::new())
+        };
+        let node = specs(&[("resources:VGPU", "2"), ("resources:PGPU", "3")]);
+        assert_eq!((node.count, node.unknown.len()), (5, 2));
+        let node = specs(&[("resources:CUSTOM_PCI_1002", "4"), ("resources2:VGPU", "0")]);
+        assert_eq!((node.count, node.vendors), (4, BTreeSet::from([GpuVendor::Amd])));
+        assert_eq!(specs(&[("pci_passthrough:other", "nvidia")]), GpuNode::default());
+        assert_eq!(specs(&[("accel:other", "nvidia")]), GpuNode::default());
+        assert_eq!(specs(&[("quota:CUSTOM_PCI_10DE_20B5", "1")]), GpuNode::default());
+    }
+
+    #[test]
+    fn only_traits_of_gpus_and_custom_traits_name_a_vendor() {
+        let vendor = |key: &str, value: &str| {
+            required_vendor(&BTreeMap::from([(key.to_owned(), value.to_owned())]))
+        };
+        assert_eq!(vendor("trait:HW_GPU_CUDA_SDK_9_0", "required"), Some(GpuVendor::Nvidia));
+        assert_eq!(vendor("trait1:CUSTOM_AMD_GPU", "required"), Some(GpuVendor::Amd));
+        assert_eq!(vendor("trait:COMPUTE_NVIDIA", "required"), None);
+        assert_eq!(vendor("resources:CUSTOM_NVIDIA", "required"), None);
+        assert_eq!(vendor("trait:CUSTOM_NVIDIA", "forbidden"), None);
+    }
 }

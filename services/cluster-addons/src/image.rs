@@ -129,12 +129,33 @@ mod tests {
     fn an_invalid_image_source_is_refused() {
         let source = ImageSource::default;
         let pair = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
+        let mirror = |place: &str| ImageSource { mirror: Some(place.to_owned()), ..source() };
+        let tag = |tag: &str| ImageSource { tags: pair("flannel", tag), ..source() };
+        let digest = |digest: &str| ImageSource { digests: pair("flannel:v1", digest), ..source() };
+        let hex = "0a".repeat(32);
+        for good in [
+            mirror("registry.example"),
+            mirror("[fd00::1]:5000/a-b_c/"),
+            tag("v1.2_3-4"),
+            tag(&"x".repeat(128)),
+            digest(&format!("sha256:{hex}")),
+        ] {
+            assert_eq!(good.check(), Ok(()), "{good:?}");
+        }
         for bad in [
-            ImageSource { mirror: Some("https://registry.example".to_owned()), ..source() },
-            ImageSource { mirror: Some(String::new()), ..source() },
-            ImageSource { tags: pair("flannel", "latest"), ..source() },
-            ImageSource { tags: pair("flannel", "v1 --privileged"), ..source() },
-            ImageSource { digests: pair("flannel:v1", "sha256:0"), ..source() },
+            mirror("https://registry.example"),
+            mirror("registry.example//a"),
+            mirror("registry example"),
+            mirror(""),
+            tag("latest"),
+            tag("v1 --privileged"),
+            tag(""),
+            tag(&"x".repeat(129)),
+            digest("sha256:0"),
+            digest(&hex),
+            digest(&format!("sha256:{hex}0")),
+            digest(&format!("sha256:{}", "0A".repeat(32))),
+            digest(&format!("sha256:{}", "0g".repeat(32))),
         ] {
             assert!(bad.check().is_err(), "{bad:?}");
         }

@@ -138,4 +138,27 @@ mod tests {
             assert!(found.cloud_provider.starts_with(&format!("v1.{minor}.")));
         }
     }
+
+    #[test]
+    fn a_version_outside_of_the_table_gets_the_nearest_row() {
+        for (minor, nearest) in [(0, 20), (19, 20), (35, 34), (u16::MAX, 34)] {
+            assert_eq!(AddOnVersions::of(KubernetesVersion { minor, patch: 0 }).minor, nearest);
+        }
+    }
+
+    #[test]
+    fn each_program_gets_the_arguments_that_its_release_knows() {
+        let row = |minor| AddOnVersions::of(KubernetesVersion { minor, patch: 0 });
+        // The last minor version with the first value, and the first with the second.
+        assert_eq!(
+            ["--csiTimeout=3m", "--timeout=3m"],
+            [20, 21].map(|it| row(it).resizer_timeout())
+        );
+        assert_eq!([true, false], [21, 22].map(|it| row(it).names_its_node()));
+        assert_eq!([0, 2], [21, 22].map(|it| row(it).provisioner_arguments().len()));
+        assert_eq!(["nodes/stats", "nodes/metrics"], [24, 25].map(|it| row(it).kubelet_resource()));
+        assert_eq!([false, true], [31, 32].map(|it| row(it).nodes_need_no_cloud()));
+        let registries = [24, 25].map(|it| row(it).cloud_provider_registry());
+        assert_eq!(registries, ["docker.io/k8scloudprovider", "registry.k8s.io/provider-os"]);
+    }
 }

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cluster_addons::{
-    AddOn, AddOnError, GpuVendor, ImageSource, KubeletCertificates, desired_add_ons,
+    AddOn, AddOnError, Cloud, GpuVendor, ImageSource, KubeletCertificates, LoadBalancing, Settings,
+    desired_add_ons,
 };
 use cluster_core::{NetworkDriver, Provider};
 use expect_test::expect;
@@ -296,6 +297,134 @@ fn impossible_settings_are_refused() {
     let refused = desired_add_ons(&unnamed).unwrap_err();
     expect!["volumes.classes.name: only lower-case letters, digits, `-` and `.` are permitted"]
         .assert_eq(&refused.to_string());
+}
+
+/// The field of an error about a text that is not permitted.
+#[track_caller]
+fn refused(change: impl FnOnce(&mut Settings), want: &str) {
+    let mut settings = everything(34);
+    change(&mut settings);
+    match desired_add_ons(&settings) {
+        Err(AddOnError::InvalidText { field, .. }) => assert_eq!(field, want),
+        other => panic!("{want} is accepted: {other:?}"),
+    }
+}
+
+#[track_caller]
+fn accepted(change: impl FnOnce(&mut Settings)) {
+    let mut settings = everything(34);
+    change(&mut settings);
+    desired_add_ons(&settings).expect("the settings go together");
+}
+
+#[test]
+fn no_text_leaves_its_argument_or_its_line() {
+    for bad in ["", "a b", "a\nb", "a\"b", "a=b"] {
+        let cloud = |settings: &mut Settings| settings.cloud.take().unwrap();
+        let balancing = |settings: &mut Settings| settings.cloud_controller.take().unwrap();
+        let text = || bad.to_owned();
+        refused(|it| it.cluster = text(), "cluster");
+        refused(
+            |it| it.cloud = Some(Cloud { auth_url: format!("https://a{bad} "), ..cloud(it) }),
+            "cloud.auth_url",
+        );
+        refused(|it| it.cloud = Some(Cloud { region: text(), ..cloud(it) }), "cloud.region");
+        refused(
+            |it| {
+                let mut changed = cloud(it);
+                changed.credential.id = text();
+                it.cloud = Some(changed);
+            },
+            "cloud.credential.id",
+        );
+        refused(
+            |it| {
+                let floating_network = Some(text());
+                it.cloud_controller = Some(LoadBalancing { floating_network, ..balancing(it) });
+            },
+            "cloud_controller",
+        );
+        refused(
+            |it| {
+                it.cloud_controller = Some(LoadBalancing { subnet: Some(text()), ..balancing(it) });
+            },
+            "cloud_controller",
+        );
+    }
+    for url in ["http://a", "https://[fd00::1]:5000/v3"] {
+        accepted(|it| it.cloud.as_mut().unwrap().auth_url = url.to_owned());
+    }
+    refused(|it| it.cloud.as_mut().unwrap().auth_url = "ftp://a".to_owned(), "cloud.auth_url");
+    refused(|it| it.images.mirror = Some(String::new()), "images.mirror");
+}
+
+#[test]
+fn a_storage_class_has_a_name_that_kubernetes_accepts() {
+    let name = |settings: &mut Settings, name: &str| {
+        settings.volumes.as_mut().unwrap().classes[0].name = name.to_owned();
+    };
+    for good in ["a", "0", "a-b.c", &"x".repeat(253)] {
+        accepted(|it| name(it, good));
+    }
+    for bad in ["", "-a", "a-", ".a", "a.", "a_b", "A", &"x".repeat(254)] {
+        refused(|it| name(it, bad), "volumes.classes.name");
+    }
+    let kind = |settings: &mut Settings, kind: &str| {
+        settings.volumes.as_mut().unwrap().classes[0].volume_type = Some(kind.to_owned());
+    };
+    accepted(|it| kind(it, "NVMe: \"fast\""));
+    refused(|it| kind(it, "a\nb"), "volumes.classes.volume_type");
+}
+
+#[test]
+fn metrics_server_runs_from_1_21_on() {
+    let mut settings = everything(21);
+    settings.metrics = Some(KubeletCertificates::Signed);
+    assert!(desired_add_ons(&settings).is_ok());
+    settings.kubernetes.minor = 20;
+    assert!(desired_add_ons(&settings).is_err());
+    settings.metrics = None;
+    assert!(desired_add_ons(&settings).is_ok());
+}
+
+/// The arguments of a container.
+fn arguments(add_ons: &[AddOn], workload: &str, container: &str) -> Vec<String> {
+    let documents = add_ons.iter().flat_map(|it| &it.documents);
+    let mut named = documents.filter(|it| it.reference().name == workload);
+    let found = named.find(|it| it.as_value()["spec"]["template"].is_object());
+    let pod = &found.expect("there is that workload").as_value()["spec"]["template"]["spec"];
+    let containers = pod["containers"].as_array().expect("it has containers");
+    let found = containers.iter().find(|it| it["name"] == container);
+    let arguments = found.expect("it has that container")["args"].clone();
+    serde_json::from_value(arguments).expect("arguments are texts")
+}
+
+#[test]
+fn the_driver_of_a_node_serves_the_controller_only_if_it_calls_the_cloud() {
+    for minor in minors() {
+        let add_ons = desired_add_ons(&everything(minor)).unwrap();
+        let driver = |workload| arguments(&add_ons, workload, "cinder-csi-plugin");
+        let (node, controller) =
+            (driver("csi-cinder-nodeplugin"), driver("csi-cinder-controllerplugin"));
+        let has = |arguments: &[String], one: &str| arguments.iter().any(|it| it == one);
+        assert_eq!(has(&node, "--provide-controller-service=false"), minor >= 32, "1.{minor}");
+        assert!(!has(&controller, "--provide-controller-service=false"));
+        for arguments in [&node, &controller] {
+            assert_eq!(has(arguments, "--nodeid=$(NODE_ID)"), minor <= 21, "1.{minor}");
+        }
+    }
+}
+
+#[test]
+fn metrics_server_verifies_the_certificates_that_the_cluster_signs() {
+    let trust = |kubelets| {
+        let mut settings = everything(34);
+        settings.metrics = Some(kubelets);
+        arguments(&desired_add_ons(&settings).unwrap(), "metrics-server", "metrics-server").pop()
+    };
+    assert_eq!(trust(KubeletCertificates::SelfSigned).unwrap(), "--kubelet-insecure-tls");
+    let signed = trust(KubeletCertificates::Signed).unwrap();
+    assert!(signed.starts_with("--kubelet-certificate-authority="), "{signed}");
 }
 
 #[test]
