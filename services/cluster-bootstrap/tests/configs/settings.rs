@@ -229,6 +229,20 @@ fn pod_routes_belong_to_clusters_without_an_add_on_for_the_network() {
 }
 
 #[test]
+fn pod_routes_know_the_range_of_pods_and_may_read_nodes() {
+    let node = member(&cluster("v1.30.1"), "cp-1");
+    let script = file(&node, "/etc/bedplate/pod-routes").unwrap();
+    assert!(script.starts_with("#!/bin/bash\n") && script.contains("\nnetwork=10.244.0.0/16\n"));
+    let access = file(&node, "/etc/bedplate/pod-routes-access.json").unwrap();
+    let access: Value = serde_json::from_str(&access).unwrap();
+    let rules =
+        json!([{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]}]);
+    assert_eq!((&access["kind"], &access["items"][0]["rules"]), (&json!("List"), &rules));
+    assert_eq!(access["items"][1]["roleRef"]["name"], access["items"][0]["metadata"]["name"]);
+    assert_eq!(access["items"][1]["subjects"][0]["name"], "system:nodes");
+}
+
+#[test]
 fn a_member_unpacks_only_what_it_downloads() {
     let mut cluster = cluster("v1.30.1");
     let unpacked = |cluster: &ClusterSettings, node: NodeConfig| {
