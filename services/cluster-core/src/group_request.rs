@@ -180,6 +180,23 @@ mod tests {
         assert_eq!((made.flavor.as_deref(), made.node_count()), (Some("g1.large"), 2));
         assert_eq!((made.min_node_count, made.max_node_count), (1, Some(4)));
         assert_eq!(made.labels_compared.skipped.len(), 1);
+        assert!(made.labels.raw().is_empty());
+    }
+
+    #[test]
+    fn every_value_of_the_caller_is_kept() {
+        let taint = NodeTaint::new("gpu".to_owned(), String::new(), "NoSchedule").unwrap();
+        let labels = BTreeMap::from([("pool".to_owned(), "gpu".to_owned())]);
+        let own = GroupRequest {
+            image: Some("debian".to_owned()),
+            docker_volume_size: Some(30),
+            node_labels: labels.clone(),
+            node_taints: vec![taint.clone()],
+            ..request()
+        };
+        let made = group(&own).unwrap();
+        assert_eq!((made.image.as_str(), made.docker_volume_size), ("debian", Some(30)));
+        assert_eq!((made.node_labels, made.node_taints), (labels, vec![taint]));
     }
 
     #[test]

@@ -112,3 +112,56 @@ fn other_texts_are_no_keys() {
     }
     assert_eq!(MemberName::try_from("a-0".to_owned()).map(String::from), Ok("a-0".to_owned()));
 }
+
+#[test]
+fn an_object_depends_on_the_objects_that_its_create_request_names() {
+    let depends = |one: &str, other: &str| {
+        let key = |text: &str| text.parse::<Key>().unwrap();
+        key(one).depends_on(&key(other))
+    };
+    for (one, other) in [
+        ("subnet", "network"),
+        ("router-interface", "router"),
+        ("router-interface", "subnet"),
+        ("vip-port/api", "subnet"),
+        ("vip-port/api", "security-group/node"),
+        ("port/a-1", "subnet"),
+        ("port/a-1", "security-group/node"),
+        ("balancer-address/api", "router-interface"),
+        ("machine-address/a-1", "router-interface"),
+        ("load-balancer/api", "vip-port/api"),
+        ("balancer-address/api", "vip-port/api"),
+        ("machine-address/a-1", "port/a-1"),
+        ("server/a-1", "port/a-1"),
+        ("server/a-1", "server-group/a"),
+        ("server/a-1", "root-volume"),
+        ("service-balancer/x", "subnet"),
+        ("twin/subnet", "network"),
+    ] {
+        assert!(depends(one, other), "{one} {other}");
+        assert!(!depends(other, one), "{other} {one}");
+    }
+    for (one, other) in [
+        ("load-balancer/api", "vip-port/ingress"),
+        ("balancer-address/api", "vip-port/ingress"),
+        ("machine-address/a-1", "port/a-2"),
+        ("server/a-1", "port/a-2"),
+        ("server/a-1", "server-group/b"),
+        ("volume/x", "subnet"),
+        ("subnet", "twin/network"),
+        ("twin/subnet", "subnet"),
+    ] {
+        assert!(!depends(one, other), "{one} {other}");
+    }
+}
+
+#[test]
+fn servers_are_deleted_before_the_objects_that_kubernetes_creates() {
+    let server = Key::Server(machine());
+    for (key, text, ..) in every_key() {
+        let last = ["service-balancer/lb-1", "volume/v-1", "credential/7"].contains(&text);
+        let is_own = ["port/default-worker-3", "server-group/default-worker", "root-volume"];
+        assert_eq!(server.is_deleted_before(&key), last || is_own.contains(&text), "{text}");
+    }
+    assert!(!Key::Network.is_deleted_before(&Key::Credential(7)));
+}

@@ -630,6 +630,37 @@ fn the_snapshot_of_an_ended_lease_is_retried_kept_and_dropped_if_undone() {
 }
 
 #[test]
+fn a_snapshot_that_is_made_forgets_its_failures() {
+    let asked = Snapshot { why: SnapshotOrigin::LeaseEnded, times: 2, ..copy() };
+    let (failed, _) = asked.failed("no space", at(10));
+    assert_eq!((failed.times, failed.failures), (0, 1));
+    let vm = Vm { copy: Some(failed.id), ..built(ServerState::On) };
+    let again = Snapshot { state: SnapshotState::Wanted, ..failed };
+    let made = snapped(&again, &[("i", Some(Ok(())))], Some(&vm), 20).0;
+    assert_eq!((made.state, made.made_at), (SnapshotState::Active, Some(at(20))));
+    assert_eq!((made.failures, made.failed_at, made.reason), (0, None, None));
+}
+
+#[test]
+fn a_snapshot_whose_image_disappears_fails_and_names_no_image() {
+    let vm = built(ServerState::On);
+    for state in [SnapshotState::Making, SnapshotState::Active] {
+        let of = Snapshot { state, image: Some("i".to_owned()), ..copy() };
+        let (failed, events, _) = snapped(&of, &[], Some(&vm), 20);
+        assert_eq!((failed.state, failed.image), (SnapshotState::Failed, None));
+        assert_eq!(events.len(), 1);
+    }
+}
+
+#[test]
+fn a_vm_that_is_to_be_deleted_has_no_action() {
+    let vm = built(ServerState::On).with_errand(VmActionKind::Stop, at(5)).unwrap();
+    assert_eq!((vm.errand.is_some(), vm.updated_at), (true, Some(at(5))));
+    let gone = vm.to_be_deleted(at(6));
+    assert_eq!((gone.errand, gone.updated_at), (None, Some(at(6))));
+}
+
+#[test]
 fn a_snapshot_is_forgotten_once_no_image_of_it_is_left() {
     let leaving = Snapshot { asked_at: Some(at(0)), ..copy().leaving() };
     let image = [("i", Some(Ok(())))];
