@@ -32,8 +32,8 @@ struct Group {
 pub(crate) struct Tried {
     /// Mutants that no test noticed.
     pub(crate) survived: BTreeSet<Entry>,
-    /// Mutants that a test caught or that do not compile.
-    pub(crate) settled: BTreeSet<Entry>,
+    /// Mutants that a test caught.
+    pub(crate) caught: BTreeSet<Entry>,
 }
 
 impl Explanations {
@@ -64,8 +64,8 @@ impl Explanations {
                 "explained twice"
             } else if !listed.contains(*entry) {
                 "explained, but there is no such mutant"
-            } else if tried.settled.contains(*entry) && !tried.survived.contains(*entry) {
-                "explained, but it does not survive"
+            } else if tried.caught.contains(*entry) && !tried.survived.contains(*entry) {
+                "explained, but a test catches it"
             } else {
                 continue;
             };

@@ -133,13 +133,11 @@ fn check(cargo_mutants: &Path, root: &Path) -> Result<()> {
             "mutants/outcomes/unreached",
             "mutants.out/missed.txt",
         ])?,
-        settled: read(&[
+        caught: read(&[
             "mutants/outcomes/caught",
             "mutants/outcomes/endless",
-            "mutants/outcomes/refused",
             "mutants.out/caught.txt",
             "mutants.out/timeout.txt",
-            "mutants.out/unviable.txt",
         ])?,
     };
     let explanations = Explanations::load(&root.join("tests/mutants/explained.toml"))?;
