@@ -14,7 +14,7 @@ use crate::emulated::Server;
 use crate::lan::TAP;
 
 /// How long the machine may take to stop its services.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(120);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The virtual machine of one server. It runs until `shut_down` or until the value is dropped.
 #[derive(Debug)]

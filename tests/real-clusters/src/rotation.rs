@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::{Claims, Kubectl, Network};
 
 /// How long one step may take on one machine.
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Rotates the CAs of a cluster with these workers and stores the new CAs in its settings. Returns `kubectl` of the administrator, signed
 /// by

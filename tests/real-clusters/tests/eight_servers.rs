@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use real_clusters::{Cloud, Tenant, clusterd, for_nobody};
 use serde_json::Value;
 
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_secs(600);
 const ZONE: &str = "eight.example.";
 
 #[test]

@@ -13,7 +13,7 @@ use compat::Service;
 use real_clusters::{Cloud, clusterd};
 use serde_json::{Value, json};
 
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_secs(600);
 const ZONE: &str = "own.example.";
 const NAME: &str = "lab-1.own.example.";
 

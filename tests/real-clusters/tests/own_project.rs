@@ -11,7 +11,7 @@ use compat::Service;
 use real_clusters::{Cloud, VERSION, for_nobody};
 use serde_json::{Value, json};
 
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_secs(600);
 const USER: &str = "own-clusterd";
 const HOME: &str = "own-clusterd-home";
 const PASSWORD: &str = "own-clusterd-secret";

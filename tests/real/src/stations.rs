@@ -10,7 +10,7 @@ use crate::{Image, Machine, Story};
 const WAIT: &str = "420";
 
 /// How long an installed machine may take to boot.
-const BOOT_TIMEOUT: Duration = Duration::from_secs(180);
+const BOOT_TIMEOUT: Duration = Duration::from_secs(400);
 
 /// The line that the ramdisk prints if it has no configured address.
 pub const ASKS_BY_DHCP: &str = "asking for an address on";

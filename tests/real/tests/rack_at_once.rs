@@ -31,7 +31,7 @@ fn a_mixed_rack_is_brought_up_by_one_command() {
     ]);
     for machine in &story.rack.machines {
         assert!(told.contains(&machine.name), "not a word of {}:\n{told}", machine.name);
-        machine.prints(machine.firmware.boots_as(), 1, Duration::from_secs(180));
+        machine.prints(machine.firmware.boots_as(), 1, Duration::from_secs(400));
         let status = story.bedplate(&["rack", "status", "mixed"]);
         let line = status.lines().find(|line| line.contains(&machine.name)).unwrap_or_default();
         assert!(line.contains("active") || line.contains("installed"), "{status}");
