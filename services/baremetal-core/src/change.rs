@@ -343,6 +343,7 @@ mod tests {
         let (lent, _) = lend(&lent, loan, "root", Terms::default(), Timestamp::UNIX_EPOCH).unwrap();
         let refused = "protected: cannot be changed on node \"00000000-0000-0000-0000-000000000000\" in state \"active\": the node has a lease; extend the lease instead";
         check(&lent, protect, Some(refused));
+        check(&lent, |node| node.description = Some("x".to_owned()), None);
         let mut taken = lent.clone();
         taken.lessee = None;
         assert!(

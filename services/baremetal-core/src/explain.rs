@@ -210,10 +210,25 @@ mod tests {
     }
 
     #[test]
-    fn a_node_in_its_target_state_is_on_no_way() {
+    fn a_node_in_its_target_state_names_no_target() {
         let mut there = node(State::Available);
         there.target_provision_state = Some(State::Available);
-        assert!(!explain(&there).summary.contains("on its way"));
+        check(
+            &there,
+            expect![[
+                r#"the node is "available": the node is clean and free to be deployed. set instance_info and request "active" to install the node."#
+            ]],
+        );
+    }
+
+    #[test]
+    fn a_node_in_use_without_a_cloud_waits_for_nothing() {
+        check(
+            &node(State::Active),
+            expect![[
+                r#"the node is "active": the node is in use. nothing; request "deleted" when the node is no longer needed."#
+            ]],
+        );
     }
 
     #[test]

@@ -229,4 +229,31 @@ pub(crate) mod tests {
             id: None,
         }
     }
+
+    #[test]
+    fn only_a_joined_host_has_a_time_of_joining() {
+        let then = Timestamp::from_second(7).unwrap();
+        let now = Timestamp::from_second(9).unwrap();
+        let joined = Hypervisor { since: then, ..host(JoinState::Joined) };
+        assert_eq!(joined.joined_at(), Some(then));
+        assert_eq!(joined.at(JoinState::Joined, now).joined_at(), Some(now));
+        for state in [JoinState::Installing, JoinState::Enabling, JoinState::Failed] {
+            assert_eq!(joined.at(state, now).joined_at(), None, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn a_new_installation_forgets_the_old_hypervisor_unless_the_host_still_leaves() {
+        let now = Timestamp::from_second(9).unwrap();
+        let id = || Some("u1".to_owned());
+        let joined = Hypervisor { id: id(), ..host(JoinState::Joined) };
+        let again = joined.installing(now);
+        assert_eq!((again.state, again.since, again.id), (JoinState::Installing, now, None));
+        let begun = joined.begun(now);
+        assert_eq!((begun.state, begun.since), (JoinState::AwaitingService, now));
+        assert_eq!(begun.before, EarlierReport::Unknown);
+        let leaving = Hypervisor { id: id(), ..host(JoinState::Leaving) };
+        assert_eq!(leaving.installing(now), leaving);
+        assert_eq!(leaving.begun(now), leaving);
+    }
 }

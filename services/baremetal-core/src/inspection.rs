@@ -124,6 +124,57 @@ mod tests {
     }
 
     #[test]
+    fn without_its_boot_interface_every_linked_interface_becomes_a_port() {
+        let data = serde_json::from_value(json!({
+            "inventory": {
+                "interfaces": [
+                    {"name": "eth0", "mac_address": "52:54:00:00:00:01", "has_carrier": true},
+                    {"name": "eth1", "mac_address": "52:54:00:00:00:02", "has_carrier": false},
+                    {"name": "eth2", "mac_address": "01:54:00:00:00:03", "has_carrier": true}],
+                "cpu": {"count": 0, "architecture": ""},
+                "memory": {"total": 2_147_483_648_u64},
+                "boot": {"current_boot_mode": "bios"}},
+        }))
+        .unwrap();
+        let mut machine = node();
+        machine.properties.insert("capabilities".to_owned(), "boot_mode:uefi".into());
+        let (told, ports) = apply_inventory(&machine, &data);
+        let want = json!({"memory_mb": 2048, "capabilities": "boot_mode:bios"});
+        assert_eq!((told.boot_mode, Value::Object(told.properties)), (Some(BootMode::Bios), want));
+        assert_eq!(ports, ["52:54:00:00:00:01".parse().unwrap()]);
+    }
+
+    #[test]
+    fn the_facts_of_a_bmc_become_properties() {
+        let nic = |mac: &str| {
+            let mac = mac.parse().unwrap();
+            hardware::Nic { name: "nic".to_owned(), mac, speed_mbps: None, link_up: None }
+        };
+        let disk = |size_bytes| hardware::Disk {
+            name: "disk".to_owned(),
+            size_bytes,
+            model: None,
+            serial_number: None,
+            rotational: None,
+        };
+        let inventory = Inventory {
+            manufacturer: Some("ACME".to_owned()),
+            memory_mib: Some(4096),
+            disks: vec![disk(Some(9 << 30)), disk(Some(5 << 30)), disk(None)],
+            nics: vec![nic("52:54:00:00:00:01"), nic("01:54:00:00:00:02")],
+            boot_mode: Some(BootMode::Uefi),
+            ..Inventory::default()
+        };
+        let (told, ports) = apply_bmc_inventory(&node(), &inventory);
+        let want = json!({
+            "memory_mb": 4096, "local_gb": 5, "vendor": "ACME",
+            "capabilities": "gpu:true,boot_mode:uefi",
+        });
+        assert_eq!(Value::Object(told.properties), want);
+        assert_eq!(ports, ["52:54:00:00:00:01".parse().unwrap()]);
+    }
+
+    #[test]
     fn facts_that_a_bmc_does_not_report_stay_unchanged() {
         let (told, ports) = apply_bmc_inventory(&node(), &Inventory::default());
         assert_eq!(told, node());

@@ -205,7 +205,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Driver, NodeUuid};
+    use crate::{Driver, NodeUuid, PortUuid};
 
     fn node(info: Value) -> Node {
         let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
@@ -286,6 +286,59 @@ mod tests {
         let mut info = good(json!(1));
         info["configdrive"] = json!({"meta": {}});
         check(info, "instance_info.configdrive: unknown part \"meta\"");
+    }
+
+    #[test]
+    fn a_url_of_an_image_has_at_most_2048_characters() {
+        let read = |length: usize| {
+            let url = format!("http://h/{}", "x".repeat(length - "http://h/".len()));
+            image(&node(json!({"image_source": url, "image_checksum": "0".repeat(64)})))
+        };
+        assert!(read(2048).is_ok() && read(2049).is_err());
+    }
+
+    #[test]
+    fn a_config_drive_is_base64_or_has_known_parts() {
+        let parts =
+            json!({"meta_data": {}, "user_data": "", "network_data": {}, "vendor_data": {}});
+        for good in [json!("YWI+/=="), json!("YWI=\r\n"), parts, json!({})] {
+            assert!(parse_config_drive(&good).is_ok(), "{good}");
+        }
+        let refused = |bad: &Value| parse_config_drive(bad).unwrap_err().to_string();
+        for bad in ["http://h/drive", "https://h/drive"] {
+            let said = refused(&json!(bad));
+            assert_eq!(
+                said,
+                "instance_info.configdrive: must be the config drive itself, not a URL"
+            );
+        }
+        for bad in ["", "a b", "ä", "ftp://h"] {
+            assert_eq!(refused(&json!(bad)), "instance_info.configdrive: not base64");
+        }
+        for bad in [json!(null), json!(true), json!(1), json!([])] {
+            let said = refused(&bad);
+            assert_eq!(said, "instance_info.configdrive: must be base64 text or an object");
+        }
+    }
+
+    #[test]
+    fn a_network_boot_needs_a_port_that_boots() {
+        let mut machine = node(json!({}));
+        let port = |pxe_enabled| {
+            let mac = hardware::MacAddress::new([2, 0, 0, 0, 0, 1]);
+            let port = Port::new(PortUuid::nil(), NodeUuid::nil(), mac, Timestamp::UNIX_EPOCH);
+            Port { pxe_enabled, ..port }
+        };
+        for boot in [BootInterface::Ipxe, BootInterface::HttpIpxe] {
+            machine.interfaces.boot = Some(boot);
+            assert!(check_boot(&machine, &[]).is_err());
+            assert!(check_boot(&machine, &[port(false)]).is_err());
+            assert_eq!(check_boot(&machine, &[port(false), port(true)]), Ok(()));
+        }
+        for boot in [BootInterface::Fake, BootInterface::VirtualMedia] {
+            machine.interfaces.boot = Some(boot);
+            assert_eq!(check_boot(&machine, &[]), Ok(()));
+        }
     }
 
     #[test]

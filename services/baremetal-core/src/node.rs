@@ -265,4 +265,17 @@ mod tests {
         let printed = format!("{node:?} {node:#?}");
         assert!(!printed.contains("hunter2") && printed.contains("ann"), "{printed}");
     }
+
+    #[test]
+    fn an_interface_is_the_chosen_one_or_the_default_of_the_driver() {
+        let mut node = Node::new(NodeUuid::nil(), Driver::Ipmi, Timestamp::UNIX_EPOCH);
+        let console = Interface::Console;
+        assert_eq!((node.interface(console), node.has(console)), ("no-console", false));
+        assert!(node.interfaces.choose(console, "ipmitool-socat"));
+        assert_eq!((node.interface(console), node.has(console)), ("ipmitool-socat", true));
+        node.driver = Driver::Redfish;
+        node.interfaces.reset(console);
+        assert_eq!((node.interface(console), node.has(console)), ("no-console", false));
+        assert_eq!((node.interface(Interface::Boot), node.has(Interface::Boot)), ("ipxe", true));
+    }
 }

@@ -51,3 +51,43 @@ impl Node {
             || self.looks_at_cloud()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use hardware::PowerChange;
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::drain_request::tests::{OURS, leaving, off};
+    use crate::{
+        DrainStage, Driver, JoinState, NodeUuid, PowerRequest, State, Work, WorkUuid, hypervisor,
+        lending,
+    };
+
+    const T0: Timestamp = Timestamp::UNIX_EPOCH;
+
+    #[track_caller]
+    fn check(change: impl FnOnce(&mut Node), want: Requeue) {
+        let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
+        node.provision_state = State::Active;
+        change(&mut node);
+        let decision = NodeUpdate::decided::<Infallible>(node, []);
+        assert_eq!(decision.next_turn, want);
+    }
+
+    #[test]
+    fn another_turn_follows_at_once_while_anything_is_left_to_do() {
+        let host = |state| Some(hypervisor::tests::host(state));
+        let power = PowerRequest::new(PowerChange::On, T0);
+        check(|node| node.work = Some(Work::new(WorkUuid::nil(), Vec::new(), T0)), Requeue::Now);
+        check(|node| node.power_request = Some(power), Requeue::Now);
+        check(|node| node.lending = lending::tests::lent(State::Active).lending, Requeue::Now);
+        check(|node| node.leaving = Some(leaving(off(), DrainStage::Waiting(OURS))), Requeue::Now);
+        check(|node| node.hypervisor = host(JoinState::AwaitingService), Requeue::Now);
+        check(|node| node.hypervisor = host(JoinState::Leaving), Requeue::Now);
+        check(|node| node.hypervisor = host(JoinState::Joined), Requeue::OnChange);
+        check(|_| {}, Requeue::OnChange);
+    }
+}

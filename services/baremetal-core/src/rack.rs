@@ -206,9 +206,10 @@ fn is_installed(goal: &RackGoal, node: &Node) -> bool {
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
+    use serde_json::json;
 
     use super::*;
-    use crate::{Driver, Failure, RackLocation, Reason};
+    use crate::{Driver, Failure, Maintenance, RackLocation, Reason};
 
     const T0: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -239,8 +240,8 @@ mod tests {
     #[test]
     fn a_record_that_cannot_be_read_is_named() {
         let empty = Rack { description: None, goal: None };
-        assert_eq!(Rack::read("r1", serde_json::json!({})).unwrap(), empty);
-        let refused = Rack::read("r1", serde_json::json!({"goal": {"reach": "moon"}})).unwrap_err();
+        assert_eq!(Rack::read("r1", json!({})).unwrap(), empty);
+        let refused = Rack::read("r1", json!({"goal": {"reach": "moon"}})).unwrap_err();
         assert!(refused.to_string().starts_with("cannot read the record of rack r1;"));
     }
 
@@ -293,6 +294,42 @@ mod tests {
         assert_eq!(rack_progress(&goal(RackTarget::Installed, 9), &active), RackProgress::Skipped);
         active.instance_info.insert("image_source".to_owned(), "http://x/image".into());
         assert_eq!(rack_progress(&goal(RackTarget::Installed, 9), &active), RackProgress::Done);
+        // A goal that installs nothing does not repeat a failed installation.
+        let failed = node(1, State::DeployFailed);
+        assert_eq!(rack_progress(&goal(RackTarget::Available, 9), &failed), RackProgress::Skipped);
+    }
+
+    #[test]
+    fn a_secret_of_the_image_has_to_be_there_and_is_not_compared() {
+        let mut goal = goal(RackTarget::Installed, 9);
+        goal.instance_info.insert("configdrive".to_owned(), "plain".into());
+        let progress = |info: Value| {
+            let mut active = node(1, State::Active);
+            active.instance_info = info.as_object().unwrap().clone();
+            rack_progress(&goal, &active)
+        };
+        let image = "http://x/image";
+        let installed = json!({"image_source": image, "configdrive": "sealed"});
+        assert_eq!(progress(installed), RackProgress::Done);
+        for info in [
+            json!({"image_source": image}),
+            json!({"image_source": "http://x/other", "configdrive": "sealed"}),
+        ] {
+            assert_eq!(progress(info), RackProgress::Skipped);
+        }
+    }
+
+    #[test]
+    fn a_machine_that_an_operator_works_on_is_skipped() {
+        let progress = |change: fn(&mut Node)| {
+            let mut node = node(1, State::Enroll);
+            change(&mut node);
+            rack_progress(&goal(RackTarget::Available, 9), &node)
+        };
+        let held = progress(|node| node.maintenance = Some(Maintenance { reason: None }));
+        assert_eq!(held, RackProgress::Skipped);
+        assert_eq!(progress(|node| node.retired = Some("old".to_owned())), RackProgress::Skipped);
+        assert_eq!(progress(|_| {}), RackProgress::Next(RackRequest::Verb(Verb::Manage)));
     }
 
     #[test]

@@ -295,3 +295,6 @@ impl Node {
         asked.or_else(|| self.power_after_drain())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,3 +62,44 @@ pub fn check_take_out(node: &Node, host: &str, seen: &DrainSeen) -> Result<(), T
         DrainSeen::Unknown(why) => Err(TakeOutRefused::Unknown { node, host, why: why.clone() }),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::{Driver, NodeUuid};
+
+    /// Asserts how the message goes on after "node … is compute host h1"; "" if the machine may be taken out.
+    #[track_caller]
+    fn check(seen: DrainSeen, want: &str) {
+        let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
+        node.name = Some("n1".parse().unwrap());
+        let said = check_take_out(&node, "h1", &seen).err().map(|why| why.to_string());
+        let rest = said.as_deref().map(|it| it.strip_prefix("node n1 is compute host h1").unwrap());
+        assert_eq!(rest.unwrap_or_default(), want);
+    }
+
+    #[test]
+    fn a_compute_host_is_taken_out_only_when_no_server_is_left() {
+        check(DrainSeen::NoHost, "");
+        check(DrainSeen::Drained, "");
+        let occupied = |so_far: &str| {
+            format!(
+                ", which is not drained{so_far}; drain it first (`bedplate drain h1 --wait`), or name h1 in force"
+            )
+        };
+        check(DrainSeen::NotDrained, &occupied(""));
+        check(DrainSeen::Ending, &occupied(""));
+        check(DrainSeen::Draining(0), &occupied(""));
+        check(DrainSeen::Draining(1), &occupied(": 1 server is on it"));
+        check(DrainSeen::Draining(2), &occupied(": 2 servers are on it"));
+        let quorum = Some("quorum".to_owned());
+        check(DrainSeen::Stuck(3, quorum), &occupied(": 3 servers are on it"));
+        check(DrainSeen::Refused("quorum".to_owned()), ": quorum");
+        check(
+            DrainSeen::Unknown("silent".to_owned()),
+            ", and clusterd did not say whether the host may be taken out: silent; name h1 in force to skip this check",
+        );
+    }
+}

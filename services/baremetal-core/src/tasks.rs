@@ -55,3 +55,49 @@ pub(crate) fn undeploy() -> Vec<Task> {
 fn ramdisk(waiting: Task) -> [Task; 4] {
     [Task::Power(PowerState::Off), Task::BootRamdisk, Task::Power(PowerState::On), waiting]
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::NodeUuid;
+
+    const OFF: Task = Task::Power(PowerState::Off);
+    const ON: Task = Task::Power(PowerState::On);
+
+    fn node(driver: Driver) -> Node {
+        Node::new(NodeUuid::nil(), driver, Timestamp::UNIX_EPOCH)
+    }
+
+    #[test]
+    fn an_inspection_asks_what_the_interface_names_and_the_driver_can_ask() {
+        use InspectInterface::{Agent, Fake, NoInspect, Redfish};
+
+        let tasks = |driver, chosen| {
+            let mut node = node(driver);
+            node.interfaces.inspect = Some(chosen);
+            inspect(&node)
+        };
+        let agent = [OFF, Task::BootRamdisk, ON, Task::AwaitInventory, OFF, Task::BootDisk];
+        let both: Vec<Task> = [Task::AskBmcForInventory].into_iter().chain(agent.clone()).collect();
+        assert_eq!(tasks(Driver::Redfish, Agent), both);
+        assert_eq!(tasks(Driver::Redfish, Redfish), [Task::AskBmcForInventory]);
+        assert_eq!(tasks(Driver::Redfish, NoInspect), []);
+        assert_eq!(tasks(Driver::Ipmi, Agent), agent);
+        assert_eq!(tasks(Driver::Ipmi, NoInspect), []);
+        assert_eq!(tasks(Driver::FakeHardware, Fake), []);
+    }
+
+    #[test]
+    fn only_a_node_that_boots_the_ramdisk_gets_an_image() {
+        assert_eq!(deploy(&node(Driver::FakeHardware)), [OFF, ON]);
+        for driver in [Driver::Ipmi, Driver::Redfish] {
+            let tasks = deploy(&node(driver));
+            let at = |wanted: Task| tasks.iter().position(|task| *task == wanted);
+            let writes = at(Task::Agent(AgentCommand::WriteImage));
+            assert!(at(Task::BootRamdisk) < writes && writes < at(Task::BootDisk), "{tasks:?}");
+            assert_eq!((tasks.first(), tasks.last()), (Some(&OFF), Some(&ON)));
+        }
+    }
+}

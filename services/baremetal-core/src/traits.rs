@@ -48,6 +48,8 @@ mod tests {
         for bad in ["", "CUSTOM_", "custom_gpu", "A B", "_A", "1A", "CUSTOM_Ä"] {
             assert!(Trait::try_from(bad.to_owned()).is_err(), "{bad}");
         }
+        let most = "A".repeat(255);
+        assert_eq!(Trait::try_from(most.clone()).map(String::from), Ok(most));
         assert!(Trait::try_from("A".repeat(256)).is_err());
     }
 }

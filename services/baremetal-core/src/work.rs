@@ -153,3 +153,62 @@ impl Work {
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Driver, Node, NodeUuid, tasks};
+
+    const T0: Timestamp = Timestamp::UNIX_EPOCH;
+
+    /// The tasks during which a network boot of the machine gets the ramdisk.
+    fn awaiting(tasks: Vec<Task>) -> Vec<Task> {
+        let mut work = Work::new(WorkUuid::nil(), tasks, T0);
+        let mut awaiting = Vec::new();
+        // The work also waits for no boot once all of its tasks are done.
+        for cursor in 0..=work.tasks.len() {
+            work.cursor = cursor;
+            if work.awaits_boot() {
+                awaiting.push(work.task().unwrap().clone());
+            }
+        }
+        awaiting
+    }
+
+    #[test]
+    fn a_network_boot_gets_the_ramdisk_until_the_agent_has_reported() {
+        let node = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
+        let boot = |waiting| [Task::BootRamdisk, Task::Power(PowerState::On), waiting];
+        let erase = AgentCommand::EraseDisks;
+        assert_eq!(awaiting(tasks::clean(&node, erase)), boot(Task::AwaitAgent));
+        assert_eq!(awaiting(tasks::deploy(&node)), boot(Task::AwaitAgent));
+        assert_eq!(awaiting(tasks::inspect(&node)), boot(Task::AwaitInventory));
+        assert_eq!(awaiting(tasks::undeploy()), []);
+        assert_eq!(awaiting(tasks::verify()), []);
+    }
+
+    #[test]
+    fn the_tasks_tell_whether_the_ramdisk_boots_and_why() {
+        let node = |driver| Node::new(NodeUuid::nil(), driver, T0);
+        let (machine, fake) = (node(Driver::Redfish), node(Driver::FakeHardware));
+        let kind = |tasks| {
+            let work = Work::new(WorkUuid::nil(), tasks, T0);
+            (work.boots_ramdisk(), work.inspects())
+        };
+        assert_eq!(kind(tasks::inspect(&machine)), (true, true));
+        assert_eq!(kind(tasks::deploy(&machine)), (true, false));
+        assert_eq!(kind(tasks::inspect(&fake)), (false, false));
+        assert_eq!(kind(tasks::deploy(&fake)), (false, false));
+    }
+
+    #[test]
+    fn a_record_names_repeated_boots_only_if_there_were_any() {
+        for boots in [0, 1, 5] {
+            let work = Work { repeated_boots: boots, ..Work::new(WorkUuid::nil(), Vec::new(), T0) };
+            let record = serde_json::to_value(&work).unwrap();
+            let written = record.get("repeated_boots").and_then(serde_json::Value::as_u64);
+            assert_eq!(written, (boots > 0).then_some(u64::from(boots)));
+            assert_eq!(serde_json::from_value::<Work>(record).unwrap(), work);
+        }
+    }
+}

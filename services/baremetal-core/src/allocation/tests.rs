@@ -61,6 +61,20 @@ fn only_a_free_node_with_the_requested_properties_fits() {
 }
 
 #[test]
+fn a_node_in_use_gets_an_allocation_of_its_own_kind_and_instance() {
+    let (now, id) = (Timestamp::UNIX_EPOCH, AllocationUuid::from_untyped_uuid(Uuid::from_u128(9)));
+    let of = |instance_uuid| {
+        let used = Node { provision_state: State::Active, instance_uuid, ..node() };
+        let allocation = Allocation::of_node_in_use(&used, id, now);
+        let (_, written) = backfill(&used, &allocation).unwrap();
+        assert_eq!(written.resource_class.as_deref(), Some("gpu"));
+        written.id.into_untyped_uuid()
+    };
+    assert_eq!(of(None), Uuid::from_u128(9));
+    assert_eq!(of(Some(Uuid::from_u128(5))), Uuid::from_u128(5));
+}
+
+#[test]
 fn a_project_gets_nodes_that_it_owns_or_leases() {
     let pool = NodePool::of(Some("physics"));
     check(|_| {}, &pool, false);

@@ -30,6 +30,9 @@ fn a_new_request_replaces_the_waiting_one_and_keeps_its_drain() {
     assert_eq!(stage(DrainStage::Waiting(OURS)), DrainStage::Asking(OURS));
     assert_eq!(stage(DrainStage::Waiting(THEIRS)), DrainStage::Asking(THEIRS));
     assert_eq!(stage(DrainStage::Ending), DrainStage::Wanted);
+    let failed = Node { failure: Some(Failure::new(Reason::DrainRefused, "no")), ..node(None) };
+    let (again, _) = wait_for_drain(&failed, request(AfterDrain::Undeploy), now);
+    assert_eq!(again.failure, None);
 }
 
 #[test]
@@ -59,6 +62,19 @@ fn the_reason_for_waiting_is_recorded_once() {
     let before = node(Some(leaving(off(), DrainStage::Waiting(OURS))));
     let (told, _) = drain_stuck(&before, "silent", Timestamp::UNIX_EPOCH).unwrap();
     assert_eq!(drain_stuck(&told, "silent still", Timestamp::UNIX_EPOCH), None);
+}
+
+#[test]
+fn the_reason_for_waiting_says_what_waits() {
+    let cause = |stage| {
+        let before = node(Some(leaving(off(), stage)));
+        drain_stuck(&before, "silent", Timestamp::UNIX_EPOCH).unwrap().0.failure.unwrap().cause
+    };
+    let waits = "\"power off\" waits for the drain of host h1: silent";
+    assert_eq!(cause(DrainStage::Wanted), waits);
+    assert_eq!(cause(DrainStage::Waiting(OURS)), waits);
+    let ends = "host h1 takes no servers because its drain has not ended: silent";
+    assert_eq!(cause(DrainStage::Ending), ends);
 }
 
 #[test]

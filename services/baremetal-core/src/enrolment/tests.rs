@@ -3,7 +3,7 @@ use std::cell::Cell;
 use serde_json::json;
 
 use super::*;
-use crate::State;
+use crate::{BootInterface, State};
 
 /// Rules that count the ids up from 1, and accept every `driver_info` with an address.
 #[derive(Default)]
@@ -134,4 +134,18 @@ fn the_refusal_tells_at_most_a_hundred_mistakes() {
     let told = plan(machines, &no_facts()).unwrap_err().to_string();
     assert!(told.starts_with("rack r1 has 298 mistakes and nothing was enrolled:\nline 2: "));
     assert_eq!(told.lines().count(), 101);
+}
+
+#[test]
+fn a_machine_boots_only_in_ways_that_its_driver_supports() {
+    let enrolled = |boot: &str| {
+        let boot_interface = Some(boot.to_owned());
+        plan(vec![MachineRequest { boot_interface, ..machine("a", 1, &[]) }], &no_facts())
+    };
+    let chosen = enrolled("http-ipxe").unwrap().new[0].interfaces.boot;
+    assert_eq!(chosen, Some(BootInterface::HttpIpxe));
+    // Another driver has this implementation.
+    let refused = enrolled("fake").unwrap_err().to_string();
+    let want = "line 2: boot: \"fake\" is not one of ipxe, http-ipxe, redfish-virtual-media";
+    assert!(refused.ends_with(want), "{refused}");
 }

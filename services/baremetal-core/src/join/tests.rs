@@ -5,7 +5,8 @@ use expect_test::{Expect, expect};
 use super::*;
 use crate::hypervisor::tests::host;
 use crate::{
-    Driver, NodeUuid, Problem, Verb, WorkUuid, check_delete, explain, finish_work, request_verb,
+    Driver, Maintenance, NodeUuid, Problem, Verb, WorkUuid, check_delete, explain, finish_work,
+    request_verb,
 };
 
 const T0: Timestamp = Timestamp::UNIX_EPOCH;
@@ -124,6 +125,15 @@ fn a_missing_sign_fails_with_its_reason() {
         &service(false, true, Some(1)),
         10,
         expect!["give up: the compute service of the host h1 is down"],
+    );
+    let before = EarlierReport::At(after(5));
+    check(
+        &Hypervisor { before, ..host(JoinState::AwaitingService) },
+        &service(true, true, Some(5)),
+        10,
+        expect![
+            "give up: the compute service of the host h1 did not report since it was installed"
+        ],
     );
     check(
         &host(JoinState::AwaitingHypervisor),
@@ -276,4 +286,26 @@ fn a_failed_join_says_why_and_can_be_repeated() {
     assert_eq!(entry.unwrap().event, "host h1: joining again");
     let working = Node { provision_state: State::Deploying, ..failed };
     assert!(matches!(join_again(&working, T0), Err(RequestRefused::State { .. })));
+}
+
+#[test]
+fn only_an_idle_machine_that_joins_or_leaves_is_looked_up_in_the_cloud() {
+    let looks = |state, maintenance: Option<Maintenance>, host_state| {
+        let host = host(host_state);
+        let node = Node { provision_state: state, maintenance, ..node(&host) };
+        (node.is_joining(), node.is_leaving(), node.looks_at_cloud())
+    };
+    let maintained = || Some(Maintenance { reason: None });
+    let joins = JoinState::AwaitingProvider;
+    assert_eq!(looks(State::Active, None, joins), (true, false, true));
+    assert_eq!(looks(State::Active, None, JoinState::Leaving), (false, true, true));
+    assert_eq!(looks(State::Available, None, JoinState::Leaving), (false, true, true));
+    let no = (false, false, false);
+    assert_eq!(looks(State::Available, None, joins), no);
+    assert_eq!(looks(State::Active, maintained(), joins), no);
+    assert_eq!(looks(State::Active, maintained(), JoinState::Leaving), no);
+    assert_eq!(looks(State::Deploying, None, JoinState::Leaving), no);
+    for rests in [JoinState::Installing, JoinState::Joined, JoinState::Failed] {
+        assert_eq!(looks(State::Active, None, rests), no, "{rests:?}");
+    }
 }

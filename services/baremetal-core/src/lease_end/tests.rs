@@ -1,6 +1,6 @@
 use super::*;
 use crate::lending::tests::{at, ended, gone, ladder, lent, node, take};
-use crate::{Failure, Reason};
+use crate::{Failure, Maintenance, Reason};
 
 fn rules<'a>(ladder: &'a LeaseSchedule, host: Option<&'a str>) -> LeaseRules<'a> {
     let power_timeout = Duration::from_secs(60);
@@ -75,6 +75,48 @@ fn an_obstacle_to_the_return_keeps_the_node_as_it_is() {
 }
 
 #[test]
+fn a_node_that_cannot_return_is_neither_drained_nor_warned_about() {
+    let ladder = ladder();
+    let in_use = |change: fn(&mut Node)| {
+        let mut node = gone(State::Active);
+        change(&mut node);
+        plan_lending(&node, &rules(&ladder, Some("h1")), at(120))
+    };
+    let rest: Decision<NodeUpdate, ClusterdCall> = Decision::rest(Requeue::OnChange);
+    assert_eq!(in_use(|node| node.protected = Some("precious".to_owned())), rest);
+    assert_eq!(in_use(|node| node.disable_power_off = true), rest);
+    let show = ClusterdCall::Show { host: "h1".to_owned() };
+    assert_eq!(in_use(|_| {}), Decision::act(show));
+
+    let idle = |change: fn(&mut Node)| {
+        let mut node = gone(State::Manageable);
+        change(&mut node);
+        plan_lending(&node, &rules(&ladder, None), at(120))
+    };
+    assert_eq!(idle(|node| node.disable_power_off = true), rest);
+    assert_eq!(idle(|node| node.maintenance = Some(Maintenance { reason: None })), rest);
+    assert_eq!(idle(|node| node.retired = Some("old".to_owned())), rest);
+}
+
+#[test]
+fn a_stage_is_due_at_its_time_and_only_for_a_node_with_a_lease() {
+    let ladder = ladder();
+    let lent = lent(State::Deploying);
+    assert!(!is_lease_stage_due(&lent, &ladder, at(75)));
+    assert!(is_lease_stage_due(&lent, &ladder, at(76)));
+    assert!(!is_lease_stage_due(&node(State::Deploying), &ladder, at(76)));
+    assert!(!is_lease_stage_due(&gone(State::Deleting), &ladder, at(200)));
+}
+
+#[test]
+fn the_end_of_a_lease_gives_the_machine_its_time_to_switch_off() {
+    let ladder = ladder();
+    let decision = plan_lending(&ended(State::Active), &rules(&ladder, None), at(100));
+    let request = decision.change.unwrap().node.power_request.unwrap();
+    assert_eq!(request.deadline, at(100) + Duration::from_secs(60));
+}
+
+#[test]
 fn a_machine_is_forced_off_after_a_soft_power_off_failed() {
     let failure = crate::Failure::new(crate::Reason::PowerStuck, "it stayed on".to_owned());
     let stuck = Node { failure: Some(failure), ..ended(State::Active) };
@@ -89,6 +131,11 @@ fn a_machine_that_failed_is_asked_again_after_a_pause() {
     // The clock was set back.
     check(&failed, 99, "[ForceOff]");
     check(&failed, 101, "[ForceOff]");
+    // A node without a failure is not paused, nor is the return of a clean node, which asks its machine for nothing.
+    check(&Node { failure: None, ..failed.clone() }, 100, "[SoftOff]");
+    let clean =
+        Node { failure: failed.failure, updated_at: Some(at(121)), ..gone(State::Available) };
+    check(&clean, 121, "return");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::drain_request::tests::{OURS, THEIRS, leaving, off};
-use crate::{Driver, NodeUuid, State};
+use crate::{Driver, Failure, NodeUuid, State};
 
 const T0: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -95,4 +95,35 @@ fn an_obstacle_to_a_drain_is_recorded_once() {
     assert_eq!(word(&after_leaving_call(&told.node, &unknown, &rules(), T0)), "wait");
     // The reason goes when the drain has made progress.
     assert_eq!(word(&after_leaving_call(&told.node, &DrainSeen::Drained, &rules(), T0)), "go");
+}
+
+#[test]
+fn only_the_reason_for_waiting_goes_when_the_wait_ends() {
+    for (reason, kept) in [(Reason::DrainWaits, false), (Reason::StepFailed, true)] {
+        let failure = Some(Failure::new(reason, "why"));
+        for then in [off(), AfterDrain::Maintenance] {
+            let waiting = Node { failure: failure.clone(), ..node(then, DrainStage::Ending) };
+            let update = after_leaving_call(&waiting, &DrainSeen::Drained, &rules(), T0).change;
+            assert_eq!(update.unwrap().node.failure.is_some(), kept, "{reason:?} {then:?}");
+        }
+        let waiting = Node { failure, ..node(off(), DrainStage::Waiting(OURS)) };
+        let update = after_leaving_call(&waiting, &DrainSeen::Drained, &rules(), T0).change;
+        assert_eq!(update.unwrap().node.failure.is_some(), kept, "{reason:?}");
+    }
+}
+
+#[test]
+fn a_request_that_waited_begins_now_and_for_its_caller() {
+    let now = T0 + Duration::from_secs(3600);
+    let after = |then, seen| {
+        let waiting = node(then, DrainStage::Waiting(OURS));
+        after_leaving_call(&waiting, &seen, &rules(), now)
+    };
+    let request = after(off(), DrainSeen::Drained).change.unwrap().node.power_request.unwrap();
+    assert_eq!(request.deadline, now + Duration::from_secs(60));
+    let update = after(AfterDrain::Undeploy, DrainSeen::Drained).change.unwrap();
+    assert_eq!(update.history[0].user.as_deref(), Some("ann"));
+    // The cloud has no such host, so the log must not say that the host is drained.
+    let gone = after(AfterDrain::Maintenance, DrainSeen::NoHost);
+    assert_eq!((gone.log, gone.change.unwrap().node.leaving), (Vec::new(), None));
 }

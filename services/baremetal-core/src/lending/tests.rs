@@ -3,8 +3,8 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::{
-    Driver, NodeUuid, RequestRefused, State, Task, Verb, WorkUuid, finish_work, request_power,
-    request_verb,
+    DrainStage, Driver, NodeUuid, RequestRefused, State, Task, Verb, WorkUuid, finish_work,
+    request_power, request_verb,
 };
 
 const T0: Timestamp = Timestamp::UNIX_EPOCH;
@@ -137,4 +137,36 @@ fn a_lessee_is_not_told_whose_servers_keep_a_node() {
     assert_eq!(entry.event, want);
     let free = Node { lessee: None, ..ended(State::Active) };
     assert!(end_held(&free, why, at(101)).event.ends_with(why));
+}
+
+#[test]
+fn a_lease_that_goes_on_ends_the_drain_that_its_end_began() {
+    for (owner, ends) in [(DrainOwner::Request, true), (DrainOwner::Operator, false)] {
+        let ended = drain_noted(&ended(State::Active), "h1", owner);
+        let undone = undo(&ended, "ann", &ladder(), Terms::default(), at(101)).unwrap().0;
+        let extended = extend(&ended, at(200), "ann", Terms::default(), at(101)).unwrap().0;
+        let lent = lend(&ended, loan(10), "ann", Terms::default(), at(101)).unwrap().0;
+        for node in [undone, extended, lent] {
+            assert_eq!(node.lending.unwrap().drain, None);
+            let leaving = node.leaving.map(|it| (it.host, it.stage, it.asked_by));
+            let want = ("h1".to_owned(), DrainStage::Ending, Some("ann".to_owned()));
+            assert_eq!(leaving, ends.then_some(want), "{owner:?}");
+        }
+    }
+}
+
+#[test]
+fn the_history_says_what_each_stage_of_the_end_does_and_when() {
+    let lent = lent(State::Active);
+    let event = |stage| with_stage_taken(&lent, stage, at(76)).1.event;
+    let (soon, later) = (at(100), at(120));
+    let warned = event(lease::LeaseStage::Warn { ends_at: soon });
+    assert!(warned.starts_with(&format!("the lease ends at {soon}; ")), "{warned}");
+    let off = event(lease::LeaseStage::SwitchOff { deleted_at: later });
+    assert!(off.contains("is switched off") && off.contains(&later.to_string()), "{off}");
+    let last = event(lease::LeaseStage::WarnOfDeletion { deleted_at: later });
+    assert!(last.contains(&format!("the disks are erased at {later} unless")), "{last}");
+    let gone = event(lease::LeaseStage::Delete);
+    assert!(gone.contains("undeployed and its disks are erased"), "{gone}");
+    assert!(event(lease::LeaseStage::Snapshot).contains("a snapshot is kept"));
 }

@@ -148,6 +148,89 @@ fn time_without_a_conductor_does_not_count_as_late() {
 }
 
 #[test]
+fn a_timeout_expires_after_its_last_second() {
+    let off = PowerSeen::Is(PowerState::Off);
+    let writes = || at(Task::Agent(AgentCommand::WriteImage), Some(0));
+    let agent = |agent| Observed { agent, ..seen() };
+    let power = |power| Observed { power, ..seen() };
+    let running = || vec![CommandSeen::Running(None)];
+    for (node, seen, limit, reason) in [
+        (at(Task::TryBmc, None), power(PowerSeen::Failed(problem(true))), 60, "BmcUnreachable"),
+        (at(Task::Power(PowerState::On), None), power(off), 60, "PowerStuck"),
+        (at(Task::AwaitAgent, None), seen(), 600, "NoCallback"),
+        (writes(), agent(AgentSeen::Commands(running())), 3600, "StepTimedOut"),
+        (
+            writes(),
+            agent(AgentSeen::Silent { since: T0, problem: problem(true) }),
+            120,
+            "AgentLost",
+        ),
+        (writes(), agent(refuses(9, true)), 120, "AgentRefuses"),
+    ] {
+        let failed = |after_secs| {
+            let now = T0 + jiff::SignedDuration::from_secs(after_secs);
+            text(&node, &planned(&node, &seen, now)).starts_with(&format!("GiveUp({reason}: "))
+        };
+        assert_eq!((failed(limit), failed(limit + 1)), (false, true), "{reason}");
+    }
+    let failed = ActionOutcome::Failed(problem(true));
+    let node = at(Task::BootRamdisk, None);
+    let pause = Requeue::After(timeouts().poll_every);
+    assert_eq!(concluded(&node, &failed, T0 + timeouts().bmc).next_turn, pause);
+}
+
+#[test]
+fn a_change_of_power_has_until_its_deadline_and_a_full_timeout_of_watching() {
+    let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
+    let deadline = T0 + Duration::from_secs(60);
+    node.power_request = Some(crate::PowerRequest::new(PowerChange::On, deadline));
+    let since = |watching_since, power| {
+        let watching_since = T0 + Duration::from_secs(watching_since);
+        Observed { power, watching_since, ..seen() }
+    };
+    let off = || PowerSeen::Is(PowerState::Off);
+    let silent = || PowerSeen::Failed(problem(true));
+    let (asks, waits) = ("Act(RequestPower(On))", "Wait(1 s)");
+    let stuck = "GiveUp(PowerStuck: the BMC accepted \"power on\", but the machine did not reach that state within 60 s)";
+    let unreachable = "GiveUp(BmcUnreachable: cannot reach the BMC)";
+    for (seen, after_secs, want) in [
+        (since(0, off()), 60, asks),
+        (since(0, off()), 61, stuck),
+        (since(30, off()), 90, asks),
+        (since(30, off()), 91, stuck),
+        (since(0, silent()), 60, waits),
+        (since(0, silent()), 61, unreachable),
+        (since(30, silent()), 90, waits),
+        (since(0, PowerSeen::Failed(problem(false))), 0, unreachable),
+        (since(0, PowerSeen::NotAsked), 99, waits),
+    ] {
+        let now = T0 + jiff::SignedDuration::from_secs(after_secs);
+        assert_eq!(text(&node, &planned(&node, &seen, now)), want, "{seen:?} after {after_secs}");
+    }
+    let asked = planned(&node, &since(0, off()), T0).change.unwrap().node;
+    assert_eq!(asked.power_request.as_ref().unwrap().asked_at, Some(T0));
+    check(&asked, since(0, off()), 15, expect!["Wait(1 s)"]);
+    check(&asked, since(0, off()), 16, expect!["Act(RequestPower(On))"]);
+}
+
+#[test]
+fn a_task_that_ends_records_the_power_state_that_was_seen() {
+    let node = Node { power_state: Some(PowerState::On), ..at(Task::TryBmc, None) };
+    for (seen, node, want) in [
+        (PowerSeen::Is(PowerState::Off), node.clone(), PowerState::Off),
+        (
+            PowerSeen::NotAsked,
+            Node { work: at(Task::AwaitAgent, None).work, ..node },
+            PowerState::On,
+        ),
+    ] {
+        let seen = Observed { power: seen, agent: AgentSeen::Present, ..self::seen() };
+        let next = planned(&node, &seen, T0).change.unwrap().node;
+        assert_eq!(next.power_state, Some(want));
+    }
+}
+
+#[test]
 fn a_clock_that_is_set_back_expires_no_timeout() {
     const AN_HOUR_BEFORE: i64 = -3601;
     let writes = || at(Task::Agent(AgentCommand::WriteImage), Some(0));
