@@ -95,3 +95,16 @@ impl RotationStep {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pods_are_restarted_when_the_trusted_authorities_change() {
+        let renews = (1..=8).filter(|revision| {
+            CaRevision { revision: *revision, ..CaRevision::default() }.has_to_renew()
+        });
+        assert_eq!(Vec::from_iter(renews), [1, 4, 5, 8]);
+    }
+}

@@ -180,9 +180,11 @@ mod tests {
     #[test]
     fn no_server_is_created_during_a_rotation() {
         let (mut sample, mut seen) = begun();
-        let added = Key::Server(sample.groups[1].add_machine());
+        let machine = sample.groups[1].add_machine();
+        let added = Key::Server(machine.clone());
         sample.settle(&mut seen);
         assert!(!seen.objects.contains_key(&added));
+        assert!(seen.objects.contains_key(&Key::Port(machine)), "other objects are created");
         sample.cluster.authorities = CaRevision::default().replaced();
         sample.settle(&mut seen);
         assert!(seen.objects.contains_key(&added));

@@ -109,6 +109,15 @@ mod tests {
     }
 
     #[test]
+    fn a_range_keeps_its_address_and_prefix() {
+        let range: Cidr = "10.1.0.0/16".parse().unwrap();
+        assert_eq!(IpNet::from(range).to_string(), "10.1.0.0/16");
+        assert_eq!((range.prefix(), range.is_v4()), (16, true));
+        let range: Cidr = "fd00::/64".parse().unwrap();
+        assert_eq!((range.prefix(), range.is_v4()), (64, false));
+    }
+
+    #[test]
     fn ranges_overlap_when_one_contains_the_other() {
         let cidr = |raw: &str| raw.parse::<Cidr>().unwrap();
         assert!(cidr("10.0.0.0/8").overlaps(&cidr("10.1.0.0/16")));

@@ -126,3 +126,42 @@ impl ClusterParameters {
         wished.unwrap_or(self.floating_ip_enabled) && self.external_network.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::labels;
+
+    #[test]
+    fn floating_ips_need_an_external_network() {
+        let parameters = |enabled, external: Option<&str>, label: Option<&str>| {
+            let label = label.map(|value| ("master_lb_floating_ip_enabled", value));
+            ClusterParameters {
+                floating_ip_enabled: enabled,
+                external_network: external.map(str::to_owned),
+                labels: labels(label.as_slice()),
+                ..ClusterParameters::new("fcos".to_owned())
+            }
+        };
+        for (enabled, external, label, machines, balancer) in [
+            (true, Some("public"), None, true, true),
+            (true, None, None, false, false),
+            (false, Some("public"), None, false, false),
+            (false, Some("public"), Some("true"), false, true),
+            (false, None, Some("true"), false, false),
+            (true, Some("public"), Some("false"), true, false),
+        ] {
+            let of = parameters(enabled, external, label);
+            let got = (of.has_floating_machines(), of.has_floating_balancer());
+            assert_eq!(got, (machines, balancer), "{enabled} {external:?} {label:?}");
+        }
+    }
+
+    #[test]
+    fn the_dns_zone_comes_from_its_label() {
+        let mut parameters = ClusterParameters::new("fcos".to_owned());
+        assert_eq!(parameters.zone(), None);
+        parameters.labels = labels(&[("dns_zone", "k8s.example")]);
+        assert_eq!(parameters.zone(), Some("k8s.example."));
+    }
+}

@@ -100,12 +100,13 @@ impl ClusterRequest {
 
 #[cfg(test)]
 mod tests {
+    use lease::Lease;
     use newtype_uuid::GenericUuid;
     use uuid::Uuid;
 
     use super::*;
     use crate::sample::{Sample, at, labels};
-    use crate::{ClusterParameters, TemplateUuid};
+    use crate::{ClusterLease, ClusterParameters, TemplateUuid};
 
     fn id<T: GenericUuid>(number: u128) -> T {
         T::from_untyped_uuid(Uuid::from_u128(number << 96))
@@ -137,6 +138,15 @@ mod tests {
         assert_eq!(cluster.blueprint.master_flavor.as_deref(), Some("m1.large"));
         let counts = groups.iter().map(|group| (group.name.as_str(), group.node_count()));
         assert_eq!(Vec::from_iter(counts), [("default-master", 1), ("default-worker", 1)]);
+    }
+
+    #[test]
+    fn a_cluster_gets_the_lease_that_its_labels_ask_for() {
+        let labels = own(&[("lease", "10d")], false);
+        let request = ClusterRequest { labels, ..request() }.checked().unwrap();
+        let (cluster, _) = request.granted(Terms::default(), [id(3), id(4)]).unwrap();
+        let lease = Lease::new(at(1), "10d".parse().unwrap());
+        assert_eq!(cluster.lending, Some(ClusterLease { lease, notify: None }));
     }
 
     #[test]

@@ -67,3 +67,71 @@ fn nodes(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> BTreeSet<MemberNa
     let all = seen.machines.iter().filter(|(machine, said)| stays(machine, said));
     all.map(|(machine, _)| machine.clone()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::{Sample, at};
+
+    #[test]
+    fn a_cluster_is_completed_once_after_each_request() {
+        let mut sample = Sample::highly_available();
+        let seen = sample.complete();
+        sample.cluster.completed_at = None;
+        let at_once = |cluster: &Cluster, now| {
+            cluster.with_observation(&sample.groups, &seen, at(now)).completed_at
+        };
+        assert_eq!(at_once(&sample.cluster, 50), Some(at(50)));
+        let done = Cluster { completed_at: Some(at(50)), ..sample.cluster.clone() };
+        assert_eq!(at_once(&done, 60), Some(at(50)));
+        let at_the_request = Cluster { asked_at: at(50), ..done.clone() };
+        assert_eq!(at_once(&at_the_request, 60), Some(at(50)));
+        let asked_again = Cluster { asked_at: at(55), ..done };
+        assert_eq!(at_once(&asked_again, 60), Some(at(60)));
+        let leaving = Cluster { desire: DesiredState::Gone, ..sample.cluster.clone() };
+        assert_eq!(at_once(&leaving, 50), None);
+        let mut less = seen.clone();
+        less.objects.remove(&Key::Network);
+        let missing = sample.cluster.with_observation(&sample.groups, &less, at(50));
+        assert_eq!(missing.completed_at, None);
+    }
+
+    #[test]
+    fn nothing_is_concluded_before_the_first_observation() {
+        let sample = Sample::highly_available();
+        let before = ClusterObservation::default();
+        let concluded = sample.cluster.with_observation(&sample.groups, &before, at(50));
+        assert!(!concluded.conditions.is_empty());
+        let conditions = sample.cluster.conditions.clone();
+        assert_eq!(Cluster { conditions, ..concluded }, sample.cluster);
+    }
+
+    #[test]
+    fn a_member_is_a_node_until_nothing_lists_it_any_more() {
+        let mut sample = Sample::highly_available();
+        let mut seen = sample.complete();
+        let last: MemberName = "default-worker-1".parse().unwrap();
+        let all = sample.cluster.with_observation(&sample.groups, &seen, at(50));
+        assert_eq!((all.nodes.len(), all.unready.len()), (5, 0));
+        seen.machines.get_mut(&last).unwrap().node = NodeHealth::Absent;
+        let silent = sample.cluster.with_observation(&sample.groups, &seen, at(50));
+        assert_eq!((silent.nodes.len(), silent.unready), (5, BTreeSet::from([last.clone()])));
+
+        // The member is removed from its group: first its server is left, then its node, then its membership in etcd.
+        sample.groups[1].machines.remove(&1);
+        let is_node = |seen: &ClusterObservation| {
+            let concluded = sample.cluster.with_observation(&sample.groups, seen, at(50));
+            concluded.nodes.contains(&last)
+        };
+        assert!(is_node(&seen));
+        seen.objects.remove(&Key::Server(last.clone()));
+        assert!(!is_node(&seen));
+        seen.machines.get_mut(&last).unwrap().node = NodeHealth::Ready;
+        assert!(is_node(&seen));
+        let said = seen.machines.get_mut(&last).unwrap();
+        (said.node, said.is_etcd_member) = (NodeHealth::Absent, true);
+        assert!(is_node(&seen));
+        seen.machines.get_mut(&last).unwrap().bootstrap = Bootstrap::Silent;
+        assert!(!is_node(&seen));
+    }
+}

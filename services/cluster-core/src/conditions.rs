@@ -313,3 +313,6 @@ impl ConditionKind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -47,3 +47,18 @@ impl Severity {
             .find(|it| it.as_str() == raw)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_severity_has_the_same_name_in_the_database_and_in_json() {
+        for severity in [Severity::Info, Severity::Warning, Severity::Error] {
+            let name = severity.as_str();
+            assert_eq!(serde_json::to_string(&severity).unwrap(), format!("{name:?}"));
+            assert_eq!(Severity::read(name), Some(severity));
+        }
+        assert_eq!(Severity::read("Info"), None);
+    }
+}

@@ -172,6 +172,23 @@ mod tests {
     }
 
     #[test]
+    fn failed_objects_that_are_desired_are_failures() {
+        let sample = Sample::highly_available();
+        let mut seen = ClusterObservation::default();
+        sample.settle(&mut seen);
+        let shape = crate::desired_objects(&sample.spec());
+        assert_eq!(failures(&shape, &seen), BTreeMap::new());
+        let server: Key = SERVER.parse().unwrap();
+        let broken = CloudObjectState::Failed("no valid host".to_owned());
+        let found = crate::CloudObject { state: broken, ..seen.objects[&server].clone() };
+        for key in [SERVER, "server/default-worker-9"] {
+            seen.objects.insert(key.parse().unwrap(), found.clone());
+        }
+        let failure = Failure { why: "no valid host".to_owned(), object: Some(found.id) };
+        assert_eq!(failures(&shape, &seen), BTreeMap::from([(server, failure)]));
+    }
+
+    #[test]
     fn an_object_in_back_off_is_not_created_and_a_condition_says_until_when() {
         let mut sample = Sample::highly_available();
         let key: Key = SERVER.parse().unwrap();

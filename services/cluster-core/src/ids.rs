@@ -119,7 +119,17 @@ mod tests {
         for bad in ["", "1a", "a b", "a/b", "ü", "-a", "ac9e6679-7425-40de-944b-e07fc1f90ae7"] {
             assert!(bad.parse::<Name>().is_err(), "{bad:?} passed");
         }
+        assert!("n".repeat(242).parse::<Name>().is_ok());
         assert!("n".repeat(243).parse::<Name>().is_err());
+    }
+
+    #[test]
+    fn a_name_is_a_string_in_json() {
+        let name: Name = "k8s_test.a-1".parse().unwrap();
+        let json = serde_json::to_string(&name).unwrap();
+        assert_eq!(json, "\"k8s_test.a-1\"");
+        assert_eq!(serde_json::from_str::<Name>(&json).unwrap(), name);
+        assert!(serde_json::from_str::<Name>("\"1a\"").is_err());
     }
 
     #[test]

@@ -164,7 +164,7 @@ mod tests {
     fn flags_of_kube_proxy_become_fields_of_its_configuration() {
         let read = fields(
             "--proxy-mode=ipvs --iptables-sync-period=1m30s --conntrack-min=65536 --ipvs-strict-arp=true \
-             --feature-gates=A=true,B=false --nodeport-addresses=10.0.0.0/24",
+             --feature-gates=A=true,B=false --nodeport-addresses=10.0.0.0/24 --profiling=false",
         );
         let read = read.unwrap();
         assert_eq!(read[0].path, ["mode"]);
@@ -175,6 +175,7 @@ mod tests {
         let gates = [("A".to_owned(), true), ("B".to_owned(), false)];
         assert_eq!(read[4].value, ProxyValue::Gates(gates.to_vec()));
         assert_eq!(read[5].value, ProxyValue::List(vec!["10.0.0.0/24".to_owned()]));
+        assert_eq!(read[6].value, ProxyValue::Flag(false));
         assert!(FLAGS.windows(2).all(|pair| pair[0].0 < pair[1].0));
     }
 
@@ -196,7 +197,13 @@ mod tests {
                 "--iptables-sync-period=s",
                 "--iptables-sync-period: must be a duration such as 1m30s",
             ),
+            ("--ipvs-strict-arp=yes", "--ipvs-strict-arp: must be true or false"),
             ("--feature-gates=A", "--feature-gates: must be names such as A=true,B=false"),
+            ("--feature-gates=A-B=true", "--feature-gates: must be names such as A=true,B=false"),
+            (
+                "--feature-gates=A=true,=true",
+                "--feature-gates: must be names such as A=true,B=false",
+            ),
         ] {
             assert_eq!(fields(bad).unwrap_err(), why);
         }

@@ -94,4 +94,12 @@ mod tests {
         let old = "v1.19.0".parse::<KubernetesVersion>().unwrap_err();
         assert_eq!(old.to_string(), "v1.19.0 is not supported: choose v1.20 to v1.34");
     }
+
+    #[test]
+    fn a_version_is_a_string_in_json() {
+        let version = KubernetesVersion { minor: 33, patch: 2 };
+        let json = serde_json::to_string(&version).unwrap();
+        assert_eq!(json, "\"v1.33.2\"");
+        assert_eq!(serde_json::from_str::<KubernetesVersion>(&json).unwrap(), version);
+    }
 }

@@ -81,3 +81,23 @@ pub fn lease_notice(step: LeaseStage) -> LeaseNotice {
 pub(crate) fn second(at: Timestamp) -> Timestamp {
     at.round(jiff::Unit::Second).unwrap_or(at)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_times_in_a_notice_are_whole_seconds() {
+        let at: Timestamp = "2026-03-01T12:00:00.6Z".parse().unwrap();
+        let stages = [
+            LeaseStage::Warn { ends_at: at },
+            LeaseStage::SwitchOff { deleted_at: at },
+            LeaseStage::WarnOfDeletion { deleted_at: at },
+        ];
+        for stage in stages {
+            let notice = lease_notice(stage);
+            assert!(notice.message.contains(" at 2026-03-01T12:00:01Z"), "{}", notice.message);
+            assert_eq!(notice.happens_at, Some(at));
+        }
+    }
+}

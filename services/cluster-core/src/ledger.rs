@@ -70,3 +70,16 @@ impl LedgerState {
         all.into_iter().find(|it| it.as_str() == raw)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_read_by_its_name() {
+        for state in [LedgerState::Intended, LedgerState::Present, LedgerState::Deleting] {
+            assert_eq!(LedgerState::read(state.as_str()), Some(state));
+        }
+        assert_eq!(LedgerState::read("deleting"), None);
+    }
+}

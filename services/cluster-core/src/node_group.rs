@@ -246,6 +246,15 @@ mod tests {
     }
 
     #[test]
+    fn the_default_workers_are_neither_the_control_plane_nor_an_added_group() {
+        let mut groups = Sample::highly_available().groups;
+        groups.push(NodeGroup { is_default: false, ..groups[1].clone() });
+        groups.push(NodeGroup { is_default: false, ..groups[0].clone() });
+        let are = groups.iter().map(NodeGroup::is_default_workers);
+        assert_eq!(Vec::from_iter(are), [false, true, false, false]);
+    }
+
+    #[test]
     fn a_group_has_new_members_when_it_is_new_grows_or_replaces_one() {
         let before = Sample::highly_available().groups;
         let mut after = before[1].clone();

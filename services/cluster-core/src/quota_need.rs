@@ -128,9 +128,14 @@ pub fn shortages(need: &QuotaNeed, free: &BTreeMap<String, u64>) -> Vec<QuotaSho
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
-    use crate::desired_objects;
     use crate::sample::Sample;
+    use crate::{
+        Cidr, DesiredObject, IngressRule, Listener, Protocol, Reference, RuleSource, ServerVolume,
+        desired_objects,
+    };
 
     #[test]
     fn the_need_of_a_cluster_is_known_before_anything_is_created() {
@@ -147,6 +152,88 @@ mod tests {
         let free = BTreeMap::from([("instances".to_owned(), 4), ("cores".to_owned(), 20)]);
         let short = shortages(&need, &free);
         assert_eq!(short, [QuotaShortage { resource: "instances", needed: 5, free: 4 }]);
+    }
+
+    /// One object of each kind.
+    fn one_of_each() -> Vec<ResourceSpec> {
+        let text = || "a".to_owned();
+        let listener = |name| Listener { name, port: 80, idle_timeout_ms: 1 };
+        let disk = |size| ServerVolume { purpose: "etcd", size, kind: None };
+        let keys = ["port/a-1", "port/a-2", "port/a-3"].map(|text| text.parse().unwrap());
+        let cidr = Cidr::v4([10, 0, 0, 0], 24);
+        let rule = IngressRule {
+            protocol: Protocol::Tcp,
+            ports: Some((22, 22)),
+            from: RuleSource::Range(cidr),
+        };
+        vec![
+            ResourceSpec::Network,
+            ResourceSpec::Subnet { cidr, name_servers: vec![] },
+            ResourceSpec::Router { external_network: text() },
+            ResourceSpec::RouterInterface,
+            ResourceSpec::SecurityGroup { rules: BTreeSet::from([rule]) },
+            ResourceSpec::ServerGroup { policy: "anti-affinity" },
+            ResourceSpec::Port {
+                network: Reference::Given(text()),
+                subnet: None,
+                groups: BTreeSet::new(),
+                allowed: BTreeSet::new(),
+            },
+            ResourceSpec::LoadBalancer {
+                provider: None,
+                algorithm: "ROUND_ROBIN",
+                listeners: vec![listener("http"), listener("https")],
+                allowed: vec![],
+                members: BTreeSet::from(keys),
+            },
+            ResourceSpec::FloatingIp { external_network: text(), port: Key::RootVolume },
+            ResourceSpec::Record { zone: text(), host: text(), of: BTreeSet::new() },
+            ResourceSpec::Server {
+                image: text(),
+                flavor: Some("m1".to_owned()),
+                keypair: None,
+                availability_zone: None,
+                disks: vec![disk(3), disk(4)],
+            },
+            ResourceSpec::Volume { image: text(), size: 7, availability_zone: None },
+            ResourceSpec::Credential,
+        ]
+    }
+
+    #[test]
+    fn every_object_takes_its_quota() {
+        let twice = one_of_each().into_iter().chain(one_of_each()).enumerate();
+        let object = |thing| DesiredObject { name: String::new(), thing, needs: BTreeSet::new() };
+        let shape: DesiredObjects =
+            twice.map(|(n, thing)| (Key::Volume(n.to_string()), object(thing))).collect();
+        let size = FlavorSize { vcpus: 4, ram_mib: 512, ..FlavorSize::default() };
+        let need = quota_need(&shape, &BTreeMap::from([("m1".to_owned(), size)]), |_| false);
+        let want = QuotaNeed {
+            instances: 2,
+            cores: 8,
+            ram_mib: 1024,
+            server_groups: 2,
+            networks: 2,
+            subnets: 2,
+            routers: 2,
+            // A router interface is a port.
+            ports: 4,
+            security_groups: 2,
+            // With two egress rules of each group.
+            security_group_rules: 6,
+            floating_ips: 2,
+            load_balancers: 2,
+            listeners: 4,
+            members: 12,
+            volumes: 6,
+            gigabytes: 28,
+            recordsets: 2,
+        };
+        assert_eq!(need, want);
+        let free = need.each().map(|(name, amount)| (name.to_owned(), amount));
+        assert_eq!(shortages(&need, &BTreeMap::from(free.clone())), []);
+        let less = free.map(|(name, amount)| (name, amount - 1));
+        assert_eq!(shortages(&need, &BTreeMap::from(less)).len(), 17);
     }
 
     #[test]

@@ -137,8 +137,8 @@ fn is_broken(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::MemberObservation;
     use crate::sample::{Sample, at};
+    use crate::{LeasePower, MemberObservation};
 
     fn refs(group: &NodeGroup) -> Vec<MemberName> {
         group.refs().collect()
@@ -161,6 +161,25 @@ mod tests {
         // Without an answer from Kubernetes the state of the node is unknown, so the server must stay.
         seen.machines.get_mut(&worker).unwrap().node = NodeHealth::Unknown;
         assert_eq!(servers_to_recreate(&sample.spec(), &seen, &LIMITS, at(901)), []);
+    }
+
+    #[test]
+    fn no_server_is_created_again_in_a_cluster_that_is_deleted_off_or_starting() {
+        let (mut sample, mut seen) = running();
+        let late = MemberObservation { asked_at: Some(at(0)), ..MemberObservation::default() };
+        seen.machines.insert(refs(&sample.groups[1])[1].clone(), late);
+        let waking = Some(LeasePower::Waking { since: at(0) });
+        let rows = [
+            (DesiredState::Exist, None, 1),
+            (DesiredState::Gone, None, 0),
+            (DesiredState::Exist, Some(LeasePower::Off), 0),
+            (DesiredState::Exist, waking, 0),
+        ];
+        for (desire, rest, count) in rows {
+            (sample.cluster.desire, sample.cluster.rest) = (desire, rest);
+            let late = servers_to_recreate(&sample.spec(), &seen, &LIMITS, at(901));
+            assert_eq!(late.len(), count, "{desire:?} {rest:?}");
+        }
     }
 
     fn running() -> (Sample, ClusterObservation) {
@@ -203,6 +222,36 @@ mod tests {
             fail(&mut seen, machine);
         }
         check(&sample, &seen, at(1000), &[]);
+    }
+
+    #[test]
+    fn a_control_plane_member_is_replaced_only_while_all_others_are_ready_members_of_etcd() {
+        let (sample, mut seen) = running();
+        let masters = refs(&sample.groups[0]);
+        seen.objects.remove(&Key::Server(masters[0].clone()));
+        let unready = NodeHealth::NotReady { since: at(0) };
+        let rows: [(NodeHealth, bool, &[&str]); 3] = [
+            (NodeHealth::Ready, true, &["default-master-0"]),
+            (NodeHealth::Ready, false, &[]),
+            (unready, true, &[]),
+        ];
+        for (node, is_etcd_member, want) in rows {
+            let said = seen.machines.get_mut(&masters[1]).unwrap();
+            (said.node, said.is_etcd_member) = (node, is_etcd_member);
+            check(&sample, &seen, at(1), want);
+        }
+    }
+
+    #[test]
+    fn three_of_five_control_plane_members_are_not_replaced() {
+        let mut sample = Sample::highly_available();
+        sample.groups[0].machines = (0..5).collect();
+        let mut seen = sample.complete();
+        for (number, machine) in refs(&sample.groups[0])[..3].iter().enumerate() {
+            fail(&mut seen, machine);
+            let want: &[&str] = if number < 2 { &["default-master-0"] } else { &[] };
+            check(&sample, &seen, at(1000), want);
+        }
     }
 
     #[test]

@@ -200,7 +200,7 @@ mod tests {
 
     use super::*;
     use crate::Labels;
-    use crate::sample::{Sample, at};
+    use crate::sample::{Sample, at, labels};
 
     #[track_caller]
     fn refuses(result: Result<impl std::fmt::Debug, Refusal>, want: &str) {
@@ -284,6 +284,55 @@ mod tests {
         assert_eq!((without.first_machine, without.asked_at), (2, at(9)));
         let older = Cluster { first_machine: 7, ..without };
         assert_eq!(without_group(older, &workers, at(9)).unwrap().first_machine, 7);
+    }
+
+    #[test]
+    fn the_size_of_a_group_may_reach_each_limit_and_not_exceed_it() {
+        let sample = Sample::highly_available();
+        let sized = |count: u32, min_node_count, max_node_count| NodeGroup {
+            machines: (0..count).collect(),
+            min_node_count,
+            max_node_count,
+            ..sample.groups[1].clone()
+        };
+        for (count, least, most) in [(2, 2, Some(2)), (0, 0, Some(0)), (1000, 0, None)] {
+            assert_eq!(check_group(&sized(count, least, most)), Ok(()), "{count} {least} {most:?}");
+        }
+        let rows = [
+            (1, 2, Some(2), "node_count: is less than min_node_count, 2"),
+            (3, 2, Some(2), "node_count: is more than max_node_count, 2"),
+            (2, 3, Some(2), "max_node_count: is less than min_node_count, 3"),
+            (1001, 0, None, "node_count: must be at most 1000"),
+        ];
+        for (count, least, most, why) in rows {
+            refuses(check_group(&sized(count, least, most)), why);
+        }
+        assert_eq!(resize(&sample.groups[1], 1000, &[]).unwrap().node_count(), 1000);
+        refuses(resize(&sample.groups[1], 1001, &[]), "node_count: must be at most 1000");
+    }
+
+    #[test]
+    fn a_cluster_has_at_most_a_hundred_groups() {
+        let group = Sample::highly_available().groups.remove(1);
+        let groups = |count| vec![group.clone(); count];
+        assert_eq!(check_another_group(&groups(99)), Ok(()));
+        let why = "the cluster has 100 node groups, and 100 is the limit: delete one first";
+        refuses(check_another_group(&groups(100)), why);
+    }
+
+    #[test]
+    fn a_label_of_the_load_balancer_needs_a_load_balancer_and_its_network() {
+        let mut blueprint = Sample::highly_available().cluster.blueprint;
+        blueprint.labels = labels(&[("master_lb_allowed_cidrs", "192.0.2.0/24")]);
+        assert_eq!(check_cluster(&blueprint, 1), Ok(()));
+        blueprint.master_lb_enabled = false;
+        let why = "labels/master_lb_allowed_cidrs: needs master_lb_enabled";
+        refuses(check_cluster(&blueprint, 1), why);
+        blueprint.labels = labels(&[("master_lb_floating_ip_enabled", "true")]);
+        assert_eq!(check_cluster(&blueprint, 1), Ok(()));
+        blueprint.external_network = None;
+        let why = "labels/master_lb_floating_ip_enabled: needs external_network_id, the network of floating IPs";
+        refuses(check_cluster(&blueprint, 1), why);
     }
 
     #[test]

@@ -136,3 +136,18 @@ impl AddAssign<&Amounts> for Amounts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_amount_exceeds_a_larger_one_by_nothing() {
+        let amounts = |nodes, vcpus, gpus| {
+            let each = [(Resource::Nodes, nodes), (Resource::Vcpus, vcpus), (Resource::Gpus, gpus)];
+            Amounts::from_iter(each)
+        };
+        assert_eq!(amounts(5, 8, 1).minus(&amounts(2, 8, 3)), amounts(3, 0, 0));
+        assert_eq!(amounts(5, 8, 1).minus(&Amounts::default()), amounts(5, 8, 1));
+    }
+}

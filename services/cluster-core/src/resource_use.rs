@@ -121,4 +121,14 @@ mod tests {
         let unmeasured = all.iter().filter(|holding| !holding.is_measured);
         assert_eq!(unmeasured.count(), 3, "the control plane's");
     }
+
+    #[test]
+    fn volumes_besides_the_boot_volume_count_with_the_flavor_disk() {
+        let mut sample = Sample::smallest();
+        let masters = &mut sample.groups[0];
+        masters.size = Some(LARGE);
+        masters.docker_volume_size = Some(10);
+        masters.labels = labels(&[("etcd_volume_size", "8")]);
+        assert_eq!(sum(&resource_uses(&sample.spec()))[Resource::DiskGib], 40 + 10 + 8);
+    }
 }

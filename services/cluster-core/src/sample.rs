@@ -91,6 +91,7 @@ impl Sample {
         match action {
             Action::Create(key) => {
                 let number = seen.objects.len() as u8;
+                let has_address = matches!(key.kind(), Kind::Port | Kind::FloatingIp);
                 let facts = match key.kind() {
                     Kind::LoadBalancer | Kind::Record => {
                         CloudObjectDetails::Addresses(BTreeSet::new())
@@ -112,7 +113,7 @@ impl Sample {
                 let found = CloudObject {
                     id: key.to_string(),
                     state: CloudObjectState::Ready,
-                    address: Some([10, 0, 0, number].into()),
+                    address: has_address.then(|| [10, 0, 0, number].into()),
                     facts,
                 };
                 assert!(seen.objects.insert(key.clone(), found).is_none(), "{key} was there");

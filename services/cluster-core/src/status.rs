@@ -208,6 +208,50 @@ mod tests {
     }
 
     #[test]
+    fn a_status_follows_from_the_request_the_time_and_the_conditions() {
+        use ConditionStatus::{False, True};
+        use DesiredState::{Exist, Gone};
+
+        let condition = |(status, is_final)| Condition {
+            kind: ConditionKind::NodesHealthy,
+            status,
+            reason: String::new(),
+            message: String::new(),
+            next_action: String::new(),
+            is_final,
+            since: at(0),
+        };
+        let (good, bad, hopeless) =
+            (Some((True, false)), Some((False, false)), Some((False, true)));
+        // Whether the cluster should exist, when it was completed, when it was last changed by request, its condition, and the time.
+        let rows = [
+            (Exist, None, 0, bad, 3600, Status::CreateInProgress),
+            (Exist, None, 0, bad, 3601, Status::CreateFailed),
+            (Exist, None, 0, hopeless, 1, Status::CreateFailed),
+            (Exist, Some(9), 0, bad, 10, Status::CreateComplete),
+            (Exist, Some(9), 5, good, 10, Status::UpdateComplete),
+            (Exist, Some(5), 5, good, 10, Status::UpdateComplete),
+            (Exist, Some(4), 5, good, 10, Status::UpdateInProgress),
+            (Exist, Some(9), 5, bad, 10, Status::UpdateInProgress),
+            (Exist, Some(9), 5, None, 10, Status::UpdateInProgress),
+            (Exist, Some(9), 5, hopeless, 10, Status::UpdateFailed),
+            (Gone, Some(9), 5, bad, 10, Status::DeleteInProgress),
+            (Gone, Some(9), 5, hopeless, 10, Status::DeleteFailed),
+        ];
+        for (desire, completed_at, asked_at, of, now, want) in rows {
+            let cluster = Cluster {
+                desire,
+                completed_at: completed_at.map(at),
+                asked_at: at(asked_at),
+                conditions: of.map(condition).into_iter().collect(),
+                ..Sample::highly_available().cluster
+            };
+            let row = (desire, completed_at, asked_at, of, now);
+            assert_eq!(status(&cluster, at(now)), want, "{row:?}");
+        }
+    }
+
+    #[test]
     fn an_object_that_the_cloud_failed_to_make_is_named() {
         let mut sample = Sample::highly_available();
         let mut seen = sample.complete();

@@ -303,6 +303,15 @@ fn each_rule_of_a_cluster_has_a_row() {
     }
 }
 
+#[test]
+fn the_tag_of_an_object_names_its_owner() {
+    let sample = Sample::smallest();
+    let tag = ObjectOwner::Cluster(&sample.spec()).tag();
+    assert_eq!(tag, "bedplate-cluster=7c9e6679-7425-40de-944b-e07fc1f90000");
+    let tag = ObjectOwner::Vm(&vm()).tag();
+    assert_eq!(tag, "bedplate-vm=7c9e6679-7425-40de-944b-e07fc1f90001");
+}
+
 /// Returns creates of this many ports.
 fn ports(count: u32) -> Vec<Action> {
     (0..count).map(|number| create(&format!("port/default-worker-{number}"))).collect()

@@ -94,6 +94,26 @@ fn a_cluster_has_started_again_once_every_condition_is_true() {
 }
 
 #[test]
+fn a_cluster_is_starting_until_all_is_well_or_its_time_is_over() {
+    let since = day(11);
+    let waking = Some(LeasePower::Waking { since });
+    let limit = since + START_TIMEOUT;
+    let second = SignedDuration::from_secs(1);
+    let rows = [
+        (waking, false, since, waking),
+        (waking, true, since, None),
+        (waking, false, limit, waking),
+        (waking, false, limit + second, None),
+        (Some(LeasePower::Off), true, limit + second, Some(LeasePower::Off)),
+        (None, false, since, None),
+    ];
+    for (rest, all_is_well, now, want) in rows {
+        let cluster = Cluster { rest, ..lent().cluster };
+        assert_eq!(rest_after(&cluster, all_is_well, now), want, "{rest:?} {all_is_well} {now}");
+    }
+}
+
+#[test]
 fn a_cluster_that_is_off_says_so() {
     let mut sample = ended();
     let problem = Some(off_problem(&sample.cluster, &ladder(), 2));

@@ -119,6 +119,91 @@ fn a_server_waits_for_all_addresses_that_its_user_data_names() {
         "router server-group/default-worker vip-port/api balancer-address/api port/default-master-0 port/default-master-1 port/default-master-2 port/default-worker-0"
     ];
     inline.assert_eq(&needs(&sample));
+    // Each member has a floating IP, and certificates contain those of the control plane.
+    sample.cluster.blueprint.floating_ip_enabled = true;
+    let floating = expect![
+        "router server-group/default-worker vip-port/api balancer-address/api port/default-master-0 port/default-master-1 port/default-master-2 port/default-worker-0 machine-address/default-master-0 machine-address/default-master-1 machine-address/default-master-2"
+    ];
+    floating.assert_eq(&needs(&sample));
+    sample.groups[1].labels = labels(&[]);
+    claim.assert_eq(&needs(&sample));
+}
+
+#[test]
+fn the_balancer_of_the_api_alone_is_open_to_the_allowed_ranges_and_the_members() {
+    let mut sample = Sample::highly_available();
+    let mut allowed = |ranges: &str| {
+        sample.cluster.blueprint.labels = labels(&[
+            ("master_lb_allowed_cidrs", ranges),
+            ("ingress_balancer_enabled", "true"),
+            ("octavia_provider", "ovn"),
+            ("octavia_lb_algorithm", "SOURCE_IP_PORT"),
+        ]);
+        let shape = desired_objects(&sample.spec());
+        [BalancerPurpose::Api, BalancerPurpose::Ingress].map(|of| {
+            let thing = &shape[&Key::LoadBalancer(of)].thing;
+            let ResourceSpec::LoadBalancer { provider, algorithm, allowed, .. } = thing else {
+                panic!("{thing:?}")
+            };
+            assert_eq!((provider.as_deref(), *algorithm), (Some("ovn"), "SOURCE_IP_PORT"));
+            allowed.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+        })
+    };
+    assert_eq!(allowed("192.0.2.0/24"), ["192.0.2.0/24 10.0.0.0/24", ""]);
+    assert_eq!(allowed("10.0.0.0/24,192.0.2.0/24"), ["10.0.0.0/24 192.0.2.0/24", ""]);
+}
+
+#[test]
+fn only_the_control_plane_can_be_kept_strictly_apart() {
+    let mut sample = Sample::highly_available();
+    sample.cluster.blueprint.labels = labels(&[("server_group_policies", "anti-affinity")]);
+    let shape = desired_objects(&sample.spec());
+    let policies = shape.iter().filter_map(|(key, object)| {
+        let ResourceSpec::ServerGroup { policy } = &object.thing else { return None };
+        Some(format!("{key}: {policy}"))
+    });
+    let want = [
+        "server-group/default-master: anti-affinity",
+        "server-group/default-worker: soft-anti-affinity",
+    ];
+    assert_eq!(policies.collect::<Vec<_>>(), want);
+}
+
+#[test]
+fn a_member_has_the_volumes_of_its_group_and_none_of_size_zero() {
+    let mut sample = Sample::highly_available();
+    for group in &mut sample.groups {
+        group.labels = labels(&[("boot_volume_size", "20"), ("etcd_volume_size", "8")]);
+    }
+    let mut volumes = |size| {
+        for group in &mut sample.groups {
+            group.docker_volume_size = size;
+        }
+        let shape = desired_objects(&sample.spec());
+        ["server/default-master-0", "server/default-worker-0"].map(|key| {
+            let thing = &shape[&key.parse::<Key>().unwrap()].thing;
+            let ResourceSpec::Server { disks, .. } = thing else { panic!("{thing:?}") };
+            let disks = disks.iter().map(|disk| format!("{} {}", disk.purpose, disk.size));
+            disks.collect::<Vec<_>>().join(", ")
+        })
+    };
+    assert_eq!(volumes(None), ["boot 20, etcd 8", "boot 20"]);
+    assert_eq!(volumes(Some(0)), ["boot 20, etcd 8", "boot 20"]);
+    assert_eq!(volumes(Some(1)), ["boot 20, etcd 8, containers 1", "boot 20, containers 1"]);
+}
+
+#[test]
+fn a_cluster_has_a_credential_when_an_add_on_calls_the_cloud() {
+    let mut sample = Sample::smallest();
+    let (on, off) = ("true", "false");
+    for (provider, csi, want) in
+        [(on, on, true), (on, off, true), (off, on, true), (off, off, false)]
+    {
+        sample.cluster.blueprint.labels =
+            labels(&[("cloud_provider_enabled", provider), ("cinder_csi_enabled", csi)]);
+        let has = desired_objects(&sample.spec()).contains_key(&Key::Credential(1));
+        assert_eq!(has, want, "{provider} {csi}");
+    }
 }
 
 #[test]

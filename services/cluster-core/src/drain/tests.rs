@@ -135,8 +135,28 @@ fn members_are_the_nodes_of_the_control_plane() {
     sample.groups[0].replace_machine(0);
     let quorum = EtcdQuorum::of(&sample.cluster, &sample.groups);
     assert_eq!((quorum.members.len(), quorum.away.contains(&machine(0))), (3, true));
+    // Members restart during a CA rotation.
+    assert!(!quorum.is_rotating);
+    sample.cluster.authorities.revision = 1;
+    assert!(EtcdQuorum::of(&sample.cluster, &sample.groups).is_rotating);
     sample.cluster.desire = crate::DesiredState::Gone;
     assert_eq!(EtcdQuorum::of(&sample.cluster, &sample.groups).members, BTreeSet::new());
+}
+
+#[test]
+fn a_drained_host_whose_admission_is_refused_later_is_stuck() {
+    use DrainPhase::{Drained, Draining, Ending, Stuck};
+
+    let takes = [member(7, 0)].into();
+    let refused = admit_drain(&host(1), &takes, &BTreeSet::new(), &Granted::new(), &[quorum(7, 1)]);
+    let why = refused.clone().unwrap_err().to_string();
+    for (phase, then) in [(Draining, Draining), (Drained, Stuck), (Stuck, Stuck), (Ending, Ending)]
+    {
+        let before = Drain { phase, problem: Some("old".to_owned()), ..drain() };
+        let with = |phase, problem| Drain { phase, problem, ..drain() };
+        assert_eq!(before.with_admission(refused.clone()), with(then, Some(why.clone())));
+        assert_eq!(before.with_admission(Ok(())), with(phase, None));
+    }
 }
 
 prop_compose! {
@@ -314,6 +334,115 @@ fn a_host_is_disabled_before_the_first_server_migrates() {
 }
 
 #[test]
+fn a_second_request_for_a_host_starts_an_ended_drain_again() {
+    use DrainPhase::{Drained, Draining, Ending, Stuck};
+
+    let attempt = MigrationAttempts { at: at(1), is_open: true, failed: 2, why: String::new() };
+    for (phase, then) in
+        [(Draining, Draining), (Drained, Drained), (Stuck, Stuck), (Ending, Draining)]
+    {
+        let first = Drain {
+            phase,
+            forced: [cluster(1), cluster(2)].into(),
+            takes: [member(1, 0)].into(),
+            attempts: [("a".to_owned(), attempt.clone())].into(),
+            ..drain()
+        };
+        let second = Drain {
+            forced: [cluster(2), cluster(3)].into(),
+            takes: [member(3, 0)].into(),
+            ..drain()
+        };
+        let want = Drain {
+            phase: then,
+            forced: [cluster(1), cluster(2), cluster(3)].into(),
+            takes: second.takes.clone(),
+            ..first.clone()
+        };
+        assert_eq!(first.asked_again(&second), want);
+    }
+}
+
+#[test]
+fn a_host_is_drained_once_it_is_disabled_and_no_server_moves() {
+    use ComputeServiceState::{DisabledByOthers, DisabledByUs, Enabled};
+
+    let moving = || vec![server("a", vm(), ServerCondition::Moves)];
+    let rows = [
+        (Enabled, vec![], DrainPhase::Draining),
+        (DisabledByUs, moving(), DrainPhase::Draining),
+        (DisabledByUs, vec![], DrainPhase::Drained),
+        (DisabledByOthers, vec![], DrainPhase::Drained),
+    ];
+    for (service, servers, phase) in rows {
+        let decided = plan_drain(&drain(), &seen(1, service, servers), &RULES);
+        assert_eq!(changed(&drain(), &decided).phase, phase, "{service:?}");
+    }
+}
+
+/// Plans a turn for a drain that requested the migration of server `a` in second 10. `others` servers migrate already, and server `b` runs.
+fn while_a_runs(attempt: &MigrationAttempts, others: usize, seconds: i64) -> (Drain, Decided) {
+    let before = Drain { attempts: [("a".to_owned(), attempt.clone())].into(), ..drain() };
+    let moving =
+        (0..others).map(|n| server(&format!("m{n}"), ServerOwner::Foreign, ServerCondition::Moves));
+    let running = ["a", "b"].map(|id| server(id, vm(), ServerCondition::Runs));
+    let seen = seen(seconds, ComputeServiceState::DisabledByUs, moving.chain(running).collect());
+    let decided = plan_drain(&before, &seen, &RULES);
+    (changed(&before, &decided), decided)
+}
+
+#[test]
+fn a_requested_migration_counts_as_one_until_it_should_show() {
+    let asked = MigrationAttempts { at: at(10), is_open: true, failed: 0, why: String::new() };
+    let (after, decided) = while_a_runs(&asked, 3, 11);
+    check(
+        &after,
+        &decided,
+        expect!["draining: [] left [a moves, b waits], foreign 3, again after 1 s"],
+    );
+    assert_eq!(after.attempts["a"], asked);
+    let (after, decided) = while_a_runs(&asked, 2, 11);
+    check(
+        &after,
+        &decided,
+        expect![[
+            r#"draining: [Migrate("b")] left [a moves, b moves], foreign 2, again after 1 s"#
+        ]],
+    );
+    // After two seconds the request has failed, and the next one is due.
+    let (after, decided) = while_a_runs(&asked, 3, 12);
+    check(
+        &after,
+        &decided,
+        expect![[
+            r#"draining: [Migrate("a")] left [a moves, b waits], foreign 3, again after 1 s"#
+        ]],
+    );
+    assert_eq!((after.attempts["a"].failed, after.attempts["a"].at), (1, at(12)));
+}
+
+#[test]
+fn a_failed_migration_is_requested_again_once_its_waiting_time_is_over() {
+    let failed = MigrationAttempts { at: at(10), is_open: false, failed: 1, why: "no".to_owned() };
+    let (after, decided) = while_a_runs(&failed, 3, 11);
+    check(
+        &after,
+        &decided,
+        expect![[
+            r#"draining: [Migrate("b")] left [a waits, b moves], foreign 3, again after 1 s"#
+        ]],
+    );
+    let (after, decided) = while_a_runs(&failed, 3, 12);
+    check(
+        &after,
+        &decided,
+        expect![[
+            r#"draining: [Migrate("a")] left [a moves, b waits], foreign 3, again after 1 s"#
+        ]],
+    );
+}
+
+#[test]
 fn a_few_servers_migrate_at_once_and_others_wait() {
     let moving =
         (0..3).map(|n| server(&format!("m{n}"), ServerOwner::Foreign, ServerCondition::Moves));
@@ -475,7 +604,10 @@ fn a_drain_is_kept_as_it_was_written() {
 
 #[test]
 fn a_host_name_follows_novas_schema() {
-    assert!("r1u07.example_1".parse::<HostName>().is_ok());
+    let longest = "h".repeat(255);
+    for good in ["r1u07.example_1", ".a", &longest] {
+        assert_eq!(good.parse::<HostName>().unwrap().as_str(), good);
+    }
     for bad in ["", "a b", "a/b", "ü", ".", "..", &"h".repeat(256)] {
         assert!(bad.parse::<HostName>().is_err(), "{bad:?} passed");
     }

@@ -138,6 +138,74 @@ fn an_object_is_not_created_before_its_dependencies_have_addresses() {
 }
 
 #[test]
+fn rules_are_set_once_the_groups_that_they_name_exist() {
+    let sample = Sample::highly_available();
+    let mut seen = ClusterObservation::default();
+    sample.settle(&mut seen);
+    let group = |role| Key::SecurityGroup(role);
+    let (node, control_plane) = (SecurityGroupRole::Node, SecurityGroupRole::ControlPlane);
+    let sets = |seen: &ClusterObservation| {
+        plan(&sample.spec(), seen).contains(&Action::SetRules(group(node)))
+    };
+    assert!(!sets(&seen), "they are set");
+    seen.objects.get_mut(&group(node)).unwrap().facts = CloudObjectDetails::None;
+    assert!(sets(&seen));
+    // The rules of the members name the group of the members only.
+    seen.objects.remove(&group(control_plane));
+    assert!(sets(&seen));
+}
+
+#[test]
+fn objects_that_kubernetes_created_stay_as_long_as_the_cluster() {
+    let mut sample = Sample::highly_available();
+    let mut seen = sample.complete();
+    let found = seen.objects[&Key::Network].clone();
+    let inside = [Key::ServiceBalancer("b".to_owned()), Key::Volume("v".to_owned())];
+    seen.objects.extend(inside.map(|key| (key, found.clone())));
+    assert_eq!(plan(&sample.spec(), &seen), []);
+    sample.cluster.desire = DesiredState::Gone;
+    sample.settle(&mut seen);
+    assert_eq!(seen.objects, std::collections::BTreeMap::new());
+}
+
+#[test]
+fn an_old_credential_stays_until_the_add_ons_use_the_new_one() {
+    let mut sample = Sample::highly_available();
+    let mut seen = sample.complete();
+    sample.cluster.credential = 2;
+    let (old, new) = (Key::Credential(1), Key::Credential(2));
+    assert_eq!(plan(&sample.spec(), &seen), [Action::Create(new.clone())]);
+    sample.perform(&Action::Create(new), &mut seen);
+    assert_eq!(plan(&sample.spec(), &seen), []);
+    let add_ons = seen.add_ons.replace(crate::AddOnsObservation::default()).unwrap();
+    assert_eq!(plan(&sample.spec(), &seen), [], "it is unknown which one they use");
+    seen.add_ons = Some(crate::AddOnsObservation { credential: Some(2), ..add_ons });
+    assert_eq!(plan(&sample.spec(), &seen), [Action::Delete(old)]);
+}
+
+#[test]
+fn a_member_that_kubernetes_no_longer_lists_is_not_drained() {
+    let mut sample = Sample::highly_available();
+    let mut seen = sample.complete();
+    sample.groups[1].machines.remove(&0);
+    let worker: MemberName = "default-worker-0".parse().unwrap();
+    let next = |seen: &ClusterObservation| plan(&sample.spec(), seen);
+    let delete = Action::Delete(Key::Server(worker.clone()));
+    let rows = [
+        (Bootstrap::Done, NodeHealth::Ready, vec![Action::Drain(worker.clone())]),
+        (Bootstrap::Done, NodeHealth::Unknown, vec![]),
+        (Bootstrap::Done, NodeHealth::Absent, vec![delete.clone()]),
+        (Bootstrap::Silent, NodeHealth::Absent, vec![delete.clone()]),
+        (Bootstrap::Silent, NodeHealth::Unknown, vec![delete]),
+    ];
+    for (bootstrap, node, want) in rows {
+        let said = seen.machines.get_mut(&worker).unwrap();
+        (said.bootstrap, said.node) = (bootstrap.clone(), node.clone());
+        assert_eq!(next(&seen), want, "{bootstrap:?} {node:?}");
+    }
+}
+
+#[test]
 fn dns_names_lead_to_floating_ips_where_they_exist() {
     let mut sample = Sample::highly_available();
     sample.cluster.blueprint.labels = labels(&[

@@ -1,4 +1,5 @@
 use super::*;
+use crate::sample::at;
 
 fn account(
     person: Option<&str>,
@@ -88,4 +89,47 @@ fn a_limit_of_leases_is_a_length() {
     assert_eq!(longest(0), "1s".parse().ok());
     assert_eq!(longest(-1), None);
     assert_eq!(Limits::default().longest_lease(), None);
+}
+
+#[test]
+fn a_change_of_limits_sets_removes_or_keeps_each_limit() {
+    let read = |text: &str| serde_json::from_str::<LimitChanges>(text);
+    let changes = read(r#"{"clusters": 5, "gpus": -1, "nodes": null}"#).unwrap();
+    let want = [
+        (Resource::Clusters, Some(Limit::AtMost(5))),
+        (Resource::Gpus, Some(Limit::Unlimited)),
+        (Resource::Nodes, None),
+    ];
+    assert_eq!(changes.0, BTreeMap::from(want));
+    let refused = read(r#"{"colours": null}"#).unwrap_err().to_string();
+    assert!(refused.starts_with("\"colours\" is not a resource with a limit"), "{refused}");
+}
+
+#[test]
+fn projects_and_persons_have_defaults_of_their_own() {
+    let limit = |most| Limits([(Resource::Gpus, Limit::AtMost(most))].into());
+    let defaults = DefaultLimits { project: limit(8), person: limit(2) };
+    let of = |person| defaults.of(&account(person, &[], &[]).whose).of(Resource::Gpus);
+    assert_eq!((of(None), of(Some("ann"))), (Limit::AtMost(8), Limit::AtMost(2)));
+}
+
+#[test]
+fn a_lease_may_be_as_long_as_each_limit_and_not_longer() {
+    let project = account(None, &[], &[(Resource::LeaseSeconds, 2 * 86_400)]);
+    let person = account(Some("ann"), &[], &[(Resource::LeaseSeconds, 86_400)]);
+    let unlimited = account(Some("bob"), &[], &[(Resource::LeaseSeconds, -1)]);
+    let check = |accounts: &[&QuotaUsage], length: Option<&str>| {
+        let accounts: Vec<QuotaUsage> = accounts.iter().copied().cloned().collect();
+        let lease = length.map(|length| Lease::new(at(0), length.parse().unwrap()));
+        check_lease_limit(&accounts, lease.as_ref()).map_err(|why| why.to_string())
+    };
+    assert_eq!(check(&[&project, &unlimited], Some("2d")), Ok(()));
+    assert_eq!(check(&[&unlimited], None), Ok(()));
+    assert_eq!(check(&[&project, &person], Some("1d")), Ok(()));
+    let refused = |words: &str| Err(words.to_owned());
+    let words = "user ann in project p may have leases of at most 1d, and the request needs 2d";
+    assert_eq!(check(&[&project, &person], Some("2d")), refused(words));
+    let words =
+        "project p may have leases of at most 2d, and the request needs a lease without end";
+    assert_eq!(check(&[&project, &unlimited], None), refused(words));
 }

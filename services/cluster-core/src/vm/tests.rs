@@ -1,5 +1,10 @@
 //! Turns of VMs as tables: the observation, and the resulting events and requests.
 
+mod conclusion;
+mod lease;
+mod plan;
+mod snapshot;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -394,6 +399,26 @@ fn the_minimum_of_an_image_holds_at_first_and_after_a_resize() {
         built(ServerState::On).with_errand(VmActionKind::Resize(shrinks), at(5)),
         Err(VmRefusal::Shrinks { .. })
     ));
+    let as_large = flavor("as-large", FlavorSize { vcpus: 4, ..SMALL });
+    assert!(built(ServerState::On).with_errand(VmActionKind::Resize(as_large), at(5)).is_ok());
+}
+
+#[test]
+fn a_flavor_may_have_exactly_what_the_image_needs() {
+    let rows = [
+        (10, 512, None, true),
+        (9, 512, None, false),
+        (10, 511, None, false),
+        (9, 512, Some(10), true),
+        (10, 512, Some(9), false),
+        // Nova gives a flavor without a disk one that is as large as the image.
+        (0, 512, None, true),
+    ];
+    for (disk_gib, ram_mib, root_volume, is_enough) in rows {
+        let flavor = flavor("f", FlavorSize { disk_gib, ram_mib, ..SMALL });
+        let checked = image().check(&flavor, root_volume);
+        assert_eq!(checked.is_ok(), is_enough, "{disk_gib} {ram_mib} {root_volume:?}");
+    }
 }
 
 #[test]
@@ -790,6 +815,9 @@ fn object_names_contain_the_id_and_only_ssh_and_ping_are_open() {
     assert_eq!(names.len(), shape.len());
     assert!(names.iter().all(|name| name.contains(&vm.id.to_string()[..8])), "{names:?}");
     assert_eq!(vm.host().as_deref(), Some("dev.example.org"));
+    assert_eq!(vm.zone_name().as_deref(), Some("example.org."));
+    assert_eq!(vm.disk_gib(), SMALL.disk_gib);
+    assert_eq!(Vm { root_volume: Some(50), ..vm.clone() }.disk_gib(), 50);
     let group = &shape[&Key::SecurityGroup(SecurityGroupRole::Node)].thing;
     let crate::ResourceSpec::SecurityGroup { rules } = group else { panic!("{group:?}") };
     assert_eq!(rules.len(), 2);
@@ -965,6 +993,12 @@ fn a_vm_is_idle_when_it_uses_little_cpu_between_two_checks() {
     assert_eq!((first.cpu_permille, first.since), (None, None));
     let quiet = IdleCheck::by_diagnostics(Some(&first), 6_000_000_000, at(900));
     assert_eq!((quiet.cpu_permille, quiet.since), (Some(1), Some(at(0))));
+    // Twenty thousandths of a processor for a quarter of an hour are no longer idle.
+    for (worked, permille, since) in [(17_999_999_999, 19, Some(at(0))), (18_000_000_000, 20, None)]
+    {
+        let check = IdleCheck::by_diagnostics(Some(&first), 5_000_000_000 + worked, at(900));
+        assert_eq!((check.cpu_permille, check.since), (Some(permille), since));
+    }
     let busy = IdleCheck::by_diagnostics(Some(&quiet), 906_000_000_000, at(1800));
     assert_eq!((busy.cpu_permille, busy.since), (Some(1000), None));
     // The server was started again.

@@ -118,6 +118,14 @@ fn each_rule_of_the_comparison_has_a_row() {
             5,
             "Wholly, save volume/1 present v None",
         ),
+        (
+            "an object that Kubernetes created keeps its entry",
+            Some(line("volume/1", Present, Some("v"))),
+            Some("v"),
+            false,
+            5,
+            "Wholly",
+        ),
     ];
     for (rule, entry, observed, is_desired, second, want) in rows {
         let key: Key = entry.as_ref().map_or("volume/1", |line| &line.kind).parse().unwrap();
@@ -217,6 +225,34 @@ fn an_entry_keeps_its_id_and_name_when_the_object_is_created_again() {
     assert_eq!(ids, [(known.id, known.name.as_str()), (id(99), network)]);
     let created = ledger.created(&Key::Subnet, "new").unwrap();
     assert_eq!(print(&created), "subnet present new Some(5)");
+    let ledger = Ledger::new(owner(), at(6), vec![known]);
+    let created = ledger.created(&Key::Subnet, "new").unwrap();
+    assert_eq!(print(&created), "subnet present new Some(6)");
+}
+
+#[test]
+fn a_duplicate_has_an_entry_of_its_own() {
+    let shape = desired_objects(&Sample::highly_available().spec());
+    let asked = line("subnet", LedgerState::Deleting, None);
+    let mut ledger = Ledger::new(owner(), at(5), vec![asked.clone()]);
+    let twin = ledger.intend(&[create("subnet")], &shape, || id(99)).remove(0);
+    assert_eq!(print(&twin), "twin/subnet intended - Some(5)");
+    assert_eq!((twin.id, twin.created_at, &twin.name), (id(99), at(5), &asked.name));
+    // The entry is kept when the request is repeated once more.
+    let mut later = Ledger::new(owner(), at(7), vec![asked, twin.clone()]);
+    let again = later.intend(&[create("subnet")], &shape, || id(98)).remove(0);
+    assert_eq!(again, LedgerEntry { updated_at: Some(at(7)), ..twin });
+}
+
+#[test]
+fn entries_are_found_by_the_kind_of_their_object() {
+    let kinds = ["port/default-worker-0", "vip-port/api", "subnet", "twin/vip-port/api", "colour"];
+    let lines = kinds.map(|kind| line(kind, LedgerState::Present, Some("c")));
+    let ledger = Ledger::new(owner(), at(5), lines.to_vec());
+    let ports = ledger.of_kind(crate::Kind::Port);
+    let ports: Vec<&str> = ports.iter().map(|(_, line)| line.kind.as_str()).collect();
+    assert_eq!(ports, ["vip-port/api", "port/default-worker-0", "twin/vip-port/api"]);
+    assert!(ledger.of_kind(crate::Kind::Router).is_empty());
 }
 
 #[test]
