@@ -254,3 +254,30 @@ fn the_next_turn_is_due_at_the_next_stage_and_soon_while_servers_start() {
     let want = (None, Requeue::After(AFTER_CHANGE));
     assert_eq!((changed.change, changed.next_turn), want, "the record is read again");
 }
+
+#[test]
+fn only_a_condition_with_another_status_or_reason_is_an_event() {
+    let (ClusterRecords { cluster: mut before, .. }, _) = running();
+    // Each condition is compared with the one of its kind, so the reasons differ.
+    before.conditions[0].reason = "First".to_owned();
+    let changed = |change: fn(&mut Condition)| {
+        let mut after = before.clone();
+        change(&mut after.conditions[1]);
+        let told = events(&before, &after, &[], at(9));
+        told.into_iter().map(|event| (event.reason, event.message)).collect::<Vec<_>>()
+    };
+    let kind = before.conditions[1].kind.as_str();
+    assert_eq!(changed(|_| ()), []);
+    assert_eq!(changed(|one| one.message = "in other words".to_owned()), []);
+    let reason = "Other".to_owned();
+    assert_eq!(
+        changed(|one| one.reason = "Other".to_owned()),
+        [(reason, format!("{kind} is true"))]
+    );
+    let lost = changed(|one| {
+        one.status = ConditionStatus::False;
+        one.message = "it is lost".to_owned();
+    });
+    let reason = before.conditions[1].reason.clone();
+    assert_eq!(lost, [(reason, format!("{kind}: it is lost"))]);
+}
