@@ -9,7 +9,9 @@ use crate::{
     fail_work, finish_work, power_step_done, request_verb, start_next_task,
 };
 
+mod agent;
 mod lives;
+mod power;
 
 const T0: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -94,32 +96,6 @@ fn a_node_without_work_rests() {
 }
 
 #[test]
-fn power_off_is_requested_once_and_then_awaited() {
-    let node = at(Task::Power(PowerState::Off), None);
-    let on = || Observed { power: PowerSeen::Is(PowerState::On), ..seen() };
-    check(&node, on(), 0, expect!["Act(RequestPower(ForceOff))"]);
-
-    let mut asked = node.clone();
-    asked.work.as_mut().unwrap().asked_at = Some(T0);
-    check(&asked, on(), 5, expect!["Wait(1 s)"]);
-    check(&asked, on(), 16, expect!["Act(RequestPower(ForceOff))"]);
-    check(
-        &asked,
-        on(),
-        61,
-        expect![[
-            r#"GiveUp(PowerStuck: the BMC accepted "power off", but the machine did not reach that state within 60 s)"#
-        ]],
-    );
-    check(
-        &node,
-        Observed { power: PowerSeen::Is(PowerState::Off), ..seen() },
-        0,
-        expect!["NextTask"],
-    );
-}
-
-#[test]
 fn a_transient_bmc_error_is_retried_until_the_timeout() {
     let node = at(Task::TryBmc, None);
     let silent = |transient| Observed { power: PowerSeen::Failed(problem(transient)), ..seen() };
@@ -177,40 +153,6 @@ fn a_timeout_expires_after_its_last_second() {
     let node = at(Task::BootRamdisk, None);
     let pause = Requeue::After(timeouts().poll_every);
     assert_eq!(concluded(&node, &failed, T0 + timeouts().bmc).next_turn, pause);
-}
-
-#[test]
-fn a_change_of_power_has_until_its_deadline_and_a_full_timeout_of_watching() {
-    let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
-    let deadline = T0 + Duration::from_secs(60);
-    node.power_request = Some(crate::PowerRequest::new(PowerChange::On, deadline));
-    let since = |watching_since, power| {
-        let watching_since = T0 + Duration::from_secs(watching_since);
-        Observed { power, watching_since, ..seen() }
-    };
-    let off = || PowerSeen::Is(PowerState::Off);
-    let silent = || PowerSeen::Failed(problem(true));
-    let (asks, waits) = ("Act(RequestPower(On))", "Wait(1 s)");
-    let stuck = "GiveUp(PowerStuck: the BMC accepted \"power on\", but the machine did not reach that state within 60 s)";
-    let unreachable = "GiveUp(BmcUnreachable: cannot reach the BMC)";
-    for (seen, after_secs, want) in [
-        (since(0, off()), 60, asks),
-        (since(0, off()), 61, stuck),
-        (since(30, off()), 90, asks),
-        (since(30, off()), 91, stuck),
-        (since(0, silent()), 60, waits),
-        (since(0, silent()), 61, unreachable),
-        (since(30, silent()), 90, waits),
-        (since(0, PowerSeen::Failed(problem(false))), 0, unreachable),
-        (since(0, PowerSeen::NotAsked), 99, waits),
-    ] {
-        let now = T0 + jiff::SignedDuration::from_secs(after_secs);
-        assert_eq!(text(&node, &planned(&node, &seen, now)), want, "{seen:?} after {after_secs}");
-    }
-    let asked = planned(&node, &since(0, off()), T0).change.unwrap().node;
-    assert_eq!(asked.power_request.as_ref().unwrap().asked_at, Some(T0));
-    check(&asked, since(0, off()), 15, expect!["Wait(1 s)"]);
-    check(&asked, since(0, off()), 16, expect!["Act(RequestPower(On))"]);
 }
 
 #[test]
@@ -323,139 +265,6 @@ fn a_repeated_boot_begins_with_the_power_and_is_another_work() {
     }
 }
 
-#[test]
-fn a_command_is_given_once_even_after_an_interruption() {
-    let task = || Task::Agent(AgentCommand::WriteImage);
-    let told = |given: Vec<CommandSeen>| Observed { agent: AgentSeen::Commands(given), ..seen() };
-    // No intent was recorded: the command was never sent.
-    check(
-        &at(task(), None),
-        told(vec![CommandSeen::Succeeded]),
-        0,
-        expect!["Act(Command(WriteImage))"],
-    );
-    // The intent was recorded, but the command did not arrive.
-    check(
-        &at(task(), Some(1)),
-        told(vec![CommandSeen::Succeeded]),
-        0,
-        expect!["Act(Command(WriteImage))"],
-    );
-    // The command did arrive.
-    check(
-        &at(task(), Some(1)),
-        told(vec![CommandSeen::Succeeded, CommandSeen::Running(None)]),
-        0,
-        expect!["Wait(1 s)"],
-    );
-    check(
-        &at(task(), Some(1)),
-        told(vec![CommandSeen::Succeeded, CommandSeen::Succeeded]),
-        0,
-        expect!["NextTask"],
-    );
-    check(
-        &at(task(), Some(0)),
-        told(vec![CommandSeen::Failed("the checksum is wrong".to_owned())]),
-        0,
-        expect!["GiveUp(StepFailed: writing the image failed: the checksum is wrong)"],
-    );
-}
-
-#[test]
-fn an_agent_that_restarted_or_fell_silent_ends_the_work() {
-    let task = || Task::Agent(AgentCommand::WriteImage);
-    let told = |given: Vec<CommandSeen>| Observed { agent: AgentSeen::Commands(given), ..seen() };
-    check(
-        &at(task(), Some(2)),
-        told(vec![]),
-        0,
-        expect!["GiveUp(AgentLost: the agent restarted while writing the image)"],
-    );
-    check(
-        &at(task(), Some(0)),
-        seen(),
-        0,
-        expect!["GiveUp(AgentLost: the machine restarted while writing the image)"],
-    );
-    let silent =
-        || Observed { agent: AgentSeen::Silent { since: T0, problem: problem(true) }, ..seen() };
-    check(&at(task(), Some(0)), silent(), 119, expect!["Wait(1 s)"]);
-    check(
-        &at(task(), Some(0)),
-        silent(),
-        121,
-        expect![
-            "GiveUp(AgentLost: the agent fell silent 121 s ago while writing the image: cannot reach the BMC)"
-        ],
-    );
-}
-
-#[test]
-fn an_agent_that_refuses_calls_fails_the_work_before_the_command_times_out() {
-    let node = at(Task::Agent(AgentCommand::WriteImage), None);
-    let refuses = |calls, transient| Observed { agent: refuses(calls, transient), ..seen() };
-    check(&node, refuses(4, false), 9, expect!["Wait(1 s)"]);
-    check(
-        &node,
-        refuses(5, false),
-        10,
-        expect![
-            "GiveUp(AgentRefuses: the agent reports, but 5 calls to it failed in 10 s while writing the image: cannot reach the BMC)"
-        ],
-    );
-    // A problem that may pass gets the same time limit as a silent agent.
-    check(&node, refuses(60, true), 119, expect!["Wait(1 s)"]);
-    check(
-        &node,
-        refuses(61, true),
-        121,
-        expect![
-            "GiveUp(AgentRefuses: the agent reports, but 61 calls to it failed in 121 s while writing the image: cannot reach the BMC)"
-        ],
-    );
-}
-
-#[test]
-fn a_restart_is_off_and_then_on() {
-    let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
-    node.power_request =
-        Some(crate::PowerRequest::new(PowerChange::ForceRestart, T0 + Duration::from_secs(60)));
-    let is = |power| Observed { power: PowerSeen::Is(power), ..seen() };
-    assert_eq!(node.target_power_state(), Some(PowerState::On));
-    check(&node, is(PowerState::On), 0, expect!["Act(RequestPower(ForceOff))"]);
-    check(&node, is(PowerState::Off), 0, expect!["PowerStepDone"]);
-    node = power_step_done(&node);
-    check(&node, is(PowerState::Off), 0, expect!["Act(RequestPower(On))"]);
-}
-
-#[test]
-fn a_change_of_power_ends_with_the_work_that_begins_before_it_is_done() {
-    let ready = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
-    let ready = Node { provision_state: State::Available, ..ready };
-    let off = crate::request_power(&ready, PowerChange::ForceOff, T0).unwrap();
-    assert_eq!(off.target_power_state(), Some(PowerState::Off));
-    let deployed = live(&off, Verb::Deploy);
-    assert_eq!((deployed.provision_state, deployed.target_power_state()), (State::Active, None));
-}
-
-#[test]
-fn the_power_state_stays_on_during_a_restart() {
-    let restart = crate::PowerRequest::new(PowerChange::SoftRestart, T0);
-    let node = Node {
-        power_state: Some(PowerState::On),
-        power_request: Some(restart),
-        ..Node::new(NodeUuid::nil(), Driver::Redfish, T0)
-    };
-    let off = power_step_done(&node);
-    assert_eq!(
-        (off.power_state, off.target_power_state()),
-        (Some(PowerState::On), Some(PowerState::On))
-    );
-    let on = power_step_done(&off);
-    assert_eq!((on.power_state, on.power_request), (Some(PowerState::On), None));
-}
-
 /// Returns the result of an action on a machine and an agent that do whatever they are asked.
 fn obliging(
     node: &Node,
@@ -537,21 +346,6 @@ fn the_result_of_an_action_decides_what_follows() {
     let asked = crate::request_power(&ready, PowerChange::On, T0).unwrap();
     check(&asked, ActionOutcome::Failed(problem(true)), 59, "Wait(1 s)");
     check(&asked, ActionOutcome::Failed(problem(false)), 0, unreachable);
-}
-
-#[test]
-fn refused_calls_to_an_agent_are_recorded_once() {
-    let node = at(Task::Agent(AgentCommand::WriteImage), None);
-    let refuses = |calls, is_recorded| {
-        let problem = problem(true);
-        let agent = AgentSeen::Refuses { calls, since: T0, problem, is_recorded };
-        Observed { agent, ..seen() }
-    };
-    check(&node, refuses(2, false), 9, expect!["Wait(1 s)"]);
-    check(&node, refuses(3, false), 9, expect!["Tell(AgentCalls)"]);
-    check(&node, refuses(4, true), 9, expect!["Wait(1 s)"]);
-    let told = planned(&node, &refuses(3, false), T0);
-    assert_eq!(told.next_turn, Requeue::After(timeouts().poll_every));
 }
 
 #[test]

@@ -127,3 +127,61 @@ fn a_vm_is_deleted_after_the_undo_window_which_is_no_change_by_request() {
     assert_eq!(events, want);
     assert_eq!((vm.desire, vm.updated_at), (DesiredState::Gone, Some(at(5))));
 }
+
+#[test]
+fn the_end_of_a_lease_switches_off_makes_a_snapshot_and_can_be_undone() {
+    let first = turn(&ended(ServerState::On), &seen(on()), RequestArrival::NotYet);
+    expect![[r#"
+        LeaseEnded: the lease ended: the VM is switched off, and deleted at 2023-11-21T22:15:00Z; extend the lease or undo its end to keep the VM
+        ask Some(Action(Stop)), action Some("stop"), EXPIRED"#]].assert_eq(&told(&first));
+    let outside: Vec<&str> = first.notices.iter().map(|it| it.event).collect();
+    assert_eq!(outside, ["lease.ended"]);
+    let off = turn(&first.vm, &seen(is(ServerState::Off)), RequestArrival::Arrived);
+    let off = turn(&off.vm, &seen(is(ServerState::Off)), RequestArrival::Arrived);
+    let copy = off.copy.clone().unwrap();
+    assert_eq!((off.vm.copy, copy.why), (Some(copy.id), SnapshotOrigin::LeaseEnded));
+    // A second turn makes no second snapshot, and the snapshot counts only once its image is active.
+    let waits =
+        turn_at(&off.vm, &seen(is(ServerState::Off)), RequestArrival::NotYet, Some(&copy), at(101));
+    assert_eq!((waits.copy, waits.vm.lease.as_ref().unwrap().taken.copied_at), (None, None));
+    let made = Snapshot { state: SnapshotState::Active, ..copy };
+    let copied =
+        turn_at(&off.vm, &seen(is(ServerState::Off)), RequestArrival::NotYet, Some(&made), at(102));
+    assert_eq!(copied.vm.lease.as_ref().unwrap().taken.copied_at, Some(at(102)));
+
+    let mut undone = copied.vm;
+    let lease = undone.lease.take().unwrap();
+    undone.lease = Some(
+        lease.undone("u", &LeaseSchedule::default(), ::lease::Terms::default(), at(103)).unwrap(),
+    );
+    let again =
+        turn_at(&undone, &seen(is(ServerState::Off)), RequestArrival::NotYet, Some(&made), at(103));
+    assert_eq!((again.ask, again.vm.copy), (Some(VmRequest::Action(VmActionKind::Start)), None));
+}
+
+#[test]
+fn a_failed_server_does_not_delay_the_end_of_the_lease() {
+    let turned = turn(&ended(broken()), &seen(is(broken())), RequestArrival::NotYet);
+    assert!(told(&turned).contains("CopySkipped"), "{}", told(&turned));
+    assert!(turned.vm.lease.as_ref().unwrap().taken.copied_at.is_some());
+    assert_eq!((turned.ask.clone(), turned.vm.errand.clone()), (None, None));
+    let later = turn_at(&turned.vm, &seen(is(broken())), RequestArrival::NotYet, None, at(101));
+    assert_eq!((later.ask, later.events), (None, vec![]));
+}
+
+#[test]
+fn a_switch_off_that_fails_is_reported_once_and_tried_again_later() {
+    let mut vm = turn(&ended(ServerState::On), &seen(on()), RequestArrival::NotYet).vm;
+    let mut events = 0;
+    let mut asked = 0;
+    for second in 0..120 {
+        if vm.errand.as_ref().is_some_and(|errand| errand.sent.is_some()) {
+            let (refused, told) = vm.refused("it is locked", at(100 + second * 10));
+            (vm, events) = (refused, events + told.len());
+        }
+        let turned = turn_at(&vm, &seen(on()), RequestArrival::NotYet, None, at(100 + second * 10));
+        asked += u32::from(turned.ask.is_some());
+        vm = turned.vm;
+    }
+    assert_eq!((events, asked), (1, 1));
+}
