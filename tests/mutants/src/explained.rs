@@ -41,7 +41,7 @@ impl Explanations {
     ///
     /// # Errors
     ///
-    /// Fails if the file cannot be read, or if a group has no explanation.
+    /// Fails if the file cannot be read, or is no list of groups.
     pub(crate) fn load(path: &Path) -> Result<Explanations> {
         let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
         toml::from_str(&text).with_context(|| path.display().to_string())

@@ -120,26 +120,26 @@ fn main() -> Result<()> {
 fn check(cargo_mutants: &Path, root: &Path) -> Result<()> {
     let mutants = list(cargo_mutants, root, &[])?;
     let listed = mutants.iter().map(|mutant| entry(&mutant.name, root)).collect::<Result<_>>()?;
-    let read = |files: &[&str]| -> Result<BTreeSet<Entry>> {
-        let texts =
-            files.iter().flat_map(|file| fs::read_to_string(root.join("target").join(file)));
-        texts
-            .flat_map(|text| text.lines().map(|name| entry(name, root)).collect::<Vec<_>>())
-            .collect()
+    let read = |folder: &str, files: &[&str]| -> Result<Vec<Entry>> {
+        let mut entries = Vec::new();
+        for file in files {
+            let path = root.join("target").join(folder).join(file);
+            let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+            for name in text.lines() {
+                entries.push(entry(name, root)?);
+            }
+        }
+        Ok(entries)
     };
-    let tried = Tried {
-        survived: read(&[
-            "mutants/outcomes/survived",
-            "mutants/outcomes/unreached",
-            "mutants.out/missed.txt",
-        ])?,
-        caught: read(&[
-            "mutants/outcomes/caught",
-            "mutants/outcomes/endless",
-            "mutants.out/caught.txt",
-            "mutants.out/timeout.txt",
-        ])?,
-    };
+    let mut survived = read("mutants/outcomes", &["survived", "unreached"])?;
+    let mut caught = read("mutants/outcomes", &["caught", "endless"])?;
+    // The folder exists if mutants were compiled alone.
+    if root.join("target/mutants.out").exists() {
+        survived.extend(read("mutants.out", &["missed.txt"])?);
+        caught.extend(read("mutants.out", &["caught.txt", "timeout.txt"])?);
+    }
+    let tried =
+        Tried { survived: survived.into_iter().collect(), caught: caught.into_iter().collect() };
     let explanations = Explanations::load(&root.join("tests/mutants/explained.toml"))?;
     let differences = explanations.differences(&listed, &tried);
     for difference in &differences {
