@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::microversion;
 use crate::shown::Context;
 
-/// An authenticated request: what every handler works with.
+/// An authenticated request, from which every handler takes the state of the API, the caller and the version.
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) app: App,

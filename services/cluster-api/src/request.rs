@@ -11,7 +11,7 @@ use openstack_api::{AccessScope, ApiError, Authenticated, Caller, Microversion};
 use crate::app::App;
 use crate::error::Error;
 
-/// An authenticated request: what every handler works with.
+/// An authenticated request, from which every handler takes the state of the API, the caller and the version.
 #[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) app: App,

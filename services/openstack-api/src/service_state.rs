@@ -1,4 +1,4 @@
-//! What the routes of every API ask of its state.
+//! The traits that the state of every API implements for its routes, implemented once for both APIs.
 
 /// Implements [`crate::ApiState`], [`crate::KeyRotation`] and [`crate::HealthSource`] for the state of an API, whose handlers fail with
 /// `$error`. The state has the fields `auth`, `clock`, `conductor` and `store`.

@@ -30,7 +30,7 @@ impl DrainRules {
     pub const SHOWS_WITHIN: SignedDuration = SignedDuration::from_secs(2);
 }
 
-/// What a turn of a drain observes.
+/// An observation of the host of a drain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DrainObservation {
     Host(HostObservation),

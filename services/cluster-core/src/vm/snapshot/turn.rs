@@ -16,7 +16,7 @@ pub struct SnapshotUpdate {
     pub events: Vec<VmEvent>,
 }
 
-/// What a turn of a snapshot observes.
+/// An observation of the images of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SnapshotObservation {
     Seen {
