@@ -7,6 +7,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -144,6 +146,24 @@ fn assert_demo_is_complete(all: &BTreeMap<&'static str, Vec<String>>) {
     assert!(all["clusters"].iter().all(|it| it.contains("CREATE_COMPLETE")), "{all:#?}");
 }
 
+/// Waits until the cluster's API answers and this many Kubernetes nodes are ready.
+fn wait_for_kubernetes(folder: &Path, count: usize) {
+    let config = folder.join(".state/dev/tenant.kubeconfig");
+    let end = Instant::now() + Duration::from_secs(180);
+    loop {
+        let mut kubectl = Command::new("kubectl");
+        kubectl.arg("--kubeconfig").arg(&config).args(["get", "nodes", "--request-timeout=5s"]);
+        let shown = kubectl.output().unwrap();
+        let lines = String::from_utf8_lossy(&shown.stdout);
+        let is_ready = |line: &&str| line.split_whitespace().nth(1) == Some("Ready");
+        if lines.lines().filter(is_ready).count() == count {
+            return;
+        }
+        assert!(Instant::now() < end, "not {count} nodes are ready: {}", said(&shown));
+        sleep(Duration::from_millis(500));
+    }
+}
+
 #[track_caller]
 fn assert_ports_are_free() {
     let left: Vec<_> = LISTENERS.iter().filter(|it| TcpStream::connect(it).is_ok()).collect();
@@ -192,6 +212,7 @@ fn a_restarted_demo_repeats_no_finished_step() {
         assert!(!told.split("In another terminal").next().unwrap().contains(done_again), "{told}");
     }
     assert_eq!(list_resources(), before);
+    wait_for_kubernetes(folder.path(), 5);
 
     again.interrupt();
     assert_ports_are_free();

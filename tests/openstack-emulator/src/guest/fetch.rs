@@ -6,7 +6,7 @@ use std::time::Duration;
 use base64::Engine;
 use flate2::read::GzDecoder;
 use percent_encoding::percent_decode_str;
-use reqwest::{Certificate, Client, StatusCode};
+use reqwest::{Certificate, Client, ClientBuilder, StatusCode};
 use serde_json::Value;
 use sha2::{Digest, Sha256, Sha512};
 
@@ -49,10 +49,16 @@ pub(super) struct Fetcher {
     total: Option<u64>,
 }
 
+/// A builder of clients. Every client comes from this function, because reqwest panics without a TLS provider, and a guest that continues
+/// after a restart of the emulator may build the first client of the process.
+pub(crate) fn client_builder() -> ClientBuilder {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder().no_proxy()
+}
+
 /// A client without CAs, for plain HTTP.
 pub(crate) fn plain_client() -> reqwest::Result<Client> {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder().no_proxy().tls_certs_only([]).build()
+    client_builder().tls_certs_only([]).build()
 }
 
 impl Fetcher {
@@ -72,8 +78,7 @@ impl Fetcher {
             trusted.extend(bundle);
         }
         let headers = timeouts["httpResponseHeaders"].as_u64().map_or(HEADERS, Duration::from_secs);
-        let client = Client::builder()
-            .no_proxy()
+        let client = client_builder()
             .tls_certs_only(trusted)
             .read_timeout(headers)
             .pool_max_idle_per_host(0)

@@ -8,7 +8,7 @@ mod merge;
 mod progress;
 
 pub(crate) use boot::{boot, resume};
-pub(crate) use fetch::plain_client;
+pub(crate) use fetch::{client_builder, plain_client};
 pub use ignition::files;
 pub use machine::{Guest, GuestMachine, Joins};
 pub use progress::Progress;

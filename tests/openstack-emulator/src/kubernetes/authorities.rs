@@ -11,6 +11,8 @@ use std::time::Duration;
 use reqwest::{Certificate, Client, StatusCode};
 use serde::{Deserialize, Serialize};
 
+use crate::guest::client_builder;
+
 /// How long a member waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -107,7 +109,7 @@ impl PollSettings {
     fn client(&self) -> reqwest::Result<Client> {
         let authority = Certificate::from_pem(self.authority.as_bytes())?;
         // Uses a new connection for each poll, as curl does.
-        let client = Client::builder().no_proxy().pool_max_idle_per_host(0);
+        let client = client_builder().pool_max_idle_per_host(0);
         client.tls_certs_only([authority]).timeout(PATIENCE).build()
     }
 }
