@@ -3,6 +3,7 @@
 mod act;
 mod action_context;
 mod create;
+mod load_balancer;
 mod perform;
 mod server;
 

@@ -28,6 +28,7 @@ mod status;
 mod template_request;
 
 mod address;
+mod boot_source;
 mod desired_objects;
 mod rules;
 
@@ -68,6 +69,7 @@ pub use address::{
     api_address, api_name, api_name_for_members, machine_addresses, single_endpoint_warning,
     subdomain,
 };
+pub use boot_source::{BootSource, boot_source, data_volumes};
 pub use ca_revision::{CaRevision, RotationStep};
 pub use ca_rotation::{may_take_revision, members_without_revision, start_rotation};
 pub use cidr::{Cidr, InvalidCidr};

@@ -17,7 +17,8 @@ use openstack::network::security_groups::{self, Direction};
 use openstack::network::{floating_ips, networks, ports, routers, subnets};
 
 use super::action_context::ActionContext;
-use super::create::{create, members};
+use super::create::create;
+use super::load_balancer::members;
 use crate::cloud::{CloudWorkError, id_of, security};
 
 /// The result of an action.

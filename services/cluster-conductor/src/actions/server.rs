@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use cluster_core::{
-    CloudObject, CloudObjectDetails, CloudObjectState, Key, ObjectOwner, ResourceSpec,
+    BootSource, CloudObject, CloudObjectDetails, CloudObjectState, Key, MemberName, ObjectOwner,
+    ResourceSpec, ServerVolume, boot_source, data_volumes,
 };
 use openstack::compute::servers::{self, Boot, ConfigDrive, NewDisk, NewServer};
 use openstack::identity::application_credentials::{self, NewApplicationCredential};
@@ -20,69 +21,89 @@ pub(crate) async fn create(
     action_context: &ActionContext<'_>,
     (key, name, thing): (&Key, &str, &ResourceSpec),
 ) -> Result<CloudObject, CloudWorkError> {
-    let lacks = || CloudWorkError::DependencyMissing(key.clone());
     let (
         Key::Server(machine),
         ResourceSpec::Server { image, flavor, keypair, availability_zone, disks },
     ) = (key, thing)
     else {
-        return Err(lacks());
+        return Err(CloudWorkError::DependencyMissing(key.clone()));
     };
+    let (site, seen) = (action_context.site, &action_context.seen);
     let flavor = flavor
         .as_deref()
         .ok_or_else(|| CloudWorkError::NoSuch { setting: "flavor_id", given: String::new() })?;
-    let (image, flavor) =
-        tokio::try_join!(action_context.site.image(image), action_context.site.flavor(flavor))?;
-    let root = action_context.seen.objects.get(&Key::RootVolume);
-    let boot = disks.iter().find(|disk| disk.purpose == "boot");
-    let boot = match (boot, root) {
-        (_, Some(root)) => Boot::ExistingVolume { volume_id: root.id.clone() },
-        (None, None) => Boot::Image { id: image },
-        (Some(disk), None) => {
-            Boot::Volume { image_id: image, size: disk.size.into(), kind: disk.kind.clone() }
-        }
-    };
-    let others = disks.iter().filter(|disk| disk.purpose != "boot");
-    let (user_data, server_group) = match action_context.of {
-        ObjectOwner::Cluster(spec) => {
-            let seen = &action_context.seen;
-            let user_data = action_context.member_configs.user_data(spec, machine, seen).await?;
-            let group = Key::ServerGroup(machine.group.clone());
-            let group = id_of(&group, seen)?.to_owned();
-            (Some(user_data.text().as_bytes().to_vec()), Some(group))
-        }
-        ObjectOwner::Vm(vm) => {
-            (vm_user_data::user_data(&action_context.member_configs.secrets, vm).await?, None)
-        }
-    };
+    let (image, flavor) = tokio::try_join!(site.image(image), site.flavor(flavor))?;
+    let parts = owner_parts(action_context, machine).await?;
     let new = NewServer {
         name: name.to_owned(),
         tags: vec![action_context.of.tag()],
         flavor_id: flavor.id.clone(),
-        boot,
-        disks: others
-            .map(|disk| NewDisk {
-                size: disk.size.into(),
-                kind: disk.kind.clone(),
-                tag: Some(disk.purpose.to_owned()),
-            })
-            .collect(),
-        ports: vec![id_of(&Key::Port(machine.clone()), &action_context.seen)?.to_owned()],
-        user_data,
+        boot: boot(boot_source(disks, seen), image),
+        disks: data_volumes(disks).map(new_disk).collect(),
+        ports: vec![id_of(&Key::Port(machine.clone()), seen)?.to_owned()],
+        user_data: parts.user_data,
         config_drive: ConfigDrive::Always,
         key_name: keypair.clone(),
         availability_zone: availability_zone.clone(),
-        server_group,
+        server_group: parts.server_group,
         hints: BTreeMap::new(),
         metadata: BTreeMap::new(),
     };
-    let id = servers::create(action_context.site.session, &new).await?;
+    let id = servers::create(site.session, &new).await?;
     Ok(CloudObject {
         id,
         state: CloudObjectState::Working,
         address: None,
         facts: CloudObjectDetails::None,
     })
+}
+
+/// The parts of a server that depend on its owner.
+struct OwnerParts {
+    user_data: Option<Vec<u8>>,
+    /// The id of the server group.
+    server_group: Option<String>,
+}
+
+/// Returns the user-data of a server, and its server group: only members of clusters have one.
+async fn owner_parts(
+    action_context: &ActionContext<'_>,
+    machine: &MemberName,
+) -> Result<OwnerParts, CloudWorkError> {
+    let (configs, seen) = (action_context.member_configs, &action_context.seen);
+    match action_context.of {
+        ObjectOwner::Cluster(spec) => {
+            let user_data = configs.user_data(spec, machine, seen).await?;
+            let group = id_of(&Key::ServerGroup(machine.group.clone()), seen)?;
+            Ok(OwnerParts {
+                user_data: Some(user_data.text().as_bytes().to_vec()),
+                server_group: Some(group.to_owned()),
+            })
+        }
+        ObjectOwner::Vm(vm) => {
+            let user_data = vm_user_data::user_data(&configs.secrets, vm).await?;
+            Ok(OwnerParts { user_data, server_group: None })
+        }
+    }
+}
+
+/// Returns Nova's words for the boot source; `image` is the id of the server's image.
+fn boot(source: BootSource<'_>, image: String) -> Boot {
+    match source {
+        BootSource::RootVolume(root) => Boot::ExistingVolume { volume_id: root.id.clone() },
+        BootSource::NewVolume(disk) => {
+            Boot::Volume { image_id: image, size: disk.size.into(), kind: disk.kind.clone() }
+        }
+        BootSource::FlavorDisk => Boot::Image { id: image },
+    }
+}
+
+fn new_disk(volume: &ServerVolume) -> NewDisk {
+    NewDisk {
+        size: volume.size.into(),
+        kind: volume.kind.clone(),
+        tag: Some(volume.purpose.to_owned()),
+    }
 }
 
 /// Creates the cluster's application credential. Its secret is stored before the request, so that a lost answer does not lose the secret.
