@@ -67,14 +67,7 @@ impl App {
 
     /// Makes the event of a request.
     pub(crate) fn request_event(&self, cluster: &Cluster, reason: &str, message: String) -> Event {
-        Event {
-            id: None,
-            cluster: cluster.id,
-            at: (self.clock)(),
-            severity: Severity::Info,
-            reason: reason.to_owned(),
-            message,
-        }
+        Event::new(cluster.id, Severity::Info, reason, message, (self.clock)())
     }
 }
 

@@ -7,7 +7,7 @@ mod clients;
 mod observe;
 
 use cluster_addons::ImageSource;
-use cluster_core::{ClusterObservation, ClusterSpec, DesiredObjects, DesiredState, MemberName};
+use cluster_core::{ClusterSpec, DesiredObjects, DesiredState};
 use cluster_store::Store;
 use kubernetes::nodes::Node;
 use kubernetes::{Client, KubernetesError, health};
@@ -62,15 +62,6 @@ impl<'a> Nodes<'a> {
             }
         };
         Ok(nodes)
-    }
-
-    /// Whether servers are about to join, or a CA rotation is in progress: both need an observation soon.
-    pub(crate) fn is_under_way(&self, seen: &ClusterObservation) -> bool {
-        let waits = |machine: &MemberName| {
-            seen.objects.contains_key(&cluster_core::Key::Server(machine.clone()))
-                && !self.spec.cluster.nodes.contains(machine)
-        };
-        seen.machines.keys().any(waits) || !self.spec.cluster.authorities.is_settled()
     }
 }
 

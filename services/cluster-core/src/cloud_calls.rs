@@ -4,6 +4,7 @@
 //! flight, because their outcome depends on more than their dependencies.
 
 mod call_result;
+mod cluster_progress;
 mod ledger;
 mod next_turn;
 mod object_owner;
@@ -19,6 +20,7 @@ use crate::{
 };
 
 pub use call_result::{ActionChange, CallFailure, CallResults};
+pub use cluster_progress::{cluster_progress, may_reuse_observation};
 pub use ledger::{Ledger, LedgerMatch, LedgerUpdate};
 pub use next_turn::{CloudProgress, next_turn, pause_after};
 pub use object_owner::ObjectOwner;

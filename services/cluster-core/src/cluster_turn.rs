@@ -278,7 +278,7 @@ fn events(before: &Cluster, after: &Cluster, replaced: &[MemberName], at: Timest
 }
 
 fn event(of: &Cluster, severity: Severity, reason: &str, message: String, at: Timestamp) -> Event {
-    Event { id: None, cluster: of.id, at, severity, reason: reason.to_owned(), message }
+    Event::new(of.id, severity, reason, message, at)
 }
 
 fn without_observation(problem: Problem) -> ClusterObservation {

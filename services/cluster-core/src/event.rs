@@ -19,6 +19,19 @@ pub struct Event {
     pub message: String,
 }
 
+impl Event {
+    /// Makes an event of the cluster with this id.
+    pub fn new(
+        cluster: ClusterUuid,
+        severity: Severity,
+        reason: &str,
+        message: String,
+        at: Timestamp,
+    ) -> Self {
+        Event { id: None, cluster, at, severity, reason: reason.to_owned(), message }
+    }
+}
+
 /// The severity of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

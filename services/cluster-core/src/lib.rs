@@ -75,8 +75,8 @@ pub use ca_rotation::{may_take_revision, members_without_revision, start_rotatio
 pub use cidr::{Cidr, InvalidCidr};
 pub use cloud_calls::{
     ActionChange, CallFailure, CallResults, Capacity, CloudGoal, CloudProgress, Ledger,
-    LedgerMatch, LedgerUpdate, NextCalls, ObjectOwner, TurnCalls, next_calls, next_turn,
-    pause_after,
+    LedgerMatch, LedgerUpdate, NextCalls, ObjectOwner, TurnCalls, cluster_progress,
+    may_reuse_observation, next_calls, next_turn, pause_after,
 };
 pub use cluster::{Cluster, ClusterLease, LabelsCompared, LeasePower};
 pub use cluster_lease::{

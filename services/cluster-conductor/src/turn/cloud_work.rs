@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::slice;
 
 use cluster_core::{
-    AddOnsObservation, CloudGoal, CloudProgress, ClusterObservation, ClusterRecords, ClusterSpec,
-    ClusterWork, DesiredState, Event, Key, Ledger, MemberName, ObjectOwner, Severity, backing_off,
-    desired_objects, failures, next_turn, pause_after,
+    AddOnsObservation, CallFailure, CallResults, CloudGoal, ClusterObservation, ClusterRecords,
+    ClusterSpec, ClusterUuid, ClusterWork, Event, Key, Ledger, LedgerMatch, MemberName,
+    ObjectOwner, Problem, Severity, backing_off, cluster_progress, desired_objects, failures,
+    may_reuse_observation, next_turn, pause_after,
 };
+use jiff::Timestamp;
+use openstack::Session;
 use reconcile::Requeue;
 
 use crate::actions::{TurnContext, act};
@@ -17,121 +20,171 @@ use crate::nodes::Nodes;
 use crate::tenancy::CloudAccess;
 use crate::turn_error::TurnError;
 
-/// Brings the cloud as close to the desired objects as is possible now.
-///
-/// Nothing is retried within a turn: the next turn is the retry, and observes first.
+/// Brings the cloud as close to the desired objects as is possible now. Without access to the cloud, the observation says why.
 pub(super) async fn work(
     context: &ConductorContext,
     cloud_access: &CloudAccess,
     records: &ClusterRecords,
 ) -> Result<ClusterWork, TurnError> {
-    let ClusterRecords { cluster, groups, ledger: lines, .. } = records;
-    let (spec, lines) = (&ClusterSpec { cluster, groups }, lines.clone());
-    let now = (context.settings.clock)();
-    let session = match cloud_access.of(spec.cluster, !lines.is_empty()).await {
-        Ok(session) => session,
+    let ClusterRecords { cluster, groups, ledger, .. } = records;
+    let began_at = (context.settings.clock)();
+    match cloud_access.of(cluster, !ledger.is_empty()).await {
+        Ok(session) => {
+            let spec = &ClusterSpec { cluster, groups };
+            let ledger = Ledger::new(cluster.id, began_at, ledger.clone());
+            work_in(context, (&session, cloud_access.own()), spec, ledger, began_at).await
+        }
         Err(closed) => {
             let trouble = CloudWorkError::Tenancy(closed);
             tracing::warn!("cannot work in the cluster's project: {trouble}");
-            return Ok(without_observation(
-                context,
-                &trouble,
-                "work in the cluster's project of the cloud",
-            ));
+            let doing = "work in the cluster's project of the cloud";
+            Ok(without_observation(context, &trouble, doing))
         }
-    };
-    let of = (spec.cluster.id, spec.cluster.asked_at);
-    let mut looks = context.observation_cache.take(of, now, context.settings.look_every);
-    let place = (&session, cloud_access.own());
-    let site = CloudLookups::new(place, spec.cluster.blueprint.zone(), looks.looked_up());
+    }
+}
+
+/// Works in the project of the session. Nothing is retried within a turn: the next turn is the retry, and observes first.
+async fn work_in(
+    context: &ConductorContext,
+    sessions: (&Session, &Session),
+    spec: &ClusterSpec<'_>,
+    mut ledger: Ledger,
+    now: Timestamp,
+) -> Result<ClusterWork, TurnError> {
+    let (cluster, settings) = (spec.cluster, &context.settings);
+    let of = (cluster.id, cluster.asked_at);
+    let mut looks = context.observation_cache.take(of, now, settings.look_every);
+    let site = CloudLookups::new(sessions, cluster.blueprint.zone(), looks.looked_up());
     let shape = desired_objects(spec);
-    let mut ledger = Ledger::new(spec.cluster.id, now, lines);
-    let images = &context.settings.machines.kubernetes.images;
+    let images = &settings.machines.kubernetes.images;
     let (observed, nodes) = tokio::join!(
         observe(&site, ObjectOwner::Cluster(spec), &ledger, &looks),
         Nodes::reach((&context.clients, images), spec, &shape)
     );
     let nodes = nodes?;
-    let mut seen = match observed {
-        Ok(objects) => {
-            ClusterObservation { at: Some(now), objects, ..ClusterObservation::default() }
-        }
+    let objects = match observed {
+        Ok(objects) => objects,
         Err(trouble) => {
             tracing::warn!("cannot observe the cloud: {trouble}");
             return Ok(without_observation(context, &trouble, "observe the cloud"));
         }
     };
-    let limits = &context.settings.repair;
-    seen.failures = failures(&shape, &seen);
-    seen.held = backing_off(spec.cluster, &limits.backoff, now);
-    let compared = (&seen, &shape);
-    let agreed =
-        reconcile_ledger(&context.store, &mut ledger, compared, limits.lands_within).await?;
+    let goal = CloudGoal {
+        owner: ObjectOwner::Cluster(spec),
+        shape: &shape,
+        repair: &settings.repair,
+        now,
+    };
+    let mut seen = ClusterObservation { at: Some(now), objects, ..ClusterObservation::default() };
+    let agreed = compare(context, spec, &goal, &mut ledger, &mut seen).await?;
+    observe_members(context, &nodes, &ledger, &mut seen).await?;
+    let inside = work_inside(&nodes, &site, &mut seen).await;
+    let turn_context = TurnContext {
+        store: &context.store,
+        site: &site,
+        member_configs: &context.member_configs,
+        goal,
+        nodes: Some(&nodes),
+    };
+    let mut results = act(turn_context, &mut ledger, &mut seen).await?;
+    results.failures.extend(inside.failures);
+    let progress = cluster_progress(spec, &results, agreed, &seen);
+    if may_reuse_observation(spec, &results, progress) {
+        looks.note(&seen, now);
+        context.observation_cache.keep(cluster.id, looks);
+    }
+    let pauses = settings.pauses();
+    let next_turn = next_turn(progress, &results.failures, &seen.held, (&pauses, now));
+    record_given_up(context, cluster.id, &results, now).await?;
+    seen.problem = results.problem.or(inside.problem);
+    Ok(ClusterWork { seen, next_turn })
+}
+
+/// Compares the observation with the desired objects and with the ledger.
+async fn compare(
+    context: &ConductorContext,
+    spec: &ClusterSpec<'_>,
+    goal: &CloudGoal<'_>,
+    ledger: &mut Ledger,
+    seen: &mut ClusterObservation,
+) -> Result<LedgerMatch, TurnError> {
+    seen.failures = failures(goal.shape, seen);
+    seen.held = backing_off(spec.cluster, &goal.repair.backoff, goal.now);
+    let lands_within = goal.repair.lands_within;
+    Ok(reconcile_ledger(&context.store, ledger, (seen, goal.shape), lands_within).await?)
+}
+
+/// Observes the members. A member is late from the request for its server on, but not from a time when this conductor could see no reports.
+async fn observe_members(
+    context: &ConductorContext,
+    nodes: &Nodes<'_>,
+    ledger: &Ledger,
+    seen: &mut ClusterObservation,
+) -> Result<(), TurnError> {
     let asked_at = |machine: &MemberName| {
         let line = ledger.line(&Key::Server(machine.clone()))?;
         Some(line.updated_at.unwrap_or(line.created_at).max(context.watch.since()))
     };
-    nodes.observe(&mut seen, asked_at).await?;
-    let (mut failed, mut inside) = (Vec::new(), None);
-    if let Err(trouble) = nodes.admit(&seen).await {
-        let failure = trouble.failure("admit members to the cluster");
-        inside = Some(failure.problem.clone());
-        failed.push(failure);
+    Ok(nodes.observe(seen, asked_at).await?)
+}
+
+/// The failures of the work in a cluster's own Kubernetes.
+#[derive(Default)]
+struct KubernetesWork {
+    failures: Vec<CallFailure>,
+    /// The first problem with members. Problems with add-ons are in their observation.
+    problem: Option<Problem>,
+}
+
+/// Admits members to the cluster, marks its nodes with GPUs, and installs its add-ons. A failure of one does not stop the others.
+async fn work_inside(
+    nodes: &Nodes<'_>,
+    site: &CloudLookups<'_>,
+    seen: &mut ClusterObservation,
+) -> KubernetesWork {
+    let mut work = KubernetesWork::default();
+    if let Err(trouble) = nodes.admit(seen).await {
+        work.note(trouble.failure("admit members to the cluster"));
     }
-    if let Err(trouble) = nodes.mark_gpu_nodes(&site).await {
+    if let Err(trouble) = nodes.mark_gpu_nodes(site).await {
         tracing::warn!("cannot mark nodes with GPUs: {trouble}");
-        let failure = trouble.failure("mark nodes with GPUs");
-        inside.get_or_insert_with(|| failure.problem.clone());
-        failed.push(failure);
+        work.note(trouble.failure("mark nodes with GPUs"));
     }
-    match nodes.apply_add_ons(&site, &seen).await {
+    match nodes.apply_add_ons(site, seen).await {
         Ok(add_ons) => seen.add_ons = add_ons,
         Err(trouble) => {
             tracing::warn!("cannot install add-ons in the cluster: {trouble}");
             let failure = trouble.failure("install add-ons in the cluster");
             let missing = BTreeMap::from([("add-ons".to_owned(), failure.problem.message.clone())]);
             seen.add_ons = Some(AddOnsObservation { missing, credential: None });
-            failed.push(failure);
+            work.failures.push(failure);
         }
     }
+    work
+}
 
-    let turn_context = TurnContext {
-        store: &context.store,
-        site: &site,
-        member_configs: &context.member_configs,
-        goal: CloudGoal { owner: ObjectOwner::Cluster(spec), shape: &shape, repair: limits, now },
-        nodes: Some(&nodes),
+impl KubernetesWork {
+    fn note(&mut self, failure: CallFailure) {
+        self.problem.get_or_insert_with(|| failure.problem.clone());
+        self.failures.push(failure);
+    }
+}
+
+/// Records an event for each object that was deleted because the cloud failed at it.
+async fn record_given_up(
+    context: &ConductorContext,
+    cluster: ClusterUuid,
+    results: &CallResults,
+    now: Timestamp,
+) -> Result<(), TurnError> {
+    if results.given_up.is_empty() {
+        return Ok(());
+    }
+    let event = |message: &String| {
+        Event::new(cluster, Severity::Warning, "CloudFailed", message.clone(), now)
     };
-    let acted = act(turn_context, &mut ledger, &mut seen).await?;
-    failed.extend(acted.failures);
-
-    let mut progress = CloudProgress::of(&failed, agreed, acted.is_gone_soon, &seen);
-    if progress == CloudProgress::Settled && nodes.is_under_way(&seen) {
-        progress = CloudProgress::InProgress;
-    }
-    if progress == CloudProgress::InProgress
-        && spec.cluster.desire == DesiredState::Exist
-        && acted.problem.is_none()
-        && !acted.has_changed
-    {
-        looks.note(&seen, now);
-        context.observation_cache.keep(spec.cluster.id, looks);
-    }
-    let next_turn = next_turn(progress, &failed, &seen.held, (&context.settings.pauses(), now));
-    if !acted.given_up.is_empty() {
-        let event = |message: &String| Event {
-            id: None,
-            cluster: spec.cluster.id,
-            at: now,
-            severity: Severity::Warning,
-            reason: "CloudFailed".to_owned(),
-            message: message.clone(),
-        };
-        let events: Vec<Event> = acted.given_up.iter().map(event).collect();
-        context.store.append_events(spec.cluster.id, &events).await?;
-    }
-    seen.problem = acted.problem.or(inside);
-    Ok(ClusterWork { seen, next_turn })
+    let events: Vec<Event> = results.given_up.iter().map(event).collect();
+    Ok(context.store.append_events(cluster, &events).await?)
 }
 
 /// Returns the result of a turn without an observation.
