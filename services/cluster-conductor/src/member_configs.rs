@@ -5,6 +5,7 @@
 
 mod authorities;
 mod bootstrap_data;
+mod claim_event;
 mod claims;
 mod config;
 mod error;

@@ -9,16 +9,15 @@
 use std::net::IpAddr;
 
 use cluster_bootstrap::{Reports, reporting};
-use cluster_core::{
-    ClaimUuid, Cluster, ClusterSpec, ClusterUuid, DesiredState, Event, Ident, NodeGroup, Severity,
-};
+use cluster_core::{ClaimUuid, Cluster, ClusterSpec, ClusterUuid, DesiredState, Ident, NodeGroup};
 use cluster_store::{BootstrapReport, Claim, RedeemOutcome, Scope, Store};
 use jiff::{SignedDuration, Timestamp};
 use newtype_uuid::GenericUuid;
 use sealing::{DerivedToken, Purpose};
 use subtle::ConstantTimeEq;
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
+use super::claim_event::{ClaimEvent, record_event};
 use super::claims::{digest_of, kept};
 use super::facts::{MemberFacts, group_of, outside};
 use super::own::own_config;
@@ -53,29 +52,20 @@ pub(crate) async fn redeem(
     let MemberConfigs { settings: MachineSettings { kubernetes, nodes }, secrets, .. } = configs;
     let now = (secrets.clock)();
     let Some(nodes) = nodes else { return Ok(Answer::Nothing) };
-    let Some(claim) = secrets.store.find_claim(id).await? else {
-        debug!("{from} shows an unknown claim");
+    let Some(claim) = authenticated(secrets, id, token, from).await? else {
         return Ok(Answer::Nothing);
     };
-    if !bool::from(digest_of(token).as_bytes().ct_eq(claim.digest.as_bytes())) {
-        warn!(cluster.id = %claim.cluster, "{from} asks for the config of {} with a wrong credential", claim.machine);
-        return Ok(Answer::Nothing);
-    }
     let Some((cluster, groups)) = of(&secrets.store, &claim).await? else {
         return Ok(Answer::Nothing);
     };
     let spec = ClusterSpec { cluster: &cluster, groups: &groups };
     let facts: MemberFacts = serde_json::from_str(&claim.facts).map_err(kept)?;
-    if nodes.source == SourceAddress::Machine && !sources(&cluster, &claim, &facts).contains(&from)
-    {
-        let said = "tried to fetch the config, but is not an address of that member; source_address in [nodes] of \
-                    clusterd's configuration can allow other addresses";
-        record_event(configs, &claim, Severity::Warning, "ClaimFromElsewhere", from, said).await?;
-        return Ok(Answer::Nothing);
-    }
-    if claim.redeemed_at.is_none() && claim.expires_at <= now {
-        let said = "tried to fetch the config after the claim expired; repair replaces the member";
-        record_event(configs, &claim, Severity::Warning, "ClaimExpired", from, said).await?;
+    let sources = match nodes.source {
+        SourceAddress::Machine => Some(sources(&cluster, &claim, &facts)),
+        SourceAddress::Any => None,
+    };
+    if let Some(refused) = refusal(&claim, sources.as_deref(), from, now) {
+        record_event(configs, &claim, refused, from).await?;
         return Ok(Answer::Nothing);
     }
     // The server would start with CAs that are about to be removed.
@@ -90,28 +80,44 @@ pub(crate) async fn redeem(
         return Ok(Answer::Later);
     };
     let since = now.saturating_sub(AGAIN).unwrap_or(Timestamp::MIN);
-    match secrets.store.redeem_claim(id, from, now, since, &reports.key).await? {
-        RedeemOutcome::First => {
-            let said = "fetched the config";
-            record_event(configs, &claim, Severity::Info, "ClaimRedeemed", from, said).await?;
-        }
-        RedeemOutcome::Again => {
-            let said = "fetched the config again, as after a lost answer";
-            record_event(configs, &claim, Severity::Info, "ClaimRedeemedAgain", from, said).await?;
-        }
-        RedeemOutcome::TooOften => {
-            let said = "tried to fetch the config too often; repair replaces the member";
-            record_event(configs, &claim, Severity::Warning, "ClaimAskedTooOften", from, said)
-                .await?;
-            return Ok(Answer::Nothing);
-        }
-        RedeemOutcome::No => {
-            let said = "tried to fetch the config, which was handed out before: somebody may have read the member's user-data";
-            record_event(configs, &claim, Severity::Warning, "ClaimReused", from, said).await?;
-            return Ok(Answer::Nothing);
-        }
+    let outcome = secrets.store.redeem_claim(id, from, now, since, &reports.key).await?;
+    record_event(configs, &claim, ClaimEvent::of(outcome), from).await?;
+    match outcome {
+        RedeemOutcome::First | RedeemOutcome::Again => Ok(Answer::Config(config)),
+        RedeemOutcome::TooOften | RedeemOutcome::No => Ok(Answer::Nothing),
     }
-    Ok(Answer::Config(config))
+}
+
+/// Returns the claim, if `token` is its credential.
+async fn authenticated(
+    secrets: &ClusterSecrets,
+    id: ClaimUuid,
+    token: &str,
+    from: IpAddr,
+) -> Result<Option<Claim>, MemberConfigError> {
+    let Some(claim) = secrets.store.find_claim(id).await? else {
+        debug!("{from} shows an unknown claim");
+        return Ok(None);
+    };
+    if !bool::from(digest_of(token).as_bytes().ct_eq(claim.digest.as_bytes())) {
+        warn!(cluster.id = %claim.cluster, "{from} asks for the config of {} with a wrong credential", claim.machine);
+        return Ok(None);
+    }
+    Ok(Some(claim))
+}
+
+/// Decides why the caller at `from` may not redeem the claim at `now`. `sources` are the addresses that may, or `None` for all.
+fn refusal(
+    claim: &Claim,
+    sources: Option<&[IpAddr]>,
+    from: IpAddr,
+    now: Timestamp,
+) -> Option<ClaimEvent> {
+    if sources.is_some_and(|sources| !sources.contains(&from)) {
+        return Some(ClaimEvent::FROM_ELSEWHERE);
+    }
+    let is_late = claim.redeemed_at.is_none() && claim.expires_at <= now;
+    is_late.then_some(ClaimEvent::EXPIRED)
 }
 
 /// A member's report about a step of its bootstrap.
@@ -218,29 +224,42 @@ async fn config(
     Ok(Some(ignition::json(&reporting(&node, &reports).config)))
 }
 
-/// Records an event about a claim. The same event is suppressed for a while, because the holder of a claim could otherwise flood the
-/// cluster's events.
-async fn record_event(
-    configs: &MemberConfigs,
-    claim: &Claim,
-    severity: Severity,
-    reason: &'static str,
-    from: IpAddr,
-    said: &str,
-) -> Result<(), MemberConfigError> {
-    let now = (configs.secrets.clock)();
-    let message = format!("{from} {said} ({})", claim.machine);
-    info!(cluster.id = %claim.cluster, claim.id = %claim.id, event.reason = reason, "{message}");
-    if severity != Severity::Info && !configs.limiter.lets(claim.id, reason, now) {
-        return Ok(());
+#[cfg(test)]
+mod tests {
+    use cluster_core::ClusterUuid;
+
+    use super::*;
+
+    #[test]
+    fn a_claim_is_redeemed_in_time_and_from_an_address_of_its_member() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let claim = |redeemed_at: Option<i64>| Claim {
+            id: ClaimUuid::nil(),
+            cluster: ClusterUuid::nil(),
+            machine: "worker-0".parse().unwrap(),
+            digest: String::new(),
+            facts: String::new(),
+            expires_at: at(100),
+            redeemed_at: redeemed_at.map(at),
+            redeemed_by: None,
+        };
+        let own: IpAddr = [10, 0, 0, 5].into();
+        let other: IpAddr = [10, 0, 0, 6].into();
+        let (early, late) = (at(99), at(100));
+        let members = Some(&[own][..]);
+        let table = [
+            (members, own, early, None, None),
+            (members, other, early, None, Some("ClaimFromElsewhere")),
+            (members, other, late, None, Some("ClaimFromElsewhere")),
+            (None, other, early, None, None),
+            (members, own, late, None, Some("ClaimExpired")),
+            (None, other, late, None, Some("ClaimExpired")),
+            // The store decides whether a redeemed claim may be redeemed again.
+            (members, own, late, Some(90), None),
+        ];
+        for (number, (sources, from, now, redeemed_at, want)) in table.into_iter().enumerate() {
+            let refused = refusal(&claim(redeemed_at), sources, from, now);
+            assert_eq!(refused.map(|it| it.reason), want, "row {number}");
+        }
     }
-    let event = Event {
-        id: None,
-        cluster: claim.cluster,
-        at: now,
-        severity,
-        reason: reason.to_owned(),
-        message,
-    };
-    Ok(configs.secrets.store.append_events(claim.cluster, &[event]).await?)
 }
