@@ -141,6 +141,15 @@ impl From<Labels> for BTreeMap<String, String> {
 
 /// Checks rules that involve more than one label, or a label and the default of another.
 fn check(raw: &BTreeMap<String, String>, settings: &Settings) -> Result<(), LabelsError> {
+    check_volumes(settings)?;
+    check_ranges(raw, settings)?;
+    check_node_counts(settings)?;
+    check_dns(settings)?;
+    check_balancer(settings)?;
+    check_versions(settings)
+}
+
+fn check_volumes(settings: &Settings) -> Result<(), LabelsError> {
     for (label, volume) in
         [("boot_volume_size", &settings.boot_volume), ("etcd_volume_size", &settings.etcd_volume)]
     {
@@ -149,6 +158,11 @@ fn check(raw: &BTreeMap<String, String>, settings: &Settings) -> Result<(), Labe
             return Err(LabelsError::Refused { label, why });
         }
     }
+    Ok(())
+}
+
+/// Checks the ranges of pods, Services and nodes: their sizes, and that none overlaps another.
+fn check_ranges(raw: &BTreeMap<String, String>, settings: &Settings) -> Result<(), LabelsError> {
     if let (Some(one), Some(other)) = (raw.get("calico_ipv4pool"), raw.get("flannel_network_cidr"))
         && one != other
     {
@@ -181,6 +195,10 @@ fn check(raw: &BTreeMap<String, String>, settings: &Settings) -> Result<(), Labe
             return Err(LabelsError::Overlap { one, other });
         }
     }
+    Ok(())
+}
+
+fn check_node_counts(settings: &Settings) -> Result<(), LabelsError> {
     let (least, most) = settings.node_count_bounds;
     if let (Some(least), Some(most)) = (least, most)
         && least > most
@@ -188,6 +206,10 @@ fn check(raw: &BTreeMap<String, String>, settings: &Settings) -> Result<(), Labe
         let why = format!("{least} is more than max_node_count, {most}");
         return Err(LabelsError::Refused { label: "min_node_count", why });
     }
+    Ok(())
+}
+
+fn check_dns(settings: &Settings) -> Result<(), LabelsError> {
     if settings.node_records && settings.dns_zone.is_none() {
         let why = "needs the label dns_zone".to_owned();
         return Err(LabelsError::Refused { label: "dns_node_records_enabled", why });
@@ -198,11 +220,16 @@ fn check(raw: &BTreeMap<String, String>, settings: &Settings) -> Result<(), Labe
         );
         return Err(LabelsError::Refused { label: "dns_zone", why: why + " at most" });
     }
+    Ok(())
+}
+
+/// Checks that the provider of load balancers supports the algorithm.
+fn check_balancer(settings: &Settings) -> Result<(), LabelsError> {
     let by_port = settings.algorithm == Algorithm::SourceIpPort;
     let why = match settings.provider {
         Some(Provider::Ovn) if !by_port => "the provider ovn supports only SOURCE_IP_PORT",
         Some(Provider::Amphora) if by_port => "only the provider ovn supports SOURCE_IP_PORT",
-        Some(_) | None => return check_versions(settings),
+        Some(_) | None => return Ok(()),
     };
     Err(LabelsError::Refused { label: "octavia_lb_algorithm", why: why.to_owned() })
 }
