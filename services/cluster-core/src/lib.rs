@@ -152,6 +152,6 @@ pub use vm::{
     SnapshotOrigin, SnapshotOutcome, SnapshotRules, SnapshotState, SnapshotUpdate, UserData,
     UserDataFormat, Vm, VmAction, VmActionKind, VmCall, VmCallResult, VmCloudWork, VmEvent,
     VmFlavor, VmImage, VmMachine, VmPhase, VmRecords, VmRefusal, VmRequest, VmRules, VmUpdate,
-    after_snapshot_actions, after_vm_calls, plan_snapshot, plan_vm, vm_desired_objects, vm_machine,
-    vm_plan, vm_tag,
+    after_snapshot_actions, after_vm_calls, grant_vm_lease, plan_snapshot, plan_vm,
+    vm_desired_objects, vm_machine, vm_plan, vm_tag,
 };

@@ -6,6 +6,7 @@ mod event;
 mod flavor;
 mod image;
 mod lease;
+mod lease_grant;
 mod observation;
 mod phase;
 mod plan;
@@ -31,6 +32,7 @@ pub use action::{ActionOrigin, RequestArrival, SentRequest, VmAction, VmActionKi
 pub use event::VmEvent;
 pub use flavor::VmFlavor;
 pub use image::{FlavorTooSmall, UserDataFormat, VmImage};
+pub use lease_grant::grant_vm_lease;
 pub use observation::VmRules;
 pub use phase::VmPhase;
 pub use plan::vm_plan;
