@@ -120,17 +120,7 @@ impl From<Error> for ApiError {
             | Error::Labels(_)
             | Error::Machines(_)
             | Error::Name(_) => StatusCode::BAD_REQUEST,
-            Error::Lend(LeaseChangeRefused::Extend(
-                ExtendError::InThePast { .. }
-                | ExtendError::TooLong { .. }
-                | ExtendError::TooShort { .. },
-            )) => StatusCode::BAD_REQUEST,
-            Error::Lend(
-                LeaseChangeRefused::NotLent { .. }
-                | LeaseChangeRefused::Going { .. }
-                | LeaseChangeRefused::Extend(ExtendError::TooLate)
-                | LeaseChangeRefused::Undo(_),
-            ) => StatusCode::CONFLICT,
+            Error::Lend(why) => lease(why),
             Error::Refused(Refusal::Deleting { .. } | Refusal::Busy { .. }) => StatusCode::CONFLICT,
         };
         ApiError::new(status, error.to_string())
@@ -151,6 +141,21 @@ fn quota(denial: &QuotaRefused, unmeasured: Option<&SizesUnknown>) -> ApiError {
             let said = format!("{denial}{why}; try again later");
             ApiError::new(StatusCode::SERVICE_UNAVAILABLE, said)
         }
+    }
+}
+
+/// The status of a refused change of a lease: 400 if the caller has to ask for another end, 409 if the lease cannot be changed now.
+fn lease(why: &LeaseChangeRefused) -> StatusCode {
+    match why {
+        LeaseChangeRefused::Extend(
+            ExtendError::InThePast { .. }
+            | ExtendError::TooLong { .. }
+            | ExtendError::TooShort { .. },
+        ) => StatusCode::BAD_REQUEST,
+        LeaseChangeRefused::NotLent { .. }
+        | LeaseChangeRefused::Going { .. }
+        | LeaseChangeRefused::Extend(ExtendError::TooLate)
+        | LeaseChangeRefused::Undo(_) => StatusCode::CONFLICT,
     }
 }
 
