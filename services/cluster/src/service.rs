@@ -31,11 +31,14 @@ pub struct Service {
     conductor: Conductor,
     store: Store,
     api: (ApiListener, axum::Router),
-    nodes: Option<(TcpListener, TlsAcceptor, axum::Router, ConnectionLimits)>,
+    nodes: Option<NodesService>,
     streams: Streams,
     outbox: (OutboxSender, Outbox, UndeliveredAsEvent),
     listeners: Listeners,
 }
+
+/// The listener for members, and everything that serves on it.
+type NodesService = (TcpListener, TlsAcceptor, axum::Router, ConnectionLimits);
 
 /// The addresses of the listeners, written to `listeners.json` in the state folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,40 +57,11 @@ impl Service {
             format!("cannot make the state folder {}", config.state_dir.display())
         })?;
         let auth = config.api.listener.authentication()?;
-        let url = config.database_url().context("cannot read database.url_file")?;
-        let opened = Store::open_within(&url, config.database.timeout).await;
-        let store = opened.context("cannot open the database")?;
-        let known = store.known_keys().await.context("cannot read the database")?;
-        let keys = Keyring::open(&config.seal_keys_file(), &known)
-            .context("cannot use the sealing keys (seal_keys)")?;
-        let keys = Arc::new(keys);
-        let store = store.with_keys(keys.clone()).await.context("cannot use the sealing keys")?;
-
+        let (store, keys) = open_store(&config).await?;
         let pump = pump(&config)?;
-        let outbox = (pump, store.outbox(), UndeliveredAsEvent(store.clone()));
         let certificate = certificate(&config)?;
-        let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let settings = cluster_conductor::Settings {
-            hostname: config.conductor.hostname.clone().unwrap_or_else(own_name),
-            workers: config.conductor.workers.get(),
-            look_every: config.conductor.look_every.unsigned_abs(),
-            repair: RepairLimits {
-                not_ready_for: config.repair.not_ready_for,
-                workers_at_once: config.repair.workers_at_once.get(),
-                become_node_within: config.repair.become_node_within,
-                ..RepairLimits::DEFAULT
-            },
-            machines: MachineSettings {
-                kubernetes: config.kubernetes.0.clone(),
-                nodes: certificate.as_ref().map(|(settings, _)| settings.clone()),
-            },
-            lending: LendingSettings {
-                ladder: config.leases.ladder.clone().without_snapshot(),
-                addressees: outbox.0.addressees(),
-            },
-            vms: config.machines.settings(),
-            clock: Timestamp::now,
-        };
+        let of_nodes = certificate.as_ref().map(|(settings, _)| settings.clone());
+        let settings = conductor_settings(&config, of_nodes, &pump);
         let conductor = match cloud(&config)? {
             Some((session, Tenancy::Own)) => {
                 Conductor::of_tenants(settings, store.clone(), keys, session)
@@ -106,25 +80,10 @@ impl Service {
             ids: Uuid::new_v4,
             auth,
             streams: streams.clone(),
-            settings: cluster_api::Settings {
-                api: config.api.listener.settings(),
-                project: config.api.project.clone(),
-                quotas: config.quotas.defaults(),
-                leases: config.leases.clusters,
-                ladder: config.leases.ladder.clone().without_snapshot(),
-                machines: config.machines.lease_settings(),
-            },
+            settings: api_settings(&config),
         };
         let api = config.api.listener.open().await?;
-        let nodes = match (&config.nodes, certificate) {
-            (Some(nodes), Some((_, tls))) => {
-                let listener = TcpListener::bind(nodes.listen)
-                    .await
-                    .with_context(|| format!("cannot listen on {} (nodes.listen)", nodes.listen))?;
-                Some((listener, tls, nodes::router(conductor.clone()), nodes.connections))
-            }
-            _ => None,
-        };
+        let nodes = open_nodes(&config, certificate, &conductor).await?;
         let of_nodes = nodes.as_ref().map(|(listener, ..)| listener.local_addr());
         let listeners = Listeners {
             api: api.address,
@@ -132,15 +91,9 @@ impl Service {
         };
         daemon::write_listeners(&config.state_dir, &listeners)
             .context("cannot write listeners.json")?;
-        Ok(Service {
-            conductor,
-            store,
-            api: (api, cluster_api::router(app)),
-            nodes,
-            streams,
-            outbox,
-            listeners,
-        })
+        let outbox = (pump, store.outbox(), UndeliveredAsEvent(store.clone()));
+        let api = (api, cluster_api::router(app));
+        Ok(Service { conductor, store, api, nodes, streams, outbox, listeners })
     }
 
     /// Returns the addresses of the listeners.
@@ -196,6 +149,69 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
     let files = config.nodes.as_ref().and_then(|nodes| nodes.certificate.as_ref());
     files.map(nodes::read_certificate).transpose().context(NO_CERTIFICATE)?;
     Ok(())
+}
+
+/// Opens the store, and the keys that seal its secrets.
+async fn open_store(config: &Config) -> anyhow::Result<(Store, Arc<Keyring>)> {
+    let url = config.database_url().context("cannot read database.url_file")?;
+    let opened = Store::open_within(&url, config.database.timeout).await;
+    let store = opened.context("cannot open the database")?;
+    let known = store.known_keys().await.context("cannot read the database")?;
+    let keys = Keyring::open(&config.seal_keys_file(), &known)
+        .context("cannot use the sealing keys (seal_keys)")?;
+    let keys = Arc::new(keys);
+    let store = store.with_keys(keys.clone()).await.context("cannot use the sealing keys")?;
+    Ok((store, keys))
+}
+
+/// Opens the listener for members, if one is configured.
+async fn open_nodes(
+    config: &Config,
+    certificate: Option<(NodesListener, TlsAcceptor)>,
+    conductor: &Conductor,
+) -> anyhow::Result<Option<NodesService>> {
+    let (Some(nodes), Some((_, tls))) = (&config.nodes, certificate) else { return Ok(None) };
+    let listener = TcpListener::bind(nodes.listen)
+        .await
+        .with_context(|| format!("cannot listen on {} (nodes.listen)", nodes.listen))?;
+    Ok(Some((listener, tls, nodes::router(conductor.clone()), nodes.connections)))
+}
+
+fn conductor_settings(
+    config: &Config,
+    nodes: Option<NodesListener>,
+    pump: &OutboxSender,
+) -> cluster_conductor::Settings {
+    let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+    cluster_conductor::Settings {
+        hostname: config.conductor.hostname.clone().unwrap_or_else(own_name),
+        workers: config.conductor.workers.get(),
+        look_every: config.conductor.look_every.unsigned_abs(),
+        repair: RepairLimits {
+            not_ready_for: config.repair.not_ready_for,
+            workers_at_once: config.repair.workers_at_once.get(),
+            become_node_within: config.repair.become_node_within,
+            ..RepairLimits::DEFAULT
+        },
+        machines: MachineSettings { kubernetes: config.kubernetes.0.clone(), nodes },
+        lending: LendingSettings {
+            ladder: config.leases.ladder.clone().without_snapshot(),
+            addressees: pump.addressees(),
+        },
+        vms: config.machines.settings(),
+        clock: Timestamp::now,
+    }
+}
+
+fn api_settings(config: &Config) -> cluster_api::Settings {
+    cluster_api::Settings {
+        api: config.api.listener.settings(),
+        project: config.api.project.clone(),
+        quotas: config.quotas.defaults(),
+        leases: config.leases.clusters,
+        ladder: config.leases.ladder.clone().without_snapshot(),
+        machines: config.machines.lease_settings(),
+    }
 }
 
 const NO_CERTIFICATE: &str = "cannot use the certificate of the listener for members (nodes)";
