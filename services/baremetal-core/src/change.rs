@@ -64,20 +64,28 @@ pub fn check_idle(node: &Node) -> Result<(), ChangeRefused> {
 
 /// Checks that an operator may change `before` into `after`.
 pub fn check_change(before: &Node, after: &Node) -> Result<(), ChangeRefused> {
-    let node = || before.label();
-    let state = before.provision_state;
-    let frozen = |field: &str, instead| {
-        Err(ChangeRefused::State { field: field.to_owned(), node: node(), state, instead })
-    };
+    check_not_busy(before, after)?;
+    check_machine(before, after)?;
+    check_use(before, after)?;
+    check_marks(before, after)
+}
 
+/// During work only an instance and an allocation can be removed, and only in maintenance.
+fn check_not_busy(before: &Node, after: &Node) -> Result<(), ChangeRefused> {
+    let state = before.provision_state;
     let let_go = Node { instance_uuid: None, allocation: after.allocation, ..before.clone() };
     if state.is_busy()
         && !lets_changes_in(state)
         && !(before.maintenance.is_some() && *after == let_go)
     {
-        return Err(ChangeRefused::Busy { node: node(), state });
+        return Err(ChangeRefused::Busy { node: before.label(), state });
     }
+    Ok(())
+}
 
+/// Checks the fields that say how the machine is operated: its driver, interfaces and resource class.
+fn check_machine(before: &Node, after: &Node) -> Result<(), ChangeRefused> {
+    let state = before.provision_state;
     let idle = matches!(
         state,
         State::Enroll
@@ -89,10 +97,8 @@ pub fn check_change(before: &Node, after: &Node) -> Result<(), ChangeRefused> {
     let free = idle || (before.maintenance.is_some() && !state.is_busy());
     let elsewhere = "bring it to enroll, manageable or available, or put it into maintenance";
     if before.driver != after.driver && !free {
-        return frozen("driver", elsewhere);
+        return frozen(before, "driver", elsewhere);
     }
-    // The console interface may change during work, because no work uses the console.
-    let is_relied_on = |interface: &Interface| *interface != Interface::Console;
     let changed = |interface: &Interface| {
         before.interfaces.chosen(*interface) != after.interfaces.chosen(*interface)
     };
@@ -103,22 +109,30 @@ pub fn check_change(before: &Node, after: &Node) -> Result<(), ChangeRefused> {
             changed(&Interface::Console).then_some("console_interface")
         };
         if let Some(field) = field {
-            return Err(ChangeRefused::Console { field: field.to_owned(), node: node() });
+            let (field, node) = (field.to_owned(), before.label());
+            return Err(ChangeRefused::Console { field, node });
         }
     }
+    // The console interface may change during work, because no work uses the console.
+    let is_relied_on = |interface: &Interface| *interface != Interface::Console;
     let mut relied_on = Interface::ALL.into_iter().filter(is_relied_on);
     if let Some(interface) = relied_on.find(changed)
         && !free
     {
-        return frozen(&format!("{}_interface", interface.as_str()), elsewhere);
+        return frozen(before, &format!("{}_interface", interface.as_str()), elsewhere);
     }
     if before.resource_class.is_some() && before.resource_class != after.resource_class && !free {
-        return frozen("resource_class", elsewhere);
+        return frozen(before, "resource_class", elsewhere);
     }
+    Ok(())
+}
+
+/// Checks the fields that say who uses the node: its instance, allocation and lessee.
+fn check_use(before: &Node, after: &Node) -> Result<(), ChangeRefused> {
     if let (Some(instance), Some(other)) = (before.instance_uuid, after.instance_uuid)
         && instance != other
     {
-        return Err(ChangeRefused::InUse { node: node(), instance });
+        return Err(ChangeRefused::InUse { node: before.label(), instance });
     }
     if before.allocation.is_some() && after.instance_uuid.is_none() {
         check_release(before)?;
@@ -126,16 +140,34 @@ pub fn check_change(before: &Node, after: &Node) -> Result<(), ChangeRefused> {
     if before.lessee != after.lessee {
         check_not_lent(before)?;
     }
-    if before.protected.is_none() && after.protected.is_some() && state != State::Active {
-        return frozen("protected", "only a node in state \"active\" can be protected");
+    Ok(())
+}
+
+/// Checks the marks that an operator sets on a node: protected and retired.
+fn check_marks(before: &Node, after: &Node) -> Result<(), ChangeRefused> {
+    let state = before.provision_state;
+    let is_protected_now = before.protected.is_none() && after.protected.is_some();
+    if is_protected_now && state != State::Active {
+        return frozen(before, "protected", "only a node in state \"active\" can be protected");
     }
-    if before.protected.is_none() && after.protected.is_some() && before.lending.is_some() {
-        return frozen("protected", "the node has a lease; extend the lease instead");
+    if is_protected_now && before.lending.is_some() {
+        return frozen(before, "protected", "the node has a lease; extend the lease instead");
     }
     if before.retired.is_none() && after.retired.is_some() && state == State::Available {
-        return frozen("retired", "request \"manage\" first, so that no allocation gets the node");
+        let instead = "request \"manage\" first, so that no allocation gets the node";
+        return frozen(before, "retired", instead);
     }
     Ok(())
+}
+
+/// Refuses a change of this field in the present state of the node.
+fn frozen(node: &Node, field: &str, instead: &'static str) -> Result<(), ChangeRefused> {
+    Err(ChangeRefused::State {
+        field: field.to_owned(),
+        node: node.label(),
+        state: node.provision_state,
+        instead,
+    })
 }
 
 /// Checks that the node's allocation may be removed now.

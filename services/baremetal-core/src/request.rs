@@ -32,23 +32,12 @@ pub fn request_verb(
     asked.provision_updated_at = Some(now);
     asked.failure = None;
     asked.leaving = node.leaving.as_ref().and_then(DrainRequest::superseded);
-    let (target, tasks) = match verb {
-        Verb::Manage if next == State::Verifying => (Some(State::Manageable), tasks::verify()),
-        Verb::Manage => (None, Vec::new()),
-        Verb::Inspect => (Some(State::Manageable), tasks::inspect(node)),
-        Verb::Provide => (Some(State::Available), automated_clean(node)),
-        Verb::Clean(command) => (Some(State::Manageable), tasks::clean(node, command)),
-        Verb::Deploy | Verb::Rebuild => (Some(State::Active), tasks::deploy(node)),
-        Verb::Undeploy => (Some(state_after_cleaning(node)), tasks::undeploy()),
-        Verb::Adopt => (Some(State::Active), tasks::verify()),
-        Verb::Abort => {
-            let doing =
-                node.work.as_ref().and_then(Work::task).map_or("its work", |task| task.describe());
-            asked.failure =
-                Some(Failure::new(Reason::Aborted, format!("an operator aborted {doing}")));
-            (node.target_provision_state, Vec::new())
-        }
-    };
+    if verb == Verb::Abort {
+        let task = node.work.as_ref().and_then(Work::task);
+        let doing = task.map_or("its work", |task| task.describe());
+        asked.failure = Some(Failure::new(Reason::Aborted, format!("an operator aborted {doing}")));
+    }
+    let (target, tasks) = target_and_tasks(node, verb, next);
     // Work that boots the ramdisk or takes the machine out of use powers the machine off on its way.
     if node.disable_power_off && tasks.contains(&Task::Power(PowerState::Off)) {
         return Err(RequestRefused::PowerOffDisabled { node: node.label() });
@@ -81,6 +70,21 @@ pub fn request_verb(
     }
     let entry = HistoryEntry::changed(node, &asked, format!("{:?} requested", verb.as_str()), now);
     Ok((asked, entry))
+}
+
+/// Returns the state that `verb` leads `node` to, and the tasks on the way; `next` is the state that the node enters at once.
+fn target_and_tasks(node: &Node, verb: Verb, next: State) -> (Option<State>, Vec<Task>) {
+    match verb {
+        Verb::Manage if next == State::Verifying => (Some(State::Manageable), tasks::verify()),
+        Verb::Manage => (None, Vec::new()),
+        Verb::Inspect => (Some(State::Manageable), tasks::inspect(node)),
+        Verb::Provide => (Some(State::Available), automated_clean(node)),
+        Verb::Clean(command) => (Some(State::Manageable), tasks::clean(node, command)),
+        Verb::Deploy | Verb::Rebuild => (Some(State::Active), tasks::deploy(node)),
+        Verb::Undeploy => (Some(state_after_cleaning(node)), tasks::undeploy()),
+        Verb::Adopt => (Some(State::Active), tasks::verify()),
+        Verb::Abort => (node.target_provision_state, Vec::new()),
+    }
 }
 
 /// Checks everything that can forbid `verb` besides the provision state.
