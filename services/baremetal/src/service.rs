@@ -74,29 +74,15 @@ impl Service {
             format!("cannot make the state folder {}", config.state_dir.display())
         })?;
         let auth = config.api.authentication()?;
-        let url = config.database_url().context("cannot read database.url_file")?;
-        let opened = Store::open_with(&url, config.database.timeout, tripwire).await;
-        let store = opened.context("cannot open the database")?;
-        let known = store.known_keys().await.context("cannot read the database")?;
-        let keys = Keyring::open(&config.seal_keys_file(), &known)
-            .context("cannot use the sealing keys (seal_keys)")?;
-        let store =
-            store.with_keys(Arc::new(keys)).await.context("cannot seal the stored secrets")?;
+        let store = open_store(&config, tripwire).await?;
         let key =
             service_key(&config.key_file()).context("cannot read or make the service's key")?;
 
         let provisioning = match &config.provisioning {
-            Some(section) => {
-                let listener = TcpListener::bind(section.listen).await.with_context(|| {
-                    format!("cannot listen on {} (provisioning.listen)", section.listen)
-                })?;
-                let bound =
-                    listener.local_addr().context("the provisioning listener has no address")?;
-                Some((section, listener, section.base_url(bound)))
-            }
+            Some(section) => Some((section, open_provisioning(section).await?)),
             None => None,
         };
-        let base = provisioning.as_ref().map(|(_, _, base)| base.clone());
+        let base = provisioning.as_ref().map(|(_, (_, base))| base.clone());
         let pump = pump(&config)?;
         let settings = settings(&config, base, pump.addressees())?;
         let conductor = Conductor::new(settings, store.clone(), key).await?;
@@ -110,16 +96,7 @@ impl Service {
             clock: Timestamp::now,
             auth,
             lookers: PlaceCounts::default(),
-            settings: baremetal_api::Settings {
-                api: config.api.settings(),
-                power_timeout: config.timeouts.power.unsigned_abs(),
-                consoles_each: config.consoles.viewed_by_one,
-                allocations_each: config.allocations.per_project,
-                reservations: Reservations {
-                    nodes_per_project: config.reservations.nodes_per_project,
-                    lease: config.leases.nodes,
-                },
-            },
+            settings: api_settings(&config),
         };
         let mut service = Service {
             conductor: conductor.clone(),
@@ -130,7 +107,7 @@ impl Service {
             _boot: None,
             listeners: listeners.clone(),
         };
-        if let Some((section, listener, _)) = provisioning {
+        if let Some((section, (listener, _))) = provisioning {
             let files = Arc::new(files(section)?);
             listeners.provisioning = listener.local_addr().ok();
             let router = provisioning::router(Provisioning { conductor: conductor.clone(), files });
@@ -206,6 +183,39 @@ fn service_key(file: &Path) -> anyhow::Result<ServiceKey> {
 fn pump(config: &Config) -> anyhow::Result<OutboxSender> {
     OutboxSender::new(&config.notices, Timestamp::now)
         .context("cannot send notices as configured (notices)")
+}
+
+/// Opens the store, and the keys that seal its secrets.
+async fn open_store(config: &Config, tripwire: Tripwire) -> anyhow::Result<Store> {
+    let url = config.database_url().context("cannot read database.url_file")?;
+    let opened = Store::open_with(&url, config.database.timeout, tripwire).await;
+    let store = opened.context("cannot open the database")?;
+    let known = store.known_keys().await.context("cannot read the database")?;
+    let keys = Keyring::open(&config.seal_keys_file(), &known)
+        .context("cannot use the sealing keys (seal_keys)")?;
+    store.with_keys(Arc::new(keys)).await.context("cannot seal the stored secrets")
+}
+
+/// Opens the provisioning listener. Returns also the URL by which machines reach the listener.
+async fn open_provisioning(section: &ProvisioningConfig) -> anyhow::Result<(TcpListener, Url)> {
+    let listener = TcpListener::bind(section.listen)
+        .await
+        .with_context(|| format!("cannot listen on {} (provisioning.listen)", section.listen))?;
+    let bound = listener.local_addr().context("the provisioning listener has no address")?;
+    Ok((listener, section.base_url(bound)))
+}
+
+fn api_settings(config: &Config) -> baremetal_api::Settings {
+    baremetal_api::Settings {
+        api: config.api.settings(),
+        power_timeout: config.timeouts.power.unsigned_abs(),
+        consoles_each: config.consoles.viewed_by_one,
+        allocations_each: config.allocations.per_project,
+        reservations: Reservations {
+            nodes_per_project: config.reservations.nodes_per_project,
+            lease: config.leases.nodes,
+        },
+    }
 }
 
 fn settings(
