@@ -129,7 +129,7 @@ pub use request::{
     fail_work, finish_work, power_step_done, request_power, request_verb, start_next_task,
 };
 pub use request_refused::RequestRefused;
-pub use reservation::{ReservationRequest, reserve};
+pub use reservation::{ReservationRequest, check_reservation_image, reserve};
 pub use secret::is_secret;
 pub use state::{Event, IllegalEvent, State, TRANSITIONS, UnknownState, mermaid};
 pub use take_out::{TakeOutRefused, check_take_out};

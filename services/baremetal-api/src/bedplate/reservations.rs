@@ -3,11 +3,13 @@
 mod body;
 mod view;
 
+use std::sync::Arc;
+
 use axum::response::Response;
 use baremetal_core::{
-    AfterDrain, Allocation, AllocationFilter, AllocationSort, AllocationUuid, Driver, HistoryEntry,
-    LendError, Node, NodeIdent, NodeLease, NodeName, NodePool, NodeUuid, Page, Reservation,
-    ReservationRequest, Verb, WorkUuid, extend, image, request_verb, undo, with_stage_taken,
+    AfterDrain, Allocation, AllocationFilter, AllocationSort, AllocationUuid, HistoryEntry,
+    LendError, Node, NodeIdent, NodeLease, NodeName, NodePool, Page, ReservationRequest, Verb,
+    WorkUuid, check_reservation_image, extend, request_verb, undo, with_stage_taken,
 };
 use baremetal_store::ReserveOutcome;
 use http::StatusCode;
@@ -73,43 +75,51 @@ async fn create(
 ) -> Result<Response, Error> {
     let app = &request.app;
     let now = (app.clock)();
-    let granted = app.settings.reservations;
-    let id = AllocationUuid::new_v4();
-    let instance_info = wish.instance_info(id)?;
-    // Mistakes in the image are reported before a node is chosen.
-    let mut tried = Node::new(NodeUuid::new_v4(), Driver::Redfish, now);
-    tried.instance_info.clone_from(&instance_info);
-    let checked = image(&tried).and_then(|_| app.conductor.check_image_host(&instance_info));
-    checked.map_err(|why| body::to_reservation_field(&why.to_string()))?;
-    let lease = granted.lease.grant(wish.lease, now);
-    let lease = lease.map_err(|why| ApiError::bad_field("lease", why))?;
-    let lease = lease
-        .ok_or_else(|| ApiError::bad_field("lease", "is required: no default is configured"))?;
-    let user = request.caller.user().map(str::to_owned);
-    let by = user.clone().unwrap_or_default();
-    let allocation = Allocation {
-        name: wish.name()?,
-        resource_class: Some(wish.resource_class.clone()),
-        traits: wish.traits.iter().cloned().map(String::from).collect(),
-        owner: request.caller.project().map(str::to_owned),
-        reservation: Some(Reservation { user, image: wish.image.url.clone() }),
-        ..Allocation::new(id, now)
-    };
-    let pool = NodePool::Lendable(allocation.owner.clone());
-    let lending = NodeLease { lease, by, notify: wish.notify.clone(), reserved: true, drain: None };
-    let order = ReservationRequest { instance_info, lending, work: WorkUuid::new_v4() };
-    let most = granted.nodes_per_project;
-    let made = match app.store.reserve(&allocation, &pool, &order, most, now).await? {
-        ReserveOutcome::Done(made) => made,
-        ReserveOutcome::Full { used } => return Err(full(used, most).into()),
-        ReserveOutcome::NoNode(why) => return Err(ApiError::conflict(why).into()),
-    };
+    let (allocation, order) = requested(&request, wish, now)?;
+    let made = record(app, &allocation, &order, now).await?;
     let node = node_of(app, &made).await?;
     if let Some(node) = &node {
         app.conductor.wake(node.id);
         info!(node.id = %node.id, "node {} is reserved and lent by {}", node.label(), made.id);
     }
     Ok(json(StatusCode::CREATED, &View::of(app, &made, node.as_ref())))
+}
+
+/// Returns the criteria for the node, and the installation and the lease that the body asks for.
+fn requested(
+    request: &Request,
+    wish: ReservationBody,
+    now: Timestamp,
+) -> Result<(Allocation, ReservationRequest), Error> {
+    let (app, user) = (&request.app, request.caller.user());
+    let id = AllocationUuid::new_v4();
+    let instance_info = wish.instance_info(id)?;
+    // Mistakes in the image are reported before a node is chosen.
+    let checked = check_reservation_image(&instance_info)
+        .and_then(|()| app.conductor.check_image_host(&instance_info));
+    checked.map_err(|why| body::to_reservation_field(&why.to_string()))?;
+    let lease = wish.granted_lease(app.settings.reservations.lease, now)?;
+    let allocation = wish.allocation(id, request.caller.project(), user, now)?;
+    let by = user.unwrap_or_default().to_owned();
+    let lending = NodeLease { lease, by, notify: wish.notify, reserved: true, drain: None };
+    let order = ReservationRequest { instance_info, lending, work: WorkUuid::new_v4() };
+    Ok((allocation, order))
+}
+
+/// Reserves a node that fits, within the project's limit.
+async fn record(
+    app: &App,
+    allocation: &Allocation,
+    order: &ReservationRequest,
+    now: Timestamp,
+) -> Result<Allocation, Error> {
+    let pool = NodePool::Lendable(allocation.owner.clone());
+    let most = app.settings.reservations.nodes_per_project;
+    match app.store.reserve(allocation, &pool, order, most, now).await? {
+        ReserveOutcome::Done(made) => Ok(*made),
+        ReserveOutcome::Full { used } => Err(full(used, most).into()),
+        ReserveOutcome::NoNode(why) => Err(ApiError::conflict(why).into()),
+    }
 }
 
 fn full(used: u64, most: u32) -> ApiError {
@@ -122,45 +132,45 @@ fn full(used: u64, most: u32) -> ApiError {
 
 /// `GET /bedplate/v1/reservations`: lists reservations.
 async fn list(request: Request, origin: Origin, query: Query) -> Result<Response, Error> {
-    let app = &request.app;
-    let mut rest = query.clone();
-    let paging = Paging::take(&mut rest)?;
-    rest.finish()?;
-    if paging.sort_key.is_some() {
-        return Err(ApiError::bad_field(
-            "sort_key",
-            "reservations are always sorted by their creation",
-        )
-        .into());
-    }
+    let page = page_of(query.clone())?;
     let filter = AllocationFilter {
         reserved: Some(true),
         seen_by: visible_project(&request.caller),
         ..AllocationFilter::default()
     };
-    let page = Page {
-        limit: paging.limit,
-        marker: paging.marker,
-        sort: AllocationSort::CreatedAt,
-        descending: paging.direction == Direction::Descending,
-    };
-    let path = "/bedplate/v1/reservations";
-    let reader = app.clone();
-    list_of("reservations", &page, (app, &origin, path, &query), move |part, page| {
-        let (app, filter) = (reader.clone(), filter.clone());
+    let reader = Arc::new((request.app.clone(), filter));
+    let at = (&request.app, &origin, "/bedplate/v1/reservations", &query);
+    list_of("reservations", &page, at, move |part, page| {
+        let reader = reader.clone();
         Box::pin(async move {
-            let listed = app.store.list_allocations_and_nodes_part(&filter, &page, part).await?;
-            let more = listed.more;
+            let (app, filter) = &*reader;
+            let listed = app.store.list_allocations_and_nodes_part(filter, &page, part).await?;
             let part = ListPart::of(
                 &listed.found,
                 |(it, _)| it.id,
-                |(it, node)| View::of(&app, it, node.as_ref()),
-                more,
+                |(it, node)| View::of(app, it, node.as_ref()),
+                listed.more,
             );
             Ok(part?)
         })
     })
     .await
+}
+
+/// The page that the query asks for. Reservations have a fixed order.
+fn page_of(mut query: Query) -> Result<Page<AllocationSort>, ApiError> {
+    let paging = Paging::take(&mut query)?;
+    query.finish()?;
+    if paging.sort_key.is_some() {
+        let problem = "reservations are always sorted by their creation";
+        return Err(ApiError::bad_field("sort_key", problem));
+    }
+    Ok(Page {
+        limit: paging.limit,
+        marker: paging.marker,
+        sort: AllocationSort::CreatedAt,
+        descending: paging.direction == Direction::Descending,
+    })
 }
 
 /// `GET /bedplate/v1/reservations/{reservation}`: shows a reservation.

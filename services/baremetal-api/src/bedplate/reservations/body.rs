@@ -1,7 +1,8 @@
 //! The request body of a reservation.
 
-use baremetal_core::{AllocationUuid, NodeName, Trait};
-use lease::{Length, MailAddress};
+use baremetal_core::{Allocation, AllocationUuid, NodeName, Reservation, Trait};
+use jiff::Timestamp;
+use lease::{Lease, Length, MailAddress, Terms};
 use openstack_api::ApiError;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -23,14 +24,14 @@ pub(super) struct ReservationBody {
     #[serde(default)]
     name: Option<String>,
     /// The resource class of the node.
-    pub(super) resource_class: String,
+    resource_class: String,
     /// Traits that the node must have.
     #[serde(default)]
     #[schema(value_type = Vec<String>, example = json!(["CUSTOM_GPU"]))]
-    pub(super) traits: Vec<Trait>,
+    traits: Vec<Trait>,
     /// The image to install.
     #[schema(inline)]
-    pub(super) image: WholeDisk,
+    image: WholeDisk,
     /// SSH public keys that may log in, in the format of `authorized_keys`.
     #[serde(default)]
     ssh_keys: Vec<String>,
@@ -40,7 +41,7 @@ pub(super) struct ReservationBody {
     /// The length of the lease, such as `7d` or `36h`.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
-    pub(super) lease: Option<Length>,
+    lease: Option<Length>,
     /// A mail address that is notified before the lease ends.
     #[serde(default)]
     #[schema(value_type = Option<String>)]
@@ -52,7 +53,7 @@ pub(super) struct ReservationBody {
 #[serde(deny_unknown_fields)]
 pub(super) struct WholeDisk {
     /// The `http` or `https` URL of the image.
-    pub(super) url: String,
+    url: String,
     /// `sha256:HEX` or `sha512:HEX` of the file at the URL.
     checksum: String,
     /// `raw` or `qcow2`; by default taken from the extension of the URL.
@@ -61,10 +62,32 @@ pub(super) struct WholeDisk {
 }
 
 impl ReservationBody {
-    /// The name of the reservation.
-    pub(super) fn name(&self) -> Result<Option<NodeName>, ApiError> {
+    /// The criteria for the node, of a reservation for this project and user.
+    pub(super) fn allocation(
+        &self,
+        id: AllocationUuid,
+        project: Option<&str>,
+        user: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Allocation, ApiError> {
         let name = self.name.clone().map(NodeName::try_from).transpose();
-        name.map_err(|why| ApiError::bad_field("name", why))
+        let user = user.map(str::to_owned);
+        Ok(Allocation {
+            name: name.map_err(|why| ApiError::bad_field("name", why))?,
+            resource_class: Some(self.resource_class.clone()),
+            traits: self.traits.iter().cloned().map(String::from).collect(),
+            owner: project.map(str::to_owned),
+            reservation: Some(Reservation { user, image: self.image.url.clone() }),
+            ..Allocation::new(id, now)
+        })
+    }
+
+    /// The lease that the request asks for. A reservation always has an end.
+    pub(super) fn granted_lease(&self, terms: Terms, now: Timestamp) -> Result<Lease, ApiError> {
+        let lease = terms.grant(self.lease, now);
+        let lease = lease.map_err(|why| ApiError::bad_field("lease", why))?;
+        let missing = || ApiError::bad_field("lease", "is required: no default is configured");
+        lease.ok_or_else(missing)
     }
 
     /// The image and the config drive as an `instance_info`.
