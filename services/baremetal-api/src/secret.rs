@@ -1,5 +1,7 @@
 //! Masks secrets in `driver_info` and `instance_info`, and keeps the stored secret if a client sends the mask back.
 
+use std::sync::LazyLock;
+
 use baremetal_core::is_secret;
 use openstack_api::ApiError;
 use sealing::is_sealed;
@@ -64,43 +66,56 @@ pub(crate) fn restore_masked(
     for (key, value) in after {
         let known = before.get(key);
         match value {
-            // Such a value would later be taken for a secret that this service sealed.
-            Value::String(text)
-                if is_sealed(text) && known.is_none_or(|known| known != text.as_str()) =>
-            {
-                let key: String = key.chars().take(64).collect();
-                return Err(ApiError::bad_field(
-                    &format!("{field}.{key}"),
-                    "must not look like a sealed secret",
-                ));
-            }
-            Value::String(text) if text == MASK && is_secret(key) => {
-                let Some(secret) = known else {
-                    let key: String = key.chars().take(64).collect();
-                    let problem =
-                        "is the mask ******, but no secret is stored: send the secret itself";
-                    return Err(ApiError::bad_field(&format!("{field}.{key}"), problem));
-                };
-                *value = secret.clone();
+            Value::String(text) => {
+                if let Some(secret) = restored(text, key, known)
+                    .map_err(|problem| ApiError::bad_field(&secret_field(field, key), problem))?
+                {
+                    *value = secret.clone();
+                }
             }
             Value::Object(inner) => {
-                let nothing = Map::new();
-                let known = known.and_then(Value::as_object).unwrap_or(&nothing);
-                restore_masked(&format!("{field}.{key}"), known, inner)?;
+                restore_masked(&format!("{field}.{key}"), object(known), inner)?;
             }
             Value::Array(values) => {
-                let nothing = Map::new();
                 let known = known.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
                 for (at, value) in values.iter_mut().enumerate() {
                     let Value::Object(inner) = value else { continue };
-                    let known = known.get(at).and_then(Value::as_object).unwrap_or(&nothing);
-                    restore_masked(&format!("{field}.{key}[{at}]"), known, inner)?;
+                    restore_masked(&format!("{field}.{key}[{at}]"), object(known.get(at)), inner)?;
                 }
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
     }
     Ok(())
+}
+
+/// Returns the stored secret that `text` is the mask of; `None`: the text is stored as it is.
+fn restored<'k>(
+    text: &str,
+    key: &str,
+    known: Option<&'k Value>,
+) -> Result<Option<&'k Value>, &'static str> {
+    // Such a value would later be taken for a secret that this service sealed.
+    if is_sealed(text) && known.is_none_or(|known| known != text) {
+        return Err("must not look like a sealed secret");
+    }
+    if text != MASK || !is_secret(key) {
+        return Ok(None);
+    }
+    let missing = "is the mask ******, but no secret is stored: send the secret itself";
+    known.map(Some).ok_or(missing)
+}
+
+/// The name of a field in a message, with the caller's key cut to 64 characters.
+fn secret_field(field: &str, key: &str) -> String {
+    let key: String = key.chars().take(64).collect();
+    format!("{field}.{key}")
+}
+
+/// The object of a stored value, which is empty when the value is none.
+fn object(known: Option<&Value>) -> &Map<String, Value> {
+    static NOTHING: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+    known.and_then(Value::as_object).unwrap_or(&NOTHING)
 }
 
 #[cfg(test)]
