@@ -1,8 +1,8 @@
 //! `/v1/nodes/{node}/states/provision`: requests a change of provision state.
 
 use baremetal_core::{
-    AgentCommand, Node, State as ProvisionState, Verb, WorkUuid, after_drain, parse_config_drive,
-    request_verb,
+    AgentCommand, HistoryEntry, Node, State as ProvisionState, Verb, WorkUuid, after_drain,
+    parse_config_drive, request_verb,
 };
 use http::StatusCode;
 use openstack_api::{ApiError, Microversion, PathParam, Query, Route, Routes, StrictJson};
@@ -115,38 +115,54 @@ async fn request(
     StrictJson(body): StrictJson<Body>,
 ) -> Result<StatusCode, Error> {
     request.asked.need(body.target.since(), "target")?;
-    let verb = body.verb()?;
-    let config_drive = body.config_drive(request.asked)?;
-    let forced = forced(&mut query);
-    let then = after_drain(verb);
-    let work = WorkUuid::new_v4();
-    let decide = |node: &Node| {
-        let now = (request.app.clock)();
+    let wanted = ProvisionRequest {
+        verb: body.verb()?,
+        config_drive: body.config_drive(request.asked)?,
+        forced: forced(&mut query),
+        work: WorkUuid::new_v4(),
+    };
+    if after_drain(wanted.verb).is_some() {
+        let node = request.node(&ident).await?;
+        wanted.decide(&request, &node)?;
+        request.check_leave(&node, &wanted.forced).await?;
+    }
+    let decide = |node: &Node| wanted.decide(&request, node).map(|(it, entry)| (it, Some(entry)));
+    let node = request.change(&ident, decide).await?;
+    request.app.conductor.wake(node.id);
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// A request for a change of provision state.
+struct ProvisionRequest {
+    verb: Verb,
+    config_drive: Option<Value>,
+    /// The clusters that a drain may leave without etcd's quorum.
+    forced: Vec<String>,
+    /// The id of the work that begins.
+    work: WorkUuid,
+}
+
+impl ProvisionRequest {
+    /// Returns the node with its work begun, or waiting for the drain of its compute host.
+    fn decide(&self, request: &Request, node: &Node) -> Result<(Node, HistoryEntry), Error> {
         let mut node = node.clone();
-        let (mut changed, entry) = request_verb(&node, verb, work, now)?;
-        if verb == Verb::Abort {
+        let now = (request.app.clock)();
+        let (mut changed, entry) = request_verb(&node, self.verb, self.work, now)?;
+        if self.verb == Verb::Abort {
             request.asked.need(abort_since(node.provision_state), "target")?;
         }
-        if let Some(drive) = &config_drive {
+        if let Some(drive) = &self.config_drive {
             for node in [&mut node, &mut changed] {
                 node.instance_info.insert("configdrive".to_owned(), drive.clone());
             }
         }
-        if matches!(verb, Verb::Deploy | Verb::Rebuild) {
+        if matches!(self.verb, Verb::Deploy | Verb::Rebuild) {
             check_deployable(&request.app, &changed)?;
         }
-        let left = then.and_then(|then| request.with_drain_request(&node, then, &forced));
-        let (changed, entry) = left.unwrap_or((changed, entry));
-        Ok((changed, Some(entry)))
-    };
-    if then.is_some() {
-        let node = request.node(&ident).await?;
-        decide(&node)?;
-        request.check_leave(&node, &forced).await?;
+        let left = after_drain(self.verb)
+            .and_then(|then| request.with_drain_request(&node, then, &self.forced));
+        Ok(left.unwrap_or((changed, entry)))
     }
-    let node = request.change(&ident, decide).await?;
-    request.app.conductor.wake(node.id);
-    Ok(StatusCode::ACCEPTED)
 }
 
 /// Refuses a deployment that is bound to fail, before the state of the node changes.

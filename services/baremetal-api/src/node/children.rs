@@ -44,12 +44,19 @@ async fn children(
         links: Link,
     }
     let node = request.node(&ident).await?;
+    let children = find_children(&request, node.id).await?;
+    let href = format!("{origin}/v1/nodes?parent_node={}", node.id);
+    let links = Link { href, rel: "children" };
+    Ok(json(StatusCode::OK, &Body { children, links }))
+}
+
+/// Finds the children that the caller may see. Only their ids are kept in memory.
+async fn find_children(request: &Request, parent: NodeUuid) -> Result<Vec<NodeUuid>, Error> {
     let filter = NodeFilter {
-        parent_node: Some(node.id),
+        parent_node: Some(parent),
         seen_by: visible_project(&request.caller),
         ..NodeFilter::default()
     };
-    // Only the ids are kept in memory.
     let (mut found, mut more) = (Vec::new(), None);
     loop {
         let limit = MAX_LIMIT.saturating_sub(found.len() as u32).min(CHILDREN_AT_ONCE);
@@ -59,10 +66,7 @@ async fn children(
         found.extend(listed.found.iter().map(|child| child.id));
         more = listed.more;
         if more.is_none() || found.len() >= MAX_LIMIT as usize {
-            break;
+            return Ok(found);
         }
     }
-    let href = format!("{origin}/v1/nodes?parent_node={}", node.id);
-    let links = Link { href, rel: "children" };
-    Ok(json(StatusCode::OK, &Body { children: found, links }))
 }
