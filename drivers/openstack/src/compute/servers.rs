@@ -208,49 +208,10 @@ impl NewServer {
             "user_data": self.user_data.as_ref().map(|data| STANDARD.encode(data)),
             "config_drive": (self.config_drive == ConfigDrive::Always).then_some(true),
         });
-        let mut disks = Vec::new();
-        match &self.boot {
-            Boot::Image { id } => {
-                server["imageRef"] = json!(id);
-                // If there are further disks, Nova requires an entry for the image's disk too.
-                if !self.disks.is_empty() {
-                    disks.push(json!({
-                        "boot_index": 0,
-                        "source_type": "image",
-                        "destination_type": "local",
-                        "uuid": id,
-                        "delete_on_termination": true,
-                    }));
-                }
-            }
-            Boot::ExistingVolume { volume_id } => disks.push(json!({
-                "boot_index": 0,
-                "source_type": "volume",
-                "destination_type": "volume",
-                "uuid": volume_id,
-                "delete_on_termination": false,
-            })),
-            Boot::Volume { image_id, size, kind } => disks.push(without_nulls(json!({
-                "boot_index": 0,
-                "source_type": "image",
-                "destination_type": "volume",
-                "uuid": image_id,
-                "volume_size": size,
-                "volume_type": kind,
-                "delete_on_termination": true,
-            }))),
+        if let Boot::Image { id } = &self.boot {
+            server["imageRef"] = json!(id);
         }
-        disks.extend(self.disks.iter().map(|disk| {
-            without_nulls(json!({
-                "boot_index": -1,
-                "source_type": "blank",
-                "destination_type": "volume",
-                "volume_size": disk.size,
-                "volume_type": disk.kind,
-                "tag": disk.tag,
-                "delete_on_termination": true,
-            }))
-        }));
+        let disks = self.block_devices();
         if !disks.is_empty() {
             server["block_device_mapping_v2"] = json!(disks);
         }
@@ -262,6 +223,49 @@ impl NewServer {
             body["os:scheduler_hints"] = json!(hints);
         }
         body
+    }
+
+    /// The disks in Nova's format, which begin with the disk that the server boots from.
+    fn block_devices(&self) -> Vec<Value> {
+        let boot = match &self.boot {
+            // If there are further disks, Nova requires an entry for the image's disk too.
+            Boot::Image { .. } if self.disks.is_empty() => None,
+            Boot::Image { id } => Some(json!({
+                "boot_index": 0,
+                "source_type": "image",
+                "destination_type": "local",
+                "uuid": id,
+                "delete_on_termination": true,
+            })),
+            Boot::ExistingVolume { volume_id } => Some(json!({
+                "boot_index": 0,
+                "source_type": "volume",
+                "destination_type": "volume",
+                "uuid": volume_id,
+                "delete_on_termination": false,
+            })),
+            Boot::Volume { image_id, size, kind } => Some(without_nulls(json!({
+                "boot_index": 0,
+                "source_type": "image",
+                "destination_type": "volume",
+                "uuid": image_id,
+                "volume_size": size,
+                "volume_type": kind,
+                "delete_on_termination": true,
+            }))),
+        };
+        let others = self.disks.iter().map(|disk| {
+            without_nulls(json!({
+                "boot_index": -1,
+                "source_type": "blank",
+                "destination_type": "volume",
+                "volume_size": disk.size,
+                "volume_type": disk.kind,
+                "tag": disk.tag,
+                "delete_on_termination": true,
+            }))
+        });
+        boot.into_iter().chain(others).collect()
     }
 }
 
