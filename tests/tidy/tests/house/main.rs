@@ -5,6 +5,7 @@ mod circles;
 mod docs;
 mod documents;
 mod layout;
+mod lengths;
 mod licences;
 mod manifests;
 mod prose;
