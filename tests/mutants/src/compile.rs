@@ -9,8 +9,8 @@ use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
 use crate::list::Number;
-use crate::tree::Tree;
-use crate::weave::{mutants_at, returns_before};
+use crate::tree::{Refusals, Tree};
+use crate::weave::{Function, mutants_at, returns_before};
 
 /// A program that runs tests of a crate.
 #[derive(Clone, Debug)]
@@ -24,8 +24,8 @@ pub(crate) struct TestProgram {
 /// The end of a build of woven code.
 pub(crate) enum Build {
     Ready(Vec<TestProgram>),
-    /// The compiler refuses these mutants. Without them it may refuse others.
-    Refused(BTreeSet<Number>),
+    /// The compiler does not accept these mutants and ordinary functions. Without them it may refuse others.
+    Refused(Refusals),
 }
 
 #[derive(Deserialize)]
@@ -52,6 +52,8 @@ struct Profile {
 #[derive(Deserialize)]
 struct Diagnostic {
     level: String,
+    #[serde(default)]
+    message: String,
     #[serde(default)]
     spans: Vec<DiagnosticSpan>,
     #[serde(default)]
@@ -90,8 +92,13 @@ pub(crate) fn test_programs(
             .filter_map(|message| message.message.as_ref())
             .filter(|message| message.level == "error" && !message.spans.is_empty())
             .collect();
-        let refused: BTreeSet<Number> =
-            errors.iter().flat_map(|diagnostic| guilty(tree, diagnostic)).collect();
+        let mut refused = Refusals::default();
+        for error in &errors {
+            match constant(&tree.ordinary, &error.message) {
+                Some(function) => drop(refused.constant.insert(function)),
+                None => refused.mutants.extend(guilty(tree, error)),
+            }
+        }
         if !refused.is_empty() {
             return Ok(Build::Refused(refused));
         }
@@ -176,4 +183,45 @@ fn guilty(tree: &Tree, diagnostic: &Diagnostic) -> BTreeSet<Number> {
         .unwrap_or_default()
         .into_iter()
         .collect()
+}
+
+/// Returns the function of `ordinary` that a constant calls, if the `message` of the compiler says so:
+/// "cannot call non-const method `power::PowerState::as_str` in constants" (E0015).
+fn constant(ordinary: &BTreeSet<Function>, message: &str) -> Option<Function> {
+    let path = message.strip_prefix("cannot call non-const ")?.split('`').nth(1)?;
+    let mut depth = 0;
+    let mut plain = String::new();
+    for character in path.chars() {
+        depth += i32::from(character == '<');
+        if depth == 0 {
+            plain.push(character);
+        }
+        depth -= i32::from(character == '>');
+    }
+    let mut names = plain.rsplit("::").filter(|name| !name.is_empty());
+    let name = names.next()?;
+    let of_type = names.next().map(|of| format!("{of}::{name}"));
+    of_type.into_iter().chain([name.to_owned()]).find(|function| ordinary.contains(function))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_compiler_names_the_function_that_a_constant_calls() {
+        let ordinary = ["S::new", "b"].map(str::to_owned).into();
+        let named = |what: &str| constant(&ordinary, &format!("cannot call non-const {what}"));
+        for (what, function) in [
+            ("method `m::S::new` in constants", Some("S::new")),
+            ("associated function `m::S::<Vec<u8>>::new` in statics", Some("S::new")),
+            ("function `m::b::<u8>` in constant functions", Some("b")),
+            ("function `b` in constants", Some("b")),
+            ("associated function `m::T::new` in constants", None),
+            ("function `c` in constants", None),
+        ] {
+            assert_eq!(named(what).as_deref(), function, "{what}");
+        }
+        assert_eq!(constant(&ordinary, "mismatched types in `b`"), None);
+    }
 }

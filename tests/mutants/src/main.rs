@@ -22,7 +22,7 @@ use crate::compile::{Build, TestProgram, test_programs};
 use crate::explained::{Entry, Explanations, Tried, entry};
 use crate::list::{Mutant, Number, list};
 use crate::run::{Outcome, run, trace};
-use crate::tree::Tree;
+use crate::tree::{Refusals, Tree};
 
 /// Changes decision code in one place at a time, and checks that a test fails.
 #[derive(Parser)]
@@ -61,13 +61,16 @@ fn main() -> Result<()> {
     let tested: BTreeSet<String> = packages.iter().chain(&options.also).cloned().collect();
     let mut tree = Tree::new(&origin, &work.join("tree"));
     let build = work.join("build");
-    let mut refused = BTreeSet::new();
-    let (left_out, programs) = loop {
-        let left_out = tree.weave(&mutants, &refused)?;
+    let mut refused = Refusals::default();
+    let (not_woven, programs) = loop {
+        let not_woven = tree.weave(&mutants, &refused)?;
         match test_programs(&tree, &tested, &build)? {
-            Build::Ready(programs) => break (left_out, programs),
+            Build::Ready(programs) => break (not_woven, programs),
             Build::Refused(more) => {
-                println!("the compiler refuses {} mutants more", more.len());
+                println!("the compiler refuses {} mutants more", more.mutants.len());
+                if !more.constant.is_empty() {
+                    println!("constants call {} functions", more.constant.len());
+                }
                 refused.extend(more);
             }
         }
@@ -77,8 +80,9 @@ fn main() -> Result<()> {
     let _ = fs::remove_dir_all(&scratch);
     fs::create_dir_all(&scratch)?;
     let mut outcomes: BTreeMap<Number, Outcome> = BTreeMap::new();
-    outcomes.extend(refused.iter().map(|number| (*number, Outcome::Refused)));
-    outcomes.extend(left_out.iter().map(|number| (*number, Outcome::LeftOut)));
+    let all_refused = refused.mutants.iter().chain(&not_woven.refused);
+    outcomes.extend(all_refused.map(|number| (*number, Outcome::Refused)));
+    outcomes.extend(not_woven.left_out.iter().map(|number| (*number, Outcome::LeftOut)));
     // Crates with few test programs come first, because they are the quickest.
     let programs_of = |package: &str| {
         programs.iter().filter(|program| program.package == package).cloned().collect::<Vec<_>>()

@@ -8,7 +8,7 @@ use std::{fs, iter};
 use anyhow::{Context as _, Result, ensure};
 
 use crate::list::{Mutant, Number};
-use crate::weave::{Woven, weave};
+use crate::weave::{Function, Woven, weave};
 
 const SWITCH: &str = include_str!("switch.rs");
 
@@ -17,36 +17,69 @@ pub(crate) struct Tree {
     origin: PathBuf,
     pub(crate) root: PathBuf,
     pub(crate) woven: BTreeMap<PathBuf, String>,
+    /// Functions that are `const` in the workspace only.
+    pub(crate) ordinary: BTreeSet<Function>,
+}
+
+/// What the compiler does not accept of the woven code.
+#[derive(Default)]
+pub(crate) struct Refusals {
+    pub(crate) mutants: BTreeSet<Number>,
+    /// Functions that must stay `const`, because constants call them.
+    pub(crate) constant: BTreeSet<Function>,
+}
+
+impl Refusals {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.mutants.is_empty() && self.constant.is_empty()
+    }
+
+    pub(crate) fn extend(&mut self, more: Refusals) {
+        self.mutants.extend(more.mutants);
+        self.constant.extend(more.constant);
+    }
+}
+
+/// Mutants that are not in the woven code.
+#[derive(Default)]
+pub(crate) struct NotWoven {
+    pub(crate) left_out: Vec<Number>,
+    pub(crate) refused: Vec<Number>,
 }
 
 impl Tree {
     /// A copy of the workspace at `origin` in the folder `root`. `weave` writes it.
     pub(crate) fn new(origin: &Path, root: &Path) -> Tree {
-        Tree { origin: origin.to_owned(), root: root.to_owned(), woven: BTreeMap::new() }
+        Tree {
+            origin: origin.to_owned(),
+            root: root.to_owned(),
+            woven: BTreeMap::new(),
+            ordinary: BTreeSet::new(),
+        }
     }
 
-    /// Weaves all mutants but `refused` into the copy. Returns the mutants that the weaver left out.
-    pub(crate) fn weave(
-        &mut self,
-        mutants: &[Mutant],
-        refused: &BTreeSet<Number>,
-    ) -> Result<BTreeSet<Number>> {
+    /// Weaves all mutants but the `refused` ones into the copy.
+    pub(crate) fn weave(&mut self, mutants: &[Mutant], refused: &Refusals) -> Result<NotWoven> {
         let mut files: BTreeMap<&Path, Vec<(Number, &Mutant)>> = BTreeMap::new();
         for (number, mutant) in mutants.iter().enumerate() {
             let of_file = files.entry(&mutant.file).or_default();
-            if !refused.contains(&number) {
+            if !refused.mutants.contains(&number) {
                 of_file.push((number, mutant));
             }
         }
         self.woven.clear();
-        let mut left_out = BTreeSet::new();
+        self.ordinary.clear();
+        let mut not_woven = NotWoven::default();
         let mut packages = BTreeSet::new();
         for (file, of_file) in files {
             let text = fs::read_to_string(self.origin.join(file))?;
-            let Woven { text, left_out: more } =
-                weave(&text, &of_file).with_context(|| format!("in {}", file.display()))?;
+            let woven = weave(&text, &of_file, &refused.constant)
+                .with_context(|| format!("in {}", file.display()))?;
+            let Woven { text, left_out, refused, ordinary } = woven;
             syn::parse_file(&text).with_context(|| format!("woven {}", file.display()))?;
-            left_out.extend(more);
+            not_woven.left_out.extend(left_out);
+            not_woven.refused.extend(refused);
+            self.ordinary.extend(ordinary);
             self.woven.insert(file.to_owned(), text);
             packages.insert(sources(file));
         }
@@ -58,7 +91,7 @@ impl Tree {
             *text += &format!("\nmod mutant {{\n{SWITCH}}}\n");
         }
         self.write()?;
-        Ok(left_out)
+        Ok(not_woven)
     }
 
     /// Writes the woven files, and the other files that git knows or would add.

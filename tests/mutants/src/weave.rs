@@ -4,7 +4,7 @@
 //! Ok(()); }`, and a match arm or a field is left out in the same way. Comments with numbers stand around each change, so that an error
 //! of the compiler leads to its mutant.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use anyhow::{Context as _, Result};
@@ -17,29 +17,51 @@ use crate::list::{Genre, Mutant, Number};
 /// The code of a file with its mutants.
 pub(crate) struct Woven {
     pub(crate) text: String,
-    /// Mutants whose place the weaver cannot make conditional: the compiler evaluates it, or a `let` stands in the condition.
+    /// Mutants whose place the weaver cannot make conditional, for example because the compiler evaluates it.
     pub(crate) left_out: Vec<Number>,
+    /// Mutants that no compiler accepts: a condition with `let` has no `||`.
+    pub(crate) refused: Vec<Number>,
+    /// Functions that were `const`, and are not in the woven code.
+    pub(crate) ordinary: BTreeSet<Function>,
 }
 
-/// Weaves `mutants` into the code of their file.
+/// The name of a function, after the name of its type: `MacAddress::octets`.
+pub(crate) type Function = String;
+
+/// Weaves `mutants` into the code of their file. A `const fn` that is not in `constant` becomes an ordinary function, because the question
+/// whether a mutant is active has no answer while the compiler runs.
 ///
 /// # Errors
 ///
 /// Fails if `text` is not Rust.
-pub(crate) fn weave(text: &str, mutants: &[(Number, &Mutant)]) -> Result<Woven> {
+pub(crate) fn weave(
+    text: &str,
+    mutants: &[(Number, &Mutant)],
+    constant: &BTreeSet<Function>,
+) -> Result<Woven> {
     let file = syn::parse_file(text).context("not Rust")?;
     let mut at: BTreeMap<(usize, u8), Vec<(Number, &Mutant)>> = BTreeMap::new();
     for (number, mutant) in mutants {
         let start = mutant.span.start.offset(text);
         at.entry((start, place_of(mutant.genre))).or_default().push((*number, mutant));
     }
-    let mut finder = Finder { at, edits: Vec::new(), evaluated: false, catches_all: false };
+    let mut finder = Finder {
+        at,
+        edits: Vec::new(),
+        refused: Vec::new(),
+        constant,
+        ordinary: BTreeSet::new(),
+        type_name: None,
+        evaluated: false,
+        catches_all: false,
+    };
     finder.visit_file(&file);
     let left_out = finder.at.into_values().flatten().map(|(number, _)| number).collect();
+    let (refused, ordinary) = (finder.refused, finder.ordinary);
     let mut edits = finder.edits;
     edits.sort_by_key(|edit| (edit.range.start, std::cmp::Reverse(edit.range.end)));
     let text = Renderer { text, edits: &edits }.render(0..text.len(), None);
-    Ok(Woven { text, left_out })
+    Ok(Woven { text, left_out, refused, ordinary })
 }
 
 /// Returns the mutants in whose change the byte at `offset` of woven code stands, the innermost first.
@@ -94,8 +116,13 @@ struct Edit {
 }
 
 enum Kind {
+    /// Deletes a word.
+    Delete,
     /// Returns from a function at once.
     Return(Vec<(Number, String)>),
+    /// Replaces the iterator that a function with `impl Iterator` returns. Its code becomes one of several chained iterators, because an
+    /// early return of another type would change the type behind `impl`.
+    Chain(Vec<(Number, String)>),
     /// Replaces the operator between `left` and `right`.
     Binary { left: Range<usize>, right: Range<usize>, operators: Vec<(Number, String)> },
     /// Leaves out the operator before `operand`.
@@ -109,6 +136,12 @@ enum Kind {
 struct Finder<'a> {
     at: BTreeMap<(usize, u8), Vec<(Number, &'a Mutant)>>,
     edits: Vec<Edit>,
+    refused: Vec<Number>,
+    /// Functions that stay `const`, because constants call them.
+    constant: &'a BTreeSet<Function>,
+    ordinary: BTreeSet<Function>,
+    /// The type whose functions are visited.
+    type_name: Option<String>,
     /// The compiler evaluates the code that is visited.
     evaluated: bool,
     /// The visited match has an arm for everything, so that another arm may get a guard.
@@ -124,18 +157,42 @@ impl<'a> Finder<'a> {
     }
 
     fn body(&mut self, signature: &syn::Signature, block: &syn::Block) {
-        let before = std::mem::replace(&mut self.evaluated, signature.constness.is_some());
-        // An early return of another type would change the type behind `impl Trait`.
-        if let Some(first) = block.stmts.first().filter(|_| !returns_impl(&signature.output)) {
+        let is_constant =
+            signature.constness.is_some_and(|word| self.stays_constant(signature, word));
+        let before = std::mem::replace(&mut self.evaluated, is_constant);
+        if let Some(first) = block.stmts.first()
+            && let Some(kind) = kind_of_return(&signature.output, block)
+        {
             let found = self.take(bytes(first).start, Genre::FnValue);
             if !found.is_empty() {
-                let at = block.brace_token.span.open().byte_range().end;
                 let values = found.iter().map(|(n, mutant)| (*n, mutant.replacement.clone()));
-                self.edits.push(Edit { range: at..at, kind: Kind::Return(values.collect()) });
+                let braces = &block.brace_token.span;
+                let start = braces.open().byte_range().end;
+                let (range, kind) = match kind {
+                    ReturnKind::Value => (start..start, Kind::Return(values.collect())),
+                    ReturnKind::Iterator => {
+                        (start..braces.close().byte_range().start, Kind::Chain(values.collect()))
+                    }
+                };
+                self.edits.push(Edit { range, kind });
             }
         }
         visit::visit_block(self, block);
         self.evaluated = before;
+    }
+
+    /// Whether a constant calls this function. Deletes the word `const` otherwise.
+    fn stays_constant(&mut self, signature: &syn::Signature, word: syn::Token![const]) -> bool {
+        let function = match &self.type_name {
+            Some(of) => format!("{of}::{}", signature.ident),
+            None => signature.ident.to_string(),
+        };
+        if self.constant.contains(&function) {
+            return true;
+        }
+        self.edits.push(Edit { range: bytes(&word), kind: Kind::Delete });
+        self.ordinary.insert(function);
+        false
     }
 
     fn evaluated(&mut self, visit: impl FnOnce(&mut Self)) {
@@ -160,6 +217,17 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         }
     }
 
+    fn visit_item_impl(&mut self, item: &'ast syn::ItemImpl) {
+        let name = if let syn::Type::Path(of) = &*item.self_ty {
+            of.path.segments.last().map(|part| part.ident.to_string())
+        } else {
+            None
+        };
+        let before = std::mem::replace(&mut self.type_name, name);
+        visit::visit_item_impl(self, item);
+        self.type_name = before;
+    }
+
     fn visit_item_const(&mut self, item: &'ast syn::ItemConst) {
         self.evaluated(|finder| visit::visit_item_const(finder, item));
     }
@@ -180,6 +248,13 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         self.evaluated(|finder| visit::visit_expr_const(finder, block));
     }
 
+    // The compiler does not run the closures of a constant, for example those of a table of functions.
+    fn visit_expr_closure(&mut self, closure: &'ast syn::ExprClosure) {
+        let before = std::mem::replace(&mut self.evaluated, false);
+        visit::visit_expr_closure(self, closure);
+        self.evaluated = before;
+    }
+
     // A negative number in a pattern is an expression to syn.
     fn visit_pat(&mut self, pat: &'ast syn::Pat) {
         self.evaluated(|finder| visit::visit_pat(finder, pat));
@@ -191,8 +266,11 @@ impl<'ast> Visit<'ast> for Finder<'_> {
 
     fn visit_expr_binary(&mut self, expr: &'ast syn::ExprBinary) {
         let start = bytes(&expr.op).start;
-        // A condition with `let` cannot be the branch of an `if`.
-        if !has_let(&expr.left) && !has_let(&expr.right) {
+        if has_let(&expr.left) || has_let(&expr.right) {
+            // This is the `&&` of a condition with `let`. Its mutant has `||`, which the compiler does not permit beside `let`.
+            let found = self.take(start, Genre::BinaryOperator);
+            self.refused.extend(found.iter().map(|(number, _)| *number));
+        } else {
             let found = self.take(start, Genre::BinaryOperator);
             if !found.is_empty() {
                 let operators = found.iter().map(|(n, mutant)| (*n, mutant.replacement.clone()));
@@ -228,7 +306,8 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_arm(&mut self, arm: &'ast syn::Arm) {
         let mut never = None;
         let mut always = None;
-        if self.catches_all {
+        // A guard changes which arms the compiler requires, unless the arm has a guard already.
+        if self.catches_all || arm.guard.is_some() {
             for (number, _) in self.take(bytes(arm).start, Genre::MatchArm) {
                 never = Some(number);
             }
@@ -274,16 +353,46 @@ fn bytes(part: &impl Spanned) -> Range<usize> {
     span.byte_range()
 }
 
-fn returns_impl(output: &syn::ReturnType) -> bool {
-    struct Search(bool);
+/// How the weaver replaces what a function returns.
+enum ReturnKind {
+    Value,
+    Iterator,
+}
+
+/// Returns how the weaver replaces what the function with this code returns, or nothing if it cannot.
+fn kind_of_return(output: &syn::ReturnType, block: &syn::Block) -> Option<ReturnKind> {
+    #[derive(Default)]
+    struct Search {
+        has_impl: bool,
+        returns_early: bool,
+    }
     impl<'ast> Visit<'ast> for Search {
         fn visit_type_impl_trait(&mut self, _: &'ast syn::TypeImplTrait) {
-            self.0 = true;
+            self.has_impl = true;
+        }
+
+        fn visit_expr_return(&mut self, _: &'ast syn::ExprReturn) {
+            self.returns_early = true;
+        }
+
+        fn visit_expr_try(&mut self, _: &'ast syn::ExprTry) {
+            self.returns_early = true;
         }
     }
-    let mut search = Search(false);
+    let mut search = Search::default();
     search.visit_return_type(output);
-    search.0
+    if !search.has_impl {
+        return Some(ReturnKind::Value);
+    }
+    let syn::ReturnType::Type(_, of) = output else { return None };
+    let syn::Type::ImplTrait(of) = &**of else { return None };
+    let mut traits = of.bounds.iter().filter_map(|bound| {
+        let syn::TypeParamBound::Trait(of) = bound else { return None };
+        of.path.segments.last()
+    });
+    let is_iterator = traits.next()?.ident == "Iterator" && traits.next().is_none();
+    search.visit_block(block);
+    (is_iterator && !search.returns_early).then_some(ReturnKind::Iterator)
 }
 
 /// Returns whether a condition has a `let`, which only the condition of an `if`, a `while` or an arm may have.
@@ -328,6 +437,22 @@ impl Renderer<'_> {
         let original = |part: &Range<usize>| &self.text[part.clone()];
         let rendered = |part: &Range<usize>| self.render(part.clone(), Some(index));
         match &edit.kind {
+            Kind::Delete => String::new(),
+            Kind::Chain(values) => {
+                let active: Vec<String> =
+                    values.iter().map(|(n, _)| format!("crate::mutant::is({n})")).collect();
+                let changed: String = values
+                    .iter()
+                    .map(|(n, value)| {
+                        format!("/*M{n}*/.chain(crate::mutant::is({n}).then(|| {value}).into_iter().flatten())/*M-{n}*/")
+                    })
+                    .collect();
+                format!(
+                    "(if {} {{ None }} else {{ Some({{{}}}) }}).into_iter().flatten(){changed}",
+                    active.join(" || "),
+                    rendered(&edit.range)
+                )
+            }
             Kind::Return(values) => values
                 .iter()
                 .map(|(n, value)| {

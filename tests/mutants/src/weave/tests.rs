@@ -5,6 +5,11 @@ use crate::list::{Position, Region};
 
 /// Weaves mutants numbered from 0: their kind, the text at whose first occurrence they stand, and what replaces it.
 fn woven(text: &str, mutants: &[(Genre, &str, &str)]) -> Woven {
+    woven_with_constants(text, mutants, &[])
+}
+
+/// Weaves mutants as [`woven`] does. Constants call the functions `constant`.
+fn woven_with_constants(text: &str, mutants: &[(Genre, &str, &str)], constant: &[&str]) -> Woven {
     let mutants: Vec<Mutant> = mutants
         .iter()
         .map(|(genre, place, replacement)| {
@@ -22,7 +27,8 @@ fn woven(text: &str, mutants: &[(Genre, &str, &str)]) -> Woven {
         })
         .collect();
     let numbered: Vec<_> = mutants.iter().enumerate().collect();
-    weave(text, &numbered).expect("the text is Rust")
+    let constant = constant.iter().map(|function| (*function).to_owned()).collect();
+    weave(text, &numbered, &constant).expect("the text is Rust")
 }
 
 /// Returns woven code without the comments that mark mutants.
@@ -96,23 +102,90 @@ fn fields_are_left_out_of_structs_with_a_base() {
 }
 
 #[test]
-fn code_of_the_compiler_conditions_with_let_and_opaque_types_are_left_out() {
+fn code_of_the_compiler_and_some_opaque_types_are_left_out() {
     let code = "const A: u8 = 1 + 2;\nconst fn f() -> u8 { 3 - 4 }\n\
-                fn g(x: Option<u8>) -> bool { if let Some(y) = x && y == 5 { true } else { false } }\n\
-                fn h() -> impl Iterator<Item = u8> { once(6) }";
+                fn g() -> Result<impl Iterator<Item = u8>, E> { Ok(once(6)) }\n\
+                fn h() -> impl Iterator<Item = u8> { once(t()?) }\n\
+                fn i() -> impl Iterator<Item = u8> + Clone { once(8) }";
     let mutants = [
         (Genre::BinaryOperator, "+", "-"),
         (Genre::BinaryOperator, "- 4", "+"),
         (Genre::FnValue, "3 - 4", "0"),
-        (Genre::BinaryOperator, "&&", "||"),
-        (Genre::BinaryOperator, "==", "!="),
-        (Genre::FnValue, "once(6)", "std::iter::empty()"),
+        (Genre::FnValue, "Ok(once(6))", "Ok(std::iter::empty())"),
+        (Genre::FnValue, "once(t()?)", "std::iter::empty()"),
+        (Genre::FnValue, "once(8)", "std::iter::empty()"),
     ];
-    let found = woven(code, &mutants);
+    let found = woven_with_constants(code, &mutants, &["f"]);
     let mut left_out = found.left_out.clone();
     left_out.sort_unstable();
-    assert_eq!(left_out, [0, 1, 2, 3, 5]);
-    assert!(unmarked(&found).contains("= x && (if is(4) { y != 5 } else { y == 5 })"));
+    assert_eq!(left_out, [0, 1, 2, 3, 4, 5]);
+    assert_eq!(unmarked(&found), code);
+}
+
+#[test]
+fn functions_that_no_constant_calls_are_not_constant() {
+    let code = "impl S { pub const fn f() -> u8 { 3 } const fn g() -> u8 { 4 } }\nconst fn f() -> u8 { 5 }";
+    let mutants =
+        [(Genre::FnValue, "3", "0"), (Genre::FnValue, "4", "0"), (Genre::FnValue, "5", "0")];
+    let found = woven_with_constants(code, &mutants, &["S::f"]);
+    assert_eq!(found.left_out, [0]);
+    assert_eq!(found.ordinary, ["S::g", "f"].map(str::to_owned).into());
+    assert_eq!(
+        unmarked(&found),
+        "impl S { pub const fn f() -> u8 { 3 }  fn g() -> u8 {if is(1) { return 0; }  4 } }\n \
+         fn f() -> u8 {if is(2) { return 0; }  5 }"
+    );
+}
+
+#[test]
+fn closures_of_a_constant_are_ordinary_code() {
+    let code = "const A: &[fn(u8) -> bool] = &[|a| a == 1];";
+    let found = woven(code, &[(Genre::BinaryOperator, "== 1", "!=")]);
+    assert_eq!(
+        unmarked(&found),
+        "const A: &[fn(u8) -> bool] = &[|a| (if is(0) { a != 1 } else { a == 1 })];"
+    );
+}
+
+#[test]
+fn an_or_beside_a_let_is_refused() {
+    let code =
+        "fn g(x: Option<u8>) -> bool { if let Some(y) = x && y == 5 { true } else { false } }";
+    let mutants = [(Genre::BinaryOperator, "&&", "||"), (Genre::BinaryOperator, "==", "!=")];
+    let found = woven(code, &mutants);
+    assert_eq!(found.refused, [0]);
+    assert!(found.left_out.is_empty());
+    assert!(unmarked(&found).contains("= x && (if is(1) { y != 5 } else { y == 5 })"));
+}
+
+#[test]
+fn iterators_behind_an_opaque_type_are_chained() {
+    let code = "fn f<'a>(a: &'a [u8]) -> impl Iterator<Item = u8> + 'a { a.iter().map(|b| b + 1) }";
+    let mutants = [
+        (Genre::FnValue, "a.iter()", "std::iter::empty()"),
+        (Genre::FnValue, "a.iter()", "std::iter::once(0)"),
+        (Genre::BinaryOperator, "+ 1", "-"),
+    ];
+    assert_eq!(
+        unmarked(&woven(code, &mutants)),
+        "fn f<'a>(a: &'a [u8]) -> impl Iterator<Item = u8> + 'a {\
+         (if is(0) || is(1) { None } else { Some({ a.iter().map(|b| (if is(2) { b - 1 } else { b + 1 })) }) })\
+         .into_iter().flatten()\
+         .chain(is(0).then(|| std::iter::empty()).into_iter().flatten())\
+         .chain(is(1).then(|| std::iter::once(0)).into_iter().flatten())}"
+    );
+}
+
+#[test]
+fn an_arm_with_a_guard_needs_no_arm_for_everything() {
+    let code = "fn f(a: u8) -> u8 { match a { 1 => 2, b if b > 3 => 4, b => 5 } }";
+    let mutants = [(Genre::MatchArm, "1 =>", ""), (Genre::MatchArm, "b if", "")];
+    let found = woven(code, &mutants);
+    assert_eq!(found.left_out, [0]);
+    assert_eq!(
+        unmarked(&found),
+        "fn f(a: u8) -> u8 { match a { 1 => 2, b if !is(1) && (b > 3) => 4, b => 5 } }"
+    );
 }
 
 #[test]
