@@ -66,6 +66,12 @@ fn seen(
     })
 }
 
+/// An observation of a host without servers that members of clusters are on.
+fn host_with(service: ComputeServiceState, members: BTreeSet<Member>) -> DrainObservation {
+    let DrainObservation::Host(host) = seen(1, service, Vec::new()) else { panic!("no host") };
+    DrainObservation::Host(HostObservation { members, ..host })
+}
+
 const RULES: DrainRules = DrainRules {
     shows_within: DrainRules::SHOWS_WITHIN,
     backoff: Backoff::DEFAULT,
@@ -327,15 +333,26 @@ fn the_record_of_a_drain_is_deleted_once_all_is_undone() {
 }
 
 #[test]
+fn a_drain_that_ends_still_records_the_members_on_its_host() {
+    let ending = Drain { phase: DrainPhase::Ending, takes: [member(7, 0)].into(), ..drain() };
+    let on_host = |members: BTreeSet<Member>| {
+        plan_drain(&ending, &host_with(ComputeServiceState::DisabledByUs, members), &RULES)
+    };
+    let moved = BTreeSet::from([member(7, 1)]);
+    let written = Drain { takes: moved.clone(), ..ending.clone() };
+    let enable = vec![DrainAction::Enable { service: "9".to_owned() }];
+    for (members, change) in
+        [(moved, Some(RecordChange::Write(written))), (ending.takes.clone(), None)]
+    {
+        let decided = on_host(members);
+        assert_eq!((decided.change, &decided.actions), (change, &enable));
+    }
+}
+
+#[test]
 fn the_quorum_is_checked_in_every_turn_while_members_are_on_a_drained_host() {
     let drained = Drain { phase: DrainPhase::Drained, ..drain() };
-    let host = |members: BTreeSet<Member>| {
-        let DrainObservation::Host(host) = seen(1, ComputeServiceState::DisabledByUs, Vec::new())
-        else {
-            panic!("no host")
-        };
-        DrainObservation::Host(HostObservation { members, ..host })
-    };
+    let host = |members| host_with(ComputeServiceState::DisabledByUs, members);
     assert_eq!(plan_drain(&drained, &host(BTreeSet::new()), &RULES).change, None);
     let takes = BTreeSet::from([member(7, 0)]);
     let with_members = Drain { takes: takes.clone(), ..drained.clone() };

@@ -358,7 +358,8 @@ fn the_idle_check_waits_for_an_observation_and_reads_diagnostics_of_a_running_se
         (None, &unseen, vec![], false),
         (None, &seen(is(ServerState::Off)), vec![], true),
         (Some(checked(at(99))), &seen(on()), vec![], true),
-        (Some(checked(at(-900))), &seen(on()), call(), true),
+        (Some(checked(at(-799))), &seen(on()), vec![], true),
+        (Some(checked(at(-800))), &seen(on()), call(), true),
     ];
     for (idle, seen, calls, is_checked) in rows {
         let vm = Vm { idle, ..built(ServerState::On) };
@@ -411,6 +412,25 @@ fn the_next_turn_is_due_soon_while_anything_happens_and_at_the_next_stage_of_the
     assert_eq!(decided.next_turn, Requeue::Now);
     let Some(RecordChange::Write(update)) = decided.change else { panic!("no event") };
     assert_eq!(update.events[0].reason, "CloudFailed");
+}
+
+#[test]
+fn a_vm_is_written_when_it_changes_or_has_an_event() {
+    let written = |vm: &Vm, server, given_up: &[&str]| {
+        let mut work = worked(&seen(server), RequestArrival::NotYet);
+        if let VmCallResult::Reconciled(work) = &mut work {
+            work.given_up = given_up.iter().map(|it| (*it).to_owned()).collect();
+        }
+        let decided = after_vm_calls(&records(vm, None), &[work], &rules(), at(100));
+        let Some(RecordChange::Write(update)) = decided.change else { return None };
+        Some((update.vm != *vm, update.events.len()))
+    };
+    let seen_off = seen(is(ServerState::Off));
+    let off = turn(&built(ServerState::Off), &seen_off, RequestArrival::NotYet).vm;
+    let unchecked = Vm { idle: None, ..off.clone() };
+    assert_eq!(written(&off, is(ServerState::Off), &[]), None);
+    assert_eq!(written(&off, is(ServerState::Off), &["deleting it"]), Some((false, 1)));
+    assert_eq!(written(&unchecked, is(ServerState::Off), &[]), Some((true, 0)));
 }
 
 #[test]

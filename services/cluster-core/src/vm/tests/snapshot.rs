@@ -379,6 +379,9 @@ fn each_result_of_a_call_for_a_snapshot_leads_to_one_step() {
         );
         assert_eq!(got, want, "{outcome:?}");
     }
+    let requested = [SnapshotOutcome::Requested("i".to_owned())];
+    let decided = after_snapshot_actions(&copy(), &requested, &snapshot_rules(), at(2));
+    assert_eq!(applied(&copy(), decided).0.state, SnapshotState::Making);
     // After a delete that failed, no other image is deleted in this turn.
     assert!(failed.skips_rest() && !SnapshotOutcome::Deleted.skips_rest());
 }
