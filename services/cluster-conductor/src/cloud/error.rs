@@ -226,3 +226,6 @@ fn of_cloud(error: &CloudError) -> (&'static str, &'static str) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -71,3 +71,36 @@ impl Flavors {
         wanted.iter().map(size).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cached(flavors: &Flavors, project: &str, at: Option<Instant>) -> Arc<CachedFlavors> {
+        let entry = flavors.of(project.to_owned());
+        *entry.try_lock().unwrap() = at.map(|at| (at, Arc::default()));
+        entry
+    }
+
+    #[test]
+    fn an_old_entry_is_removed_unless_a_request_uses_it() {
+        let flavors = Flavors::default();
+        let old = Instant::now().checked_sub(MAX_AGE);
+        let used = cached(&flavors, "used", old);
+        drop(cached(&flavors, "fresh", Some(Instant::now())));
+        drop(cached(&flavors, "old", old));
+        drop(flavors.of("new".to_owned()));
+        let mut kept: Vec<String> = flavors.0.lock().unwrap().keys().cloned().collect();
+        kept.sort_unstable();
+        assert_eq!(kept, ["fresh", "new", "used"]);
+        assert!(Arc::ptr_eq(&used, &flavors.of("used".to_owned())), "requests share an entry");
+    }
+
+    #[test]
+    fn an_entry_without_flavors_is_removed_by_the_next_request() {
+        let flavors = Flavors::default();
+        drop(cached(&flavors, "empty", None));
+        drop(flavors.of("new".to_owned()));
+        assert!(!flavors.0.lock().unwrap().contains_key("empty"));
+    }
+}

@@ -248,3 +248,6 @@ pub(crate) fn record(of: &Recordset, is_leaving: bool) -> CloudObject {
     let facts = addresses.map_or(CloudObjectDetails::None, CloudObjectDetails::Addresses);
     CloudObject { state, facts, ..ready(&of.id) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -125,5 +125,13 @@ mod tests {
         assert_eq!(resources(&whole), "DISK_GB:40,MEMORY_MB:8192,PGPU:1");
         assert_eq!(whole.traits, ["CUSTOM_A10"]);
         assert_eq!(resources(&need(&flavor, true)), "MEMORY_MB:8192,PGPU:1");
+        let with = |key: &str, value: &str| {
+            let specs = BTreeMap::from([(key.to_owned(), value.to_owned())]);
+            resources(&need(&Flavor { extra_specs: specs, ..flavor.clone() }, false))
+        };
+        let shared = "DISK_GB:40,MEMORY_MB:8192,VCPU:4";
+        assert_eq!(with("hw:cpu_policy", "dedicated"), "DISK_GB:40,MEMORY_MB:8192");
+        assert_eq!(with("hw:cpu_policy", "shared"), shared);
+        assert_eq!(with("hw:mem_page_size", "large"), shared);
     }
 }

@@ -204,3 +204,26 @@ pub(crate) fn id_of<'s>(
         seen.objects.get(key).ok_or_else(|| CloudWorkError::DependencyMissing(key.clone()))?;
     Ok(&found.id)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_id_of_a_flavor_goes_before_the_name_of_another() {
+        let flavor = |id: &str, name: &str| Flavor {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            vcpus: 1,
+            ram: 1,
+            disk: 1,
+            extra_specs: Default::default(),
+        };
+        let all = [flavor("1", "2"), flavor("2", "large"), flavor("3", "large")];
+        for (given, id) in
+            [("1", Some("1")), ("2", Some("2")), ("large", Some("2")), ("small", None)]
+        {
+            assert_eq!(named(&all, given).map(|it| it.id.as_str()), id, "{given}");
+        }
+    }
+}

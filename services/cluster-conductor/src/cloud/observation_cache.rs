@@ -198,4 +198,44 @@ mod tests {
             assert_eq!(given.known(-1, 1, EVERY, id), "");
         }
     }
+
+    #[test]
+    fn a_cluster_that_is_forgotten_is_observed_again() {
+        let given = CacheFixture::new();
+        given.observation_cache.forget(ClusterUuid::new_v4());
+        let looks = given.observation_cache.take((given.cluster, at(-1)), at(1), EVERY);
+        assert_eq!(looks.objects.len(), 1);
+        given.observation_cache.keep(given.cluster, looks);
+        given.observation_cache.forget(given.cluster);
+        assert_eq!(given.known(-1, 1, EVERY, Some("n")), "");
+    }
+
+    #[test]
+    fn objects_that_kubernetes_made_are_observed_in_every_turn() {
+        let mut seen = ClusterObservation::default();
+        for key in ["network", "service-balancer/b", "volume/v"] {
+            seen.objects.insert(key.parse().unwrap(), found("1", CloudObjectState::Ready));
+        }
+        let mut looks = CachedObservations::default();
+        looks.note(&seen, at(0));
+        assert_eq!(looks.objects.into_keys().collect::<Vec<_>>(), [Key::Network]);
+    }
+
+    #[test]
+    fn objects_of_others_are_looked_up_again_as_late_as_own_objects_are_observed() {
+        let cache = ObservationCache::default();
+        let cluster = ClusterUuid::new_v4();
+        let take = |asked, now| cache.take((cluster, at(asked)), at(now), EVERY);
+        let first = take(0, 0);
+        let known = first.looked_up();
+        cache.keep(cluster, first);
+        let again = take(0, 9);
+        assert!(Arc::ptr_eq(&known, &again.looked_up()));
+        cache.keep(cluster, again);
+        let late = take(0, 10);
+        assert!(!Arc::ptr_eq(&known, &late.looked_up()));
+        let known = late.looked_up();
+        cache.keep(cluster, late);
+        assert!(!Arc::ptr_eq(&known, &take(1, 11).looked_up()), "the cluster was changed");
+    }
 }

@@ -296,3 +296,6 @@ async fn router_interface(
         })
     }))
 }
+
+#[cfg(test)]
+mod tests;
