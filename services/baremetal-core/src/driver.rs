@@ -124,4 +124,22 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn each_driver_needs_the_address_of_the_bmc_and_nothing_else() {
+        for (driver, address, number) in [
+            (Driver::FakeHardware, None, 0),
+            (Driver::Ipmi, Some("ipmi_address"), 6),
+            (Driver::Redfish, Some("redfish_address"), 6),
+        ] {
+            let all = driver.properties();
+            let required: Vec<&str> =
+                all.iter().filter(|(_, _, it)| *it).map(|(key, ..)| *key).collect();
+            assert_eq!((required, all.len()), (Vec::from_iter(address), number), "{driver}");
+            for (key, description, _) in all {
+                assert!(key.starts_with(driver.as_str()), "{key}");
+                assert!(description.ends_with('.'), "{key}: {description}");
+            }
+        }
+    }
 }

@@ -93,3 +93,13 @@ pub struct Discovery {
     /// The agent's report; `None` unless discovery was allowed to boot the ramdisk.
     pub data: Option<Value>,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_severity_is_named_as_ironic_names_it() {
+        assert_eq!([Severity::Info, Severity::Error].map(Severity::as_str), ["INFO", "ERROR"]);
+    }
+}

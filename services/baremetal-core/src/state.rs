@@ -313,6 +313,13 @@ mod tests {
     }
 
     #[test]
+    fn work_that_fails_leads_to_a_failed_state_but_for_an_unverified_node() {
+        for (from, _, to) in TRANSITIONS.iter().filter(|(_, event, _)| *event == Fail) {
+            assert_eq!(to.is_failed(), *from != Verifying, "{from} to {to}");
+        }
+    }
+
+    #[test]
     fn every_failed_state_has_a_way_out() {
         for state in State::ALL.into_iter().filter(|state| state.is_failed()) {
             assert!(TRANSITIONS.iter().any(|(from, _, _)| *from == state), "{state} is a dead end");

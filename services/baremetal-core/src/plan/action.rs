@@ -57,3 +57,29 @@ pub enum ActionOutcome {
     /// The machine, its BMC or its agent did not do as asked.
     Failed(Problem),
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn each_action_has_a_name_of_its_own_in_logs() {
+        use AgentCommand::{EraseDisks, EraseMetadata, SetNextBoot, Sync, WriteImage};
+        use PowerChange::{ForceOff, ForceRestart, On, SoftOff, SoftRestart};
+
+        let power = [On, ForceOff, SoftOff, ForceRestart, SoftRestart].map(Action::RequestPower);
+        let commands =
+            [EraseMetadata, EraseDisks, WriteImage, SetNextBoot, Sync].map(Action::Command);
+        let others =
+            [Action::ReadInventory, Action::TakeInventory, Action::BootRamdisk, Action::BootDisk];
+        let all = power.into_iter().chain(commands).chain(others);
+        let mut names = BTreeSet::new();
+        for action in all {
+            let is_word = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c == '_');
+            assert!(is_word(action.name()) && !action.name().is_empty(), "{action:?}");
+            assert!(names.insert(action.name()), "{action:?}");
+        }
+    }
+}
