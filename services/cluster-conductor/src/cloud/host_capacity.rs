@@ -98,6 +98,16 @@ fn need(flavor: &Flavor, boots_from_volume: bool) -> Need {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::Arc;
+
+    use cluster_core::{
+        BackingOff, CloudObject, CloudObjectDetails, CloudObjectState, DesiredObject, ServerVolume,
+    };
+    use jiff::Timestamp;
+    use openstack::{CloudConfig, Session};
+    use openstack_emulator::{Emulator, Hypervisor, Settings};
+
     use super::*;
 
     #[test]
@@ -133,5 +143,61 @@ mod tests {
         assert_eq!(with("hw:cpu_policy", "dedicated"), "DISK_GB:40,MEMORY_MB:8192");
         assert_eq!(with("hw:cpu_policy", "shared"), shared);
         assert_eq!(with("hw:mem_page_size", "large"), shared);
+    }
+
+    /// The servers of this many members, with disks for these purposes.
+    fn servers(number: u32, purposes: &[&'static str]) -> DesiredObjects {
+        let disk = |purpose: &&'static str| ServerVolume { purpose, size: 10, kind: None };
+        let server = |number: u32| {
+            let thing = ResourceSpec::Server {
+                image: "i".to_owned(),
+                flavor: Some("m1.small".to_owned()),
+                keypair: None,
+                availability_zone: None,
+                disks: purposes.iter().map(disk).collect(),
+            };
+            let key = format!("server/default-worker-{number}").parse().unwrap();
+            (key, DesiredObject { name: String::new(), thing, needs: BTreeSet::new() })
+        };
+        (0..number).map(server).collect()
+    }
+
+    #[tokio::test]
+    async fn the_disks_of_the_hosts_limit_the_servers_that_do_not_boot_from_volumes() {
+        // The flavor has a disk of 20 GiB.
+        let host = Hypervisor {
+            name: "compute-1".to_owned(),
+            zone: "nova".to_owned(),
+            vcpus: 8,
+            memory_mb: 65_536,
+            disk_gb: 50,
+            gpus: 0,
+        };
+        let settings = Settings { hypervisors: vec![host], ..Settings::default() };
+        let emulator = Emulator::start(settings).await.unwrap();
+        let clouds = emulator.cloud.clouds_yaml();
+        let config = CloudConfig::from_clouds_yaml(&clouds, Some("admin")).unwrap();
+        let session = Session::new(config).unwrap();
+        let lacks = async |shape: DesiredObjects, seen: &ClusterObservation| {
+            let site = CloudLookups::new((&session, &session), None, Arc::default());
+            let problem = missing_capacity(&site, &shape, seen).await.unwrap();
+            problem.map(|it| it.message.rsplit_once("needed: ").unwrap().1.to_owned())
+        };
+        let two_fit = Some("3 servers of flavor m1.small (2 fit)".to_owned());
+        let mut seen = ClusterObservation::default();
+        assert_eq!(lacks(servers(2, &[]), &seen).await, None);
+        assert_eq!(lacks(servers(3, &[]), &seen).await, two_fit);
+        assert_eq!(lacks(servers(3, &["etcd"]), &seen).await, two_fit);
+        assert_eq!(lacks(servers(3, &["etcd", "boot"]), &seen).await, None);
+        // A server that exists, or is created later, needs no room now.
+        let first: Key = "server/default-worker-0".parse().unwrap();
+        let held = BackingOff { times: 1, why: String::new(), until: Timestamp::MAX };
+        seen.held.insert(first.clone(), held);
+        assert_eq!(lacks(servers(3, &[]), &seen).await, None);
+        let state = CloudObjectState::Ready;
+        let (id, facts) = ("1".to_owned(), CloudObjectDetails::None);
+        let found = CloudObject { id, state, address: None, facts };
+        seen = ClusterObservation { objects: [(first, found)].into(), ..Default::default() };
+        assert_eq!(lacks(servers(3, &[]), &seen).await, None);
     }
 }

@@ -127,3 +127,65 @@ fn no_cloud() -> Problem {
         is_final: false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use cluster_core::{
+        ActionOrigin, Owner, SentRequest, ServerObservation, ServerState, UserDataFormat, VmAction,
+        VmActionKind, VmFlavor, VmImage, VmUuid,
+    };
+    use jiff::Timestamp;
+    use openstack::CloudConfig;
+    use openstack_emulator::{Act, Emulator, Rule, Settings};
+
+    use super::*;
+
+    /// A VM whose server the cloud does not have, with a request that was sent.
+    fn vm() -> Vm {
+        let now = Timestamp::UNIX_EPOCH;
+        let text = |text: &str| text.to_owned();
+        let image = VmImage {
+            id: text("i"),
+            name: text("debian"),
+            told: UserDataFormat::CloudInit,
+            min_disk_gib: 0,
+            min_ram_mib: 0,
+        };
+        let size = cluster_core::FlavorSize { vcpus: 1, ram_mib: 1, disk_gib: 1, gpus: 0 };
+        let flavor = VmFlavor { id: text("f"), name: text("small"), size };
+        let (owner, name) = (Owner::new("p", "u"), "dev".parse().unwrap());
+        let sent = Some(SentRequest { at: now, after: None, times: 1 });
+        let action = VmAction::new(VmActionKind::Stop, ActionOrigin::Owner, now);
+        let is = ServerState::On;
+        let server = ServerObservation { id: text("s"), is, since: now, flavor: text("small") };
+        Vm {
+            errand: Some(VmAction { sent, ..action }),
+            server: Some(server),
+            ..Vm::new(VmUuid::new_v4(), owner, name, (image, flavor, text("n")), now)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_to_a_deleted_server_did_not_arrive_and_an_outage_is_an_error() {
+        let emulator = Emulator::start(Settings::default()).await.unwrap();
+        let clouds = emulator.cloud.clouds_yaml();
+        let config = CloudConfig::from_clouds_yaml(&clouds, Some("alice")).unwrap();
+        let session = Session::new(config).unwrap();
+        assert_eq!(arrival(&session, &vm()).await.unwrap(), RequestArrival::NotYet);
+        let path = "/compute/**/os-instance-actions";
+        let answer = Act::Answer { status: 403, retry_after: None, message: None };
+        emulator.cloud.misbehave(Rule::new("GET", path, answer));
+        assert!(arrival(&session, &vm()).await.is_err());
+    }
+
+    #[test]
+    fn work_without_an_observation_names_the_problem() {
+        let pause = Duration::from_secs(60);
+        let nowhere = of_tenancy(&TenancyError::Nowhere);
+        for (problem, reason) in [(no_cloud(), "NoCloud"), (nowhere, "NoRole")] {
+            let work = unseen(problem, pause);
+            assert_eq!(work.seen.problem.unwrap().reason, reason);
+            assert_eq!((work.seen.at, work.next_turn), (None, Requeue::After(pause)));
+        }
+    }
+}
