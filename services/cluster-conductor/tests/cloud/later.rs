@@ -1,17 +1,15 @@
 //! Conductors that are killed at every call of a cluster's later life: a repair, a new credential, the end of its lease and the undoing,
 //! and the deletion of what Kubernetes created in the cloud.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use cluster_core::{GroupRole, undo_lease};
 use jiff::Timestamp;
 use lease::Terms;
-use openstack::block_storage::volumes::{self, NewVolume, Source};
-use openstack::load_balancer::load_balancers::{self, NewLoadBalancer};
 use openstack_emulator::{Cloud, Kind, Stop};
 
-use crate::given::{ClusterFixture, PATIENCE, session};
+use crate::given::{ClusterFixture, PATIENCE};
 use crate::lease::ladder;
 use crate::life::workers;
 
@@ -47,7 +45,7 @@ impl Part {
                 given.write(undone).await;
             }
             Part::Delete => {
-                given.make_inside().await;
+                given.make_inside(given.id).await;
                 given.delete().await;
             }
         }
@@ -109,33 +107,6 @@ impl ClusterFixture {
         if tokio::time::timeout(PATIENCE, looking).await.is_err() {
             panic!("it never rests or wakes: {:?}", self.find().await);
         }
-    }
-
-    /// Creates a load balancer and a volume as Kubernetes would.
-    async fn make_inside(&self) {
-        let session = session(&self.cloud);
-        let subnet = self.of_kind(Kind::Subnet).swap_remove(0).id;
-        let balancer = NewLoadBalancer {
-            name: format!("kube_service_{}_default_web", self.id),
-            vip_subnet_id: Some(subnet),
-            ..NewLoadBalancer::default()
-        };
-        load_balancers::create(&session, &balancer).await.unwrap();
-        let cluster = ("cinder.csi.openstack.org/cluster".to_owned(), self.id.to_string());
-        let volume = NewVolume {
-            name: "pvc-1".to_owned(),
-            size: 1,
-            kind: None,
-            availability_zone: None,
-            source: Source::Empty,
-            metadata: BTreeMap::from([cluster]),
-        };
-        volumes::create(&session, &volume).await.unwrap();
-        let is_done = |cloud: &Cloud| {
-            let all = cloud.objects(Kind::LoadBalancer);
-            all.iter().all(|it| it.text("provisioning_status") == "ACTIVE").then_some(())
-        };
-        self.cloud.wait_until(is_done).await;
     }
 }
 

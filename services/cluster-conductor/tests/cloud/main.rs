@@ -3,6 +3,7 @@
 
 mod backoff;
 mod crash;
+mod disks;
 mod drain;
 mod faults;
 mod gate;
@@ -13,6 +14,7 @@ mod late;
 mod later;
 mod lease;
 mod life;
+mod made_inside;
 mod outage;
 mod own_api;
 mod parts;
