@@ -72,3 +72,44 @@ impl AlignedBuffer {
 pub fn is_aligned(bytes: &[u8]) -> bool {
     bytes.as_ptr().align_offset(ALIGNMENT) == 0
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_takes_what_fits_and_is_padded_with_zeros() {
+        let mut buffer = AlignedBuffer::new(1024);
+        assert!(buffer.is_empty() && !buffer.is_full());
+        assert_eq!(buffer.take(&[1; 1000]), 1000);
+        assert_eq!(buffer.take(&[2; 1000]), 24);
+        assert!(buffer.is_full() && !buffer.is_empty());
+        assert_eq!(buffer.bytes(), [[1; 1000].as_slice(), &[2; 24]].concat());
+
+        buffer.clear();
+        assert_eq!(buffer.take(&[3; 10]), 10);
+        assert_eq!(buffer.take(&[4; 10]), 10);
+        assert!(!buffer.is_empty() && !buffer.is_full());
+        buffer.pad(512);
+        assert_eq!(buffer.len(), 512);
+        let padded = [[3; 10].as_slice(), &[4; 10], &[0; 492]].concat();
+        assert_eq!(buffer.bytes(), padded);
+        buffer.pad(512);
+        assert_eq!(buffer.bytes(), padded);
+        buffer.pad(4096);
+        assert_eq!(buffer.len(), 1024, "the padding ends with the buffer");
+    }
+
+    #[test]
+    fn the_memory_of_a_buffer_is_aligned() {
+        for capacity in [1, 512, 4096, 1 << 20] {
+            let mut buffer = AlignedBuffer::new(capacity);
+            let whole = buffer.whole_mut();
+            assert_eq!(whole.len(), capacity);
+            whole.fill(7);
+            assert_eq!(buffer.bytes(), vec![7; capacity]);
+            assert!(is_aligned(buffer.bytes()));
+            assert!(!is_aligned(&buffer.bytes()[1..]));
+        }
+    }
+}

@@ -177,7 +177,8 @@ mod tests {
     }
 
     #[test]
-    fn a_decompression_bomb_is_refused() {
+    fn a_config_drive_of_the_largest_size_is_accepted_and_a_decompression_bomb_is_refused() {
+        assert_eq!(decode(&packed(&vec![0; LARGEST])).unwrap().len(), LARGEST);
         let bomb = packed(&vec![0; LARGEST + 1]);
         assert!(matches!(decode(&bomb), Err(ConfigDriveError::TooLarge)));
     }

@@ -156,16 +156,68 @@ mod tests {
         let path = folder.path().join("disk");
         std::fs::write(&path, vec![0xaa; 3 * CHUNK]).unwrap();
         let device = Device::open(&path, 3 * CHUNK as u64, 512).unwrap();
-        for way in [PUNCH, ZERO_RANGE, WRITE] {
-            device.zeroing.store(way, Ordering::Relaxed);
-            device.write_at(0, &vec![0xaa; 3 * CHUNK]).unwrap();
-            device.zero(CHUNK as u64, CHUNK as u64).unwrap();
-            let mut read = vec![1; 3 * CHUNK];
-            device.read_at(0, &mut read).unwrap();
-            assert!(read[..CHUNK].iter().all(|byte| *byte == 0xaa));
-            assert!(read[CHUNK..2 * CHUNK].iter().all(|byte| *byte == 0));
-            assert!(read[2 * CHUNK..].iter().all(|byte| *byte == 0xaa));
+        // The second range needs two writes, and its end is not the end of a chunk.
+        for range in [CHUNK..2 * CHUNK, CHUNK / 2..2 * CHUNK - 4096] {
+            for way in [PUNCH, ZERO_RANGE, WRITE] {
+                device.zeroing.store(way, Ordering::Relaxed);
+                device.write_at(0, &vec![0xaa; 3 * CHUNK]).unwrap();
+                device.zero(range.start as u64, range.len() as u64).unwrap();
+                let mut read = vec![1; 3 * CHUNK];
+                device.read_at(0, &mut read).unwrap();
+                assert!(read[..range.start].iter().all(|byte| *byte == 0xaa));
+                assert!(read[range.clone()].iter().all(|byte| *byte == 0));
+                assert!(read[range.end..].iter().all(|byte| *byte == 0xaa));
+            }
         }
+    }
+
+    #[test]
+    fn the_agent_writes_zeros_if_the_disk_and_the_kernel_cannot() {
+        // A character device has no fallocate(2), and each write to this one fails with ENOSPC.
+        let path = Path::new("/dev/full");
+        let file = OpenOptions::new().write(true).open(path).unwrap();
+        let zeroing = AtomicU8::new(PUNCH);
+        let device = Device { file, path: path.to_owned(), size: 4096, sector: 512, zeroing };
+        device.zero(0, 0).unwrap();
+        let error = device.zero(0, 4096).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(Errno::NOSPC.raw_os_error()));
+        assert_eq!(device.zeroing.into_inner(), WRITE, "the other ways are not tried again");
+    }
+
+    #[test]
+    fn long_data_is_written_and_read_at_its_place() {
+        let folder = crate::scratch::Folder::new();
+        let path = folder.path().join("disk");
+        std::fs::write(&path, []).unwrap();
+        let size = 4 * CHUNK as u64;
+        let device = Device::open(&path, size, 512).unwrap();
+        let mut data: Vec<u8> = (0..2 * CHUNK + 4097).map(|at| (at / 512 % 251) as u8).collect();
+        let at = usize::from(is_aligned(&data));
+        data.truncate(at + 2 * CHUNK + 4096);
+        let unaligned = &data[at..];
+        device.write_at(4096, unaligned).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(bytes.len() as u64, size, "a short file becomes as long as the disk");
+        assert!(bytes[4096..].starts_with(unaligned));
+        assert!(bytes[4096 + unaligned.len()..].iter().all(|byte| *byte == 0));
+        let mut read = vec![1; unaligned.len()];
+        device.read_at(4096, &mut read).unwrap();
+        assert!(read == unaligned);
+    }
+
+    #[test]
+    fn a_disk_is_opened_for_direct_access_if_its_file_system_can() {
+        let folder = crate::scratch::Folder::new();
+        let path = folder.path().join("disk");
+        std::fs::write(&path, [0; 8192]).unwrap();
+        let direct = OFlags::DIRECT.bits() as i32;
+        let can = OpenOptions::new().read(true).custom_flags(direct).open(&path).is_ok();
+        let device = Device::open(&path, 4096, 512).unwrap();
+        let flags = rustix::fs::fcntl_getfl(&device.file).unwrap();
+        assert_eq!(flags.contains(OFlags::DIRECT), can);
+        assert_eq!(path.metadata().unwrap().len(), 8192, "a longer file is not cut");
+        // A character device has no direct I/O.
+        Device::open(Path::new("/dev/null"), 0, 512).unwrap();
     }
 
     #[test]
@@ -174,8 +226,15 @@ mod tests {
         let path = folder.path().join("disk");
         std::fs::write(&path, [0; 8192]).unwrap();
         let device = Device::open(&path, 8192, 512).unwrap();
-        assert!(device.write_at(8192, &[0; 512]).is_err());
-        assert!(device.write_at(100, &[0; 512]).is_err());
+        for (offset, length) in [(8192, 512), (7680, 1024), (100, 512), (0, 100), (512, 513)] {
+            let text = format!("{length} bytes at {offset} do not fit {}", path.display());
+            let error = device.write_at(offset, &vec![0; length]).unwrap_err();
+            assert_eq!(error.to_string(), text);
+            let error = device.read_at(offset, &mut vec![0; length]).unwrap_err();
+            assert_eq!(error.to_string(), text);
+            assert_eq!(device.zero(offset, length as u64).unwrap_err().to_string(), text);
+        }
         assert!(device.zero(u64::MAX - 511, 512).is_err());
+        device.write_at(7680, &[1; 512]).unwrap();
     }
 }

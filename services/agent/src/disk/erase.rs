@@ -157,7 +157,9 @@ mod tests {
         image.fill_with_pattern();
         let (folder, device) = disk(&image, 32 << 20);
         let erased = metadata(&device, &[(20 << 20, 4 << 20)]).unwrap();
-        assert_eq!(erased.method, "metadata");
+        let name = device.path().display().to_string();
+        let (zeroed_bytes, read_back_bytes) = (6 * MIB, 6 * MIB);
+        assert_eq!(erased, Erased { name, method: "metadata", zeroed_bytes, read_back_bytes });
         let bytes = std::fs::read(folder.path().join("disk")).unwrap();
         let mib = |n: usize| &bytes[n << 20..(n + 1) << 20];
         for blank in [0, 1, 20, 23, 31] {
@@ -174,6 +176,64 @@ mod tests {
         assert_eq!(erased.zeroed_bytes, 6 << 20);
         assert_eq!(progress.read().done_bytes, 6 << 20);
         assert!(std::fs::read(folder.path().join("disk")).unwrap().iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn a_large_disk_is_zeroed_in_strides_and_read_at_every_hundredth() {
+        let folder = crate::scratch::Folder::new();
+        let path = folder.path().join("disk");
+        let size = (300 << 20) + 25600;
+        std::fs::write(&path, []).unwrap();
+        let device = Device::open(&path, size, 512).unwrap();
+        for at in [0, STRIDE - 512, STRIDE, size - 512] {
+            device.write_at(at, &[0xaa; 512]).unwrap();
+        }
+        let progress = ProgressMeter::default();
+        let erased = everything(&device, &progress).unwrap();
+        // A hundredth is 3 MiB and half a sector. So 100 MiB are read at multiples of 3 MiB, then 25600 bytes, and the last MiB of the disk.
+        let read_back_bytes = 100 * MIB + 25600 + MIB;
+        let name = path.display().to_string();
+        assert_eq!(
+            erased,
+            Erased { name, method: "overwrite", zeroed_bytes: size, read_back_bytes }
+        );
+        assert_eq!(progress.read().done_bytes, size);
+        prove_blank(&device, STRIDE - MIB, 2 * MIB).unwrap();
+        prove_blank(&device, size - 512, 512).unwrap();
+    }
+
+    #[test]
+    fn data_that_an_erasure_left_is_found() {
+        let (_folder, device) = disk(&[0; 5 << 20], 6 << 20);
+        device.write_at(MIB + 512, &[[0; 100].as_slice(), &[1], &[0; 411]].concat()).unwrap();
+        prove_blank(&device, 2 * MIB, 3 * MIB).unwrap();
+        let error = prove_blank(&device, MIB, MIB).unwrap_err();
+        assert!(matches!(error, EraseError::NotBlank { offset, .. } if offset == MIB + 612));
+    }
+
+    #[test]
+    fn the_ends_and_superblock_copies_of_every_region_are_erased() {
+        let folder = crate::scratch::Folder::new();
+        let path = folder.path().join("disk");
+        std::fs::write(&path, []).unwrap();
+        // No disk ends within a sector; a range that would end behind the disk is left out.
+        let odd = Device::open(&path, (4 << 20) + 100, 512).unwrap();
+        let ranges = ranges_to_erase(&odd, &[(4 << 20, 100)]).unwrap();
+        assert_eq!(ranges, [(0, MIB), (3 * MIB, MIB)]);
+
+        let disk = Device::open(&path, 100 << 20, 512).unwrap();
+        let whole = [(0, MIB), (99 * MIB, MIB), (64 * MIB, 4096)];
+        for (what, known, want) in [
+            ("short", (MIB, 4096), vec![(MIB, 4096), (MIB, 4096)]),
+            ("within a sector", (5 * MIB + 700, 100), vec![(5 * MIB + 512, 512); 2]),
+            ("up to a copy", (MIB, 64 * MIB), vec![(MIB, MIB), (64 * MIB, MIB)]),
+            ("with a copy", (MIB, 65 * MIB), vec![(MIB, MIB), (65 * MIB, MIB), (65 * MIB, 4096)]),
+            ("across the end", (98 * MIB, 9 * MIB), vec![(98 * MIB, MIB), (99 * MIB, MIB)]),
+            ("behind the end", (100 * MIB, MIB), vec![]),
+        ] {
+            let ranges = ranges_to_erase(&disk, &[known]).unwrap();
+            assert_eq!(ranges, [whole.as_slice(), &want].concat(), "{what}");
+        }
     }
 
     trait Pattern {

@@ -208,6 +208,7 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 pub(crate) mod tests {
     use proptest::prelude::*;
 
+    use super::super::device::Device;
     use super::*;
 
     pub(crate) struct Memory(pub(crate) Vec<u8>);
@@ -262,6 +263,126 @@ pub(crate) mod tests {
         assert_eq!(found.partitions(), whole.partitions());
         assert_eq!(whole.partitions().len(), 1);
         assert!(whole.partitions()[0].is_efi_system());
+    }
+
+    /// Reads the primary table of an image whose header was changed by `edit` and has correct checksums.
+    fn read_edited(edit: impl FnOnce(&mut [u8])) -> Option<Gpt> {
+        let mut image = image(4);
+        edit(&mut image[512..1024]);
+        let header = &image[512..1024];
+        let length = u32_at(header, 80) as usize * u32_at(header, 84) as usize;
+        let entries = crc32(&image[1024..1024 + length]);
+        let size = u32_at(header, 12) as usize;
+        let header = &mut image[512..];
+        header[88..92].copy_from_slice(&entries.to_le_bytes());
+        header[16..20].fill(0);
+        let whole = crc32(&header[..size]);
+        header[16..20].copy_from_slice(&whole.to_le_bytes());
+        read_at(&Memory(image), 1).unwrap()
+    }
+
+    #[test]
+    fn a_header_is_refused_for_each_wrong_field() {
+        let put = |at: usize, value: u32| {
+            move |header: &mut [u8]| header[at..at + 4].copy_from_slice(&value.to_le_bytes())
+        };
+        let whole = read(&Memory(image(4))).unwrap();
+        assert_eq!(read_edited(|_| {}), whole);
+        // A longer header, and the most and the largest entries.
+        for (at, value) in [(12, 512), (80, 1024), (80, 1), (84, 4096)] {
+            assert!(read_edited(put(at, value)).is_some(), "{value} at {at}");
+        }
+        for (field, at, value) in [
+            ("signature", 0, 0),
+            ("size below the fields", 12, 91),
+            ("size above the sector", 12, 513),
+            ("own position", 24, 2),
+            ("high half of the own position", 28, 1),
+            ("position of the entries", 72, 8191),
+            ("high half of the position of the entries", 76, 1),
+            ("no entries", 80, 0),
+            ("too many entries", 80, 1025),
+            ("short entries", 84, 64),
+            ("long entries", 84, 4224),
+            ("uneven entries", 84, 192),
+        ] {
+            assert_eq!(read_edited(put(at, value)), None, "{field}");
+        }
+        for at in [512 + 16, 512 + 60, 512 + 88, 1024 + 300] {
+            let mut image = image(4);
+            image[at] ^= 1;
+            assert_eq!(read_at(&Memory(image), 1).unwrap(), None, "the checksum of byte {at}");
+        }
+    }
+
+    #[test]
+    fn numbers_and_checksums_are_those_of_the_specification() {
+        // The check value of CRC-32 (ISO 3309, the polynomial of UEFI 2.10 §5.3.2).
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        assert_eq!(u64_at(&[9, 1, 2, 3, 4, 5, 6, 7, 8], 1), 0x0807_0605_0403_0201);
+    }
+
+    #[test]
+    fn the_smallest_disk_with_a_table_has_six_sectors() {
+        assert_eq!(read(&Memory(vec![0; 512])).unwrap(), None);
+        let mut table = read(&Memory(image(4))).unwrap().unwrap();
+        table.entries.truncate(512);
+        let mut disk = vec![0; 6 * 512];
+        disk[512..1024].copy_from_slice(&table.header(1, 5, 2));
+        disk[1024..1536].copy_from_slice(&table.entries);
+        assert_eq!(read(&Memory(disk)).unwrap(), Some(table));
+    }
+
+    #[test]
+    fn both_copies_are_written_at_the_ends_of_a_larger_disk() {
+        let mut image = image(4);
+        // A used last entry, so that each entry has to be copied.
+        image[1024 + 127 * 128..1024 + 127 * 128 + 16].fill(8);
+        let mut table = read(&Memory(image.clone())).unwrap().unwrap();
+        table.entries[127 * 128..127 * 128 + 16].fill(8);
+        image[512..1024].copy_from_slice(&table.header(1, 8191, 2));
+
+        let folder = crate::scratch::Folder::new();
+        let path = folder.path().join("disk");
+        std::fs::write(&path, []).unwrap();
+        let device = Device::open(&path, 32 << 20, 512).unwrap();
+        let mut disk = GuardedDisk::guard(device).unwrap();
+        disk.write_at(0, &image).unwrap();
+        move_backup_to_end(&mut disk).unwrap();
+        disk.release().unwrap();
+
+        let bytes = std::fs::read(&path).unwrap();
+        let last = 32 * 2048 - 1;
+        table.last_usable = last - 33;
+        assert_eq!(u32_at(&bytes, 446 + 12), last as u32, "the protective MBR covers the disk");
+        assert_eq!(bytes[1024..1024 + 16384], table.entries);
+        assert_eq!(bytes[bytes.len() - 33 * 512..bytes.len() - 512], table.entries);
+        for (own, other, entries_at) in [(1, last, 2), (last, 1, last - 32)] {
+            let header = &bytes[own as usize * 512..][..512];
+            assert_eq!(header, table.header(own, other, entries_at));
+            assert_eq!(read_at(&Memory(bytes.clone()), own).unwrap().as_ref(), Some(&table));
+        }
+        assert!(bytes[1024 + 16384..1 << 20].iter().all(|byte| *byte == 0));
+        assert!(bytes[4 << 20..bytes.len() - 33 * 512].iter().all(|byte| *byte == 0));
+    }
+
+    #[test]
+    fn a_partition_fits_exactly_behind_the_last_one() {
+        let mut table = read(&Memory(image(4))).unwrap().unwrap();
+        for (last_usable, want) in
+            [(6142, None), (6143, Some(4096)), (8190, Some(4096)), (8191, Some(6144))]
+        {
+            table.last_usable = last_usable;
+            let added = table.clone().append(2048, "x", [1; 16]);
+            assert_eq!(added.map(|added| added.start), want, "{last_usable}");
+        }
+        let mut empty = Gpt { entries: vec![0; 128], first_usable: 2049, ..table };
+        empty.last_usable = 4095;
+        assert_eq!(
+            empty.append(2048, "x", [1; 16]),
+            None,
+            "it would begin before the usable sectors"
+        );
     }
 
     #[test]

@@ -170,4 +170,62 @@ mod tests {
         guarded.read_at(EDGE - 512, &mut read).unwrap();
         assert_eq!(read, [0; 1024]);
     }
+
+    #[test]
+    fn reads_and_writes_across_the_borders_act_as_on_one_disk() {
+        let (_folder, path, mut guarded) = disk();
+        let mut model = vec![0xaa; SIZE as usize];
+        let tail = 4 * EDGE;
+        model[..EDGE as usize].fill(0);
+        model[tail as usize..].fill(0);
+        let ranges = [
+            (0, 512),
+            (1024, 1024),
+            (EDGE - 512, 1024),
+            (2 * EDGE, 4096),
+            (tail - 512, 1024),
+            (tail + 512, 1024),
+            (SIZE - 1024, 1024),
+            (EDGE - 4096, tail - EDGE + 8192),
+        ];
+        for (step, (offset, length)) in ranges.into_iter().enumerate() {
+            let range = offset as usize..(offset + length) as usize;
+            let data: Vec<u8> = (0..length).map(|at| (at / 256 + step as u64) as u8).collect();
+            guarded.write_at(offset, &data).unwrap();
+            model[range.clone()].copy_from_slice(&data);
+            let mut read = vec![1; range.len()];
+            guarded.read_at(offset, &mut read).unwrap();
+            assert!(read == data, "{length} bytes at {offset}");
+
+            guarded.zero(offset + 512, length - 512).unwrap();
+            model[range][512..].fill(0);
+            let mut read = vec![1; SIZE as usize];
+            guarded.read_at(0, &mut read).unwrap();
+            assert!(read == model, "{length} bytes at {offset}");
+        }
+        guarded.release().unwrap();
+        assert!(std::fs::read(&path).unwrap() == model);
+    }
+
+    #[test]
+    fn nothing_is_read_or_written_past_the_end() {
+        let (_folder, _path, mut guarded) = disk();
+        let text = format!("1024 bytes at {} are past the end of the disk", SIZE - 512);
+        let mut bytes = [0; 1024];
+        assert_eq!(guarded.write_at(SIZE - 512, &bytes).unwrap_err().to_string(), text);
+        assert_eq!(guarded.read_at(SIZE - 512, &mut bytes).unwrap_err().to_string(), text);
+        assert_eq!(guarded.zero(SIZE - 512, 1024).unwrap_err().to_string(), text);
+        guarded.zero(SIZE - 1024, 1024).unwrap();
+    }
+
+    #[test]
+    fn the_smallest_disk_has_4_mib() {
+        let folder = crate::scratch::Folder::new();
+        let path = folder.path().join("disk");
+        std::fs::write(&path, []).unwrap();
+        let guard = |size| GuardedDisk::guard(Device::open(&path, size, 512).unwrap());
+        let error = guard(4 * EDGE - 512).unwrap_err();
+        assert!(error.to_string().ends_with("is smaller than 4 MiB"), "{error}");
+        guard(4 * EDGE).unwrap().release().unwrap();
+    }
 }

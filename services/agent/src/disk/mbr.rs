@@ -137,12 +137,59 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_needs_a_type_a_start_and_a_length() {
+        let mut disk = vec![0; 512];
+        put(&mut disk, 0, 0, 0, 1, 1);
+        put(&mut disk, 0, 1, LINUX, 0, 1);
+        put(&mut disk, 0, 2, LINUX, 1, 0);
+        put(&mut disk, 0, 3, LINUX, 1, 1);
+        assert_eq!(entries(&disk), [(3, LINUX, 1, 1)]);
+        disk[511] = 0;
+        assert_eq!(entries(&disk), []);
+    }
+
+    #[test]
+    fn a_chain_ends_with_the_disk() {
+        for (base, want) in [(7, 2), (8, 1), (9, 1)] {
+            let mut disk = vec![0; 9 * 512];
+            put(&mut disk, 0, 0, 0x05, base, 1);
+            put(&mut disk, 7, 0, LINUX, 1, 1);
+            disk.truncate(8 * 512);
+            assert_eq!(partitions(&Memory(disk)).unwrap().len(), want, "{base}");
+        }
+    }
+
+    #[test]
     fn a_partition_is_appended_behind_the_others() {
         let mut disk = vec![0; 512];
         put(&mut disk, 0, 0, LINUX, 2048, 2048);
+        let only = disk.clone();
         let added = append(&mut disk, 16 * 2048, 512, 2048).unwrap();
         assert_eq!((added.number, added.start), (2, 15 * 2048));
+        assert_eq!(entries(&disk), [(0, LINUX, 2048, 2048), (1, LINUX, 15 * 2048, 2048)]);
         assert_eq!(append(&mut disk, 4096, 512, 2048), None);
+        for (disk_sectors, want) in [
+            (3 * 2048 - 1, None),
+            (3 * 2048, Some(4096)),
+            // Sector numbers have 32 bits.
+            (1 << 33, Some((1 << 32) - 2 * 2048)),
+        ] {
+            let added = append(&mut only.clone(), disk_sectors, 512, 2048);
+            assert_eq!(added.map(|added| added.start), want, "{disk_sectors}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_appended_without_a_table_of_its_own_or_a_free_entry() {
+        assert_eq!(append(&mut [0; 512], 16 * 2048, 512, 2048), None, "there is no table");
+        let mut protective = vec![0; 512];
+        put(&mut protective, 0, 0, 0xee, 1, 100);
+        assert_eq!(append(&mut protective, 16 * 2048, 512, 2048), None);
+        let mut full = vec![0; 512];
+        for at in 0..4 {
+            put(&mut full, 0, at, LINUX, 1, 1);
+        }
+        assert_eq!(append(&mut full, 16 * 2048, 512, 2048), None);
     }
 
     proptest! {

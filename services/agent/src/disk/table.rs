@@ -23,3 +23,21 @@ pub fn partitions(disk: &impl Blocks) -> io::Result<Vec<Partition>> {
         None => mbr::partitions(disk),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::gpt::tests::{Memory, image};
+    use super::*;
+
+    #[test]
+    fn each_kind_of_table_marks_its_efi_system_partitions() {
+        let found = partitions(&Memory(image(4))).unwrap();
+        assert_eq!(found.iter().map(Partition::is_efi_system).collect::<Vec<_>>(), [true]);
+        let mut disk = vec![0; 1024];
+        disk[446..462].copy_from_slice(&[0, 0, 0, 0, 0xef, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]);
+        disk[462..478].copy_from_slice(&[0, 0, 0, 0, 0x83, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0]);
+        disk[510..512].copy_from_slice(&[0x55, 0xaa]);
+        let found = partitions(&Memory(disk)).unwrap();
+        assert_eq!(found.iter().map(Partition::is_efi_system).collect::<Vec<_>>(), [true, false]);
+    }
+}
