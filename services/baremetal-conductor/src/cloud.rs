@@ -108,3 +108,6 @@ fn problem(error: &CloudError) -> Problem {
     let reason = if transient { Reason::CloudUnreachable } else { Reason::CloudRefuses };
     Problem { reason, cause: chain(error), transient }
 }
+
+#[cfg(test)]
+mod tests;

@@ -191,7 +191,11 @@ impl SerialConsole for Gated<dyn SerialConsole> {
 
 #[cfg(test)]
 mod tests {
+    use bmc_emulator::Request;
+    use hardware::{AllowedHosts, Persistence};
+
     use super::*;
+    use crate::samples::SampleMachine;
 
     fn gate(requests_per_second: u32, burst: u32) -> Gate {
         let settings = BmcSettings {
@@ -238,5 +242,49 @@ mod tests {
         let begun = Instant::now();
         gate.wait_for_permit().await;
         assert_eq!(begun.elapsed().as_millis(), 250);
+    }
+
+    #[tokio::test]
+    async fn every_request_reaches_the_bmc() {
+        let SampleMachine { machine, target, .. } = &SampleMachine::start().await;
+        let connector = redfish::Connector::new(b"", AllowedHosts::anywhere()).unwrap();
+        let direct = connector.bmc(target.clone());
+        let bmc = gated(connector.bmc(target.clone()), Arc::new(gate(1000, 100)));
+
+        bmc.power.request(PowerChange::On).await.unwrap();
+        machine.power().wait_for(|power| power.on).await.unwrap();
+        assert_eq!(bmc.power.state().await.unwrap(), PowerState::On);
+        assert_eq!(bmc.power.state_once().await.unwrap(), PowerState::On);
+
+        let supported = bmc.boot.supported().await.unwrap();
+        assert!(supported.contains(&BootDevice::Disk), "{supported:?}");
+        let wanted =
+            BootOverride { device: BootDevice::Pxe, persistence: Persistence::Once, mode: None };
+        bmc.boot.set(wanted).await.unwrap();
+        let set = bmc.boot.get().await.unwrap().unwrap();
+        assert_eq!((set.device, set.persistence), (BootDevice::Pxe, Persistence::Once));
+
+        let image: Url = "http://10.0.0.1/boot.iso".parse().unwrap();
+        let media = bmc.media.unwrap();
+        media.insert(&image).await.unwrap();
+        assert_eq!(machine.media(), Some(image));
+        media.eject().await.unwrap();
+        assert_eq!(machine.media(), None);
+
+        let inventory = bmc.inspection.unwrap().inventory().await.unwrap();
+        assert_ne!(inventory, Inventory::default());
+        assert_eq!(inventory, direct.inspection.unwrap().inventory().await.unwrap());
+
+        let (sensors, direct) = (bmc.sensors.unwrap(), direct.sensors.unwrap());
+        let names = |readings: Vec<Reading>| {
+            readings.into_iter().map(|reading| reading.name).collect::<Vec<_>>()
+        };
+        let readings = names(sensors.readings().await.unwrap());
+        assert!(!readings.is_empty());
+        assert_eq!(readings, names(direct.readings().await.unwrap()));
+        let log = sensors.event_log(1).await.unwrap();
+        assert_eq!(log.len(), 1, "the start of the machine is an event");
+        sensors.identify(IdentifyLight::On).await.unwrap();
+        assert_eq!(machine.log().pop().unwrap().request, Request::Identify(true));
     }
 }

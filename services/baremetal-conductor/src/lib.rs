@@ -43,6 +43,9 @@ mod turn_versions;
 mod config_drive;
 mod problem;
 
+#[cfg(test)]
+mod samples;
+
 pub use boots::{BootError, Heartbeat};
 pub use clusterd::ClusterdClient;
 pub use conductor::{Conductor, StartError};

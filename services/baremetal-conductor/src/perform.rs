@@ -290,3 +290,6 @@ fn boot_mode(node: &Node) -> Option<BootMode> {
         Driver::Redfish | Driver::FakeHardware => None,
     }
 }
+
+#[cfg(test)]
+mod tests;

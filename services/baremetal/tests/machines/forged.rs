@@ -166,7 +166,9 @@ async fn a_forged_or_stale_heartbeat_is_refused() {
     let earlier = told.agent_token.unwrap();
     let token = site.script(&script).await.agent_token.unwrap();
     let others = site.boot(mac(2)).await.1.agent_token.unwrap();
-    let pem = certificate();
+    let short = certificate();
+    // The longest certificate that is accepted. Text before the certificate is no part of it.
+    let pem = "#".repeat((16 << 10) - short.len() - 1) + "\n" + &short;
     let right = beat(&token, &pem);
     let at = |node: &str| site.machines(&format!("/v1/heartbeat/{node}"));
     let here = at(&first.id.to_string());
@@ -190,8 +192,13 @@ async fn a_forged_or_stale_heartbeat_is_refused() {
         post("no certificate", &here, but(&right, "agent_verify_ca", Value::Null), 400),
         post("an empty certificate", &here, but(&right, "agent_verify_ca", ""), 400),
         post("what is no certificate", &here, but(&right, "agent_verify_ca", "x"), 400),
-        post("two certificates", &here, but(&right, "agent_verify_ca", format!("{pem}{pem}")), 400),
-        post("a long certificate", &here, but(&right, "agent_verify_ca", "x".repeat(1 << 20)), 400),
+        post(
+            "two certificates",
+            &here,
+            but(&right, "agent_verify_ca", format!("{short}{short}")),
+            400,
+        ),
+        post("a long certificate", &here, but(&right, "agent_verify_ca", format!("#{pem}")), 400),
         post("no callback", &here, but(&right, "callback_url", Value::Null), 400),
         post("another's address", &here, but(&right, "callback_url", "https://127.0.0.2:9"), 400),
         post("a name", &here, but(&right, "callback_url", "https://localhost:9"), 400),
@@ -203,6 +210,12 @@ async fn a_forged_or_stale_heartbeat_is_refused() {
     .await;
 
     assert_eq!(site.send(&post("the agent itself", &here, right.clone(), 202)).await, 202);
+    let boot = site.store.find_boot(first.id).await.unwrap().unwrap();
+    assert!(boot.script_at.is_some_and(|fetched| boot.seen_at.is_some_and(|seen| seen > fetched)));
+    assert_eq!(
+        (boot.agent_version.as_deref(), boot.certificate.as_deref()),
+        (Some("1"), Some(&*pem))
+    );
     let erases = Task::Agent(AgentCommand::EraseMetadata);
     let works = |node: &Node| node.work.as_ref().is_some_and(|work| work.task() == Some(&erases));
     site.until(&first, works).await;
@@ -243,6 +256,13 @@ async fn a_forged_or_replayed_capability_is_refused() {
         assert!(url.contains(&from.to_string()), "{url}");
         url.replace(&from.to_string(), &to.to_string())
     };
+    // The work of this node ends while its machine boots.
+    let (withdrawn, port) = awaited("withdrawn", mac(5), Verb::Inspect);
+    site.store.insert_node(&withdrawn).await.unwrap();
+    site.store.insert_port(&port).await.unwrap();
+    let withdrawn_callback = site.boot(mac(5)).await.1.inspection_callback_url.unwrap();
+    let node = site.store.find_node(&NodeIdent::Id(withdrawn.id)).await.unwrap().unwrap();
+    site.store.update_node(&Node { work: None, ..node }, &[]).await.unwrap();
     let (_, capability) = callback.rsplit_once('=').unwrap();
     let wrong = "0".repeat(capability.len());
     let medium = |capability: &str| {
@@ -272,6 +292,7 @@ async fn a_forged_or_replayed_capability_is_refused() {
         ),
         post("an earlier boot's", earlier, inventory(), 401),
         post("another node's", swapped(&callback, &inspected.id, &first.id), inventory(), 401),
+        post("after the work", withdrawn_callback, inventory(), 404),
         post("at rest", swapped(&callback, &inspected.id, &at_rest.id), inventory(), 404),
         post("at nobody's", swapped(&callback, &inspected.id, &NOBODY), inventory(), 404),
         post("what is no inventory", &callback, json!({"inventory": "as usual"}), 400),
@@ -280,6 +301,8 @@ async fn a_forged_or_replayed_capability_is_refused() {
     .await;
 
     assert_eq!(site.send(&post("the agent itself", &callback, inventory(), 202)).await, 202);
+    let boot = site.store.find_boot(inspected.id).await.unwrap().unwrap();
+    assert!(boot.seen_at.is_some() && boot.seen_at == boot.inventory_at, "{boot:?}");
     site.until(&inspected, |node| node.work.is_none()).await;
     site.refuses(vec![post("a replay", &callback, inventory(), 404)]).await;
 }

@@ -1,0 +1,120 @@
+//! Samples for the tests of this crate: an emulated BMC, a node that waits for its machine, and a conductor without tasks.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use baremetal_core::{
+    Driver, Node, NodeUuid, Port, PortUuid, State, Task, Verb, WorkUuid, request_verb,
+    start_next_task,
+};
+use baremetal_store::Store;
+use bmc_emulator::{BmcKind, BmcSpec, Firmware, Mac, Machine, MachineSpec, NicSpec, Served, serve};
+use hardware::{AllowedHosts, MacAddress};
+use jiff::Timestamp;
+use redfish::{Auth, Target, Trust};
+use serde_json::{Map, json};
+
+use crate::conductor::Conductor;
+use crate::secrets::ServiceKey;
+use crate::settings::Settings;
+
+pub(crate) const MAC: MacAddress = MacAddress::new([2, 0, 0, 0, 0, 1]);
+
+/// A machine whose BMC is served.
+pub(crate) struct SampleMachine {
+    pub(crate) machine: Machine,
+    pub(crate) target: Target,
+    _served: Served,
+}
+
+impl SampleMachine {
+    /// Starts a Redfish BMC of a machine that is off.
+    pub(crate) async fn start() -> SampleMachine {
+        // Another test of the process may have installed a provider already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let machine = Machine::new(MachineSpec {
+            name: "r1u1".to_owned(),
+            uuid: uuid::Uuid::from_u128(1),
+            serial: "SN0001".to_owned(),
+            manufacturer: "Acme Servers".to_owned(),
+            model: "R650 Clone".to_owned(),
+            firmware: Firmware::Uefi,
+            nics: vec![NicSpec { mac: Mac(MAC.octets()), speed_mbps: 10_000 }],
+            disks: Vec::new(),
+            cpus: 8,
+            memory_mib: 8192,
+            bmc: BmcSpec {
+                kind: BmcKind::Redfish,
+                address: (Ipv4Addr::LOCALHOST, 0).into(),
+                tls: false,
+                username: "admin".to_owned(),
+                password: "secret".to_owned(),
+                profile: "generic".to_owned(),
+                also_ipmi: None,
+                own_certificate: false,
+            },
+        });
+        let served = serve(vec![machine.clone()]).await.unwrap();
+        let address = served.machines[0].redfish.unwrap();
+        let target = Target {
+            address: format!("http://{address}").parse().unwrap(),
+            system: None,
+            username: "admin".to_owned(),
+            password: "secret".into(),
+            auth: Auth::Auto,
+            trust: Trust::Unverified,
+            timeout: Duration::from_secs(20),
+        };
+        SampleMachine { machine, target, _served: served }
+    }
+
+    /// Returns a node of this machine, whose work waits for the agent.
+    pub(crate) fn node(&self) -> (Node, Port) {
+        let now = Timestamp::now();
+        let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, now);
+        node.provision_state = State::Manageable;
+        let info = json!({
+            "redfish_address": self.target.address,
+            "redfish_username": "admin",
+            "redfish_password": "secret",
+        });
+        node.driver_info = info.as_object().unwrap().clone();
+        let (mut node, _) = request_verb(&node, Verb::Provide, WorkUuid::new_v4(), now).unwrap();
+        while node.work.as_ref().unwrap().task() != Some(&Task::AwaitAgent) {
+            node = start_next_task(&node, now).unwrap().0;
+        }
+        let port = Port {
+            id: PortUuid::new_v4(),
+            version: 1,
+            created_at: now,
+            updated_at: None,
+            node: node.id,
+            address: MAC,
+            name: None,
+            description: None,
+            pxe_enabled: true,
+            local_link_connection: Map::new(),
+            physical_network: None,
+            portgroup: None,
+            is_smartnic: false,
+            extra: Map::new(),
+        };
+        (node, port)
+    }
+}
+
+/// Returns settings for machines on this host.
+pub(crate) fn settings() -> Settings {
+    let mut settings = Settings::sample(Timestamp::now);
+    settings.bmc.allowed = AllowedHosts::anywhere();
+    settings.bmc.requests_per_second = 1000;
+    settings.provisioning_url = Some("http://10.0.0.1:8080/".parse().unwrap());
+    settings
+}
+
+/// Makes a conductor with an empty store.
+pub(crate) async fn conductor(settings: Settings) -> Conductor {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let store = Store::open("sqlite::memory:").await.unwrap();
+    Conductor::new(settings, store, ServiceKey::new([7; 32])).await.unwrap()
+}
