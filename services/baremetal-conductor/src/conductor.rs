@@ -78,8 +78,8 @@ impl Conductor {
     }
 
     /// Returns the stages at the end of a node's lease.
-    pub fn ladder(&self) -> &LeaseSchedule {
-        &self.context.settings.lending.ladder
+    pub fn schedule(&self) -> &LeaseSchedule {
+        &self.context.settings.lending.schedule
     }
 
     /// Returns the name under which this conductor is listed.

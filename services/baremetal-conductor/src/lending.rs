@@ -20,7 +20,7 @@ impl LeaseTurn<'_> {
     fn rules<'n>(&'n self, node: &'n Node) -> LeaseRules<'n> {
         let settings = &self.0.settings;
         LeaseRules {
-            ladder: &settings.lending.ladder,
+            schedule: &settings.lending.schedule,
             power_timeout: settings.timeouts.power,
             host: settings.clusters.as_ref().and_then(|_| compute_host(node)),
             new_work: WorkUuid::new_v4(),

@@ -125,15 +125,15 @@ pub struct SweepSettings {
 /// The stages at the end of a node's lease, and the receivers of notices about them.
 #[derive(Clone, Debug)]
 pub struct LendingSettings {
-    pub ladder: LeaseSchedule,
+    pub schedule: LeaseSchedule,
     /// The receivers of notices outside of the API: a webhook and mail addresses.
     pub addressees: ReceiverKinds,
 }
 
 impl Default for LendingSettings {
     fn default() -> Self {
-        let ladder = LeaseSchedule::default().without_snapshot();
-        LendingSettings { ladder, addressees: ReceiverKinds::default() }
+        let schedule = LeaseSchedule::default().without_snapshot();
+        LendingSettings { schedule, addressees: ReceiverKinds::default() }
     }
 }
 

@@ -33,7 +33,7 @@ impl TurnContext {
         };
         self.turn_versions.note(id, node.version);
         self.watch.answered(self.now());
-        if is_lease_stage_due(&node, &self.settings.lending.ladder, self.now()) {
+        if is_lease_stage_due(&node, &self.settings.lending.schedule, self.now()) {
             return Ok(execute(&LeaseTurn(self), node).await?.1);
         }
         if node.work.is_some() || node.power_request.is_some() {

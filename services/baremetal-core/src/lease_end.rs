@@ -22,7 +22,7 @@ const AFTER_FAILURE: SignedDuration = SignedDuration::from_secs(60);
 /// The settings and observations that decide the turns of a node with a lease.
 #[derive(Clone, Debug)]
 pub struct LeaseRules<'a> {
-    pub ladder: &'a LeaseSchedule,
+    pub schedule: &'a LeaseSchedule,
     /// How long a change of power may take.
     pub power_timeout: Duration,
     /// The compute host that has to be drained before the node is taken out.
@@ -46,8 +46,8 @@ enum EndStep {
 }
 
 /// Returns whether a stage of the lease's end is due, which is recorded even while the node has work.
-pub fn is_lease_stage_due(node: &Node, ladder: &LeaseSchedule, now: Timestamp) -> bool {
-    let due = node.lending.as_ref().map(|lending| ladder.due(&lending.lease, now));
+pub fn is_lease_stage_due(node: &Node, schedule: &LeaseSchedule, now: Timestamp) -> bool {
+    let due = node.lending.as_ref().map(|lending| schedule.due(&lending.lease, now));
     matches!(due, Some(Due::Now(_)))
 }
 
@@ -63,7 +63,7 @@ pub fn plan_lending(
     let Some(NodeLease { lease, drain, .. }) = &node.lending else {
         return Decision::rest(Requeue::OnChange);
     };
-    let until = match rules.ladder.due(lease, now) {
+    let until = match rules.schedule.due(lease, now) {
         Due::Now(stage) => return take(node, stage, now),
         Due::At(at) => Some(at),
         Due::Nothing => None,

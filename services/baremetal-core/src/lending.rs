@@ -87,11 +87,11 @@ pub fn extend(
 pub fn undo(
     node: &Node,
     by: &str,
-    ladder: &LeaseSchedule,
+    schedule: &LeaseSchedule,
     terms: Terms,
     now: Timestamp,
 ) -> Result<(Node, HistoryEntry), LendError> {
-    with_lease(node, by, now, |lending| Ok(lending.lease.undone(by, ladder, terms, now)?))
+    with_lease(node, by, now, |lending| Ok(lending.lease.undone(by, schedule, terms, now)?))
 }
 
 fn with_lease(

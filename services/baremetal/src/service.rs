@@ -260,7 +260,7 @@ fn settings(
             linger: config.consoles.linger.unsigned_abs(),
         },
         lending: LendingSettings {
-            ladder: config.leases.ladder.clone().without_snapshot(),
+            schedule: config.leases.schedule.clone().without_snapshot(),
             addressees,
         },
         cloud: config.cloud.as_ref().map(cloud).transpose()?,

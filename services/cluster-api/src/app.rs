@@ -37,7 +37,7 @@ pub struct Settings {
     /// The default and maximum duration of cluster leases.
     pub leases: Terms,
     /// The stages at the end of a cluster's lease.
-    pub ladder: LeaseSchedule,
+    pub schedule: LeaseSchedule,
     /// The leases of VMs.
     pub machines: LeaseSettings,
 }
@@ -48,7 +48,7 @@ pub struct LeaseSettings {
     /// The default and maximum duration.
     pub terms: Terms,
     /// The stages before and after the end of a lease.
-    pub ladder: LeaseSchedule,
+    pub schedule: LeaseSchedule,
 }
 
 impl App {

@@ -106,7 +106,7 @@ shaped! {
 }
 
 impl<'a> Explained<'a> {
-    fn new(cluster: &'a Cluster, ladder: &LeaseSchedule, now: Timestamp) -> Self {
+    fn new(cluster: &'a Cluster, schedule: &LeaseSchedule, now: Timestamp) -> Self {
         Explained {
             uuid: cluster.id.to_string(),
             name: cluster.name.as_str(),
@@ -115,7 +115,7 @@ impl<'a> Explained<'a> {
             health_status: health(cluster).as_str(),
             kubernetes: cluster.kubernetes.to_string(),
             asked_by: cluster.asked_by.as_deref(),
-            lease: lease::Shown::of(cluster, ladder, now),
+            lease: lease::Shown::of(cluster, schedule, now),
             conditions: cluster.conditions.iter().map(shown_condition).collect(),
         }
     }
@@ -124,7 +124,7 @@ impl<'a> Explained<'a> {
 /// `GET /bedplate/v1/clusters/{cluster}`: the cluster's status, and the conditions that the status is computed from.
 async fn explain(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
     let cluster = request.cluster(&ident).await?;
-    let explained = Explained::new(&cluster, &request.app.settings.ladder, (request.app.clock)());
+    let explained = Explained::new(&cluster, &request.app.settings.schedule, (request.app.clock)());
     Ok(json(StatusCode::OK, &explained))
 }
 

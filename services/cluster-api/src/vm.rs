@@ -84,8 +84,8 @@ async fn list(request: Request, paging: ListRequest) -> Result<Response, Error> 
         Box::pin(async move {
             let (app, VmFilter { scope, user }) = &*reader;
             let listed = app.store.list_vms_part(scope, user.as_deref(), &page, part).await?;
-            let (ladder, now) = (&app.settings.machines.ladder, (app.clock)());
-            let view = |vm| View::of(vm, ladder, now);
+            let (schedule, now) = (&app.settings.machines.schedule, (app.clock)());
+            let view = |vm| View::of(vm, schedule, now);
             Ok(ListPart::of(&listed.found, |vm| vm.id, view, listed.more)?)
         })
     })

@@ -130,7 +130,7 @@ impl ClusterTurn<'_> {
     fn rules(&self) -> ClusterRules<'_> {
         let settings = &self.0.settings;
         ClusterRules {
-            ladder: &settings.lending.ladder,
+            schedule: &settings.lending.schedule,
             repair: &settings.repair,
             pauses: settings.pauses(),
         }

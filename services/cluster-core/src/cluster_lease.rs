@@ -44,9 +44,9 @@ pub fn grant_lease(
 }
 
 /// Returns the stage of the lease that is due, or when the next one is.
-pub fn lease_due(cluster: &Cluster, ladder: &LeaseSchedule, now: Timestamp) -> Due {
+pub fn lease_due(cluster: &Cluster, schedule: &LeaseSchedule, now: Timestamp) -> Due {
     match (&cluster.lending, cluster.desire) {
-        (Some(lending), DesiredState::Exist) => ladder.due(&lending.lease, now),
+        (Some(lending), DesiredState::Exist) => schedule.due(&lending.lease, now),
         (None, _) | (_, DesiredState::Gone) => Due::Nothing,
     }
 }
@@ -83,11 +83,11 @@ pub fn extend_lease(
 pub fn undo_lease(
     cluster: &Cluster,
     by: &str,
-    ladder: &LeaseSchedule,
+    schedule: &LeaseSchedule,
     terms: Terms,
     now: Timestamp,
 ) -> Result<Cluster, LeaseChangeRefused> {
-    with_lease(cluster, now, |lease| Ok(lease.undone(by, ladder, terms, now)?))
+    with_lease(cluster, now, |lease| Ok(lease.undone(by, schedule, terms, now)?))
 }
 
 /// Changes the lease. When the changed lease no longer wants the servers off, they start again.
@@ -129,10 +129,13 @@ pub(crate) fn rest_after(
 }
 
 /// Returns the problem that the conditions of a cluster show after its lease ended. `still_on` counts the servers that still run.
-pub fn off_problem(cluster: &Cluster, ladder: &LeaseSchedule, still_on: usize) -> Problem {
+pub fn off_problem(cluster: &Cluster, schedule: &LeaseSchedule, still_on: usize) -> Problem {
     let ended_at = cluster.lending.as_ref().and_then(|it| it.lease.taken.ended_at);
     let until = ended_at.map_or_else(String::new, |at| {
-        format!(", and the cluster is deleted at {} at the earliest", second(ladder.deleted_at(at)))
+        format!(
+            ", and the cluster is deleted at {} at the earliest",
+            second(schedule.deleted_at(at))
+        )
     });
     let machines = match still_on {
         0 => "the members are switched off".to_owned(),

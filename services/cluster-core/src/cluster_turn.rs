@@ -81,7 +81,7 @@ pub struct ClusterWork {
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterRules<'a> {
     /// When the stages of a lease are due.
-    pub ladder: &'a LeaseSchedule,
+    pub schedule: &'a LeaseSchedule,
     /// When members are replaced.
     pub repair: &'a RepairLimits,
     pub pauses: TurnPauses,
@@ -103,7 +103,7 @@ pub fn plan_cluster(
     if records.is_over() {
         return Decision::write(RecordChange::Delete, Requeue::OnChange);
     }
-    if let Due::Now(stage) = lease_due(cluster, rules.ladder, now) {
+    if let Due::Now(stage) = lease_due(cluster, rules.schedule, now) {
         return take_stage(cluster, stage, now);
     }
     match project {
@@ -135,7 +135,7 @@ pub fn after_cluster_actions<A>(
         let seen = without_observation(problem);
         conclude(records, &seen, Requeue::After(pause), rules, now)
     };
-    let off_problem = |still_on| off_problem(&records.cluster, rules.ladder, still_on);
+    let off_problem = |still_on| off_problem(&records.cluster, rules.schedule, still_on);
     // The last action is the one that observes.
     match outcomes.last() {
         Some(ClusterOutcome::Reconciled(work)) => {
@@ -213,7 +213,7 @@ fn conclude<A>(
         let decision = Decision::write(RecordChange::Write(update), Requeue::Now);
         return lines.fold(decision, Decision::info);
     }
-    let next_turn = no_later(next_turn, cluster, rules.ladder, now);
+    let next_turn = no_later(next_turn, cluster, rules.schedule, now);
     if concluded == *cluster {
         return Decision::rest(next_turn);
     }
@@ -226,11 +226,11 @@ fn conclude<A>(
 fn no_later(
     next_turn: Requeue,
     cluster: &Cluster,
-    ladder: &LeaseSchedule,
+    schedule: &LeaseSchedule,
     now: Timestamp,
 ) -> Requeue {
     let Requeue::After(pause) = next_turn else { return next_turn };
-    let due = match lease_due(cluster, ladder, now) {
+    let due = match lease_due(cluster, schedule, now) {
         Due::Now(_) => Some(Duration::ZERO),
         Due::At(at) => Some(time_left(at, now)),
         Due::Nothing => None,

@@ -195,7 +195,7 @@ fn conductor_settings(
         },
         machines: MachineSettings { kubernetes: config.kubernetes.0.clone(), nodes },
         lending: LendingSettings {
-            ladder: config.leases.ladder.clone().without_snapshot(),
+            schedule: config.leases.schedule.clone().without_snapshot(),
             addressees: pump.addressees(),
         },
         vms: config.machines.settings(),
@@ -209,7 +209,7 @@ fn api_settings(config: &Config) -> cluster_api::Settings {
         project: config.api.project.clone(),
         quotas: config.quotas.defaults(),
         leases: config.leases.clusters,
-        ladder: config.leases.ladder.clone().without_snapshot(),
+        schedule: config.leases.schedule.clone().without_snapshot(),
         machines: config.machines.lease_settings(),
     }
 }

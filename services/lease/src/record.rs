@@ -178,12 +178,12 @@ impl Lease {
         }
     }
 
-    /// Returns the lease with its end undone at `now` by the user `by`: the resource is lent again for `undo_gives` of `ladder`, and no
+    /// Returns the lease with its end undone at `now` by the user `by`: the resource is lent again for `undo_gives` of `schedule`, and no
     /// longer than `terms` allow.
     pub fn undone(
         &self,
         by: &str,
-        ladder: &LeaseSchedule,
+        schedule: &LeaseSchedule,
         terms: Terms,
         now: Timestamp,
     ) -> Result<Lease, UndoError> {
@@ -191,7 +191,7 @@ impl Lease {
             RequiredState::AsAsked => Err(UndoError::NotEnded),
             RequiredState::Deleted => Err(UndoError::TooLate),
             RequiredState::Off => {
-                let gives = after(now, ladder.undo_gives.as_duration());
+                let gives = after(now, schedule.undo_gives.as_duration());
                 let until = terms.latest(now).map_or(gives, |latest| gives.min(latest));
                 // If the clock went back after the switch-off, `self.until` can be later than the new end; keep the later one.
                 Ok(self.lent_again(until.max(self.until), by, now))

@@ -100,16 +100,16 @@ impl TryFrom<RawSchedule> for LeaseSchedule {
     type Error = ScheduleError;
 
     fn try_from(raw: RawSchedule) -> Result<Self, ScheduleError> {
-        let ladder = LeaseSchedule::unchecked(raw);
-        if ladder.warn_before.len() > MAX_WARNINGS {
+        let schedule = LeaseSchedule::unchecked(raw);
+        if schedule.warn_before.len() > MAX_WARNINGS {
             return Err(ScheduleError::TooManyWarnings);
         }
         // With no configured warning at all, `first_warning` places one warning exactly one notice before the end.
-        match ladder.warn_before.first() {
-            Some(earliest) if *earliest < ladder.notice => {
-                Err(ScheduleError::WarnedTooLate { notice: ladder.notice })
+        match schedule.warn_before.first() {
+            Some(earliest) if *earliest < schedule.notice => {
+                Err(ScheduleError::WarnedTooLate { notice: schedule.notice })
             }
-            Some(_) | None => Ok(ladder),
+            Some(_) | None => Ok(schedule),
         }
     }
 }
@@ -142,7 +142,7 @@ mod tests {
     fn the_limits_themselves_are_accepted() {
         let read = |raw: &str| toml::from_str::<LeaseSchedule>(raw).unwrap();
         let many = (1..=8).map(|hours| format!("'{hours}h'")).collect::<Vec<_>>().join(",");
-        let ladder = read(&format!("warn_before = [{many}]\nnotice = '8h'"));
-        assert_eq!((ladder.warn_before.len(), ladder.notice.as_secs()), (8, 8 * 3600));
+        let schedule = read(&format!("warn_before = [{many}]\nnotice = '8h'"));
+        assert_eq!((schedule.warn_before.len(), schedule.notice.as_secs()), (8, 8 * 3600));
     }
 }

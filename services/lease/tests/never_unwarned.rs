@@ -11,7 +11,7 @@ fn hours(hours: u64) -> Length {
 }
 
 /// Any valid configuration of the stages.
-fn ladders() -> impl Strategy<Value = LeaseSchedule> {
+fn schedules() -> impl Strategy<Value = LeaseSchedule> {
     let warnings = proptest::collection::vec(1_u64..300, 0..4);
     (warnings, 1_u64..100, 1_u64..200, any::<bool>()).prop_filter_map(
         "the earliest warning is too late",
@@ -54,7 +54,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 
 /// A lease that is looked at repeatedly, with the stages taken so far.
 struct WatchedLease {
-    ladder: LeaseSchedule,
+    schedule: LeaseSchedule,
     lease: Lease,
     now: Timestamp,
     /// Every stage taken since the last extension or undo, with the time when it was taken.
@@ -64,7 +64,7 @@ struct WatchedLease {
 impl WatchedLease {
     /// Looks once and takes the stage that is due, if any.
     fn look(&mut self) -> Result<(), TestCaseError> {
-        let Due::Now(step) = self.ladder.due(&self.lease, self.now) else { return Ok(()) };
+        let Due::Now(step) = self.schedule.due(&self.lease, self.now) else { return Ok(()) };
         let (now, log) = (self.now, &self.log);
         let told = |what: fn(&LeaseStage) -> Option<Timestamp>| {
             log.iter().filter_map(move |(at, step)| what(step).map(|promised| (*at, promised)))
@@ -108,28 +108,28 @@ impl WatchedLease {
                 let ended =
                     log.iter().find(|(_, step)| matches!(step, LeaseStage::SwitchOff { .. }));
                 let ended = ended.map(|(at, _)| *at);
-                let window = self.ladder.undo_window().as_duration();
+                let window = self.schedule.undo_window().as_duration();
                 prop_assert!(ended.is_some_and(|at| now.duration_since(at) >= window));
             }
         }
         self.lease = self.lease.with_stage_taken(&step, now);
         self.log.push((now, step));
         // A stage that was just taken is not due again.
-        prop_assert_ne!(self.ladder.due(&self.lease, now), Due::Now(step));
+        prop_assert_ne!(self.schedule.due(&self.lease, now), Due::Now(step));
         Ok(())
     }
 }
 
 proptest! {
     #[test]
-    fn nothing_ends_unwarned(ladder in ladders(), length in 1_u64..500, moves in moves()) {
+    fn nothing_ends_unwarned(schedule in schedules(), length in 1_u64..500, moves in moves()) {
         let now = Timestamp::from_second(1_700_000_000).unwrap();
         let lease = Lease::new(now, hours(length));
-        let mut watched = WatchedLease { ladder, lease, now, log: Vec::new() };
+        let mut watched = WatchedLease { schedule, lease, now, log: Vec::new() };
         for one in moves {
             match one {
                 Move::Clock(minutes) => watched.now += SignedDuration::from_mins(minutes),
-                Move::WaitForDue => match watched.ladder.due(&watched.lease, watched.now) {
+                Move::WaitForDue => match watched.schedule.due(&watched.lease, watched.now) {
                     Due::At(at) => {
                         prop_assert!(at > watched.now, "who is told to wait is told for how long");
                         watched.now = at;
@@ -148,7 +148,7 @@ proptest! {
                     watched.lease = extended;
                 }
                 Move::Undo => {
-                    let undone = watched.lease.undone("u", &watched.ladder, Terms::default(), watched.now);
+                    let undone = watched.lease.undone("u", &watched.schedule, Terms::default(), watched.now);
                     prop_assert_eq!(undone.is_ok(), watched.lease.required_state() == RequiredState::Off);
                     if let Ok(undone) = undone {
                         watched.lease = undone;
@@ -161,15 +161,15 @@ proptest! {
     }
 
     #[test]
-    fn looking_at_every_due_time_ends_and_deletes_on_time(ladder in ladders(), length in 1_u64..500) {
+    fn looking_at_every_due_time_ends_and_deletes_on_time(schedule in schedules(), length in 1_u64..500) {
         let now = Timestamp::from_second(1_700_000_000).unwrap();
         let lease = Lease::new(now, hours(length));
         let until = lease.until;
-        let undo_window = ladder.undo_window().as_duration();
-        let mut watched = WatchedLease { ladder, lease, now, log: Vec::new() };
+        let undo_window = schedule.undo_window().as_duration();
+        let mut watched = WatchedLease { schedule, lease, now, log: Vec::new() };
         for _ in 0..40 {
             watched.look()?;
-            if let Due::At(at) = watched.ladder.due(&watched.lease, watched.now) {
+            if let Due::At(at) = watched.schedule.due(&watched.lease, watched.now) {
                 watched.now = at;
             }
         }

@@ -30,10 +30,10 @@ struct Person {
 }
 
 impl Person {
-    fn new(cloud: &Cloud, ladder: &str) -> Person {
+    fn new(cloud: &Cloud, schedule: &str) -> Person {
         let lease = "lease = { default = '60s', longest = '1h' }";
         let machines = format!(
-            "[machines]\nnetwork = 'own'\nzone = '{ZONE}'\nimages = [{{ name = 'tiny' }}]\n{lease}\nladder = {{ {ladder} }}\n"
+            "[machines]\nnetwork = 'own'\nzone = '{ZONE}'\nimages = [{{ name = 'tiny' }}]\n{lease}\nladder = {{ {schedule} }}\n"
         );
         let bedplate = compat::program("bedplate");
         Person { bedplate, service: clusterd(&cloud.clouds_yaml, "alice", &machines) }

@@ -30,17 +30,19 @@ shaped! {
 
 impl LeaseView {
     /// The lease as of `now`.
-    pub(super) fn of(lending: &NodeLease, ladder: &LeaseSchedule, now: Timestamp) -> LeaseView {
+    pub(super) fn of(lending: &NodeLease, schedule: &LeaseSchedule, now: Timestamp) -> LeaseView {
         let lease = &lending.lease;
         let (warned, ended) = (lease.taken.warned, lease.taken.ended_at);
-        let next = match ladder.due(lease, now) {
+        let next = match schedule.due(lease, now) {
             Due::Nothing => None,
             Due::Now(step) => Some(Next { step: word(step), at: Time(now) }),
             Due::At(at) => {
                 let step = match (ended, lease.taken.warned_of_deletion_at) {
                     (Some(_), Some(_)) => "delete",
                     (Some(_), None) => "warn_of_deletion",
-                    (None, _) if warned.is_some() && at >= ladder.ends_at(lease, now) => "shut_off",
+                    (None, _) if warned.is_some() && at >= schedule.ends_at(lease, now) => {
+                        "shut_off"
+                    }
                     (None, _) => "warn",
                 };
                 Some(Next { step, at: Time(at) })

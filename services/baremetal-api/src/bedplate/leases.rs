@@ -107,9 +107,9 @@ async fn undo_end(
 ) -> Result<Response, Error> {
     let (by, terms) =
         (request.caller.user().unwrap_or_default(), request.app.settings.reservations.lease);
-    let ladder = request.app.conductor.ladder();
+    let schedule = request.app.conductor.schedule();
     may_extend(&request, &ident).await?;
-    change(&request, &ident, |node, now| undo(node, by, ladder, terms, now)).await
+    change(&request, &ident, |node, now| undo(node, by, schedule, terms, now)).await
 }
 
 /// Checks who may extend a lease. A lease that the owner granted can only be extended by the owner; the lessee of a reservation may extend
@@ -148,7 +148,7 @@ fn shown(app: &App, node: &Node) -> Response {
         lessee: Option<&'a str>,
         lease: Option<LeaseView>,
     }
-    let (ladder, now) = (app.conductor.ladder(), (app.clock)());
-    let lease = node.lending.as_ref().map(|lending| LeaseView::of(lending, ladder, now));
+    let (schedule, now) = (app.conductor.schedule(), (app.clock)());
+    let lease = node.lending.as_ref().map(|lending| LeaseView::of(lending, schedule, now));
     json(StatusCode::OK, &Body { lessee: node.lessee.as_deref(), lease })
 }

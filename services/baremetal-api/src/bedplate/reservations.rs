@@ -236,8 +236,9 @@ async fn undo_end(
 ) -> Result<Response, Error> {
     let (by, terms) =
         (request.caller.user().unwrap_or_default(), request.app.settings.reservations.lease);
-    let ladder = request.app.conductor.ladder();
-    change(&request, &ident, |node, now| undo(node, by, ladder, terms, now).map_err(refused)).await
+    let schedule = request.app.conductor.schedule();
+    change(&request, &ident, |node, now| undo(node, by, schedule, terms, now).map_err(refused))
+        .await
 }
 
 fn refused(why: LendError) -> ApiError {

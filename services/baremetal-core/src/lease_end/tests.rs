@@ -1,10 +1,10 @@
 use super::*;
-use crate::lending::tests::{at, ended, gone, ladder, lent, node, take};
+use crate::lending::tests::{at, ended, gone, lent, node, schedule, take};
 use crate::{Failure, Maintenance, Reason};
 
-fn rules<'a>(ladder: &'a LeaseSchedule, host: Option<&'a str>) -> LeaseRules<'a> {
+fn rules<'a>(schedule: &'a LeaseSchedule, host: Option<&'a str>) -> LeaseRules<'a> {
     let power_timeout = Duration::from_secs(60);
-    LeaseRules { ladder, power_timeout, host, new_work: WorkUuid::nil(), recorded_obstacle: None }
+    LeaseRules { schedule, power_timeout, host, new_work: WorkUuid::nil(), recorded_obstacle: None }
 }
 
 /// Writes a decision in one line.
@@ -33,7 +33,7 @@ fn text<A: std::fmt::Debug>(decision: Decision<NodeUpdate, A>) -> String {
 
 #[track_caller]
 fn check(node: &Node, hour: i64, want: &str) {
-    assert_eq!(text(plan_lending(node, &rules(&ladder(), None), at(hour))), want);
+    assert_eq!(text(plan_lending(node, &rules(&schedule(), None), at(hour))), want);
 }
 
 #[test]
@@ -76,11 +76,11 @@ fn an_obstacle_to_the_return_keeps_the_node_as_it_is() {
 
 #[test]
 fn a_node_that_cannot_return_is_neither_drained_nor_warned_about() {
-    let ladder = ladder();
+    let schedule = schedule();
     let in_use = |change: fn(&mut Node)| {
         let mut node = gone(State::Active);
         change(&mut node);
-        plan_lending(&node, &rules(&ladder, Some("h1")), at(120))
+        plan_lending(&node, &rules(&schedule, Some("h1")), at(120))
     };
     let rest: Decision<NodeUpdate, ClusterdCall> = Decision::rest(Requeue::OnChange);
     assert_eq!(in_use(|node| node.protected = Some("precious".to_owned())), rest);
@@ -91,7 +91,7 @@ fn a_node_that_cannot_return_is_neither_drained_nor_warned_about() {
     let idle = |change: fn(&mut Node)| {
         let mut node = gone(State::Manageable);
         change(&mut node);
-        plan_lending(&node, &rules(&ladder, None), at(120))
+        plan_lending(&node, &rules(&schedule, None), at(120))
     };
     assert_eq!(idle(|node| node.disable_power_off = true), rest);
     assert_eq!(idle(|node| node.maintenance = Some(Maintenance { reason: None })), rest);
@@ -100,18 +100,18 @@ fn a_node_that_cannot_return_is_neither_drained_nor_warned_about() {
 
 #[test]
 fn a_stage_is_due_at_its_time_and_only_for_a_node_with_a_lease() {
-    let ladder = ladder();
+    let schedule = schedule();
     let lent = lent(State::Deploying);
-    assert!(!is_lease_stage_due(&lent, &ladder, at(75)));
-    assert!(is_lease_stage_due(&lent, &ladder, at(76)));
-    assert!(!is_lease_stage_due(&node(State::Deploying), &ladder, at(76)));
-    assert!(!is_lease_stage_due(&gone(State::Deleting), &ladder, at(200)));
+    assert!(!is_lease_stage_due(&lent, &schedule, at(75)));
+    assert!(is_lease_stage_due(&lent, &schedule, at(76)));
+    assert!(!is_lease_stage_due(&node(State::Deploying), &schedule, at(76)));
+    assert!(!is_lease_stage_due(&gone(State::Deleting), &schedule, at(200)));
 }
 
 #[test]
 fn the_end_of_a_lease_gives_the_machine_its_time_to_switch_off() {
-    let ladder = ladder();
-    let decision = plan_lending(&ended(State::Active), &rules(&ladder, None), at(100));
+    let schedule = schedule();
+    let decision = plan_lending(&ended(State::Active), &rules(&schedule, None), at(100));
     let request = decision.change.unwrap().node.power_request.unwrap();
     assert_eq!(request.deadline, at(100) + Duration::from_secs(60));
 }
@@ -140,8 +140,8 @@ fn a_machine_that_failed_is_asked_again_after_a_pause() {
 
 #[test]
 fn a_compute_host_is_drained_before_its_machine_is_switched_off() {
-    let (ladder, ended) = (ladder(), ended(State::Active));
-    let rules = rules(&ladder, Some("h1"));
+    let (schedule, ended) = (schedule(), ended(State::Active));
+    let rules = rules(&schedule, Some("h1"));
     let planned = |node: &Node| text(plan_lending(node, &rules, at(100)));
     let answered = |node: &Node, seen| text(after_lease_call(node, &seen, &rules, at(100)));
     assert_eq!(planned(&ended), r#"Show { host: "h1" }"#);
@@ -157,9 +157,9 @@ fn a_compute_host_is_drained_before_its_machine_is_switched_off() {
 
 #[test]
 fn an_obstacle_to_the_end_of_a_lease_is_recorded_once() {
-    let (ladder, ended) = (ladder(), ended(State::Active));
+    let (schedule, ended) = (schedule(), ended(State::Active));
     let noted = drain_noted(&ended, "h1", DrainOwner::Request);
-    let mut rules = rules(&ladder, Some("h1"));
+    let mut rules = rules(&schedule, Some("h1"));
     let refused = DrainSeen::Refused("quorum".to_owned());
     let update = after_lease_call(&noted, &refused, &rules, at(100)).change.unwrap();
     assert_eq!((update.node, update.history.len()), (noted.clone(), 1));

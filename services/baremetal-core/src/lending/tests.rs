@@ -19,7 +19,7 @@ fn hours(hours: u64) -> Length {
 }
 
 /// A warning 24 h before the end, 12 h notice, an undo window of 20 h.
-pub(crate) fn ladder() -> LeaseSchedule {
+pub(crate) fn schedule() -> LeaseSchedule {
     let raw = r#"{"warn_before": ["24h"], "notice": "12h", "undo_window": "20h"}"#;
     serde_json::from_str::<LeaseSchedule>(raw).unwrap().without_snapshot()
 }
@@ -64,7 +64,7 @@ fn a_node_whose_lease_ended_is_neither_powered_on_nor_installed() {
     assert!(request_power(&ended, PowerChange::ForceOff, at(101)).is_ok());
     assert!(request_verb(&ended, Verb::Rebuild, WorkUuid::nil(), at(101)).is_err());
     assert!(request_verb(&ended, Verb::Undeploy, WorkUuid::nil(), at(101)).is_ok());
-    let (again, _) = undo(&ended, "ann", &ladder(), Terms::default(), at(101)).unwrap();
+    let (again, _) = undo(&ended, "ann", &schedule(), Terms::default(), at(101)).unwrap();
     assert!(request_power(&again, PowerChange::On, at(101)).is_ok());
 }
 
@@ -143,7 +143,7 @@ fn a_lessee_is_not_told_whose_servers_keep_a_node() {
 fn a_lease_that_goes_on_ends_the_drain_that_its_end_began() {
     for (owner, ends) in [(DrainOwner::Request, true), (DrainOwner::Operator, false)] {
         let ended = drain_noted(&ended(State::Active), "h1", owner);
-        let undone = undo(&ended, "ann", &ladder(), Terms::default(), at(101)).unwrap().0;
+        let undone = undo(&ended, "ann", &schedule(), Terms::default(), at(101)).unwrap().0;
         let extended = extend(&ended, at(200), "ann", Terms::default(), at(101)).unwrap().0;
         let lent = lend(&ended, loan(10), "ann", Terms::default(), at(101)).unwrap().0;
         for node in [undone, extended, lent] {

@@ -13,7 +13,7 @@ pub struct LeasesConfig {
     /// to name a length. The shortest lease is one hour by default.
     pub nodes: Terms,
     /// The warnings and the undo window, after which the machine is erased. Machines have no snapshots.
-    pub ladder: LeaseSchedule,
+    pub schedule: LeaseSchedule,
 }
 
 /// The section `[allocations]`.

@@ -123,7 +123,7 @@ async fn a_lessee_is_notified_of_each_stage_before_the_node_is_returned() {
         "state_dir = {state:?}\n\
          [api]\nlisten = \"127.0.0.1:0\"\n\
          [leases.nodes]\nshortest = \"1s\"\n\
-         [leases.ladder]\nwarn_before = [\"4s\"]\nnotice = \"2s\"\nundo_window = \"3s\"\n\
+         [leases.schedule]\nwarn_before = [\"4s\"]\nnotice = \"2s\"\nundo_window = \"3s\"\n\
          [notices.webhook]\nurl = {hook:?}\nsecret_file = {secret:?}\nallow_local = true\n\
          [notices.mail]\nhost = \"127.0.0.1\"\nport = {mail}\nsecurity = \"none\"\nfrom = \"bedplate@example.org\"\n\
          [notices.retry]\nfirst = \"50ms\"\nlook_every = \"50ms\"\n"

@@ -104,7 +104,7 @@ shaped! {
 impl<'a> Shown<'a> {
     pub(crate) fn of(
         cluster: &'a Cluster,
-        ladder: &LeaseSchedule,
+        schedule: &LeaseSchedule,
         now: Timestamp,
     ) -> Option<Shown<'a>> {
         let ClusterLease { lease, notify } = cluster.lending.as_ref()?;
@@ -115,7 +115,7 @@ impl<'a> Shown<'a> {
             ended_at: Time::some(lease.taken.ended_at),
             deleted_at: Time::some(lease.taken.deleted_at),
             notify: notify.as_ref(),
-            next: NextStage::of(|at| lease_due(cluster, ladder, at), now),
+            next: NextStage::of(|at| lease_due(cluster, schedule, at), now),
         })
     }
 }
@@ -127,7 +127,7 @@ fn answer(app: &App, cluster: &Cluster) -> Response {
         name: &'a str,
         lease: Option<Shown<'a>>,
     }
-    let lease = Shown::of(cluster, &app.settings.ladder, (app.clock)());
+    let lease = Shown::of(cluster, &app.settings.schedule, (app.clock)());
     let (uuid, name) = (cluster.id.to_string(), cluster.name.as_str());
     json(StatusCode::OK, &Body { uuid, name, lease })
 }
@@ -168,9 +168,9 @@ async fn undo(
     let cluster = request.cluster(&ident).await?;
     let terms = terms(&request, &cluster).await?;
     let until = longer.map(|StrictJson(longer)| longer.until(now)).transpose()?.flatten();
-    let ladder = request.app.settings.ladder.clone();
+    let schedule = request.app.settings.schedule.clone();
     change(&request, cluster, |cluster, user| {
-        let undone = undo_lease(cluster, user, &ladder, terms, now)?;
+        let undone = undo_lease(cluster, user, &schedule, terms, now)?;
         match until {
             // The requested end replaces the default that the undo would give.
             Some(until) => Ok(extend_lease(cluster, until, user, terms, now)?),

@@ -50,10 +50,10 @@ async fn undo(request: Request, PathParam(ident): PathParam<String>) -> Result<R
     let app = &request.app;
     let owner = owner(&request.machine(&ident).await?);
     let (terms, by) = (app.lease_terms(app.settings.machines.terms, &owner).await?, request.user());
-    let ladder = &app.settings.machines.ladder;
+    let schedule = &app.settings.machines.schedule;
     let change = request.change_vm(&ident, |vm| {
         let now = (app.clock)();
-        let lease = lease_of(vm)?.undone(&by, ladder, terms, now).map_err(undo_refusal)?;
+        let lease = lease_of(vm)?.undone(&by, schedule, terms, now).map_err(undo_refusal)?;
         let said = format!("end of the lease undone: the lease lasts until {}", lease.until);
         Ok(with_lease(vm, lease, "LeaseUndone", said, now))
     });

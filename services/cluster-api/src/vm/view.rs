@@ -54,7 +54,7 @@ shaped! {
 }
 
 impl<'a> View<'a> {
-    pub(super) fn of(vm: &'a Vm, ladder: &LeaseSchedule, now: Timestamp) -> View<'a> {
+    pub(super) fn of(vm: &'a Vm, schedule: &LeaseSchedule, now: Timestamp) -> View<'a> {
         let problem = vm.problem.as_ref();
         View {
             uuid: vm.id.to_string(),
@@ -82,7 +82,7 @@ impl<'a> View<'a> {
             dns_name: vm.host(),
             has_user_data: vm.user_data.is_some(),
             server_id: vm.server.as_ref().map(|server| server.id.as_str()),
-            lease: vm.lease.as_ref().map(|lease| ShownLease::of(lease, ladder, now)),
+            lease: vm.lease.as_ref().map(|lease| ShownLease::of(lease, schedule, now)),
             notify: vm.notify.as_ref().map(MailAddress::as_str),
             off_by_lease: vm.off_by_lease,
             created_at: Time(vm.created_at),
@@ -94,7 +94,7 @@ impl<'a> View<'a> {
 impl App {
     /// Responds with a VM.
     pub(crate) fn shown(&self, status: StatusCode, vm: &Vm) -> Response {
-        json(status, &View::of(vm, &self.settings.machines.ladder, (self.clock)()))
+        json(status, &View::of(vm, &self.settings.machines.schedule, (self.clock)()))
     }
 }
 
@@ -111,13 +111,13 @@ shaped! {
 }
 
 impl ShownLease {
-    pub(crate) fn of(lease: &Lease, ladder: &LeaseSchedule, now: Timestamp) -> ShownLease {
+    pub(crate) fn of(lease: &Lease, schedule: &LeaseSchedule, now: Timestamp) -> ShownLease {
         ShownLease {
             since: Time(lease.since),
             until: Time(lease.until),
             ended_at: Time::some(lease.taken.ended_at),
             deleted_at: Time::some(lease.taken.deleted_at),
-            next: NextStage::of(|at| ladder.due(lease, at), now),
+            next: NextStage::of(|at| schedule.due(lease, at), now),
         }
     }
 }

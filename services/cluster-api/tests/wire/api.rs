@@ -148,7 +148,7 @@ impl Api {
                 person: Limits::default(),
             },
             leases: Terms::default(),
-            ladder: LeaseSchedule::default().without_snapshot(),
+            schedule: LeaseSchedule::default().without_snapshot(),
             machines: LeaseSettings::default(),
         };
         let app = App {

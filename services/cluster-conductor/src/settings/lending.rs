@@ -6,14 +6,14 @@ use notices::ReceiverKinds;
 /// The stages at the end of leases, and the receivers of notices.
 #[derive(Clone, Debug)]
 pub struct LendingSettings {
-    pub ladder: LeaseSchedule,
+    pub schedule: LeaseSchedule,
     /// The possible receivers of notices.
     pub addressees: ReceiverKinds,
 }
 
 impl Default for LendingSettings {
     fn default() -> Self {
-        let ladder = LeaseSchedule::default().without_snapshot();
-        LendingSettings { ladder, addressees: ReceiverKinds::default() }
+        let schedule = LeaseSchedule::default().without_snapshot();
+        LendingSettings { schedule, addressees: ReceiverKinds::default() }
     }
 }

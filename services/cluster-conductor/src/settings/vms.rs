@@ -8,7 +8,7 @@ use lease::LeaseSchedule;
 #[derive(Clone, Debug)]
 pub struct VmSettings {
     /// When the stages of a lease are due.
-    pub ladder: LeaseSchedule,
+    pub schedule: LeaseSchedule,
     /// The images that VMs may boot besides snapshots.
     pub images: Vec<OfferedImage>,
     /// The default network: id or name.
@@ -41,7 +41,7 @@ pub struct OfferedImage {
 impl Default for VmSettings {
     fn default() -> Self {
         VmSettings {
-            ladder: LeaseSchedule::default(),
+            schedule: LeaseSchedule::default(),
             images: Vec::new(),
             network: None,
             external_network: None,

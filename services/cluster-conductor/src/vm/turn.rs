@@ -118,7 +118,7 @@ impl VmTurn<'_> {
     fn rules(&self) -> VmRules {
         let settings = &self.context.settings;
         VmRules {
-            ladder: settings.vms.ladder.clone(),
+            schedule: settings.vms.schedule.clone(),
             lands_within: settings.repair.lands_within,
             ends_again_after: settings.vms.ends_again_after,
             idle_every: settings.vms.idle_every,

@@ -10,7 +10,7 @@ use lease::Terms;
 use openstack_emulator::{Cloud, Kind, Stop};
 
 use crate::given::{ClusterFixture, PATIENCE};
-use crate::lease::ladder;
+use crate::lease::schedule;
 use crate::life::workers;
 
 /// A part of the life of a cluster.
@@ -38,9 +38,10 @@ impl Part {
             Part::Credential => given.ask(|cluster, _| cluster.credential += 1, workers()).await,
             Part::Off => given.lend("4s").await,
             Part::On => {
-                let ladder = given.settings.lending.ladder.clone();
+                let schedule = given.settings.lending.schedule.clone();
                 let undone = |cluster| {
-                    undo_lease(&cluster, "u", &ladder, Terms::default(), Timestamp::now()).unwrap()
+                    undo_lease(&cluster, "u", &schedule, Terms::default(), Timestamp::now())
+                        .unwrap()
                 };
                 given.write(undone).await;
             }
@@ -114,7 +115,7 @@ impl ClusterFixture {
 async fn life(masters: u32, stop: Stop, parts: &[(Part, usize)]) {
     let mut given = ClusterFixture::cluster_in_file(masters, 1).await;
     given.settings.look_every = Duration::from_millis(50);
-    given.settings.lending.ladder = ladder("1h");
+    given.settings.lending.schedule = schedule("1h");
     let first = given.process();
     given.until_complete().await;
     first.kill().await;

@@ -11,7 +11,7 @@ use openstack_emulator::Kind;
 use crate::given::{ClusterFixture, PATIENCE};
 
 /// Stages that follow each other within seconds.
-pub(crate) fn ladder(undo_window: &str) -> LeaseSchedule {
+pub(crate) fn schedule(undo_window: &str) -> LeaseSchedule {
     let raw = format!(
         r#"{{"warn_before": ["3s", "1s"], "notice": "1s", "undo_window": "{undo_window}"}}"#
     );
@@ -75,7 +75,7 @@ impl ClusterFixture {
 #[tokio::test]
 async fn a_cluster_is_switched_off_at_the_end_of_its_lease_and_on_when_that_is_undone() {
     let mut given = ClusterFixture::cluster(1, 1).await;
-    given.settings.lending.ladder = ladder("1h");
+    given.settings.lending.schedule = schedule("1h");
     let working = given.conductor();
     given.until_complete().await;
     let servers = given.server_ids();
@@ -86,10 +86,10 @@ async fn a_cluster_is_switched_off_at_the_end_of_its_lease_and_on_when_that_is_u
     given.until_servers("SHUTOFF").await;
     assert_eq!(given.server_ids(), servers, "nothing is replaced");
 
-    let ladder = given.settings.lending.ladder.clone();
+    let schedule = given.settings.lending.schedule.clone();
     given
         .write(|cluster| {
-            undo_lease(&cluster, "u", &ladder, Terms::default(), Timestamp::now()).unwrap()
+            undo_lease(&cluster, "u", &schedule, Terms::default(), Timestamp::now()).unwrap()
         })
         .await;
     given.until_servers("ACTIVE").await;
@@ -109,7 +109,7 @@ async fn a_cluster_is_switched_off_at_the_end_of_its_lease_and_on_when_that_is_u
 #[tokio::test]
 async fn every_lease_stage_is_taken_in_order_whenever_conductors_are_killed() {
     let mut given = ClusterFixture::cluster_in_file(1, 1).await;
-    given.settings.lending.ladder = ladder("3s");
+    given.settings.lending.schedule = schedule("3s");
     let first = given.process();
     given.until_complete().await;
     first.kill().await;

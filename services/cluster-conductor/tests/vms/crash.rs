@@ -44,8 +44,9 @@ impl Part {
             Part::Undo => {
                 *snapshot = given.find().await.unwrap().copy;
                 let undone = |mut vm: Vm| {
-                    let (lease, ladder) = (vm.lease.take().unwrap(), &given.settings.vms.ladder);
-                    let undone = lease.undone("u", ladder, Terms::default(), Timestamp::now());
+                    let (lease, schedule) =
+                        (vm.lease.take().unwrap(), &given.settings.vms.schedule);
+                    let undone = lease.undone("u", schedule, Terms::default(), Timestamp::now());
                     Vm { lease: Some(undone.unwrap()), ..vm }
                 };
                 given.change(undone).await;

@@ -68,7 +68,7 @@ pub(crate) fn project(cloud: &Cloud, name: &str) -> String {
 }
 
 /// Lease stages that follow each other within seconds.
-pub(crate) fn ladder(undo_window: &str) -> LeaseSchedule {
+pub(crate) fn schedule(undo_window: &str) -> LeaseSchedule {
     let raw = json!({"warn_before": ["2s"], "notice": "1s", "undo_window": undo_window, "undo_gives": "1h"});
     serde_json::from_value(raw).unwrap()
 }
@@ -430,7 +430,7 @@ fn settings() -> Settings {
         min_ram_mib: 512,
     };
     let vms = VmSettings {
-        ladder: ladder("1h"),
+        schedule: schedule("1h"),
         images: vec![offered],
         network: Some("people".to_owned()),
         external_network: Some("public".to_owned()),

@@ -5,6 +5,6 @@
 mod crash;
 mod errands;
 mod given;
-mod ladder;
+mod lease_schedule;
 mod life;
 mod order;

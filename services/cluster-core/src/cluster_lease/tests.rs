@@ -7,7 +7,7 @@ use crate::{
     servers_to_recreate, status,
 };
 
-fn ladder() -> LeaseSchedule {
+fn schedule() -> LeaseSchedule {
     LeaseSchedule::default().without_snapshot()
 }
 
@@ -41,20 +41,20 @@ fn ended() -> Sample {
 #[test]
 fn the_stages_of_a_lease_switch_off_and_then_delete_the_cluster() {
     let Sample { cluster, .. } = lent();
-    assert_eq!(lease_due(&cluster, &ladder(), day(1)), Due::At(day(3)));
+    assert_eq!(lease_due(&cluster, &schedule(), day(1)), Due::At(day(3)));
     let Sample { cluster, .. } = ended();
     assert!(cluster.is_off());
     let gone = after_lease_stage(&cluster, LeaseStage::Delete, day(17));
     assert_eq!((gone.desire, gone.asked_at), (DesiredState::Gone, day(17)));
     assert!(!gone.is_off());
-    assert_eq!(lease_due(&gone, &ladder(), day(18)), Due::Nothing);
+    assert_eq!(lease_due(&gone, &schedule(), day(18)), Due::Nothing);
 }
 
 #[test]
 fn a_cluster_deleted_by_request_is_not_ruled_by_its_lease() {
     let cluster = Cluster { desire: DesiredState::Gone, ..ended().cluster };
     assert!(!cluster.is_off());
-    assert_eq!(lease_due(&cluster, &ladder(), day(30)), Due::Nothing);
+    assert_eq!(lease_due(&cluster, &schedule(), day(30)), Due::Nothing);
     let refused = extend_lease(&cluster, day(40), "u", Terms::default(), day(30)).unwrap_err();
     assert!(matches!(refused, LeaseChangeRefused::Going { .. }));
 }
@@ -70,7 +70,7 @@ fn a_cluster_that_is_off_or_starting_again_is_not_repaired() {
     let replaced =
         |sample: &Sample, now| members_to_replace(&sample.spec(), &seen, &limits, now).len();
     assert_eq!(replaced(&sample, day(11)), 0);
-    let again = undo_lease(&sample.cluster, "u", &ladder(), Terms::default(), day(11)).unwrap();
+    let again = undo_lease(&sample.cluster, "u", &schedule(), Terms::default(), day(11)).unwrap();
     assert_eq!(again.waking_since(), Some(day(11)));
     sample.cluster = again;
     assert_eq!(replaced(&sample, day(11)), 0);
@@ -116,7 +116,7 @@ fn a_cluster_is_starting_until_all_is_well_or_its_time_is_over() {
 #[test]
 fn a_cluster_that_is_off_says_so() {
     let mut sample = ended();
-    let problem = Some(off_problem(&sample.cluster, &ladder(), 2));
+    let problem = Some(off_problem(&sample.cluster, &schedule(), 2));
     let seen = crate::ClusterObservation { problem, ..crate::ClusterObservation::default() };
     let concluded = sample.cluster.with_observation(&sample.groups, &seen, day(10));
     assert!(concluded.conditions.iter().all(|it| it.status == ConditionStatus::False));
@@ -130,8 +130,8 @@ fn a_cluster_that_is_off_says_so() {
 #[test]
 fn a_cluster_without_a_lease_is_never_switched_off() {
     let Sample { cluster, .. } = Sample::smallest();
-    assert_eq!(lease_due(&cluster, &ladder(), day(900)), Due::Nothing);
-    let refused = undo_lease(&cluster, "u", &ladder(), Terms::default(), day(1)).unwrap_err();
+    assert_eq!(lease_due(&cluster, &schedule(), day(900)), Due::Nothing);
+    let refused = undo_lease(&cluster, "u", &schedule(), Terms::default(), day(1)).unwrap_err();
     assert_eq!(refused.to_string(), "cluster blue has no lease to extend or undo");
 }
 

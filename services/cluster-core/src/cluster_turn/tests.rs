@@ -59,14 +59,14 @@ fn ended() -> ClusterRecords {
 }
 
 fn decide(records: &ClusterRecords, project: &ProjectObservation, now: Timestamp) -> Planned {
-    let ladder = LeaseSchedule::default().without_snapshot();
-    let rules = ClusterRules { ladder: &ladder, repair: &REPAIR, pauses: PAUSES };
+    let schedule = LeaseSchedule::default().without_snapshot();
+    let rules = ClusterRules { schedule: &schedule, repair: &REPAIR, pauses: PAUSES };
     plan_cluster(records, project, &rules, now)
 }
 
 fn after(records: &ClusterRecords, outcomes: &[ClusterOutcome], now: Timestamp) -> Planned {
-    let ladder = LeaseSchedule::default().without_snapshot();
-    let rules = ClusterRules { ladder: &ladder, repair: &REPAIR, pauses: PAUSES };
+    let schedule = LeaseSchedule::default().without_snapshot();
+    let rules = ClusterRules { schedule: &schedule, repair: &REPAIR, pauses: PAUSES };
     after_cluster_actions(records, outcomes, &rules, now)
 }
 

@@ -28,7 +28,7 @@ impl LeaseTurn<'_, '_> {
     pub(super) fn take_due_stages(&mut self) {
         for _ in 0..MAX_STAGES {
             let Some(lease) = self.vm.lease.clone() else { break };
-            let Due::Now(step) = self.look.rules.ladder.due(&lease, self.look.now) else { break };
+            let Due::Now(step) = self.look.rules.schedule.due(&lease, self.look.now) else { break };
             if self.vm.desire == DesiredState::Gone || !self.take(&step) {
                 break;
             }

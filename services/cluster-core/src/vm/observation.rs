@@ -11,7 +11,7 @@ use super::{RequestArrival, Snapshot, vm_machine};
 #[derive(Clone, Debug)]
 pub struct VmRules {
     /// When the stages of a lease are due.
-    pub ladder: LeaseSchedule,
+    pub schedule: LeaseSchedule,
     /// How long the cloud may still carry out a request that got no answer.
     pub lands_within: SignedDuration,
     /// How long to wait before a VM that did not switch off at the end of its lease is switched off again.

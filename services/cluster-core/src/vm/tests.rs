@@ -103,7 +103,7 @@ const PAUSES: TurnPauses =
 fn rules() -> VmRules {
     let secs = SignedDuration::from_secs;
     VmRules {
-        ladder: LeaseSchedule::default(),
+        schedule: LeaseSchedule::default(),
         lands_within: secs(60),
         ends_again_after: secs(900),
         idle_every: secs(900),

@@ -257,7 +257,7 @@ impl Vm {
         if self.desire == DesiredState::Gone || self.is_under_way(seen) {
             pause = pause.min(soon);
         }
-        match self.lease.as_ref().map(|lease| rules.ladder.due(lease, now)) {
+        match self.lease.as_ref().map(|lease| rules.schedule.due(lease, now)) {
             Some(Due::At(at)) => pause = pause.min(time_left(at, now).max(SHORTEST_PAUSE)),
             Some(Due::Now(_)) => pause = pause.min(soon),
             Some(Due::Nothing) | None => {}

@@ -12,7 +12,7 @@ pub struct LeasesConfig {
     pub clusters: Terms,
     pub machines: Terms,
     /// The stages before and after the end of a lease.
-    pub ladder: LeaseSchedule,
+    pub schedule: LeaseSchedule,
 }
 
 #[cfg(test)]
@@ -26,7 +26,7 @@ mod tests {
         let config: LeasesConfig = toml::from_str(text).expect("it is valid");
         assert_eq!(config.clusters.longest().map(|it| it.to_string()).as_deref(), Some("90d"));
         assert_eq!(config.machines, Terms::default());
-        assert_eq!(config.ladder.undo_window().to_string(), "3d");
+        assert_eq!(config.schedule.undo_window().to_string(), "3d");
         let wrong =
             toml::from_str::<LeasesConfig>("clusters = { longest = '5' }").expect_err("no length");
         assert!(wrong.to_string().contains("such as 14d"), "{wrong}");

@@ -20,7 +20,7 @@ pub struct VmsConfig {
     /// The default and maximum duration of VM leases.
     lease: Terms,
     /// The stages before and after the end of a lease.
-    ladder: LeaseSchedule,
+    schedule: LeaseSchedule,
     /// How long the snapshot of a VM is kept after its lease ended and the VM was deleted.
     keep_copies: Option<Length>,
     /// The interval at which VMs are checked for idleness.
@@ -56,7 +56,7 @@ impl VmsConfig {
         let usual = VmSettings::default();
         let length = |given: Option<Length>, usual| given.map_or(usual, |it| it.as_duration());
         VmSettings {
-            ladder: self.ladder.clone(),
+            schedule: self.schedule.clone(),
             images: self.images.iter().map(offered).collect(),
             network: self.network.clone(),
             external_network: self.external_network.clone(),
@@ -69,7 +69,7 @@ impl VmsConfig {
 
     /// Returns the settings for the API.
     pub fn lease_settings(&self) -> cluster_api::LeaseSettings {
-        cluster_api::LeaseSettings { terms: self.lease, ladder: self.ladder.clone() }
+        cluster_api::LeaseSettings { terms: self.lease, schedule: self.schedule.clone() }
     }
 }
 
@@ -107,7 +107,7 @@ mod tests {
             "default: longer than the longest lease",
         );
         refuses(
-            "ladder = { warn_before = ['1h'], notice = '2h' }",
+            "schedule = { warn_before = ['1h'], notice = '2h' }",
             "warn_before: the earliest warning",
         );
         refuses("images = [{ name = 'x', told = 'by-hand' }]", "unknown variant `by-hand`");

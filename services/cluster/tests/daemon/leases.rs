@@ -56,7 +56,7 @@ async fn every_stage_of_a_lease_is_sent_once_although_clusterd_is_killed() {
          [api]\nlisten = \"127.0.0.1:0\"\n\
          [conductor]\nlook_every = \"100ms\"\n\
          [leases.clusters]\nshortest = \"1s\"\n\
-         [leases.ladder]\nwarn_before = [\"2s\"]\nnotice = \"1s\"\nundo_window = \"3s\"\n\
+         [leases.schedule]\nwarn_before = [\"2s\"]\nnotice = \"1s\"\nundo_window = \"3s\"\n\
          [notices.webhook]\nurl = {hook:?}\nsecret_file = {secret:?}\nallow_local = true\n\
          [notices.retry]\nlook_every = \"50ms\"\n"
     );

@@ -11,7 +11,7 @@ fn hours(hours: u64) -> Length {
 }
 
 /// Warnings 48 h and 4 h before the end, 12 h notice, an undo window of 20 h.
-fn ladder() -> LeaseSchedule {
+fn schedule() -> LeaseSchedule {
     let warn_before = vec![hours(48), hours(4)];
     let (notice, undo_window, undo_gives) = (hours(12), hours(20), hours(24));
     LeaseSchedule { warn_before, notice, undo_window, undo_gives, keep_copy: false }
@@ -55,7 +55,7 @@ fn last_call(deleted_at: Timestamp) -> Due {
 #[track_caller]
 fn check(lease: &Lease, rows: &[(i64, Due)]) {
     for (hour, want) in rows {
-        assert_eq!(ladder().due(lease, at(*hour)), *want, "at hour {hour}");
+        assert_eq!(schedule().due(lease, at(*hour)), *want, "at hour {hour}");
     }
 }
 
@@ -163,14 +163,14 @@ fn nothing_is_due_once_the_deletion_is_ordered() {
 
 #[test]
 fn a_copy_comes_before_the_deletion() {
-    let ladder = LeaseSchedule { keep_copy: true, ..ladder() };
+    let schedule = LeaseSchedule { keep_copy: true, ..schedule() };
     let mut lease = last_warned(100, 110);
     for hour in [100, 110, 120, 500] {
-        assert_eq!(ladder.due(&lease, at(hour)), Due::Now(LeaseStage::Snapshot));
+        assert_eq!(schedule.due(&lease, at(hour)), Due::Now(LeaseStage::Snapshot));
     }
     lease = lease.with_stage_taken(&LeaseStage::Snapshot, at(121));
-    assert_eq!(ladder.due(&lease, at(121)), Due::Now(LeaseStage::Delete));
-    assert_eq!(ladder.clone().without_snapshot().due(&ended(100), at(101)), Due::At(at(110)));
+    assert_eq!(schedule.due(&lease, at(121)), Due::Now(LeaseStage::Delete));
+    assert_eq!(schedule.clone().without_snapshot().due(&ended(100), at(101)), Due::At(at(110)));
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn a_warning_due_at_the_very_start_of_a_term_is_left_out() {
 
 #[test]
 fn without_configured_warnings_one_comes_a_notice_before_the_end() {
-    let ladder = LeaseSchedule { warn_before: Vec::new(), ..ladder() };
-    assert_eq!(ladder.due(&lease(), at(0)), Due::At(at(88)));
-    assert_eq!(ladder.due(&lease(), at(88)), warn(at(100)));
+    let schedule = LeaseSchedule { warn_before: Vec::new(), ..schedule() };
+    assert_eq!(schedule.due(&lease(), at(0)), Due::At(at(88)));
+    assert_eq!(schedule.due(&lease(), at(88)), warn(at(100)));
 }

@@ -98,18 +98,18 @@ fn nothing_is_extended_by_less_than_the_shortest_lease() {
 
 #[test]
 fn an_end_is_undone_until_the_deletion() {
-    let ladder = LeaseSchedule::default();
-    let again = ended().undone("alice", &ladder, terms(None), at(12)).unwrap();
+    let schedule = LeaseSchedule::default();
+    let again = ended().undone("alice", &schedule, terms(None), at(12)).unwrap();
     assert_eq!((again.required_state(), again.until), (RequiredState::AsAsked, at(13)));
-    assert_eq!(lease().undone("alice", &ladder, terms(None), at(1)), Err(UndoError::NotEnded));
+    assert_eq!(lease().undone("alice", &schedule, terms(None), at(1)), Err(UndoError::NotEnded));
     let gone = ended().with_stage_taken(&LeaseStage::Delete, at(17));
-    assert_eq!(gone.undone("alice", &ladder, terms(None), at(17)), Err(UndoError::TooLate));
+    assert_eq!(gone.undone("alice", &schedule, terms(None), at(17)), Err(UndoError::TooLate));
 }
 
 #[test]
 fn undoing_gives_no_more_than_the_longest_lease() {
-    let ladder: LeaseSchedule = toml::from_str("undo_gives = '5d'").unwrap();
-    let again = ended().undone("alice", &ladder, terms(Some(2)), at(12)).unwrap();
+    let schedule: LeaseSchedule = toml::from_str("undo_gives = '5d'").unwrap();
+    let again = ended().undone("alice", &schedule, terms(Some(2)), at(12)).unwrap();
     assert_eq!(again.until, at(14));
 }
 

@@ -352,7 +352,7 @@ async fn bringing_up_a_rack_of_two_machines_survives_kills() {
 const LEASES: &str = r#"
 [leases.nodes]
 shortest = "1s"
-[leases.ladder]
+[leases.schedule]
 warn_before = ["3s"]
 notice = "1s"
 undo_window = "2s"

@@ -71,7 +71,7 @@ impl VmSite {
     }
 
     /// Starts clusterd with these lease stages, and waits until it listens.
-    async fn clusterd(&mut self, ladder: &str) {
+    async fn clusterd(&mut self, schedule: &str) {
         let folder = self.site.folder.path();
         let _ = std::fs::remove_file(self.listeners());
         let config = format!(
@@ -79,7 +79,7 @@ impl VmSite {
              [quotas.user]\nvcpus = 4\n\
              [cloud]\nclouds_yaml = '{0}/clouds.yaml'\nname = 'alice'\n[conductor]\nlook_every = '1s'\n\
              [machines]\nnetwork = 'lab'\nzone = 'vms.example.'\n\
-             images = [{{ name = 'cirros', min_disk_gib = 5 }}]\nlease = {{ default = '12s', longest = '1h' }}\nladder = {{ {ladder} }}\n",
+             images = [{{ name = 'cirros', min_disk_gib = 5 }}]\nlease = {{ default = '12s', longest = '1h' }}\nladder = {{ {schedule} }}\n",
             folder.display()
         );
         std::fs::write(folder.join("clusterd.toml"), config).expect("a file");

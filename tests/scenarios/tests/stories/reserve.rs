@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const LEASES: &str = r#"
 [leases.nodes]
 shortest = "1s"
-[leases.ladder]
+[leases.schedule]
 warn_before = ["10s"]
 notice = "2s"
 undo_window = "6s"

@@ -91,7 +91,7 @@ impl Services {
         let clusters = Clusters::start_with(&more("clusterd")).await;
         let baremetald = format!(
             "state_dir = 'STATE'\n[api]\nlisten = '127.0.0.1:0'\n[clusters]\nurl = '{}'\n\
-             [leases.nodes]\nshortest = '1s'\n[leases.ladder]\nundo_window = '1h'\n",
+             [leases.nodes]\nshortest = '1s'\n[leases.schedule]\nundo_window = '1h'\n",
             clusters.url
         );
         let baremetald = baremetald + &more("baremetald");

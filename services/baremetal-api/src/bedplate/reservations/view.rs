@@ -44,7 +44,7 @@ impl<'a> View<'a> {
     /// Combines an allocation with its node.
     pub(super) fn of(app: &App, it: &'a Allocation, node: Option<&'a Node>) -> Self {
         let lending = node.and_then(|node| node.lending.as_ref());
-        let (ladder, now) = (app.conductor.ladder(), (app.clock)());
+        let (schedule, now) = (app.conductor.schedule(), (app.clock)());
         let reservation = it.reservation.as_ref();
         View {
             uuid: it.id,
@@ -61,7 +61,7 @@ impl<'a> View<'a> {
                 power_state: node.power_state,
                 provision_state: node.provision_state.as_str(),
             }),
-            lease: lending.map(|lending| lease_term::LeaseView::of(lending, ladder, now)),
+            lease: lending.map(|lending| lease_term::LeaseView::of(lending, schedule, now)),
             created_at: Time(it.created_at),
         }
     }

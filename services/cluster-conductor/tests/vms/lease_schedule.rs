@@ -7,12 +7,12 @@ use notices::{Notice, NoticesConfig, OutboxSender};
 use openstack_emulator::{CreateOutcome, End, Kind};
 use serde_json::json;
 
-use crate::given::{VmFixture, ladder, lent};
+use crate::given::{VmFixture, lent, schedule};
 
 #[tokio::test]
 async fn a_lease_that_is_not_extended_goes_through_all_stages() {
     let mut given = VmFixture::vm(|vm| lent(vm, 4)).await;
-    given.settings.vms.ladder = ladder("4s");
+    given.settings.vms.schedule = schedule("4s");
     given.settings.vms.keep_copies = SignedDuration::from_secs(2);
     let working = given.process();
     given.until_whole().await;
@@ -21,9 +21,9 @@ async fn a_lease_that_is_not_extended_goes_through_all_stages() {
     let copy = given.find_snapshot(vm.copy.unwrap()).await.unwrap();
     assert_eq!(copy.state, SnapshotState::Active);
     let reasons = given.reasons().await;
-    let ladder: Vec<&str> =
+    let schedule: Vec<&str> =
         reasons.iter().map(String::as_str).filter(|it| it.starts_with("Lease")).collect();
-    assert_eq!(ladder, ["LeaseEndsSoon", "LeaseEnded"]);
+    assert_eq!(schedule, ["LeaseEndsSoon", "LeaseEnded"]);
     assert!(!reasons.contains(&"CopySkipped".to_owned()), "{reasons:?}");
     given.until_gone().await;
     // The snapshot is deleted after its time.
@@ -57,7 +57,7 @@ async fn the_contact_and_the_webhook_are_notified_of_each_stage() {
     .unwrap();
     given.settings.lending.addressees =
         OutboxSender::new(&config, Timestamp::now).unwrap().addressees();
-    given.settings.vms.ladder = ladder("2s");
+    given.settings.vms.schedule = schedule("2s");
     let working = given.process();
     // The notices are written with the stage itself.
     given.until(|vm| vm.lease.as_ref().unwrap().taken.warned.is_some()).await;
@@ -77,12 +77,12 @@ async fn undoing_the_end_starts_the_vm_and_deletes_the_snapshot() {
     let working = given.process();
     let vm = given.until(|vm| vm.lease.as_ref().unwrap().taken.copied_at.is_some()).await;
     let copy = vm.copy.unwrap();
-    let ladder = given.settings.vms.ladder.clone();
+    let schedule = given.settings.vms.schedule.clone();
     given
         .change(|mut vm| {
             let lease = vm.lease.take().unwrap();
             vm.lease =
-                Some(lease.undone("u", &ladder, Terms::default(), Timestamp::now()).unwrap());
+                Some(lease.undone("u", &schedule, Terms::default(), Timestamp::now()).unwrap());
             vm
         })
         .await;
