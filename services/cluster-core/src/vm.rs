@@ -86,7 +86,8 @@ pub struct Vm {
     /// Whether the VM should exist or be deleted.
     pub desire: DesiredState,
     /// The action in progress, such as a reboot.
-    pub errand: Option<VmAction>,
+    #[serde(alias = "errand")]
+    pub action: Option<VmAction>,
     /// Whether the end of the lease switched the VM off; it then starts again when the end is undone.
     pub off_by_lease: bool,
     /// When the VM last failed to switch off at the end of its lease.
@@ -148,7 +149,7 @@ impl Vm {
             lease: None,
             notify: None,
             desire: DesiredState::Exist,
-            errand: None,
+            action: None,
             off_by_lease: false,
             ending_failed_at: None,
             copy: None,

@@ -67,7 +67,7 @@ impl Emulator {
         };
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
-        let (errands, todo) = mpsc::unbounded_channel();
+        let (queue, todo) = mpsc::unbounded_channel();
         let mut tasks = JoinSet::new();
         let external = match (&kept, &settings.external_cidr) {
             (None, Some(cidr)) => cidr.clone(),
@@ -88,10 +88,10 @@ impl Emulator {
             Some(mut kept) => {
                 progress.clone_from(&kept.progress);
                 guest.take_up(kept.guest.take())?;
-                kept.world(settings, errands)
+                kept.world(settings, queue)
             }
             None => {
-                let mut world = World::empty(settings, external, errands);
+                let mut world = World::empty(settings, external, queue);
                 seed::plant(&mut world);
                 world
             }

@@ -91,12 +91,8 @@ impl StoredCloud {
     }
 
     /// Restores the world. Running servers keep running, and pending events happen.
-    pub(crate) fn world(
-        self,
-        settings: Settings,
-        errands: UnboundedSender<BackgroundTask>,
-    ) -> World {
-        let mut world = World::empty(settings, self.external_cidr, errands);
+    pub(crate) fn world(self, settings: Settings, queue: UnboundedSender<BackgroundTask>) -> World {
+        let mut world = World::empty(settings, self.external_cidr, queue);
         for (kind, object) in self.objects {
             world.store.insert(kind, object);
         }
@@ -118,15 +114,15 @@ impl StoredCloud {
         for (kind, url) in world.settings.endpoints.clone() {
             keystone::register(&mut world, &kind, &kind, &url);
         }
-        for errand in errands_left(&world, &self.progress) {
-            world.errand(errand);
+        for task in unfinished_tasks(&world, &self.progress) {
+            world.start(task);
         }
         world
     }
 }
 
 /// The background tasks that were in progress, and those that must be repeated after a restart.
-fn errands_left(world: &World, progress: &BTreeMap<String, Progress>) -> Vec<BackgroundTask> {
+fn unfinished_tasks(world: &World, progress: &BTreeMap<String, Progress>) -> Vec<BackgroundTask> {
     let running = |server: &&Object| {
         !["BUILD", "SHUTOFF", "ERROR"].contains(&server.text("status"))
             && server.note("task") != "deleting"

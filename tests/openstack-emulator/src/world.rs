@@ -125,7 +125,7 @@ pub(crate) struct World {
     pub(crate) changes: u64,
     due: BinaryHeap<Reverse<Due>>,
     order: u64,
-    errands: UnboundedSender<BackgroundTask>,
+    queue: UnboundedSender<BackgroundTask>,
 }
 
 impl World {
@@ -133,7 +133,7 @@ impl World {
     pub(crate) fn empty(
         settings: Settings,
         external_cidr: String,
-        errands: UnboundedSender<BackgroundTask>,
+        queue: UnboundedSender<BackgroundTask>,
     ) -> World {
         World {
             settings,
@@ -155,7 +155,7 @@ impl World {
             changes: 0,
             due: BinaryHeap::new(),
             order: 0,
-            errands,
+            queue,
         }
     }
 
@@ -203,9 +203,9 @@ impl World {
         self.due.push(Reverse(due));
     }
 
-    pub(crate) fn errand(&self, errand: BackgroundTask) {
+    pub(crate) fn start(&self, task: BackgroundTask) {
         // The receiver is gone while the emulator is being dropped.
-        let _ = self.errands.send(errand);
+        let _ = self.queue.send(task);
     }
 
     /// The time of the next event.

@@ -59,7 +59,7 @@ fn failure_since<'a>(
 ) -> Option<String> {
     let since = since?;
     let is_failed_action = |event: &&Event| {
-        ["ErrandFailed", "ErrandRefused"].contains(&event.reason.as_str()) && since <= event.at
+        ["ActionFailed", "ActionRefused"].contains(&event.reason.as_str()) && since <= event.at
     };
     Some(events.rev().find(is_failed_action)?.message.clone())
 }
@@ -208,10 +208,10 @@ mod tests {
             message: reason.to_owned(),
         };
         let events =
-            [event("ErrandFailed", "2026-01-01T00:00:00Z"), event("Built", "2026-01-02T00:00:00Z")];
+            [event("ActionFailed", "2026-01-01T00:00:00Z"), event("Built", "2026-01-02T00:00:00Z")];
         let since = |at: &str| failure_since(events.iter(), Some(at.parse().unwrap()));
         assert_eq!(since("2026-01-01T12:00:00Z"), None);
-        assert_eq!(since("2026-01-01T00:00:00Z").as_deref(), Some("ErrandFailed"));
+        assert_eq!(since("2026-01-01T00:00:00Z").as_deref(), Some("ActionFailed"));
         assert_eq!(failure_since(events.iter(), None), None);
     }
 }

@@ -40,8 +40,8 @@ async fn act(
     let vm = request
         .change_vm(&ident, |vm| {
             let now = (request.app.clock)();
-            let event = VmEvent::info(vm, "ErrandAsked", format!("requested: {kind}"), now);
-            Ok((vm.with_errand(kind.clone(), now)?, event))
+            let event = VmEvent::info(vm, "ActionRequested", format!("requested: {kind}"), now);
+            Ok((vm.with_action(kind.clone(), now)?, event))
         })
         .await?;
     Ok(request.app.shown(StatusCode::ACCEPTED, &vm))

@@ -63,7 +63,7 @@ impl ApiFixture {
             flavor: "m1.small".to_owned(),
         };
         let address = Some("10.7.0.9".parse().unwrap());
-        let vm = Vm { built_at: Some(since), server: Some(server), address, errand: None, ..vm };
+        let vm = Vm { built_at: Some(since), server: Some(server), address, action: None, ..vm };
         self.api.store.change_vm(&VmChange::of(vm)).await.unwrap();
     }
 

@@ -86,7 +86,7 @@ async fn work_in(
 
 /// Returns whether Nova received the last request of the current action.
 async fn arrival(session: &Session, vm: &Vm) -> Result<RequestArrival, CloudWorkError> {
-    let sent = vm.errand.as_ref().and_then(|errand| errand.sent.as_ref());
+    let sent = vm.action.as_ref().and_then(|action| action.sent.as_ref());
     let (Some(sent), Some(server)) = (sent, &vm.server) else { return Ok(RequestArrival::NotYet) };
     match actions::last_request(session, &server.id).await {
         Ok(last) if last == sent.after => Ok(RequestArrival::NotYet),
@@ -159,7 +159,7 @@ mod tests {
         let is = ServerState::On;
         let server = ServerObservation { id: text("s"), is, since: now, flavor: text("small") };
         Vm {
-            errand: Some(VmAction { sent, ..action }),
+            action: Some(VmAction { sent, ..action }),
             server: Some(server),
             ..Vm::new(VmUuid::new_v4(), owner, name, (image, flavor, text("n")), now)
         }

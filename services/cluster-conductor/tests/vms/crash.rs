@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use lease::Terms;
 use openstack_emulator::{Cloud, Stop};
 
-use crate::errands::larger;
+use crate::actions::larger;
 use crate::given::{VmFixture, lent};
 
 /// The parts of a VM's life.
@@ -34,10 +34,10 @@ impl Part {
     async fn ask(self, given: &VmFixture, snapshot: &mut Option<SnapshotUuid>) {
         match self {
             Part::Create => {}
-            Part::Stop => given.errand(VmActionKind::Stop).await,
-            Part::Start => given.errand(VmActionKind::Start).await,
-            Part::Reboot => given.errand(VmActionKind::RebootHard).await,
-            Part::Resize => given.errand(VmActionKind::Resize(larger())).await,
+            Part::Stop => given.action(VmActionKind::Stop).await,
+            Part::Start => given.action(VmActionKind::Start).await,
+            Part::Reboot => given.action(VmActionKind::RebootHard).await,
+            Part::Resize => given.action(VmActionKind::Resize(larger())).await,
             Part::Snapshot => *snapshot = Some(given.snapshot("one").await),
             Part::Forget => given.delete_snapshot(snapshot.unwrap()).await,
             Part::End => drop(given.change(|vm| lent(vm, 4)).await),
@@ -62,13 +62,13 @@ impl Part {
                 given.until_whole().await;
             }
             Part::Stop => {
-                given.until(|vm| vm.phase() == VmPhase::Stopped && vm.errand.is_none()).await;
+                given.until(|vm| vm.phase() == VmPhase::Stopped && vm.action.is_none()).await;
             }
             Part::Start | Part::Reboot => {
-                given.until(|vm| vm.phase() == VmPhase::Active && vm.errand.is_none()).await;
+                given.until(|vm| vm.phase() == VmPhase::Active && vm.action.is_none()).await;
             }
             Part::Resize => {
-                let is_larger = |vm: &Vm| vm.errand.is_none() && vm.flavor.id == larger().id;
+                let is_larger = |vm: &Vm| vm.action.is_none() && vm.flavor.id == larger().id;
                 given.until(|vm| is_larger(vm) && vm.phase() == VmPhase::Active).await;
             }
             Part::Snapshot => {

@@ -266,12 +266,12 @@ impl VmFixture {
         }
     }
 
-    pub(crate) async fn errand(&self, kind: VmActionKind) {
-        self.change(|vm| vm.with_errand(kind.clone(), Timestamp::now()).unwrap()).await;
+    pub(crate) async fn action(&self, kind: VmActionKind) {
+        self.change(|vm| vm.with_action(kind.clone(), Timestamp::now()).unwrap()).await;
     }
 
     pub(crate) async fn until_done(&self) -> Vm {
-        self.until(|vm| vm.errand.is_none()).await
+        self.until(|vm| vm.action.is_none()).await
     }
 
     pub(crate) async fn delete(&self) {

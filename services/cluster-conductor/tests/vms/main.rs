@@ -2,8 +2,8 @@
 //! left behind.
 #![expect(clippy::unwrap_used, reason = "a failed precondition ends the test")]
 
+mod actions;
 mod crash;
-mod errands;
 mod given;
 mod lease_schedule;
 mod life;

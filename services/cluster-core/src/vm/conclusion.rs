@@ -43,7 +43,7 @@ pub(super) fn conclude(vm: &Vm, look: &VmObservation<'_>) -> VmConclusion {
     let mut descent = LeaseTurn { vm: seen, look, events, told: Vec::new(), copy: None };
     descent.take_due_stages();
     let LeaseTurn { mut vm, mut events, told: notices, copy, .. } = descent;
-    let next_request = errand(&mut vm, look, &mut events);
+    let next_request = conclude_action(&mut vm, look, &mut events);
     VmConclusion { vm, events, notices, copy, next_request }
 }
 
@@ -139,43 +139,47 @@ fn problem(vm: &Vm, look: &VmObservation<'_>) -> Option<Problem> {
 }
 
 /// Decides the next step of the current action.
-fn errand(vm: &mut Vm, look: &VmObservation<'_>, events: &mut Vec<VmEvent>) -> Option<NextRequest> {
-    let errand = vm.errand.clone().filter(|_| vm.desire == DesiredState::Exist)?;
+fn conclude_action(
+    vm: &mut Vm,
+    look: &VmObservation<'_>,
+    events: &mut Vec<VmEvent>,
+) -> Option<NextRequest> {
+    let action = vm.action.clone().filter(|_| vm.desire == DesiredState::Exist)?;
     let (server, now) = (look.server()?, look.now);
-    let is_late = errand
+    let is_late = action
         .sent
         .as_ref()
         .is_some_and(|sent| look.rules.lands_within < now.duration_since(sent.at));
-    let kind = &errand.kind;
+    let kind = &action.kind;
     // A failed server counts as switched off.
     let is_failed = server.is_none_or(|it| matches!(it.is, ServerState::Failed(_)));
-    if errand.asker == ActionOrigin::Lease && is_failed {
-        vm.errand = None;
+    if action.asker == ActionOrigin::Lease && is_failed {
+        vm.action = None;
         return None;
     }
-    match errand.next(server, look.arrival, is_late) {
+    match action.next(server, look.arrival, is_late) {
         ActionStep::Wait => None,
         ActionStep::Ask => {
-            let Some(before) = errand.sent.clone() else { return Some(NextRequest::First) };
+            let Some(before) = action.sent.clone() else { return Some(NextRequest::First) };
             let sent = SentRequest { at: now, times: before.times.saturating_add(1), ..before };
-            vm.errand = Some(super::VmAction { sent: Some(sent), ..errand.clone() });
-            Some(NextRequest::Repeated(errand.kind))
+            vm.action = Some(super::VmAction { sent: Some(sent), ..action.clone() });
+            Some(NextRequest::Repeated(action.kind))
         }
         ActionStep::Confirm => Some(NextRequest::Confirm),
         ActionStep::Done => {
             if let VmActionKind::Resize(flavor) = kind {
                 vm.flavor = flavor.clone();
             }
-            vm.errand = None;
-            events.push(VmEvent::info(vm, "ErrandDone", format!("done: {kind}"), now));
+            vm.action = None;
+            events.push(VmEvent::info(vm, "ActionDone", format!("done: {kind}"), now));
             None
         }
         ActionStep::Refuse(why) => {
-            end(vm, ("ErrandRefused", &errand, &why), events, now);
+            end(vm, ("ActionRefused", &action, &why), events, now);
             None
         }
         ActionStep::Fail(why) => {
-            end(vm, ("ErrandFailed", &errand, &why), events, now);
+            end(vm, ("ActionFailed", &action, &why), events, now);
             None
         }
     }
@@ -183,18 +187,18 @@ fn errand(vm: &mut Vm, look: &VmObservation<'_>, events: &mut Vec<VmEvent>) -> O
 
 fn end(
     vm: &mut Vm,
-    (reason, errand, why): (&str, &super::VmAction, &str),
+    (reason, action, why): (&str, &super::VmAction, &str),
     events: &mut Vec<VmEvent>,
     now: Timestamp,
 ) {
-    vm.errand = None;
-    let is_ending = errand.asker == ActionOrigin::Lease && errand.kind == VmActionKind::Stop;
+    vm.action = None;
+    let is_ending = action.asker == ActionOrigin::Lease && action.kind == VmActionKind::Stop;
     let was_told = is_ending && vm.ending_failed_at.is_some();
     if is_ending {
         vm.ending_failed_at = Some(now);
     }
     if !was_told {
-        let message = format!("{} was not done: {why}", errand.kind);
+        let message = format!("{} was not done: {why}", action.kind);
         events.push(VmEvent::warning(vm, reason, message, now));
     }
 }
@@ -203,8 +207,8 @@ impl Vm {
     /// Returns the VM after Nova refused its action, with the events to record.
     pub(super) fn refused(&self, why: &str, now: Timestamp) -> (Vm, Vec<VmEvent>) {
         let (mut vm, mut events) = (self.clone(), Vec::new());
-        if let Some(errand) = &self.errand {
-            end(&mut vm, ("ErrandRefused", errand, why), &mut events, now);
+        if let Some(action) = &self.action {
+            end(&mut vm, ("ActionRefused", action, why), &mut events, now);
         }
         (vm, events)
     }
@@ -220,6 +224,6 @@ impl Vm {
         let is_changing = self.server.as_ref().is_some_and(|server| {
             matches!(server.is, ServerState::Building | ServerState::Changing)
         });
-        is_at_work || is_changing || self.errand.is_some()
+        is_at_work || is_changing || self.action.is_some()
     }
 }

@@ -53,7 +53,7 @@ impl LeaseTurn<'_, '_> {
             ),
             LeaseStage::SwitchOff { deleted_at } => {
                 self.vm.off_by_lease = self.is(&ServerState::On);
-                self.drop_errand();
+                self.drop_action();
                 (
                     "lease.ended",
                     "LeaseEnded",
@@ -87,10 +87,10 @@ impl LeaseTurn<'_, '_> {
     }
 
     /// Cancels an action of the owner that was not sent to Nova yet.
-    fn drop_errand(&mut self) {
-        let Some(errand) = self.vm.errand.take_if(|errand| errand.sent.is_none()) else { return };
-        let message = format!("{} was not done: the lease ended", errand.kind);
-        self.events.push(VmEvent::warning(&self.vm, "ErrandRefused", message, self.look.now));
+    fn drop_action(&mut self) {
+        let Some(action) = self.vm.action.take_if(|action| action.sent.is_none()) else { return };
+        let message = format!("{} was not done: the lease ended", action.kind);
+        self.events.push(VmEvent::warning(&self.vm, "ActionRefused", message, self.look.now));
     }
 
     /// Whether the snapshot of the VM exists, or none can be made. Records a new snapshot when there is none yet.
@@ -110,7 +110,7 @@ impl LeaseTurn<'_, '_> {
             return true;
         }
         let is_off = server.is_some_and(|it| it.is != ServerState::On && !it.is_busy);
-        if self.vm.errand.is_some() || !(is_off || self.vm.ending_failed_at.is_some()) {
+        if self.vm.action.is_some() || !(is_off || self.vm.ending_failed_at.is_some()) {
             return false;
         }
         match self.look.copy.filter(|copy| Some(copy.id) == self.vm.copy) {
@@ -135,7 +135,7 @@ impl LeaseTurn<'_, '_> {
     fn switch_power(&mut self) {
         let now = self.look.now;
         let Some(Some(server)) = self.look.server() else { return };
-        if self.vm.desire == DesiredState::Gone || self.vm.errand.is_some() || server.is_busy {
+        if self.vm.desire == DesiredState::Gone || self.vm.action.is_some() || server.is_busy {
             return;
         }
         let wanted =
@@ -147,13 +147,13 @@ impl LeaseTurn<'_, '_> {
                 if tried.is_none_or(|at| self.look.rules.ends_again_after <= now.duration_since(at))
                 {
                     let stop = VmAction::new(VmActionKind::Stop, ActionOrigin::Lease, now);
-                    self.vm.errand = Some(stop);
+                    self.vm.action = Some(stop);
                 }
             }
             (RequiredState::AsAsked, is) => {
                 if self.vm.off_by_lease && *is == ServerState::Off {
                     let start = VmAction::new(VmActionKind::Start, ActionOrigin::Lease, now);
-                    self.vm.errand = Some(start);
+                    self.vm.action = Some(start);
                 }
                 self.vm.off_by_lease = false;
                 self.vm.copy = None;

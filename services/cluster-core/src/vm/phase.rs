@@ -76,7 +76,7 @@ impl Vm {
             return if is_final { VmPhase::Failed } else { VmPhase::Building };
         }
         let Some(server) = &self.server else { return VmPhase::Lost };
-        match (&server.is, self.errand.as_ref().map(|errand| &errand.kind)) {
+        match (&server.is, self.action.as_ref().map(|action| &action.kind)) {
             (ServerState::Leaving, _) => VmPhase::Lost,
             (_, Some(VmActionKind::Start)) => VmPhase::Starting,
             (_, Some(VmActionKind::Stop)) => VmPhase::Stopping,

@@ -44,14 +44,14 @@ impl Vm {
     /// # Errors
     ///
     /// When the state of the VM does not allow the action, or another action is in progress.
-    pub fn with_errand(&self, kind: VmActionKind, now: Timestamp) -> Result<Vm, VmRefusal> {
+    pub fn with_action(&self, kind: VmActionKind, now: Timestamp) -> Result<Vm, VmRefusal> {
         if self.desire == DesiredState::Gone {
             return Err(VmRefusal::Deleting);
         }
         if self.is_expired() {
             return Err(VmRefusal::Expired);
         }
-        if let Some(under_way) = &self.errand {
+        if let Some(under_way) = &self.action {
             return Err(VmRefusal::Busy(under_way.kind.clone()));
         }
         let is = self.server.as_ref().filter(|_| self.built_at.is_some()).map(|server| &server.is);
@@ -71,13 +71,13 @@ impl Vm {
                 return Err(VmRefusal::Shrinks { now, asked, flavor: flavor.name.clone() });
             }
         }
-        let errand = Some(VmAction::new(kind, ActionOrigin::Owner, now));
-        Ok(Vm { errand, updated_at: Some(now), ..self.clone() })
+        let action = Some(VmAction::new(kind, ActionOrigin::Owner, now));
+        Ok(Vm { action, updated_at: Some(now), ..self.clone() })
     }
 
     /// Returns the VM, to be deleted.
     pub fn to_be_deleted(&self, now: Timestamp) -> Vm {
-        Vm { desire: DesiredState::Gone, errand: None, updated_at: Some(now), ..self.clone() }
+        Vm { desire: DesiredState::Gone, action: None, updated_at: Some(now), ..self.clone() }
     }
 
     /// Checks whether a snapshot can be made now.

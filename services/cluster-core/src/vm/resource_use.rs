@@ -8,7 +8,7 @@ impl Vm {
     /// Computes the quota use of the VM. During a resize the larger of both sizes counts.
     pub fn takes(&self) -> Amounts {
         let mut size = self.flavor.size;
-        if let Some(VmActionKind::Resize(next)) = self.errand.as_ref().map(|errand| &errand.kind) {
+        if let Some(VmActionKind::Resize(next)) = self.action.as_ref().map(|action| &action.kind) {
             let next = next.size;
             size = FlavorSize {
                 vcpus: size.vcpus.max(next.vcpus),

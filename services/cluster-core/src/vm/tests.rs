@@ -173,7 +173,7 @@ fn turn_at(
             VmCall::ReadDiagnostics { .. } => VmCallResult::NoDiagnostics,
             VmCall::ReadLastRequest { .. } => VmCallResult::LastRequest(Some("r".to_owned())),
             VmCall::Send { request, .. } => {
-                let sent = turned.vm.errand.as_ref().and_then(|errand| errand.sent.as_ref());
+                let sent = turned.vm.action.as_ref().and_then(|action| action.sent.as_ref());
                 assert!(sent.is_some(), "a request is recorded before it is sent");
                 turned.ask = Some(request);
                 VmCallResult::Sent
@@ -192,12 +192,12 @@ fn turn(vm: &Vm, seen: &ClusterObservation, arrival: RequestArrival) -> Turned {
 fn told(turned: &Turned) -> String {
     let events: Vec<String> =
         turned.events.iter().map(|it| format!("{}: {}\n", it.reason, it.message)).collect();
-    let action = turned.vm.errand.as_ref().map(|it| it.kind.to_string());
+    let action = turned.vm.action.as_ref().map(|it| it.kind.to_string());
     format!("{}ask {:?}, action {action:?}, {}", events.concat(), turned.ask, turned.vm.phase())
 }
 
 #[track_caller]
-fn check_errand(
+fn check_action(
     kind: VmActionKind,
     sent: bool,
     server: Option<CloudObject>,
@@ -205,9 +205,9 @@ fn check_errand(
     want: Expect,
 ) {
     let mut vm = built(ServerState::On);
-    let errand = VmAction::new(kind, ActionOrigin::Owner, at(90));
+    let action = VmAction::new(kind, ActionOrigin::Owner, at(90));
     let sent = sent.then(|| SentRequest { at: at(95), after: None, times: 1 });
-    vm.errand = Some(VmAction { sent, ..errand });
+    vm.action = Some(VmAction { sent, ..action });
     want.assert_eq(&told(&turn(&vm, &seen(server), arrival)));
 }
 
@@ -295,10 +295,10 @@ fn snapshot_rules() -> SnapshotRules {
 
 #[test]
 fn a_vm_that_is_to_be_deleted_has_no_action() {
-    let vm = built(ServerState::On).with_errand(VmActionKind::Stop, at(5)).unwrap();
-    assert_eq!((vm.errand.is_some(), vm.updated_at), (true, Some(at(5))));
+    let vm = built(ServerState::On).with_action(VmActionKind::Stop, at(5)).unwrap();
+    assert_eq!((vm.action.is_some(), vm.updated_at), (true, Some(at(5))));
     let gone = vm.to_be_deleted(at(6));
-    assert_eq!((gone.errand, gone.updated_at), (None, Some(at(6))));
+    assert_eq!((gone.action, gone.updated_at), (None, Some(at(6))));
 }
 
 #[test]

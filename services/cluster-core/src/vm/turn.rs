@@ -237,10 +237,10 @@ impl Vm {
     /// Records that the request for the current action is sent now for the first time. Returns the call.
     fn first_request(&mut self, after: Option<String>, now: Timestamp) -> Option<VmCall> {
         let server = self.server.as_ref()?.id.clone();
-        let errand = self.errand.take_if(|errand| errand.sent.is_none())?;
-        let request = VmRequest::Action(errand.kind.clone());
+        let action = self.action.take_if(|action| action.sent.is_none())?;
+        let request = VmRequest::Action(action.kind.clone());
         let sent = Some(SentRequest { at: now, after, times: 1 });
-        self.errand = Some(VmAction { sent, ..errand });
+        self.action = Some(VmAction { sent, ..action });
         Some(VmCall::Send { server, request })
     }
 

@@ -154,7 +154,7 @@ async fn vms_and_snapshots_count_until_they_are_deleted(store: Store) {
         ..vm
     };
     let built = store.change_vm(&VmChange::of(built)).await.unwrap();
-    let grown = built.with_errand(VmActionKind::Resize(huge), at(2)).unwrap();
+    let grown = built.with_action(VmActionKind::Resize(huge), at(2)).unwrap();
     let limits = Limits([(Resource::Vcpus, Limit::AtMost(63))].into());
     let defaults = DefaultLimits { person: limits, ..DefaultLimits::default() };
     let refused = refusal(store.change_vm_within(&VmChange::of(grown.clone()), &defaults).await);

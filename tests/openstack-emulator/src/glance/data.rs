@@ -66,7 +66,7 @@ pub(super) fn import(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerR
                 )));
             }
             world.fetches.insert(id.to_owned(), url.to_owned());
-            world.errand(BackgroundTask::Fetch { image: id.to_owned(), url: url.to_owned() });
+            world.start(BackgroundTask::Fetch { image: id.to_owned(), url: url.to_owned() });
         }
         Some("glance-direct") => {
             in_state(world, id, "uploading", "importing")?;

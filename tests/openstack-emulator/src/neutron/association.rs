@@ -13,7 +13,7 @@ pub(super) fn part(world: &mut World, id: &str) {
         }
         floating.set("status", "DOWN");
     }
-    world.errand(BackgroundTask::Reopen);
+    world.start(BackgroundTask::Reopen);
 }
 
 /// Disassociates all floating IPs from a port that was deleted.

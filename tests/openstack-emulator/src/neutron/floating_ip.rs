@@ -132,7 +132,7 @@ fn associate(
             world.later(delay, Event::set(Kind::FloatingIp, id, vec![("status", json!("ACTIVE"))]));
         }
     }
-    world.errand(BackgroundTask::Reopen);
+    world.start(BackgroundTask::Reopen);
     Ok(())
 }
 
@@ -162,6 +162,6 @@ pub(super) fn delete(world: &mut World, id: &str, _: &ApiRequest) -> Result<(), 
     if let Some(floating) = world.store.remove(Kind::FloatingIp, id) {
         delete_port(world, floating.note("port"));
     }
-    world.errand(BackgroundTask::Reopen);
+    world.start(BackgroundTask::Reopen);
     Ok(())
 }

@@ -126,7 +126,7 @@ pub(super) fn change(
         release(world, &gone);
         given.insert("dns_assignment".into(), json!(assignment(&port, &ips)));
         given.insert("fixed_ips".into(), json!(ips));
-        world.errand(BackgroundTask::Reopen);
+        world.start(BackgroundTask::Reopen);
     }
     merge(world, Kind::Port, id, &given);
     Ok(())
@@ -153,5 +153,5 @@ pub(crate) fn delete(world: &mut World, id: &str) {
     let Some(port) = world.store.remove(Kind::Port, id) else { return };
     release(world, port.list("fixed_ips"));
     association::leave(world, id);
-    world.errand(BackgroundTask::Reopen);
+    world.start(BackgroundTask::Reopen);
 }

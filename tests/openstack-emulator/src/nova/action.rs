@@ -159,6 +159,6 @@ fn groups(world: &mut World, asked: &ApiRequest, id: &str, name: &str, add: bool
         }
         neutron::touch(world, Kind::Port, &port);
     }
-    world.errand(BackgroundTask::Reopen);
+    world.start(BackgroundTask::Reopen);
     Ok(Answer::json(202, Value::Null))
 }

@@ -43,9 +43,9 @@ pub(crate) fn built(world: &mut World, id: &str) {
         neutron::touch(world, Kind::Port, &port);
     }
     // A floating IP may have been associated with a port before the server existed.
-    world.errand(BackgroundTask::Reopen);
+    world.start(BackgroundTask::Reopen);
     if boots {
-        world.errand(BackgroundTask::Boot(id.to_owned()));
+        world.start(BackgroundTask::Boot(id.to_owned()));
     }
 }
 
@@ -103,7 +103,7 @@ pub(super) fn delete(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerR
             server.keep("task", "deleting");
         }
         note_action(world, asked, id, "delete");
-        world.errand(BackgroundTask::Halt(id.to_owned()));
+        world.start(BackgroundTask::Halt(id.to_owned()));
         world.later(delay, Event::Gone(Kind::Server, id.to_owned()));
     }
     Ok(Answer::empty(204))
@@ -124,7 +124,7 @@ pub(crate) fn gone(world: &mut World, id: &str) {
     world.configs.remove(id);
     world.actions.remove(id);
     world.store.remove(Kind::Server, id);
-    world.errand(BackgroundTask::Halt(id.to_owned()));
+    world.start(BackgroundTask::Halt(id.to_owned()));
 }
 
 /// Ends an action of a server.
@@ -143,9 +143,9 @@ pub(crate) fn acted(world: &mut World, id: &str, status: &str, power: i64) {
         && (restarted || was == "SHUTOFF")
         && !server.hidden.contains_key("never_boots");
     if restarted || status == "SHUTOFF" {
-        world.errand(BackgroundTask::Halt(id.to_owned()));
+        world.start(BackgroundTask::Halt(id.to_owned()));
     }
     if boots {
-        world.errand(BackgroundTask::Boot(id.to_owned()));
+        world.start(BackgroundTask::Boot(id.to_owned()));
     }
 }

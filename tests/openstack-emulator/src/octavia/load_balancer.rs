@@ -141,7 +141,7 @@ pub(crate) fn settled(world: &mut World, id: &str) {
     let Some(balancer) = world.store.get(Kind::LoadBalancer, id) else { return };
     if balancer.text("provisioning_status") == "PENDING_DELETE" {
         remove(world, id);
-        world.errand(BackgroundTask::Reopen);
+        world.start(BackgroundTask::Reopen);
         return;
     }
     let doomed = balancer.hidden.contains_key("doomed");
@@ -163,7 +163,7 @@ pub(crate) fn settled(world: &mut World, id: &str) {
         balancer.set("operating_status", if doomed { "ERROR" } else { "ONLINE" });
         balancer.hidden.remove("doomed");
     }
-    world.errand(BackgroundTask::Reopen);
+    world.start(BackgroundTask::Reopen);
 }
 
 /// Removes a load balancer, its children and its port.

@@ -290,7 +290,7 @@ impl SnapshotTurn<'_> {
         };
         let is_at_rest =
             matches!(server.is, ServerState::On | ServerState::Off | ServerState::Other(_));
-        if !is_at_rest || vm.errand.as_ref().is_some_and(|errand| errand.sent.is_some()) {
+        if !is_at_rest || vm.action.as_ref().is_some_and(|action| action.sent.is_some()) {
             return self.look_again(it, Vec::new());
         }
         let asked = Snapshot { state: SnapshotState::Making, asked_at: Some(self.now), ..it };

@@ -37,7 +37,7 @@ fn a_vm_is_built_once_its_server_runs_and_its_user_data_is_no_longer_kept() {
 fn a_vm_is_under_way_while_an_object_its_server_or_an_action_changes() {
     let rest = seen(is(ServerState::Off));
     let off = built(ServerState::Off);
-    let acting = off.with_errand(VmActionKind::Start, at(5)).unwrap();
+    let acting = off.with_action(VmActionKind::Start, at(5)).unwrap();
     let rows = [
         (off.clone(), rest.clone(), false),
         (off.clone(), seen(is(ServerState::Building)), true),
@@ -55,7 +55,7 @@ fn a_vm_is_under_way_while_an_object_its_server_or_an_action_changes() {
 fn an_action_waits_for_changes_and_is_refused_while_the_server_is_deleted() {
     use RequestArrival::{Arrived, NotYet};
     for state in [ServerState::Building, ServerState::Changing] {
-        check_errand(
+        check_action(
             VmActionKind::Stop,
             false,
             is(state),
@@ -63,32 +63,32 @@ fn an_action_waits_for_changes_and_is_refused_while_the_server_is_deleted() {
             expect![[r#"ask None, action Some("stop"), STOPPING"#]],
         );
     }
-    check_errand(
+    check_action(
         VmActionKind::Stop,
         false,
         is(ServerState::Leaving),
         NotYet,
         expect![[r#"
         ServerGone: the server disappeared, and clusterd did not delete it
-        ErrandRefused: stop was not done: the VM is being deleted
+        ActionRefused: stop was not done: the VM is being deleted
         ask None, action None, LOST"#]],
     );
     // Only a resize is confirmed.
-    check_errand(
+    check_action(
         VmActionKind::Stop,
         true,
         is(ServerState::Resized),
         Arrived,
         expect![[r#"
-        ErrandFailed: stop was not done: Nova gave up, and the server is resized, but the new size is not confirmed
+        ActionFailed: stop was not done: Nova gave up, and the server is resized, but the new size is not confirmed
         ask None, action None, BUSY"#]],
     );
 }
 
 #[test]
 fn a_request_that_did_not_arrive_in_its_time_is_sent_again() {
-    let mut vm = built(ServerState::On).with_errand(VmActionKind::RebootSoft, at(0)).unwrap();
-    vm.errand.as_mut().unwrap().sent = Some(SentRequest { at: at(0), after: None, times: 1 });
+    let mut vm = built(ServerState::On).with_action(VmActionKind::RebootSoft, at(0)).unwrap();
+    vm.action.as_mut().unwrap().sent = Some(SentRequest { at: at(0), after: None, times: 1 });
     let again = Some(VmRequest::Action(VmActionKind::RebootSoft));
     for (seconds, want) in [(60, None), (61, again)] {
         let turned = turn_at(&vm, &seen(on()), RequestArrival::NotYet, None, at(seconds));
@@ -105,10 +105,10 @@ fn only_a_refused_switch_off_of_the_lease_is_recorded() {
         (VmActionKind::Stop, Lease, Some(at(9))),
     ];
     for (kind, asker, failed_at) in rows {
-        let errand = Some(VmAction::new(kind, asker, at(5)));
+        let action = Some(VmAction::new(kind, asker, at(5)));
         let (refused, events) =
-            Vm { errand, ..built(ServerState::On) }.refused("it is locked", at(9));
-        assert_eq!((refused.errand, refused.ending_failed_at), (None, failed_at));
+            Vm { action, ..built(ServerState::On) }.refused("it is locked", at(9));
+        assert_eq!((refused.action, refused.ending_failed_at), (None, failed_at));
         assert_eq!(events.len(), 1);
     }
 }

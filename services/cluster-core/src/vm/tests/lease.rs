@@ -13,18 +13,18 @@ fn copied_at(turned: &Turned) -> Option<Timestamp> {
 
 #[test]
 fn the_end_of_a_lease_drops_an_action_unless_it_was_sent() {
-    let errand = VmAction::new(VmActionKind::RebootSoft, ActionOrigin::Owner, at(90));
-    let vm = Vm { errand: Some(errand.clone()), ..ended(ServerState::On) };
+    let action = VmAction::new(VmActionKind::RebootSoft, ActionOrigin::Owner, at(90));
+    let vm = Vm { action: Some(action.clone()), ..ended(ServerState::On) };
     let turned = turn(&vm, &seen(on()), RequestArrival::NotYet);
-    assert_eq!(reasons(&turned), ["ErrandRefused", "LeaseEnded"]);
+    assert_eq!(reasons(&turned), ["ActionRefused", "LeaseEnded"]);
     assert_eq!(turned.events[0].message, "reboot was not done: the lease ended");
     assert_eq!(turned.ask, Some(VmRequest::Action(VmActionKind::Stop)));
 
     let sent = Some(SentRequest { at: at(95), after: None, times: 1 });
-    let vm = Vm { errand: Some(VmAction { sent, ..errand }), ..vm };
+    let vm = Vm { action: Some(VmAction { sent, ..action }), ..vm };
     let turned = turn(&vm, &seen(on()), RequestArrival::NotYet);
     assert_eq!(reasons(&turned), ["LeaseEnded"]);
-    assert_eq!((turned.ask, turned.vm.errand), (None, vm.errand));
+    assert_eq!((turned.ask, turned.vm.action), (None, vm.action));
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn only_a_vm_that_the_lease_switched_off_starts_again() {
 fn the_snapshot_is_made_of_a_server_that_is_off_and_at_rest() {
     let stop = VmAction::new(VmActionKind::Stop, ActionOrigin::Lease, at(90));
     let sent = Some(SentRequest { at: at(95), after: None, times: 1 });
-    let stopping = Vm { errand: Some(VmAction { sent, ..stop }), ..ended(ServerState::Off) };
+    let stopping = Vm { action: Some(VmAction { sent, ..stop }), ..ended(ServerState::Off) };
     let failing = Vm { ending_failed_at: Some(at(99)), ..ended(ServerState::On) };
     let busy = Some(server(ServerState::Off, true, "small"));
     let rows = [
@@ -164,7 +164,7 @@ fn a_failed_server_does_not_delay_the_end_of_the_lease() {
     let turned = turn(&ended(broken()), &seen(is(broken())), RequestArrival::NotYet);
     assert!(told(&turned).contains("CopySkipped"), "{}", told(&turned));
     assert!(turned.vm.lease.as_ref().unwrap().taken.copied_at.is_some());
-    assert_eq!((turned.ask.clone(), turned.vm.errand.clone()), (None, None));
+    assert_eq!((turned.ask.clone(), turned.vm.action.clone()), (None, None));
     let later = turn_at(&turned.vm, &seen(is(broken())), RequestArrival::NotYet, None, at(101));
     assert_eq!((later.ask, later.events), (None, vec![]));
 }
@@ -175,7 +175,7 @@ fn a_switch_off_that_fails_is_reported_once_and_tried_again_later() {
     let mut events = 0;
     let mut asked = 0;
     for second in 0..120 {
-        if vm.errand.as_ref().is_some_and(|errand| errand.sent.is_some()) {
+        if vm.action.as_ref().is_some_and(|action| action.sent.is_some()) {
             let (refused, told) = vm.refused("it is locked", at(100 + second * 10));
             (vm, events) = (refused, events + told.len());
         }

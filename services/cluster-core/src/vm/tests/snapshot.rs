@@ -66,7 +66,7 @@ fn a_snapshot_can_be_made_of_a_server_that_exists() {
         (built(ServerState::Leaving), state(VmPhase::Lost)),
         (asked(), state(VmPhase::Building)),
         (
-            built(ServerState::On).with_errand(VmActionKind::Stop, at(5)).unwrap(),
+            built(ServerState::On).with_action(VmActionKind::Stop, at(5)).unwrap(),
             state(VmPhase::Stopping),
         ),
         (Vm { root_volume: Some(30), ..built(ServerState::On) }, Err(VmRefusal::Volume)),
@@ -292,7 +292,7 @@ fn a_snapshot_that_cannot_be_observed_rests_as_long_as_the_cloud_asks() {
 fn an_image_is_requested_of_a_server_at_rest_and_of_no_other() {
     let with = |is: ServerState, sent: Option<bool>| {
         let mut vm = built(is);
-        vm.errand = sent.map(|is_sent| {
+        vm.action = sent.map(|is_sent| {
             let sent = is_sent.then(|| SentRequest { at: at(1), after: None, times: 1 });
             VmAction { sent, ..VmAction::new(VmActionKind::Stop, ActionOrigin::Owner, at(1)) }
         });

@@ -15,19 +15,19 @@ async fn a_vm_is_stopped_started_rebooted_and_resized() {
     let given = VmFixture::vm(|vm| vm).await;
     let working = given.process();
     given.until_whole().await;
-    given.errand(VmActionKind::Stop).await;
+    given.action(VmActionKind::Stop).await;
     given.until_phase(VmPhase::Stopped).await;
-    given.errand(VmActionKind::Start).await;
+    given.action(VmActionKind::Start).await;
     given.until_phase(VmPhase::Active).await;
     for kind in [VmActionKind::RebootSoft, VmActionKind::RebootHard] {
-        given.errand(kind).await;
+        given.action(kind).await;
         given.until_done().await;
     }
-    given.errand(VmActionKind::Resize(larger())).await;
+    given.action(VmActionKind::Resize(larger())).await;
     let vm = given.until_done().await;
     assert_eq!((vm.flavor.name.as_str(), vm.phase()), ("m1.medium", VmPhase::Active));
     let reasons = given.reasons().await;
-    assert_eq!(reasons.iter().filter(|it| *it == "ErrandDone").count(), 5, "{reasons:?}");
+    assert_eq!(reasons.iter().filter(|it| *it == "ActionDone").count(), 5, "{reasons:?}");
     let asked = given.cloud.count(|it| it.method == "POST" && it.path.ends_with("/action"));
     assert_eq!(asked, 6, "each once, and that the size is kept");
     given.delete().await;
@@ -43,11 +43,11 @@ async fn an_action_that_nova_refuses_is_reported_and_not_repeated() {
     let refusal =
         Act::Answer { status: 403, retry_after: None, message: Some("not like this".to_owned()) };
     let rule = given.cloud.misbehave(Rule::new("POST", "/compute/**/action", refusal));
-    given.errand(VmActionKind::Resize(larger())).await;
+    given.action(VmActionKind::Resize(larger())).await;
     let vm = given.until_done().await;
     assert_eq!((vm.phase(), vm.flavor.name.as_str()), (VmPhase::Active, "m1.small"));
     let told = given.events().await;
-    let told = told.iter().find(|it| it.reason == "ErrandRefused").unwrap();
+    let told = told.iter().find(|it| it.reason == "ActionRefused").unwrap();
     assert!(told.message.contains("not like this"), "{told:?}");
     assert_eq!(given.cloud.hits(rule), 1);
     working.kill().await;
@@ -60,8 +60,8 @@ async fn an_action_that_never_arrived_is_sent_again() {
     given.until_whole().await;
     let rule = Rule::new("POST", "/compute/**/action", Act::Close).times(1);
     given.cloud.misbehave(rule);
-    given.errand(VmActionKind::RebootSoft).await;
+    given.action(VmActionKind::RebootSoft).await;
     given.until_done().await;
-    assert!(given.reasons().await.contains(&"ErrandDone".to_owned()));
+    assert!(given.reasons().await.contains(&"ActionDone".to_owned()));
     working.kill().await;
 }
