@@ -232,8 +232,9 @@ async fn find(request: &Request, ident: &str) -> Result<Allocation, Error> {
         }
     };
     let allocation = found.ok_or_else(missing)?;
-    let bond = request.caller.relation_to(allocation.owner.as_deref(), None).ok_or_else(missing)?;
-    request.caller.rule().check(&request.caller, bond)?;
+    let relation =
+        request.caller.relation_to(allocation.owner.as_deref(), None).ok_or_else(missing)?;
+    request.caller.rule().check(&request.caller, relation)?;
     Ok(allocation)
 }
 
@@ -243,8 +244,9 @@ async fn find_of_node(request: &Request, node: &Node, ident: &str) -> Result<All
         Some(id) => request.app.store.find_allocation(id).await?,
         None => None,
     };
-    let bond = |it: &Allocation| request.caller.relation_to(it.owner.as_deref(), None).is_some();
-    found.filter(bond).ok_or_else(|| {
+    let relation =
+        |it: &Allocation| request.caller.relation_to(it.owner.as_deref(), None).is_some();
+    found.filter(relation).ok_or_else(|| {
         let ident: String = ident.chars().take(64).collect();
         ApiError::not_found(format!("Allocation for node {ident} was not found")).into()
     })

@@ -186,8 +186,9 @@ async fn find(request: &Request, id: &str) -> Result<Port, Error> {
     let port = request.app.store.find_port(parsed).await?.ok_or_else(missing)?;
     if visible_project(&request.caller).is_some() {
         let node = request.app.store.find_node(&baremetal_core::NodeIdent::Id(port.node)).await?;
-        let bond = node.and_then(|node| relation(&request.caller, &node)).ok_or_else(missing)?;
-        request.caller.rule().check(&request.caller, bond)?;
+        let relation =
+            node.and_then(|node| relation(&request.caller, &node)).ok_or_else(missing)?;
+        request.caller.rule().check(&request.caller, relation)?;
     }
     Ok(port)
 }

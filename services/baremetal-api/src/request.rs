@@ -208,8 +208,8 @@ fn parsed(asked: Microversion, ident: &str) -> Result<NodeIdent, ApiError> {
 /// Checks that the caller may access the node that was found for `ident`.
 fn check_access(caller: &Caller, ident: &str, found: Option<Node>) -> Result<Node, Error> {
     let node = found.ok_or_else(|| missing(ident))?;
-    let bond = relation(caller, &node).ok_or_else(|| missing(ident))?;
-    caller.rule().check(caller, bond)?;
+    let relation = relation(caller, &node).ok_or_else(|| missing(ident))?;
+    caller.rule().check(caller, relation)?;
     Ok(node)
 }
 

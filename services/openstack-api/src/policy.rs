@@ -90,11 +90,13 @@ impl Rule {
     /// # Errors
     ///
     /// Names the role that the caller lacks.
-    pub fn check(self, caller: &Caller, bond: Relation) -> Result<(), ApiError> {
-        match self.role(bond) {
-            Some(_) if bond == Relation::Cloud && self.services && caller.is_service() => Ok(()),
+    pub fn check(self, caller: &Caller, relation: Relation) -> Result<(), ApiError> {
+        match self.role(relation) {
+            Some(_) if relation == Relation::Cloud && self.services && caller.is_service() => {
+                Ok(())
+            }
             Some(role) => lacks(caller, role),
-            None if bond == Relation::Lessee && self.owner.is_some() => Err(forbidden(
+            None if relation == Relation::Lessee && self.owner.is_some() => Err(forbidden(
                 "only the owning project may do this; your project is only the lessee",
             )),
             None => Err(forbidden(operators())),

@@ -54,8 +54,8 @@ impl Rule {
         Rule { cloud: Role::Admin, services: false, owner: Some(Role::Manager), lessee: None };
 
     /// The role required of a caller with this relation; `None` if such callers may not use the route.
-    pub fn role(self, bond: Relation) -> Option<Role> {
-        match bond {
+    pub fn role(self, relation: Relation) -> Option<Role> {
+        match relation {
             Relation::Cloud => Some(self.cloud),
             Relation::Owner => self.owner,
             Relation::Lessee => self.lessee,

@@ -117,8 +117,8 @@ async fn undo_end(
 async fn may_extend(request: &Request, ident: &str) -> Result<(), Error> {
     let node = request.node_at(microversion::MAXIMUM, ident).await?;
     match (&node.lending, relation(&request.caller, &node)) {
-        (Some(lending), Some(bond)) if !lending.reserved => {
-            Ok(rule::OPERATE.check(&request.caller, bond)?)
+        (Some(lending), Some(relation)) if !lending.reserved => {
+            Ok(rule::OPERATE.check(&request.caller, relation)?)
         }
         (Some(_) | None, _) => Ok(()),
     }

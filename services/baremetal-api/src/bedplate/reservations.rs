@@ -281,9 +281,9 @@ async fn find(request: &Request, ident: &str) -> Result<(Allocation, Option<Node
         }
     };
     let found = found.filter(|it| it.reservation.is_some()).ok_or_else(|| gone(ident))?;
-    let bond =
+    let relation =
         request.caller.relation_to(found.owner.as_deref(), None).ok_or_else(|| gone(ident))?;
-    request.caller.rule().check(&request.caller, bond)?;
+    request.caller.rule().check(&request.caller, relation)?;
     let node = node_of(&request.app, &found).await?;
     Ok((found, node))
 }

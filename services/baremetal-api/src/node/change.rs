@@ -87,7 +87,7 @@ impl NodePatch {
 
     /// Refuses a patch of fields that the caller may not write.
     fn check_access(&self, caller: &Caller, node: &Node) -> Result<(), ApiError> {
-        let bond = relation(caller, node).unwrap_or(Relation::Lessee);
+        let relation = relation(caller, node).unwrap_or(Relation::Lessee);
         let in_use = node.provision_state == Stage::Active;
         for operation in &self.operations {
             let field = Field::<Node>::known(operation.field()?)?;
@@ -97,7 +97,7 @@ impl NodePatch {
                 // The service alone writes these fields.
                 Access::Read | Access::Create(_) => rule::ADMINISTER,
             };
-            rule.check(caller, bond).map_err(|why| {
+            rule.check(caller, relation).map_err(|why| {
                 ApiError::new(why.status, format!("{}: {}", field.name, why.message))
             })?;
         }

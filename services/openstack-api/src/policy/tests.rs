@@ -77,8 +77,9 @@ fn owner_and_lessee_need_the_roles_of_the_rule() {
     };
     let may = |roles: &[&str]| {
         let caller = caller("project", roles, rule);
-        let bonds = [caller.relation_to(Some("p"), None), caller.relation_to(Some("o"), Some("p"))];
-        bonds.map(|bond| rule.check(&caller, bond.unwrap()).is_ok())
+        let relations =
+            [caller.relation_to(Some("p"), None), caller.relation_to(Some("o"), Some("p"))];
+        relations.map(|relation| rule.check(&caller, relation.unwrap()).is_ok())
     };
     assert_eq!(may(&["reader"]), [false, false]);
     assert_eq!(may(&["member"]), [true, false]);
@@ -101,9 +102,9 @@ fn without_keystone_every_authenticated_caller_may_do_everything() {
 
 /// Checks the reason why a caller is refused, both at the route and with a resource of this relation; `None` if the caller is admitted.
 #[track_caller]
-fn refused(rule: Rule, scope: &str, roles: &[&str], bond: Relation, want: [Option<&str>; 2]) {
+fn refused(rule: Rule, scope: &str, roles: &[&str], relation: Relation, want: [Option<&str>; 2]) {
     let caller = caller(scope, roles, rule);
-    let got = [rule.admit(&caller), rule.check(&caller, bond)];
+    let got = [rule.admit(&caller), rule.check(&caller, relation)];
     for (got, want) in got.into_iter().zip(want) {
         let want = want.map(|why| ApiError::protocol(StatusCode::FORBIDDEN, why));
         assert_eq!(got.err(), want);
@@ -135,8 +136,8 @@ fn a_refusal_says_what_is_missing() {
     let lessee = "only the owning project may do this; your project is only the lessee";
     refused(owners, "project", &["member"], Relation::Lessee, [None, Some(lessee)]);
     let operators = Rule { owner: None, ..owners };
-    for bond in [Relation::Owner, Relation::Lessee] {
-        refused(operators, "project", &["member"], bond, [Some(OPERATORS), Some(OPERATORS)]);
+    for relation in [Relation::Owner, Relation::Lessee] {
+        refused(operators, "project", &["member"], relation, [Some(OPERATORS), Some(OPERATORS)]);
     }
     // A lessee may be allowed more than the owner.
     let lessees = Rule { owner: None, lessee: Some(Role::Reader), ..rule };

@@ -210,9 +210,9 @@ fn expected(row: &Value, step: &Step, standing: Relation) -> Outcome {
         Some(_) | None => Outcome::Forbidden,
     };
     let least = needed("owner").into_iter().chain(needed("lessee")).min();
-    let in_project = |role: &str, bond: Option<&str>| {
+    let in_project = |role: &str, relation: Option<&str>| {
         let gate = enough(role, least);
-        match (gate, step.about, bond) {
+        match (gate, step.about, relation) {
             (
                 Outcome::LetIn,
                 StepSubject::Thing | StepSubject::Own | StepSubject::Persons,
