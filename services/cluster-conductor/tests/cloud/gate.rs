@@ -17,8 +17,8 @@ CREATE TRIGGER ledger_new AFTER INSERT ON ledger BEGIN INSERT INTO written (what
   VALUES ('ledger ' || NEW.kind || ' ' || NEW.state || iif(NEW.cloud_id IS NULL, '', ' with its id')); END;
 CREATE TRIGGER ledger_news AFTER UPDATE ON ledger BEGIN INSERT INTO written (what)
   VALUES ('ledger ' || NEW.kind || ' ' || NEW.state || iif(NEW.cloud_id IS NULL, '', ' with its id')); END;
-CREATE TRIGGER ledger_struck AFTER DELETE ON ledger BEGIN INSERT INTO written (what)
-  VALUES ('ledger ' || OLD.kind || ' struck'); END;
+CREATE TRIGGER ledger_removed AFTER DELETE ON ledger BEGIN INSERT INTO written (what)
+  VALUES ('ledger ' || OLD.kind || ' removed'); END;
 CREATE TRIGGER secrets_new AFTER INSERT ON secrets BEGIN INSERT INTO written (what) VALUES ('secret ' || NEW.name); END;
 CREATE TRIGGER secrets_news AFTER UPDATE ON secrets BEGIN INSERT INTO written (what) VALUES ('secret ' || NEW.name); END;
 CREATE TRIGGER groups_news AFTER UPDATE ON node_groups BEGIN INSERT INTO written (what) VALUES ('group ' || NEW.name); END;

@@ -115,7 +115,7 @@ mod tests {
             for change in changes {
                 change(&mut sample, &mut seen);
             }
-            let progress = cluster_progress(&sample.spec(), &results, LedgerMatch::Wholly, &seen);
+            let progress = cluster_progress(&sample.spec(), &results, LedgerMatch::Complete, &seen);
             assert_eq!(progress, want, "row {number}");
         }
     }

@@ -25,9 +25,9 @@ pub struct Ledger {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LedgerMatch {
     /// Every entry is an existing or a desired object.
-    Wholly,
+    Complete,
     /// Entries were removed.
-    Struck,
+    Removed,
     /// An object that was requested may still appear.
     MayStillCome,
 }
@@ -80,7 +80,7 @@ impl Ledger {
         lands_within: SignedDuration,
         mut new_id: impl FnMut() -> LedgerUuid,
     ) -> LedgerUpdate {
-        let (mut saved, mut gone, mut agreed) = (Vec::new(), Vec::new(), LedgerMatch::Wholly);
+        let (mut saved, mut gone, mut agreed) = (Vec::new(), Vec::new(), LedgerMatch::Complete);
         for (key, found) in &seen.objects {
             if key.is_made_inside() && !self.lines.contains_key(key) {
                 let line = self.found_inside(key, &found.id, new_id());
@@ -120,7 +120,7 @@ impl Ledger {
         for (key, id) in gone {
             self.lines.remove(&key);
             removed.push(id);
-            agreed = LedgerMatch::Struck;
+            agreed = LedgerMatch::Removed;
         }
         LedgerUpdate { saved, removed, agreed }
     }

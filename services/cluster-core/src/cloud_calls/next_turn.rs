@@ -35,7 +35,7 @@ impl CloudProgress {
         });
         if !failures.is_empty() {
             CloudProgress::Failed
-        } else if ledger == LedgerMatch::Struck || is_gone_soon {
+        } else if ledger == LedgerMatch::Removed || is_gone_soon {
             CloudProgress::Changed
         } else if is_at_work || ledger == LedgerMatch::MayStillCome {
             CloudProgress::InProgress

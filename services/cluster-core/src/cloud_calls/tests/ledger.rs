@@ -28,7 +28,7 @@ fn each_rule_of_the_comparison_has_a_row() {
             Some("s"),
             true,
             99,
-            "Wholly",
+            "Complete",
         ),
         (
             "a created object is confirmed",
@@ -36,7 +36,7 @@ fn each_rule_of_the_comparison_has_a_row() {
             Some("s"),
             true,
             5,
-            "Wholly, save subnet present s Some(5)",
+            "Complete, save subnet present s Some(5)",
         ),
         (
             "an object with another id is recorded",
@@ -44,7 +44,7 @@ fn each_rule_of_the_comparison_has_a_row() {
             Some("s"),
             true,
             5,
-            "Wholly, save subnet present s Some(5)",
+            "Complete, save subnet present s Some(5)",
         ),
         (
             "a deletion in progress stays one",
@@ -52,7 +52,7 @@ fn each_rule_of_the_comparison_has_a_row() {
             Some("s"),
             false,
             5,
-            "Wholly",
+            "Complete",
         ),
         (
             "a desired object keeps its entry",
@@ -60,7 +60,7 @@ fn each_rule_of_the_comparison_has_a_row() {
             None,
             true,
             99,
-            "Wholly",
+            "Complete",
         ),
         (
             "a desired object that disappeared keeps its entry",
@@ -68,7 +68,7 @@ fn each_rule_of_the_comparison_has_a_row() {
             None,
             true,
             99,
-            "Wholly",
+            "Complete",
         ),
         (
             "a deleted object loses its entry",
@@ -76,7 +76,7 @@ fn each_rule_of_the_comparison_has_a_row() {
             None,
             false,
             5,
-            "Struck, remove 1",
+            "Removed, remove 1",
         ),
         (
             "an object that may still be created keeps its entry",
@@ -92,7 +92,7 @@ fn each_rule_of_the_comparison_has_a_row() {
             None,
             false,
             61,
-            "Struck, remove 1",
+            "Removed, remove 1",
         ),
         (
             "a deleted duplicate may be followed by another",
@@ -108,7 +108,7 @@ fn each_rule_of_the_comparison_has_a_row() {
             None,
             false,
             61,
-            "Struck, remove 1",
+            "Removed, remove 1",
         ),
         (
             "an object that Kubernetes created gets an entry",
@@ -116,7 +116,7 @@ fn each_rule_of_the_comparison_has_a_row() {
             Some("v"),
             false,
             5,
-            "Wholly, save volume/1 present v None",
+            "Complete, save volume/1 present v None",
         ),
         (
             "an object that Kubernetes created keeps its entry",
@@ -124,7 +124,7 @@ fn each_rule_of_the_comparison_has_a_row() {
             Some("v"),
             false,
             5,
-            "Wholly",
+            "Complete",
         ),
     ];
     for (rule, entry, observed, is_desired, second, want) in rows {

@@ -31,7 +31,7 @@ impl Default for Row {
     fn default() -> Self {
         Row {
             failures: Vec::new(),
-            ledger: LedgerMatch::Wholly,
+            ledger: LedgerMatch::Complete,
             is_gone_soon: false,
             state: CloudObjectState::Ready,
             held_until: None,
@@ -51,7 +51,7 @@ fn each_rule_has_a_row() {
             Row { ledger: LedgerMatch::MayStillCome, ..Row::default() },
             soon,
         ),
-        ("objects disappeared", Row { ledger: LedgerMatch::Struck, ..Row::default() }, now),
+        ("objects disappeared", Row { ledger: LedgerMatch::Removed, ..Row::default() }, now),
         ("objects disappear at once", Row { is_gone_soon: true, ..Row::default() }, now),
         (
             "a call failed that may succeed soon",
