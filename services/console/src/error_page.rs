@@ -15,21 +15,22 @@ pub(crate) async fn explain_problems(
     request: Request,
     next: Next,
 ) -> Response {
-    let visit = PageRequest::of(&request);
+    let page_request = PageRequest::of(&request);
     let target = request.uri().path_and_query().map_or("/", |it| it.as_str()).to_owned();
     let is_page = request.method() == http::Method::GET;
     let mut answer = next.run(request).await;
     let Some(problem) = answer.extensions_mut().remove::<Problem>() else { return answer };
-    let Ok(visit) = visit else { return answer };
+    let Ok(page_request) = page_request else { return answer };
     // A stream is not redirected: it just ends.
-    if matches!(problem, Problem::LoggedOut) && !visit.target.starts_with("/live") {
+    if matches!(problem, Problem::LoggedOut) && !page_request.target.starts_with("/live") {
         let target = if is_page { target } else { "/".to_owned() };
         let next = encoded(&target);
         return Redirect::to(&format!("/login?next={next}")).into_response();
     }
-    let page = visit.page("problem.html", problem.title()).put("sentence", problem.to_string());
+    let page =
+        page_request.page("problem.html", problem.title()).put("sentence", problem.to_string());
     let status = problem.status();
-    match visit.show(&console, page) {
+    match page_request.show(&console, page) {
         Ok(shown) => (status, problem.retry_after(), shown).into_response(),
         Err(_) => answer,
     }

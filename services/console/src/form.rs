@@ -87,7 +87,7 @@ impl FromRequest<Console> for Fields {
     type Rejection = Problem;
 
     async fn from_request(request: Request, console: &Console) -> Result<Self, Problem> {
-        let visit = PageRequest::of(&request)?;
+        let page_request = PageRequest::of(&request)?;
         if !guard::is_own(request.headers()) {
             return Err(Problem::Forged);
         }
@@ -108,7 +108,7 @@ impl FromRequest<Console> for Fields {
             }
         }
         let token = fields.find("token").unwrap_or_default();
-        if !console.guard().is_token(&visit.cookie, token) {
+        if !console.guard().is_token(&page_request.cookie, token) {
             return Err(Problem::Forged);
         }
         Ok(fields)

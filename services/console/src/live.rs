@@ -39,7 +39,7 @@ pub(crate) struct LiveQuery {
 struct LivePage {
     console: Console,
     pages: Router,
-    visit: PageRequest,
+    page_request: PageRequest,
     sent: String,
     next: Instant,
     /// Whether a newer page took the place.
@@ -52,18 +52,18 @@ struct LivePage {
 pub(crate) async fn follow(
     console: Console,
     pages: Router,
-    visit: PageRequest,
+    page_request: PageRequest,
     Query(wanted): Query<LiveQuery>,
 ) -> Result<Response, Problem> {
-    if visit.session.is_none() && *console.access() != Access::None {
+    if page_request.session.is_none() && *console.access() != Access::None {
         return Err(Problem::LoggedOut);
     }
     if !wanted.page.starts_with('/') || wanted.page.starts_with("//") {
         return Err(Problem::nothing_here());
     }
-    let place = console.live_pages().enter(visit.live_page_owner(&console))?;
+    let place = console.live_pages().enter(page_request.live_page_owner(&console))?;
     let page = LivePage {
-        visit: PageRequest { is_live: true, target: wanted.page, ..visit },
+        page_request: PageRequest { is_live: true, target: wanted.page, ..page_request },
         console,
         pages,
         sent: String::new(),
@@ -101,7 +101,8 @@ impl LivePage {
                 () = tokio::time::sleep_until(self.next.into()) => {}
             }
             let begun = Instant::now();
-            self.visit.session = self.console.sessions().peek(&self.visit.cookie, begun);
+            self.page_request.session =
+                self.console.sessions().peek(&self.page_request.cookie, begun);
             let rendered = self.render().await;
             self.next = begun + RENDER_EVERY.max(begun.elapsed() * (REST + 1));
             match rendered {
@@ -120,10 +121,10 @@ impl LivePage {
     }
 
     async fn render(&self) -> RenderResult {
-        let Ok(mut request) = Request::get(&self.visit.target).body(Body::empty()) else {
+        let Ok(mut request) = Request::get(&self.page_request.target).body(Body::empty()) else {
             return RenderResult::Ended;
         };
-        request.extensions_mut().insert(self.visit.clone());
+        request.extensions_mut().insert(self.page_request.clone());
         let answer: Result<Response, Infallible> = self.pages.clone().oneshot(request).await;
         let Ok(answer) = answer;
         match answer.status() {

@@ -42,25 +42,25 @@ struct Next {
 /// `GET /login`: shows the form.
 async fn show_form(
     State(console): State<Console>,
-    visit: PageRequest,
+    page_request: PageRequest,
     Query(Next { next }): Query<Next>,
 ) -> Result<Response, Problem> {
-    if *console.access() == Access::None || visit.session.is_some() {
+    if *console.access() == Access::None || page_request.session.is_some() {
         return Ok(Redirect::to(own_path::or_front(&next)).into_response());
     }
-    form(&console, &visit, &next, "", None)
+    form(&console, &page_request, &next, "", None)
 }
 
 fn form(
     console: &Console,
-    visit: &PageRequest,
+    page_request: &PageRequest,
     next: &str,
     user: &str,
     why: Option<&Problem>,
 ) -> Result<Response, Problem> {
     let keystone =
         if let Access::Keystone(keystone) = console.access() { Some(keystone) } else { None };
-    let page = visit.page("login.html", "Log in");
+    let page = page_request.page("login.html", "Log in");
     let page = page
         .put("next", own_path::or_front(next))
         .put("user", user)
@@ -68,14 +68,14 @@ fn form(
     let page = page.put("domain", keystone.map(|keystone| keystone.domain.as_str()));
     let status = why.map_or(StatusCode::OK, Problem::status);
     let retry_after = why.and_then(Problem::retry_after);
-    Ok((status, retry_after, visit.show(console, page)?).into_response())
+    Ok((status, retry_after, page_request.show(console, page)?).into_response())
 }
 
 /// `POST /login`: logs a user in.
 async fn log_in(
     State(console): State<Console>,
     ConnectInfo(from): ConnectInfo<SocketAddr>,
-    visit: PageRequest,
+    page_request: PageRequest,
     fields: Fields,
 ) -> Result<Response, Problem> {
     let next = fields.find("next").unwrap_or("/").to_owned();
@@ -90,12 +90,18 @@ async fn log_in(
         Ok(session) => session,
         Err(why) => {
             let user = fields.find("user").filter(|user| user.len() <= LONGEST_NAME);
-            return form(&console, &visit, &next, user.unwrap_or_default().trim(), Some(&why));
+            return form(
+                &console,
+                &page_request,
+                &next,
+                user.unwrap_or_default().trim(),
+                Some(&why),
+            );
         }
     };
     // The new session gets a new cookie, so that nobody can plant a known cookie before the log-in (session fixation).
     let cookie = console.guard().cookie().map_err(|why| Problem::Internal(why.to_string()))?;
-    console.sessions().remove(&visit.cookie);
+    console.sessions().remove(&page_request.cookie);
     console.sessions().insert(&cookie, session, Instant::now());
     let mut answer = Redirect::to(own_path::or_front(&next)).into_response();
     append_cookie(answer.headers_mut(), &console.set_cookie(&cookie));
@@ -105,10 +111,10 @@ async fn log_in(
 /// `POST /logout`: ends the session and revokes its tokens.
 async fn log_out(
     State(console): State<Console>,
-    visit: PageRequest,
+    page_request: PageRequest,
     _: Fields,
 ) -> Result<Response, Problem> {
-    let session = console.sessions().remove(&visit.cookie);
+    let session = console.sessions().remove(&page_request.cookie);
     if let (Access::Keystone(config), Some(session)) = (console.access(), session) {
         revoke_all(&console, config, &session).await;
     }

@@ -35,14 +35,14 @@ pub(crate) struct PageRequest {
 /// A user who may call the services.
 #[derive(Clone)]
 pub(crate) struct AuthorizedUser {
-    pub(crate) visit: PageRequest,
+    pub(crate) page_request: PageRequest,
     console: Console,
 }
 
 impl PageRequest {
-    /// Returns the visit that [`attach_visit`] attached to a request.
+    /// Returns the visit that [`attach_page_request`] attached to a request.
     pub(crate) fn of(request: &Request) -> Result<PageRequest, Problem> {
-        request.extensions().get::<PageRequest>().cloned().ok_or_else(missing_visit)
+        request.extensions().get::<PageRequest>().cloned().ok_or_else(missing_page_request)
     }
 
     /// Makes a page for this visit.
@@ -74,7 +74,7 @@ impl PageRequest {
     }
 }
 
-fn missing_visit() -> Problem {
+fn missing_page_request() -> Problem {
     Problem::Internal("a request has no visit attached".to_owned())
 }
 
@@ -82,7 +82,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PageRequest {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        parts.extensions.get::<PageRequest>().cloned().ok_or_else(missing_visit)
+        parts.extensions.get::<PageRequest>().cloned().ok_or_else(missing_page_request)
     }
 }
 
@@ -90,44 +90,44 @@ impl FromRequestParts<Console> for AuthorizedUser {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Problem> {
-        let visit = PageRequest::from_request_parts(parts, console).await?;
-        if visit.session.is_none() && *console.access() != Access::None {
+        let page_request = PageRequest::from_request_parts(parts, console).await?;
+        if page_request.session.is_none() && *console.access() != Access::None {
             return Err(Problem::LoggedOut);
         }
-        Ok(AuthorizedUser { visit, console: console.clone() })
+        Ok(AuthorizedUser { page_request, console: console.clone() })
     }
 }
 
 impl AuthorizedUser {
     /// A client of `baremetald` for this user.
     pub(crate) fn baremetald(&self) -> Result<Api, Problem> {
-        self.console.api(BackendService::Baremetald, self.visit.session.clone())
+        self.console.api(BackendService::Baremetald, self.page_request.session.clone())
     }
 
     /// A client of `clusterd` for this user.
     pub(crate) fn clusterd(&self) -> Result<Api, Problem> {
-        self.console.api(BackendService::Clusterd, self.visit.session.clone())
+        self.console.api(BackendService::Clusterd, self.page_request.session.clone())
     }
 
     /// Makes a page with this template and title.
     pub(crate) fn page(&self, template: &'static str, title: &str) -> Page {
-        self.visit.page(template, title)
+        self.page_request.page(template, title)
     }
 
     /// Renders a page as a response.
     pub(crate) fn show(&self, page: Page) -> Result<Response, Problem> {
-        Ok(self.visit.show(&self.console, page)?.into_response())
+        Ok(self.page_request.show(&self.console, page)?.into_response())
     }
 
     /// Renders a form again after a refusal, with the refusal's status and reason.
     pub(crate) fn show_again(&self, page: Page, why: &Problem) -> Result<Response, Problem> {
         let page = page.put("refused", why.to_string());
-        Ok((why.status(), self.visit.show(&self.console, page)?).into_response())
+        Ok((why.status(), self.page_request.show(&self.console, page)?).into_response())
     }
 }
 
 /// Attaches the visit to a request before anything else looks at it. Sets a cookie if the browser sent none.
-pub(crate) async fn attach_visit(
+pub(crate) async fn attach_page_request(
     State(console): State<Console>,
     mut request: Request,
     next: Next,

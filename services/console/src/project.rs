@@ -27,7 +27,7 @@ fn session_token<'a>(
     console: &'a Console,
     person: &'a AuthorizedUser,
 ) -> Result<(&'a KeystoneConfig, &'a Session, &'a SecretString), Problem> {
-    match (console.access(), person.visit.session.as_deref()) {
+    match (console.access(), person.page_request.session.as_deref()) {
         (Access::Keystone(config), Some(session)) => match &session.credential {
             Credential::Token(token) => Ok((config, session, token)),
             Credential::Password(..) => Err(Problem::nothing_here()),
@@ -64,7 +64,7 @@ async fn switch(
     let former_tokens = before.former_tokens.iter().chain([token]).cloned().collect();
     let session = Session { former_tokens, ..session };
     let cookie = console.guard().cookie().map_err(|why| Problem::Internal(why.to_string()))?;
-    console.sessions().remove(&person.visit.cookie);
+    console.sessions().remove(&person.page_request.cookie);
     console.sessions().insert(&cookie, session, Instant::now());
     let mut answer = Redirect::to("/").into_response();
     append_cookie(answer.headers_mut(), &console.set_cookie(&cookie));

@@ -17,7 +17,7 @@ use tracing::info;
 
 use crate::config::{Access, Config};
 use crate::error_page::explain_problems;
-use crate::page_request::{PageRequest, attach_visit};
+use crate::page_request::{PageRequest, attach_page_request};
 use crate::problem::Problem;
 use crate::state::Console;
 use crate::{assets, headers, live, login, pages, project};
@@ -105,10 +105,11 @@ fn check_listener(config: &Config) -> anyhow::Result<()> {
 fn router(console: Console) -> Router {
     let pages = pages::routes().fallback(nothing).with_state(console.clone());
     let followed = pages.clone();
-    let live =
-        move |State(console): State<Console>, visit: PageRequest, query: Query<live::LiveQuery>| {
-            live::follow(console, followed.clone(), visit, query)
-        };
+    let live = move |State(console): State<Console>,
+                     page_request: PageRequest,
+                     query: Query<live::LiveQuery>| {
+        live::follow(console, followed.clone(), page_request, query)
+    };
     let own = Router::new()
         .route("/live", get(live))
         .route("/assets/{tag}/{name}", get(assets::serve))
@@ -117,7 +118,7 @@ fn router(console: Console) -> Router {
         .with_state(console.clone());
     own.merge(pages)
         .layer(from_fn_with_state(console.clone(), explain_problems))
-        .layer(from_fn_with_state(console.clone(), attach_visit))
+        .layer(from_fn_with_state(console.clone(), attach_page_request))
         .layer(from_fn_with_state(console, headers::protect))
         .layer(from_fn(known_methods))
 }

@@ -112,7 +112,7 @@ async fn type_input(
         _ => return Err(Problem::Unreadable("key: must be enter, interrupt or escape".to_owned())),
     };
     let typed = Bytes::from(typed);
-    let owner = console.guard().token(&person.visit.cookie);
+    let owner = console.guard().token(&person.page_request.cookie);
     let is_sent = match console.serial_inputs().find(&owner, &name) {
         Some(input) => input.send(typed.clone()).await.is_ok(),
         None => false,
@@ -144,7 +144,7 @@ async fn type_once(mut socket: Socket, typed: Bytes) {
 /// A serial console that one user follows.
 struct SerialStream {
     console: Console,
-    visit: PageRequest,
+    page_request: PageRequest,
     socket: Socket,
     input: SerialInput,
     screen: Screen,
@@ -165,7 +165,7 @@ async fn follow(
     Path(node): Path<String>,
 ) -> Result<Response, Problem> {
     let name = segment(&node)?;
-    let place = console.live_pages().enter(person.visit.live_page_owner(&console))?;
+    let place = console.live_pages().enter(person.page_request.live_page_owner(&console))?;
     let unbuffered = [("x-accel-buffering", "no")];
     let socket = match open(&person, &name).await {
         Ok(socket) => socket,
@@ -177,11 +177,11 @@ async fn follow(
         }
         Err(why) => return Err(why),
     };
-    let owner = console.guard().token(&person.visit.cookie);
+    let owner = console.guard().token(&person.page_request.cookie);
     let stream = SerialStream {
         input: console.serial_inputs().register(&owner, &name),
         console,
-        visit: person.visit,
+        page_request: person.page_request,
         socket,
         screen: Screen::default(),
         line: String::new(),
@@ -220,7 +220,7 @@ impl SerialStream {
                 () = self.place.replaced() => break Some(StreamEnd::Over(REPLACED.to_owned())),
                 () = sleep_until(self.session_check_at) => {
                     self.session_check_at += CHECK_SESSION_EVERY;
-                    let session = self.console.sessions().peek(&self.visit.cookie, Instant::now());
+                    let session = self.console.sessions().peek(&self.page_request.cookie, Instant::now());
                     if session.is_none() && *self.console.access() != Access::None {
                         break Some(StreamEnd::Over("your session has ended; log in again".to_owned()));
                     }
