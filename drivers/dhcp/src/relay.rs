@@ -22,11 +22,11 @@ impl RelayInformation {
             return None;
         }
         let octets = message.options.get(code::RELAY_INFORMATION).unwrap_or_default();
-        let told = Options::decode(octets).unwrap_or_default();
+        let reported = Options::decode(octets).unwrap_or_default();
         Some(RelayInformation {
             address: message.relay,
-            link: told.address(code::relay::LINK_SELECTION).unwrap_or(message.relay),
-            source_port: told.get(code::relay::SOURCE_PORT).is_some(),
+            link: reported.address(code::relay::LINK_SELECTION).unwrap_or(message.relay),
+            source_port: reported.get(code::relay::SOURCE_PORT).is_some(),
         })
     }
 }

@@ -232,10 +232,10 @@ impl Answer<'_> {
     fn send(self, message: Message, to: Destination) -> Reply {
         // RFC 2132 §9.10: the size includes the IP and UDP headers and is at least 576. A message longer than an Ethernet frame would be
         // fragmented, so 1500 is the most.
-        let told = match self.request.options.get(code::MAXIMUM_SIZE) {
+        let reported = match self.request.options.get(code::MAXIMUM_SIZE) {
             Some([high, low]) => usize::from(u16::from_be_bytes([*high, *low])),
             _ => 576,
         };
-        Reply { message, to, limit: told.clamp(576, 1500) - 28 }
+        Reply { message, to, limit: reported.clamp(576, 1500) - 28 }
     }
 }

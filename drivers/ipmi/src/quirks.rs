@@ -21,16 +21,16 @@ pub(crate) fn first_serial_packet() -> Vec<u8> {
     serial::typed(15, &[])
 }
 
-/// Returns the address to which characters are sent, for a BMC that was reached at `reached` and reports port `told`.
+/// Returns the address to which characters are sent, for a BMC that was reached at `reached` and reports port `reported`.
 ///
 /// Some BMCs swap the bytes of the port. A BMC on another port than the standard one is behind a port forwarding, and the port that the BMC
 /// reports is not reachable.
-pub(crate) fn serial_address(reached: SocketAddr, told: u16) -> SocketAddr {
+pub(crate) fn serial_address(reached: SocketAddr, reported: u16) -> SocketAddr {
     const STANDARD: u16 = 623;
-    if reached.port() != STANDARD || told == 0 || told == STANDARD.swap_bytes() {
+    if reached.port() != STANDARD || reported == 0 || reported == STANDARD.swap_bytes() {
         return reached;
     }
-    SocketAddr::new(reached.ip(), told)
+    SocketAddr::new(reached.ip(), reported)
 }
 
 #[cfg(test)]
@@ -38,8 +38,8 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(reached: &str, told: u16, want: &str) {
-        let address = serial_address(reached.parse().unwrap(), told);
+    fn check(reached: &str, reported: u16, want: &str) {
+        let address = serial_address(reached.parse().unwrap(), reported);
         assert_eq!(address, want.parse().unwrap());
     }
 

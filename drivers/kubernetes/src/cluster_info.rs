@@ -39,8 +39,8 @@ pub async fn pods_trust(
 ) -> Result<bool, KubernetesError> {
     let path = ["api", "v1", "namespaces", namespace, "configmaps", "kube-root-ca.crt"];
     let Some(found) = client.get(&path).find::<Value>().await? else { return Ok(true) };
-    let told = found["data"]["ca.crt"].as_str();
-    Ok(told.is_none_or(|told| told.trim() == authority.trim()))
+    let reported = found["data"]["ca.crt"].as_str();
+    Ok(reported.is_none_or(|reported| reported.trim() == authority.trim()))
 }
 
 /// Replaces the authority in a kubeconfig. kubeadm writes one field a line.

@@ -45,15 +45,15 @@ pub(crate) fn error(
     body: &[u8],
     retry_after: Option<Duration>,
 ) -> KubernetesError {
-    let told: Status = serde_json::from_slice(body).unwrap_or_default();
+    let reported: Status = serde_json::from_slice(body).unwrap_or_default();
     // A message about a Secret may quote it.
     if !refusal.request.path.contains("/secrets") {
-        refusal.message = lenient::plain(&told.message, LONGEST_SENTENCE);
+        refusal.message = lenient::plain(&reported.message, LONGEST_SENTENCE);
     }
-    refusal.reason = lenient::plain(&told.reason, 40);
+    refusal.reason = lenient::plain(&reported.reason, 40);
     refusal.causes =
-        told.details.causes.iter().take(8).map(|it| lenient::plain(&it.reason, 40)).collect();
-    let wait = Some(told.details.retry_after).filter(|seconds| *seconds > 0);
+        reported.details.causes.iter().take(8).map(|it| lenient::plain(&it.reason, 40)).collect();
+    let wait = Some(reported.details.retry_after).filter(|seconds| *seconds > 0);
     let retry_after = retry_after.or(wait.map(|it| Duration::from_secs(it.min(3600))));
     let answer = Box::new(refusal);
     match answer.status {

@@ -17,10 +17,10 @@ pub(crate) fn error(
     body: &[u8],
     retry_after: Option<Duration>,
 ) -> CloudError {
-    let told = ErrorBody::read(body);
-    refusal.message = told.sentence;
+    let reported = ErrorBody::read(body);
+    refusal.message = reported.sentence;
     let answer = Box::new(refusal);
-    let quota = is_about_quota(&told.kind, &answer.message);
+    let quota = is_about_quota(&reported.kind, &answer.message);
     match answer.status {
         // Old Nova answered 413 to too many requests (API guide, "Rate limits"), and Cinder still does.
         StatusCode::PAYLOAD_TOO_LARGE
@@ -49,16 +49,16 @@ pub(crate) fn error(
 
 /// Whether Octavia refuses because it is changing the load balancer: that is transient.
 fn is_being_changed(service: Service, message: &str) -> bool {
-    let told = ["is immutable and cannot be updated", "Invalid state PENDING_"];
-    service == Service::LoadBalancer && told.iter().any(|it| message.contains(it))
+    let reported = ["is immutable and cannot be updated", "Invalid state PENDING_"];
+    service == Service::LoadBalancer && reported.iter().any(|it| message.contains(it))
 }
 
 /// Whether the error is about a quota: Neutron's `OverQuota`, Designate's `over_quota`, or messages such as "Quota exceeded for instances"
 /// (Nova, Cinder), "Quota has been met for resources" (Octavia), "maximum of 10 already exceeded" (Keystone).
 fn is_about_quota(kind: &str, message: &str) -> bool {
     let message = message.to_ascii_lowercase();
-    let told = message.contains("quota") || message.contains("already exceeded");
-    matches!(kind, "OverQuota" | "over_quota") || told || message.contains("limit exceeded")
+    let reported = message.contains("quota") || message.contains("already exceeded");
+    matches!(kind, "OverQuota" | "over_quota") || reported || message.contains("limit exceeded")
 }
 
 /// Error type and message in the body of an answer.

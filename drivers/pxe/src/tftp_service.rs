@@ -200,8 +200,8 @@ async fn drive(
             Step::Wait => {}
             Step::Done => return Ok(Outcome::Done),
             Step::Measured => return Ok(Outcome::Measured),
-            Step::Fail(error, told) => {
-                if let Some(packet) = told {
+            Step::Fail(error, reported) => {
+                if let Some(packet) = reported {
                     socket.send(&packet.encode()).await?;
                 }
                 return Ok(Outcome::Failed(error.to_string()));

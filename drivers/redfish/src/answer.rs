@@ -72,7 +72,7 @@ impl Answer {
                 Err(BmcError::Unauthorized { host: host.to_owned() })
             }
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
-                Err(BmcError::Busy { host: host.to_owned(), reason: self.told() })
+                Err(BmcError::Busy { host: host.to_owned(), reason: self.reported() })
             }
             _ => Err(self.refused()),
         }
@@ -82,7 +82,7 @@ impl Answer {
     pub(crate) fn refused(&self) -> BmcError {
         BmcError::Refused {
             request: self.request.clone(),
-            answer: self.told(),
+            answer: self.reported(),
             transient: self.is_transient(),
         }
     }
@@ -112,19 +112,19 @@ impl Answer {
     }
 
     /// Returns status and messages as one line.
-    fn told(&self) -> String {
-        let mut told = self.status.to_string();
+    fn reported(&self) -> String {
+        let mut reported = self.status.to_string();
         let sentence = message::sentence(&self.messages());
         if !sentence.is_empty() {
-            told = format!("{told}: {sentence}");
+            reported = format!("{reported}: {sentence}");
         }
         if self.status.is_redirection() {
-            told.push_str(" (redirects are not followed)");
+            reported.push_str(" (redirects are not followed)");
         }
         if let Some(wait) = self.retry_after {
-            told = format!("{told} (the BMC asks for a retry in {} s)", wait.as_secs());
+            reported = format!("{reported} (the BMC asks for a retry in {} s)", wait.as_secs());
         }
-        told
+        reported
     }
 
     /// Whether the same request may succeed later although nobody changes anything.

@@ -41,11 +41,11 @@ pub(crate) fn messages(body: &[u8]) -> Vec<Message> {
 
 /// Joins all messages to one sentence; empty if there are none.
 pub(crate) fn sentence(messages: &[Message]) -> String {
-    let told = messages.iter().map(|message| match message.text.as_str() {
+    let reported = messages.iter().map(|message| match message.text.as_str() {
         "" => message.key.as_str(),
         text => text,
     });
-    told.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")
+    reported.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ")
 }
 
 /// Removes the registry and its version: `Base.1.8.GeneralError` becomes `GeneralError`.

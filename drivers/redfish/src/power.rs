@@ -30,11 +30,11 @@ enum Phase {
 #[async_trait]
 impl Power for Service {
     async fn state(&self) -> Result<PowerState, BmcError> {
-        self.told(&self.system().await?.body)
+        self.reported(&self.system().await?.body)
     }
 
     async fn state_once(&self) -> Result<PowerState, BmcError> {
-        self.told(&self.system_and_close().await?.body)
+        self.reported(&self.system_and_close().await?.body)
     }
 
     async fn request(&self, change: PowerChange) -> Result<(), BmcError> {
@@ -66,7 +66,7 @@ impl Power for Service {
 }
 
 impl Service {
-    fn told(&self, system: &Value) -> Result<PowerState, BmcError> {
+    fn reported(&self, system: &Value) -> Result<PowerState, BmcError> {
         match phase(system) {
             // Only a machine that is fully off counts as off: while it powers off, it still writes to its disks.
             Some(Phase::Off) => Ok(PowerState::Off),

@@ -77,7 +77,8 @@ fn reading(sensor: &Value, value: &str, unit: &str) -> Reading {
         value: sensor.number(value),
         unit: match sensor.word("ReadingUnits") {
             "" => unit.to_owned(),
-            told => ipmi_unit(told).map_or_else(|| crate::document::one_line(told), str::to_owned),
+            reported => ipmi_unit(reported)
+                .map_or_else(|| crate::document::one_line(reported), str::to_owned),
         },
         health: match sensor.at("Status").word("Health") {
             "OK" => ReadingHealth::Ok,

@@ -248,8 +248,8 @@ impl Service {
         let Some((token, answer)) = opened else { return Ok(Login::Basic) };
         let body = answer.document().unwrap_or_default();
         // Some BMCs build the location with their own host name instead of the one we used.
-        let told = [answer.location.as_deref(), body.id()];
-        let url = told.into_iter().flatten().find_map(|link| self.origin.follow(link).ok());
+        let reported = [answer.location.as_deref(), body.id()];
+        let url = reported.into_iter().flatten().find_map(|link| self.origin.follow(link).ok());
         let client = self.client()?;
         let timeout = self.target.timeout;
         Ok(Login::Session(Session::open(&self.ledger, client, url, token, timeout)))

@@ -74,8 +74,8 @@ impl Service {
     /// Returns the monitor of the task: the header's location, otherwise the link in the body.
     fn monitor(&self, answer: &Answer) -> Option<Url> {
         let body = answer.document().unwrap_or_default();
-        let told = [answer.location.as_deref(), body.at("TaskMonitor").as_str(), body.id()];
-        told.into_iter().flatten().find_map(|link| self.origin.follow(link).ok())
+        let reported = [answer.location.as_deref(), body.at("TaskMonitor").as_str(), body.id()];
+        reported.into_iter().flatten().find_map(|link| self.origin.follow(link).ok())
     }
 
     /// Classifies an answer of the monitor. Some services show the Task there, with 200 even while the task runs.

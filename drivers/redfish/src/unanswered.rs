@@ -37,5 +37,5 @@ pub(crate) fn unreachable(origin: &Origin, timeout: Duration, source: reqwest::E
 }
 
 fn reason(error: &rustls::Error) -> String {
-    if let rustls::Error::General(told) = error { told.clone() } else { error.to_string() }
+    if let rustls::Error::General(reported) = error { reported.clone() } else { error.to_string() }
 }

@@ -140,8 +140,8 @@ impl Session {
             Packet::Read(_) => Step::Wait,
             Packet::Write(_) | Packet::Data { .. } | Packet::OptionAcknowledge(_) => {
                 let message = "this is a transfer to you".to_owned();
-                let told = Packet::Error { code: ErrorCode::IllegalOperation, message };
-                Step::Fail(SessionError::OutOfPlace, Some(told))
+                let reported = Packet::Error { code: ErrorCode::IllegalOperation, message };
+                Step::Fail(SessionError::OutOfPlace, Some(reported))
             }
         }
     }
@@ -151,9 +151,9 @@ impl Session {
         self.attempt += 1;
         if self.attempt >= self.attempts {
             let message = "no answer".to_owned();
-            let told = Packet::Error { code: ErrorCode::NotDefined, message };
+            let reported = Packet::Error { code: ErrorCode::NotDefined, message };
             let silent = SessionError::Silent { arrived: self.arrived(), size: self.size() };
-            return Step::Fail(silent, Some(told));
+            return Step::Fail(silent, Some(reported));
         }
         match &self.phase {
             Phase::Negotiating { granted } => {

@@ -88,11 +88,11 @@ impl Conductor {
         let what = "GET /";
         let body: Value = read(what, send(what, self.client.get(self.base.clone())).await?).await?;
         let version = body.pointer("/default_version/version").and_then(Value::as_str);
-        let told = version.and_then(|text| {
+        let reported = version.and_then(|text| {
             let (major, minor) = text.split_once('.')?;
             Some((major.parse().ok()?, minor.parse().ok()?))
         });
-        self.version = told.unwrap_or(DEFAULT_VERSION).min(NEWEST);
+        self.version = reported.unwrap_or(DEFAULT_VERSION).min(NEWEST);
         Ok(())
     }
 

@@ -101,7 +101,7 @@ mod tests {
         }
     }
 
-    fn told(refusals: &mut RefusalCounter) -> Vec<(u16, String, String, u32)> {
+    fn reported(refusals: &mut RefusalCounter) -> Vec<(u16, String, String, u32)> {
         let of = |it: Entry| (it.status, it.source, it.user_id, it.times);
         refusals.drain().into_iter().map(of).collect()
     }
@@ -130,7 +130,7 @@ mod tests {
         }
         refusals.count(refusal(403, "203.0.113.9", "mallory"), T0);
         refusals.count(refusal(401, "203.0.113.9", ""), T0);
-        let rows = told(&mut refusals);
+        let rows = reported(&mut refusals);
         assert!(rows.contains(&(403, "203.0.113.9".to_owned(), "mallory".to_owned(), 1)));
         assert!(rows.contains(&(401, "203.0.113.9".to_owned(), String::new(), 1)));
         assert_eq!(rows.len(), 4 + 4 + 1 + 1 + 1);
@@ -142,7 +142,7 @@ mod tests {
         for _ in 0..3 {
             refusals.count(refusal(401, "192.0.2.1", ""), T0);
         }
-        assert_eq!(told(&mut refusals), [(401, "192.0.2.1".to_owned(), String::new(), 3)]);
+        assert_eq!(reported(&mut refusals), [(401, "192.0.2.1".to_owned(), String::new(), 3)]);
     }
 
     #[test]

@@ -68,8 +68,8 @@ impl ClusterdClient {
             }
             Ok(self.client().await?.get(&path).await?)
         };
-        let told = |DrainCheck { drain }| drain.map_or(DrainSeen::NotDrained, seen);
-        check.await.map_or_else(|why| unseen(host, why), told)
+        let reported = |DrainCheck { drain }| drain.map_or(DrainSeen::NotDrained, seen);
+        check.await.map_or_else(|why| unseen(host, why), reported)
     }
 
     /// Ends the drain of a host.

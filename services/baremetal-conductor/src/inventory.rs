@@ -25,9 +25,9 @@ impl TurnContext {
             let error: String = error.chars().filter(|c| !c.is_control()).take(1000).collect();
             return Err(failed(format!("the inspection by the agent failed: {error}")));
         }
-        let (told, macs) = apply_inventory(node, &data);
+        let (reported, macs) = apply_inventory(node, &data);
         self.add_ports(node, &macs).await?;
-        Ok(told)
+        Ok(reported)
     }
 
     /// Returns the node with the facts of the BMC's inventory. A node without ports gets the ports that the BMC knows, to boot from.
@@ -36,7 +36,7 @@ impl TurnContext {
         node: &Node,
         inventory: &Inventory,
     ) -> Result<Node, ActionError> {
-        let (told, macs) = apply_bmc_inventory(node, inventory);
+        let (reported, macs) = apply_bmc_inventory(node, inventory);
         if self.store.ports_of(node.id).await?.is_empty() {
             self.add_ports(node, &macs).await?;
         }
@@ -51,7 +51,7 @@ impl TurnContext {
             };
             self.store.save_inspected(&found).await?;
         }
-        Ok(told)
+        Ok(reported)
     }
 
     /// Adds the ports that do not exist yet. An address that belongs to another node is skipped.

@@ -68,21 +68,21 @@ impl Turn for LeaseTurn<'_> {
 }
 
 impl TurnContext {
-    /// Returns the notices about a stage of the lease's end. `told` is the entry of the node's history about the stage.
+    /// Returns the notices about a stage of the lease's end. `entry` is the entry of the node's history about the stage.
     pub(crate) fn stage_letters(
         &self,
         node: &Node,
         stage: lease::LeaseStage,
-        told: &str,
+        entry: &str,
         now: Timestamp,
     ) -> Vec<Letter> {
         let contact = node.lending.as_ref().and_then(|lending| lending.notify.as_ref());
-        self.settings.lending.addressees.letters(&notice(node, stage, told, now), contact)
+        self.settings.lending.addressees.letters(&notice(node, stage, entry, now), contact)
     }
 }
 
 /// Returns the notice about a stage for people outside of the API.
-fn notice(node: &Node, step: lease::LeaseStage, told: &str, now: Timestamp) -> Notice {
+fn notice(node: &Node, step: lease::LeaseStage, entry: &str, now: Timestamp) -> Notice {
     let (event, happens_at) = match step {
         lease::LeaseStage::Warn { ends_at } => ("lease.ends", Some(ends_at)),
         lease::LeaseStage::SwitchOff { deleted_at } => ("lease.ended", Some(deleted_at)),
@@ -101,9 +101,9 @@ fn notice(node: &Node, step: lease::LeaseStage, told: &str, now: Timestamp) -> N
         id: Uuid::new_v4(),
         at: now,
         event: event.to_owned(),
-        subject: format!("Node {label}: {told}"),
+        subject: format!("Node {label}: {entry}"),
         text: format!(
-            "Node {label} ({}): {told}.\n\nTo extend the lease, use `bedplate node extend`; to undo its end, `bedplate node undo`; or PUT /bedplate/v1/nodes/ID/lease.",
+            "Node {label} ({}): {entry}.\n\nTo extend the lease, use `bedplate node extend`; to undo its end, `bedplate node undo`; or PUT /bedplate/v1/nodes/ID/lease.",
             node.id
         ),
         project_id: node.lessee.clone(),

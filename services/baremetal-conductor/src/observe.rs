@@ -67,11 +67,11 @@ impl TurnContext {
             Ok(bmc) => bmc,
             Err(invalid) => return PowerSeen::Failed(invalid.into()),
         };
-        let told = match then {
+        let reported = match then {
             FollowUp::Nothing => bmc.power.state_once().await,
             FollowUp::Request => bmc.power.state().await,
         };
-        match told {
+        match reported {
             Ok(state) => {
                 self.sightings.note(node.id, ObservedPart::Bmc, state.as_str());
                 PowerSeen::Is(state)

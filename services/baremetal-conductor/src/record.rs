@@ -73,14 +73,14 @@ impl TurnContext {
         stage: LeaseStage,
         now: Timestamp,
     ) -> Result<Node, TurnError> {
-        let told = history.first().map_or("", |entry| &entry.event);
-        let letters = self.stage_letters(node, stage, told, now);
+        let reported = history.first().map_or("", |entry| &entry.event);
+        let letters = self.stage_letters(node, stage, reported, now);
         let written = self.store.update_node_and_notify(node, history, &letters, now).await;
         let (written, lost) = written?;
         if lost > 0 {
             warn!("too many notices are waiting: {lost} notices of node {} are not sent", node.id);
         }
-        info!("node {}: {told}", node.label());
+        info!("node {}: {reported}", node.label());
         Ok(written)
     }
 }

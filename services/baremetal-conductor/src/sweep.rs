@@ -46,7 +46,7 @@ pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
 /// A BMC that does not answer blocks one of the parallel requests, and no other node.
 async fn sweep(context: &Arc<TurnContext>) -> Result<(usize, usize), StoreError> {
     let mut swept =
-        SweepInProgress { looks: JoinSet::new(), told: Vec::new(), seen: 0, changed: 0 };
+        SweepInProgress { looks: JoinSet::new(), reported: Vec::new(), seen: 0, changed: 0 };
     let mut after = None;
     loop {
         let page = context.store.sweep_page(after, PAGE).await?;
@@ -70,7 +70,7 @@ async fn sweep(context: &Arc<TurnContext>) -> Result<(usize, usize), StoreError>
 struct SweepInProgress {
     looks: JoinSet<Option<SeenPower>>,
     /// Power states that are not recorded yet.
-    told: Vec<SeenPower>,
+    reported: Vec<SeenPower>,
     seen: usize,
     changed: usize,
 }
@@ -79,18 +79,18 @@ impl SweepInProgress {
     /// Waits for the next answer.
     async fn join(&mut self, context: &TurnContext) -> Result<(), StoreError> {
         match self.looks.join_next().await {
-            Some(Ok(told)) => self.told.extend(told),
+            Some(Ok(reported)) => self.reported.extend(reported),
             // A panic ends the process, as everywhere.
             Some(Err(panicked)) => resume_unwind(panicked.into_panic()),
             None => {}
         }
-        if self.told.len() >= PAGE as usize { self.record(context).await } else { Ok(()) }
+        if self.reported.len() >= PAGE as usize { self.record(context).await } else { Ok(()) }
     }
 
     async fn record(&mut self, context: &TurnContext) -> Result<(), StoreError> {
-        self.seen += self.told.len();
-        self.changed += context.store.record_power(&self.told, context.now()).await?;
-        self.told.clear();
+        self.seen += self.reported.len();
+        self.changed += context.store.record_power(&self.reported, context.now()).await?;
+        self.reported.clear();
         Ok(())
     }
 }

@@ -176,8 +176,8 @@ mod tests {
 
     #[track_caller]
     fn check(node: &Node, want: Expect) {
-        let told = explain(node);
-        want.assert_eq(&format!("{}. {}.", told.summary, told.next));
+        let reported = explain(node);
+        want.assert_eq(&format!("{}. {}.", reported.summary, reported.next));
     }
 
     #[test]

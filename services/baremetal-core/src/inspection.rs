@@ -14,17 +14,17 @@ const GIB: u64 = 1 << 30;
 /// The interface that the ramdisk booted from becomes the only port. If the agent does not name that interface, every interface with a link
 /// becomes a port.
 pub fn apply_inventory(node: &Node, data: &InspectionData) -> (Node, Vec<MacAddress>) {
-    let mut told = node.clone();
+    let mut changed = node.clone();
     let inventory = &data.inventory;
-    set(&mut told.properties, "cpus", inventory.cpu.count.into());
-    set_text(&mut told.properties, "cpu_arch", &inventory.cpu.architecture);
+    set(&mut changed.properties, "cpus", inventory.cpu.count.into());
+    set_text(&mut changed.properties, "cpu_arch", &inventory.cpu.architecture);
     let memory_mb = inventory.memory.physical_mb.unwrap_or(inventory.memory.total >> 20);
-    set(&mut told.properties, "memory_mb", memory_mb);
+    set(&mut changed.properties, "memory_mb", memory_mb);
     let root_disk = data.root_disk.as_ref().map_or(0, |disk| disk.size / GIB);
-    set(&mut told.properties, "local_gb", root_disk);
+    set(&mut changed.properties, "local_gb", root_disk);
     match &*inventory.boot.current_boot_mode {
-        "uefi" => note_boot_mode(&mut told, BootMode::Uefi),
-        "bios" => note_boot_mode(&mut told, BootMode::Bios),
+        "uefi" => note_boot_mode(&mut changed, BootMode::Uefi),
+        "bios" => note_boot_mode(&mut changed, BootMode::Bios),
         _ => {}
     }
 
@@ -38,7 +38,7 @@ pub fn apply_inventory(node: &Node, data: &InspectionData) -> (Node, Vec<MacAddr
         Some(mac) => vec![mac],
         None => linked.collect(),
     };
-    (told, ports.into_iter().filter(|mac| !mac.is_multicast()).collect())
+    (changed, ports.into_iter().filter(|mac| !mac.is_multicast()).collect())
 }
 
 /// Returns the node with the facts that the BMC reported, and the MAC addresses of its network interfaces.
@@ -46,21 +46,21 @@ pub fn apply_inventory(node: &Node, data: &InspectionData) -> (Node, Vec<MacAddr
 /// A BMC does not know which interface reaches the provisioning network, so the caller uses these addresses only until the agent has
 /// reported.
 pub fn apply_bmc_inventory(node: &Node, inventory: &Inventory) -> (Node, Vec<MacAddress>) {
-    let mut told = node.clone();
-    set(&mut told.properties, "cpus", inventory.processor.threads.unwrap_or(0).into());
+    let mut changed = node.clone();
+    set(&mut changed.properties, "cpus", inventory.processor.threads.unwrap_or(0).into());
     set_text(
-        &mut told.properties,
+        &mut changed.properties,
         "cpu_arch",
         inventory.processor.architecture.as_deref().unwrap_or(""),
     );
-    set(&mut told.properties, "memory_mb", inventory.memory_mib.unwrap_or(0));
+    set(&mut changed.properties, "memory_mb", inventory.memory_mib.unwrap_or(0));
     let smallest = inventory.disks.iter().filter_map(|disk| disk.size_bytes).min();
-    set(&mut told.properties, "local_gb", smallest.unwrap_or(0) / GIB);
-    set_text(&mut told.properties, "vendor", inventory.manufacturer.as_deref().unwrap_or(""));
+    set(&mut changed.properties, "local_gb", smallest.unwrap_or(0) / GIB);
+    set_text(&mut changed.properties, "vendor", inventory.manufacturer.as_deref().unwrap_or(""));
     if let Some(mode) = inventory.boot_mode {
-        note_boot_mode(&mut told, mode);
+        note_boot_mode(&mut changed, mode);
     }
-    (told, inventory.nics.iter().map(|nic| nic.mac).filter(|mac| !mac.is_multicast()).collect())
+    (changed, inventory.nics.iter().map(|nic| nic.mac).filter(|mac| !mac.is_multicast()).collect())
 }
 
 /// Sets a property unless the value is unknown (zero), so that an unknown value never replaces a known one.
@@ -114,12 +114,12 @@ mod tests {
             "boot_interface": "01-52-54-00-00-00-02",
         }))
         .unwrap();
-        let (told, ports) = apply_inventory(&node(), &data);
+        let (changed, ports) = apply_inventory(&node(), &data);
         let want = json!({
             "cpus": 4, "cpu_arch": "x86_64", "memory_mb": 1024, "local_gb": 4,
             "capabilities": "gpu:true,boot_mode:uefi",
         });
-        assert_eq!(Value::Object(told.properties), want);
+        assert_eq!(Value::Object(changed.properties), want);
         assert_eq!(ports, ["52:54:00:00:00:02".parse().unwrap()]);
     }
 
@@ -138,9 +138,12 @@ mod tests {
         .unwrap();
         let mut machine = node();
         machine.properties.insert("capabilities".to_owned(), "boot_mode:uefi".into());
-        let (told, ports) = apply_inventory(&machine, &data);
+        let (changed, ports) = apply_inventory(&machine, &data);
         let want = json!({"memory_mb": 2048, "capabilities": "boot_mode:bios"});
-        assert_eq!((told.boot_mode, Value::Object(told.properties)), (Some(BootMode::Bios), want));
+        assert_eq!(
+            (changed.boot_mode, Value::Object(changed.properties)),
+            (Some(BootMode::Bios), want)
+        );
         assert_eq!(ports, ["52:54:00:00:00:01".parse().unwrap()]);
     }
 
@@ -165,19 +168,19 @@ mod tests {
             boot_mode: Some(BootMode::Uefi),
             ..Inventory::default()
         };
-        let (told, ports) = apply_bmc_inventory(&node(), &inventory);
+        let (changed, ports) = apply_bmc_inventory(&node(), &inventory);
         let want = json!({
             "memory_mb": 4096, "local_gb": 5, "vendor": "ACME",
             "capabilities": "gpu:true,boot_mode:uefi",
         });
-        assert_eq!(Value::Object(told.properties), want);
+        assert_eq!(Value::Object(changed.properties), want);
         assert_eq!(ports, ["52:54:00:00:00:01".parse().unwrap()]);
     }
 
     #[test]
     fn facts_that_a_bmc_does_not_report_stay_unchanged() {
-        let (told, ports) = apply_bmc_inventory(&node(), &Inventory::default());
-        assert_eq!(told, node());
+        let (changed, ports) = apply_bmc_inventory(&node(), &Inventory::default());
+        assert_eq!(changed, node());
         assert!(ports.is_empty());
     }
 }

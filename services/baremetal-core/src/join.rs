@@ -161,16 +161,16 @@ impl Node {
     pub fn joining(&self, to: Hypervisor, now: Timestamp) -> (Node, Option<HistoryEntry>) {
         let from = self.hypervisor.as_ref().map(|host| host.state);
         let went = from.filter(|from| *from != to.state).map(JoinState::text_when_left);
-        let told = match (went, to.state) {
+        let reported = match (went, to.state) {
             (Some(_), JoinState::Joined) => Some(format!("host {} has joined the cloud", to.host)),
             (Some(left), _) => Some(format!("host {}: {left}", to.host)),
             (None, _) => None,
         };
         let mut gone = Node { hypervisor: Some(to), ..self.clone() };
-        if told.is_some() {
+        if reported.is_some() {
             gone.failure = None;
         }
-        let entry = told.map(|told| HistoryEntry::changed(self, &gone, told, now));
+        let entry = reported.map(|reported| HistoryEntry::changed(self, &gone, reported, now));
         (gone, entry)
     }
 

@@ -108,10 +108,12 @@ impl LeavingTurn<'_> {
 
     /// Looks again later, and records once what stops the drain.
     fn wait_because(&self, why: &str) -> Decision<NodeUpdate> {
-        let Some((told, entry)) = drain_stuck(self.node, why, self.now) else { return self.wait() };
+        let Some((reported, entry)) = drain_stuck(self.node, why, self.now) else {
+            return self.wait();
+        };
         let line = format!("node {}: {}", self.node.label(), entry.event);
         let next_turn = Requeue::After(self.rules.poll_every);
-        Decision { next_turn, ..NodeUpdate::decided(told, [entry]) }.warn(line)
+        Decision { next_turn, ..NodeUpdate::decided(reported, [entry]) }.warn(line)
     }
 
     fn refuse(&self, why: &str, end: DrainFate) -> Decision<NodeUpdate> {

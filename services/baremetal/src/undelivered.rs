@@ -17,8 +17,8 @@ impl RecordGivenUp for HistoryOfUndelivered {
             Ok(id) => self.0.find_node(&NodeIdent::Id(id)).await?,
             Err(_) => None,
         };
-        let told = format!("the notice {:?} could not be delivered: {why}", notice.event);
-        let line = node.map(|node| HistoryEntry::failed(&node, &node, told, Timestamp::now()));
+        let reported = format!("the notice {:?} could not be delivered: {why}", notice.event);
+        let line = node.map(|node| HistoryEntry::failed(&node, &node, reported, Timestamp::now()));
         self.0.give_up_notice(letter, line.as_ref()).await
     }
 }

@@ -43,7 +43,7 @@ fn from() -> PathBuf {
 struct Dev {
     child: Child,
     out: BufReader<ChildStdout>,
-    told: String,
+    reported: String,
 }
 
 impl Dev {
@@ -51,14 +51,14 @@ impl Dev {
         let mut command = bedplate(folder, &["dev", "--from"]);
         let mut child = command.arg(from()).args(more).stdout(Stdio::piped()).spawn().unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
-        Dev { child, out, told: String::new() }
+        Dev { child, out, reported: String::new() }
     }
 
     /// Reads the output until the output contains `words`.
     fn until(&mut self, words: &str) {
-        while !self.told.contains(words) {
-            let read = self.out.read_line(&mut self.told).unwrap();
-            assert!(read > 0, "bedplate dev ended: {}", self.told);
+        while !self.reported.contains(words) {
+            let read = self.out.read_line(&mut self.reported).unwrap();
+            assert!(read > 0, "bedplate dev ended: {}", self.reported);
         }
     }
 
@@ -66,7 +66,7 @@ impl Dev {
     fn kill(mut self) -> String {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
-        std::mem::take(&mut self.told)
+        std::mem::take(&mut self.reported)
     }
 
     /// Ends `bedplate dev` with SIGINT, as Ctrl-C does.
@@ -99,8 +99,8 @@ fn get(address: &str, path: &str) -> Value {
 /// Returns the names and ids of all resources by kind, sorted.
 fn list_resources() -> BTreeMap<&'static str, Vec<String>> {
     let listed = |all: &Value, fields: [&str; 3]| {
-        let told = |one: &Value| fields.map(|field| one[field].to_string()).join(" ");
-        let mut all: Vec<String> = all.as_array().unwrap().iter().map(told).collect();
+        let reported = |one: &Value| fields.map(|field| one[field].to_string()).join(" ");
+        let mut all: Vec<String> = all.as_array().unwrap().iter().map(reported).collect();
         all.sort();
         all
     };
@@ -179,18 +179,24 @@ fn a_restarted_demo_repeats_no_finished_step() {
     let folder = tempfile::tempdir().unwrap();
     let mut first = Dev::start(folder.path(), &[]);
     first.until(STAYS);
-    let told = &first.told;
-    assert!(told.contains("rack dev: 4 nodes ready, 0 need attention, 0 skipped"), "{told}");
-    assert!(told.contains("waiting for its compute service"), "{told}");
-    assert!(told.contains("cluster tenant: CREATE_COMPLETE after"), "{told}");
-    let (_, nodes) = told.split_once(" get nodes\n").unwrap();
+    let reported = &first.reported;
+    assert!(
+        reported.contains("rack dev: 4 nodes ready, 0 need attention, 0 skipped"),
+        "{reported}"
+    );
+    assert!(reported.contains("waiting for its compute service"), "{reported}");
+    assert!(reported.contains("cluster tenant: CREATE_COMPLETE after"), "{reported}");
+    let (_, nodes) = reported.split_once(" get nodes\n").unwrap();
     let is_ready = |line: &&str| line.split_whitespace().nth(1) == Some("Ready");
     let ready: Vec<&str> = nodes.lines().filter(is_ready).collect();
     let masters = ready.iter().filter(|line| line.contains("control-plane")).count();
     assert_eq!((ready.len(), masters), (5, 3), "{nodes}");
     assert!(nodes.contains("lab-1: ACTIVE"), "{nodes}");
     // The last lines name the addresses of the console and the passwords.
-    assert!(told.contains("http://127.0.0.1:9510/") && told.contains("alice-secret"), "{told}");
+    assert!(
+        reported.contains("http://127.0.0.1:9510/") && reported.contains("alice-secret"),
+        "{reported}"
+    );
     let before = list_resources();
     assert_demo_is_complete(&before);
 
@@ -206,10 +212,13 @@ fn a_restarted_demo_repeats_no_finished_step() {
     first.kill();
     let mut again = Dev::start(folder.path(), &[]);
     again.until(STAYS);
-    let told = &again.told;
-    assert!(told.contains("Continuing the last run"), "{told}");
+    let reported = &again.reported;
+    assert!(reported.contains("Continuing the last run"), "{reported}");
     for done_again in ["rack enroll", "rack up", "profile create", "curl ", "vm request"] {
-        assert!(!told.split("In another terminal").next().unwrap().contains(done_again), "{told}");
+        assert!(
+            !reported.split("In another terminal").next().unwrap().contains(done_again),
+            "{reported}"
+        );
     }
     assert_eq!(list_resources(), before);
     wait_for_kubernetes(folder.path(), 5);
@@ -246,10 +255,10 @@ fn a_demo_that_was_killed_in_any_step_completes_after_a_restart() {
 fn a_missing_configuration_is_reported_in_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let run = bedplate(folder.path(), &["dev"]).output().unwrap();
-    let told = said(&run);
+    let reported = said(&run);
     assert!(!run.status.success());
-    assert!(told.contains("deploy/dev/baremetald.toml does not exist"), "{told}");
-    assert_eq!(told.lines().count(), 1, "{told}");
+    assert!(reported.contains("deploy/dev/baremetald.toml does not exist"), "{reported}");
+    assert_eq!(reported.lines().count(), 1, "{reported}");
     assert!(!folder.path().join(".state").exists());
     // A reset without any state succeeds.
     assert!(bedplate(folder.path(), &["dev", "reset"]).status().unwrap().success());

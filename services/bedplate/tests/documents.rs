@@ -183,11 +183,11 @@ impl Dev {
         let mut command = Command::new(BEDPLATE);
         command.args(["dev", "--from"]).arg(deploy().join("dev")).current_dir(folder.path());
         let mut child = command.stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
-        let mut told = String::new();
+        let mut reported = String::new();
         let mut out = BufReader::new(child.stdout.take().unwrap());
-        while !told.contains("stays up until Ctrl-C") {
-            let read = out.read_line(&mut told).unwrap();
-            assert!(read > 0, "bedplate dev ended:\n{told}");
+        while !reported.contains("stays up until Ctrl-C") {
+            let read = out.read_line(&mut reported).unwrap();
+            assert!(read > 0, "bedplate dev ended:\n{reported}");
         }
         // The output is read until the end, because a closed pipe would end `bedplate dev`.
         std::thread::spawn(move || out.lines().for_each(drop));
@@ -201,12 +201,12 @@ impl Dev {
     /// Writes the clouds.yaml of the emulated cloud with the cloud names used in the documents: `ironic` and `magnum` for the services that
     /// are replaced, and `bedplate` for the replacement. All three names stand for the same cloud.
     fn name_clouds(&self) {
-        let told = fs::read(self.folder.path().join(".state/dev/clouds.yaml")).unwrap();
-        let mut told: serde_json::Value = serde_json::from_slice(&told).unwrap();
+        let reported = fs::read(self.folder.path().join(".state/dev/clouds.yaml")).unwrap();
+        let mut reported: serde_json::Value = serde_json::from_slice(&reported).unwrap();
         for name in ["ironic", "magnum", "bedplate"] {
-            told["clouds"][name] = told["clouds"]["clusterd"].clone();
+            reported["clouds"][name] = reported["clouds"]["clusterd"].clone();
         }
-        fs::write(self.folder.path().join("clouds.yaml"), told.to_string()).unwrap();
+        fs::write(self.folder.path().join("clouds.yaml"), reported.to_string()).unwrap();
     }
 
     fn runs(&self, block: &Block) {

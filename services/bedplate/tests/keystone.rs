@@ -109,24 +109,24 @@ async fn services_are_registered_once_and_moved_when_their_address_changes() {
     let given = Fixture::start().await;
     let urls =
         ["--baremetald", "https://h:6385", "--clusterd", "https://h:9511", "--region", "RegionOne"];
-    let told = given.setup(&[&urls[..], &["--dry-run"]].concat()).await.done();
-    assert!(told.contains("baremetal: the service would be added"), "{told}");
-    assert!(told.ends_with("nothing was changed\n"), "{told}");
+    let reported = given.setup(&[&urls[..], &["--dry-run"]].concat()).await.done();
+    assert!(reported.contains("baremetal: the service would be added"), "{reported}");
+    assert!(reported.ends_with("nothing was changed\n"), "{reported}");
     assert_eq!(given.changes(), 0);
 
-    let told = given.setup(&urls).await.done();
+    let reported = given.setup(&urls).await.done();
     let line = "container-infra: the internal endpoint was added: https://h:9511/v1\n";
-    assert!(told.contains(line), "{told}");
+    assert!(reported.contains(line), "{reported}");
     assert_eq!(given.changes(), 8);
-    let told = given.setup(&urls).await.done();
-    assert_eq!(told, "baremetal: unchanged\ncontainer-infra: unchanged\n");
+    let reported = given.setup(&urls).await.done();
+    assert_eq!(reported, "baremetal: unchanged\ncontainer-infra: unchanged\n");
     assert_eq!(given.changes(), 0);
 
     // Without `--region`, the command uses the region of clouds.yaml.
     let moved = ["--baremetald", "https://elsewhere", "--baremetald-internal", "https://h:6385"];
-    let told = given.setup(&moved).await.done();
+    let reported = given.setup(&moved).await.done();
     assert_eq!(
-        told,
+        reported,
         "baremetal: the public endpoint was changed from https://h:6385 to https://elsewhere\n"
     );
     assert_eq!(given.changes(), 1);
@@ -245,9 +245,9 @@ async fn the_policy_is_printed_as_a_table_and_as_json() {
     let row: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(row, ["clusters", "GET", path, "member", "-", "member", "-"]);
 
-    let told = given.run(&[&policy[..], &["--output", "json"]].concat()).await.done();
-    let told: serde_json::Value = serde_json::from_str(&told).unwrap();
-    let rows = told["clusters"].as_array().unwrap();
+    let reported = given.run(&[&policy[..], &["--output", "json"]].concat()).await.done();
+    let reported: serde_json::Value = serde_json::from_str(&reported).unwrap();
+    let rows = reported["clusters"].as_array().unwrap();
     // The first line of the table is the header.
     assert_eq!(rows.len(), table.lines().count() - 1);
     let row = rows.iter().find(|row| row["path"] == path).unwrap();
@@ -258,22 +258,25 @@ async fn the_policy_is_printed_as_a_table_and_as_json() {
 async fn clusterd_gets_its_roles_in_the_projects_of_tenants() {
     let given = Fixture::start().await;
     let tenants = ["--tenant", "tenant-a", "--tenant", "tenant-b"];
-    let told = given.setup(&[&tenants[..], &["--dry-run"]].concat()).await.done();
-    assert!(told.contains("tenant-b: clusterd would be granted the role member\n"), "{told}");
+    let reported = given.setup(&[&tenants[..], &["--dry-run"]].concat()).await.done();
+    assert!(
+        reported.contains("tenant-b: clusterd would be granted the role member\n"),
+        "{reported}"
+    );
     assert_eq!(given.changes(), 0);
     given.setup(&["--tenant", "tenant-a", "--tenant", "nobody"]).await.refused(&["\"nobody\""]);
     given.setup(&["--tenant", "tenant-a", "--service-user", "x"]).await.refused(&["user \"x\""]);
     let puts = |given: &Fixture| given.cloud.count(|call| call.method == "PUT");
     assert_eq!(puts(&given), 0, "nothing is given where anything is wrong");
 
-    let told = given.setup(&tenants).await.done();
+    let reported = given.setup(&tenants).await.done();
     assert!(
-        told.contains("tenant-a: clusterd was granted the role load-balancer_member\n"),
-        "{told}"
+        reported.contains("tenant-a: clusterd was granted the role load-balancer_member\n"),
+        "{reported}"
     );
     assert_eq!(puts(&given), 4);
-    let told = given.setup(&tenants).await.done();
-    assert!(told.contains("tenant-b: clusterd has the role member\n"), "{told}");
+    let reported = given.setup(&tenants).await.done();
+    assert!(reported.contains("tenant-b: clusterd has the role member\n"), "{reported}");
     assert_eq!(puts(&given), 4);
     let alice = ["--os-cloud", "alice", "setup", "keystone", "--tenant", "tenant-a"];
     given.run(&alice).await.refused(&["administrators"]);

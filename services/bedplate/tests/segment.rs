@@ -24,8 +24,8 @@ fn a_foreign_dhcp_server_is_found_and_its_offer_reported() {
     let dhcp = |said: &str| said.lines().find(|line| line.contains(" eth0")).map(str::to_owned);
 
     let alone = segment.doctor();
-    let told = dhcp(&alone).unwrap_or_else(|| panic!("{alone}"));
-    assert!(told.starts_with("OK"), "{told}");
+    let reported = dhcp(&alone).unwrap_or_else(|| panic!("{alone}"));
+    assert!(reported.starts_with("OK"), "{reported}");
 
     // A server that only assigns addresses may be intended. A server that also names a boot file breaks network boot.
     for (more, verdict, offers) in [
@@ -35,8 +35,8 @@ fn a_foreign_dhcp_server_is_found_and_its_offer_reported() {
         let server = segment.dnsmasq(more);
         let found = segment.doctor();
         drop(server);
-        let told = dhcp(&found).unwrap_or_else(|| panic!("{found}"));
-        assert!(told.starts_with(verdict) && told.contains(offers), "{told}");
+        let reported = dhcp(&found).unwrap_or_else(|| panic!("{found}"));
+        assert!(reported.starts_with(verdict) && reported.contains(offers), "{reported}");
     }
 }
 

@@ -114,9 +114,9 @@ mod tests {
             },
         );
         let add_ons = crate::desired_add_ons(&settings).unwrap();
-        let told: Vec<String> =
+        let reported: Vec<String> =
             add_ons.iter().map(|it| format!("{} {}", it.name, it.version)).collect();
-        assert_eq!(told, want);
+        assert_eq!(reported, want);
         let mirror = settings.images.mirror.unwrap_or_default();
         assert!(add_ons.iter().flat_map(|it| it.images()).all(|it| it.starts_with(&mirror)));
     }

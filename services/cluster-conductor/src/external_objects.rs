@@ -76,7 +76,11 @@ impl Conductor {
         }
         let image = match of(|it| Some(it.image.as_str())) == Some(wanted.image.as_str()) {
             true => wanted.image,
-            false => told("image_id", &wanted.image, own_image(session, who, &wanted.image).await)?,
+            false => check_found(
+                "image_id",
+                &wanted.image,
+                own_image(session, who, &wanted.image).await,
+            )?,
         };
         let (mut network, mut subnet) = (wanted.fixed_network, wanted.fixed_subnet);
         let mut external = wanted.external_network;
@@ -100,7 +104,7 @@ impl Conductor {
             // Servers are created by clusterd's own user. Nova keeps keypairs by user, so only keypairs that an operator added to this user
             // can be used, by all projects.
             let found = by_id(keypairs::find(session, given).await);
-            told("keypair", given, found.map(|found| found.map(drop)))?;
+            check_found("keypair", given, found.map(|found| found.map(drop)))?;
         }
         Ok(ClusterParameters {
             image,
@@ -124,7 +128,7 @@ impl Conductor {
     ) -> Result<String, ExternalObjectError> {
         let sessions = self.context.sessions(cluster, false).await.map_err(closed)?;
         let Some((session, _)) = sessions else { return Ok(given.to_owned()) };
-        told("image_id", given, own_image(&session, who, given).await)
+        check_found("image_id", given, own_image(&session, who, given).await)
     }
 }
 
@@ -152,7 +156,7 @@ fn changed<'a>(now: &'a Option<String>, before: Option<&str>) -> Option<&'a str>
     now.as_deref().filter(|now| before != Some(*now))
 }
 
-fn told<T>(
+fn check_found<T>(
     setting: &'static str,
     given: &str,
     found: Result<Option<T>, CloudError>,
@@ -214,7 +218,7 @@ pub(crate) async fn own_network(
         let theirs = named.into_iter().find(|network| may_use(who, network, given));
         theirs.map(|network| network.id)
     });
-    told(SETTING, given, found)
+    check_found(SETTING, given, found)
 }
 
 fn may_use(who: ObjectUser<'_>, network: &Network, given: &str) -> bool {
@@ -260,7 +264,7 @@ async fn own_subnet(
         }
         Ok(None)
     };
-    told("fixed_subnet", given, look.await)
+    check_found("fixed_subnet", given, look.await)
 }
 
 /// Any project may take floating IPs from an external network.
@@ -269,7 +273,7 @@ async fn external_network(session: &Session, given: &str) -> Result<String, Exte
         let named = all.into_iter().find(|it| it.id == given || it.name == given);
         named.map(|it| it.id)
     });
-    told("external_network_id", given, found)
+    check_found("external_network_id", given, found)
 }
 
 /// A zone may be used when the project owns it, or when it belongs to clusterd's own project, where an operator offers it to all.
@@ -287,5 +291,5 @@ async fn own_zone(
             None => Ok(operators_zone(own, name).await?.map(drop)),
         }
     };
-    told("labels.dns_zone", name, look.await)
+    check_found("labels.dns_zone", name, look.await)
 }

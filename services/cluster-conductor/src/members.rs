@@ -71,11 +71,11 @@ impl Conductor {
     pub async fn authorities_for(&self, claim: &str, token: &str, holds: u32) -> CaHandout {
         let Ok(id) = claim.parse() else { return CaHandout::Nothing };
         match member_configs::ask_authorities(&self.context.secrets, id, token, holds).await {
-            Ok((told, news)) => {
+            Ok((answer, news)) => {
                 if let Some(cluster) = news {
                     self.wake(cluster);
                 }
-                told
+                answer
             }
             Err(error) => {
                 tracing::error!(claim.id = %id, "cannot answer a member's request for certificate authorities: {error}");

@@ -128,7 +128,9 @@ async fn user_data(
         let page = context.store.user_data_sealed_by(id, after, PAGE).await?;
         let anew: Vec<_> = page
             .iter()
-            .filter_map(|told| Some((told.clone(), user_data_anew(keys, told)?)))
+            .filter_map(|sealed_user_data| {
+                Some((sealed_user_data.clone(), user_data_anew(keys, sealed_user_data)?))
+            })
             .collect();
         let Some(last) = page.last() else { return Ok(done) };
         after = Some(last.vm);
@@ -145,9 +147,10 @@ fn secret_anew(keys: &SealingKeys, secret: &SealedSecret) -> Option<String> {
 }
 
 /// Returns the user-data sealed with the current key; `None` if it cannot be opened.
-fn user_data_anew(keys: &SealingKeys, told: &SealedUserData) -> Option<String> {
-    let failed = |why| error!(vm.id = %told.vm, "the user-data cannot be unsealed: {why}");
-    anew(keys, &told.place(), &told.sealed).map_err(failed).ok()
+fn user_data_anew(keys: &SealingKeys, sealed_user_data: &SealedUserData) -> Option<String> {
+    let failed =
+        |why| error!(vm.id = %sealed_user_data.vm, "the user-data cannot be unsealed: {why}");
+    anew(keys, &sealed_user_data.place(), &sealed_user_data.sealed).map_err(failed).ok()
 }
 
 fn anew(keys: &SealingKeys, place: &str, sealed: &str) -> Result<String, SealError> {

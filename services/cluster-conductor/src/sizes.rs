@@ -36,16 +36,16 @@ impl Conductor {
         if self.context.cloud.is_none() {
             return Err(unknown("clusterd has no cloud configured".to_owned()));
         }
-        let told = tokio::time::timeout(CLOUD_TIMEOUT, self.told(cluster, flavors)).await;
-        let told = told.map_err(|_| {
+        let found = tokio::time::timeout(CLOUD_TIMEOUT, self.find(cluster, flavors)).await;
+        let found = found.map_err(|_| {
             unknown(format!("the cloud did not answer within {} s", CLOUD_TIMEOUT.as_secs()))
         })?;
-        told.map_err(|trouble| SizesUnknown {
+        found.map_err(|trouble| SizesUnknown {
             is_asked_wrong: matches!(trouble, CloudWorkError::NoSuch { .. }),
             why: trouble.to_string(),
         })
     }
-    async fn told(
+    async fn find(
         &self,
         cluster: &Cluster,
         flavors: &BTreeSet<String>,

@@ -140,13 +140,15 @@ impl ClusterTurn<'_> {
     async fn update(&self, before: &Cluster, update: ClusterUpdate) -> Result<Cluster, StoreError> {
         let ClusterUpdate { cluster, groups: changed, events, notice } = update;
         let now = (self.0.settings.clock)();
-        let letters = notice.iter().flat_map(|told| lending::letters(self.0, &cluster, told, now));
+        let letters = notice
+            .iter()
+            .flat_map(|lease_notice| lending::letters(self.0, &cluster, lease_notice, now));
         let letters = letters.collect();
         let after = cluster.clone();
         let change = ClusterChange { changed, events, letters, ..ClusterChange::of(cluster) };
         let written = self.0.store.change_cluster(&change).await?;
-        if let Some(told) = &notice {
-            info!("the lease of cluster {}: {}", before.id, told.message);
+        if let Some(lease_notice) = &notice {
+            info!("the lease of cluster {}: {}", before.id, lease_notice.message);
         }
         if after.is_off() && !before.is_off() {
             self.0.observation_cache.forget(before.id);

@@ -38,12 +38,12 @@ pub(crate) async fn user_data(
     let place = SealedUserData::place_of(vm.id);
     let sealed = secrets.store.sealed_user_data(vm.id).await?;
     let own = sealed.map(|sealed| secrets.keyring.open_sealed(&place, &sealed)).transpose()?;
-    Ok(compose(vm.image.told, &vm.ssh_keys, own.as_deref()))
+    Ok(compose(vm.image.user_data_format, &vm.ssh_keys, own.as_deref()))
 }
 
 /// Combines the SSH keys and the owner's user-data in the format that the image reads.
-fn compose(told: UserDataFormat, ssh_keys: &[String], own: Option<&[u8]>) -> Option<Vec<u8>> {
-    match (ssh_keys.is_empty(), own, told) {
+fn compose(format: UserDataFormat, ssh_keys: &[String], own: Option<&[u8]>) -> Option<Vec<u8>> {
+    match (ssh_keys.is_empty(), own, format) {
         (true, own, _) => own.map(<[u8]>::to_vec),
         (false, None, UserDataFormat::CloudInit) => Some(cloud_config(ssh_keys).into_bytes()),
         (false, Some(own), UserDataFormat::CloudInit) => Some(parts(&cloud_config(ssh_keys), own)),
@@ -87,9 +87,9 @@ fn ignition(ssh_keys: &[String], own: Option<&[u8]>) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn text(told: UserDataFormat, keys: &[&str], own: Option<&str>) -> Option<String> {
+    fn text(format: UserDataFormat, keys: &[&str], own: Option<&str>) -> Option<String> {
         let keys: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
-        let composed = compose(told, &keys, own.map(str::as_bytes))?;
+        let composed = compose(format, &keys, own.map(str::as_bytes))?;
         Some(String::from_utf8(composed).unwrap_or_else(|_| panic!("no text")))
     }
 
@@ -101,24 +101,27 @@ mod tests {
 
     #[test]
     fn ssh_keys_cannot_inject_other_settings() {
-        let told =
+        let user_data =
             text(UserDataFormat::CloudInit, &["ssh-ed25519 AAAA me\nruncmd: [reboot]"], None);
-        let told = told.unwrap_or_default();
-        assert_eq!(told.lines().count(), 2, "{told}");
+        let user_data = user_data.unwrap_or_default();
+        assert_eq!(user_data.lines().count(), 2, "{user_data}");
         assert!(
-            told.starts_with("#cloud-config\n{\"ssh_authorized_keys\":[\"ssh-ed25519 AAAA me\\n")
+            user_data
+                .starts_with("#cloud-config\n{\"ssh_authorized_keys\":[\"ssh-ed25519 AAAA me\\n")
         );
     }
 
     #[test]
     fn keys_and_user_data_are_combined_in_both_formats() {
-        let told = text(UserDataFormat::CloudInit, &["k"], Some("#!/bin/sh\n")).unwrap_or_default();
-        assert_eq!(told.matches("\n--==bedplate==\n").count(), 2, "{told}");
+        let user_data =
+            text(UserDataFormat::CloudInit, &["k"], Some("#!/bin/sh\n")).unwrap_or_default();
+        assert_eq!(user_data.matches("\n--==bedplate==\n").count(), 2, "{user_data}");
         assert!(
-            told.contains(&STANDARD.encode("#!/bin/sh\n")) && told.ends_with("--==bedplate==--\n")
+            user_data.contains(&STANDARD.encode("#!/bin/sh\n"))
+                && user_data.ends_with("--==bedplate==--\n")
         );
-        let told = text(UserDataFormat::Ignition, &["k"], Some("{}")).unwrap_or_default();
-        let read: serde_json::Value = serde_json::from_str(&told).unwrap_or_default();
+        let user_data = text(UserDataFormat::Ignition, &["k"], Some("{}")).unwrap_or_default();
+        let read: serde_json::Value = serde_json::from_str(&user_data).unwrap_or_default();
         assert_eq!(read["passwd"]["users"][0]["sshAuthorizedKeys"][0], "k");
         assert_eq!(read["ignition"]["config"]["merge"][0]["source"], "data:;base64,e30=");
     }

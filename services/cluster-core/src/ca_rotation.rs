@@ -145,10 +145,10 @@ mod tests {
     #[test]
     fn a_step_begins_when_all_members_hold_the_one_before() {
         let (mut sample, mut seen) = begun();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for _ in 0..9 {
             let now = sample.cluster.authorities;
-            told.push(format!("{} {:?}", now.step().as_str(), now.generations()));
+            reported.push(format!("{} {:?}", now.step().as_str(), now.generations()));
             assert_eq!(now.next(&sample.spec(), &seen), now, "nobody holds it yet");
             hold(&mut seen, now.revision);
             let last = seen.authorities.held.keys().last().cloned().unwrap();
@@ -166,7 +166,7 @@ mod tests {
             }
         }
         assert_eq!(
-            told,
+            reported,
             [
                 "TrustBoth (0, Some(1))",
                 "NewSigns (1, Some(0))",

@@ -260,7 +260,7 @@ fn events(before: &Cluster, after: &Cluster, replaced: &[MemberName], at: Timest
         let old = before.conditions.iter().find(|old| old.kind == new.kind);
         old.is_some_and(|old| old.status == new.status && old.reason == new.reason)
     };
-    let told = after.conditions.iter().filter(|new| !known(new)).map(|new| {
+    let reported = after.conditions.iter().filter(|new| !known(new)).map(|new| {
         let severity = if new.is_final { Severity::Error } else { Severity::Info };
         let message = match new.status {
             ConditionStatus::True => format!("{} is true", new.kind.as_str()),
@@ -274,7 +274,7 @@ fn events(before: &Cluster, after: &Cluster, replaced: &[MemberName], at: Timest
         let message = format!("{machine} did not recover and is replaced by a new member");
         event(before, Severity::Warning, "MachineReplaced", message, at)
     });
-    told.chain(gone).collect()
+    reported.chain(gone).collect()
 }
 
 fn event(of: &Cluster, severity: Severity, reason: &str, message: String, at: Timestamp) -> Event {

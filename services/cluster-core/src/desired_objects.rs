@@ -261,20 +261,20 @@ impl Draft<'_> {
     fn user_data_needs(&self, shape: &DesiredObjects, delivery: Delivery) -> BTreeSet<Key> {
         let control_plane = self.ports(SecurityGroupRole::ControlPlane);
         let router = shape.contains_key(&Key::Router).then_some(Key::Router);
-        let mut told: BTreeSet<Key> = self.api_ports().into_iter().chain(router).collect();
+        let mut reported: BTreeSet<Key> = self.api_ports().into_iter().chain(router).collect();
         // A claim is redeemed when the server has booted, so floating IPs, which only certificates contain, may come later.
         if delivery == Delivery::Inline && self.blueprint().has_floating_machines() {
             let masters = control_plane.iter().filter_map(Key::member).cloned();
-            told.extend(masters.map(Key::MachineAddress));
+            reported.extend(masters.map(Key::MachineAddress));
         }
         if delivery == Delivery::Inline {
             let address = Key::BalancerAddress(BalancerPurpose::Api);
-            told.extend(shape.contains_key(&address).then_some(address));
+            reported.extend(shape.contains_key(&address).then_some(address));
         }
-        told.extend(control_plane);
+        reported.extend(control_plane);
         // A member must not resolve the name before the record exists: resolvers would cache the negative answer.
-        told.extend(api_name_for_members(self.spec).map(|_| Key::Record(DnsName::Api)));
-        told
+        reported.extend(api_name_for_members(self.spec).map(|_| Key::Record(DnsName::Api)));
+        reported
     }
 
     /// Returns the ports at whose addresses members reach the API.

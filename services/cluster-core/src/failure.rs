@@ -201,11 +201,15 @@ mod tests {
         failed(&mut sample, "1", at(1));
         seen.held = backing_off(&sample.cluster, &Backoff::DEFAULT, at(1));
         assert!(!plan(&sample.spec(), &seen).contains(&create));
-        let told = conditions(&sample.spec(), &seen, at(1));
-        let told = told.iter().find(|it| it.kind == ConditionKind::InfrastructureReady).unwrap();
-        assert_eq!((told.reason.as_str(), told.is_final), ("BackingOff", false));
+        let reported = conditions(&sample.spec(), &seen, at(1));
+        let reported =
+            reported.iter().find(|it| it.kind == ConditionKind::InfrastructureReady).unwrap();
+        assert_eq!((reported.reason.as_str(), reported.is_final), ("BackingOff", false));
         expect_test::expect![[r#"the cloud failed to create server/default-worker-0 (No valid host was found.), once so far; next attempt at 2023-11-14T22:13:23Z"#]]
-            .assert_eq(&told.message);
-        assert!(told.next_action.contains("applies a change of the cluster at once"), "{told:?}");
+            .assert_eq(&reported.message);
+        assert!(
+            reported.next_action.contains("applies a change of the cluster at once"),
+            "{reported:?}"
+        );
     }
 }

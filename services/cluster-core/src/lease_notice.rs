@@ -20,7 +20,7 @@ pub struct LeaseNotice {
 
 /// Returns the texts of a lease stage. The texts speak of the cluster's servers and of everything in the cluster.
 pub fn lease_notice(step: LeaseStage) -> LeaseNotice {
-    let told = |reason, event, severity, happens_at, message| LeaseNotice {
+    let reported = |reason, event, severity, happens_at, message| LeaseNotice {
         reason,
         event,
         severity,
@@ -28,7 +28,7 @@ pub fn lease_notice(step: LeaseStage) -> LeaseNotice {
         happens_at,
     };
     match step {
-        LeaseStage::Warn { ends_at } => told(
+        LeaseStage::Warn { ends_at } => reported(
             "LeaseEnds",
             "lease.ends",
             Severity::Warning,
@@ -38,7 +38,7 @@ pub fn lease_notice(step: LeaseStage) -> LeaseNotice {
                 second(ends_at)
             ),
         ),
-        LeaseStage::SwitchOff { deleted_at } => told(
+        LeaseStage::SwitchOff { deleted_at } => reported(
             "LeaseEnded",
             "lease.ended",
             Severity::Warning,
@@ -49,14 +49,14 @@ pub fn lease_notice(step: LeaseStage) -> LeaseNotice {
                 second(deleted_at)
             ),
         ),
-        LeaseStage::Snapshot => told(
+        LeaseStage::Snapshot => reported(
             "CopyKept",
             "lease.copy_kept",
             Severity::Info,
             None,
             "the lease has ended: a snapshot was made".to_owned(),
         ),
-        LeaseStage::WarnOfDeletion { deleted_at } => told(
+        LeaseStage::WarnOfDeletion { deleted_at } => reported(
             "DeletionNear",
             "lease.deletion_near",
             Severity::Warning,
@@ -67,7 +67,7 @@ pub fn lease_notice(step: LeaseStage) -> LeaseNotice {
                 second(deleted_at)
             ),
         ),
-        LeaseStage::Delete => told(
+        LeaseStage::Delete => reported(
             "LeaseDeleted",
             "lease.deleted",
             Severity::Warning,

@@ -61,8 +61,8 @@ mod tests {
 
     #[track_caller]
     fn check<T: Debug>(got: Result<T, Refusal>, want: &str) {
-        let told = got.map_or_else(|why| why.to_string(), |value| format!("{value:?}"));
-        assert_eq!(told, want);
+        let reported = got.map_or_else(|why| why.to_string(), |value| format!("{value:?}"));
+        assert_eq!(reported, want);
     }
 
     #[test]

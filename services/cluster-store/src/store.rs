@@ -303,10 +303,10 @@ impl Store {
         letter: i64,
         said: Option<&AnyEvent>,
     ) -> Result<(), StoreError> {
-        let told = said.cloned();
+        let reported = said.cloned();
         writing!(self.database, AnyStatementCanFail, |c| match (
             outbox::delete(c, letter).await?,
-            told
+            reported
         ) {
             (true, Some(AnyEvent::Cluster(said))) => {
                 event::append(c, said.cluster, std::slice::from_ref(&said)).await

@@ -93,13 +93,13 @@ pub fn stop_on_signal() -> io::Result<CancellationToken> {
     let stop = CancellationToken::new();
     let (mut terminate, mut interrupt) =
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let told = stop.clone();
+    let reported = stop.clone();
     tokio::spawn(async move {
         tokio::select! {
             _ = terminate.recv() => info!("stopping on SIGTERM"),
             _ = interrupt.recv() => info!("stopping on SIGINT"),
         }
-        told.cancel();
+        reported.cancel();
     });
     Ok(stop)
 }

@@ -126,15 +126,15 @@ impl Tls {
     /// Returns the task that reloads the files. Calling this registers the handler for SIGHUP, so from here on SIGHUP no longer ends the
     /// process.
     pub(crate) fn follow(self) -> io::Result<impl Future<Output = ()> + Send> {
-        let told = signal(SignalKind::hangup())?;
-        Ok(self.look(told))
+        let reported = signal(SignalKind::hangup())?;
+        Ok(self.look(reported))
     }
 
-    async fn look(mut self, mut told: Signal) {
+    async fn look(mut self, mut reported: Signal) {
         loop {
             let asked = tokio::select! {
                 () = tokio::time::sleep(LOOK_EVERY) => false,
-                _ = told.recv() => true,
+                _ = reported.recv() => true,
             };
             let changed = self.files.changed();
             if changed == self.changed && !asked {

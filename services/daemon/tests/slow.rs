@@ -33,10 +33,12 @@ impl Drop for DropReporter {
 }
 
 async fn endless(State(gone): State<mpsc::UnboundedSender<()>>) -> Response {
-    let told = Arc::new(DropReporter(gone));
+    let reported = Arc::new(DropReporter(gone));
     let bytes = move |()| {
-        let told = told.clone();
-        async move { Some((Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; 1 << 16])), (drop(told)))) }
+        let reported = reported.clone();
+        async move {
+            Some((Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; 1 << 16])), (drop(reported))))
+        }
     };
     Response::new(Body::from_stream(futures::stream::unfold((), bytes)))
 }

@@ -123,12 +123,12 @@ async fn a_broken_certificate_does_not_replace_the_served_one() {
     let file = fs::File::options().append(true).open(&files.certificate).unwrap();
     file.set_modified(written).unwrap();
     kill_process(getpid(), Signal::HUP).unwrap();
-    let told = async {
+    let reported = async {
         while !log.text().contains("ERROR") {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(30), told).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(30), reported).await.unwrap();
     let text = log.text();
     assert!(text.contains("cannot reload the certificate") && text.contains("c.pem"), "{text}");
     assert!(!text.contains("canary"), "{text}");
@@ -160,8 +160,8 @@ async fn handlers_get_the_address_of_the_client() {
     let elsewhere = Client::builder().no_proxy().tls_certs_only([certificate]);
     let elsewhere = elsewhere.local_address(Some([127, 0, 0, 2].into())).build().unwrap();
     for url in [secure, plain] {
-        let told = elsewhere.get(&url).send().await.unwrap().text().await.unwrap();
-        assert_eq!(told, "127.0.0.2", "{url}");
+        let reported = elsewhere.get(&url).send().await.unwrap().text().await.unwrap();
+        assert_eq!(reported, "127.0.0.2", "{url}");
     }
 }
 

@@ -190,9 +190,9 @@ mod tests {
         let read = |raw: &str| toml::from_str::<Terms>(raw);
         assert_eq!(read("default = '12s'\nlongest = '1d'").unwrap().shortest(), seconds(12));
         assert_eq!(read("longest = '5m'").unwrap().shortest(), seconds(300));
-        let told = read("shortest = '2d'\nlongest = '3d'").unwrap();
-        assert!(told.grant(Some(Length::days(1)), NOW).is_err());
-        assert!(told.grant(Some(Length::days(2)), NOW).is_ok());
+        let reported = read("shortest = '2d'\nlongest = '3d'").unwrap();
+        assert!(reported.grant(Some(Length::days(1)), NOW).is_err());
+        assert!(reported.grant(Some(Length::days(2)), NOW).is_ok());
         let refused = read("shortest = '2d'\nlongest = '1d'").unwrap_err();
         assert!(refused.message().contains("shortest: 2d exceeds"), "{refused}");
         // A default or longest lease as short as the shortest lease leaves one length to choose.

@@ -66,7 +66,7 @@ impl WatchedLease {
     fn look(&mut self) -> Result<(), TestCaseError> {
         let Due::Now(step) = self.schedule.due(&self.lease, self.now) else { return Ok(()) };
         let (now, log) = (self.now, &self.log);
-        let told = |what: fn(&LeaseStage) -> Option<Timestamp>| {
+        let reported = |what: fn(&LeaseStage) -> Option<Timestamp>| {
             log.iter().filter_map(move |(at, step)| what(step).map(|promised| (*at, promised)))
         };
         let of_end = |step: &LeaseStage| match step {
@@ -91,7 +91,7 @@ impl WatchedLease {
             LeaseStage::SwitchOff { deleted_at } => {
                 prop_assert!(now >= self.lease.until, "nothing ends early");
                 // No sooner than the end that the last warning announced.
-                let last = told(of_end).next_back();
+                let last = reported(of_end).next_back();
                 prop_assert!(last.is_some_and(|(_, ends_at)| ends_at <= now));
                 prop_assert!(deleted_at > now);
             }
@@ -103,7 +103,7 @@ impl WatchedLease {
                 prop_assert!(deleted_at > now);
             }
             LeaseStage::Delete => {
-                let last = told(of_deletion).next_back();
+                let last = reported(of_deletion).next_back();
                 prop_assert!(last.is_some_and(|(_, deleted_at)| deleted_at <= now));
                 let ended =
                     log.iter().find(|(_, step)| matches!(step, LeaseStage::SwitchOff { .. }));

@@ -81,15 +81,15 @@ impl OutboxSender {
             }
             tokio::select! {
                 () = stop.cancelled() => return,
-                Some(told) = telling.join_next() => {
-                    let (receiver, told) = match told.map_err(JoinError::try_into_panic) {
-                        Ok(told) => told,
+                Some(reported) = telling.join_next() => {
+                    let (receiver, reported) = match reported.map_err(JoinError::try_into_panic) {
+                        Ok(reported) => reported,
                         Err(Ok(panic)) => resume_unwind(panic),
                         // Only a cancelled task ends like this, and nobody cancels these tasks.
                         Err(Err(_)) => return,
                     };
                     busy.remove(&receiver);
-                    if let Err(error) = told {
+                    if let Err(error) = reported {
                         warn!("cannot store the results of notices: {error}");
                         tokio::select! {
                             () = stop.cancelled() => return,
@@ -157,8 +157,8 @@ impl<G: RecordGivenUp> SenderContext<G> {
                 busy.insert(receiver.clone());
                 let sending = self.clone();
                 telling.spawn(async move {
-                    let told = sending.tell(&receiver, letters).await;
-                    (receiver, told)
+                    let reported = sending.tell(&receiver, letters).await;
+                    (receiver, reported)
                 });
             }
         }

@@ -53,7 +53,7 @@ async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiE
     // The whole body is counted for the caller before any of it is read.
     if let Some(seat) = seat {
         let bytes = match request.headers().get(CONTENT_LENGTH) {
-            Some(told) => told.to_str().ok().and_then(|told| told.parse().ok()),
+            Some(reported) => reported.to_str().ok().and_then(|reported| reported.parse().ok()),
             None if request.body().is_end_stream() => Some(0),
             None => None,
         };

@@ -288,11 +288,12 @@ fn busy(why: String) -> ApiError {
 fn source(request: &Parts) -> IpAddr {
     let believed =
         matches!(request.extensions.get::<(Scheme, Forwarded)>(), Some((_, Forwarded::Believed)));
-    let told = request.headers.get_all("x-forwarded-for").iter().next_back();
-    let told = told.and_then(|value| value.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
+    let reported = request.headers.get_all("x-forwarded-for").iter().next_back();
+    let reported =
+        reported.and_then(|value| value.to_str().ok()?.rsplit(',').next()?.trim().parse().ok());
     let connected = request.extensions.get::<ConnectInfo<SocketAddr>>();
     let connected = connected.map(|ConnectInfo(from)| from.ip());
-    told.filter(|_| believed).or(connected).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
+    reported.filter(|_| believed).or(connected).unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
 }
 
 #[cfg(test)]

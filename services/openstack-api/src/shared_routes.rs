@@ -22,9 +22,9 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Routes<S> {
         // Only the text is kept: the document itself takes many times the memory of its text, and nothing else needs it.
         let described = Arc::new(OnceLock::<Bytes>::new());
         let table = Arc::new(OnceLock::<PolicyTable>::new());
-        let (told, shown) = (described.clone(), table.clone());
+        let (reported, shown) = (described.clone(), table.clone());
         let describe = move || async move {
-            json_text(StatusCode::OK, told.get().cloned().unwrap_or_default())
+            json_text(StatusCode::OK, reported.get().cloned().unwrap_or_default())
         };
         let show = move |_: Caller| async move { json(StatusCode::OK, &shown.get()) };
         let show =

@@ -196,7 +196,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_key_woken_often_gets_one_turn() {
-        let (told, mut turns) = mpsc::unbounded_channel();
+        let (sender, mut turns) = mpsc::unbounded_channel();
         let queue = Queue::default();
         for _ in 0..10 {
             queue.wake(7);
@@ -205,9 +205,9 @@ mod tests {
         let stop = CancellationToken::new();
         let end = stop.clone();
         let turn = move |key: u32| {
-            let told = told.clone();
+            let sender = sender.clone();
             async move {
-                told.send(key).unwrap();
+                sender.send(key).unwrap();
                 Requeue::OnChange
             }
         };
@@ -223,18 +223,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_key_never_has_two_turns_at_once_and_misses_no_wake() {
         let at_once = Arc::new(AtomicUsize::new(0));
-        let (told, mut turns) = mpsc::unbounded_channel();
+        let (sender, mut turns) = mpsc::unbounded_channel();
         let queue = Queue::default();
         queue.wake(1);
         let (stop, waker) = (CancellationToken::new(), queue.clone());
         let turn = move |key: u32| {
-            let (at_once, told, waker) = (at_once.clone(), told.clone(), waker.clone());
+            let (at_once, sender, waker) = (at_once.clone(), sender.clone(), waker.clone());
             async move {
                 assert_eq!(at_once.fetch_add(1, SeqCst), 0, "two turns at once");
                 waker.wake(key);
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 at_once.fetch_sub(1, SeqCst);
-                told.send(()).unwrap();
+                sender.send(()).unwrap();
                 Requeue::OnChange
             }
         };
@@ -248,14 +248,14 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_sleeping_key_wakes_by_itself_or_when_woken() {
-        let (told, mut turns) = mpsc::unbounded_channel();
+        let (sender, mut turns) = mpsc::unbounded_channel();
         let queue = Queue::default();
         queue.wake(1);
         let (stop, waker) = (CancellationToken::new(), queue.clone());
         let turn = move |_: u32| {
-            let told = told.clone();
+            let sender = sender.clone();
             async move {
-                told.send(tokio::time::Instant::now()).unwrap();
+                sender.send(tokio::time::Instant::now()).unwrap();
                 Requeue::After(Duration::from_secs(60))
             }
         };
@@ -270,15 +270,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_key_with_a_planned_turn_does_not_rest() {
-        let (told, mut turns) = mpsc::unbounded_channel();
+        let (sender, mut turns) = mpsc::unbounded_channel();
         let queue = Queue::default();
         queue.wake(1);
         queue.wake(2);
         let waker = queue.clone();
         let turn = move |key: u32| {
-            let told = told.clone();
+            let sender = sender.clone();
             async move {
-                told.send(key).unwrap();
+                sender.send(key).unwrap();
                 if key == 2 { Requeue::After(Duration::from_secs(60)) } else { Requeue::OnChange }
             }
         };

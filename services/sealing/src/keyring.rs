@@ -215,9 +215,9 @@ impl Keyring {
         let _lock = file::lock(path).map_err(unwritable)?;
         let text = file::read(path).map_err(unreadable)?;
         let bad = |source| KeyFileError::Bad { path: path.to_owned(), source };
-        let (told, text) = by(&SealingKeys::parse(&text).map_err(bad)?, &text)?;
+        let (reported, text) = by(&SealingKeys::parse(&text).map_err(bad)?, &text)?;
         file::write(path, &text).map_err(unwritable)?;
-        Ok((told, self.reload(path)?))
+        Ok((reported, self.reload(path)?))
     }
 
     fn reload(&self, path: &Path) -> Result<Arc<SealingKeys>, KeyFileError> {

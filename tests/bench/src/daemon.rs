@@ -70,9 +70,9 @@ impl DaemonFolder {
             &config,
             format!("state_dir = {state:?}\n[api]\nlisten = \"127.0.0.1:0\"\n{sections}"),
         )?;
-        let told = state.join("listeners.json");
+        let reported = state.join("listeners.json");
         // The file of the previous start names ports on which nobody listens any more.
-        fs::remove_file(&told).ok();
+        fs::remove_file(&reported).ok();
         let log = fs::File::create(self.path("daemon.log"))?;
 
         let begun = Instant::now();
@@ -83,7 +83,7 @@ impl DaemonFolder {
             .stderr(log)
             .kill_on_drop(true)
             .spawn()?;
-        let answers = timeout(PATIENCE, first_answer(&told, &mut child)).await;
+        let answers = timeout(PATIENCE, first_answer(&reported, &mut child)).await;
         let listeners = answers
             .with_context(|| format!("{name} does not answer"))
             .flatten()
@@ -114,12 +114,12 @@ impl Daemon {
 }
 
 /// Waits until `GET /v1` succeeds, and returns the addresses of the daemon.
-async fn first_answer(told: &Path, child: &mut Child) -> anyhow::Result<Listeners> {
+async fn first_answer(reported: &Path, child: &mut Child) -> anyhow::Result<Listeners> {
     loop {
         if let Some(status) = child.try_wait()? {
             anyhow::bail!("it ended with {status}");
         }
-        if let Some(listeners) = listening(told)
+        if let Some(listeners) = listening(reported)
             && let Ok(mut client) = Client::connect(listeners.api).await
             && client.get("/v1").await.is_ok()
         {

@@ -55,10 +55,10 @@ fn every_page_and_wizard_works_in_a_browser() {
         .unwrap();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     let _dev = Dev(child);
-    let mut told = String::new();
-    while !told.contains("In a browser: http://127.0.0.1:9510/") {
-        let read = output.read_line(&mut told).unwrap();
-        assert!(read > 0, "bedplate dev ended: {told}");
+    let mut reported = String::new();
+    while !reported.contains("In a browser: http://127.0.0.1:9510/") {
+        let read = output.read_line(&mut reported).unwrap();
+        assert!(read > 0, "bedplate dev ended: {reported}");
     }
     // `bedplate dev` continues to print, and must not block on a full pipe.
     std::thread::spawn(move || std::io::copy(&mut output.by_ref(), &mut std::io::sink()));

@@ -107,7 +107,7 @@ impl Drop for Daemon {
 impl KillableDaemon {
     /// Starts the service again.
     pub(crate) fn live(&mut self) -> oneshot::Receiver<Listeners> {
-        let (told, listening) = oneshot::channel();
+        let (reported, listening) = oneshot::channel();
         let config = baremetal::config::load(&self.config).expect("the configuration is valid");
         let tripwire = self.trap.tripwire();
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -115,7 +115,7 @@ impl KillableDaemon {
         let living = runtime.spawn(async move {
             let service = Service::start_with(config, tripwire).await.expect("baremetald starts");
             // The receiver is gone if the caller knows the addresses from the first start.
-            let _ = told.send(service.listeners().clone());
+            let _ = reported.send(service.listeners().clone());
             service.run(CancellationToken::new()).await.expect("baremetald runs");
         });
         self.life = Some((runtime, living));
@@ -208,12 +208,12 @@ impl ChildDaemon {
 async fn read(child: &mut Child, log: &Mutex<Vec<String>>, lines: usize) -> KillResult {
     let output = child.stderr.take().expect("its output is piped");
     let mut output = BufReader::new(output).lines();
-    let mut told = 0;
+    let mut reported = 0;
     while let Ok(Some(line)) = output.next_line().await {
-        told += usize::from(is_step(&line));
+        reported += usize::from(is_step(&line));
         left::keep_text("children", line.as_bytes());
         log.lock().unwrap_or_else(PoisonError::into_inner).push(line);
-        if told >= lines {
+        if reported >= lines {
             return KillResult::AtLine;
         }
     }

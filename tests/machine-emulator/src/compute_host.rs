@@ -102,9 +102,9 @@ async fn report(
         "name": host, "vcpus": spec.cpus, "memory_mb": spec.memory_mib, "disk_gb": disks,
     });
     let body = json!({"host": own, "uuid": id});
-    let told = send(http.request(Method::PUT, bus.clone()).json(&body)).await?;
-    let id = told["id"].as_str().unwrap_or_default().to_owned();
-    let again = Duration::from_millis(told["report_again"].as_u64().unwrap_or(1000));
+    let reported = send(http.request(Method::PUT, bus.clone()).json(&body)).await?;
+    let id = reported["id"].as_str().unwrap_or_default().to_owned();
+    let again = Duration::from_millis(reported["report_again"].as_u64().unwrap_or(1000));
     Ok((id, again))
 }
 
@@ -168,8 +168,8 @@ async fn token(
     }
     let token = answer.headers().get("x-subject-token").and_then(|value| value.to_str().ok());
     let token = token.unwrap_or_default().to_owned();
-    let told: Value = answer.json().await.map_err(|why| why.without_url().to_string())?;
-    let services = told["token"]["catalog"].as_array().cloned().unwrap_or_default();
+    let reported: Value = answer.json().await.map_err(|why| why.without_url().to_string())?;
+    let services = reported["token"]["catalog"].as_array().cloned().unwrap_or_default();
     let placement = services.iter().find(|one| one["type"] == "placement");
     let endpoints = placement.and_then(|one| one["endpoints"].as_array());
     let public = endpoints.and_then(|all| all.iter().find(|one| one["interface"] == "public"));

@@ -127,13 +127,13 @@ async fn boot_by_tftp(machine: &Machine, world: &RackContext) -> Result<Handover
 async fn boot_by_http(
     machine: &Machine,
     world: &RackContext,
-    told: Option<&Url>,
+    wanted: Option<&Url>,
 ) -> Result<Handover, String> {
     if machine.spec().firmware == Firmware::Bios {
         return Err("a BIOS knows no HTTP boot".to_owned());
     }
     let lease = world.lease(machine, Speaker::Http).await?;
-    let url = match told {
+    let url = match wanted {
         Some(url) => url.clone(),
         None => {
             let file = lease.boot_file.ok_or("DHCP names nothing to boot")?;

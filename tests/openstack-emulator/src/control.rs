@@ -94,8 +94,8 @@ fn change(
         }),
         // Stands in for the reports that nova-compute sends regularly over the message bus.
         ("PUT", ["compute-hosts"]) => parse(body).and_then(|report: compute_host::Report| {
-            let told = shared.with(|world| compute_host::report(world, &report));
-            told.map(|told| (200, told)).map_err(|why| (409, plain(&why)))
+            let reported = shared.with(|world| compute_host::report(world, &report));
+            reported.map(|reported| (200, reported)).map_err(|why| (409, plain(&why)))
         }),
         ("PUT", ["projects", project, "users", user]) => parse(body).and_then(|new: NewUser| {
             let (password, roles) = match &new {

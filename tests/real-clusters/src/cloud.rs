@@ -29,10 +29,10 @@ impl Cloud {
     }
 
     fn as_told(user: &str, with_machines: bool) -> Option<Self> {
-        let told = |name| env::var_os(name).map(PathBuf::from);
-        let machines = told("BEDPLATE_TEST_MACHINES");
+        let reported = |name| env::var_os(name).map(PathBuf::from);
+        let machines = reported("BEDPLATE_TEST_MACHINES");
         let fits = machines.is_some() == with_machines;
-        let Some(clouds_yaml) = told("BEDPLATE_TEST_OPENSTACK").filter(|_| fits) else {
+        let Some(clouds_yaml) = reported("BEDPLATE_TEST_OPENSTACK").filter(|_| fits) else {
             peers::skip(
                 "clusters in a cloud",
                 "there is no such cloud; `make test-clouds` makes one",
@@ -107,8 +107,8 @@ impl Cloud {
     }
 
     fn name_server(at: usize) -> String {
-        let told = env::var("BEDPLATE_TEST_DNS").expect("openstack.sh env tells of it");
-        told.split(':').nth(at).expect("it is ADDRESS:PORT").to_owned()
+        let reported = env::var("BEDPLATE_TEST_DNS").expect("openstack.sh env tells of it");
+        reported.split(':').nth(at).expect("it is ADDRESS:PORT").to_owned()
     }
 
     #[track_caller]

@@ -96,8 +96,8 @@ impl Kubectl {
             &["get", "pods", "--all-namespaces", "--output=wide"][..],
             &["get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"],
         ] {
-            let told = self.ask(words).unwrap_or_default();
-            let lines: Vec<&str> = told.lines().collect();
+            let reported = self.ask(words).unwrap_or_default();
+            let lines: Vec<&str> = reported.lines().collect();
             let last = &lines[lines.len().saturating_sub(25)..];
             eprintln!("kubectl {}:\n{}", words.join(" "), last.join("\n"));
         }

@@ -81,8 +81,8 @@ fn until_held(claims: &Claims, machine: &str, revision: u32) {
 fn restart_workloads(kubectl: &Kubectl, trusted: &Pki) {
     wait_for("pods to be told whom to believe", PATIENCE, || {
         thread::sleep(Duration::from_millis(500));
-        let told = kubectl.get(&["configmap", "kube-root-ca.crt", "-n", "kube-system"])?;
-        (told["data"]["ca.crt"].as_str()?.trim() == trusted.cluster.certificate.trim())
+        let reported = kubectl.get(&["configmap", "kube-root-ca.crt", "-n", "kube-system"])?;
+        (reported["data"]["ca.crt"].as_str()?.trim() == trusted.cluster.certificate.trim())
             .then_some(())
     });
     let proxy = ["-n", "kube-system", "rollout"];

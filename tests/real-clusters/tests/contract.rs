@@ -36,12 +36,12 @@ fn a_real_cluster_meets_the_contract_of_the_driver() {
     });
 
     // The API server is only reachable in the network of the machines.
-    let told = Command::new("ip")
+    let reported = Command::new("ip")
         .args(["netns", "exec", "bedplate-contract"])
         .args(["cargo", "test", "--offline", "-p", "kubernetes", "--test", "contract"])
         .env("BEDPLATE_TEST_KUBECONFIG", network.state().join("admin.conf"))
         .env("BEDPLATE_TEST_POD_IMAGE", "bedplate.invalid/pause:3.2")
         .status()
         .expect("cargo can be started");
-    assert!(told.success(), "the contract does not hold");
+    assert!(reported.success(), "the contract does not hold");
 }

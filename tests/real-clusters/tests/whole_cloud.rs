@@ -81,8 +81,8 @@ fn nodes_are_the_servers(tenant: &mut Tenant, kubectl: &Kubectl, count: usize) -
             eprintln!("{count} nodes are ready after {:.0?}", begun.elapsed());
             return servers;
         }
-        let told = format!("{nodes} nodes, ready {ready:?}, servers {servers:?}");
-        assert!(begun.elapsed() < PATIENCE, "{told}");
+        let reported = format!("{nodes} nodes, ready {ready:?}, servers {servers:?}");
+        assert!(begun.elapsed() < PATIENCE, "{reported}");
         thread::sleep(Duration::from_secs(1));
     }
 }

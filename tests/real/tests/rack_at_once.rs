@@ -19,7 +19,7 @@ fn a_mixed_rack_is_brought_up_by_one_command() {
     assert_eq!(story.bedplate(&status), enrolled, "enrolling again changed something: {again}");
 
     let checksum = format!("sha256:{}", image.sha256);
-    let told = story.bedplate(&[
+    let reported = story.bedplate(&[
         "rack",
         "up",
         "mixed",
@@ -30,7 +30,7 @@ fn a_mixed_rack_is_brought_up_by_one_command() {
         &checksum,
     ]);
     for machine in &story.rack.machines {
-        assert!(told.contains(&machine.name), "not a word of {}:\n{told}", machine.name);
+        assert!(reported.contains(&machine.name), "not a word of {}:\n{reported}", machine.name);
         machine.prints(machine.firmware.boots_as(), 1, Duration::from_secs(400));
         let status = story.bedplate(&["rack", "status", "mixed"]);
         let line = status.lines().find(|line| line.contains(&machine.name)).unwrap_or_default();

@@ -18,7 +18,7 @@ const PASSWORD: &str = "bedplate";
 
 #[test]
 fn a_rack_joins_the_cloud_by_one_command_and_runs_a_server() {
-    let Some(cloud) = Cloud::told() else { return };
+    let Some(cloud) = Cloud::reported() else { return };
     let given = RackOptions {
         // Enough for the services of a compute host and for one server.
         sizes: &[("RACK_MEMORY", "3072"), ("RACK_CPUS", "2"), ("RACK_DISK", "8G")],
@@ -101,21 +101,21 @@ struct Cloud {
 }
 
 impl Cloud {
-    fn told() -> Option<Self> {
+    fn reported() -> Option<Self> {
         let clouds_yaml = env::var_os("BEDPLATE_TEST_OPENSTACK").map(PathBuf::from);
         let keystone = env::var("OS_AUTH_URL").ok();
-        let told = clouds_yaml.zip(keystone).and_then(|(clouds_yaml, keystone)| {
+        let reported = clouds_yaml.zip(keystone).and_then(|(clouds_yaml, keystone)| {
             let address = keystone.strip_prefix("http://")?.split(':').next()?.to_owned();
             Some(Cloud { clouds_yaml, address, keystone })
         });
-        let told = told.filter(|cloud| !cloud.address.starts_with("127."));
-        if told.is_none() {
+        let reported = reported.filter(|cloud| !cloud.address.starts_with("127."));
+        if reported.is_none() {
             peers::skip(
                 "from a rack to a cloud",
                 "there is no cloud that a rack reaches; `make test-clouds` makes one",
             );
         }
-        told
+        reported
     }
 
     /// The hypervisor profile: how hypervisors reach the cloud, and where it puts them.

@@ -36,14 +36,14 @@ pub(crate) async fn open<'p>(
 
         let asked = commands.sent();
         let answer = commands.ask(&ActivateSerial, RetryLimits::until(deadline)).await;
-        let told = answer.and_then(|answer| {
+        let reported = answer.and_then(|answer| {
             let none =
                 || unreachable(target, "it did not answer the request to open the serial port");
             client::read(&ActivateSerial, &answer.ok_or_else(none)?)
         });
-        match told {
-            Ok(Ok(told)) => {
-                return Ok(PortSession::new(port, commands, &told, keep_alive_every));
+        match reported {
+            Ok(Ok(reported)) => {
+                return Ok(PortSession::new(port, commands, &reported, keep_alive_every));
             }
             // This session may have the port already: the first answer may have been lost, and the repeated request is refused. Closing the
             // session frees the port, and the next attempt opens it.

@@ -67,17 +67,17 @@ impl<'p> PortSession<'p> {
     pub(crate) fn new(
         port: &'p Port,
         commands: Commands<'p>,
-        told: &SerialActivated,
+        reported: &SerialActivated,
         keep_alive_every: Duration,
     ) -> Self {
         let reached = commands.target.address;
-        let address = quirks::serial_address(reached, told.port);
+        let address = quirks::serial_address(reached, reported.port);
         let aside = (address != reached).then(|| port.route(address, commands.session.console));
         let now = Instant::now();
         PortSession {
             commands,
             aside,
-            transfer: Transfer::new(told.longest_in),
+            transfer: Transfer::new(reported.longest_in),
             held: None,
             question: 0,
             told_active: false,

@@ -75,8 +75,8 @@ async fn a_boot_device_is_taken(bmc: &Bmc) {
         let (persistence, mode) = (Persistence::Once, Some(BootMode::Uefi));
         bmc.boot.set(BootOverride { device, persistence, mode }).await.unwrap();
         // A simulator that accepts the device may not report it back.
-        let told = bmc.boot.get().await.unwrap();
-        assert!(told.is_none_or(|told| told.device == device), "{told:?}");
+        let reported = bmc.boot.get().await.unwrap();
+        assert!(reported.is_none_or(|reported| reported.device == device), "{reported:?}");
     }
     let supported = bmc.boot.supported().await.unwrap();
     assert!(supported.contains(&BootDevice::Pxe) && !supported.contains(&BootDevice::Http));

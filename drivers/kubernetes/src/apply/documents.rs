@@ -147,14 +147,14 @@ items:
 - {apiVersion: v1, kind: Secret, metadata: {name: s}, stringData: {on: yes, port: '0123'}}
 ";
         let all = documents(text).unwrap();
-        let told: Vec<String> = all
+        let reported: Vec<String> = all
             .iter()
             .map(|it| {
                 format!("{} {} {:?}/{}", it.api_version(), it.kind(), it.namespace(), it.name())
             })
             .collect();
         assert_eq!(
-            told,
+            reported,
             [r#"v1 Namespace None/n"#, r#"apps/v1 Deployment Some("n")/d"#, r#"v1 Secret None/s"#]
         );
         assert_eq!(all[0].body()["metadata"], serde_json::json!({"name": "n"}));
@@ -163,11 +163,11 @@ items:
 
     #[test]
     fn errors_name_only_the_place() {
-        let told = |text: &str| documents(text).unwrap_err().to_string();
-        let broken = told("kind: Secret\nstringData: {a: hunter2");
+        let reported = |text: &str| documents(text).unwrap_err().to_string();
+        let broken = reported("kind: Secret\nstringData: {a: hunter2");
         assert!(broken.starts_with("the documents cannot be read at line "), "{broken}");
-        assert_eq!(told("apiVersion: v1\nkind: Secret"), "document 1 has no metadata.name");
-        assert_eq!(told("--- {kind: A}\n--- {b: c}"), "document 1 has no apiVersion");
-        assert_eq!(told("- hunter2"), "document 1 has no apiVersion");
+        assert_eq!(reported("apiVersion: v1\nkind: Secret"), "document 1 has no metadata.name");
+        assert_eq!(reported("--- {kind: A}\n--- {b: c}"), "document 1 has no apiVersion");
+        assert_eq!(reported("- hunter2"), "document 1 has no apiVersion");
     }
 }

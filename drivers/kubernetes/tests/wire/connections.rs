@@ -14,11 +14,13 @@ fn fine(_: &ReceivedRequest) -> Reply {
 #[tokio::test]
 async fn a_server_is_verified_by_its_name_at_any_address() {
     let server = Server::start(fine).await;
-    for (host, told) in [("api.c.example", "api.c.example:6443"), ("192.0.2.1", "192.0.2.1:6443")] {
+    for (host, reported) in
+        [("api.c.example", "api.c.example:6443"), ("192.0.2.1", "192.0.2.1:6443")]
+    {
         let mut access = server.access();
         access.endpoint.host = host.to_owned();
         nodes::list(&Client::new(&access).unwrap()).await.unwrap();
-        assert_eq!(server.asked().last().unwrap().header("host"), Some(told));
+        assert_eq!(server.asked().last().unwrap().header("host"), Some(reported));
     }
     // Neither the connected address nor another name is in the certificate.
     for host in ["127.0.0.1", "other.example"] {

@@ -32,11 +32,11 @@ mod tests {
             let (name, value) = variable.split_once('=').unwrap();
             (name.to_owned(), value.to_owned())
         });
-        let told = match CloudConfig::from_environment(variables) {
+        let reported = match CloudConfig::from_environment(variables) {
             Ok(config) => format!("{:?} {:?} {:?}", config.auth, config.interface, config.tls),
             Err(error) => error.to_string(),
         };
-        want.assert_eq(&told);
+        want.assert_eq(&reported);
     }
 
     #[test]

@@ -74,8 +74,8 @@ pub async fn add_subnet(session: &Session, id: &str, subnet_id: &str) -> Result<
     let body = json!({"subnet_id": subnet_id});
     match session.put(SERVICE, &["routers", id, "add_router_interface"], body).done().await {
         // Neutron answers 400 if the router is connected already.
-        Err(CloudError::Refused(told)) if is_on(session, id, subnet_id).await? => {
-            tracing::debug!("the router was connected already: {told}");
+        Err(CloudError::Refused(reported)) if is_on(session, id, subnet_id).await? => {
+            tracing::debug!("the router was connected already: {reported}");
             Ok(())
         }
         other => other,

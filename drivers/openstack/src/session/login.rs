@@ -111,8 +111,8 @@ fn request(session: &Session) -> BoxFuture<'_, Result<Token, CloudError>> {
 
 /// Computes the lifetime by Keystone's clock, which may differ from ours.
 fn lifetime(issued_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> Duration {
-    let told = issued_at.zip(expires_at).map(|(from, until)| until.duration_since(from));
-    told.map_or(UNTOLD_LIFETIME, |told| Duration::try_from(told).unwrap_or_default())
+    let reported = issued_at.zip(expires_at).map(|(from, until)| until.duration_since(from));
+    reported.map_or(UNTOLD_LIFETIME, |reported| Duration::try_from(reported).unwrap_or_default())
 }
 
 /// Revokes a token: `DELETE /v3/auth/tokens`.

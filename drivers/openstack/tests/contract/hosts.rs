@@ -60,8 +60,8 @@ async fn a_host_is_put_into_an_aggregate_and_taken_out() {
 #[tokio::test]
 async fn a_tenant_sees_no_hosts() {
     let Some(alice) = given::session("alice") else { return };
-    let told = services::find_compute(&alice, "x").await.unwrap_err();
-    assert!(matches!(told, CloudError::Forbidden(_)), "{told:?}");
-    let told = aggregates::list(&alice).await.unwrap_err();
-    assert!(matches!(told, CloudError::Forbidden(_)), "{told:?}");
+    let reported = services::find_compute(&alice, "x").await.unwrap_err();
+    assert!(matches!(reported, CloudError::Forbidden(_)), "{reported:?}");
+    let reported = aggregates::list(&alice).await.unwrap_err();
+    assert!(matches!(reported, CloudError::Forbidden(_)), "{reported:?}");
 }

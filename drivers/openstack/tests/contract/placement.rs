@@ -18,6 +18,6 @@ async fn an_administrator_sees_candidates() {
 #[tokio::test]
 async fn a_tenant_sees_no_candidates() {
     let Some(alice) = given::with("alice", Service::Placement).await else { return };
-    let told = candidates::list(&alice, &Need::of(1, 512, 1), 1).await.unwrap_err();
-    assert!(matches!(told, CloudError::Forbidden(_)), "{told:?}");
+    let reported = candidates::list(&alice, &Need::of(1, 512, 1), 1).await.unwrap_err();
+    assert!(matches!(reported, CloudError::Forbidden(_)), "{reported:?}");
 }

@@ -31,9 +31,9 @@ pub(crate) fn server() -> NewServer {
 
 #[tokio::test]
 async fn an_error_has_everything_except_secrets() {
-    let told = json!({"forbidden": {"code": 403, "message": "Quota exceeded for instances: Requested 1, but already used 10 of 10 instances"}});
+    let reported = json!({"forbidden": {"code": 403, "message": "Quota exceeded for instances: Requested 1, but already used 10 of 10 instances"}});
     let answer = move |_: &ReceivedRequest, _| {
-        Reply::json(403, told.clone()).with("x-openstack-request-id", "req-of-nova")
+        Reply::json(403, reported.clone()).with("x-openstack-request-id", "req-of-nova")
     };
     let cloud = Cloud::start(answer).await;
     let error = servers::create(&cloud.session(), &server()).await.unwrap_err();
@@ -113,8 +113,9 @@ async fn an_invalid_id_is_never_sent() {
 
 #[tokio::test]
 async fn keystones_answers_are_never_quoted() {
-    let told = json!({"token": {"user": "s3cret"}});
-    let cloud = Cloud::start(move |_: &ReceivedRequest, _| Reply::json(200, told.clone())).await;
+    let reported = json!({"token": {"user": "s3cret"}});
+    let cloud =
+        Cloud::start(move |_: &ReceivedRequest, _| Reply::json(200, reported.clone())).await;
     let error = tokens::validate(&cloud.session(), &"other".into()).await.unwrap_err();
     assert!(!format!("{error} {error:?}").contains("s3cret"), "{error:?}");
     assert_eq!(cloud.asked()[0].header("x-subject-token"), Some("other"));
@@ -122,8 +123,9 @@ async fn keystones_answers_are_never_quoted() {
 
 #[tokio::test]
 async fn an_invalid_token_has_no_identity() {
-    let told = json!({"error": {"message": "Could not find token."}});
-    let cloud = Cloud::start(move |_: &ReceivedRequest, _| Reply::json(404, told.clone())).await;
+    let reported = json!({"error": {"message": "Could not find token."}});
+    let cloud =
+        Cloud::start(move |_: &ReceivedRequest, _| Reply::json(404, reported.clone())).await;
     let session = cloud.session();
     assert_eq!(identity::tokens::validate(&session, &"x".into()).await.unwrap(), None);
     // A text that cannot be a header cannot be a token, and is not sent.

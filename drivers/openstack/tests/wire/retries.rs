@@ -142,8 +142,9 @@ async fn a_500_is_not_retried() {
 
 #[tokio::test]
 async fn a_load_balancer_being_changed_is_busy_and_not_retried() {
-    let told = json!({"faultcode": "Client", "faultstring": "Load Balancer x is immutable and cannot be updated."});
-    let cloud = Cloud::start(move |_: &ReceivedRequest, _| Reply::json(409, told.clone())).await;
+    let reported = json!({"faultcode": "Client", "faultstring": "Load Balancer x is immutable and cannot be updated."});
+    let cloud =
+        Cloud::start(move |_: &ReceivedRequest, _| Reply::json(409, reported.clone())).await;
     let error =
         openstack::load_balancer::load_balancers::delete(&cloud.session(), "x").await.unwrap_err();
     assert!(error.is_transient() && !error.is_conflict(), "{error:?}");

@@ -10,7 +10,7 @@ const DELL: &str = include_str!("trees/dell.json");
 const HPE: &str = include_str!("trees/hpe.json");
 const SUPERMICRO: &str = include_str!("trees/supermicro.json");
 
-fn told(machine: &Inventory) -> String {
+fn reported(machine: &Inventory) -> String {
     let mut lines = vec![
         format!("{:?} {:?} {:?}", machine.manufacturer, machine.model, machine.serial_number),
         format!("{:?} {:?} MiB {:?}", machine.processor, machine.memory_mib, machine.boot_mode),
@@ -25,7 +25,7 @@ async fn check(tree: &str, want: Expect) {
     let fixture = Fixture::serve(tree, silent).await;
     let bmc = fixture.bmc(Auth::Basic);
     let inventory = bmc.inspection.unwrap().inventory().await.unwrap();
-    want.assert_eq(&told(&inventory));
+    want.assert_eq(&reported(&inventory));
 }
 
 #[tokio::test]

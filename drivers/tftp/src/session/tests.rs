@@ -162,10 +162,10 @@ fn a_client_that_gives_up_is_quoted_legibly() {
 fn data_from_the_reader_ends_the_transfer() {
     let (mut session, _) = begin(2000, &[]);
     let data = Packet::Data { block: 1, octets: Bytes::new() };
-    let Step::Fail(SessionError::OutOfPlace, Some(told)) = session.on_packet(&data) else {
+    let Step::Fail(SessionError::OutOfPlace, Some(reported)) = session.on_packet(&data) else {
         panic!("the session went on");
     };
-    assert!(matches!(told, Packet::Error { code: ErrorCode::IllegalOperation, .. }));
+    assert!(matches!(reported, Packet::Error { code: ErrorCode::IllegalOperation, .. }));
 }
 
 #[test]

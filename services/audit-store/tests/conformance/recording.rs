@@ -27,12 +27,12 @@ async fn an_asked_row_is_listed_with_the_result_of_its_request(kept: TrailFixtur
 
     let again = TrailFixture::open(&kept.url).await.unwrap();
     let all = again.all().await;
-    let told = all.iter().map(|listed| {
+    let reported = all.iter().map(|listed| {
         let result = listed.result.as_ref().map(|it| (it.number, it.outcome.as_str(), it.status));
         (listed.row.number, listed.row.outcome.as_str(), result)
     });
     assert_eq!(
-        told.collect::<Vec<_>>(),
+        reported.collect::<Vec<_>>(),
         [
             (1, "asked", Some((2, "answered", 202))),
             (2, "answered", None),
@@ -114,9 +114,9 @@ async fn refusals_are_counted_together(kept: TrailFixture) {
     assert!(kept.all().await.is_empty());
     kept.recorder.flush().await;
     let all = kept.all().await;
-    let told: Vec<_> =
+    let reported: Vec<_> =
         all.iter().map(|it| (it.row.source.as_str(), it.row.status, it.row.times)).collect();
-    assert_eq!(told, [("192.0.2.1", 401, 10_000), ("192.0.2.2", 401, 1)]);
+    assert_eq!(reported, [("192.0.2.1", 401, 10_000), ("192.0.2.2", 401, 1)]);
     assert!(all.iter().all(|it| it.row.since.is_some() && it.row.outcome == "refused"));
     kept.verify().await.unwrap();
 }

@@ -123,7 +123,7 @@ impl From<LastSeen> for LastSeenView {
 /// `GET /bedplate/v1/nodes/{node}/explain`: explains the state of a node.
 async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
     let node = request.node_at(microversion::MAXIMUM, &ident).await?;
-    let told = explain(&node);
+    let reported = explain(&node);
     let task = |task| Task::new(task, request.app.conductor.progress(node.id));
     let body = Body {
         uuid: node.id,
@@ -132,13 +132,13 @@ async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<R
         provision_state: node.provision_state.as_str(),
         target_provision_state: node.leads_to().map(|state| state.as_str()),
         power_state: node.power_state,
-        since: Time(told.since),
-        summary: told.summary,
-        task: told.task.map(task),
-        failure: told.failure.as_ref(),
+        since: Time(reported.since),
+        summary: reported.summary,
+        task: reported.task.map(task),
+        failure: reported.failure.as_ref(),
         hypervisor: hypervisor::View::of(&node),
         last_seen: request.app.conductor.last_seen(node.id).into(),
-        next: told.next,
+        next: reported.next,
     };
     Ok(json(StatusCode::OK, &body))
 }

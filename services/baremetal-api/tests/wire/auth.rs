@@ -77,14 +77,14 @@ async fn a_nodes_history_names_the_user() {
     as_admin(&api, "POST", &lease, lent).await.has(200);
 
     let path = format!("/v1/nodes/{ID}/history?detail=true");
-    let told = as_admin(&api, "GET", &path, "").await.has(200).json();
-    let told = told["history"].as_array().unwrap();
-    let users: Vec<_> = told.iter().map(|it| (&it["event_type"], &it["user"])).collect();
+    let reported = as_admin(&api, "GET", &path, "").await.has(200).json();
+    let reported = reported["history"].as_array().unwrap();
+    let users: Vec<_> = reported.iter().map(|it| (&it["event_type"], &it["user"])).collect();
     let [verifying, manageable] = ["verifying", "manageable"].map(Value::from);
     let (admin, nobody) = (Value::from("admin"), Value::Null);
     let want = [(&verifying, &admin), (&manageable, &nobody), (&manageable, &admin)];
     assert_eq!(users, want);
-    let id = told[0]["uuid"].as_str().unwrap();
+    let id = reported[0]["uuid"].as_str().unwrap();
     let one = as_admin(&api, "GET", &format!("/v1/nodes/{ID}/history/{id}"), "").await;
     assert_eq!(one.has(200).json()["user"], "admin");
 }

@@ -22,9 +22,9 @@ async fn a_node_is_explained() {
     ));
     let manage = r#"{"target": "manage"}"#;
     api.send("PUT", "/v1/nodes/n1/states/provision", NEWEST, manage).await.has(202);
-    let told = api.get("/bedplate/v1/nodes/n1/explain").await.has(200).json();
+    let reported = api.get("/bedplate/v1/nodes/n1/explain").await.has(200).json();
     assert_eq!(
-        told["task"],
+        reported["task"],
         serde_json::json!({
             "what": "verifying the BMC", "number": 1, "of": 1, "since": "2026-01-02T03:04:05.000006+00:00", "progress": null,
         })
@@ -46,19 +46,19 @@ async fn nodes_are_counted_and_failed_ones_are_named() {
         node.failure = Some(Failure::new(Reason::StepFailed, "the disk is full"));
     })
     .await;
-    let told = api.get("/bedplate/v1/counts").await.has(200).json();
-    assert_eq!(told["states"], json!([{"provision_state": "clean failed", "count": 1}]));
-    let stuck = &told["stuck"];
+    let reported = api.get("/bedplate/v1/counts").await.has(200).json();
+    assert_eq!(reported["states"], json!([{"provision_state": "clean failed", "count": 1}]));
+    let stuck = &reported["stuck"];
     assert_eq!((&stuck["count"], &stuck["nodes"][0]["name"]), (&json!(1), &json!("n1")));
     let why = stuck["nodes"][0]["last_error"].as_str().unwrap();
     assert!(why.contains("the disk is full"), "{why}");
     api.edit(|node| node.failure = None).await;
     let power = r#"{"target": "power on"}"#;
     api.send("PUT", "/v1/nodes/n1/states/power", NEWEST, power).await.has(202);
-    let told = api.get("/bedplate/v1/counts").await.has(200).json();
-    let counts = [&told["total"], &told["under_way"]["count"], &told["stuck"]["count"]];
+    let reported = api.get("/bedplate/v1/counts").await.has(200).json();
+    let counts = [&reported["total"], &reported["under_way"]["count"], &reported["stuck"]["count"]];
     assert_eq!(counts, [&json!(1), &json!(1), &json!(0)]);
-    assert_eq!(told["under_way"]["nodes"][0]["uuid"], ID);
+    assert_eq!(reported["under_way"]["nodes"][0]["uuid"], ID);
 }
 
 #[tokio::test]

@@ -105,7 +105,7 @@ async fn each_flag_refuses_the_verbs_that_it_forbids_and_changes_nothing() {
             })
             .await;
             let before = api.store.find_node(&ident).await.unwrap().unwrap();
-            let told = history().await;
+            let reported = history().await;
             let status = asked.of(&api).await;
             assert_eq!(status, want[at], "{about}");
             let after = api.store.find_node(&ident).await.unwrap();
@@ -113,7 +113,7 @@ async fn each_flag_refuses_the_verbs_that_it_forbids_and_changes_nothing() {
                 assert!(after != Some(before), "{about}: nothing was written");
             } else {
                 assert!(after == Some(before), "{about}: the node changed");
-                assert_eq!(history().await, told, "{about}");
+                assert_eq!(history().await, reported, "{about}");
             }
         }
     }

@@ -53,8 +53,8 @@ impl Clusterd {
 
     /// The received requests that change something.
     fn effects(&self) -> Vec<String> {
-        self.tell(|told| {
-            told.asked.iter().filter(|asked| !asked.starts_with("GET")).cloned().collect()
+        self.tell(|state| {
+            state.asked.iter().filter(|asked| !asked.starts_with("GET")).cloned().collect()
         })
     }
 }
@@ -62,11 +62,11 @@ impl Clusterd {
 async fn answer(State(clusterd): State<Clusterd>, request: Request) -> Response {
     let (method, path) = (request.method().to_string(), request.uri().path().to_owned());
     let tail = path.strip_prefix("/bedplate/v1/drains/").unwrap().to_owned();
-    let (answered, is_held) = clusterd.tell(|told| {
-        let is_held = told.answers == Some(0);
-        told.answers = told.answers.map(|left| left.saturating_sub(1));
-        told.asked.push(format!("{method} {tail}"));
-        (told.answer(&method, tail.ends_with("/check")), is_held)
+    let (answered, is_held) = clusterd.tell(|state| {
+        let is_held = state.answers == Some(0);
+        state.answers = state.answers.map(|left| left.saturating_sub(1));
+        state.asked.push(format!("{method} {tail}"));
+        (state.answer(&method, tail.ends_with("/check")), is_held)
     });
     if is_held {
         std::future::pending::<()>().await;
@@ -214,13 +214,13 @@ async fn a_host_name_that_no_path_can_hold_is_refused_and_names_no_host() {
     assert_eq!(node(&api).await.leaving, None);
     put(&api, "maintenance", "").await.has(202);
     api.send("DELETE", &path, NEWEST, "").await.has(204);
-    assert_eq!(clusterd.tell(|told| told.asked.clone()), Vec::<String>::new());
+    assert_eq!(clusterd.tell(|state| state.asked.clone()), Vec::<String>::new());
 }
 
 #[tokio::test]
 async fn a_drain_that_would_be_refused_is_reported_at_once_and_changes_nothing() {
     let (api, clusterd) = host().await;
-    clusterd.tell(|told| told.refuses = Some(LOST));
+    clusterd.tell(|state| state.refuses = Some(LOST));
     let before = node(&api).await;
     let words = format!("node n1 is compute host h1: {LOST}");
     for (what, body) in [
@@ -256,13 +256,13 @@ async fn a_host_is_drained_by_the_conductor_before_its_node_is_taken_out() {
         assert!(target.is_string(), "{states}");
 
         // While servers run on the host, the machine is not touched.
-        let still = works(&api, |_| clusterd.tell(|told| told.asked.len() > 8)).await;
+        let still = works(&api, |_| clusterd.tell(|state| state.asked.len() > 8)).await;
         assert_eq!(
             (still.provision_state, still.power_state),
             (Stage::Active, Some(PowerState::On))
         );
         assert_eq!(clusterd.effects(), ["PUT h1"]);
-        clusterd.tell(|told| told.drain = Some("drained"));
+        clusterd.tell(|state| state.drain = Some("drained"));
         let gone = works(&api, |node| node.power_state == Some(PowerState::Off)).await;
         assert_eq!(gone.leaving, None);
         assert_eq!(clusterd.effects(), ["PUT h1"]);
@@ -306,9 +306,9 @@ async fn a_reserved_host_is_drained_before_it_is_given_back() {
     assert_eq!((asked.provision_state, &asked.lending), (Stage::Active, &before.lending));
     assert_eq!(api.get(path).await.json()["state"], "leaving");
 
-    let still = works(&api, |_| clusterd.tell(|told| told.asked.len() > 8)).await;
+    let still = works(&api, |_| clusterd.tell(|state| state.asked.len() > 8)).await;
     assert_eq!((still.provision_state, still.power_state), (Stage::Active, Some(PowerState::On)));
-    clusterd.tell(|told| told.drain = Some("drained"));
+    clusterd.tell(|state| state.drain = Some("drained"));
     let free = works(&api, |node| node.lessee.is_none() && node.lending.is_none()).await;
     assert_eq!((free.provision_state, free.leaving), (Stage::Available, None));
     assert_eq!(clusterd.effects(), ["PUT h1"]);
@@ -319,13 +319,13 @@ async fn a_reserved_host_is_drained_before_it_is_given_back() {
 async fn a_reserved_host_that_may_not_leave_stays_as_it_is() {
     let path = "/bedplate/v1/reservations/train-1";
     let (api, clusterd) = reserved().await;
-    clusterd.tell(|told| told.refuses = Some(LOST));
+    clusterd.tell(|state| state.refuses = Some(LOST));
     let before = node(&api).await;
     let words = format!("node n1 is compute host h1: {LOST}");
     api.send("DELETE", path, NEWEST, "").await.refuses(409, &words);
     assert!(node(&api).await == before);
 
-    clusterd.tell(|told| told.refuses = None);
+    clusterd.tell(|state| state.refuses = None);
     api.edit(|node| node.protected = Some(String::new())).await;
     let before = node(&api).await;
     api.send("DELETE", path, NEWEST, "").await.has(409);
@@ -335,7 +335,7 @@ async fn a_reserved_host_that_may_not_leave_stays_as_it_is() {
     // Another request took the quorum between the question and the drain: the node stays lent.
     api.edit(|node| node.protected = None).await;
     api.send("DELETE", path, NEWEST, "").await.has(202);
-    clusterd.tell(|told| told.refuses = Some(LOST));
+    clusterd.tell(|state| state.refuses = Some(LOST));
     let stayed = works(&api, |node| node.leaving.is_none()).await;
     assert_eq!(stayed.failure.as_ref().map(|it| it.reason), Some(Reason::DrainRefused));
     assert_eq!((stayed.provision_state, &stayed.lending), (Stage::Active, &before.lending));
@@ -365,7 +365,7 @@ async fn an_undone_end_of_a_lease_ends_the_drain_that_it_began() {
         lease_ends(&api).await;
         works(&api, |_| clusterd.effects() == ["PUT h1"]).await;
         if is_off {
-            clusterd.tell(|told| told.drain = Some("drained"));
+            clusterd.tell(|state| state.drain = Some("drained"));
             works(&api, |node| node.power_state == Some(PowerState::Off)).await;
         }
         undo(&api).await;
@@ -374,7 +374,7 @@ async fn an_undone_end_of_a_lease_ends_the_drain_that_it_began() {
             is_ended && node.leaving.is_none()
         })
         .await;
-        assert_eq!(clusterd.tell(|told| told.drain), None, "the host takes servers");
+        assert_eq!(clusterd.tell(|state| state.drain), None, "the host takes servers");
         assert_eq!(node(&api).await.lending.unwrap().drain, None);
     }
 }
@@ -382,7 +382,7 @@ async fn an_undone_end_of_a_lease_ends_the_drain_that_it_began() {
 #[tokio::test]
 async fn an_undone_end_of_a_lease_leaves_the_drain_of_an_operator() {
     let (api, clusterd) = host().await;
-    clusterd.tell(|told| told.drain = Some("draining"));
+    clusterd.tell(|state| state.drain = Some("draining"));
     lease_ends(&api).await;
     works(&api, |_| clusterd.effects() == ["PUT h1"]).await;
     undo(&api).await;
@@ -396,12 +396,12 @@ async fn a_refused_drain_ends_the_request_and_the_drain_it_started() {
     // Another request took the last spare etcd member between the check and the drain.
     let (api, clusterd) = host().await;
     put(&api, "states/power", OFF).await.has(202);
-    clusterd.tell(|told| told.refuses = Some(LOST));
+    clusterd.tell(|state| state.refuses = Some(LOST));
     let stayed = works(&api, |node| node.leaving.is_none()).await;
     assert_eq!(stayed.failure.as_ref().map(|it| it.reason), Some(Reason::DrainRefused));
     assert_eq!((stayed.power_state, stayed.target_power_state()), (Some(PowerState::On), None));
-    let told = api.get(&format!("/v1/nodes/{ID}")).await.json();
-    assert!(told["last_error"].as_str().unwrap().contains(LOST), "{told}");
+    let state = api.get(&format!("/v1/nodes/{ID}")).await.json();
+    assert!(state["last_error"].as_str().unwrap().contains(LOST), "{state}");
     let history = api.get(&format!("/v1/nodes/{ID}/history?detail=true")).await.text;
     assert!(history.contains(LOST), "{history}");
     assert_eq!(clusterd.effects(), ["PUT h1"]);
@@ -409,12 +409,12 @@ async fn a_refused_drain_ends_the_request_and_the_drain_it_started() {
     // A cluster member moved to the host during the drain.
     for (before, want) in [(None, &["PUT h1", "DELETE h1"][..]), (Some("drained"), &["PUT h1"])] {
         let (api, clusterd) = host().await;
-        clusterd.tell(|told| {
-            told.drain = before;
-            told.problem = Some(LOST);
+        clusterd.tell(|state| {
+            state.drain = before;
+            state.problem = Some(LOST);
         });
         put(&api, "states/power", OFF).await.has(202);
-        clusterd.tell(|told| told.next = ["draining", "stuck"].into());
+        clusterd.tell(|state| state.next = ["draining", "stuck"].into());
         let stayed = works(&api, |node| node.leaving.is_none()).await;
         assert_eq!(stayed.failure.map(|it| it.reason), Some(Reason::DrainRefused));
         assert_eq!(stayed.power_state, Some(PowerState::On));
@@ -429,7 +429,7 @@ async fn a_flag_set_during_the_drain_cancels_the_request() {
     works(&api, |_| clusterd.effects() == ["PUT h1"]).await;
     let patch = r#"[{"op": "add", "path": "/protected", "value": true}]"#;
     api.send("PATCH", &format!("/v1/nodes/{ID}"), NEWEST, patch).await.has(200);
-    clusterd.tell(|told| told.drain = Some("drained"));
+    clusterd.tell(|state| state.drain = Some("drained"));
     let stayed = works(&api, |node| node.leaving.is_none()).await;
     assert_eq!((stayed.provision_state, stayed.power_state), (Stage::Active, Some(PowerState::On)));
     assert!(stayed.failure.unwrap().cause.contains("is protected"));
@@ -456,7 +456,7 @@ async fn a_waiting_request_is_cancelled_by_its_opposite_and_by_an_undrain() {
         node.leaving.as_ref().is_some_and(|it| format!("{:?}", it.stage).starts_with("Waiting"))
     })
     .await;
-    clusterd.tell(|told| told.drain = None);
+    clusterd.tell(|state| state.drain = None);
     let stayed = works(&api, |node| node.leaving.is_none()).await;
     assert_eq!(stayed.provision_state, Stage::Active);
     assert!(stayed.failure.unwrap().cause.contains("the drain of host h1 was ended"));
@@ -483,7 +483,7 @@ async fn a_node_cannot_be_deleted_before_its_host_is_drained() {
     let words = "node n1 is compute host h1, which is not drained; drain it first (`bedplate drain h1 --wait`), or name h1 in force";
     api.send("DELETE", &path, NEWEST, "").await.refuses(409, words);
     assert_eq!(clusterd.effects(), Vec::<String>::new());
-    clusterd.tell(|told| told.drain = Some("drained"));
+    clusterd.tell(|state| state.drain = Some("drained"));
     api.send("DELETE", &path, NEWEST, "").await.has(204);
 }
 
@@ -494,13 +494,13 @@ async fn a_conductor_killed_at_any_request_continues_the_drain() {
     for at in 0..4 {
         let (api, clusterd) = host().await;
         put(&api, "states/provision", UNDEPLOY).await.has(202);
-        clusterd.tell(|told| {
-            told.answers = Some(at);
-            told.asked.clear();
+        clusterd.tell(|state| {
+            state.answers = Some(at);
+            state.asked.clear();
         });
         let killed = tokio::spawn(api.conductor().await.run(CancellationToken::new()));
         let held = async {
-            while clusterd.tell(|told| told.asked.len() <= at) {
+            while clusterd.tell(|state| state.asked.len() <= at) {
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         };
@@ -509,10 +509,10 @@ async fn a_conductor_killed_at_any_request_continues_the_drain() {
         let _ = killed.await;
         assert_eq!(node(&api).await.provision_state, Stage::Active);
 
-        clusterd.tell(|told| told.answers = None);
-        let still = works(&api, |_| clusterd.tell(|told| told.asked.len() > at + 5)).await;
+        clusterd.tell(|state| state.answers = None);
+        let still = works(&api, |_| clusterd.tell(|state| state.asked.len() > at + 5)).await;
         assert_eq!(still.provision_state, Stage::Active);
-        clusterd.tell(|told| told.drain = Some("drained"));
+        clusterd.tell(|state| state.drain = Some("drained"));
         works(&api, |node| node.provision_state == Stage::Available).await;
         let effects = clusterd.effects();
         assert!(effects.iter().all(|effect| effect == "PUT h1"), "{effects:?}");

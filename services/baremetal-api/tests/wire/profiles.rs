@@ -89,19 +89,20 @@ async fn an_invalid_profile_is_refused_by_field() {
         let refused = api.send("POST", PROFILES, NEWEST, &asked.to_string()).await.has(400);
         refused.json()["error_message"].as_str().unwrap().to_owned()
     };
-    let told = post(&|it| it["settings"]["keystone"]["password"] = json!("******")).await;
-    assert!(told.contains("settings.keystone.password: is the mask ******"), "{told}");
+    let reported = post(&|it| it["settings"]["keystone"]["password"] = json!("******")).await;
+    assert!(reported.contains("settings.keystone.password: is the mask ******"), "{reported}");
     let sealed = "sealed:v1:1:AAAA";
-    let told = post(&|it| it["settings"]["keystone"]["password"] = json!(sealed)).await;
-    assert!(told.contains("settings.keystone.password: must not look like"), "{told}");
-    let told = post(&|it| it["settings"]["keystone"]["passwrd"] = json!("x")).await;
-    assert!(told.contains("settings.keystone.passwrd"), "{told}");
-    let told = post(&|it| it["instance_info"] = json!({})).await;
-    assert!(told.contains("instance_info.image_source: missing"), "{told}");
-    let told = post(&|it| it["instance_info"]["image_source"] = json!("http://127.0.0.1/x")).await;
-    assert!(told.contains("image_source: 127.0.0.1 is a loopback address"), "{told}");
-    let told = post(&|it| it["settings"]["iommu"] = json!("arm")).await;
-    assert!(told.contains("settings.iommu"), "{told}");
+    let reported = post(&|it| it["settings"]["keystone"]["password"] = json!(sealed)).await;
+    assert!(reported.contains("settings.keystone.password: must not look like"), "{reported}");
+    let reported = post(&|it| it["settings"]["keystone"]["passwrd"] = json!("x")).await;
+    assert!(reported.contains("settings.keystone.passwrd"), "{reported}");
+    let reported = post(&|it| it["instance_info"] = json!({})).await;
+    assert!(reported.contains("instance_info.image_source: missing"), "{reported}");
+    let reported =
+        post(&|it| it["instance_info"]["image_source"] = json!("http://127.0.0.1/x")).await;
+    assert!(reported.contains("image_source: 127.0.0.1 is a loopback address"), "{reported}");
+    let reported = post(&|it| it["settings"]["iommu"] = json!("arm")).await;
+    assert!(reported.contains("settings.iommu"), "{reported}");
     api.get(PROFILES).await.is(r#"{"hypervisor_profiles": []}"#);
 }
 
@@ -153,13 +154,13 @@ async fn a_node_shows_its_hypervisor_and_can_join_again() {
         });
     })
     .await;
-    let told = r#"{
+    let reported = r#"{
         "profile": "kvm", "host": "n1", "id": "u1", "availability_zone": "r1", "aggregate": null, "state": "joined",
         "since": "2026-01-02T03:04:05.000000+00:00", "joined_at": "2026-01-02T03:04:05.000000+00:00"
     }"#;
-    api.get(path).await.has(200).is(told);
+    api.get(path).await.has(200).is(reported);
     let explained = api.get("/bedplate/v1/nodes/n1/explain").await.has(200).json();
-    assert_eq!(explained["hypervisor"], serde_json::from_str::<Value>(told).unwrap());
+    assert_eq!(explained["hypervisor"], serde_json::from_str::<Value>(reported).unwrap());
     let again = api.send("PUT", &join, NEWEST, "").await.has(202).json();
     assert_eq!((&again["state"], &again["joined_at"]), (&json!("awaiting_service"), &Value::Null));
     let history = api.get(&format!("/v1/nodes/{ID}/history")).await.has(200);

@@ -150,9 +150,9 @@ async fn a_broken_session_is_reopened_with_longer_pauses_and_a_message() {
     for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
         let why = BmcError::Busy { host: "bmc".to_owned(), reason: "no slot".to_owned() };
         machine.says.send(Err(why)).await.unwrap();
-        let told = reads(&mut ann, " s]").await;
+        let reported = reads(&mut ann, " s]").await;
         let want = format!("the BMC at bmc is busy: no slot; reopening in {seconds} s");
-        assert!(told.contains(&want), "{told:?}");
+        assert!(reported.contains(&want), "{reported:?}");
         // Input that is typed while no port is open is discarded.
         ann.keyboard().send("reboot\r".into()).await.unwrap();
         let begun = Instant::now();
@@ -163,8 +163,8 @@ async fn a_broken_session_is_reopened_with_longer_pauses_and_a_message() {
     // After a session that lasted, the pause starts again at one second.
     tokio::time::sleep(Duration::from_secs(120)).await;
     drop(machine);
-    let told = reads(&mut ann, " s]").await;
-    assert!(told.contains("the BMC ended the session; reopening in 1 s"), "{told:?}");
+    let reported = reads(&mut ann, " s]").await;
+    assert!(reported.contains("the BMC ended the session; reopening in 1 s"), "{reported:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -239,6 +239,6 @@ async fn a_port_in_use_is_reported_to_the_viewer() {
         Err(OpenPortError::from(BmcError::InUse { host: "bmc".to_owned(), what: "serial port" }))
     };
     let mut ann = consoles.enter(&node, taken).unwrap();
-    let told = reads(&mut ann, " s]").await;
-    assert!(told.contains("serial port") && told.contains("in 1 s"), "{told:?}");
+    let reported = reads(&mut ann, " s]").await;
+    assert!(reported.contains("serial port") && reported.contains("in 1 s"), "{reported:?}");
 }

@@ -53,15 +53,18 @@ fn a_lessee_does_not_see_whose_servers_a_host_carries() {
     let mut lent = node(Some(leaving(off(), DrainStage::Wanted)));
     lent.lessee = Some("lab".to_owned());
     let why = "cluster blue needs it";
-    let told = drain_refused(&lent, why, DrainFate::EndDrain, Timestamp::UNIX_EPOCH).1.event;
-    assert!(!told.contains("blue") && told.contains("servers of other projects"), "{told}");
+    let reported = drain_refused(&lent, why, DrainFate::EndDrain, Timestamp::UNIX_EPOCH).1.event;
+    assert!(
+        !reported.contains("blue") && reported.contains("servers of other projects"),
+        "{reported}"
+    );
 }
 
 #[test]
 fn the_reason_for_waiting_is_recorded_once() {
     let before = node(Some(leaving(off(), DrainStage::Waiting(OURS))));
-    let (told, _) = drain_stuck(&before, "silent", Timestamp::UNIX_EPOCH).unwrap();
-    assert_eq!(drain_stuck(&told, "silent still", Timestamp::UNIX_EPOCH), None);
+    let (reported, _) = drain_stuck(&before, "silent", Timestamp::UNIX_EPOCH).unwrap();
+    assert_eq!(drain_stuck(&reported, "silent still", Timestamp::UNIX_EPOCH), None);
 }
 
 #[test]

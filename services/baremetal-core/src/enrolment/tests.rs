@@ -87,8 +87,8 @@ fn every_mistake_is_told_with_its_line() {
     #[track_caller]
     fn check(machines: Vec<MachineRequest>, facts: &EnrolmentFacts, want: &[&str]) {
         let mistakes = plan(machines, facts).unwrap_err();
-        let told: Vec<String> = mistakes.found.iter().map(ToString::to_string).collect();
-        assert_eq!(told, want);
+        let reported: Vec<String> = mistakes.found.iter().map(ToString::to_string).collect();
+        assert_eq!(reported, want);
     }
     let none = &no_facts();
     let unknown = MachineRequest { driver: "serial".to_owned(), ..machine("a b", 1, &[]) };
@@ -131,9 +131,9 @@ fn every_mistake_is_told_with_its_line() {
 #[test]
 fn the_refusal_tells_at_most_a_hundred_mistakes() {
     let machines = (0..150).map(|_| machine("a", 1, &[])).collect();
-    let told = plan(machines, &no_facts()).unwrap_err().to_string();
-    assert!(told.starts_with("rack r1 has 298 mistakes and nothing was enrolled:\nline 2: "));
-    assert_eq!(told.lines().count(), 101);
+    let reported = plan(machines, &no_facts()).unwrap_err().to_string();
+    assert!(reported.starts_with("rack r1 has 298 mistakes and nothing was enrolled:\nline 2: "));
+    assert_eq!(reported.lines().count(), 101);
 }
 
 #[test]

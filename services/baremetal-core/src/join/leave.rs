@@ -21,8 +21,8 @@ pub(super) fn plan(turn: &JoinTurn<'_>, seen: &CloudSeen) -> Decision<NodeUpdate
         }
         CloudSeen::Service(None) => {
             let (gone, entry) = turn.node.left_the_cloud(turn.now);
-            let told = format!("node {}: {}", turn.node.label(), entry.event);
-            NodeUpdate::decided(gone, [entry]).info(told)
+            let reported = format!("node {}: {}", turn.node.label(), entry.event);
+            NodeUpdate::decided(gone, [entry]).info(reported)
         }
         CloudSeen::Failed(_)
         | CloudSeen::Hypervisor(_)
@@ -47,9 +47,9 @@ impl Node {
     /// Returns the node after the cloud has removed its host, and the entry for its history.
     pub fn left_the_cloud(&self, now: Timestamp) -> (Node, HistoryEntry) {
         let host = self.hypervisor.as_ref().map_or("", |host| &host.host);
-        let told = format!("host {host} has left the cloud");
+        let reported = format!("host {host} has left the cloud");
         let gone = Node { hypervisor: None, ..self.clone() };
-        let entry = HistoryEntry::changed(self, &gone, told, now);
+        let entry = HistoryEntry::changed(self, &gone, reported, now);
         (gone, entry)
     }
 }

@@ -211,10 +211,10 @@ fn a_node_becomes_a_hypervisor_by_being_installed() {
     let begun = active.hypervisor.clone().unwrap();
     assert_eq!((begun.state, begun.before), (JoinState::AwaitingService, EarlierReport::Unknown));
     assert!(active.is_joining());
-    let told = explain(&active);
+    let reported = explain(&active);
     expect![[r#"the node is "active": the machine is in use; in progress: waiting for its compute service. wait for the host to join the cloud"#]]
-        .assert_eq(&format!("{}. {}", told.summary, told.next));
-    assert_eq!(told.task.map(|task| (task.number, task.of)), Some((1, 6)));
+        .assert_eq(&format!("{}. {}", reported.summary, reported.next));
+    assert_eq!(reported.task.map(|task| (task.number, task.of)), Some((1, 6)));
 
     let joined = Hypervisor { state: JoinState::Joined, ..begun };
     let (joined, entry) = active.joining(joined, after(3));
@@ -277,9 +277,9 @@ fn a_failed_join_says_why_and_can_be_repeated() {
     let (failed, entry) =
         node.not_joined(no_provider(&host(JoinState::AwaitingProvider)), after(9));
     assert_eq!(entry.severity, crate::Severity::Error);
-    let told = explain(&failed);
-    assert!(told.summary.ends_with("has no resource provider with an inventory"));
-    assert!(told.next.contains("Placement"), "{}", told.next);
+    let reported = explain(&failed);
+    assert!(reported.summary.ends_with("has no resource provider with an inventory"));
+    assert!(reported.next.contains("Placement"), "{}", reported.next);
     assert!(!failed.is_joining());
     let (again, entry) = join_again(&failed, after(10)).unwrap();
     assert_eq!((again.failure.clone(), again.is_joining()), (None, true));

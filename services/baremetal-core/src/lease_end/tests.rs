@@ -166,6 +166,6 @@ fn an_obstacle_to_the_end_of_a_lease_is_recorded_once() {
     rules.recorded_obstacle = update.obstacle;
     assert_eq!(text(after_lease_call(&noted, &refused, &rules, at(101))), "in 15s");
     let other = DrainSeen::Refused("another quorum".to_owned());
-    let told = text(after_lease_call(&noted, &other, &rules, at(101)));
-    assert!(told.ends_with("another quorum"), "{told}");
+    let reported = text(after_lease_call(&noted, &other, &rules, at(101)));
+    assert!(reported.ends_with("another quorum"), "{reported}");
 }

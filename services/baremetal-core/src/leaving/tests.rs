@@ -90,11 +90,11 @@ fn each_stage_has_one_call_to_clusterd() {
 fn an_obstacle_to_a_drain_is_recorded_once() {
     let waiting = node(AfterDrain::Undeploy, DrainStage::Waiting(OURS));
     let unknown = DrainSeen::Unknown("silent".to_owned());
-    let told = after_leaving_call(&waiting, &unknown, &rules(), T0).change.unwrap();
-    assert_eq!(told.history.len(), 1);
-    assert_eq!(word(&after_leaving_call(&told.node, &unknown, &rules(), T0)), "wait");
+    let reported = after_leaving_call(&waiting, &unknown, &rules(), T0).change.unwrap();
+    assert_eq!(reported.history.len(), 1);
+    assert_eq!(word(&after_leaving_call(&reported.node, &unknown, &rules(), T0)), "wait");
     // The reason goes when the drain has made progress.
-    assert_eq!(word(&after_leaving_call(&told.node, &DrainSeen::Drained, &rules(), T0)), "go");
+    assert_eq!(word(&after_leaving_call(&reported.node, &DrainSeen::Drained, &rules(), T0)), "go");
 }
 
 #[test]

@@ -96,9 +96,9 @@ fn give(turn: &MachineTurn<'_>, command: AgentCommand, given: usize) -> Planned 
 /// answers again.
 fn record_refused_calls(turn: &MachineTurn<'_>, problem: &Problem) -> Planned {
     let node = turn.node;
-    let told = format!("the agent reports, but calls to it fail: {}", problem.cause);
-    let line = format!("node {}: {told}", node.label());
-    let entry = HistoryEntry::changed(node, node, told, turn.now);
+    let reported = format!("the agent reports, but calls to it fail: {}", problem.cause);
+    let line = format!("node {}: {reported}", node.label());
+    let entry = HistoryEntry::changed(node, node, reported, turn.now);
     let obstacle = Some(Obstacle::AgentCalls);
     let mut decision = turn.look_again()?.warn(line);
     decision.change = Some(NodeUpdate { obstacle, ..NodeUpdate::new(node.clone(), [entry]) });

@@ -46,11 +46,11 @@ fn guest() -> HypervisorMachine<'static> {
 
 #[track_caller]
 fn check(change: impl FnOnce(&mut Value), want: Expect) {
-    let told = match check_profile(&profile(change)) {
+    let reported = match check_profile(&profile(change)) {
         Ok(()) => "ok".to_owned(),
         Err(invalid) => invalid.to_string(),
     };
-    want.assert_eq(&told);
+    want.assert_eq(&reported);
 }
 
 #[test]
@@ -136,10 +136,10 @@ fn cloud_init_gets_all_settings_of_the_profile() {
     let files = config["write_files"].take();
     expect![[r#"{"hostname":"h1","preserve_hostname":false,"runcmd":[["ovs-vsctl","--may-exist","add-br","br-ex"],["ovs-vsctl","--may-exist","add-port","br-ex","eth1"],["systemctl","start","--no-block","bedplate-hypervisor.target"]],"ssh_authorized_keys":["ssh-ed25519 AAAA ann"],"write_files":null}"#]]
         .assert_eq(&config.to_string());
-    let mut told = String::new();
+    let mut reported = String::new();
     for file in files.as_array().unwrap() {
         let head = ["path", "owner", "permissions"].map(|key| file[key].as_str().unwrap_or("-"));
-        told += &format!("--- {}\n{}", head.join(" "), file["content"].as_str().unwrap());
+        reported += &format!("--- {}\n{}", head.join(" "), file["content"].as_str().unwrap());
     }
     expect![[r#"
         --- /etc/nova/nova.conf.d/50-bedplate.conf root:nova 0640
@@ -195,7 +195,7 @@ fn cloud_init_gets_all_settings_of_the_profile() {
         00000000-0000-0000-0000-000000000000
         --- /boot/efi/EFI/debian/arguments.cfg - -
         set arguments="intel_iommu=on iommu=pt vfio-pci.ids=10de:1eb8 hugepagesz=1G hugepages=16 console=ttyS0,115200 a.b=\"x y\" quiet"
-    "#]].assert_eq(&told);
+    "#]].assert_eq(&reported);
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn ignition_gets_the_same_settings_in_a_valid_config() {
     expect![[r#"["intel_iommu=on","iommu=pt","vfio-pci.ids=10de:1eb8","hugepagesz=1G","hugepages=16","console=ttyS0,115200","a.b=\"x y\"","quiet"]"#]]
         .assert_eq(&value["kernelArguments"]["shouldExist"].to_string());
     let files = value["storage"]["files"].as_array().unwrap();
-    let told: Vec<String> = files
+    let reported: Vec<String> = files
         .iter()
         .map(|file| format!("{} {} {}", file["path"], file["mode"], file["group"]["name"]))
         .collect();
@@ -218,7 +218,7 @@ fn ignition_gets_the_same_settings_in_a_valid_config() {
         "/etc/nova/nova.conf.d/50-bedplate.conf" 416 "nova"
         "/etc/neutron/neutron.conf.d/50-bedplate.conf" 416 "neutron"
         "/var/lib/nova/compute_id" 420 "nova""#]]
-    .assert_eq(&told.join("\n"));
+    .assert_eq(&reported.join("\n"));
     assert!(value["systemd"].to_string().contains("add-port br-ex eth1"));
     assert!(value["passwd"].to_string().contains("ssh-ed25519 AAAA ann"));
 }

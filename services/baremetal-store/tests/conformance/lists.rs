@@ -173,9 +173,9 @@ async fn counts_by_state_agree_with_the_list(store: Store) {
             *want.entry(kind).or_default() += 1;
         }
         let counted = store.tally_nodes(seen_by).await.unwrap();
-        let told = |it: &NodeCount| ((it.state.as_str(), it.is_busy, it.is_failed), it.count);
+        let reported = |it: &NodeCount| ((it.state.as_str(), it.is_busy, it.is_failed), it.count);
         assert_eq!(
-            counted.iter().map(told).collect::<Vec<_>>(),
+            counted.iter().map(reported).collect::<Vec<_>>(),
             want.into_iter().collect::<Vec<_>>()
         );
         assert_eq!(counted.is_empty(), seen_by == Some("nobody"));

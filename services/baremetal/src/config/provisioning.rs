@@ -59,8 +59,8 @@ pub struct ProvisioningConfig {
 impl ProvisioningConfig {
     /// Returns the URL by which machines reach the listener at the address `bound`.
     pub fn base_url(&self, bound: SocketAddr) -> Url {
-        let told = self.url.clone();
-        told.unwrap_or_else(|| {
+        let reported = self.url.clone();
+        reported.unwrap_or_else(|| {
             Url::parse(&format!("http://{bound}/")).expect("an address makes a URL")
         })
     }

@@ -94,8 +94,8 @@ impl TestDaemon {
     /// Returns status and action of all rows of the audit trail, newest last.
     async fn recorded(&self) -> Vec<(u64, String)> {
         let (_, text) = self.send(Method::GET, "/bedplate/v1/audit", &Value::Null).await;
-        let told: Value = serde_json::from_str(&text).unwrap();
-        let rows = told["audit"].as_array().unwrap().iter();
+        let reported: Value = serde_json::from_str(&text).unwrap();
+        let rows = reported["audit"].as_array().unwrap().iter();
         let row = |row: &Value| {
             (row["status"].as_u64().unwrap(), row["action"].as_str().unwrap().to_owned())
         };
@@ -161,7 +161,7 @@ async fn a_console_is_enabled_looked_at_and_disabled() {
 
     let path = format!("/v1/nodes/{NODE}/states/console");
     let (_, text) = given.send(Method::GET, &path, &Value::Null).await;
-    let told: Value = serde_json::from_str(&text).unwrap();
+    let reported: Value = serde_json::from_str(&text).unwrap();
     let host = given.url.strip_prefix("http://").unwrap();
     let want = json!({
         "console_enabled": true,
@@ -169,7 +169,7 @@ async fn a_console_is_enabled_looked_at_and_disabled() {
             "type": "websocket", "url": format!("ws://{host}/bedplate/v1/nodes/{NODE}/console")
         },
     });
-    assert_eq!(told, want);
+    assert_eq!(reported, want);
 
     let path = format!("/bedplate/v1/nodes/{NODE}/console");
     let (status, text) = given.send(Method::GET, &path, &Value::Null).await;

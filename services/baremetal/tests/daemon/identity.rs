@@ -66,7 +66,13 @@ impl TestDaemon {
     }
 
     /// Sends a body, and returns status and text of the answer.
-    async fn told(&self, token: &str, method: Method, path: &str, body: &Value) -> (u16, String) {
+    async fn reported(
+        &self,
+        token: &str,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> (u16, String) {
         let request = self.client.request(method, format!("{}{path}", self.url));
         let request = request.header("x-auth-token", token).json(body);
         let request = request.header("x-openstack-ironic-api-version", "1.80");
@@ -140,21 +146,21 @@ async fn a_project_unknown_to_keystone_is_refused_as_owner_or_lessee() {
     let ann = given.token("ann", project("owners")).await;
     let node = |owner: &str| json!({"driver": "fake-hardware", "name": "n", "owner": owner});
     for nobody in ["7c9e6679742540de944be07fc1f90ae7", "owners", "../users"] {
-        let (status, text) = given.told(&admin, Method::POST, "/v1/nodes", &node(nobody)).await;
+        let (status, text) = given.reported(&admin, Method::POST, "/v1/nodes", &node(nobody)).await;
         assert_eq!(status, 400, "{nobody}: {text}");
         assert!(text.contains("owner: Keystone has no project with the id"), "{text}");
     }
-    assert_eq!(given.told(&admin, Method::POST, "/v1/nodes", &node(&owner)).await.0, 201);
+    assert_eq!(given.reported(&admin, Method::POST, "/v1/nodes", &node(&owner)).await.0, 201);
 
     let lend = |to: &str| json!([{"op": "add", "path": "/lessee", "value": to}]);
-    let (status, text) = given.told(&ann, Method::PATCH, "/v1/nodes/n", &lend("nobody")).await;
+    let (status, text) = given.reported(&ann, Method::PATCH, "/v1/nodes/n", &lend("nobody")).await;
     assert_eq!(status, 400);
     assert!(text.contains("lessee: Keystone has no project"), "{text}");
     // A caller's own project is confirmed by the token, so Keystone is not asked.
     let act = Act::Answer { status: 500, retry_after: None, message: None };
     given.cloud.misbehave(Rule::new("GET", "/identity/v3/projects/**", act));
-    assert_eq!(given.told(&ann, Method::PATCH, "/v1/nodes/n", &lend(&owner)).await.0, 200);
-    let (status, text) = given.told(&ann, Method::PATCH, "/v1/nodes/n", &lend("another")).await;
+    assert_eq!(given.reported(&ann, Method::PATCH, "/v1/nodes/n", &lend(&owner)).await.0, 200);
+    let (status, text) = given.reported(&ann, Method::PATCH, "/v1/nodes/n", &lend("another")).await;
     assert_eq!(status, 503);
     assert!(text.contains("lessee: Keystone is unavailable"), "{text}");
 }

@@ -28,9 +28,9 @@ impl ReceivedNotices {
     /// Returns each notice once, with the time of its first arrival. A receiver recognizes a repeated notice by its id.
     fn first(&self) -> Vec<(String, String, Timestamp)> {
         let mut seen: Vec<(String, String, Timestamp)> = Vec::new();
-        for told in self.0.lock().unwrap().iter() {
-            if seen.iter().all(|(_, id, _)| *id != told.1) {
-                seen.push(told.clone());
+        for reported in self.0.lock().unwrap().iter() {
+            if seen.iter().all(|(_, id, _)| *id != reported.1) {
+                seen.push(reported.clone());
             }
         }
         seen
@@ -46,17 +46,17 @@ impl ReceivedNotices {
 }
 
 /// Starts a webhook that accepts everything; returns its URL.
-async fn webhook(told: ReceivedNotices) -> String {
-    async fn take(State(told): State<ReceivedNotices>, body: String) -> StatusCode {
+async fn webhook(reported: ReceivedNotices) -> String {
+    async fn take(State(reported): State<ReceivedNotices>, body: String) -> StatusCode {
         let notice: Value = serde_json::from_str(&body).unwrap();
         assert_eq!(
             (&notice["about"]["type"], &notice["project_id"]),
             (&json!("node"), &json!("lab"))
         );
-        told.note(notice["event"].as_str().unwrap(), notice["id"].as_str().unwrap());
+        reported.note(notice["event"].as_str().unwrap(), notice["id"].as_str().unwrap());
         StatusCode::NO_CONTENT
     }
-    let router = Router::new().route("/hook", post(take)).with_state(told);
+    let router = Router::new().route("/hook", post(take)).with_state(reported);
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://127.0.0.1:{}/hook", listener.local_addr().unwrap().port());
     tokio::spawn(async { axum::serve(listener, router).await });
@@ -64,18 +64,18 @@ async fn webhook(told: ReceivedNotices) -> String {
 }
 
 /// Starts a mail server (RFC 5321) that accepts everything; returns its port.
-async fn mail_server(told: ReceivedNotices) -> u16 {
+async fn mail_server(reported: ReceivedNotices) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
         while let Ok((connection, _)) = listener.accept().await {
-            tokio::spawn(take_mails(connection, told.clone()));
+            tokio::spawn(take_mails(connection, reported.clone()));
         }
     });
     port
 }
 
-async fn take_mails(connection: TcpStream, told: ReceivedNotices) -> std::io::Result<()> {
+async fn take_mails(connection: TcpStream, reported: ReceivedNotices) -> std::io::Result<()> {
     let (from, mut to) = connection.into_split();
     let mut lines = BufReader::new(from).lines();
     let mut mail: Option<Vec<String>> = None;
@@ -85,7 +85,7 @@ async fn take_mails(connection: TcpStream, told: ReceivedNotices) -> std::io::Re
             (Some(text), ".") => {
                 let is_anns = text.first().is_some_and(|to| to == "RCPT TO:<ann@example.org>");
                 let id = text.iter().find_map(|line| line.strip_prefix("notice "));
-                told.note(if is_anns { "mail" } else { "a stranger's mail" }, id.unwrap());
+                reported.note(if is_anns { "mail" } else { "a stranger's mail" }, id.unwrap());
                 mail = None;
                 "250 taken\r\n"
             }
@@ -114,8 +114,8 @@ async fn lease(daemon: &DaemonProcess) -> Value {
 #[tokio::test]
 async fn a_lessee_is_notified_of_each_stage_before_the_node_is_returned() {
     let folder = tempfile::tempdir().unwrap();
-    let (told, mailed) = (ReceivedNotices::default(), ReceivedNotices::default());
-    let (hook, mail) = (webhook(told.clone()).await, mail_server(mailed.clone()).await);
+    let (reported, mailed) = (ReceivedNotices::default(), ReceivedNotices::default());
+    let (hook, mail) = (webhook(reported.clone()).await, mail_server(mailed.clone()).await);
     let (secret, config) = (folder.path().join("secret"), folder.path().join("baremetald.toml"));
     let state = folder.path().join("state");
     std::fs::write(&secret, format!("{}\n", left::canary::WEBHOOK)).unwrap();
@@ -147,20 +147,20 @@ async fn a_lessee_is_notified_of_each_stage_before_the_node_is_returned() {
     let ends_at: Timestamp = until_when.parse().unwrap();
 
     for many in 1..=RUNGS.len() {
-        until(async || (told.ids().len() >= many && mailed.ids().len() >= many).then_some(()))
+        until(async || (reported.ids().len() >= many && mailed.ids().len() >= many).then_some(()))
             .await;
-        assert_eq!(told.events(), RUNGS[..many]);
+        assert_eq!(reported.events(), RUNGS[..many]);
         if many == 1 {
-            let came = [&told, &mailed].map(|it| it.first()[0].2);
+            let came = [&reported, &mailed].map(|it| it.first()[0].2);
             assert!(came.iter().all(|at| *at < ends_at), "{came:?} {ends_at}");
             assert_eq!(lease(&daemon).await["lease"]["ended_at"], Value::Null);
         }
         daemon.kill_and_start().await;
     }
     until(async || lease(&daemon).await["lessee"].is_null().then_some(())).await;
-    assert_eq!(told.events(), RUNGS);
+    assert_eq!(reported.events(), RUNGS);
     // The same notices were sent by mail, to the right address.
-    assert_eq!(mailed.ids(), told.ids());
+    assert_eq!(mailed.ids(), reported.ids());
     assert_eq!(mailed.events(), ["mail"; 4]);
     left::keep(&state, "leases");
 }

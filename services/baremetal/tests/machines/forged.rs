@@ -96,8 +96,8 @@ impl TestService {
     async fn boot(&self, mac: MacAddress) -> (String, KernelParameters) {
         let machine = Machine::new(self.dhcp, Ipv4Addr::LOCALHOST, mac).await;
         let url = machine.boots(Speaker::Ipxe).await.unwrap().boot_file;
-        let told = self.script(&url).await;
-        (url, told)
+        let reported = self.script(&url).await;
+        (url, reported)
     }
 
     /// Fetches a boot script and returns its kernel parameters.
@@ -162,8 +162,8 @@ async fn a_forged_or_stale_heartbeat_is_refused() {
     let nodes = nodes();
     let site = TestService::start(LOOPBACK, "refuse", &nodes).await;
     let [first, second, _, at_rest] = nodes.map(|(node, _)| node);
-    let (script, told) = site.boot(mac(1)).await;
-    let earlier = told.agent_token.unwrap();
+    let (script, reported) = site.boot(mac(1)).await;
+    let earlier = reported.agent_token.unwrap();
     let token = site.script(&script).await.agent_token.unwrap();
     let others = site.boot(mac(2)).await.1.agent_token.unwrap();
     let short = certificate();
@@ -311,8 +311,8 @@ async fn a_forged_or_replayed_capability_is_refused() {
 async fn a_discovery_needs_its_capability_and_ends_with_the_enrolment() {
     let nodes = nodes();
     let site = TestService::start(LOOPBACK, "discover", &nodes).await;
-    let (script, told) = site.boot(mac(9)).await;
-    let callback = told.inspection_callback_url.unwrap();
+    let (script, reported) = site.boot(mac(9)).await;
+    let callback = reported.inspection_callback_url.unwrap();
     let other = |url: &str| url.replace(&mac(9).to_string(), &mac(8).to_string());
     let wrong =
         |what: &str| site.machines(&format!("/discover/{}/{}/{what}", mac(9), "0".repeat(64)));
@@ -366,8 +366,8 @@ async fn a_lookup_returns_no_token_and_changes_nothing() {
         get("a node that is awaited", of(&[mac(1)]), 200),
     ])
     .await;
-    let told = site.http.get(of(&[mac(1)])).send().await.unwrap().text().await.unwrap();
-    assert!(told.contains("******") && !told.contains(&token), "{told}");
+    let reported = site.http.get(of(&[mac(1)])).send().await.unwrap().text().await.unwrap();
+    assert!(reported.contains("******") && !reported.contains(&token), "{reported}");
 }
 
 #[tokio::test]
@@ -392,10 +392,10 @@ async fn neither_port_serves_the_routes_of_the_other() {
     site.refuses(rows).await;
 
     // The requests of machines, with valid credentials, on the API's port.
-    let (script, told) = site.boot(mac(1)).await;
+    let (script, reported) = site.boot(mac(1)).await;
     let callback = site.boot(mac(3)).await.1.inspection_callback_url.unwrap();
     let there = |url: &str| url.replace(&site.provisioning.to_string(), &site.api.to_string());
-    let right = beat(&told.agent_token.unwrap(), &certificate());
+    let right = beat(&reported.agent_token.unwrap(), &certificate());
     let heartbeat = format!("/v1/heartbeat/{}", first);
     site.refuses(vec![
         get("lookup", site.operators(&format!("/v1/lookup?addresses={}", mac(1))), 404),

@@ -24,17 +24,17 @@ async fn an_unknown_machine_gets_everything_that_its_discovery_needs() {
 
     let script = site.http.get(&answer.boot_file).send().await.unwrap().text().await.unwrap();
     let line = script.lines().find_map(|line| line.strip_prefix("kernel ")).unwrap();
-    let told = KernelParameters::parse(line);
+    let reported = KernelParameters::parse(line);
     let base = format!("http://{}", site.provisioning);
-    assert_eq!(told.api_url.as_deref(), Some(&*base), "an agent ends without it: {script}");
-    assert_eq!(told.boot_interface.unwrap(), mac(1));
-    assert_eq!(told.agent_token, None, "a stranger is given nothing to command it by");
+    assert_eq!(reported.api_url.as_deref(), Some(&*base), "an agent ends without it: {script}");
+    assert_eq!(reported.boot_interface.unwrap(), mac(1));
+    assert_eq!(reported.agent_token, None, "a stranger is given nothing to command it by");
 
     // The ramdisk sends a DHCP request like any other operating system.
     let ramdisk = stranger.boots(Speaker::System).await.unwrap();
     assert_eq!((ramdisk.address, &*ramdisk.boot_file), (address, ""));
 
-    let callback = told.inspection_callback_url.unwrap();
+    let callback = reported.inspection_callback_url.unwrap();
     let inventory = json!({"inventory": {
         "interfaces": [], "disks": [], "memory": {"total": 1, "physical_mb": 1},
         "cpu": {"model_name": "c", "frequency": "1", "count": 1, "architecture": "x86_64", "flags": []},

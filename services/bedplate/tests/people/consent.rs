@@ -39,8 +39,8 @@ async fn a_pipe_needs_yes_to_erase_or_delete() {
     let node = ["node", "delete", "r1u1"];
     given.run(&node).await.failed_with(2, &["node r1u1 is deleted", "--yes"]);
     assert_eq!(given.answers("/v1/nodes/r1u1").await, 200);
-    let told = given.run(&[&node[..], &["--yes"]].concat()).await.done();
-    assert_eq!(told, "node r1u1 is deleted\n");
+    let reported = given.run(&[&node[..], &["--yes"]].concat()).await.done();
+    assert_eq!(reported, "node r1u1 is deleted\n");
     assert_eq!(given.answers("/v1/nodes/r1u1").await, 404);
     given.run(&[&node[..], &["--yes"]].concat()).await.failed_with(4, &["`bedplate node list`"]);
 
@@ -48,8 +48,8 @@ async fn a_pipe_needs_yes_to_erase_or_delete() {
     let rack = ["rack", "delete", "r1", "--nodes"];
     given.run(&rack).await.failed_with(2, &["--yes"]);
     assert_eq!(given.answers("/v1/nodes/r1u2").await, 200);
-    let told = given.run(&[&rack[..], &["--yes"]].concat()).await.done();
-    assert_eq!(told, "node r1u2 is deleted\nrack r1 is deleted\n");
+    let reported = given.run(&[&rack[..], &["--yes"]].concat()).await.done();
+    assert_eq!(reported, "node r1u2 is deleted\nrack r1 is deleted\n");
     assert_eq!(given.answers("/v1/nodes/r1u2").await, 404);
     assert_eq!(given.answers("/bedplate/v1/racks/r1").await, 404);
 }

@@ -76,7 +76,7 @@ async fn a_healthy_installation_passes_all_checks() {
     let given = Fixture::start().await;
     given.configured();
     let said = given.doctor(&[]).await;
-    let told = said.done();
+    let reported = said.done();
     for line in [
         "OK    services       baremetald answers at",
         "OK    services       clusterd answers at",
@@ -85,7 +85,7 @@ async fn a_healthy_installation_passes_all_checks() {
         "OK    clocks         the clocks of clusterd and this machine agree",
         "SKIP  bmcs           no nodes are enrolled",
     ] {
-        assert!(told.contains(line), "{line:?} in {told}");
+        assert!(reported.contains(line), "{line:?} in {reported}");
     }
     let json = given.doctor(&["-o", "json"]).await.done();
     let json: Value = serde_json::from_str(&json).unwrap();

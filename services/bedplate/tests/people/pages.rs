@@ -63,10 +63,10 @@ async fn a_list_shows_all_of_its_pages() {
         (&["vm", "snapshots", "lab-1"], ""),
         (&["audit", "list", "machines"], "/machines"),
     ] {
-        let told = run_beside(&url, &[noun, &["-o", "json"]].concat()).await.done();
-        let told: Value = serde_json::from_str(&told).unwrap();
-        let rows = told.pointer(within).and_then(Value::as_array);
+        let reported = run_beside(&url, &[noun, &["-o", "json"]].concat()).await.done();
+        let reported: Value = serde_json::from_str(&reported).unwrap();
+        let rows = reported.pointer(within).and_then(Value::as_array);
         let names: Vec<&Value> = rows.unwrap().iter().map(|row| &row["name"]).collect();
-        assert_eq!(names, NAMES, "{noun:?}: {told}");
+        assert_eq!(names, NAMES, "{noun:?}: {reported}");
     }
 }

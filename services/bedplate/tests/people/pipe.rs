@@ -55,11 +55,15 @@ async fn a_quota_is_set_and_shown() {
     let line = shown.lines().find(|line| line.trim_start().starts_with("vms")).expect("its line");
     assert_eq!(line.split_whitespace().collect::<Vec<_>>().join(" "), "vms 0 5 0 2");
     given.run(&["quota", "set", "lab", "gpus=1"]).await.done();
-    let told =
+    let reported =
         given.run(&["quota", "set", "lab", "lease_seconds=default", "-o", "json"]).await.done();
-    let told: Value = serde_json::from_str(&told).unwrap();
-    let limits = ["vms", "gpus", "vcpus"].map(|name| told["project"][name]["limit"].as_i64());
-    assert_eq!(limits, [Some(5), Some(1), Some(-1)], "what is not named stays as it is: {told}");
+    let reported: Value = serde_json::from_str(&reported).unwrap();
+    let limits = ["vms", "gpus", "vcpus"].map(|name| reported["project"][name]["limit"].as_i64());
+    assert_eq!(
+        limits,
+        [Some(5), Some(1), Some(-1)],
+        "what is not named stays as it is: {reported}"
+    );
     given.run(&["quota", "set", "lab"]).await.failed_with(2, &["NAME=LIMIT"]);
     given.run(&["quota", "set", "lab", "gold=1"]).await.failed_with(1, &["gold"]);
     given.run(&["quota", "set", "lab", "vms"]).await.failed_with(2, &["NAME=LIMIT"]);
@@ -145,8 +149,8 @@ async fn a_timeout_has_its_own_exit_status() {
     );
     std::fs::write(given.folder.path().join("p"), "secret\n").unwrap();
     std::fs::write(given.folder.path().join("r1.yaml"), rack).unwrap();
-    let told = given.run(&["rack", "enroll", "r1.yaml"]).await.done();
-    assert_eq!(told, "rack r1: 1 machines enrolled, 0 updated, 0 unchanged\n");
+    let reported = given.run(&["rack", "enroll", "r1.yaml"]).await.done();
+    assert_eq!(reported, "rack r1: 1 machines enrolled, 0 updated, 0 unchanged\n");
     let up = ["rack", "up", "r1", "--reach", "inspected", "--timeout", "1s"];
     given
         .run(&up)

@@ -146,8 +146,9 @@ fn addresses<'a>(it: ClusterSpec<'a>, is_counted: fn(&&NodeGroup) -> bool) -> Sh
 
 /// The status of each condition.
 fn conditions(cluster: &Cluster) -> Shown<'_> {
-    let told = cluster.conditions.iter().map(|it| (it.kind.as_str(), format!("{:?}", it.status)));
-    Shown::WrittenMap(told.collect::<BTreeMap<_, _>>())
+    let reported =
+        cluster.conditions.iter().map(|it| (it.kind.as_str(), format!("{:?}", it.status)));
+    Shown::WrittenMap(reported.collect::<BTreeMap<_, _>>())
 }
 
 /// The messages of the conditions that no retry will change.

@@ -118,8 +118,8 @@ fn public_key(given: &str) -> Result<String, &'static str> {
     let is_known = kinds.iter().any(|known| kind.starts_with(known));
     // Options before the kind (`command=`, `from=`) are refused: the key is for its owner's VM, which needs none.
     let is_key = STANDARD.decode(bytes).is_ok_and(|bytes| {
-        let told = bytes.get(4..4 + kind.len());
-        told == Some(kind.as_bytes())
+        let reported = bytes.get(4..4 + kind.len());
+        reported == Some(kind.as_bytes())
     });
     if key.len() > LONGEST_KEY || !is_one_line || !is_known || !is_key {
         return Err(

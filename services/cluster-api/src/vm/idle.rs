@@ -41,7 +41,7 @@ shaped! {
         flavor: &'a str,
         idle_since: Time,
         /// The source of the finding: `diagnostics` if the hypervisor counts processor time, otherwise `power`.
-        told_by: &'static str,
+        source: &'static str,
         why: &'static str,
         seen_at: Time,
         lease_until: Option<Time>,
@@ -51,7 +51,7 @@ shaped! {
 impl<'a> Shown<'a> {
     fn of(vm: &'a Vm) -> Option<Shown<'a>> {
         let idle = vm.idle.as_ref()?;
-        let (told_by, why) = match idle.by {
+        let (source, why) = match idle.by {
             IdleSource::Diagnostics => ("diagnostics", "low processor usage"),
             IdleSource::Power => ("power", "powered off"),
         };
@@ -62,7 +62,7 @@ impl<'a> Shown<'a> {
             user_id: &vm.user,
             flavor: &vm.flavor.name,
             idle_since: Time(idle.since?),
-            told_by,
+            source,
             why,
             seen_at: Time(idle.at),
             lease_until: vm.lease.as_ref().map(|lease| Time(lease.until)),

@@ -21,7 +21,7 @@ fn shape() -> JsonShape {
     JsonShape::object([
         ("id", JsonShape::text()),
         ("name", JsonShape::text()),
-        ("told_by", JsonShape::text()),
+        ("user_data_format", JsonShape::text()),
         ("min_ram_mib", JsonShape::integer()),
         ("min_disk_gib", JsonShape::integer()),
     ])
@@ -33,7 +33,7 @@ async fn list(request: Request) -> Result<Response, Error> {
     struct Shown {
         id: String,
         name: String,
-        told_by: &'static str,
+        user_data_format: &'static str,
         min_ram_mib: u64,
         min_disk_gib: u64,
     }
@@ -41,7 +41,7 @@ async fn list(request: Request) -> Result<Response, Error> {
     let shown = offered.into_iter().map(|image| Shown {
         id: image.id,
         name: image.name,
-        told_by: image.told.as_str(),
+        user_data_format: image.user_data_format.as_str(),
         min_ram_mib: image.min_ram_mib,
         min_disk_gib: image.min_disk_gib,
     });

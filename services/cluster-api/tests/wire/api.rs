@@ -46,7 +46,7 @@ fn noon() -> Timestamp {
 fn vms() -> VmSettings {
     let image = OfferedImage {
         name: "cirros".to_owned(),
-        told: UserDataFormat::CloudInit,
+        user_data_format: UserDataFormat::CloudInit,
         min_disk_gib: 5,
         min_ram_mib: 0,
     };

@@ -25,7 +25,7 @@ impl Api {
     }
 }
 
-fn told(row: &Value) -> (&str, &str, &str, u64) {
+fn reported(row: &Value) -> (&str, &str, &str, u64) {
     let text = |key: &str| row[key].as_str().unwrap();
     (text("outcome"), text("method"), text("route"), row["status"].as_u64().unwrap())
 }
@@ -51,7 +51,7 @@ async fn a_change_is_recorded_before_and_after() {
     let rows = api.trail("").await;
     let kubeconfig = "/bedplate/v1/clusters/{cluster}/kubeconfig";
     assert_eq!(
-        rows.iter().map(told).collect::<Vec<_>>(),
+        rows.iter().map(reported).collect::<Vec<_>>(),
         [
             ("asked", "POST", "/v1/clustertemplates", 0),
             ("answered", "POST", "/v1/clustertemplates", 201),

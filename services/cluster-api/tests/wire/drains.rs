@@ -83,7 +83,7 @@ async fn a_host_shows_its_members_and_is_drained_unless_a_quorum_would_be_lost()
     let api = Api::of_administrators(&emulator.cloud).await;
     let id = of_three(&api, &[one.clone(), two.clone(), three.clone()]).await;
 
-    let told = api.get(&format!("/bedplate/v1/hosts/{first}")).await.has(200).json();
+    let reported = api.get(&format!("/bedplate/v1/hosts/{first}")).await.has(200).json();
     let machine = json!({
         "machine": "default-master-0", "name": "s0", "role": "control-plane", "is_etcd_member": true,
         "server_id": one, "status": "ACTIVE",
@@ -97,7 +97,7 @@ async fn a_host_shows_its_members_and_is_drained_unless_a_quorum_would_be_lost()
         "host": first, "service": {"status": "enabled", "state": "up", "disabled_reason": null},
         "clusters": [cluster], "machines": [], "foreign": 0, "drain": null,
     });
-    assert_eq!(told, want);
+    assert_eq!(reported, want);
     let others = api.get(&format!("/bedplate/v1/hosts/{fourth}")).await.has(200).json();
     assert_eq!((&others["foreign"], &others["clusters"]), (&json!(1), &json!([])));
 
@@ -164,8 +164,8 @@ async fn the_place_of_a_cluster_or_server_is_found() {
         "machine": "default-master-0", "role": "control-plane", "is_etcd_member": true, "own": null,
     }]});
     for thing in [&own, "s0"] {
-        let told = api.get(&format!("/bedplate/v1/places/{thing}")).await.has(200).json();
-        assert_eq!(told, place);
+        let reported = api.get(&format!("/bedplate/v1/places/{thing}")).await.has(200).json();
+        assert_eq!(reported, place);
     }
     let none = api.get("/bedplate/v1/places/nothing").await.has(200).json();
     assert_eq!(none, json!({"places": []}));

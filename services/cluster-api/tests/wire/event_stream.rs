@@ -127,21 +127,21 @@ async fn no_event_is_lost_or_repeated_with_many_writers() {
             })
         })
         .collect();
-    let mut told = Vec::new();
-    while told.len() < 300 {
+    let mut reported = Vec::new();
+    while reported.len() < 300 {
         // The connection breaks now and then.
-        if told.len() % 37 == 36 {
+        if reported.len() % 37 == 36 {
             followed = follow(&api, last.as_deref()).await;
         }
         let sent = followed.next().await.unwrap();
         last = sent.id;
-        told.push(sent.data);
+        reported.push(sent.data);
     }
     for writer in writers {
         writer.await.unwrap();
     }
     let list = api.get(PATH).await.json();
-    assert_eq!(list["events"].as_array().unwrap()[1..], told);
+    assert_eq!(list["events"].as_array().unwrap()[1..], reported);
 }
 
 #[tokio::test]

@@ -36,8 +36,8 @@ async fn a_lease_is_shown_and_extended() {
     assert_eq!(longer["lease"]["until"], "2026-03-01T00:00:00.000000+00:00");
     let events = api.get("/bedplate/v1/clusters/c/events").await.json();
     let events = events["events"].as_array().unwrap().clone();
-    let told = events.iter().filter(|event| event["reason"] == "LeaseExtended").count();
-    assert_eq!(told, 1, "{events:?}");
+    let reported = events.iter().filter(|event| event["reason"] == "LeaseExtended").count();
+    assert_eq!(reported, 1, "{events:?}");
 
     let undo = "/bedplate/v1/clusters/c/lease/undo";
     api.post(undo, "{}").await.refuses(409, "the lease has not ended: there is nothing to undo");

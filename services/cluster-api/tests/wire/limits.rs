@@ -165,11 +165,11 @@ async fn every_response_has_security_headers_and_no_other_site_is_permitted() {
             assert_eq!(answer.headers[name], value, "{method} {path}");
         }
         let mut names = answer.headers.keys().map(http::HeaderName::as_str);
-        let told = names.find(|name| {
+        let reported = names.find(|name| {
             name.starts_with("access-control-")
                 || ["server", "strict-transport-security"].contains(name)
         });
-        assert_eq!(told, None, "{method} {path}");
+        assert_eq!(reported, None, "{method} {path}");
         assert_eq!(answer.status, 403, "{method} {path}");
     }
 }

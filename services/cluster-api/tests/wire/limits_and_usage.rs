@@ -21,8 +21,8 @@ impl Api {
 
     /// Usage and limit of one resource: of the project and of the user.
     async fn account(&self, resource: &str) -> (Value, Value) {
-        let told = self.get("/bedplate/v1/quotas").await.has(200).json();
-        (told["project"][resource].clone(), told["user"][resource].clone())
+        let reported = self.get("/bedplate/v1/quotas").await.has(200).json();
+        (reported["project"][resource].clone(), reported["user"][resource].clone())
     }
 
     async fn uses(&self, resource: &str) -> Value {
@@ -35,8 +35,11 @@ async fn usage_and_limits_are_shown() {
     let (_emulator, api) = cloud().await;
     api.cluster("c", r#", "node_count": 2, "docker_volume_size": 10"#).await;
     let row = |used: u64, limit: i64| json!({"used": used, "limit": limit});
-    let told = api.get("/bedplate/v1/quotas").await.has(200).json();
-    assert_eq!((&told["project_id"], &told["user_id"]), (&json!("default"), &json!("anonymous")));
+    let reported = api.get("/bedplate/v1/quotas").await.has(200).json();
+    assert_eq!(
+        (&reported["project_id"], &reported["user_id"]),
+        (&json!("default"), &json!("anonymous"))
+    );
     let each = |clusters: i64| {
         json!({
             "clusters": row(1, clusters), "nodes": row(3, -1), "vms": row(0, -1), "vcpus": row(12, -1),
@@ -44,7 +47,7 @@ async fn usage_and_limits_are_shown() {
             "floating_ips": row(4, -1), "lease_seconds": {"limit": -1},
         })
     };
-    assert_eq!((&told["project"], &told["user"]), (&each(20), &each(-1)));
+    assert_eq!((&reported["project"], &reported["user"]), (&each(20), &each(-1)));
 
     let set = api.limit("default", &json!({"nodes": 5, "lease_seconds": 3600})).await;
     assert_eq!(set["project"]["nodes"], row(3, 5));
@@ -67,12 +70,12 @@ async fn setting_one_limit_keeps_the_others() {
     };
     for (path, account) in [("p", "project"), ("p/users/ann", "user")] {
         api.limit(path, &json!({"nodes": 5, "gpus": 2})).await;
-        let told = patch(path, r#"{"vms": 3, "gpus": -1}"#).await.has(200).json();
-        let limit = |told: &Value, name: &str| told[account][name]["limit"].clone();
-        let limits = ["nodes", "vms", "gpus"].map(|name| limit(&told, name));
-        assert_eq!(limits, [json!(5), json!(3), json!(-1)], "{told}");
-        let told = patch(path, r#"{"nodes": null}"#).await.has(200).json();
-        assert_eq!((limit(&told, "nodes"), limit(&told, "vms")), (json!(-1), json!(3)));
+        let reported = patch(path, r#"{"vms": 3, "gpus": -1}"#).await.has(200).json();
+        let limit = |reported: &Value, name: &str| reported[account][name]["limit"].clone();
+        let limits = ["nodes", "vms", "gpus"].map(|name| limit(&reported, name));
+        assert_eq!(limits, [json!(5), json!(3), json!(-1)], "{reported}");
+        let reported = patch(path, r#"{"nodes": null}"#).await.has(200).json();
+        assert_eq!((limit(&reported, "nodes"), limit(&reported, "vms")), (json!(-1), json!(3)));
         assert!(
             patch(path, r#"{"colours": 1}"#)
                 .await
@@ -80,8 +83,8 @@ async fn setting_one_limit_keeps_the_others() {
                 .text
                 .contains("not a resource with a limit")
         );
-        let told = patch(path, "{}").await.has(200).json();
-        assert_eq!(limit(&told, "vms"), json!(3), "what was refused changed nothing");
+        let reported = patch(path, "{}").await.has(200).json();
+        assert_eq!(limit(&reported, "vms"), json!(3), "what was refused changed nothing");
     }
     patch("a%2Fb", "{}").await.has(400);
 }

@@ -225,7 +225,7 @@ async fn a_snapshot_is_listed_and_outlives_its_vm() {
 #[tokio::test]
 async fn offered_images_are_listed_with_their_requirements() {
     let given = ApiFixture::start().await;
-    let told = given.api.get("/bedplate/v1/images").await.has(200).json();
-    let image = json!({"id": given.image, "name": "cirros", "told_by": "cloud-init", "min_ram_mib": 0, "min_disk_gib": 5});
-    assert_eq!(told, json!({"images": [image]}));
+    let reported = given.api.get("/bedplate/v1/images").await.has(200).json();
+    let image = json!({"id": given.image, "name": "cirros", "user_data_format": "cloud-init", "min_ram_mib": 0, "min_disk_gib": 5});
+    assert_eq!(reported, json!({"images": [image]}));
 }

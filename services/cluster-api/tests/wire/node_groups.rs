@@ -85,8 +85,8 @@ async fn a_new_group_reuses_no_member_names_of_a_deleted_one() {
     let api = Api::start().await;
     api.small().await;
     let names = async || {
-        let told = api.get("/bedplate/v1/clusters/c/machines").await.has(200).json();
-        let names = told["machines"].as_array().unwrap().iter().map(|it| it["name"].clone());
+        let reported = api.get("/bedplate/v1/clusters/c/machines").await.has(200).json();
+        let names = reported["machines"].as_array().unwrap().iter().map(|it| it["name"].clone());
         names.filter(|it| it.as_str().unwrap().starts_with("gpu")).collect::<Vec<_>>()
     };
     let ask = r#"{"name": "gpu", "node_count": 2, "flavor_id": "g1.large"}"#;

@@ -57,7 +57,7 @@ fn vm(name: &str) -> Vm {
     let image = VmImage {
         id: "i".to_owned(),
         name: "debian".to_owned(),
-        told: UserDataFormat::CloudInit,
+        user_data_format: UserDataFormat::CloudInit,
         min_disk_gib: 0,
         min_ram_mib: 0,
     };

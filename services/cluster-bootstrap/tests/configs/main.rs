@@ -163,11 +163,11 @@ fn overrides_become_arguments_of_the_components() {
     cluster.overrides.scheduler = one("v", "2");
     cluster.overrides.kubelet_arguments = one("node-ip", "::");
     let node = member(&cluster, "cp-1");
-    let told = document(&node, "/etc/bedplate/init.yaml", "ClusterConfiguration");
-    assert_eq!(told["scheduler"]["extraArgs"][0]["value"], "2");
-    let told = document(&node, "/etc/bedplate/init.yaml", "InitConfiguration");
-    assert_eq!(told["localAPIEndpoint"]["bindPort"], 8443);
-    let kubelet = &told["nodeRegistration"]["kubeletExtraArgs"];
+    let reported = document(&node, "/etc/bedplate/init.yaml", "ClusterConfiguration");
+    assert_eq!(reported["scheduler"]["extraArgs"][0]["value"], "2");
+    let reported = document(&node, "/etc/bedplate/init.yaml", "InitConfiguration");
+    assert_eq!(reported["localAPIEndpoint"]["bindPort"], 8443);
+    let kubelet = &reported["nodeRegistration"]["kubeletExtraArgs"];
     let want = r#"[{"name":"cloud-provider","value":"external"},{"name":"node-ip","value":"::"}]"#;
     assert_eq!(kubelet.to_string(), want);
 }
@@ -202,10 +202,10 @@ fn a_later_control_plane_member_joins_the_existing_control_plane() {
     assert!(file(&node, "/etc/kubernetes/pki/ca.key").is_some());
     assert_eq!(file(&node, "/etc/bedplate/init-etcd.yaml"), None);
     // The certificate has today's names, not the names that were uploaded when the cluster was created.
-    let told = document(&node, "/etc/bedplate/certificates.yaml", "ClusterConfiguration");
-    assert_eq!(told["apiServer"]["certSANs"].to_string(), r#"["api.blue.example","10.0.0.5"]"#);
-    let told = document(&node, "/etc/bedplate/certificates.yaml", "InitConfiguration");
-    assert_eq!(told["localAPIEndpoint"]["advertiseAddress"], "10.0.0.14");
+    let reported = document(&node, "/etc/bedplate/certificates.yaml", "ClusterConfiguration");
+    assert_eq!(reported["apiServer"]["certSANs"].to_string(), r#"["api.blue.example","10.0.0.5"]"#);
+    let reported = document(&node, "/etc/bedplate/certificates.yaml", "InitConfiguration");
+    assert_eq!(reported["localAPIEndpoint"]["advertiseAddress"], "10.0.0.14");
     let all = node.config.systemd.as_ref().and_then(|it| it.units.as_ref());
     let joins = all.into_iter().flatten().find(|it| it.name == "bedplate-join.service");
     let text = joins.and_then(|it| it.contents.clone()).unwrap();
@@ -258,14 +258,14 @@ fn arguments_are_a_list_from_v1beta4() {
 
 #[test]
 fn old_kubelets_get_the_name_of_the_image_to_keep() {
-    let told = |version: &str| {
+    let reported = |version: &str| {
         let node = worker(&cluster(version), &some_worker()).unwrap();
         let join = document(&node, "/etc/bedplate/join.yaml", "JoinConfiguration");
         join["nodeRegistration"]["kubeletExtraArgs"]["pod-infra-container-image"].clone()
     };
-    assert_eq!(told("v1.20.2"), "registry.k8s.io/pause:3.2");
-    assert_eq!(told("v1.28.0"), "registry.k8s.io/pause:3.9");
-    assert_eq!(told("v1.29.0"), serde_json::Value::Null);
+    assert_eq!(reported("v1.20.2"), "registry.k8s.io/pause:3.2");
+    assert_eq!(reported("v1.28.0"), "registry.k8s.io/pause:3.9");
+    assert_eq!(reported("v1.29.0"), serde_json::Value::Null);
 }
 
 #[test]
@@ -405,8 +405,8 @@ fn proxies_are_known_to_ignition_and_to_every_unit() {
     let mut cluster = cluster("v1.30.1");
     cluster.extra = proxies(proxy("http://u:p%21@proxy:3128"), ".svc").config().unwrap();
     let node = member(&cluster, "cp-1");
-    let told = ignition::json(&node.config);
-    assert!(told.contains(r#""noProxy":["10.0.0.0/8",".svc"]"#), "{told}");
+    let reported = ignition::json(&node.config);
+    assert!(reported.contains(r#""noProxy":["10.0.0.0/8",".svc"]"#), "{reported}");
     expect![[r#"
         [Manager]
         DefaultEnvironment="HTTP_PROXY=http://u:p%%21@proxy:3128/" "http_proxy=http://u:p%%21@proxy:3128/" "NO_PROXY=10.0.0.0/8,.svc" "no_proxy=10.0.0.0/8,.svc"

@@ -146,10 +146,10 @@ fn an_ipv6_address_has_brackets_in_urls() {
     cluster.control_plane = vec![machine("cp-1", "fd00::11")];
     let etcd =
         document(&member(&cluster, "cp-1"), "/etc/bedplate/init-etcd.yaml", "ClusterConfiguration");
-    let told = &etcd["etcd"]["local"]["extraArgs"];
-    assert_eq!(told["initial-cluster"], "cp-1=https://[fd00::11]:2380");
-    assert_eq!(told["initial-cluster-state"], "new");
-    assert_eq!(told["initial-cluster-token"], "blue");
+    let reported = &etcd["etcd"]["local"]["extraArgs"];
+    assert_eq!(reported["initial-cluster"], "cp-1=https://[fd00::11]:2380");
+    assert_eq!(reported["initial-cluster-state"], "new");
+    assert_eq!(reported["initial-cluster-token"], "blue");
 }
 
 #[test]
@@ -178,16 +178,16 @@ fn the_settings_of_a_cluster_reach_kubeadm() {
     cluster.overrides.kubelet = fields("cgroupDriver", "other");
     cluster.overrides.kube_proxy = fields("mode", "ipvs");
     let node = member(&cluster, "cp-1");
-    let told = |kind: &str| document(&node, "/etc/bedplate/init.yaml", kind);
-    let configuration = told("ClusterConfiguration");
+    let reported = |kind: &str| document(&node, "/etc/bedplate/init.yaml", kind);
+    let configuration = reported("ClusterConfiguration");
     assert_eq!(configuration["etcd"]["local"]["imageTag"], "3.5.1-0");
     let server = json!({"certSANs": ["api.blue.example", "10.0.0.5"], "extraArgs": {"v": "3"}});
     assert_eq!(configuration["apiServer"], server);
     let manager = json!({"extraArgs": {"cluster-signing-cert-file": "/a"}});
     assert_eq!(configuration["controllerManager"], manager);
-    assert_eq!(told("KubeletConfiguration")["cgroupDriver"], "other");
-    assert_eq!(told("KubeProxyConfiguration")["mode"], "ipvs");
-    let arguments = &told("InitConfiguration")["nodeRegistration"]["kubeletExtraArgs"];
+    assert_eq!(reported("KubeletConfiguration")["cgroupDriver"], "other");
+    assert_eq!(reported("KubeProxyConfiguration")["mode"], "ipvs");
+    let arguments = &reported("InitConfiguration")["nodeRegistration"]["kubeletExtraArgs"];
     assert_eq!(arguments["cloud-provider"], Value::Null);
 }
 
@@ -201,8 +201,8 @@ fn containerd_and_the_kubelet_use_the_same_cgroup_driver() {
         let node = member(&cluster, "cp-1");
         let text = file(&node, "/etc/containerd/config.toml").unwrap();
         assert!(text.contains(&format!("SystemdCgroup = {systemd}\n")), "{text}");
-        let told = document(&node, "/etc/bedplate/init.yaml", "KubeletConfiguration");
-        assert_eq!(told["cgroupDriver"], kubelet);
+        let reported = document(&node, "/etc/bedplate/init.yaml", "KubeletConfiguration");
+        assert_eq!(reported["cgroupDriver"], kubelet);
     }
 }
 
@@ -278,9 +278,9 @@ fn each_proxy_is_used_and_checked() {
         Proxies { http: url(http), https: url(https), except: vec!["a".to_owned()] }.config()
     };
     let config = proxies(None, Some("http://proxy:3128")).unwrap().unwrap();
-    let told: Value = serde_json::from_str(&ignition::json(&config)).unwrap();
+    let reported: Value = serde_json::from_str(&ignition::json(&config)).unwrap();
     let want = json!({"httpsProxy": "http://proxy:3128/", "noProxy": ["a"]});
-    assert_eq!(told["ignition"]["proxy"], want);
+    assert_eq!(reported["ignition"]["proxy"], want);
     let bad = "http://proxy:3128/?a";
     let field = |refused| match refused {
         Err(SettingsError::Text { field, .. }) => field,

@@ -13,12 +13,12 @@ use crate::{file, member};
 
 const ID: &str = "0f3c2f9a-8a5b-4b8e-9d7e-3d2c1b0a9f8e";
 
-/// A member with `told` in its config drive, and with a blank disk that is named `disk` in `/dev/disk/by-id`.
-fn machine(told: &str, disk: &str) -> tempfile::TempDir {
+/// A member with `reported` in its config drive, and with a blank disk that is named `disk` in `/dev/disk/by-id`.
+fn machine(reported: &str, disk: &str) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     let drive = root.path().join("config-drive/openstack/latest");
     fs::create_dir_all(&drive).unwrap();
-    fs::write(drive.join("meta_data.json"), told).unwrap();
+    fs::write(drive.join("meta_data.json"), reported).unwrap();
     let device = root.path().join("vdc");
     File::create(&device).unwrap().set_len(512 << 20).unwrap();
     let by_id = root.path().join("by-id");

@@ -37,10 +37,11 @@ impl Flavors {
     /// Returns the cache entry of this project. Entries that are too old and that no request uses are removed.
     fn of(&self, project: String) -> Arc<CachedFlavors> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, told| {
+        all.retain(|_, of_project| {
             let is_fresh =
                 |kept: Option<&(Instant, _)>| kept.is_some_and(|(at, _)| at.elapsed() < MAX_AGE);
-            Arc::strong_count(told) > 1 || told.try_lock().is_ok_and(|kept| is_fresh(kept.as_ref()))
+            Arc::strong_count(of_project) > 1
+                || of_project.try_lock().is_ok_and(|kept| is_fresh(kept.as_ref()))
         });
         all.entry(project).or_default().clone()
     }
@@ -51,8 +52,8 @@ impl Flavors {
         session: &Session,
         wanted: &BTreeSet<String>,
     ) -> Result<BTreeMap<String, FlavorSize>, CloudWorkError> {
-        let told = self.of(session.identity().await?.project_id.unwrap_or_default());
-        let mut kept = told.lock().await;
+        let of_project = self.of(session.identity().await?.project_id.unwrap_or_default());
+        let mut kept = of_project.lock().await;
         let fresh = kept.as_ref().filter(|(at, _)| at.elapsed() < MAX_AGE);
         let known = fresh.map(|(_, all)| all.clone()).unwrap_or_default();
         let is_known = |given: &String| named(&known, given).is_some();

@@ -142,8 +142,8 @@ fn server(of: &Server) -> CloudObject {
         ServerStatus::Deleted | ServerStatus::SoftDeleted => CloudObjectState::Deleting,
         _ if is_leaving => CloudObjectState::Deleting,
         ServerStatus::Error => {
-            let told = of.fault.as_ref().map(|fault| fault.message.clone());
-            CloudObjectState::Failed(told.unwrap_or_else(|| "Nova reports ERROR".to_owned()))
+            let fault = of.fault.as_ref().map(|fault| fault.message.clone());
+            CloudObjectState::Failed(fault.unwrap_or_else(|| "Nova reports ERROR".to_owned()))
         }
         ServerStatus::Build => CloudObjectState::Working,
         // The server exists. The state of its Kubernetes node tells whether it works.
@@ -182,8 +182,8 @@ fn server_facts(of: &Server) -> ServerDetails {
         | ServerStatus::Migrating
         | ServerStatus::Rebuild => ServerState::Changing,
         ServerStatus::Error => {
-            let told = of.fault.as_ref().map(|fault| fault.message.clone());
-            ServerState::Failed(told.unwrap_or_else(|| "Nova reports ERROR".to_owned()))
+            let fault = of.fault.as_ref().map(|fault| fault.message.clone());
+            ServerState::Failed(fault.unwrap_or_else(|| "Nova reports ERROR".to_owned()))
         }
         ServerStatus::Paused
         | ServerStatus::Suspended

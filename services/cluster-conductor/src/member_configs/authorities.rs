@@ -50,8 +50,8 @@ pub(crate) async fn ask(
     let news = secrets.store.note_authorities(id, holds).await?;
     let now = cluster.authorities;
     if holds == now.revision {
-        let told = if now.is_settled() { CaHandout::Held } else { CaHandout::Soon };
-        return Ok((told, news));
+        let handout = if now.is_settled() { CaHandout::Held } else { CaHandout::Soon };
+        return Ok((handout, news));
     }
     let held: BTreeMap<MemberName, u32> =
         reports.into_iter().filter_map(|it| Some((it.machine, it.authorities?))).collect();

@@ -51,9 +51,9 @@ pub(crate) fn check_member_configs(
             let names = outside(&spec, Some(&seen))?;
             let public = (&facts, names.as_slice());
             let kubernetes = &machines.kubernetes;
-            let told = config::compose(kubernetes, &spec, &machine, public, (token(), pki()))?;
+            let config = config::compose(kubernetes, &spec, &machine, public, (token(), pki()))?;
             if delivery == Delivery::Inline {
-                inline(&told).map_err(MemberConfigError::TooLong)?;
+                inline(&config).map_err(MemberConfigError::TooLong)?;
             }
         }
     }

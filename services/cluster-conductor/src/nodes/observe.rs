@@ -101,8 +101,8 @@ impl Nodes<'_> {
     /// Approves the certificate requests of kubelets that belong to members, and no others. Returns the first failure of its two steps.
     pub(crate) async fn admit(&self, seen: &ClusterObservation) -> Result<(), CloudWorkError> {
         let Some(answers) = &self.answers else { return Ok(()) };
-        let told = self.keep_token(answers, seen).await;
-        if let Err(error) = &told {
+        let answer = self.keep_token(answers, seen).await;
+        if let Err(error) = &answer {
             tracing::warn!("cannot register the bootstrap token in the cluster: {error}");
         }
         let machines: Vec<ClusterMember> =
@@ -118,7 +118,7 @@ impl Nodes<'_> {
                 for (name, why) in settled.left {
                     tracing::debug!("left certificate request {name} to an administrator: {why}");
                 }
-                told
+                answer
             }
             Err(error) => {
                 tracing::warn!("cannot admit members: {error}");

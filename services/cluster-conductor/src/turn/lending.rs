@@ -19,16 +19,16 @@ use crate::tenancy::CloudAccess;
 pub(super) fn letters(
     context: &ConductorContext,
     cluster: &Cluster,
-    told: &LeaseNotice,
+    lease_notice: &LeaseNotice,
     now: Timestamp,
 ) -> Vec<Letter> {
     let contact = cluster.lending.as_ref().and_then(|it| it.notify.as_ref());
-    context.settings.lending.addressees.letters(&notice(cluster, told, now), contact)
+    context.settings.lending.addressees.letters(&notice(cluster, lease_notice, now), contact)
 }
 
-fn notice(cluster: &Cluster, told: &LeaseNotice, now: Timestamp) -> Notice {
+fn notice(cluster: &Cluster, lease_notice: &LeaseNotice, now: Timestamp) -> Notice {
     let happens_at =
-        told.happens_at.map(|at| ("happens_at".to_owned(), Value::from(at.to_string())));
+        lease_notice.happens_at.map(|at| ("happens_at".to_owned(), Value::from(at.to_string())));
     let until = cluster.lending.as_ref().map(|it| it.lease.until.to_string());
     let until = until.map(|until| ("lease_until".to_owned(), Value::from(until)));
     let ways = "Extend the lease with bedplate cluster extend, undo its end with bedplate cluster undo, or use PUT \
@@ -36,11 +36,11 @@ fn notice(cluster: &Cluster, told: &LeaseNotice, now: Timestamp) -> Notice {
     Notice {
         id: Uuid::new_v4(),
         at: now,
-        event: told.event.to_owned(),
-        subject: format!("Kubernetes cluster {}: {}", cluster.name, told.message),
+        event: lease_notice.event.to_owned(),
+        subject: format!("Kubernetes cluster {}: {}", cluster.name, lease_notice.message),
         text: format!(
             "Kubernetes cluster {} ({}): {}.\n\n{ways}",
-            cluster.name, cluster.id, told.message
+            cluster.name, cluster.id, lease_notice.message
         ),
         project_id: Some(cluster.project.clone()),
         about: NoticeSubject {

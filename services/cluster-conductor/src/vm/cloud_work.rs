@@ -147,7 +147,7 @@ mod tests {
         let image = VmImage {
             id: text("i"),
             name: text("debian"),
-            told: UserDataFormat::CloudInit,
+            user_data_format: UserDataFormat::CloudInit,
             min_disk_gib: 0,
             min_ram_mib: 0,
         };

@@ -10,16 +10,17 @@ use uuid::Uuid;
 /// Returns the letters about stages of a VM's lease: to the administrator's webhook, and to the VM's contact address.
 pub(super) fn letters(
     addressees: ReceiverKinds,
-    (vm, told): (&Vm, &[LeaseNotice]),
+    (vm, notices): (&Vm, &[LeaseNotice]),
     now: Timestamp,
 ) -> Vec<Letter> {
-    let letters = |told| addressees.letters(&notice(vm, told, now), vm.notify.as_ref());
-    told.iter().flat_map(letters).collect()
+    let letters =
+        |lease_notice| addressees.letters(&notice(vm, lease_notice, now), vm.notify.as_ref());
+    notices.iter().flat_map(letters).collect()
 }
 
-fn notice(vm: &Vm, told: &LeaseNotice, now: Timestamp) -> Notice {
+fn notice(vm: &Vm, lease_notice: &LeaseNotice, now: Timestamp) -> Notice {
     let happens_at =
-        told.happens_at.map(|at| ("happens_at".to_owned(), Value::from(at.to_string())));
+        lease_notice.happens_at.map(|at| ("happens_at".to_owned(), Value::from(at.to_string())));
     let until = vm.lease.as_ref().map(|lease| lease.until.to_string());
     let until = until.map(|until| ("lease_until".to_owned(), Value::from(until)));
     let owner = ("user_id".to_owned(), Value::from(vm.user.as_str()));
@@ -27,9 +28,9 @@ fn notice(vm: &Vm, told: &LeaseNotice, now: Timestamp) -> Notice {
     Notice {
         id: Uuid::new_v4(),
         at: now,
-        event: told.event.to_owned(),
-        subject: format!("VM {}: {}", vm.name, told.message),
-        text: format!("VM {} ({}): {}.\n\n{ways}", vm.name, vm.id, told.message),
+        event: lease_notice.event.to_owned(),
+        subject: format!("VM {}: {}", vm.name, lease_notice.message),
+        text: format!("VM {} ({}): {}.\n\n{ways}", vm.name, vm.id, lease_notice.message),
         project_id: Some(vm.project.clone()),
         about: NoticeSubject {
             kind: "machine".to_owned(),

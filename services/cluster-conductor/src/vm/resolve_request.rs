@@ -214,7 +214,7 @@ async fn as_offered(
         min_ram_mib: offered.min_ram_mib.max(image.min_ram),
         id: image.id,
         name: offered.name.clone(),
-        told: offered.told,
+        user_data_format: offered.user_data_format,
     }))
 }
 

@@ -33,9 +33,9 @@ impl ClusterFixture {
             loop {
                 let cluster = self.find().await.unwrap();
                 let failed = cluster.setbacks.values().find(|it| it.times >= 6);
-                let told = cluster.conditions.iter().find(|it| it.reason == "BackingOff");
-                if let (Some(failed), Some(told)) = (failed, told) {
-                    let (_, until) = told.message.split_once("next attempt at ").unwrap();
+                let reported = cluster.conditions.iter().find(|it| it.reason == "BackingOff");
+                if let (Some(failed), Some(reported)) = (failed, reported) {
+                    let (_, until) = reported.message.split_once("next attempt at ").unwrap();
                     let wait = until.parse::<Timestamp>().unwrap().duration_since(failed.at);
                     // The condition may still show the time of an earlier failure, so the longest time until the next failure counts.
                     longest = match longest {
@@ -90,13 +90,16 @@ async fn a_server_that_fails_repeatedly_is_requested_after_growing_waits() {
     given.ask(|_, group| more(group), workers()).await;
     assert_backs_off(&given.asked(7).await);
     given.assert_waits_no_longer().await;
-    let told =
+    let reported =
         given.until(ConditionKind::InfrastructureReady, |it| it.reason == "BackingOff").await;
-    assert_eq!((told.status, told.is_final), (ConditionStatus::False, false));
+    assert_eq!((reported.status, reported.is_final), (ConditionStatus::False, false));
     let said = format!("the cloud failed to create server/default-worker-1 ({NO_HOST}), ");
-    assert!(told.message.starts_with(&said), "{told:?}");
-    assert!(told.message.contains("next attempt at 20"), "{told:?}");
-    assert!(told.next_action.contains("applies a change of the cluster at once"), "{told:?}");
+    assert!(reported.message.starts_with(&said), "{reported:?}");
+    assert!(reported.message.contains("next attempt at 20"), "{reported:?}");
+    assert!(
+        reported.next_action.contains("applies a change of the cluster at once"),
+        "{reported:?}"
+    );
 
     // A change of the cluster resets the count.
     given.ask(|_, group| group.min_node_count = 0, workers()).await;
@@ -124,9 +127,9 @@ async fn a_request_that_nova_answers_with_no_valid_host_is_repeated_after_growin
     let asked = given.asked(8).await;
     assert_backs_off(&asked[1..]);
     given.assert_waits_no_longer().await;
-    let told =
+    let reported =
         given.until(ConditionKind::InfrastructureReady, |it| it.reason == "BackingOff").await;
-    assert!(told.message.contains(NO_HOST), "{told:?}");
+    assert!(reported.message.contains(NO_HOST), "{reported:?}");
     given.cloud.end_rule(rule);
     given.until_complete().await;
     given.assert_once(1, 1);

@@ -17,14 +17,14 @@ impl ClusterFixture {
         let looking = async {
             loop {
                 let conditions = self.find().await.unwrap().conditions;
-                if let Some(told) = conditions.into_iter().find(|it| it.reason == reason) {
-                    return told;
+                if let Some(reported) = conditions.into_iter().find(|it| it.reason == reason) {
+                    return reported;
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
         match tokio::time::timeout(Duration::from_secs(20), looking).await {
-            Ok(told) => told,
+            Ok(reported) => reported,
             Err(_) => panic!("{reason} is never told: {:?}", self.find().await.unwrap().conditions),
         }
     }
@@ -66,9 +66,13 @@ async fn each_service_may_be_down_during_the_creation_of_a_cluster() {
         let given = ClusterFixture::cluster(1, 1).await;
         let down = given.cloud.misbehave(Rule::new("", &format!("/{service}/**"), Act::Close));
         let working = given.conductor();
-        let told = given.until_told("CloudUnreachable").await;
-        assert_eq!((told.status, told.is_final), (ConditionStatus::False, false), "{service}");
-        assert!(told.next_action.contains("can reach that service"), "{service}: {told:?}");
+        let reported = given.until_told("CloudUnreachable").await;
+        assert_eq!(
+            (reported.status, reported.is_final),
+            (ConditionStatus::False, false),
+            "{service}"
+        );
+        assert!(reported.next_action.contains("can reach that service"), "{service}: {reported:?}");
         given.cloud.end_rule(down);
         given.until_complete().await;
         given.assert_once(1, 1);
@@ -87,8 +91,8 @@ async fn each_service_may_be_down_while_a_cluster_runs_and_while_it_is_deleted()
         let before = given.ids();
         let path = format!("/{service}/**");
         let down = given.cloud.misbehave(Rule::new("", &path, Act::Close));
-        let told = given.until_told("CloudUnreachable").await;
-        assert!(!told.is_final && !told.next_action.is_empty(), "{service}: {told:?}");
+        let reported = given.until_told("CloudUnreachable").await;
+        assert!(!reported.is_final && !reported.next_action.is_empty(), "{service}: {reported:?}");
         given.cloud.end_rule(down);
         given.until_complete_again().await;
         assert_eq!(given.ids(), before, "{service}");
@@ -120,8 +124,8 @@ async fn a_request_answered_with_retry_after_is_repeated_later() {
     let working = given.conductor();
     given.cloud.wait_until(|_| given.of_kind(Kind::Router).pop()).await;
     let storm = given.cloud.misbehave(Rule::new("", "/**", fails(429, Some(1))));
-    let told = given.until_told("CloudBusy").await;
-    assert_eq!((told.status, told.is_final), (ConditionStatus::False, false));
+    let reported = given.until_told("CloudBusy").await;
+    assert_eq!((reported.status, reported.is_final), (ConditionStatus::False, false));
     // Waits until a request that was answered with 429 was repeated.
     let came_back = |cloud: &Cloud| {
         let asked = turned_away(cloud);
@@ -147,10 +151,10 @@ async fn a_service_that_fails_is_named_and_called_again() {
         let given = ClusterFixture::cluster(1, 1).await;
         let rule = given.cloud.misbehave(Rule::new("POST", path, fails(500, None)));
         let working = given.conductor();
-        let told = given.until_told("CloudFailed").await;
-        assert!(!told.is_final, "{told:?}");
-        assert!(told.message.contains("req-"), "{told:?}");
-        assert!(told.next_action.contains("request id"), "{told:?}");
+        let reported = given.until_told("CloudFailed").await;
+        assert!(!reported.is_final, "{reported:?}");
+        assert!(reported.message.contains("req-"), "{reported:?}");
+        assert!(reported.next_action.contains("request id"), "{reported:?}");
         given.cloud.end_rule(rule);
         given.until_complete().await;
         given.assert_once(1, 1);
@@ -212,8 +216,8 @@ async fn a_server_that_never_boots_is_created_again_as_the_same_member() {
         let kind = ConditionKind::BootstrapReady;
         let waits =
             |it: &Condition| it.reason == "WaitingForMachines" && it.message.contains(wanted);
-        let told = given.until(kind, waits).await;
-        assert_eq!(told.status, ConditionStatus::False);
+        let reported = given.until(kind, waits).await;
+        assert_eq!(reported.status, ConditionStatus::False);
         given.until_complete().await;
         given.assert_once(1, 1);
         assert_ne!(server(&given), Some(first));
@@ -252,11 +256,11 @@ async fn a_failed_server_is_reported_with_novas_message_and_created_again() {
     let working = given.conductor();
     given.until_complete().await;
     let events = given.store.events_of(given.id, 1000, None).await.unwrap();
-    let told = events.iter().filter(|it| {
+    let reported = events.iter().filter(|it| {
         it.reason == "CloudFailed"
             && it.message == "deleting server/default-worker-0, which failed in the cloud: No valid host was found."
     });
-    assert_eq!(told.count(), 3, "{events:?}");
+    assert_eq!(reported.count(), 3, "{events:?}");
     given.assert_once(1, 1);
     given.delete().await;
     given.until_gone().await;
@@ -269,17 +273,17 @@ async fn a_load_balancer_that_is_long_pending_is_named_and_deleted_when_octavia_
     given.cloud.set_fate(fate(Kind::LoadBalancer, "**", 1, End::Takes(3000)));
     let working = given.conductor();
     let kind = ConditionKind::LoadBalancerReady;
-    let told = given.until(kind, |it| it.reason == "Creating").await;
-    assert!(told.message.contains("load-balancer"), "{told:?}");
+    let reported = given.until(kind, |it| it.reason == "Creating").await;
+    assert!(reported.message.contains("load-balancer"), "{reported:?}");
     given.delete().await;
     let refused = |call: &Call| {
         call.method == "DELETE" && call.path.contains("loadbalancers") && call.status == Some(409)
     };
     given.cloud.wait_until(|cloud| (cloud.count(refused) > 0).then_some(())).await;
-    let told = given
+    let reported = given
         .until(kind, |it| it.status == ConditionStatus::False && it.reason != "Creating")
         .await;
-    assert!(!told.is_final, "{told:?}");
+    assert!(!reported.is_final, "{reported:?}");
     given.until_gone().await;
     working.abort();
 }
@@ -292,8 +296,8 @@ async fn a_quota_used_up_midway_is_named_and_a_raised_one_is_enough() {
     let working = given.conductor();
     given.cloud.wait_until(|_| given.of_kind(Kind::Network).pop()).await;
     given.cloud.set_quota("tenant-a", "floatingip", 0);
-    let told = given.until_told("QuotaExceeded").await;
-    assert!(told.is_final && told.next_action.contains("quota"), "{told:?}");
+    let reported = given.until_told("QuotaExceeded").await;
+    assert!(reported.is_final && reported.next_action.contains("quota"), "{reported:?}");
     assert_eq!(given.of_kind(Kind::Server).len(), 0);
     given.cloud.set_quota("tenant-a", "floatingip", 50);
     given.until_complete().await;
@@ -308,8 +312,8 @@ async fn a_quota_used_up_midway_is_named_and_a_raised_one_is_enough() {
             workers(),
         )
         .await;
-    let told = given.until_told("QuotaExceeded").await;
-    assert!(told.message.contains("needed: 1 instances (0 free)"), "{told:?}");
+    let reported = given.until_told("QuotaExceeded").await;
+    assert!(reported.message.contains("needed: 1 instances (0 free)"), "{reported:?}");
     given.assert_once(1, 1);
     given.cloud.set_quota("tenant-a", "instances", 3);
     given.until_complete().await;

@@ -45,7 +45,7 @@ impl ClusterFixture {
     }
 
     /// Returns the reasons of the events about the lease so far.
-    async fn told(&self) -> Vec<String> {
+    async fn reported(&self) -> Vec<String> {
         let page = self.store.events_of(self.id, 1000, None).await.unwrap();
         let mut said: Vec<String> = page.into_iter().map(|event| event.reason).collect();
         // Events about conditions mention the end of the lease, too.
@@ -81,8 +81,8 @@ async fn a_cluster_is_switched_off_at_the_end_of_its_lease_and_on_when_that_is_u
     let servers = given.server_ids();
     given.lend("4s").await;
     let off = |it: &cluster_core::Condition| it.message.contains("the members are switched off");
-    let told = given.until(ConditionKind::NodesHealthy, off).await;
-    assert_eq!(told.reason, "LeaseEnded");
+    let reported = given.until(ConditionKind::NodesHealthy, off).await;
+    assert_eq!(reported.reason, "LeaseEnded");
     given.until_servers("SHUTOFF").await;
     assert_eq!(given.server_ids(), servers, "nothing is replaced");
 
@@ -126,7 +126,7 @@ async fn every_lease_stage_is_taken_in_order_whenever_conductors_are_killed() {
             }
             process.kill().await;
             if let Some(cluster) = given.find().await {
-                rungs = given.told().await;
+                rungs = given.reported().await;
                 if cluster.desire == cluster_core::DesiredState::Gone {
                     break;
                 }

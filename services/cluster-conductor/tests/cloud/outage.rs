@@ -45,8 +45,8 @@ async fn story(service: &'static str, during: During) {
     }
     let working = working.unwrap_or_else(|| given.conductor());
 
-    let told = given.until_told(reason).await;
-    assert_eq!((told.status, told.is_final), (ConditionStatus::False, false), "{story}");
+    let reported = given.until_told(reason).await;
+    assert_eq!((reported.status, reported.is_final), (ConditionStatus::False, false), "{story}");
     tokio::time::sleep_until(began + MINUTE - Duration::from_secs(2)).await;
     given.until_told(reason).await;
     assert!(began.elapsed() < MINUTE, "{story}: it was told too late");

@@ -94,14 +94,14 @@ impl ClusterFixture {
                 let tells = |it: &Condition| {
                     it.status == ConditionStatus::False && REASONS.contains(&it.reason.as_str())
                 };
-                if let Some(told) = conditions.into_iter().find(tells) {
-                    return told;
+                if let Some(reported) = conditions.into_iter().find(tells) {
+                    return reported;
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
         match tokio::time::timeout(PATIENCE, looking).await {
-            Ok(told) => told,
+            Ok(reported) => reported,
             Err(_) => {
                 panic!("{what}: nobody says why: {:?}", self.find().await.unwrap().conditions)
             }
@@ -136,8 +136,8 @@ async fn faults(act: Act, calls: impl Iterator<Item = &'static Call>) {
         let is_hit = |cloud: &Cloud| (cloud.hits(fault) > 0).then_some(());
         let hit = tokio::time::timeout(PATIENCE, given.cloud.wait_until(is_hit)).await;
         assert!(hit.is_ok(), "{what}: the call was never made");
-        let told = given.until_own_api_is_told(&what).await;
-        assert!(!told.is_final && !told.message.is_empty(), "{what}: {told:?}");
+        let reported = given.until_own_api_is_told(&what).await;
+        assert!(!reported.is_final && !reported.message.is_empty(), "{what}: {reported:?}");
         given.cloud.end_rule(fault);
 
         given.until_complete().await;

@@ -11,10 +11,14 @@ async fn a_quota_that_is_used_up_is_named_and_a_raised_one_is_enough() {
     let given = ClusterFixture::cluster(1, 1).await;
     given.cloud.set_quota("tenant-a", "router", 0);
     let working = given.conductor();
-    let told = given.until(ConditionKind::NetworkReady, |it| it.reason == "QuotaExceeded").await;
-    assert!(told.is_final && told.message.ends_with("needed: 1 routers (0 free)"), "{told:?}");
+    let reported =
+        given.until(ConditionKind::NetworkReady, |it| it.reason == "QuotaExceeded").await;
+    assert!(
+        reported.is_final && reported.message.ends_with("needed: 1 routers (0 free)"),
+        "{reported:?}"
+    );
     assert_eq!(given.of_kind(Kind::Network).len(), 0, "nothing is made");
-    assert!(told.next_action.contains("quota"), "{told:?}");
+    assert!(reported.next_action.contains("quota"), "{reported:?}");
     given.cloud.set_quota("tenant-a", "router", 10);
     given.until_complete().await;
     given.assert_once(1, 1);
@@ -27,8 +31,9 @@ async fn a_full_zone_is_reported_before_anything_is_created() {
     // The zone's SOA and NS, and one more.
     given.cloud.set_quota("tenant-a", "zone_recordsets", 3);
     let working = given.conductor();
-    let told = given.until(ConditionKind::NetworkReady, |it| it.reason == "QuotaExceeded").await;
-    assert!(told.message.ends_with("needed: 2 recordsets (1 free)"), "{told:?}");
+    let reported =
+        given.until(ConditionKind::NetworkReady, |it| it.reason == "QuotaExceeded").await;
+    assert!(reported.message.ends_with("needed: 2 recordsets (1 free)"), "{reported:?}");
     assert_eq!(given.of_kind(Kind::Network).len(), 0, "nothing is made");
     given.cloud.set_quota("tenant-a", "zone_recordsets", 4);
     given.until_complete().await;
@@ -62,8 +67,11 @@ async fn nothing_is_created_while_the_hosts_lack_capacity() {
     let working = given.conductor();
     given.until(ConditionKind::NetworkReady, |it| it.reason == "QuotaExceeded").await;
     given.cloud.set_quota("tenant-a", "instances", 6);
-    let told = given.until(ConditionKind::NetworkReady, |it| it.reason == "NoRoom").await;
-    assert!(!told.is_final && told.message.ends_with("of flavor g1.small (4 fit)"), "{told:?}");
+    let reported = given.until(ConditionKind::NetworkReady, |it| it.reason == "NoRoom").await;
+    assert!(
+        !reported.is_final && reported.message.ends_with("of flavor g1.small (4 fit)"),
+        "{reported:?}"
+    );
     assert!(asked_placement() > 0);
     assert_eq!(given.of_kind(Kind::Network).len(), 0, "nothing is made");
 
@@ -78,8 +86,9 @@ async fn a_cluster_never_gets_other_roles_than_the_allowed_ones() {
     let given = ClusterFixture::cluster(1, 1).await;
     given.cloud.add_user_with("boss", "boss-secret", "tenant-a", &["admin"]);
     let working = given.conductor_as("boss");
-    let told = given.until(ConditionKind::InfrastructureReady, |it| it.reason == "NoRole").await;
-    assert!(told.message.contains("none of the roles member,"), "{told:?}");
+    let reported =
+        given.until(ConditionKind::InfrastructureReady, |it| it.reason == "NoRole").await;
+    assert!(reported.message.contains("none of the roles member,"), "{reported:?}");
     assert_eq!(given.of_kind(Kind::ApplicationCredential).len(), 0);
     working.abort();
 
@@ -115,8 +124,9 @@ async fn a_service_that_is_down_is_named_and_waited_for() {
     let rule = Rule::new("POST", "/network/**/subnets", Act::Close);
     let rule = given.cloud.misbehave(rule);
     let working = given.conductor();
-    let told = given.until(ConditionKind::NetworkReady, |it| it.reason == "CloudUnreachable").await;
-    assert_eq!((told.status, told.is_final), (ConditionStatus::False, false));
+    let reported =
+        given.until(ConditionKind::NetworkReady, |it| it.reason == "CloudUnreachable").await;
+    assert_eq!((reported.status, reported.is_final), (ConditionStatus::False, false));
     given.cloud.end_rule(rule);
     given.until_complete().await;
     given.assert_once(1, 1);

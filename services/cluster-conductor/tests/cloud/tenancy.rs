@@ -107,11 +107,11 @@ async fn a_project_in_which_clusterd_has_no_role_is_told_the_needed_role() {
     let b = first.another("tenant-b", "example.org").await;
     first.delete().await;
     let working = first.conductor_of_tenants("clusterd");
-    let told = b.until(ConditionKind::NetworkReady, |it| it.reason == "NoRole").await;
+    let reported = b.until(ConditionKind::NetworkReady, |it| it.reason == "NoRole").await;
     let id = b.project.as_str();
     let words = format!("clusterd's user clusterd lacks the role member in project {id}");
-    assert!(told.is_final && told.message.contains(&words), "{told:?}");
-    assert!(told.message.contains("openstack role add --user"), "{told:?}");
+    assert!(reported.is_final && reported.message.contains(&words), "{reported:?}");
+    assert!(reported.message.contains("openstack role add --user"), "{reported:?}");
     assert_eq!(b.store.ledger_of(b.id).await.unwrap(), []);
     b.delete().await;
     b.until_gone().await;
@@ -159,8 +159,8 @@ async fn a_deletion_waits_while_clusterd_has_no_role_and_continues_afterwards() 
     shut_out(&a.cloud, "tenant-a").await;
     a.until(ConditionKind::NetworkReady, |it| it.reason == "NoRole").await;
     a.delete().await;
-    let told = a.until(ConditionKind::NetworkReady, |it| it.reason == "NoRole").await;
-    assert!(told.next_action.contains("give clusterd's user that role"), "{told:?}");
+    let reported = a.until(ConditionKind::NetworkReady, |it| it.reason == "NoRole").await;
+    assert!(reported.next_action.contains("give clusterd's user that role"), "{reported:?}");
     assert_eq!(servers_in(&a).len(), 2);
     let_in(&a.cloud, "tenant-a");
     a.until_gone().await;

@@ -53,8 +53,8 @@ async fn revision(given: &mut ClusterFixture, revision: u32, settled: u32) {
     given.cluster = given.store.change_cluster(&ClusterChange::of(cluster)).await.unwrap();
 }
 
-fn taken(told: CaHandout) -> String {
-    let CaHandout::Take(archive) = told else { panic!("there is nothing to take") };
+fn taken(reported: CaHandout) -> String {
+    let CaHandout::Take(archive) = reported else { panic!("there is nothing to take") };
     String::from_utf8(archive).unwrap()
 }
 

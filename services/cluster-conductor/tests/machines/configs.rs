@@ -84,14 +84,14 @@ async fn without_a_load_balancer_the_api_has_a_dns_name_and_all_addresses() {
     let master = |number: u32| machine(&format!("default-master-{number}"));
     given.cluster.machine_addresses = (0..3).map(|it| (master(it), floating(it))).collect();
     given.save().await;
-    let told = |config: &Value, path: &str| {
-        let told = document(config, path, "ClusterConfiguration");
-        assert_eq!(told["controlPlaneEndpoint"], "api.blue.k8s.example:6443");
-        told["apiServer"]["certSANs"].as_array().unwrap().clone()
+    let reported = |config: &Value, path: &str| {
+        let reported = document(config, path, "ClusterConfiguration");
+        assert_eq!(reported["controlPlaneEndpoint"], "api.blue.k8s.example:6443");
+        reported["apiServer"]["certSANs"].as_array().unwrap().clone()
     };
     let founder = given.config("default-master-1", "10.0.0.11").await;
     assert_eq!(
-        told(&founder, "/etc/bedplate/init.yaml"),
+        reported(&founder, "/etc/bedplate/init.yaml"),
         ["api.blue.k8s.example", "203.0.113.10", "203.0.113.11", "203.0.113.12"]
     );
     let worker = given.config("default-worker-0", "10.0.0.20").await;
@@ -108,7 +108,7 @@ async fn without_a_load_balancer_the_api_has_a_dns_name_and_all_addresses() {
     let port = cluster_core::CloudObject { address: Some([10, 0, 0, 13].into()), ..port };
     given.seen.objects.insert("port/default-master-3".parse().unwrap(), port);
     let joins = given.config("default-master-3", "10.0.0.13").await;
-    let names = told(&joins, "/etc/bedplate/certificates.yaml");
+    let names = reported(&joins, "/etc/bedplate/certificates.yaml");
     assert!(names.contains(&"203.0.113.13".into()), "{names:?}");
 }
 
@@ -137,8 +137,8 @@ async fn a_config_waits_for_a_floating_ip_that_it_needs() {
     assert_eq!(later, cluster_conductor::Answer::Later);
     given.with_floating_address().await;
     let config = given.config("default-master-0", "10.0.0.10").await;
-    let told = document(&config, "/etc/bedplate/init.yaml", "ClusterConfiguration");
-    assert_eq!(told["apiServer"]["certSANs"], serde_json::json!(["10.0.0.5", "203.0.113.9"]));
+    let reported = document(&config, "/etc/bedplate/init.yaml", "ClusterConfiguration");
+    assert_eq!(reported["apiServer"]["certSANs"], serde_json::json!(["10.0.0.5", "203.0.113.9"]));
 
     let mut given = ClusterFixture::labelled(&[labels[0], INLINE]).await;
     let waits = given.user_data("default-master-0").await.unwrap_err();
@@ -172,16 +172,16 @@ async fn labels_reach_the_components_they_name() {
     ])
     .await;
     let config = inline(&given, "default-master-0").await;
-    let told = document(&config, "/etc/bedplate/init.yaml", "ClusterConfiguration");
-    assert_eq!(told["imageRepository"], "registry.example/k8s");
-    assert_eq!(told["scheduler"]["extraArgs"][0]["value"], "3");
+    let reported = document(&config, "/etc/bedplate/init.yaml", "ClusterConfiguration");
+    assert_eq!(reported["imageRepository"], "registry.example/k8s");
+    assert_eq!(reported["scheduler"]["extraArgs"][0]["value"], "3");
     let proxy = document(&config, "/etc/bedplate/init.yaml", "KubeProxyConfiguration");
     assert_eq!(proxy["mode"], "ipvs");
     assert_eq!(
         proxy["conntrack"],
         serde_json::json!({"maxPerCore": 0, "tcpEstablishedTimeout": "1h"})
     );
-    assert_eq!(told["apiServer"]["extraArgs"][0]["value"], "NodeRestriction,PodNodeSelector");
+    assert_eq!(reported["apiServer"]["extraArgs"][0]["value"], "NodeRestriction,PodNodeSelector");
     let worker = inline(&given, "default-worker-1").await;
     let join = document(&worker, "/etc/bedplate/join.yaml", "JoinConfiguration");
     let arguments = join["nodeRegistration"]["kubeletExtraArgs"].to_string();

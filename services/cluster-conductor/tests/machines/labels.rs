@@ -116,8 +116,8 @@ async fn every_accepted_label_leads_to_configs_and_add_ons() {
             desired_add_ons(&settings(cluster, around()))
                 .unwrap_or_else(|why| panic!("{what}: {why}"));
             if is_early {
-                let told = given.user_data("default-worker-1").await;
-                told.unwrap_or_else(|why| panic!("{what}: {why}"));
+                let reported = given.user_data("default-worker-1").await;
+                reported.unwrap_or_else(|why| panic!("{what}: {why}"));
             }
         }
     }

@@ -46,9 +46,9 @@ async fn an_action_that_nova_refuses_is_reported_and_not_repeated() {
     given.action(VmActionKind::Resize(larger())).await;
     let vm = given.until_done().await;
     assert_eq!((vm.phase(), vm.flavor.name.as_str()), (VmPhase::Active, "m1.small"));
-    let told = given.events().await;
-    let told = told.iter().find(|it| it.reason == "ActionRefused").unwrap();
-    assert!(told.message.contains("not like this"), "{told:?}");
+    let reported = given.events().await;
+    let reported = reported.iter().find(|it| it.reason == "ActionRefused").unwrap();
+    assert!(reported.message.contains("not like this"), "{reported:?}");
     assert_eq!(given.cloud.hits(rule), 1);
     working.kill().await;
 }

@@ -134,10 +134,10 @@ impl VmFixture {
         let vm = Vm::new(given.id, owner, "dev".parse().unwrap(), what, Timestamp::now());
         let ssh_keys = vec!["ssh-ed25519 AAAA u".to_owned()];
         let vm = change(Vm { ssh_keys, public: found.public, zone: found.zone, ..vm });
-        let told = format!("#!/bin/sh\necho {USER_DATA}\n");
-        let told = conductor.seal_user_data(vm.id, told.as_bytes()).unwrap();
-        let vm = Vm { user_data: Some(told.0), ..vm };
-        given.store.insert_vm(&vm, Some(&told.1), &[], None).await.unwrap();
+        let reported = format!("#!/bin/sh\necho {USER_DATA}\n");
+        let reported = conductor.seal_user_data(vm.id, reported.as_bytes()).unwrap();
+        let vm = Vm { user_data: Some(reported.0), ..vm };
+        given.store.insert_vm(&vm, Some(&reported.1), &[], None).await.unwrap();
         given
     }
 
@@ -425,7 +425,7 @@ fn settings() -> Settings {
     };
     let offered = OfferedImage {
         name: "cirros".to_owned(),
-        told: UserDataFormat::CloudInit,
+        user_data_format: UserDataFormat::CloudInit,
         min_disk_gib: 5,
         min_ram_mib: 512,
     };

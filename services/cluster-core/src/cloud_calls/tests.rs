@@ -383,7 +383,7 @@ fn vm() -> Vm {
     let image = VmImage {
         id: "i-1".to_owned(),
         name: "debian".to_owned(),
-        told: UserDataFormat::CloudInit,
+        user_data_format: UserDataFormat::CloudInit,
         min_disk_gib: 10,
         min_ram_mib: 512,
     };

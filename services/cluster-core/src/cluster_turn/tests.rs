@@ -263,8 +263,8 @@ fn only_a_condition_with_another_status_or_reason_is_an_event() {
     let changed = |change: fn(&mut Condition)| {
         let mut after = before.clone();
         change(&mut after.conditions[1]);
-        let told = events(&before, &after, &[], at(9));
-        told.into_iter().map(|event| (event.reason, event.message)).collect::<Vec<_>>()
+        let reported = events(&before, &after, &[], at(9));
+        reported.into_iter().map(|event| (event.reason, event.message)).collect::<Vec<_>>()
     };
     let kind = before.conditions[1].kind.as_str();
     assert_eq!(changed(|_| ()), []);

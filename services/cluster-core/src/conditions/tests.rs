@@ -3,7 +3,7 @@ use crate::sample::{Sample, at, labels};
 use crate::{AddOnsObservation, CaRevision};
 
 /// Describes the condition of this kind.
-fn told(sample: &Sample, seen: &ClusterObservation, kind: ConditionKind) -> String {
+fn text(sample: &Sample, seen: &ClusterObservation, kind: ConditionKind) -> String {
     let all = conditions(&sample.spec(), seen, at(99));
     let it = all.into_iter().find(|it| it.kind == kind).unwrap();
     format!("{:?} {}: {}", it.status, it.reason, it.message)
@@ -70,17 +70,17 @@ fn an_object_that_is_left_over_counts_unless_kubernetes_created_it_and_the_clust
     add(&mut seen, "volume/v");
     let (balancers, servers) =
         (ConditionKind::LoadBalancerReady, ConditionKind::InfrastructureReady);
-    assert_eq!(told(&sample, &seen, balancers), GOOD);
-    assert_eq!(told(&sample, &seen, servers), GOOD);
+    assert_eq!(text(&sample, &seen, balancers), GOOD);
+    assert_eq!(text(&sample, &seen, servers), GOOD);
     add(&mut seen, "port/default-worker-9");
     let want = "False Deleting: not deleted yet: port/default-worker-9";
-    assert_eq!(told(&sample, &seen, servers), want);
+    assert_eq!(text(&sample, &seen, servers), want);
 
     sample.cluster.desire = DesiredState::Gone;
     seen.objects.retain(|key, _| key.is_made_inside());
     let want = "False Deleting: not deleted yet: service-balancer/b";
-    assert_eq!(told(&sample, &seen, balancers), want);
-    assert_eq!(told(&sample, &seen, servers), "False Deleting: not deleted yet: volume/v");
+    assert_eq!(text(&sample, &seen, balancers), want);
+    assert_eq!(text(&sample, &seen, servers), "False Deleting: not deleted yet: volume/v");
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn the_control_plane_is_available_while_a_quorum_of_it_is_ready() {
     let mut without = |machine: &str| {
         let said = seen.machines.get_mut(&machine.parse::<MemberName>().unwrap()).unwrap();
         said.node = NodeHealth::NotReady { since: at(0) };
-        told(&sample, &seen, ConditionKind::ControlPlaneAvailable)
+        text(&sample, &seen, ConditionKind::ControlPlaneAvailable)
     };
     for machine in ["default-worker-0", "default-worker-1", "default-master-0", "default-master-1"]
     {
@@ -106,10 +106,10 @@ fn a_control_plane_with_a_single_endpoint_is_available_with_a_warning() {
     let mut sample = Sample::highly_available();
     sample.cluster.blueprint.master_lb_enabled = false;
     let seen = sample.complete();
-    let said = told(&sample, &seen, ConditionKind::ControlPlaneAvailable);
+    let said = text(&sample, &seen, ConditionKind::ControlPlaneAvailable);
     assert!(said.starts_with("True LoneEndpoint: members reach the API at"), "{said}");
     sample.cluster.desire = DesiredState::Gone;
-    assert_eq!(told(&sample, &seen, ConditionKind::ControlPlaneAvailable), GOOD);
+    assert_eq!(text(&sample, &seen, ConditionKind::ControlPlaneAvailable), GOOD);
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn add_ons_are_missed_in_a_cluster_that_stays() {
     for (desire, add_ons, silence, want) in rows {
         sample.cluster.desire = desire;
         (seen.add_ons, seen.api_silence) = (add_ons, silence.map(str::to_owned));
-        assert_eq!(told(&sample, &seen, ConditionKind::AddOnsApplied), want);
+        assert_eq!(text(&sample, &seen, ConditionKind::AddOnsApplied), want);
     }
 }
 
@@ -141,20 +141,20 @@ fn a_rotation_says_what_its_step_waits_for() {
     sample.cluster.nodes = sample.groups.iter().flat_map(NodeGroup::refs).collect();
     seen.authorities.held = sample.cluster.nodes.iter().map(|it| (it.clone(), 1)).collect();
     let kind = ConditionKind::AuthoritiesSettled;
-    assert_eq!(told(&sample, &seen, kind), GOOD);
+    assert_eq!(text(&sample, &seen, kind), GOOD);
     sample.cluster.authorities = CaRevision { revision: 1, settled: 0 };
     let step = "False TrustBoth: members learn to trust the new certificate authorities besides the old ones";
     let late: MemberName = "default-worker-1".parse().unwrap();
     seen.authorities.held.insert(late.clone(), 0);
-    assert_eq!(told(&sample, &seen, kind), format!("{step} (waiting for {late})"));
+    assert_eq!(text(&sample, &seen, kind), format!("{step} (waiting for {late})"));
     seen.authorities.held.insert(late, 1);
     let pods = "waiting for kube-system: its pods are being restarted";
-    assert_eq!(told(&sample, &seen, kind), format!("{step} ({pods})"));
+    assert_eq!(text(&sample, &seen, kind), format!("{step} ({pods})"));
     seen.authorities.trouble = Some("no pods".to_owned());
     let pods = "waiting for kube-system: no pods";
-    assert_eq!(told(&sample, &seen, kind), format!("{step} ({pods})"));
+    assert_eq!(text(&sample, &seen, kind), format!("{step} ({pods})"));
     seen.authorities.renewed = Some(1);
-    assert_eq!(told(&sample, &seen, kind), format!("{step} (all members have done so)"));
+    assert_eq!(text(&sample, &seen, kind), format!("{step} (all members have done so)"));
     sample.cluster.desire = DesiredState::Gone;
-    assert_eq!(told(&sample, &seen, kind), GOOD);
+    assert_eq!(text(&sample, &seen, kind), GOOD);
 }

@@ -40,9 +40,9 @@ pub(super) enum NextRequest {
 pub(super) fn conclude(vm: &Vm, look: &VmObservation<'_>) -> VmConclusion {
     let mut events = Vec::new();
     let seen = apply_observation(vm, look, &mut events);
-    let mut descent = LeaseTurn { vm: seen, look, events, told: Vec::new(), copy: None };
+    let mut descent = LeaseTurn { vm: seen, look, events, notices: Vec::new(), copy: None };
     descent.take_due_stages();
-    let LeaseTurn { mut vm, mut events, told: notices, copy, .. } = descent;
+    let LeaseTurn { mut vm, mut events, notices, copy, .. } = descent;
     let next_request = conclude_action(&mut vm, look, &mut events);
     VmConclusion { vm, events, notices, copy, next_request }
 }

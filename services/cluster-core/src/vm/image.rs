@@ -12,7 +12,8 @@ pub struct VmImage {
     /// The name that the owner gave in the request.
     pub name: String,
     /// The format of user-data that the system of the image reads.
-    pub told: UserDataFormat,
+    #[serde(alias = "told")]
+    pub user_data_format: UserDataFormat,
     /// The smallest disk that the image needs, in GiB.
     pub min_disk_gib: u64,
     /// The smallest memory that the image needs, in MiB.

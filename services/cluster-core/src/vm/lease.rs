@@ -15,7 +15,7 @@ pub(super) struct LeaseTurn<'a, 'l> {
     pub(super) look: &'l VmObservation<'a>,
     pub(super) events: Vec<VmEvent>,
     /// The notices about the stages that were taken.
-    pub(super) told: Vec<LeaseNotice>,
+    pub(super) notices: Vec<LeaseNotice>,
     /// A snapshot that is to be recorded and created.
     pub(super) copy: Option<Snapshot>,
 }
@@ -82,7 +82,7 @@ impl LeaseTurn<'_, '_> {
         };
         self.events.push(VmEvent::warning(&self.vm, reason, message.clone(), now));
         let severity = Severity::Warning;
-        self.told.push(LeaseNotice { reason, event, severity, message, happens_at });
+        self.notices.push(LeaseNotice { reason, event, severity, message, happens_at });
         true
     }
 

@@ -38,7 +38,8 @@ pub struct Snapshot {
     /// The size of the VM's disk, in GiB.
     pub size_gib: u64,
     /// The format of user-data that the system on the snapshot reads.
-    pub told: UserDataFormat,
+    #[serde(alias = "told")]
+    pub user_data_format: UserDataFormat,
     pub state: SnapshotState,
     /// The id of the image in the cloud, once known.
     pub image: Option<String>,
@@ -118,7 +119,7 @@ impl Snapshot {
             why,
             created_at: now,
             size_gib: of.disk_gib(),
-            told: of.image.told,
+            user_data_format: of.image.user_data_format,
             state: SnapshotState::Wanted,
             image: None,
             asked_at: None,
@@ -157,7 +158,7 @@ impl Snapshot {
         Some(VmImage {
             id,
             name: self.name.to_string(),
-            told: self.told,
+            user_data_format: self.user_data_format,
             min_disk_gib: self.size_gib,
             min_ram_mib: 0,
         })
@@ -179,8 +180,8 @@ impl Snapshot {
                 format!("the snapshot {} to keep failed, and is tried again: {why}", self.name)
             }
         };
-        let told = self.why == SnapshotOrigin::Asked || self.failures == 0;
+        let reported = self.why == SnapshotOrigin::Asked || self.failures == 0;
         let event = VmEvent::new(self.vm, Severity::Error, "SnapshotFailed", message, now);
-        (failed, if told { vec![event] } else { Vec::new() })
+        (failed, if reported { vec![event] } else { Vec::new() })
     }
 }

@@ -33,7 +33,13 @@ fn flavor(name: &str, size: FlavorSize) -> VmFlavor {
 
 fn image() -> VmImage {
     let (id, name) = ("i-1".to_owned(), "debian".to_owned());
-    VmImage { id, name, told: UserDataFormat::CloudInit, min_disk_gib: 10, min_ram_mib: 512 }
+    VmImage {
+        id,
+        name,
+        user_data_format: UserDataFormat::CloudInit,
+        min_disk_gib: 10,
+        min_ram_mib: 512,
+    }
 }
 
 fn uuid<T: GenericUuid>(last: u128) -> T {
@@ -189,7 +195,7 @@ fn turn(vm: &Vm, seen: &ClusterObservation, arrival: RequestArrival) -> Turned {
 }
 
 /// Describes the events and the request of a turn.
-fn told(turned: &Turned) -> String {
+fn text(turned: &Turned) -> String {
     let events: Vec<String> =
         turned.events.iter().map(|it| format!("{}: {}\n", it.reason, it.message)).collect();
     let action = turned.vm.action.as_ref().map(|it| it.kind.to_string());
@@ -208,7 +214,7 @@ fn check_action(
     let action = VmAction::new(kind, ActionOrigin::Owner, at(90));
     let sent = sent.then(|| SentRequest { at: at(95), after: None, times: 1 });
     vm.action = Some(VmAction { sent, ..action });
-    want.assert_eq(&told(&turn(&vm, &seen(server), arrival)));
+    want.assert_eq(&text(&turn(&vm, &seen(server), arrival)));
 }
 
 fn on() -> Option<CloudObject> {

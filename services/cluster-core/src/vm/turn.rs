@@ -217,9 +217,9 @@ fn after_answers(before: &Vm, answers: &[VmCallResult], now: Timestamp) -> Plann
                 decision = decision.warn_of(why, format!("Nova refused {request:?}"));
                 // The next observation shows whether the new size is still to be confirmed.
                 if *request != VmRequest::Confirm {
-                    let (refused, told) = vm.refused(why, now);
+                    let (refused, reported) = vm.refused(why, now);
                     vm = refused;
-                    events.extend(told);
+                    events.extend(reported);
                 }
             }
             VmCallResult::Reconciled(_) | VmCallResult::DiagnosticsUnknown | VmCallResult::Sent => {

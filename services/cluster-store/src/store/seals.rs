@@ -43,8 +43,8 @@ impl Store {
         if let Some(secret) = self.secrets_sealed_by(id, None, 1).await?.pop() {
             return Ok(Some((secret.place(), secret.sealed)));
         }
-        let told = self.user_data_sealed_by(id, None, 1).await?.pop();
-        Ok(told.map(|told| (told.place(), told.sealed)))
+        let reported = self.user_data_sealed_by(id, None, 1).await?.pop();
+        Ok(reported.map(|reported| (reported.place(), reported.sealed)))
     }
 
     /// Returns every registered key, with the number of secrets it seals and the number of members whose report tokens derive from it.

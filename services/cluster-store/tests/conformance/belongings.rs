@@ -95,21 +95,21 @@ async fn events_are_followed_by_their_numbers(store: Store) {
     });
     let writers: Vec<_> = writers.collect();
     let mut listener = store.listen(cluster.id);
-    let (mut after, mut told) = (0, Vec::new());
+    let (mut after, mut reported) = (0, Vec::new());
     // The first event is the one about the cluster's creation.
-    while told.len() < 1 + 8 * 20 {
+    while reported.len() < 1 + 8 * 20 {
         let page = store.events_after(cluster.id, after, 7).await.unwrap().unwrap();
         match page.last() {
             Some((number, _)) => after = *number,
             None => listener.heard().await,
         }
-        told.extend(page.into_iter().map(|(_, event)| event));
+        reported.extend(page.into_iter().map(|(_, event)| event));
     }
     for writer in writers {
         writer.await.unwrap();
     }
     // No event came later with a number that had been passed.
-    assert_eq!(store.events_of(cluster.id, 1000, None).await.unwrap(), told);
+    assert_eq!(store.events_of(cluster.id, 1000, None).await.unwrap(), reported);
     assert_eq!(store.events_after(cluster.id, after, 7).await.unwrap(), Some(Vec::new()));
     store.delete_cluster(&cluster).await.unwrap();
     listener.heard().await;

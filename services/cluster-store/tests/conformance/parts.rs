@@ -21,8 +21,8 @@ on_both! { Store:
 async fn events_are_read_in_parts(store: Store) {
     let (_, cluster) = stored(&store, "p", "one").await;
     let message = "x".repeat(100);
-    let told = |n| Event { message: message.clone(), ..event(&cluster, &format!("E{n}")) };
-    store.append_events(cluster.id, &(0..5).map(told).collect::<Vec<_>>()).await.unwrap();
+    let reported = |n| Event { message: message.clone(), ..event(&cluster, &format!("E{n}")) };
+    store.append_events(cluster.id, &(0..5).map(reported).collect::<Vec<_>>()).await.unwrap();
     let read = async |part| store.events_part_of(cluster.id, 4, None, part).await;
     let (all, lengths) = read_in_parts(250, read).await;
     assert_eq!(all, store.events_of(cluster.id, 10, None).await.unwrap());

@@ -92,11 +92,11 @@ async fn a_secret_that_changed_meanwhile_is_not_re_encrypted(store: Store) {
 }
 
 async fn a_key_that_seals_user_data_is_not_forgotten(store: Store) {
-    let told = |name: &str| {
+    let reported = |name: &str| {
         let user_data = UserData { digest: "d".to_owned(), is_kept: true };
         Vm { user_data: Some(user_data), ..vm("p", "u", name) }
     };
-    let (waiting, built) = (told("waiting"), told("built"));
+    let (waiting, built) = (reported("waiting"), reported("built"));
     for one in [&waiting, &built] {
         store.insert_vm(one, Some(&sealed("1", "told")), &[], None).await.unwrap();
     }

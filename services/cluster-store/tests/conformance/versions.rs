@@ -132,9 +132,9 @@ async fn holds_all(store: &Store, keys: &Keyring, version: usize) {
         let vms =
             store.list_vms_part(&VmScope::All, None, &page, PagePart::whole()).await.unwrap().found;
         assert_eq!(vms.len(), 1);
-        let told = store.sealed_user_data(vms[0].id).await.unwrap().unwrap();
+        let reported = store.sealed_user_data(vms[0].id).await.unwrap().unwrap();
         let place = cluster_store::SealedUserData::place_of(vms[0].id);
-        assert_eq!(keys.open_sealed(&place, &told).unwrap().text().unwrap(), "user-secret");
+        assert_eq!(keys.open_sealed(&place, &reported).unwrap().text().unwrap(), "user-secret");
         assert_eq!(store.snapshots_of(vms[0].id).await.unwrap().len(), 1);
         assert_eq!(store.ledger_of(vms[0].id).await.unwrap().len(), 1);
         assert_eq!(store.vm_events_of(vms[0].id, 9, None).await.unwrap().len(), 1);

@@ -35,7 +35,7 @@ struct ImageConfig {
     name: String,
     /// The format of user data that the image reads.
     #[serde(default)]
-    told: UserDataFormat,
+    user_data_format: UserDataFormat,
     /// The minimum disk in GiB. Glance's own minimum for the image applies too.
     #[serde(default)]
     min_disk_gib: u64,
@@ -49,7 +49,7 @@ impl VmsConfig {
     pub fn settings(&self) -> VmSettings {
         let offered = |image: &ImageConfig| OfferedImage {
             name: image.name.clone(),
-            told: image.told,
+            user_data_format: image.user_data_format,
             min_disk_gib: image.min_disk_gib,
             min_ram_mib: image.min_ram_mib,
         };
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn configured_values_reach_the_settings() {
         let text = "network = 'lab'\nlease = { default = '30d', longest = '90d' }\nkeep_copies = '2w'\n\
-                    images = [{ name = 'debian', min_disk_gib = 10 }, { name = 'fcos', told = 'ignition' }]";
+                    images = [{ name = 'debian', min_disk_gib = 10 }, { name = 'fcos', user_data_format = 'ignition' }]";
         let config = read(text).expect("it is valid");
         let settings = config.settings();
         assert_eq!(settings.network.as_deref(), Some("lab"));
@@ -110,7 +110,10 @@ mod tests {
             "schedule = { warn_before = ['1h'], notice = '2h' }",
             "warn_before: the earliest warning",
         );
-        refuses("images = [{ name = 'x', told = 'by-hand' }]", "unknown variant `by-hand`");
+        refuses(
+            "images = [{ name = 'x', user_data_format = 'by-hand' }]",
+            "unknown variant `by-hand`",
+        );
         refuses("images = [{}]", "missing field `name`");
     }
 }

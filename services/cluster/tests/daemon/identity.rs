@@ -305,9 +305,9 @@ async fn each_user_has_limits_and_only_administrators_set_them() {
     given.get(&carol, &asked).await.refuses(403, "other users");
     let asked = format!("/bedplate/v1/quotas?project_id={project}");
     given.get(&bob, &asked).await.refuses(403, "other projects");
-    let told = given.get(&admin, &format!("{asked}&user_id={user}")).await.has(200).body;
-    assert_eq!(told["project"]["clusters"]["used"], 2);
-    assert_eq!(told["user"]["clusters"]["used"], 1);
+    let reported = given.get(&admin, &format!("{asked}&user_id={user}")).await.has(200).body;
+    assert_eq!(reported["project"]["clusters"]["used"], 2);
+    assert_eq!(reported["user"]["clusters"]["used"], 1);
 }
 
 #[tokio::test]

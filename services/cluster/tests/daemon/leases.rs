@@ -18,16 +18,16 @@ struct WebhookReceiver(Arc<Mutex<Vec<Value>>>);
 impl WebhookReceiver {
     /// Starts the webhook, and returns the webhook and its URL.
     async fn start() -> (WebhookReceiver, String) {
-        async fn take(State(told): State<WebhookReceiver>, body: String) -> StatusCode {
-            told.0.lock().unwrap().push(serde_json::from_str(&body).unwrap());
+        async fn take(State(reported): State<WebhookReceiver>, body: String) -> StatusCode {
+            reported.0.lock().unwrap().push(serde_json::from_str(&body).unwrap());
             StatusCode::NO_CONTENT
         }
-        let told = WebhookReceiver::default();
-        let router = Router::new().route("/hook", post(take)).with_state(told.clone());
+        let reported = WebhookReceiver::default();
+        let router = Router::new().route("/hook", post(take)).with_state(reported.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://127.0.0.1:{}/hook", listener.local_addr().unwrap().port());
         tokio::spawn(async { axum::serve(listener, router).await });
-        (told, url)
+        (reported, url)
     }
 
     /// The events of all notices without repetitions: a receiver recognises a repeated notice by its id.
@@ -47,7 +47,7 @@ impl WebhookReceiver {
 #[tokio::test]
 async fn every_stage_of_a_lease_is_sent_once_although_clusterd_is_killed() {
     let folder = tempfile::tempdir().unwrap();
-    let (told, hook) = WebhookReceiver::start().await;
+    let (reported, hook) = WebhookReceiver::start().await;
     let (secret, config) = (folder.path().join("secret"), folder.path().join("clusterd.toml"));
     let state = folder.path().join("state");
     std::fs::write(&secret, format!("{}\n", left::canary::WEBHOOK)).unwrap();
@@ -75,8 +75,8 @@ async fn every_stage_of_a_lease_is_sent_once_although_clusterd_is_killed() {
 
     let rungs = ["lease.ends", "lease.ended", "lease.deletion_near", "lease.deleted"];
     for many in 1..=rungs.len() {
-        until(async || (told.events().len() >= many).then_some(())).await;
-        assert_eq!(told.events(), rungs[..many]);
+        until(async || (reported.events().len() >= many).then_some(())).await;
+        assert_eq!(reported.events(), rungs[..many]);
         daemon.kill_and_start().await;
     }
     until(async || {
@@ -85,6 +85,6 @@ async fn every_stage_of_a_lease_is_sent_once_although_clusterd_is_killed() {
         (found.status() == StatusCode::NOT_FOUND).then_some(())
     })
     .await;
-    assert_eq!(told.events(), rungs);
+    assert_eq!(reported.events(), rungs);
     left::keep(&state, "leases");
 }

@@ -133,17 +133,17 @@ async fn a_member_gets_its_config_once_and_reports_with_the_token_in_the_config(
     let files = value["storage"]["files"].as_array().unwrap();
     let curl = files.iter().find(|it| it["path"] == "/etc/bedplate/report.curl").unwrap();
     let curl = unpacked(curl["contents"]["source"].as_str().unwrap());
-    let told = |begin: &str| {
+    let reported = |begin: &str| {
         let line = curl.lines().find_map(|line| line.strip_prefix(begin)).unwrap();
         line.trim_end_matches('"').to_owned()
     };
-    let (url, bearer) = (told("url = \""), told("header = \"Authorization: "));
+    let (url, bearer) = (reported("url = \""), reported("header = \"Authorization: "));
     let report = |bearer: &str, body: String| {
         let request = client.post(&url).header("Authorization", bearer);
         let request = request.header("Content-Type", "application/x-www-form-urlencoded");
         async { request.body(body).send().await.unwrap().status() }
     };
-    let body = format!("{}&step=mark&result=exit-code&status=1", told("data = \""));
+    let body = format!("{}&step=mark&result=exit-code&status=1", reported("data = \""));
     assert_eq!(report(&listening.claim.1, body.clone()).await, StatusCode::NOT_FOUND);
     assert_eq!(report(&bearer, "claim=x&step=mark".to_owned()).await, StatusCode::NOT_FOUND);
     assert_eq!(report(&bearer, "x".repeat(5000)).await, StatusCode::NOT_FOUND);

@@ -50,8 +50,8 @@ impl Daemon for Clusterd {
             store.save_secret(cluster.id, &name, &sealed).await.unwrap();
         }
         if let Some(vm) = &vm {
-            let told = keys.seal(&place(vm.id), b"what its owner told it").unwrap();
-            store.insert_vm(vm, Some(&told), &[], None).await.unwrap();
+            let reported = keys.seal(&place(vm.id), b"what its owner told it").unwrap();
+            store.insert_vm(vm, Some(&reported), &[], None).await.unwrap();
         }
         Stored { cluster: cluster.id, secrets, vm: vm.map(|vm| vm.id) }
     }
@@ -76,7 +76,7 @@ fn unbuilt() -> Vm {
     let image = VmImage {
         id: "1".to_owned(),
         name: "i".to_owned(),
-        told: UserDataFormat::CloudInit,
+        user_data_format: UserDataFormat::CloudInit,
         min_disk_gib: 0,
         min_ram_mib: 0,
     };

@@ -273,8 +273,8 @@ async fn one_user_cannot_take_all_live_pages() {
         assert_eq!(stream.next().await.unwrap().0, "live");
         streams.push(stream);
     }
-    let told = last_words(&mut streams[0]).await;
-    assert!(told.contains("no longer updated"), "{told}");
+    let reported = last_words(&mut streams[0]).await;
+    assert!(reported.contains("no longer updated"), "{reported}");
     for _ in 0..2 {
         let mut stream = second.follow("/nodes").await;
         assert_eq!(stream.next().await.unwrap().0, "live");

@@ -391,12 +391,12 @@ impl Stream {
                     let found = event.lines().filter_map(|line| line.strip_prefix(name));
                     found.map(str::trim_start).collect::<Vec<_>>().join("\n")
                 };
-                let told = (lines("event:"), lines("data:"));
+                let reported = (lines("event:"), lines("data:"));
                 self.held = rest.to_owned();
-                if told.0.is_empty() {
+                if reported.0.is_empty() {
                     continue;
                 }
-                return Some(told);
+                return Some(reported);
             }
             let chunk = tokio::time::timeout_at(deadline, self.answer.chunk())
                 .await

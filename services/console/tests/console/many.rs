@@ -34,8 +34,8 @@ const TIMES: usize = 15;
 
 /// The number of nodes.
 fn how_many() -> usize {
-    let told = std::env::var("BEDPLATE_NODES").ok().and_then(|count| count.parse().ok());
-    told.unwrap_or(if cfg!(debug_assertions) { 1_200 } else { 10_000 })
+    let reported = std::env::var("BEDPLATE_NODES").ok().and_then(|count| count.parse().ok());
+    reported.unwrap_or(if cfg!(debug_assertions) { 1_200 } else { 10_000 })
 }
 
 /// Writes racks with so many nodes into a database: some failed, some free, most in use.

@@ -13,14 +13,14 @@ async fn setting_one_limit_keeps_the_others() {
             assert!(granted.leads().starts_with("/quotas?project=lab"));
         }
         let url = format!("{}/bedplate/v1/quotas?project_id=lab&user_id=mia", given.clusters);
-        let (_, told) = given.api(&url).await;
-        let account = if user.is_empty() { &told["project"] } else { &told["user"] };
+        let (_, reported) = given.api(&url).await;
+        let account = if user.is_empty() { &reported["project"] } else { &reported["user"] };
         let limits = ["vms", "gpus", "vcpus"].map(|name| account[name]["limit"].as_i64());
-        assert_eq!(limits, [Some(5), Some(2), Some(-1)], "{told}");
+        assert_eq!(limits, [Some(5), Some(2), Some(-1)], "{reported}");
     }
     let nothing = [("project", "lab")];
     browser.fill("/quotas", "/quotas", &nothing).await;
-    let (_, told) =
+    let (_, reported) =
         given.api(&format!("{}/bedplate/v1/quotas?project_id=lab", given.clusters)).await;
-    assert_eq!(told["project"]["vms"]["limit"], 5);
+    assert_eq!(reported["project"]["vms"]["limit"], 5);
 }

@@ -26,13 +26,13 @@ impl Mailbox {
         let names = CertificateParams::new(["localhost".to_owned()]).unwrap();
         std::fs::write(&certificate, names.self_signed(&pair).unwrap().pem()).unwrap();
         std::fs::write(&key, pair.serialize_pem()).unwrap();
-        let told = json!({
+        let reported = json!({
             "certificate": certificate, "key": key, "password": PASSWORD, "refuses": refuses,
         });
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/delivery/mailbox.py");
         // Debian's own interpreter finds Debian's Python packages.
         let mut process = Command::new("/usr/bin/python3")
-            .args([script, &told.to_string()])
+            .args([script, &reported.to_string()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

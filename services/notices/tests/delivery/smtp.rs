@@ -35,8 +35,8 @@ async fn a_notice_is_mailed_by_starttls_with_a_password() {
     let folder = tempfile::tempdir().unwrap();
     let Some(mailbox) = mailbox("a_notice_is_mailed", folder.path()) else { return };
     let service = Service::start(&config(folder.path(), &mailbox, PASSWORD)).await;
-    let told = notice("blue\r\nBcc: eve@example.org");
-    service.tell(&told, Some("ann@example.org")).await;
+    let reported = notice("blue\r\nBcc: eve@example.org");
+    service.tell(&reported, Some("ann@example.org")).await;
     service.store.emptied().await;
     until(async || !mailbox.mails().is_empty()).await;
     let mail = mailbox.mails().remove(0);
@@ -47,9 +47,9 @@ async fn a_notice_is_mailed_by_starttls_with_a_password() {
     let content = mail["content"].as_str().unwrap();
     let (headers, body) = content.split_once("\r\n\r\n").unwrap();
     assert!(!headers.lines().any(|line| line.starts_with("Bcc")), "{headers}");
-    assert!(headers.contains(&format!("Message-ID: <{}@example.org>", told.id)), "{headers}");
+    assert!(headers.contains(&format!("Message-ID: <{}@example.org>", reported.id)), "{headers}");
     assert!(headers.contains("Auto-Submitted: auto-generated"), "{headers}");
-    assert!(body.contains(&format!("notice {}", told.id)), "{body}");
+    assert!(body.contains(&format!("notice {}", reported.id)), "{body}");
     assert_eq!(service.lost(), [""; 0]);
 }
 

@@ -42,8 +42,8 @@ async fn a_notice_is_posted_once_and_signed() {
     let folder = tempfile::tempdir().unwrap();
     let (receiver, url) = Receiver::start().await;
     let service = Service::start(&config(folder.path(), &url, true)).await;
-    let told = notice("blue");
-    service.tell(&told, None).await;
+    let reported = notice("blue");
+    service.tell(&reported, None).await;
     service.store.emptied().await;
     let posts = receiver.posts();
     assert_eq!(posts.len(), 1);
@@ -51,12 +51,12 @@ async fn a_notice_is_posted_once_and_signed() {
     assert_eq!(
         body,
         json!({
-            "id": told.id, "at": "1970-01-01T00:00:00Z", "event": "lease.ends", "subject": "cluster blue ends",
+            "id": reported.id, "at": "1970-01-01T00:00:00Z", "event": "lease.ends", "subject": "cluster blue ends",
             "text": "The lease of blue ends tomorrow.", "project_id": "p",
             "about": {"type": "cluster", "id": "7", "name": "blue"},
         })
     );
-    assert_eq!(header(&posts[0], "bedplate-notice"), told.id.to_string());
+    assert_eq!(header(&posts[0], "bedplate-notice"), reported.id.to_string());
     assert_eq!(header(&posts[0], "content-type"), "application/json");
     let signature = header(&posts[0], "bedplate-signature");
     let (time, mac) = signature.split_once(",v1=").unwrap();

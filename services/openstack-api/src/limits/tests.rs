@@ -39,8 +39,8 @@ fn without_authentication_rates_are_limited_only_if_configured() {
     }
     let (writes, _) = taken(&free, &named("ann"), &Method::PUT);
     assert!((2000..2500).contains(&writes), "{writes}");
-    let told = limiter("writes_per_second = 2");
-    assert_eq!(taken(&told, &Caller::anyone(), &Method::PUT).0, 8);
+    let reported = limiter("writes_per_second = 2");
+    assert_eq!(taken(&reported, &Caller::anyone(), &Method::PUT).0, 8);
 }
 
 #[test]
@@ -86,8 +86,8 @@ fn a_url_or_headers_that_are_too_long_are_refused() {
 
 #[test]
 fn the_address_from_a_proxy_counts_only_if_the_proxy_is_trusted() {
-    let from = |forwarded, told: &str| {
-        let request = Request::builder().header("x-forwarded-for", told).body(()).unwrap();
+    let from = |forwarded, reported: &str| {
+        let request = Request::builder().header("x-forwarded-for", reported).body(()).unwrap();
         let (mut parts, ()) = request.into_parts();
         let proxy: SocketAddr = "10.0.0.9:1".parse().unwrap();
         parts.extensions.insert(ConnectInfo(proxy));

@@ -80,14 +80,14 @@ pub(super) fn describe<S>(tag: &str, path: &str, handle: &Route<S>) -> PathItem 
 
 /// Describes the answer on success.
 fn success<S>(handle: &Route<S>) -> DocResponse {
-    let said = match &handle.told {
+    let said = match &handle.answer_body {
         AnswerBody::Undeclared if handle.status == StatusCode::NO_CONTENT.as_u16() => "Success.",
         AnswerBody::Undeclared => UNSAID,
         AnswerBody::Nothing | AnswerBody::Json(_) | AnswerBody::Text(_) => "Success.",
     };
     let mut answer = ResponseBuilder::new().description(said);
     let content = |shape: JsonShape| ContentBuilder::new().schema(Some(shape)).build();
-    match &handle.told {
+    match &handle.answer_body {
         AnswerBody::Undeclared | AnswerBody::Nothing => {}
         AnswerBody::Json(shape) => {
             answer = answer.content("application/json", content(JsonShape::clone(shape)));

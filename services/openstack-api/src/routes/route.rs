@@ -24,7 +24,7 @@ pub struct Route<S> {
     pub(super) since: Option<Microversion>,
     pub(super) body: Option<(RefOr<Schema>, Required)>,
     pub(super) status: u16,
-    pub(super) told: AnswerBody,
+    pub(super) answer_body: AnswerBody,
     pub(super) refusals: Vec<StatusCode>,
     pub(super) asks: Vec<&'static str>,
     pub(super) streams: Option<&'static str>,
@@ -149,7 +149,7 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
             since: None,
             body: None,
             status: 200,
-            told: AnswerBody::Undeclared,
+            answer_body: AnswerBody::Undeclared,
             refusals: Vec::new(),
             asks: Vec::new(),
             streams: None,
@@ -206,19 +206,19 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
 
     /// Sets the shape of the JSON answer.
     pub fn returns(mut self, shape: JsonShape) -> Self {
-        self.told = AnswerBody::Json(Box::new(shape));
+        self.answer_body = AnswerBody::Json(Box::new(shape));
         self
     }
 
     /// Declares that the answer has no body. Not needed if the status is 204.
     pub fn tells_nothing(mut self) -> Self {
-        self.told = AnswerBody::Nothing;
+        self.answer_body = AnswerBody::Nothing;
         self
     }
 
     /// Declares that the answer is text of this media type.
     pub fn tells_text(mut self, kind: &'static str) -> Self {
-        self.told = AnswerBody::Text(kind);
+        self.answer_body = AnswerBody::Text(kind);
         self
     }
 

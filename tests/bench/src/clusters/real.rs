@@ -245,8 +245,8 @@ async fn delete(client: &mut Client, id: &str) -> anyhow::Result<()> {
         if status == StatusCode::NOT_FOUND {
             return Ok(());
         }
-        let told = String::from_utf8_lossy(&answer);
-        anyhow::ensure!(begun.elapsed() < PATIENCE, "it stays: {told}");
+        let reported = String::from_utf8_lossy(&answer);
+        anyhow::ensure!(begun.elapsed() < PATIENCE, "it stays: {reported}");
         tokio::time::sleep(LOOK_EVERY).await;
     }
 }

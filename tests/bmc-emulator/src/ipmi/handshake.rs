@@ -136,7 +136,7 @@ impl IpmiFace {
 
     /// Answers RAKP 3: table 13-13 in, table 13-14 out.
     pub(super) fn rakp3(&mut self, request: &[u8]) -> Option<Vec<u8>> {
-        let [tag, told, _, _, rest @ ..] = request else { return None };
+        let [tag, reported, _, _, rest @ ..] = request else { return None };
         let (id, code) = rest.split_first_chunk::<4>()?;
         let id = u32::from_le_bytes(*id);
         let (key, guid) = (self.user_key(), self.guid());
@@ -145,7 +145,7 @@ impl IpmiFace {
         else {
             return Some([&[*tag, status::INVALID_SESSION, 0, 0], [0; 4].as_slice()].concat());
         };
-        if *told != status::OK {
+        if *reported != status::OK {
             // The console rejected RAKP 2. It gets no answer, and the slot is freed.
             self.sessions.remove(id);
             return None;

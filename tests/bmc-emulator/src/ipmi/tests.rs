@@ -85,12 +85,12 @@ fn authentication_capabilities_are_sent_in_both_formats() {
 fn cipher_suites_are_sent_as_records() {
     let mut face = face("generic");
     let id = session(&mut face);
-    let told = ask(&mut face, id, 0x06, 0x54, &[0x0E, 0x00, 0x80]);
-    assert_eq!(hex::encode(told), "0001c003014181c011034481");
-    let told = ask(&mut face, id, 0x06, 0x54, &[0x0E, 0x00, 0x00]);
-    assert_eq!(hex::encode(told), "00010141810344");
-    let told = ask(&mut face, id, 0x06, 0x54, &[0x0E, 0x00, 0x81]);
-    assert_eq!(hex::encode(told), "0001");
+    let reported = ask(&mut face, id, 0x06, 0x54, &[0x0E, 0x00, 0x80]);
+    assert_eq!(hex::encode(reported), "0001c003014181c011034481");
+    let reported = ask(&mut face, id, 0x06, 0x54, &[0x0E, 0x00, 0x00]);
+    assert_eq!(hex::encode(reported), "00010141810344");
+    let reported = ask(&mut face, id, 0x06, 0x54, &[0x0E, 0x00, 0x81]);
+    assert_eq!(hex::encode(reported), "0001");
 }
 
 #[tokio::test(start_paused = true)]

@@ -137,17 +137,17 @@ async fn a_machine_that_is_off_cannot_be_reset() {
 async fn the_boot_device_holds_for_one_boot() {
     let bench = Bench::start().await;
     bench.says("17", "chassis bootdev pxe options=efiboot").await;
-    let told = bench.says("3", "chassis bootparam get 5").await;
-    assert!(told.contains("Boot Flag Valid"), "{told}");
-    assert!(told.contains("Options apply to only next boot"), "{told}");
-    assert!(told.contains("BIOS EFI boot"), "{told}");
-    assert!(told.contains("Force PXE"), "{told}");
+    let reported = bench.says("3", "chassis bootparam get 5").await;
+    assert!(reported.contains("Boot Flag Valid"), "{reported}");
+    assert!(reported.contains("Options apply to only next boot"), "{reported}");
+    assert!(reported.contains("BIOS EFI boot"), "{reported}");
+    assert!(reported.contains("Force PXE"), "{reported}");
 
     bench.says("17", "power on").await;
     assert_eq!(bench.machine.take_boot_device().device, Some(BootDevice::Pxe));
     assert_eq!(bench.machine.take_boot_device().device, None);
-    let told = bench.says("3", "chassis bootparam get 5").await;
-    assert!(told.contains("Boot Flag Invalid"), "{told}");
+    let reported = bench.says("3", "chassis bootparam get 5").await;
+    assert!(reported.contains("Boot Flag Invalid"), "{reported}");
 }
 
 #[tokio::test]
@@ -156,9 +156,9 @@ async fn a_persistent_boot_device_holds() {
     bench.says("17", "chassis bootdev disk options=persistent").await;
     bench.machine.take_boot_device();
     assert_eq!(bench.machine.take_boot_device().device, Some(BootDevice::Disk));
-    let told = bench.says("17", "chassis bootparam get 5").await;
-    assert!(told.contains("Options apply to all future boots"), "{told}");
-    assert!(told.contains("BIOS PC Compatible (legacy) boot"), "{told}");
+    let reported = bench.says("17", "chassis bootparam get 5").await;
+    assert!(reported.contains("Options apply to all future boots"), "{reported}");
+    assert!(reported.contains("BIOS PC Compatible (legacy) boot"), "{reported}");
     bench.says("17", "chassis bootdev none").await;
     assert_eq!(bench.machine.take_boot_device().device, None);
 }
@@ -166,32 +166,32 @@ async fn a_persistent_boot_device_holds() {
 #[tokio::test]
 async fn the_bmc_reports_its_identity() {
     let bench = Bench::with_profile("supermicro").await;
-    let told = bench.says("17", "mc info").await;
+    let reported = bench.says("17", "mc info").await;
     for line in [
         "IPMI Version              : 2.0",
         "Firmware Revision         : 1.04",
         "Manufacturer ID           : 10876",
     ] {
-        assert!(told.contains(line), "{told}");
+        assert!(reported.contains(line), "{reported}");
     }
-    let told = bench.says("17", "mc guid").await;
-    assert!(told.contains("7d0c3a52-93a2-4f0b-8d5e-0c6f7a1b2c3d"), "{told}");
+    let reported = bench.says("17", "mc guid").await;
+    assert!(reported.contains("7d0c3a52-93a2-4f0b-8d5e-0c6f7a1b2c3d"), "{reported}");
     bench.says("17", "mc selftest").await;
-    let told = bench.says("17", "chassis status").await;
-    assert!(told.contains("System Power         : off"), "{told}");
-    let told = bench.says("17", "lan print 1").await;
-    assert!(told.contains("RMCP+ Cipher Suites     : 3,17"), "{told}");
-    let told = bench.says("17", "channel getciphers ipmi 1").await;
-    assert!(told.contains("17") && told.contains("hmac_sha256"), "{told}");
-    let told = bench.says("17", "user list 1").await;
-    assert!(told.contains(USER), "{told}");
+    let reported = bench.says("17", "chassis status").await;
+    assert!(reported.contains("System Power         : off"), "{reported}");
+    let reported = bench.says("17", "lan print 1").await;
+    assert!(reported.contains("RMCP+ Cipher Suites     : 3,17"), "{reported}");
+    let reported = bench.says("17", "channel getciphers ipmi 1").await;
+    assert!(reported.contains("17") && reported.contains("hmac_sha256"), "{reported}");
+    let reported = bench.says("17", "user list 1").await;
+    assert!(reported.contains(USER), "{reported}");
 }
 
 #[tokio::test]
 async fn inventory_and_sensors_are_read() {
     for suite in ["3", "17"] {
         let bench = Bench::start().await;
-        let told = bench.says(suite, "fru print 0").await;
+        let reported = bench.says(suite, "fru print 0").await;
         for line in [
             " Product Manufacturer  : Acme",
             " Product Name          : Roadrunner 2U",
@@ -199,38 +199,38 @@ async fn inventory_and_sensors_are_read() {
             " Chassis Serial        : SN-0001",
             " Board Serial          : SN-0001",
         ] {
-            assert!(told.contains(line), "{line}\n{told}");
+            assert!(reported.contains(line), "{line}\n{reported}");
         }
-        let told = bench.says(suite, "sdr list").await;
-        assert!(told.contains("Inlet Temp       | 22 degrees C      | ok"), "{told}");
-        assert!(told.contains("Fan1             | no reading        | ns"), "{told}");
+        let reported = bench.says(suite, "sdr list").await;
+        assert!(reported.contains("Inlet Temp       | 22 degrees C      | ok"), "{reported}");
+        assert!(reported.contains("Fan1             | no reading        | ns"), "{reported}");
 
         bench.says(suite, "power on").await;
-        let told = bench.says(suite, "sdr list").await;
-        assert!(told.contains("Fan1             | 5400 RPM          | ok"), "{told}");
-        assert!(told.contains("12V              | 12.06 Volts       | ok"), "{told}");
-        assert!(told.contains("Power Usage      | 212 Watts         | ok"), "{told}");
-        let told = bench.says(suite, "sensor get 12V").await;
-        assert!(told.contains("Upper Critical        : 13.200"), "{told}");
-        assert!(told.contains("Lower Critical        : 10.800"), "{told}");
+        let reported = bench.says(suite, "sdr list").await;
+        assert!(reported.contains("Fan1             | 5400 RPM          | ok"), "{reported}");
+        assert!(reported.contains("12V              | 12.06 Volts       | ok"), "{reported}");
+        assert!(reported.contains("Power Usage      | 212 Watts         | ok"), "{reported}");
+        let reported = bench.says(suite, "sensor get 12V").await;
+        assert!(reported.contains("Upper Critical        : 13.200"), "{reported}");
+        assert!(reported.contains("Lower Critical        : 10.800"), "{reported}");
     }
 }
 
 #[tokio::test]
 async fn the_event_log_is_read_and_cleared() {
     let bench = Bench::start().await;
-    let told = bench.says("17", "sel list").await;
-    assert!(told.is_empty(), "{told}");
+    let reported = bench.says("17", "sel list").await;
+    assert!(reported.is_empty(), "{reported}");
     bench.says("17", "power on").await;
     bench.says("17", "power off").await;
-    let told = bench.says("17", "sel list").await;
-    assert!(told.contains("S0/G0: working"), "{told}");
-    assert!(told.contains("S5/G2: soft-off"), "{told}");
+    let reported = bench.says("17", "sel list").await;
+    assert!(reported.contains("S0/G0: working"), "{reported}");
+    assert!(reported.contains("S5/G2: soft-off"), "{reported}");
 
     bench.says("17", "sel clear").await;
-    let told = bench.says("17", "sel list").await;
-    assert!(told.contains("Log area reset/cleared"), "{told}");
-    assert!(!told.contains("S0/G0"), "{told}");
+    let reported = bench.says("17", "sel list").await;
+    assert!(reported.contains("Log area reset/cleared"), "{reported}");
+    assert!(!reported.contains("S0/G0"), "{reported}");
 }
 
 #[tokio::test]

@@ -195,7 +195,7 @@ async fn both_faces_act_on_one_chassis() {
     assert_eq!(bench.send(Method::PATCH, "/redfish/v1/Systems/1", pxe_once()).await.0, 200);
 
     let port = bench.at.ipmi.unwrap().port().to_string();
-    let told = tokio::task::spawn_blocking(move || {
+    let reported = tokio::task::spawn_blocking(move || {
         let mut command = std::process::Command::new("ipmitool");
         command.args([
             "-I",
@@ -209,9 +209,10 @@ async fn both_faces_act_on_one_chassis() {
         ]);
         command.args(["-C", "17", "-p", &port, "chassis", "bootparam", "get", "5"]).output()
     });
-    let told = told.await.unwrap().expect("ipmitool runs; it is in Debian's package `ipmitool`");
-    let told = String::from_utf8_lossy(&told.stdout).into_owned();
-    assert!(told.contains("Force PXE") && told.contains("Boot Flag Valid"), "{told}");
+    let reported =
+        reported.await.unwrap().expect("ipmitool runs; it is in Debian's package `ipmitool`");
+    let reported = String::from_utf8_lossy(&reported.stdout).into_owned();
+    assert!(reported.contains("Force PXE") && reported.contains("Boot Flag Valid"), "{reported}");
     assert_eq!(
         bench.machine.log()[0].request,
         Request::Boot(BootDevice::Pxe, OverrideDuration::Once)

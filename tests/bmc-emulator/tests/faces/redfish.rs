@@ -64,13 +64,13 @@ async fn the_log_holds_accepted_and_refused_requests() {
     bench.send(Method::PATCH, "/redfish/v1/Systems/1", boot).await;
 
     let log = bench.machine.log();
-    let told: Vec<_> = log
+    let reported: Vec<_> = log
         .iter()
         .map(|entry| (entry.face, entry.request.clone(), entry.outcome.clone()))
         .collect();
     let refused = Outcome::Refused("400 Base.1.13.ActionParameterValueNotInList".to_owned());
     assert_eq!(
-        told,
+        reported,
         [
             (Protocol::Redfish, Request::Power(PowerRequest::On), Outcome::Accepted),
             (Protocol::Redfish, Request::Other(format!("POST {RESET}")), refused),

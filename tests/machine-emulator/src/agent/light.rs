@@ -152,7 +152,7 @@ impl Agent<'_> {
             "callback_url": format!("https://{at}"), "agent_token": self.parameters.token,
             "agent_version": "11.0.0", "agent_verify_ca": *identity.pem,
         });
-        let mut told = false;
+        let mut reported = false;
         loop {
             let mut rest = node.heartbeat_every;
             if !self.machine.faults().agent_is_silent {
@@ -160,9 +160,9 @@ impl Agent<'_> {
                 let request = request.header("X-OpenStack-Ironic-API-Version", API_VERSION);
                 match request.timeout(PATIENCE).send().await {
                     Ok(answer) if answer.status() == StatusCode::ACCEPTED => {
-                        if !told {
+                        if !reported {
                             self.machine.tell(Event::Heartbeat);
-                            told = true;
+                            reported = true;
                         }
                     }
                     Ok(_) | Err(_) => rest = self.world.pace.of(PAUSE).max(LEAST_PAUSE),

@@ -43,9 +43,9 @@ pub(super) async fn run(
             let properties = of(asked.params.get("node").and_then(|node| node.get("properties")));
             let hints = of(properties.as_ref().and_then(|all| all.get("root_device")));
             let arguments = arguments.unwrap_or_else(|| empty.clone());
-            let told = |progress| commands.progress(&asked.id, progress);
+            let report = |progress| commands.progress(&asked.id, progress);
             let written =
-                write::image(machine, world, &arguments, &hints.unwrap_or(empty), told).await;
+                write::image(machine, world, &arguments, &hints.unwrap_or(empty), report).await;
             written.map(|disk| {
                 json!({"deploy_result": {"disk": disk}, "deploy_step": asked.params.get("step")})
             })

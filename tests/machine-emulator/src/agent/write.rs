@@ -25,7 +25,7 @@ pub(super) async fn image(
     world: &RackContext,
     arguments: &Map<String, Value>,
     hints: &Map<String, Value>,
-    told: impl Fn(Progress),
+    report: impl Fn(Progress),
 ) -> Result<String, Failure> {
     let info = arguments.get("image_info").cloned().unwrap_or_default();
     let text = |key: &str| info.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -62,7 +62,7 @@ pub(super) async fn image(
         let written = disk.write_all(&chunk);
         put(machine, bay, Content::Broken { bytes: disk.disk().written });
         written.map_err(|error| no_room(&error))?;
-        told(Progress { done_bytes: served, total_bytes: total });
+        report(Progress { done_bytes: served, total_bytes: total });
         fetch::throttle(machine, chunk.len()).await;
     }
     let disk = disk.finish().map_err(|error| no_room(&error))?;

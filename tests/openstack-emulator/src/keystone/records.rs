@@ -26,14 +26,14 @@ pub(super) const HANDLERS: Handlers = Handlers {
         ..PLAIN
     },
     sees: |_, _, _, _| true,
-    shown: told,
+    shown: reported,
     create,
     change,
     delete,
 };
 
 /// An object as administrators see it.
-fn told(_: &World, asked: &ApiRequest, of: &ResourceType, one: &Object) -> Value {
+fn reported(_: &World, asked: &ApiRequest, of: &ResourceType, one: &Object) -> Value {
     let mut body = shown(asked, of.path, one);
     if of.kind == Kind::Endpoint {
         body["url"] = json!(one.text("url").replace(BASE, &asked.base));

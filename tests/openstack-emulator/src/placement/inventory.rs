@@ -56,6 +56,6 @@ pub(super) fn stock(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerRe
     }
     let generation = provider.number("generation") + 1;
     provider.set("generation", generation);
-    let told: Value = inventories(provider);
-    Ok(Answer::ok(json!({"inventories": told, "resource_provider_generation": generation})))
+    let reported: Value = inventories(provider);
+    Ok(Answer::ok(json!({"inventories": reported, "resource_provider_generation": generation})))
 }

@@ -44,8 +44,8 @@ async fn a_host_that_reports_comes_up_is_discovered_and_goes_down_when_it_falls_
     let (_emulator, alice) = alice(settings).await;
     let admin = TestUser::log_in(&alice.cloud, "admin", "admin").await;
     assert_eq!(service(&admin, "h1").await, Value::Null);
-    let told = report(&admin, "h1").await;
-    assert_eq!(report(&admin, "h1").await["id"], told["id"]);
+    let reported = report(&admin, "h1").await;
+    assert_eq!(report(&admin, "h1").await["id"], reported["id"]);
     let other = json!({
         "host": {"name": "h1", "vcpus": 8, "memory_mb": 1, "disk_gb": 1}, "uuid": "another",
     });
@@ -65,7 +65,10 @@ async fn a_host_that_reports_comes_up_is_discovered_and_goes_down_when_it_falls_
     })
     .await;
     let hypervisor = admin.get(&path).await["hypervisors"][0].clone();
-    assert_eq!((&hypervisor["id"], &hypervisor["service"]["host"]), (&told["id"], &json!("h1")));
+    assert_eq!(
+        (&hypervisor["id"], &hypervisor["service"]["host"]),
+        (&reported["id"], &json!("h1"))
+    );
     let silent = async || service(&admin, "h1").await["state"] == "down";
     until("a service that is down", silent).await;
     assert_eq!(alice.ask(Method::GET, &format!("{NOVA}/os-services"), Value::Null).await.0, 403);

@@ -28,8 +28,8 @@ async fn migrate(who: &TestUser, id: &str, given: Value) -> (u16, String) {
 }
 
 async fn services(admin: &TestUser) -> Vec<Value> {
-    let told = admin.get("/compute/v2.1/os-services?binary=nova-compute").await;
-    told["services"].as_array().unwrap().clone()
+    let reported = admin.get("/compute/v2.1/os-services?binary=nova-compute").await;
+    reported["services"].as_array().unwrap().clone()
 }
 
 async fn set(admin: &TestUser, service: &Value, body: Value) -> u16 {
@@ -92,8 +92,10 @@ async fn a_host_that_is_disabled_takes_no_servers_and_says_why() {
         let body = json!({"status": "disabled", "disabled_reason": "broken"});
         assert_eq!(set(&admin, service, body).await, 200);
     }
-    let told = services(&admin).await;
-    assert!(told.iter().all(|it| it["status"] == "disabled" && it["disabled_reason"] == "broken"));
+    let reported = services(&admin).await;
+    assert!(
+        reported.iter().all(|it| it["status"] == "disabled" && it["disabled_reason"] == "broken")
+    );
     let (network, _) = alice.network("10.1.0.0/24").await;
     let id = alice.server("more", &network, json!({})).await;
     alice.server_is(&id, "ERROR").await;

@@ -63,7 +63,7 @@ async fn lent(service: &Service, project: &str) -> (String, String) {
     let image = VmImage {
         id: "i".to_owned(),
         name: "i".to_owned(),
-        told: UserDataFormat::CloudInit,
+        user_data_format: UserDataFormat::CloudInit,
         min_disk_gib: 0,
         min_ram_mib: 0,
     };

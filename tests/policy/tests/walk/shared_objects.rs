@@ -71,8 +71,8 @@ async fn a_project_may_use_its_own_and_shared_objects() {
         // A network for pods must belong to the project; a shared network is refused.
         for (network, status) in [(&ours.0, 201), (&shared.0, 400)] {
             let fields = json!({"fixed_network": network, "labels": {"pod_network": "routes"}});
-            let told = template(&service, member, fields).await.has(status).json();
-            let said = told["errors"][0]["detail"].as_str().unwrap_or("labels.pod_network");
+            let reported = template(&service, member, fields).await.has(status).json();
+            let said = reported["errors"][0]["detail"].as_str().unwrap_or("labels.pod_network");
             assert!(said.starts_with("labels.pod_network"), "{said}");
         }
         for named in [theirs.0.as_str(), "net-b"] {

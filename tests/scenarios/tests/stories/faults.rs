@@ -212,11 +212,11 @@ async fn is_reported_and_can_be_corrected(refuse: impl Fn(&mut FaultSet), words:
     let history = format!("/v1/nodes/{}/history?detail=true", story.node.0);
     let history = story.lab.api().get(&history).await;
     let lines = history["history"].as_array().expect("a history is a list").iter();
-    let told = lines.filter(|line| {
+    let reported = lines.filter(|line| {
         let event = line["event"].as_str().unwrap_or_default();
         line["severity"] == "INFO" && event.starts_with("the agent reports, but calls to it fail: ")
     });
-    assert_eq!(told.count(), 1, "{history}");
+    assert_eq!(reported.count(), 1, "{history}");
     story.machine.misbehave(|faults| *faults = FaultSet::default());
     story.succeeds().await;
 }

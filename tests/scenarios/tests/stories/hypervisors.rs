@@ -138,14 +138,14 @@ async fn a_rack_becomes_hypervisors_by_one_command() {
     assert!(said.contains("4 nodes ready, 0 need attention"), "{said}");
 
     for machine in &machines {
-        let told = given.hypervisor(machine.name()).await;
-        assert_eq!(told["state"], "joined", "{told}");
+        let reported = given.hypervisor(machine.name()).await;
+        assert_eq!(reported["state"], "joined", "{reported}");
         assert_eq!(
-            (&told["host"], &told["availability_zone"]),
+            (&reported["host"], &reported["availability_zone"]),
             (&json!(machine.name()), &json!("r1"))
         );
         let node = given.lab.api().get(&format!("/v1/nodes/{}", machine.name())).await;
-        assert_eq!(told["id"], node["uuid"], "the cloud knows it by the node's id");
+        assert_eq!(reported["id"], node["uuid"], "the cloud knows it by the node's id");
         let drive = machine.config_drive().expect("it has a config drive");
         assert_eq!(drive.meta_data["hostname"], machine.name());
         let mac = machine.spec().nics[0].mac.to_string();
@@ -161,14 +161,14 @@ async fn a_rack_becomes_hypervisors_by_one_command() {
         assert_eq!(is, ["enabled", "up", "r1"], "{service}");
     }
     let aggregates = given.admin("/compute/v2.1/os-aggregates").await;
-    let mut told: Vec<_> = aggregates["aggregates"]
+    let mut reported: Vec<_> = aggregates["aggregates"]
         .as_array()
         .expect("a list")
         .iter()
         .map(|one| (one["name"].as_str(), one["hosts"].as_array().map(Vec::len)))
         .collect();
-    told.sort();
-    assert_eq!(told, [(Some("kvm"), Some(4)), (Some("r1"), Some(4))]);
+    reported.sort();
+    assert_eq!(reported, [(Some("kvm"), Some(4)), (Some("r1"), Some(4))]);
     let history = given.lab.api().get("/v1/nodes/r1u1/history").await.to_string();
     for step in ["the compute service is up", "the resource provider exists", "has joined"] {
         assert!(history.contains(step), "{step:?} is not in {history}");
@@ -192,8 +192,9 @@ async fn a_rack_becomes_hypervisors_by_one_command() {
     let path = "/v1/nodes/r1u4/states/provision";
     given.lab.api().send(Method::PUT, path, Some(&body)).await.expect("it is taken out of use");
     let history = "/v1/nodes/r1u4/history";
-    let left =
-        |told: &Value| told.to_string().contains("host r1u4 has left the cloud").then_some(());
+    let left = |reported: &Value| {
+        reported.to_string().contains("host r1u4 has left the cloud").then_some(())
+    };
     given.lab.api().until(history, "a host that has left the cloud", left).await;
     let gone = given.lab.api().send(Method::GET, "/bedplate/v1/nodes/r1u4/hypervisor", None).await;
     assert_eq!(gone.status, 404, "{}", gone.body);
@@ -213,9 +214,9 @@ async fn a_host_that_fails_to_join_explains_why_and_joins_on_retry() {
     given.done(&["profile", "create", file.to_str().expect("a path")]).await;
     let said = given.bedplate(&["rack", "up", "r1", "--yes", "--profile", "kvm"]).await;
     assert!(!said.status.success());
-    let told = given.done(&["node", "explain", "r1u1"]).await;
+    let reported = given.done(&["node", "explain", "r1u1"]).await;
     for part in ["no resource provider with an inventory", "Placement accepts"] {
-        assert!(told.contains(part), "{part:?} is not in {told}");
+        assert!(reported.contains(part), "{part:?} is not in {reported}");
     }
     assert_eq!(given.hypervisor("r1u1").await["state"], "failed");
     let service = given.admin("/compute/v2.1/os-services").await["services"][0].clone();

@@ -477,8 +477,8 @@ async fn the_end_of_a_lease_survives_kills() {
 
     let history = lab.history(node).await.split_off(before.history);
     for stage in STAGES {
-        let told = history.iter().filter(|(_, event)| event.contains(stage)).count();
-        assert_eq!(told, 1, "{stage:?} in {history:#?}");
+        let reported = history.iter().filter(|(_, event)| event.contains(stage)).count();
+        assert_eq!(reported, 1, "{stage:?} in {history:#?}");
     }
     let mut states = before.states(&lab, node).await;
     states.dedup();

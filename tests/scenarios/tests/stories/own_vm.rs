@@ -138,8 +138,8 @@ impl VmSite {
 
     /// The reasons of the VM's events, in order.
     async fn happened(&self) -> Vec<String> {
-        let told = self.vm(&["show", "lab-1", "--events", "-o", "json"]).await.json();
-        let events = told["events"].as_array().expect("a list").iter();
+        let reported = self.vm(&["show", "lab-1", "--events", "-o", "json"]).await.json();
+        let events = reported["events"].as_array().expect("a list").iter();
         events.map(|event| event["reason"].as_str().expect("a word").to_owned()).collect()
     }
 
@@ -217,8 +217,8 @@ async fn a_vm_is_lent_restored_and_finally_deleted() {
     let images = given.vm(&["images"]).await.done();
     assert!(images.contains("cirros"), "{images}");
 
-    let told = given.user_data();
-    let more = ["--user-data", &told, "--wait", "-o", "json"];
+    let reported = given.user_data();
+    let more = ["--user-data", &reported, "--wait", "-o", "json"];
     let vm = given.vm(&[&REQUEST[..], &more].concat()).await.json();
     assert_eq!(vm["has_user_data"], true);
     assert_eq!(
@@ -245,9 +245,9 @@ async fn a_vm_is_lent_restored_and_finally_deleted() {
     assert_eq!(given.copies(), ["active"]);
     let happened = given.happened().await;
     let rungs = ["CreateAsked", "Built", "LeaseEndsSoon", "LeaseEnded"];
-    let told: Vec<&str> =
+    let reported: Vec<&str> =
         happened.iter().map(String::as_str).filter(|it| rungs.contains(it)).collect();
-    assert_eq!(told, rungs, "{happened:?}");
+    assert_eq!(reported, rungs, "{happened:?}");
     given.vm(&["start", "lab-1"]).await.refused(&["the lease ended", "extend the lease first"]);
 
     // After the undo the VM runs again, with its name and its address.
@@ -323,8 +323,8 @@ async fn a_lease_ends_once_though_clusterd_dies_after_each_of_its_calls() {
 async fn ends_once(stop: Stop) {
     let mut given = VmSite::start().await;
     given.clusterd(QUICK).await;
-    let told = given.user_data();
-    given.vm(&[&REQUEST[..], &["--user-data", &told, "--wait"]].concat()).await.done();
+    let reported = given.user_data();
+    given.vm(&[&REQUEST[..], &["--user-data", &reported, "--wait"]].concat()).await.done();
     let made = |call: &openstack_emulator::Call| {
         call.method == "POST" && call.path.ends_with("/servers") && call.status == Some(202)
     };

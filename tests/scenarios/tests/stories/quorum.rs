@@ -141,11 +141,11 @@ async fn only_one_of_two_hosts_with_etcd_members_can_be_taken_out() {
             .done();
         until("the end of its lease to wait", async || {
             let history = format!("/v1/nodes/{}/history?detail=true", second.node);
-            let (_, told) = given.machine(Method::GET, &history, &Value::Null).await;
+            let (_, reported) = given.machine(Method::GET, &history, &Value::Null).await;
             // The lessee reads the history, and is not told whose cluster it is.
             let words =
                 "but the node cannot be taken out yet: the host carries servers of other projects";
-            (told.contains("the lease ended at ") && told.contains(words)).then_some(())
+            (reported.contains("the lease ended at ") && reported.contains(words)).then_some(())
         })
         .await;
         given.bedplate(&["node", "undo", second.node]).await.done();
@@ -190,8 +190,9 @@ async fn only_one_of_two_hosts_with_etcd_members_can_be_taken_out() {
     let (status, said) = given.machine(Method::PUT, &one.power(), &off).await;
     assert_eq!(status, 202, "{said}");
     until("its drain", async || is_draining(one).await.then_some(())).await;
-    let told = given.bedplate(&["node", "maintain", other.node, "--force", "blue"]).await.done();
-    assert!(told.contains(&other.host), "{told}");
+    let reported =
+        given.bedplate(&["node", "maintain", other.node, "--force", "blue"]).await.done();
+    assert!(reported.contains(&other.host), "{reported}");
     let forced = format!("{}?force={}", other.power(), other.host);
     let (status, said) = given.machine(Method::PUT, &forced, &off).await;
     assert_eq!(status, 202, "{said}");

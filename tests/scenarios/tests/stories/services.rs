@@ -77,7 +77,7 @@ impl Clusters {
 
     /// Sends a request to clusterd; returns the status and the text of the answer.
     pub(crate) async fn ask(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
-        told(&api(Service::Clusterd, &self.url), method, path, body).await
+        reported(&api(Service::Clusterd, &self.url), method, path, body).await
     }
 }
 
@@ -106,7 +106,7 @@ impl Services {
 
     /// Sends a request to baremetald; returns the status and the text of the answer.
     pub(crate) async fn machine(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
-        told(&api(Service::Baremetald, &self.machines), method, path, body).await
+        reported(&api(Service::Baremetald, &self.machines), method, path, body).await
     }
 
     /// Sends a request to clusterd.
@@ -155,7 +155,7 @@ impl Services {
 }
 
 /// Sends a request, with `body` unless it is null; returns the status and the text of the answer.
-async fn told(api: &Api, method: Method, path: &str, body: &Value) -> (u16, String) {
+async fn reported(api: &Api, method: Method, path: &str, body: &Value) -> (u16, String) {
     let Answer { status, body, .. } =
         api.send(method, path, Some(body).filter(|it| !it.is_null())).await;
     (status, if body.is_null() { String::new() } else { body.to_string() })
@@ -183,8 +183,8 @@ async fn daemon(folder: &TempDir, name: &str, config: &str) -> (Child, String) {
     let listeners: PathBuf = state.join("listeners.json");
     until(name, async || listeners.is_file().then_some(())).await;
     let url = until(name, async || {
-        let told: Value = serde_json::from_slice(&std::fs::read(&listeners).ok()?).ok()?;
-        Some(format!("http://{}", told["api"].as_str()?))
+        let reported: Value = serde_json::from_slice(&std::fs::read(&listeners).ok()?).ok()?;
+        Some(format!("http://{}", reported["api"].as_str()?))
     });
     (child, url.await)
 }

@@ -11,9 +11,9 @@ use crate::services::Services;
 
 /// The host that `bedplate where` shows for a VM.
 async fn host_of(services: &Services, thing: &str) -> String {
-    let told = services.bedplate(&["where", thing, "-o", "json"]).await.json();
-    let host = &told["racks"][0]["nodes"][0]["host"]["host"];
-    host.as_str().unwrap_or_else(|| panic!("{told}")).to_owned()
+    let reported = services.bedplate(&["where", thing, "-o", "json"]).await.json();
+    let host = &reported["racks"][0]["nodes"][0]["host"]["host"];
+    host.as_str().unwrap_or_else(|| panic!("{reported}")).to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -25,9 +25,9 @@ async fn a_host_is_drained_before_its_machine_is_switched_off() {
 
     // The chain is the same, whether `where` starts from the VM, the node or the host.
     for thing in ["lab-1", "r1u07", host.as_str()] {
-        let told = given.bedplate(&["where", thing]).await.done();
+        let reported = given.bedplate(&["where", thing]).await.done();
         for part in ["node r1u07 (active)", &format!("host {host}"), "VM lab-1"] {
-            assert!(told.contains(part), "where {thing}: {part:?} in {told}");
+            assert!(reported.contains(part), "where {thing}: {part:?} in {reported}");
         }
     }
     given.bedplate(&["where", "nobody-knows"]).await.refused(&["nobody-knows"]);

@@ -92,7 +92,7 @@ fn machines() -> Vec<ClusterMember> {
     vec![machine("cp-1", 1, false), machine("worker-1", 7, true), machine("worker-2", 8, true)]
 }
 
-fn told(request: &CertificateRequest) -> String {
+fn reported(request: &CertificateRequest) -> String {
     match judge(request, &machines()) {
         Verdict::Approve(fit) => format!("approve: {}", fit.machine()),
         Verdict::Deny(objection) => format!("deny: {objection}"),
@@ -102,7 +102,7 @@ fn told(request: &CertificateRequest) -> String {
 
 #[track_caller]
 fn check(asked: &TestRequest, want: Expect) {
-    want.assert_eq(&told(&asked.request()));
+    want.assert_eq(&reported(&asked.request()));
 }
 
 #[test]
@@ -158,11 +158,11 @@ fn other_subjects_are_denied() {
         ("system:node:", "system:nodes"),
     ] {
         let asked = TestRequest { params: params(common, organization), ..joins() };
-        assert_eq!(told(&asked.request()), want, "{common} {organization}");
+        assert_eq!(reported(&asked.request()), want, "{common} {organization}");
     }
     let mut without = joins();
     without.params.distinguished_name = rcgen::DistinguishedName::new();
-    assert_eq!(told(&without.request()), want);
+    assert_eq!(reported(&without.request()), want);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_second_organization_is_denied() {
     let mut request = joins().request();
     request.pem = include_bytes!("two-organizations.pem").to_vec();
     expect!["deny: its subject is not that of a node: one common name system:node:NAME, one organization system:nodes"]
-        .assert_eq(&told(&request));
+        .assert_eq(&reported(&request));
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn text_that_is_no_request_is_denied() {
     let with = |pem: String| {
         let mut request = joins().request();
         request.pem = pem.into_bytes();
-        told(&request)
+        reported(&request)
     };
     let want = "deny: it has no readable certificate request";
     assert_eq!(with(String::new()), want);

@@ -69,13 +69,13 @@ shaped! {
 }
 
 impl<'a> ShownResult<'a> {
-    fn new(told: &'a EnrolmentResult) -> Self {
-        let result = match told.effect {
+    fn new(reported: &'a EnrolmentResult) -> Self {
+        let result = match reported.effect {
             EnrolmentEffect::Enrolled => "enrolled",
             EnrolmentEffect::Updated => "updated",
             EnrolmentEffect::Unchanged => "unchanged",
         };
-        ShownResult { name: &told.name, uuid: told.node, result }
+        ShownResult { name: &reported.name, uuid: reported.node, result }
     }
 }
 

@@ -5,37 +5,38 @@ use super::*;
 #[test]
 fn a_command_is_given_once_even_after_an_interruption() {
     let task = || Task::Agent(AgentCommand::WriteImage);
-    let told = |given: Vec<CommandSeen>| Observed { agent: AgentSeen::Commands(given), ..seen() };
+    let reported =
+        |given: Vec<CommandSeen>| Observed { agent: AgentSeen::Commands(given), ..seen() };
     // No intent was recorded: the command was never sent.
     check(
         &at(task(), None),
-        told(vec![CommandSeen::Succeeded]),
+        reported(vec![CommandSeen::Succeeded]),
         0,
         expect!["Act(Command(WriteImage))"],
     );
     // The intent was recorded, but the command did not arrive.
     check(
         &at(task(), Some(1)),
-        told(vec![CommandSeen::Succeeded]),
+        reported(vec![CommandSeen::Succeeded]),
         0,
         expect!["Act(Command(WriteImage))"],
     );
     // The command did arrive.
     check(
         &at(task(), Some(1)),
-        told(vec![CommandSeen::Succeeded, CommandSeen::Running(None)]),
+        reported(vec![CommandSeen::Succeeded, CommandSeen::Running(None)]),
         0,
         expect!["Wait(1 s)"],
     );
     check(
         &at(task(), Some(1)),
-        told(vec![CommandSeen::Succeeded, CommandSeen::Succeeded]),
+        reported(vec![CommandSeen::Succeeded, CommandSeen::Succeeded]),
         0,
         expect!["NextTask"],
     );
     check(
         &at(task(), Some(0)),
-        told(vec![CommandSeen::Failed("the checksum is wrong".to_owned())]),
+        reported(vec![CommandSeen::Failed("the checksum is wrong".to_owned())]),
         0,
         expect!["GiveUp(StepFailed: writing the image failed: the checksum is wrong)"],
     );
@@ -44,10 +45,11 @@ fn a_command_is_given_once_even_after_an_interruption() {
 #[test]
 fn an_agent_that_restarted_or_fell_silent_ends_the_work() {
     let task = || Task::Agent(AgentCommand::WriteImage);
-    let told = |given: Vec<CommandSeen>| Observed { agent: AgentSeen::Commands(given), ..seen() };
+    let reported =
+        |given: Vec<CommandSeen>| Observed { agent: AgentSeen::Commands(given), ..seen() };
     check(
         &at(task(), Some(2)),
-        told(vec![]),
+        reported(vec![]),
         0,
         expect!["GiveUp(AgentLost: the agent restarted while writing the image)"],
     );
@@ -106,6 +108,6 @@ fn refused_calls_to_an_agent_are_recorded_once() {
     check(&node, refuses(2, false), 9, expect!["Wait(1 s)"]);
     check(&node, refuses(3, false), 9, expect!["Tell(AgentCalls)"]);
     check(&node, refuses(4, true), 9, expect!["Wait(1 s)"]);
-    let told = planned(&node, &refuses(3, false), T0);
-    assert_eq!(told.next_turn, Requeue::After(timeouts().poll_every));
+    let reported = planned(&node, &refuses(3, false), T0);
+    assert_eq!(reported.next_turn, Requeue::After(timeouts().poll_every));
 }

@@ -133,7 +133,7 @@ fn the_end_of_a_lease_switches_off_makes_a_snapshot_and_can_be_undone() {
     let first = turn(&ended(ServerState::On), &seen(on()), RequestArrival::NotYet);
     expect![[r#"
         LeaseEnded: the lease ended: the VM is switched off, and deleted at 2023-11-21T22:15:00Z; extend the lease or undo its end to keep the VM
-        ask Some(Action(Stop)), action Some("stop"), EXPIRED"#]].assert_eq(&told(&first));
+        ask Some(Action(Stop)), action Some("stop"), EXPIRED"#]].assert_eq(&text(&first));
     let outside: Vec<&str> = first.notices.iter().map(|it| it.event).collect();
     assert_eq!(outside, ["lease.ended"]);
     let off = turn(&first.vm, &seen(is(ServerState::Off)), RequestArrival::Arrived);
@@ -162,7 +162,7 @@ fn the_end_of_a_lease_switches_off_makes_a_snapshot_and_can_be_undone() {
 #[test]
 fn a_failed_server_does_not_delay_the_end_of_the_lease() {
     let turned = turn(&ended(broken()), &seen(is(broken())), RequestArrival::NotYet);
-    assert!(told(&turned).contains("CopySkipped"), "{}", told(&turned));
+    assert!(text(&turned).contains("CopySkipped"), "{}", text(&turned));
     assert!(turned.vm.lease.as_ref().unwrap().taken.copied_at.is_some());
     assert_eq!((turned.ask.clone(), turned.vm.action.clone()), (None, None));
     let later = turn_at(&turned.vm, &seen(is(broken())), RequestArrival::NotYet, None, at(101));
@@ -176,8 +176,8 @@ fn a_switch_off_that_fails_is_reported_once_and_tried_again_later() {
     let mut asked = 0;
     for second in 0..120 {
         if vm.action.as_ref().is_some_and(|action| action.sent.is_some()) {
-            let (refused, told) = vm.refused("it is locked", at(100 + second * 10));
-            (vm, events) = (refused, events + told.len());
+            let (refused, text) = vm.refused("it is locked", at(100 + second * 10));
+            (vm, events) = (refused, events + text.len());
         }
         let turned = turn_at(&vm, &seen(on()), RequestArrival::NotYet, None, at(100 + second * 10));
         asked += u32::from(turned.ask.is_some());

@@ -27,7 +27,7 @@ fn a_vm_boots_from_a_snapshot_whose_image_is_active() {
     let image = VmImage {
         id: "i".to_owned(),
         name: "one".to_owned(),
-        told: UserDataFormat::CloudInit,
+        user_data_format: UserDataFormat::CloudInit,
         min_disk_gib: SMALL.disk_gib,
         min_ram_mib: 0,
     };

@@ -102,12 +102,12 @@ impl Host {
 
     /// Returns the requests to Nova since then that change a compute service or move a server.
     fn effects_since(&self, before: &SentRequests) -> Vec<&'static str> {
-        let told = |call: &Call| match (call.method.as_str(), call.path.as_str()) {
+        let reported = |call: &Call| match (call.method.as_str(), call.path.as_str()) {
             ("PUT", path) if path.contains("/os-services/") => Some("service"),
             ("POST", path) if path.ends_with("/action") => Some("server"),
             _ => None,
         };
-        self.clusters.site.cloud.calls()[before.calls..].iter().filter_map(told).collect()
+        self.clusters.site.cloud.calls()[before.calls..].iter().filter_map(reported).collect()
     }
 
     /// Waits until baremetald has no more to do with the drain.

@@ -65,17 +65,17 @@ impl Webhook {
     }
 
     /// Returns the number of deliveries of each event. All deliveries of an event have the same id and body.
-    fn told(&self) -> BTreeMap<String, usize> {
-        let (mut told, mut first) = (BTreeMap::new(), BTreeMap::new());
+    fn reported(&self) -> BTreeMap<String, usize> {
+        let (mut reported, mut first) = (BTreeMap::new(), BTreeMap::new());
         for (id, body) in self.taken() {
             let notice: Value = serde_json::from_str(&body).expect("JSON");
             assert_eq!(notice["id"], id, "{body}");
             let event = notice["event"].as_str().expect("a word").to_owned();
-            *told.entry(event.clone()).or_default() += 1;
+            *reported.entry(event.clone()).or_default() += 1;
             let known = first.entry(event).or_insert((id.clone(), body.clone()));
             assert_eq!(*known, (id, body), "it is told again as it was told first");
         }
-        told
+        reported
     }
 }
 
@@ -112,27 +112,27 @@ async fn lent(
         until("all notices to be sent", is_sent).await;
     };
     let points = lab.kill_at_every_point(every, spares, ask, done).await;
-    (points, webhook.told())
+    (points, webhook.reported())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_notice_of_a_lease_arrives_wherever_the_service_is_killed() {
-    let (points, told) = lent(anywhere()).await;
+    let (points, reported) = lent(anywhere()).await;
     assert!(points.len() >= 5, "{points:#?}");
-    let events: Vec<&str> = told.keys().map(String::as_str).collect();
+    let events: Vec<&str> = reported.keys().map(String::as_str).collect();
     let mut all = EVENTS;
     all.sort_unstable();
     assert_eq!(events, all, "killed at {points:#?}");
-    let times: usize = told.values().sum();
+    let times: usize = reported.values().sum();
     let least = EVENTS.len() + points.iter().filter(|point| sends_again(point)).count();
-    assert!((least..=EVENTS.len() + points.len()).contains(&times), "{told:?}: {points:#?}");
+    assert!((least..=EVENTS.len() + points.len()).contains(&times), "{reported:?}: {points:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_notice_is_told_again_only_by_a_service_that_was_killed_after_it_sent_the_notice() {
-    let (points, told) = lent((1, |point| !is_at_a_notice(point))).await;
+    let (points, reported) = lent((1, |point| !is_at_a_notice(point))).await;
     assert!(points.iter().any(|point| sends_again(point)), "{points:#?}");
     let again = points.iter().filter(|point| sends_again(point)).count();
-    assert_eq!(told.len(), EVENTS.len(), "{told:?}");
-    assert_eq!(told.values().sum::<usize>(), EVENTS.len() + again, "{told:?}: {points:#?}");
+    assert_eq!(reported.len(), EVENTS.len(), "{reported:?}");
+    assert_eq!(reported.values().sum::<usize>(), EVENTS.len() + again, "{reported:?}: {points:#?}");
 }
