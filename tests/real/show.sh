@@ -24,7 +24,7 @@ bedplate() {
 cat >"$RACK/baremetald.toml" <<C
 state_dir = "$RACK/state"
 [bmc]
-authorities = "$RACK/ca.pem"
+ca_file = "$RACK/ca.pem"
 [provisioning]
 listen = "10.78.0.1:6386"
 kernel = "$TARGET/ramdisk/kernel"

@@ -279,8 +279,8 @@ fn settings(
 
 /// Reads the certificate authorities of BMCs.
 fn authorities(config: &Config) -> anyhow::Result<Vec<u8>> {
-    let Some(file) = &config.bmc.authorities else { return Ok(Vec::new()) };
-    fs::read(file).with_context(|| format!("cannot read {} (bmc.authorities)", file.display()))
+    let Some(file) = &config.bmc.ca_file else { return Ok(Vec::new()) };
+    fs::read(file).with_context(|| format!("cannot read {} (bmc.ca_file)", file.display()))
 }
 
 /// Returns the addresses that DHCP leases, or `None` if another server leases them.

@@ -275,7 +275,7 @@ mod tests {
         refuses(&nodes("url = 'http://c:9512'"), "url: must be https://HOST:PORT/");
         refuses(
             &nodes("url = 'https://c:9512'\nkey = '/x'"),
-            "set all of certificate, key and authority",
+            "set all of certificate, key and ca_file",
         );
         refuses(&nodes("url = 'https://c:9512'\nclaim_lasts = '5h'"), "claim_lasts: must be");
         refuses(&nodes("url = 'https://c:9512'\nsource_address = 'x'"), "unknown variant `x`");

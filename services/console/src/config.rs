@@ -29,7 +29,7 @@ pub struct Config {
     /// The URL of `clusterd`; `None` means the URL in the cloud's catalogue.
     pub clusters: Option<Url>,
     /// A PEM file with certificate authorities for the services' certificates, in addition to those of the system.
-    pub authorities: Option<PathBuf>,
+    pub ca_file: Option<PathBuf>,
     pub sessions: Sessions,
     /// The maximum number of connections, and the timeouts for slow clients.
     pub connections: ConnectionLimits,
@@ -109,7 +109,7 @@ struct Raw {
     keystone: Option<KeystoneConfig>,
     baremetal: Option<Url>,
     clusters: Option<Url>,
-    authorities: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
     sessions: RawSessions,
     connections: ConnectionLimits,
     live_pages: NonZeroUsize,
@@ -130,7 +130,7 @@ impl Default for Raw {
             keystone: None,
             baremetal: None,
             clusters: None,
-            authorities: None,
+            ca_file: None,
             sessions: RawSessions::default(),
             connections: ConnectionLimits::default(),
             live_pages: NonZeroUsize::MIN.saturating_add(255),
@@ -188,7 +188,7 @@ impl TryFrom<Raw> for Config {
             access,
             baremetal,
             clusters,
-            authorities: raw.authorities,
+            ca_file: raw.ca_file,
             sessions: Sessions {
                 at_most,
                 idle_timeout: idle_timeout.unsigned_abs(),

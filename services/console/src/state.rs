@@ -46,7 +46,7 @@ struct ConsoleState {
 
 impl Console {
     pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
-        let builder = api_client::http_client(config.authorities.as_deref());
+        let builder = api_client::http_client(config.ca_file.as_deref());
         let builder = builder
             .context("cannot use the file of authorities")?
             .user_agent("bedplate-console")
@@ -68,7 +68,7 @@ impl Console {
             live_pages: LivePageRegistry::new(config.live_pages),
             guesses: Arc::new(Guesses::new(config.guesses_per_minute)),
             ending: CancellationToken::new(),
-            authorities: config.authorities.clone(),
+            authorities: config.ca_file.clone(),
         })))
     }
 

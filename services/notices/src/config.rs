@@ -32,7 +32,7 @@ pub struct WebhookConfig {
     /// Whether the URL may lead to a loopback or link-local address, and then without TLS.
     pub allow_local: bool,
     /// A PEM file with further certificate authorities that may sign the webhook's certificate.
-    pub authorities: Option<PathBuf>,
+    pub ca_file: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -42,14 +42,14 @@ struct RawWebhook {
     secret_file: PathBuf,
     #[serde(default)]
     allow_local: bool,
-    authorities: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
 }
 
 impl TryFrom<RawWebhook> for WebhookConfig {
     type Error = &'static str;
 
     fn try_from(raw: RawWebhook) -> Result<Self, Self::Error> {
-        let RawWebhook { url, secret_file, allow_local, authorities } = raw;
+        let RawWebhook { url, secret_file, allow_local, ca_file } = raw;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(
                 "url: must not contain a password, which would appear in logs; put the secret into secret_file",
@@ -60,7 +60,7 @@ impl TryFrom<RawWebhook> for WebhookConfig {
             "http" if allow_local => {}
             _ => return Err("url: must begin with https://"),
         }
-        Ok(WebhookConfig { url, secret_file, allow_local, authorities })
+        Ok(WebhookConfig { url, secret_file, allow_local, ca_file })
     }
 }
 
@@ -76,7 +76,7 @@ pub struct MailConfig {
     /// User name and the file with the password; `None` if the server needs no login.
     pub login: Option<(String, PathBuf)>,
     /// A PEM file with further certificate authorities that may sign the server's certificate.
-    pub authorities: Option<PathBuf>,
+    pub ca_file: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -89,7 +89,7 @@ struct RawMail {
     from: MailAddress,
     username: Option<String>,
     password_file: Option<PathBuf>,
-    authorities: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
 }
 
 /// How the connection to the mail server is encrypted.
@@ -109,7 +109,7 @@ impl TryFrom<RawMail> for MailConfig {
     type Error = &'static str;
 
     fn try_from(raw: RawMail) -> Result<Self, Self::Error> {
-        let RawMail { host, port, security, from, username, password_file, authorities } = raw;
+        let RawMail { host, port, security, from, username, password_file, ca_file } = raw;
         let login = match (username, password_file) {
             (Some(username), Some(file)) => Some((username, file)),
             (None, None) => None,
@@ -125,7 +125,7 @@ impl TryFrom<RawMail> for MailConfig {
             Security::Tls => 465,
             Security::None => 25,
         });
-        Ok(MailConfig { host, port, security, from, login, authorities })
+        Ok(MailConfig { host, port, security, from, login, ca_file })
     }
 }
 

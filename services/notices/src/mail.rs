@@ -27,7 +27,7 @@ pub(crate) struct Mailer {
 impl Mailer {
     pub(crate) fn new(config: &MailConfig) -> Result<Mailer, SetupError> {
         let tls = |wrap: fn(TlsParameters) -> Tls| -> Result<Tls, SetupError> {
-            let authorities = trust::authorities(config.authorities.as_deref())?;
+            let authorities = trust::authorities(config.ca_file.as_deref())?;
             let mut parameters = TlsParameters::builder(config.host.clone())
                 .certificate_store(CertificateStore::Default);
             for authority in authorities {

@@ -41,7 +41,7 @@ impl Webhook {
         if let Some(address) = literal.filter(|address| !config.allow_local && is_local(*address)) {
             return Err(SetupError::Local { address });
         }
-        let tls = trust::client(&trust::authorities(config.authorities.as_deref())?)?;
+        let tls = trust::client(&trust::authorities(config.ca_file.as_deref())?)?;
         let client = Client::builder()
             .tls_backend_preconfigured(tls)
             .user_agent("bedplate")

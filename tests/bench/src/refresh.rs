@@ -31,7 +31,7 @@ pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Resul
     let config = |every: Duration| {
         let every = every.as_secs();
         format!(
-            "[bmc]\nauthorities = {authorities:?}\nnetworks = [\"127.0.0.0/8\"]\n[conductor]\npower_sync_every = \"{every}s\"\n"
+            "[bmc]\nca_file = {authorities:?}\nnetworks = [\"127.0.0.0/8\"]\n[conductor]\npower_sync_every = \"{every}s\"\n"
         )
     };
 

@@ -73,7 +73,7 @@ state_dir = "{state}"
 listen = "127.0.0.1:6385"
 
 [bmc]
-authorities = "{authority}"
+ca_file = "{authority}"
 
 [provisioning]
 listen = "{GATEWAY}:6386"

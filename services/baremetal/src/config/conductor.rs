@@ -82,7 +82,7 @@ pub struct BmcConfig {
     /// Whether a node may disable the verification of its BMC's certificate.
     pub allow_unverified: bool,
     /// A PEM file with additional CA certificates for BMCs.
-    pub authorities: Option<PathBuf>,
+    pub ca_file: Option<PathBuf>,
     /// The networks in which BMCs may be; by default all addresses except loopback, link-local and multicast ones.
     pub networks: Option<Vec<Network>>,
 }
@@ -102,7 +102,7 @@ impl Default for BmcConfig {
             requests_per_second: 10,
             burst: 20,
             allow_unverified: false,
-            authorities: None,
+            ca_file: None,
             networks: None,
         }
     }

@@ -124,7 +124,7 @@ impl Configured {
             &["provisioning", "iso"],
             &["provisioning", "loaders"],
             &["provisioning", "images"],
-            &["bmc", "authorities"],
+            &["bmc", "ca_file"],
             &["api", "certificate"],
             &["api", "key"],
             &["api", "htpasswd"],

@@ -34,7 +34,7 @@ pub struct CertificateFiles {
     /// The private key, PEM.
     pub key: PathBuf,
     /// The certificate authority that members trust, PEM.
-    pub authority: PathBuf,
+    pub ca_file: PathBuf,
 }
 
 #[derive(Deserialize)]
@@ -44,7 +44,7 @@ struct RawNodes {
     url: Url,
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
-    authority: Option<PathBuf>,
+    ca_file: Option<PathBuf>,
     #[serde(default)]
     source_address: RawSource,
     #[serde(default = "an_hour")]
@@ -81,12 +81,12 @@ impl TryFrom<RawNodes> for MemberListenerConfig {
         if !url.path().ends_with('/') {
             url.set_path(&format!("{}/", url.path()));
         }
-        let certificate = match (raw.certificate, raw.key, raw.authority) {
+        let certificate = match (raw.certificate, raw.key, raw.ca_file) {
             (None, None, None) => None,
-            (Some(certificate), Some(key), Some(authority)) => {
-                Some(CertificateFiles { certificate, key, authority })
+            (Some(certificate), Some(key), Some(ca_file)) => {
+                Some(CertificateFiles { certificate, key, ca_file })
             }
-            _ => return Err("set all of certificate, key and authority, or none of them"),
+            _ => return Err("set all of certificate, key and ca_file, or none of them"),
         };
         let (least, most) = (SignedDuration::from_mins(1), SignedDuration::from_hours(4));
         if !(least..=most).contains(&raw.claim_lasts) {

@@ -63,8 +63,8 @@ pub fn read_certificate(files: &CertificateFiles) -> Result<Certificate, Certifi
     let read = |path: &Path| fs::read(path).map_err(|source| file_error(path, source));
     let chain = certificates(&files.certificate, &read(&files.certificate)?)?;
     let key = key(&files.key, &read(&files.key)?)?;
-    let authority = read(&files.authority)?;
-    certificates(&files.authority, &authority)?;
+    let authority = read(&files.ca_file)?;
+    certificates(&files.ca_file, &authority)?;
     let authority = String::from_utf8_lossy(&authority).into_owned();
     Ok(Certificate { tls: acceptor(chain, key)?, authority })
 }

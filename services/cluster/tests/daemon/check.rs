@@ -22,7 +22,7 @@ fn the_certificate_files_of_the_listener_for_members_are_opened() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let nodes = format!(
-        "[nodes]\nlisten = '[::]:9512'\nurl = 'https://c:9512'\ncertificate = {:?}\nkey = {:?}\nauthority = {:?}\n",
+        "[nodes]\nlisten = '[::]:9512'\nurl = 'https://c:9512'\ncertificate = {:?}\nkey = {:?}\nca_file = {:?}\n",
         at("c.pem"),
         at("k.pem"),
         at("a.pem")

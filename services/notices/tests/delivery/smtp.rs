@@ -24,7 +24,7 @@ fn config(folder: &Path, mailbox: &Mailbox, password: &str) -> NoticesConfig {
     std::fs::write(&file, format!("{password}\n")).unwrap();
     let mail = json!({
         "host": "localhost", "port": mailbox.port, "from": "bedplate@example.org", "username": "bedplate",
-        "password_file": file, "authorities": folder.join("certificate.pem"),
+        "password_file": file, "ca_file": folder.join("certificate.pem"),
     });
     let mail: MailConfig = serde_json::from_value(mail).unwrap();
     NoticesConfig { mail: Some(mail), retry: hasty(), ..NoticesConfig::default() }
