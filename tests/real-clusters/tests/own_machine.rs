@@ -33,7 +33,7 @@ impl Person {
     fn new(cloud: &Cloud, schedule: &str) -> Person {
         let lease = "lease = { default = '60s', longest = '1h' }";
         let machines = format!(
-            "[machines]\nnetwork = 'own'\nzone = '{ZONE}'\nimages = [{{ name = 'tiny' }}]\n{lease}\nladder = {{ {schedule} }}\n"
+            "[machines]\nnetwork = 'own'\nzone = '{ZONE}'\nimages = [{{ name = 'tiny' }}]\n{lease}\nschedule = {{ {schedule} }}\n"
         );
         let bedplate = compat::program("bedplate");
         Person { bedplate, service: clusterd(&cloud.clouds_yaml, "alice", &machines) }

@@ -22,7 +22,7 @@ mod tests {
     #[test]
     fn leases_are_read() {
         let text =
-            "clusters = { default = '30d', longest = '90d' }\nladder = { undo_window = '3d' }";
+            "clusters = { default = '30d', longest = '90d' }\nschedule = { undo_window = '3d' }";
         let config: LeasesConfig = toml::from_str(text).expect("it is valid");
         assert_eq!(config.clusters.longest().map(|it| it.to_string()).as_deref(), Some("90d"));
         assert_eq!(config.machines, Terms::default());

@@ -79,7 +79,7 @@ impl VmSite {
              [quotas.user]\nvcpus = 4\n\
              [cloud]\nclouds_yaml = '{0}/clouds.yaml'\nname = 'alice'\n[conductor]\nlook_every = '1s'\n\
              [machines]\nnetwork = 'lab'\nzone = 'vms.example.'\n\
-             images = [{{ name = 'cirros', min_disk_gib = 5 }}]\nlease = {{ default = '12s', longest = '1h' }}\nladder = {{ {schedule} }}\n",
+             images = [{{ name = 'cirros', min_disk_gib = 5 }}]\nlease = {{ default = '12s', longest = '1h' }}\nschedule = {{ {schedule} }}\n",
             folder.display()
         );
         std::fs::write(folder.join("clusterd.toml"), config).expect("a file");
