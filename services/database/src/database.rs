@@ -5,11 +5,12 @@ use std::io;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
+use tokio::time::sleep;
 
 use crate::postgres::Pool;
 use crate::readers::Readers;
@@ -42,6 +43,9 @@ pub struct SchemaVersion {
 
 /// How long a writer waits for another process that writes the same file.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The pause before another attempt to open a locked file.
+const BUSY_PAUSE: Duration = Duration::from_millis(10);
 /// The time that PostgreSQL may take to give a connection, and for each statement, unless another timeout is configured.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The WAL is copied into the database file after this many pages of 4 KiB. The copy takes tens of milliseconds in which no other write can
@@ -170,7 +174,7 @@ async fn open_sqlite(url: &str, schema: Schema) -> Result<Backend, StoreError> {
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES);
 
     let path = options.get_filename().to_owned();
-    let connected = writing.connect().await.map_err(|error| integrity::damaged(&path, error));
+    let connected = connect(&writing).await.map_err(|error| integrity::damaged(&path, error));
     let mut connection = connected?;
     if !in_memory {
         integrity::check_with_timeout(&mut connection, &path).await?;
@@ -182,6 +186,23 @@ async fn open_sqlite(url: &str, schema: Schema) -> Result<Backend, StoreError> {
 
     let readers = (!in_memory).then(|| Arc::new(Readers::new(options.read_only(true))));
     Ok(Backend::Sqlite { writer: Writer::start(connection), readers })
+}
+
+/// Connects, and repeats this while the file is locked. SQLite waits for locks by itself, except while two programs switch a new file to WAL.
+async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
+    let end = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        match options.connect().await {
+            Err(error) if is_busy(&error) && Instant::now() < end => sleep(BUSY_PAUSE).await,
+            connected => return connected,
+        }
+    }
+}
+
+/// Whether the error is SQLITE_BUSY. The last byte of a code is the code without its extension.
+fn is_busy(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code()?.parse::<i32>().ok());
+    code.is_some_and(|code| code & 0xff == 5)
 }
 
 /// Creates the file with mode 0600, because the database holds passwords.
