@@ -1,7 +1,7 @@
 //! The agent from start to end: finds the conductor, reports the inventory, runs commands, ends.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -54,23 +54,13 @@ pub async fn run(options: Options) -> Result<Ending> {
     // A process has one provider, so a second call has no effect.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let Options { root, listen, cmdline, logs } = options;
-    let cmdline = cmdline.unwrap_or_else(|| root.path("/proc/cmdline"));
-    let line = std::fs::read(&cmdline).with_context(|| {
-        format!("cannot read the kernel's command line in {}", cmdline.display())
-    })?;
-    let parameters = KernelParameters::parse(&String::from_utf8_lossy(&line));
+    let parameters = kernel_parameters(&cmdline.unwrap_or_else(|| root.path("/proc/cmdline")))?;
     let Some(api_url) = parameters.api_url.clone() else {
         bail!("the kernel parameter ipa-api-url is missing, so the agent cannot find a conductor");
     };
-    let anchors = match std::fs::read(root.path(AUTHORITIES)) {
-        Ok(pem) => {
-            TrustAnchors::from_pem(&pem).context("cannot read the certificate authorities")?
-        }
-        Err(_) => TrustAnchors::default(),
-    };
+    let anchors = trust_anchors(&root)?;
     let mut conductor = Conductor::new(&api_url, &anchors, parameters.insecure)?;
 
-    let (ending, mut ended) = watch::channel(None);
     let machine = Arc::new(Machine {
         root,
         parameters,
@@ -79,27 +69,59 @@ pub async fn run(options: Options) -> Result<Ending> {
         logs,
         properties: Mutex::default(),
         written: Mutex::default(),
-        ending,
+        ending: watch::Sender::new(None),
     });
     wait_for_conductor(&mut conductor).await?;
-
-    let known = match machine.parameters.inspection_callback_url.as_deref() {
-        Some(callback) => Some(report(&machine, &conductor, callback).await?),
-        None => None,
-    };
-    let answer = match known {
-        Some(InspectionReply { answer: Some(answer), .. }) => answer,
-        Some(InspectionReply { node, .. }) => {
-            find_node(&machine, &conductor, node.as_deref()).await?
-        }
-        None => find_node(&machine, &conductor, None).await?,
-    };
+    let answer = identify(&machine, &conductor).await?;
     let token = token(&machine.parameters, &answer)?;
     let LookupAnswer { node, config } = answer;
     info!(node.id = %node.uuid, "this machine is node {}", node.uuid);
     *machine.properties.lock().unwrap_or_else(PoisonError::into_inner) = node.properties;
 
     let tcp = bind(listen, &machine.parameters, &conductor).await?;
+    let rhythm = HeartbeatTiming::new(config.heartbeat_timeout);
+    let ending = serve(&machine, &conductor, tcp, (&node.uuid, token, rhythm)).await?;
+    info!("ending: {ending:?}");
+    machine::end(&machine.root, ending).context("cannot end the machine")?;
+    Ok(ending)
+}
+
+/// Reads the parameters of the kernel from its command line in this file.
+fn kernel_parameters(cmdline: &Path) -> Result<KernelParameters> {
+    let line = std::fs::read(cmdline).with_context(|| {
+        format!("cannot read the kernel's command line in {}", cmdline.display())
+    })?;
+    Ok(KernelParameters::parse(&String::from_utf8_lossy(&line)))
+}
+
+/// Reads the certificate authorities of the ramdisk; without their file, the agent trusts none.
+fn trust_anchors(root: &Root) -> Result<TrustAnchors> {
+    match std::fs::read(root.path(AUTHORITIES)) {
+        Ok(pem) => TrustAnchors::from_pem(&pem).context("cannot read the certificate authorities"),
+        Err(_) => Ok(TrustAnchors::default()),
+    }
+}
+
+/// Finds the node of this machine. If the conductor inspects the node, the agent first reports the inventory.
+async fn identify(machine: &Arc<Machine>, conductor: &Conductor) -> Result<LookupAnswer> {
+    let known = match machine.parameters.inspection_callback_url.as_deref() {
+        Some(callback) => Some(report(machine, conductor, callback).await?),
+        None => None,
+    };
+    match known {
+        Some(InspectionReply { answer: Some(answer), .. }) => Ok(answer),
+        Some(InspectionReply { node, .. }) => find_node(machine, conductor, node.as_deref()).await,
+        None => find_node(machine, conductor, None).await,
+    }
+}
+
+/// Serves the agent's API on `tcp` and sends heartbeats for the node, until the conductor ends the agent.
+async fn serve(
+    machine: &Arc<Machine>,
+    conductor: &Conductor,
+    tcp: TcpListener,
+    (node, token, rhythm): (&str, String, HeartbeatTiming),
+) -> Result<Ending> {
     let address = tcp.local_addr().context("cannot tell the API's own address")?;
     let certificate = certificate::for_address(address.ip())?;
     let commands = Arc::new(Commands::default());
@@ -110,7 +132,7 @@ pub async fn run(options: Options) -> Result<Ending> {
         started: SystemTime::now(),
     };
     let listener = TlsListener::new(tcp, TlsAcceptor::from(certificate.server))?;
-    let mut stop = machine.ending.subscribe();
+    let (mut ended, mut stop) = (machine.ending.subscribe(), machine.ending.subscribe());
     let server = tokio::spawn(
         axum::serve(listener, api::routes(Arc::new(service)))
             .with_graceful_shutdown(async move {
@@ -128,17 +150,13 @@ pub async fn run(options: Options) -> Result<Ending> {
         agent_status: None,
         agent_status_message: None,
     };
-    let rhythm = HeartbeatTiming::new(config.heartbeat_timeout);
-    let beat = send_heartbeats(&conductor, &node.uuid, &heartbeat, rhythm, &commands);
+    let beat = send_heartbeats(conductor, node, &heartbeat, rhythm, &commands);
     let ending = tokio::select! {
         never = beat => never,
         ending = ended.wait_for(Option::is_some) => ending.ok().and_then(|ending| *ending),
     };
-    let ending = ending.unwrap_or(Ending::PowerOff);
     let _ = timeout(SHUTDOWN_GRACE, server).await;
-    info!("ending: {ending:?}");
-    machine::end(&machine.root, ending).context("cannot end the machine")?;
-    Ok(ending)
+    Ok(ending.unwrap_or(Ending::PowerOff))
 }
 
 /// Waits until the conductor answers: its network may come up later than this machine.

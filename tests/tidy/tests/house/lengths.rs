@@ -9,10 +9,9 @@ use tidy::{assert_none, text_files};
 /// The most lines of a function, with its signature. Most functions fit in half of it.
 const MOST: usize = 60;
 
-/// The functions that may be longer: the file, the name and the most lines. Each is a flat table or match, or still to be split.
-const LONGER: [(&str, &str, usize); 5] = [
+/// The functions that may be longer: the file, the name and the most lines. Each is a flat table or match.
+const LONGER: [(&str, &str, usize); 4] = [
     ("drivers/ipmi/src/commands/event_text.rs", "sensor_state", 75),
-    ("services/agent/src/agent.rs", "run", 95),
     ("services/baremetal-core/src/join.rs", "plan_join", 70),
     ("services/baremetal-core/src/plan/command.rs", "plan_command", 70),
     ("services/cluster-core/src/sample.rs", "perform", 70),
