@@ -12,7 +12,7 @@ use bmc_emulator::{BmcKind, BmcSpec, Firmware, Mac, Machine, MachineSpec, NicSpe
 use hardware::{AllowedHosts, MacAddress};
 use jiff::Timestamp;
 use redfish::{Auth, Target, Trust};
-use serde_json::{Map, json};
+use serde_json::json;
 
 use crate::conductor::Conductor;
 use crate::secrets::ServiceKey;
@@ -83,22 +83,7 @@ impl SampleMachine {
         while node.work.as_ref().unwrap().task() != Some(&Task::AwaitAgent) {
             node = start_next_task(&node, now).unwrap().0;
         }
-        let port = Port {
-            id: PortUuid::new_v4(),
-            version: 1,
-            created_at: now,
-            updated_at: None,
-            node: node.id,
-            address: MAC,
-            name: None,
-            description: None,
-            pxe_enabled: true,
-            local_link_connection: Map::new(),
-            physical_network: None,
-            portgroup: None,
-            is_smartnic: false,
-            extra: Map::new(),
-        };
+        let port = Port::new(PortUuid::new_v4(), node.id, MAC, now);
         (node, port)
     }
 }

@@ -122,22 +122,8 @@ async fn with_many() -> Api {
         let child = Node::new(NodeUuid::new_v4(), Driver::FakeHardware, noon());
         let child = Node { parent_node: Some(parent.id), ..child };
         api.store.insert_node(&child).await.unwrap();
-        let port = Port {
-            id: PortUuid::new_v4(),
-            version: 1,
-            created_at: noon(),
-            updated_at: None,
-            node: parent.id,
-            address: mac(number),
-            name: None,
-            description: None,
-            pxe_enabled: true,
-            local_link_connection: Map::new(),
-            physical_network: None,
-            portgroup: None,
-            is_smartnic: false,
-            extra: extra(),
-        };
+        let port = Port::new(PortUuid::new_v4(), parent.id, mac(number), noon());
+        let port = Port { extra: extra(), ..port };
         api.store.insert_port(&port).await.unwrap();
         let found = Discovery {
             mac: mac(number),

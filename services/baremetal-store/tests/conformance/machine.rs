@@ -6,7 +6,7 @@ use baremetal_core::{
 use baremetal_store::{Store, StoreError};
 use hardware::MacAddress;
 use newtype_uuid::GenericUuid;
-use serde_json::{Map, json};
+use serde_json::json;
 
 use crate::scratch::{at, bare_node, named, on_both};
 
@@ -25,22 +25,8 @@ on_both! { Store:
 
 /// A port of `node` whose MAC address ends with `n`.
 pub(crate) fn port(node: &Node, n: u8) -> Port {
-    Port {
-        id: PortUuid::new_v4(),
-        version: 1,
-        created_at: at(0),
-        updated_at: None,
-        node: node.id,
-        address: MacAddress::new([0x52, 0x54, 0, 0, 0, n]),
-        name: None,
-        description: None,
-        pxe_enabled: true,
-        local_link_connection: Map::new(),
-        physical_network: None,
-        portgroup: None,
-        is_smartnic: false,
-        extra: Map::new(),
-    }
+    let address = MacAddress::new([0x52, 0x54, 0, 0, 0, n]);
+    Port::new(PortUuid::new_v4(), node.id, address, at(0))
 }
 
 fn boot(node: &Node) -> Boot {

@@ -11,7 +11,6 @@ use baremetal_core::{
 use baremetal_store::Store;
 use hardware::MacAddress;
 use jiff::Timestamp;
-use serde_json::Map;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -122,21 +121,6 @@ pub(crate) fn enrolled(name: &str, mac: MacAddress) -> (Node, Port) {
     let now = Timestamp::now();
     let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, now);
     node.name = Some(name.parse().unwrap());
-    let port = Port {
-        id: PortUuid::new_v4(),
-        version: 1,
-        created_at: now,
-        updated_at: None,
-        node: node.id,
-        address: mac,
-        name: None,
-        description: None,
-        pxe_enabled: true,
-        local_link_connection: Map::new(),
-        physical_network: None,
-        portgroup: None,
-        is_smartnic: false,
-        extra: Map::new(),
-    };
+    let port = Port::new(PortUuid::new_v4(), node.id, mac, now);
     (node, port)
 }
