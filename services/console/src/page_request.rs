@@ -40,12 +40,12 @@ pub(crate) struct AuthorizedUser {
 }
 
 impl PageRequest {
-    /// Returns the visit that [`attach_page_request`] attached to a request.
+    /// Returns the page request that [`attach_page_request`] attached to a request.
     pub(crate) fn of(request: &Request) -> Result<PageRequest, Problem> {
         request.extensions().get::<PageRequest>().cloned().ok_or_else(missing_page_request)
     }
 
-    /// Makes a page for this visit.
+    /// Makes a page that answers this request.
     pub(crate) fn page(&self, template: &'static str, title: &str) -> Page {
         Page::new(template, title)
     }
@@ -59,7 +59,7 @@ impl PageRequest {
         }
     }
 
-    /// Renders the page for this visit: the whole page, or its live part only.
+    /// Renders a page: the whole page, or only its live part if the request asks for it.
     pub(crate) fn show(&self, console: &Console, page: Page) -> Result<Html<String>, Problem> {
         let session = self.session.as_deref();
         let asks_for_names = *console.access() != Access::None;
@@ -75,7 +75,7 @@ impl PageRequest {
 }
 
 fn missing_page_request() -> Problem {
-    Problem::Internal("a request has no visit attached".to_owned())
+    Problem::Internal("a request has no page request attached".to_owned())
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for PageRequest {
@@ -126,7 +126,7 @@ impl AuthorizedUser {
     }
 }
 
-/// Attaches the visit to a request before anything else looks at it. Sets a cookie if the browser sent none.
+/// Attaches the page request to a request before any other code reads it. Sets a cookie if the browser sent none.
 pub(crate) async fn attach_page_request(
     State(console): State<Console>,
     mut request: Request,

@@ -46,6 +46,7 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The pause before another attempt to open a locked file.
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
+
 /// The time that PostgreSQL may take to give a connection, and for each statement, unless another timeout is configured.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
 /// The WAL is copied into the database file after this many pages of 4 KiB. The copy takes tens of milliseconds in which no other write can

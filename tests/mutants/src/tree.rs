@@ -21,7 +21,7 @@ pub(crate) struct Tree {
     pub(crate) ordinary: BTreeSet<Function>,
 }
 
-/// What the compiler does not accept of the woven code.
+/// The mutants and functions that the compiler does not accept in the woven code.
 #[derive(Default)]
 pub(crate) struct Refusals {
     pub(crate) mutants: BTreeSet<Number>,

@@ -114,7 +114,8 @@ async fn compare(
     Ok(reconcile_ledger(&context.store, ledger, (seen, goal.shape), lands_within).await?)
 }
 
-/// Observes the members. A member is late from the request for its server on, but not from a time when this conductor could see no reports.
+/// Observes the members. The time that a member may take begins with the latest of three events: the request for its server, the start of
+/// this process, and the end of an outage of the database.
 async fn observe_members(
     context: &ConductorContext,
     nodes: &Nodes<'_>,
