@@ -19,8 +19,7 @@ const ANYONE: Rule = Rule::ANY_READER;
 const OPERATORS: Rule = Rule { owner: None, lessee: None, ..Rule::ANY_READER };
 
 /// Lists that do not belong to a node.
-const LISTS: [EmptyList; 8] = [
-    ("/v1/chassis", "chassis", since::MINIMUM, OPERATORS),
+const LISTS: [EmptyList; 7] = [
     ("/v1/portgroups", "portgroups", since::PORTGROUPS, ANYONE),
     ("/v1/portgroups/detail", "portgroups", since::PORTGROUPS, ANYONE),
     ("/v1/volume/connectors", "connectors", since::VOLUME, ANYONE),

@@ -127,6 +127,9 @@ fn store(why: &StoreError) -> ApiError {
         }
         StoreError::InUse { .. } => ApiError::conflict(why.to_string()),
         StoreError::NoMarker(_) => ApiError::not_found(format!("marker: {why}")),
+        StoreError::NoOwner { owner: "chassis", id } => {
+            ApiError::bad_request(format!("chassis_uuid: Chassis {id} could not be found."))
+        }
         StoreError::NoOwner { id, .. } => {
             ApiError::bad_request(format!("node_uuid: Node {id} could not be found."))
         }

@@ -4,6 +4,7 @@ mod allocation;
 mod app;
 mod bedplate;
 mod boot_device;
+mod chassis;
 mod conductor;
 mod console;
 mod driver;
@@ -29,6 +30,7 @@ mod secret;
 mod shards;
 mod shown;
 mod states;
+mod stored;
 mod traits;
 mod validate;
 mod value;
@@ -65,6 +67,7 @@ fn routes() -> Routes<App> {
         .merge(driver::routes())
         .merge(conductor::routes())
         .merge(allocation::routes())
+        .merge(chassis::routes())
         .merge(shards::routes())
         .merge(empty::routes())
         .merge(bedplate::routes())

@@ -21,6 +21,7 @@ use openstack_api::{
 };
 use serde_json::{Map, Value};
 use tracing::info;
+use uuid::Uuid;
 
 use crate::app::App;
 use crate::error::Error;
@@ -98,12 +99,12 @@ async fn create(
 
 /// `GET /v1/nodes`: lists nodes with a few fields each.
 async fn list(request: Request, paging: ListRequest) -> Result<Response, Error> {
-    page(request, paging, DetailLevel::Brief).await
+    page(request, paging, DetailLevel::Brief, None).await
 }
 
 /// `GET /v1/nodes/detail`: lists nodes with all fields.
 async fn list_detail(request: Request, paging: ListRequest) -> Result<Response, Error> {
-    page(request, paging, DetailLevel::Detail).await
+    page(request, paging, DetailLevel::Detail, None).await
 }
 
 /// `GET /v1/nodes/{node}`: shows a node.
@@ -155,15 +156,17 @@ async fn forget(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Answers with one page of a list of nodes.
-async fn page(
+/// Answers with one page of a list of nodes; of the nodes in one chassis, if it is given.
+pub(crate) async fn page(
     request: Request,
     paging: ListRequest,
     level: DetailLevel,
+    chassis: Option<Uuid>,
 ) -> Result<Response, Error> {
     let mut rest = paging.query.clone();
     let shown = FieldSet::listed(&mut rest, level, request.asked)?;
-    let (list, page) = list_query::parse::<Node>(rest, request.asked)?;
+    let (mut list, page) = list_query::parse::<Node>(rest, request.asked)?;
+    list.filter.chassis = chassis.or(list.filter.chassis);
     let filter = list.filter(&request).await?;
     let reader = Arc::new((request, paging, filter));
     let (request, paging, _) = &*reader.clone();

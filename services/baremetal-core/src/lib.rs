@@ -30,6 +30,7 @@ mod tasks;
 
 mod allocation;
 mod boot;
+mod chassis;
 mod node;
 mod port;
 mod query;
@@ -51,6 +52,7 @@ mod ids;
 mod interface;
 mod secret;
 mod state;
+mod stored;
 mod traits;
 
 pub use allocation::{
@@ -60,6 +62,7 @@ pub use allocation::{
 pub use boot::Boot;
 pub use boot_again::boot_again;
 pub use change::{ChangeRefused, check_change, check_delete, check_idle, check_release};
+pub use chassis::Chassis;
 pub use console::{NoConsole, switch_console};
 pub use drain::{
     NewDrainRequest, drain_refused, drain_stuck, end_maintenance_drain, wait_for_drain,
@@ -132,6 +135,7 @@ pub use request_refused::RequestRefused;
 pub use reservation::{ReservationRequest, check_reservation_image, reserve};
 pub use secret::is_secret;
 pub use state::{Event, IllegalEvent, State, TRANSITIONS, UnknownState, mermaid};
+pub use stored::{Content, Stored, StoredFilter, StoredSort};
 pub use take_out::{TakeOutRefused, check_take_out};
 pub use traits::{InvalidTrait, Trait};
 pub use verb::Verb;

@@ -5,6 +5,7 @@ mod lending;
 mod machine;
 mod profile;
 mod record;
+mod resource;
 mod seals;
 
 use std::num::NonZeroU32;
@@ -23,6 +24,7 @@ use hardware::PowerState;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::table::resource::check_chassis;
 use crate::table::{NodeCount, ShardCount, history, lease, node, port, rack};
 pub use allocation::{BackfillOutcome, ReserveOutcome};
 use database::WriteKind::{AnyStatementCanFail, OneStatement, OnlyFirstStatementCanFail};
@@ -44,6 +46,7 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-10.sql"),
     include_str!("schema-11.sql"),
     include_str!("schema-12.sql"),
+    include_str!("schema-13.sql"),
 ];
 
 /// The observed power state of one node's machine.
@@ -134,7 +137,11 @@ impl Store {
     pub async fn insert_node(&self, node: &Node) -> Result<(), StoreError> {
         self.admit_node(node).await?;
         let node = self.sealed(node).await?;
-        writing!(self.database, OneStatement, |c| node::insert(c, &node).await)
+        let extent = if node.chassis.is_some() { AnyStatementCanFail } else { OneStatement };
+        writing!(self.database, extent, |c| {
+            check_chassis(c, &node).await?;
+            node::insert(c, &node).await
+        })
     }
 
     /// Returns the node with this id or name.
@@ -211,9 +218,14 @@ impl Store {
         history: &[HistoryEntry],
     ) -> Result<Node, StoreError> {
         self.admit_node(node).await?;
-        let extent = if history.is_empty() { OneStatement } else { OnlyFirstStatementCanFail };
+        let extent = match (node.chassis, history) {
+            (None, []) => OneStatement,
+            (None, _) => OnlyFirstStatementCanFail,
+            (Some(_), _) => AnyStatementCanFail,
+        };
         let (node, lines) = (self.sealed(node).await?, history.to_vec());
         writing!(self.database, extent, |c| {
+            check_chassis(c, &node).await?;
             let written = node::update(c, &node).await?;
             history::append(c, node.id, &lines).await?;
             Ok(written)

@@ -11,6 +11,7 @@ pub(crate) mod node;
 pub(crate) mod port;
 pub(crate) mod profile;
 pub(crate) mod rack;
+pub(crate) mod resource;
 pub(crate) mod seal;
 
 pub use discovery::Seen;

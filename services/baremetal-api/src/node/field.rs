@@ -82,10 +82,7 @@ const FIELDS: &[Field<Node>] = &[
         .change(INSTALL, |it, name, new| put(&mut it.instance_name, text(name, new, 255)))
         .filter(|list, by| put(&mut list.filter.instance_name, Ok(by.text()))),
     field("chassis_uuid", 1, Text, |it, _| it.chassis.into())
-        .change(ADMINISTER, |_, name, new| match uuid(name, new)? {
-            Some(_) => Err(ApiError::bad_field(name, "chassis not found")),
-            None => Ok(()),
-        })
+        .change(ADMINISTER, |it, name, new| put(&mut it.chassis, uuid(name, new)))
         .filter(|list, by| put(&mut list.filter.chassis, by.id())),
     field("power_state", 1, Text, |it, _| it.power_state.map(|power| power.as_str()).into())
         .brief()

@@ -163,7 +163,6 @@ async fn lists_of_absent_resources_are_empty() {
     let api = Api::start().await;
     api.enroll("").await;
     for (path, key) in [
-        ("chassis", "chassis"),
         ("portgroups", "portgroups"),
         ("deploy_templates", "deploy_templates"),
         ("runbooks", "runbooks"),

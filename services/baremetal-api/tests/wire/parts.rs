@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use axum::body::Body;
 use baremetal_core::{
-    Allocation, AllocationState, AllocationUuid, Discovery, Driver, HistoryEntry, Node, NodeIdent,
-    NodeLease, NodePool, NodeUuid, Port, PortUuid, Reservation, ReservationRequest, State,
-    WorkUuid,
+    Allocation, AllocationState, AllocationUuid, Chassis, Discovery, Driver, HistoryEntry, Node,
+    NodeIdent, NodeLease, NodePool, NodeUuid, Port, PortUuid, Reservation, ReservationRequest,
+    State, Stored, WorkUuid,
 };
 use baremetal_store::ReserveOutcome;
 use hardware::{MacAddress, PowerState};
@@ -15,10 +15,13 @@ use jiff::Timestamp;
 use lease::Lease;
 use openstack_api::conformance::{MemoryBound, check_list, lists};
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use crate::api::{Api, ID, NEWEST};
 
 use MemoryBound::{AtMost, ByDriver, InParts};
+
+const CHASSIS: &str = "5b1f2f0e-6a4b-4b0a-9a55-2f7a8e0c1d22";
 
 /// More than the first part of a list has.
 const MANY: u64 = 40;
@@ -35,7 +38,9 @@ const LISTS: &[(&str, MemoryBound)] = &[
     ("/bedplate/v1/racks", InParts),
     ("/bedplate/v1/reservations", InParts),
     ("/v1/allocations", InParts),
-    ("/v1/chassis", AtMost(0, "there are none")),
+    ("/v1/chassis", InParts),
+    ("/v1/chassis/detail", InParts),
+    ("/v1/chassis/{chassis}/nodes", InParts),
     ("/v1/conductors", AtMost(4, "one for each host that ran baremetald")),
     ("/v1/deploy_templates", AtMost(0, "there are none")),
     ("/v1/drivers", AtMost(3, "the drivers of the program")),
@@ -78,6 +83,11 @@ fn noon() -> Timestamp {
     "2026-01-02T03:04:05.000006Z".parse().unwrap()
 }
 
+/// The chassis of the nodes.
+fn chassis() -> Stored<Chassis> {
+    Stored::new(CHASSIS.parse().unwrap(), Chassis::default(), noon())
+}
+
 fn allocation(name: &str) -> Allocation {
     Allocation {
         id: AllocationUuid::new_v4(),
@@ -106,6 +116,8 @@ async fn with_many() -> Api {
     let happened = |_: u64| HistoryEntry::changed(&parent, &parent, "x".repeat(20_000), noon());
     let history: Vec<HistoryEntry> = (0..MANY).map(happened).collect();
     let parent = api.store.update_node(&parent, &history).await.unwrap();
+    let chassis = chassis();
+    api.store.insert_resource(&chassis).await.unwrap();
     let traits: Vec<String> = (0..50).map(|number| format!("CUSTOM_{number}")).collect();
     let traits = json!({"traits": traits}).to_string();
     api.send("PUT", &format!("/v1/nodes/{ID}/traits"), NEWEST, &traits).await.has(204);
@@ -113,12 +125,16 @@ async fn with_many() -> Api {
         let node = Node {
             extra: extra(),
             shard: Some(format!("s{number}")),
+            chassis: Some(chassis.id),
             provision_state: State::Available,
             power_state: Some(PowerState::Off),
             resource_class: Some("gpu".to_owned()),
             ..Node::new(NodeUuid::new_v4(), Driver::FakeHardware, noon())
         };
         api.store.insert_node(&node).await.unwrap();
+        let described = Chassis { description: None, extra: extra() };
+        let more = Stored::new(Uuid::new_v4(), described, noon());
+        api.store.insert_resource(&more).await.unwrap();
         let child = Node::new(NodeUuid::new_v4(), Driver::FakeHardware, noon());
         let child = Node { parent_node: Some(parent.id), ..child };
         api.store.insert_node(&child).await.unwrap();
@@ -182,7 +198,8 @@ async fn every_list_is_read_in_parts_or_bounded() {
     let known: BTreeSet<String> = LISTS.iter().map(|(path, _)| (*path).to_owned()).collect();
     assert_eq!(lists(&document), known, "say of each list how it stays small in memory");
     for (path, kept) in LISTS {
-        let request = Request::get(path.replace("{node}", ID)).header("host", "api:6385");
+        let request = Request::get(path.replace("{node}", ID).replace("{chassis}", CHASSIS))
+            .header("host", "api:6385");
         let request = request.header("x-openstack-ironic-api-version", NEWEST);
         check_list(path, *kept, api.open(request.body(Body::empty()).unwrap()).await).await;
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use baremetal_core::{
-    Driver, Failure, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Port, PortFilter,
-    PortSort, PowerRequest, RackLocation, Reason, State,
+    Chassis, Driver, Failure, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Port,
+    PortFilter, PortSort, PowerRequest, RackLocation, Reason, State, Stored,
 };
 use baremetal_store::{NodeCount, Store, StoreError};
 use hardware::{MacAddress, PowerChange, PowerState};
@@ -65,12 +65,18 @@ fn chassis() -> Uuid {
     Uuid::from_u128(2)
 }
 
+async fn insert_chassis(store: &Store) {
+    let it = Stored::new(chassis(), Chassis::default(), at(0));
+    store.insert_resource(&it).await.unwrap();
+}
+
 fn place(n: usize) -> RackLocation {
     RackLocation { rack: format!("r{}", n % 3), position: n as u32 / 6, group: None, role: None }
 }
 
 async fn every_filter_lists_exactly_the_matching_nodes(store: Store) {
     let nodes = varied();
+    insert_chassis(&store).await;
     for node in &nodes {
         store.insert_node(node).await.unwrap();
     }
@@ -155,6 +161,7 @@ async fn every_filter_lists_exactly_the_matching_nodes(store: Store) {
 
 async fn counts_by_state_agree_with_the_list(store: Store) {
     let nodes = varied();
+    insert_chassis(&store).await;
     for node in &nodes {
         store.insert_node(node).await.unwrap();
     }
@@ -214,6 +221,7 @@ fn sorted_by(node: &Node, sort: NodeSort) -> (Option<i64>, Option<String>) {
 
 async fn every_sort_order_continues_over_pages(store: Store) {
     let nodes = varied();
+    insert_chassis(&store).await;
     for node in &nodes {
         store.insert_node(node).await.unwrap();
     }

@@ -1,6 +1,6 @@
 //! Property tests: every node and port is read back as it was written.
 
-use baremetal_core::NodeIdent;
+use baremetal_core::{Chassis, NodeIdent, Stored};
 use baremetal_store::Store;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::task::block_in_place;
 
 use crate::arbitrary;
-use crate::scratch::{bare_node, on_both};
+use crate::scratch::{at, bare_node, on_both};
 
 on_both! { Store:
     any_node_is_read_back_as_it_was_written
@@ -30,6 +30,10 @@ fn for_any<S: Strategy>(values: S, check: impl AsyncFn(S::Value)) {
 
 async fn any_node_is_read_back_as_it_was_written(store: Store) {
     for_any((arbitrary::node(), arbitrary::node()), async |(first, second)| {
+        for id in [first.chassis, second.chassis].into_iter().flatten() {
+            let chassis = Stored::new(id, Chassis::default(), at(0));
+            store.insert_resource(&chassis).await.unwrap();
+        }
         let ident = NodeIdent::Id(first.id);
         store.insert_node(&first).await.unwrap();
         let read = store.find_node(&ident).await.unwrap().unwrap();

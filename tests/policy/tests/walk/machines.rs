@@ -36,8 +36,15 @@ async fn everybody_tries(cloud: Cloud) {
         // No node matches this allocation, but the allocation still belongs to its project.
         let body = json!({"resource_class": "none", "owner": owner});
         let wish = service.ask_as(admin, "POST", "/v1/allocations", &body).await.has(201).json();
+        let chassis = service.ask_as(admin, "POST", "/v1/chassis", &json!({})).await;
+        let chassis = chassis.has(201).json();
         let id = |made: &Value| made["uuid"].as_str().unwrap().to_owned();
-        ResourceIds::from([("node", node), ("port", id(&port)), ("allocation", id(&wish))])
+        ResourceIds::from([
+            ("node", node),
+            ("port", id(&port)),
+            ("allocation", id(&wish)),
+            ("chassis", id(&chassis)),
+        ])
     };
     walk(&service, &steps(), make).await;
     service.end().await;
@@ -119,6 +126,12 @@ fn steps() -> Vec<Step> {
         look("/v1/conductors/{hostname}"),
         look("/v1/shards"),
         look("/v1/chassis"),
+        look("/v1/chassis/detail"),
+        step(Nobodys, "POST", "/v1/chassis", json!({"description": "row 3"})),
+        look("/v1/chassis/{chassis}"),
+        look("/v1/chassis/{chassis}/nodes"),
+        step(Nobodys, "PATCH", "/v1/chassis/{chassis}", json!([{"op": "add", "path": "/extra/x", "value": 1}])),
+        step(Nobodys, "DELETE", "/v1/chassis/{chassis}", nothing()),
         look("/v1/portgroups"),
         look("/v1/portgroups/detail"),
         look("/v1/volume/connectors"),

@@ -1,0 +1,105 @@
+//! `/v1/chassis`: groups of nodes.
+
+use axum::response::Response;
+use baremetal_core::{Chassis, Stored, StoredFilter};
+use http::StatusCode;
+use openstack_api::{
+    ApiError, JsonShape, ListRequest, Microversion, PathParam, Route, Routes, Rule,
+};
+
+use crate::app::App;
+use crate::error::Error;
+use crate::field::{DetailLevel, Field, Kind, Read};
+use crate::filter::Filter;
+use crate::request::Request;
+use crate::rule::{ADMINISTER, READ, SET_OWNER};
+use crate::stored::{self, Served, created_field, links_field, updated_field, uuid_field};
+use crate::value::text;
+use crate::write::put;
+use crate::{list_query, microversion as since, node, openapi};
+
+/// Ironic's `SYSTEM_READER`.
+const OPERATORS: Rule = Rule { owner: None, lessee: None, ..READ };
+
+impl Served for Chassis {
+    const NAME: &'static str = "a chassis";
+    const COLLECTION: &'static str = "chassis";
+    const FIELDS: &'static [Field<Stored<Chassis>>] = FIELDS;
+    const FILTERS: &'static [Filter<StoredFilter>] = &[];
+    const PATHS: [&'static str; 2] = ["/v1/chassis", "/v1/chassis/{chassis}"];
+    const SINCE: Microversion = since::MINIMUM;
+    const RULES: [Rule; 4] = [OPERATORS, ADMINISTER, SET_OWNER, ADMINISTER];
+    const SUMMARIES: [&'static str; 5] = [
+        "List chassis",
+        "Create a chassis",
+        "Show a chassis",
+        "Change a chassis",
+        "Delete a chassis",
+    ];
+
+    async fn delete(app: &App, it: &Stored<Chassis>) -> Result<(), Error> {
+        match app.store.delete_chassis(it).await? {
+            true => Ok(()),
+            false => {
+                let why = format!("chassis {} has nodes: move or delete them first", it.id);
+                Err(ApiError::bad_request(why).into())
+            }
+        }
+    }
+}
+
+const fn field(
+    name: &'static str,
+    minor: u16,
+    kind: Kind,
+    read: Read<Stored<Chassis>>,
+) -> Field<Stored<Chassis>> {
+    Field::new(name, minor, kind, read)
+}
+
+#[rustfmt::skip]
+const FIELDS: &[Field<Stored<Chassis>>] = &[
+    uuid_field(1),
+    field("description", 1, Kind::Text, |it, _| (&it.content.description).into())
+        .change(SET_OWNER, |it, name, new| put(&mut it.content.description, text(name, new, 255)))
+        .brief(),
+    field("extra", 1, Kind::Object, |it, _| (&it.content.extra).into())
+        .change_object(SET_OWNER, |it| &mut it.content.extra),
+    created_field(1),
+    updated_field(1),
+    links_field(1),
+];
+
+/// The routes of chassis.
+pub(crate) fn routes() -> Routes<App> {
+    let detail = Route::get("List chassis with all their fields", list_detail)
+        .with_rule(OPERATORS)
+        .query_parameters(list_query::PAGING)
+        .query_parameters(["detail"])
+        .refuses([StatusCode::NOT_FOUND])
+        .returns(JsonShape::page("chassis", openapi::shape::<Stored<Chassis>>()));
+    let nodes = Route::get("List the nodes of a chassis", list_nodes)
+        .with_rule(OPERATORS)
+        .query_parameters(list_query::PAGING)
+        .query_parameters(["detail"])
+        .refuses([StatusCode::NOT_FOUND])
+        .returns(JsonShape::page("nodes", openapi::shape::<baremetal_core::Node>()));
+    stored::routes::<Chassis>()
+        .at("/v1/chassis/detail", [detail])
+        .at("/v1/chassis/{chassis}/nodes", [nodes])
+}
+
+/// `GET /v1/chassis/detail`: lists chassis with all fields.
+async fn list_detail(request: Request, paging: ListRequest) -> Result<Response, Error> {
+    stored::page::<Chassis>(request, paging, DetailLevel::Detail).await
+}
+
+/// `GET /v1/chassis/{chassis}/nodes`: lists the nodes of a chassis.
+async fn list_nodes(
+    request: Request,
+    PathParam(ident): PathParam<String>,
+    paging: ListRequest,
+) -> Result<Response, Error> {
+    let chassis = stored::find::<Chassis>(&request, &ident).await?.id;
+    node::page(request, paging, DetailLevel::Brief, Some(chassis)).await
+}

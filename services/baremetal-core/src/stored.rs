@@ -1,0 +1,62 @@
+//! Resources of the API that have no life of their own: the store keeps each as one document.
+
+use std::fmt::Debug;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use uuid::Uuid;
+
+use crate::NodeUuid;
+
+/// The content of a resource that is stored as one document.
+pub trait Content: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + 'static {
+    /// The kind of the resource in the store. It never changes.
+    const KIND: &'static str;
+
+    /// A name that no other resource of the kind has.
+    fn name(&self) -> Option<&str> {
+        None
+    }
+
+    /// The node that the resource belongs to, and is deleted with.
+    fn node(&self) -> Option<NodeUuid> {
+        None
+    }
+}
+
+/// A resource with its identity and its times.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stored<C> {
+    pub id: Uuid,
+    /// Counts the writes. A write that names an older version is refused.
+    pub version: i64,
+    pub created_at: Timestamp,
+    /// When the resource was last written; `None` before the first change.
+    pub updated_at: Option<Timestamp>,
+    pub content: C,
+}
+
+impl<C> Stored<C> {
+    /// Makes a new resource.
+    pub fn new(id: Uuid, content: C, now: Timestamp) -> Self {
+        Stored { id, version: 1, created_at: now, updated_at: None, content }
+    }
+}
+
+/// A filter for resources. A resource matches if all fields that are set match.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StoredFilter {
+    pub node: Option<NodeUuid>,
+    pub name: Option<String>,
+}
+
+/// The sort keys of resources. A resource without a value sorts before resources with a value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoredSort {
+    #[default]
+    CreatedAt,
+    Id,
+    Name,
+    UpdatedAt,
+}
