@@ -204,7 +204,7 @@ impl Allocation {
     /// Returns whether `node` has a lease of another project, or a lease that has ended.
     fn is_lent_to_others(&self, node: &Node) -> bool {
         let is_theirs =
-            node.lessee == self.owner && node.wanted_by_lease() == RequiredState::AsAsked;
+            node.lessee == self.owner && node.wanted_by_lease() == RequiredState::AsRequested;
         node.lending.is_some() && !is_theirs
     }
 

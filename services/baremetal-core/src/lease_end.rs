@@ -117,7 +117,7 @@ fn end_step(node: &Node, required: RequiredState) -> Option<EndStep> {
         return None;
     }
     match required {
-        RequiredState::AsAsked => None,
+        RequiredState::AsRequested => None,
         RequiredState::Off if node.power_state == Some(PowerState::Off) => None,
         RequiredState::Off if node.disable_power_off => None,
         // A soft power-off has failed before, so the machine is forced off.

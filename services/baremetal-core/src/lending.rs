@@ -113,7 +113,7 @@ fn with_lease(
 /// Returns the node whose lease was changed. If the lease goes on, the conductor will end the drain that the end of the lease began:
 /// otherwise the host would take no servers until an operator looks.
 fn taking_servers(mut node: Node, by: &str, now: Timestamp) -> Node {
-    if node.wanted_by_lease() != RequiredState::AsAsked {
+    if node.wanted_by_lease() != RequiredState::AsRequested {
         return node;
     }
     let drain = node.lending.as_mut().and_then(|lending| lending.drain.take());

@@ -241,7 +241,7 @@ impl Node {
     pub fn wanted_by_lease(&self) -> RequiredState {
         self.lending
             .as_ref()
-            .map_or(RequiredState::AsAsked, |lending| lending.lease.required_state())
+            .map_or(RequiredState::AsRequested, |lending| lending.lease.required_state())
     }
 
     /// Returns the node's name, or its id if the node has no name, for messages to people.

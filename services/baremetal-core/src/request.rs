@@ -104,7 +104,7 @@ fn check_flags(node: &Node, verb: Verb) -> Result<(), RequestRefused> {
     if node.retired.is_some() && matches!(verb, Verb::Deploy | Verb::Provide) {
         return Err(RequestRefused::Retired { node: label(), verb: verb.as_str() });
     }
-    if node.wanted_by_lease() != RequiredState::AsAsked
+    if node.wanted_by_lease() != RequiredState::AsRequested
         && matches!(verb, Verb::Deploy | Verb::Rebuild)
     {
         return Err(RequestRefused::LeaseEnded { node: label(), verb: verb.as_str() });
@@ -143,7 +143,7 @@ pub fn request_power(
         PowerChange::On | PowerChange::ForceRestart | PowerChange::SoftRestart => true,
         PowerChange::ForceOff | PowerChange::SoftOff => false,
     };
-    if goes_on && node.wanted_by_lease() != RequiredState::AsAsked {
+    if goes_on && node.wanted_by_lease() != RequiredState::AsRequested {
         return Err(RequestRefused::LeaseEnded { node: node.label(), verb: "power on" });
     }
     if node.disable_power_off && change != PowerChange::On {

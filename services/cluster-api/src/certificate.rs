@@ -155,7 +155,7 @@ async fn credentials(
             check_not_deleting(&cluster)?;
             let generation = cluster.credential + 1;
             let said = format!("credential {generation} in the cloud requested");
-            let events = vec![request.app.request_event(&cluster, "CredentialAsked", said)];
+            let events = vec![request.app.request_event(&cluster, "CredentialRequested", said)];
             let asked_at = (request.app.clock)();
             let cluster = Cluster { credential: generation, asked_at, ..cluster };
             Ok(ClusterChange { events, ..ClusterChange::of(cluster) })

@@ -53,7 +53,7 @@ pub(crate) fn resized(
 ) -> Result<ClusterChange, Error> {
     let resized = resize(group, count, remove)?;
     let said = format!("{} resized to {count} members", group.name);
-    let events = vec![app.request_event(&cluster, "ResizeAsked", said)];
+    let events = vec![app.request_event(&cluster, "ResizeRequested", said)];
     let cluster = Cluster { asked_at: (app.clock)(), ..cluster };
     Ok(ClusterChange { changed: vec![resized], events, ..ClusterChange::of(cluster) })
 }

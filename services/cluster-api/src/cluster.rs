@@ -182,8 +182,11 @@ async fn delete(
             if cluster.desire == DesiredState::Gone {
                 return Ok(ClusterChange::of(cluster));
             }
-            let event =
-                request.app.request_event(&cluster, "DeleteAsked", "deletion requested".to_owned());
+            let event = request.app.request_event(
+                &cluster,
+                "DeleteRequested",
+                "deletion requested".to_owned(),
+            );
             let cluster =
                 Cluster { desire: DesiredState::Gone, asked_at: (request.app.clock)(), ..cluster };
             Ok(ClusterChange { events: vec![event], ..ClusterChange::of(cluster) })

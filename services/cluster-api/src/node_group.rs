@@ -103,7 +103,7 @@ fn with_group(
     groups.push(group.clone());
     app.conductor.check_member_configs(&cluster, &groups)?;
     let said = format!("node group {} with {} members requested", group.name, group.node_count());
-    let events = vec![app.request_event(&cluster, "NodeGroupAsked", said)];
+    let events = vec![app.request_event(&cluster, "NodeGroupRequested", said)];
     let cluster = Cluster { asked_at: (app.clock)(), ..cluster };
     Ok(ClusterChange { added: vec![group], events, ..ClusterChange::of(cluster) })
 }
@@ -196,7 +196,8 @@ async fn delete(
             let group = find(&groups, &name)?;
             let cluster = without_group(cluster, group, (request.app.clock)())?;
             let said = format!("deletion of node group {} requested", group.name);
-            let events = vec![request.app.request_event(&cluster, "NodeGroupDeleteAsked", said)];
+            let events =
+                vec![request.app.request_event(&cluster, "NodeGroupDeleteRequested", said)];
             Ok(ClusterChange { removed: vec![group.clone()], events, ..ClusterChange::of(cluster) })
         })
         .await?;

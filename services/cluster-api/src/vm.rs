@@ -103,7 +103,10 @@ async fn delete(request: Request, PathParam(ident): PathParam<String>) -> Result
     let vm = request
         .change_vm(&ident, |vm| {
             let now = (request.app.clock)();
-            Ok((vm.to_be_deleted(now), VmEvent::info(vm, "DeleteAsked", "deletion requested", now)))
+            Ok((
+                vm.to_be_deleted(now),
+                VmEvent::info(vm, "DeleteRequested", "deletion requested", now),
+            ))
         })
         .await?;
     Ok(request.app.shown(StatusCode::ACCEPTED, &vm))

@@ -104,8 +104,10 @@ fn with_lease(
         cluster.lending.as_ref().ok_or_else(|| LeaseChangeRefused::NotLent { name: name() })?;
     let lease = change(&lending.lease)?;
     let rest = match (cluster.rest, lease.required_state()) {
-        (Some(LeasePower::Off), RequiredState::AsAsked) => Some(LeasePower::Waking { since: now }),
-        (rest, RequiredState::AsAsked | RequiredState::Off | RequiredState::Deleted) => rest,
+        (Some(LeasePower::Off), RequiredState::AsRequested) => {
+            Some(LeasePower::Waking { since: now })
+        }
+        (rest, RequiredState::AsRequested | RequiredState::Off | RequiredState::Deleted) => rest,
     };
     let lending = Some(ClusterLease { lease, notify: lending.notify.clone() });
     Ok(Cluster { lending, rest, ..cluster.clone() })

@@ -77,7 +77,7 @@ fn verdict_of(status: ConditionStatus, reason: &str, message: String) -> Verdict
 }
 
 fn good() -> Verdict {
-    verdict_of(ConditionStatus::True, "AsAsked", String::new())
+    verdict_of(ConditionStatus::True, "AsRequested", String::new())
 }
 
 fn not_observed() -> Verdict {

@@ -13,7 +13,7 @@ pub struct Event {
     pub cluster: ClusterUuid,
     pub at: Timestamp,
     pub severity: Severity,
-    /// A word for programs: `CreateAsked`, `ServerCreated`.
+    /// A word for programs: `CreateRequested`, `ServerCreated`.
     pub reason: String,
     /// The same for people.
     pub message: String,

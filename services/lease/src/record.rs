@@ -69,7 +69,7 @@ pub struct Warned {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequiredState {
     /// The lease does not interfere: the resource is in the state that its lessee asks for.
-    AsAsked,
+    AsRequested,
     /// The resource has to be switched off.
     Off,
     /// The resource has to be deleted.
@@ -123,7 +123,7 @@ impl Lease {
         match self.taken {
             StagesTaken { deleted_at: Some(_), .. } => RequiredState::Deleted,
             StagesTaken { ended_at: Some(_), .. } => RequiredState::Off,
-            StagesTaken { .. } => RequiredState::AsAsked,
+            StagesTaken { .. } => RequiredState::AsRequested,
         }
     }
 
@@ -160,8 +160,8 @@ impl Lease {
     ) -> Result<Lease, ExtendError> {
         match self.required_state() {
             RequiredState::Deleted => return Err(ExtendError::TooLate),
-            RequiredState::AsAsked if until <= self.until => return Ok(self.clone()),
-            RequiredState::AsAsked | RequiredState::Off => {}
+            RequiredState::AsRequested if until <= self.until => return Ok(self.clone()),
+            RequiredState::AsRequested | RequiredState::Off => {}
         }
         if until <= now {
             return Err(ExtendError::InThePast { until });
@@ -188,7 +188,7 @@ impl Lease {
         now: Timestamp,
     ) -> Result<Lease, UndoError> {
         match self.required_state() {
-            RequiredState::AsAsked => Err(UndoError::NotEnded),
+            RequiredState::AsRequested => Err(UndoError::NotEnded),
             RequiredState::Deleted => Err(UndoError::TooLate),
             RequiredState::Off => {
                 let gives = after(now, schedule.undo_gives.as_duration());

@@ -106,7 +106,8 @@ fn a_node_without_a_lease_cannot_be_extended() {
 
 #[test]
 fn a_lease_for_a_reservation_ends_with_the_instance() {
-    for (reserved, wanted) in [(true, RequiredState::Deleted), (false, RequiredState::AsAsked)] {
+    for (reserved, wanted) in [(true, RequiredState::Deleted), (false, RequiredState::AsRequested)]
+    {
         let mut node = lent(State::Deleting);
         node.lending.as_mut().unwrap().reserved = reserved;
         let (cleaning, _) = finish_work(&node, WorkUuid::nil(), at(10)).unwrap();

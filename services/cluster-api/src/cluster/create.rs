@@ -54,7 +54,7 @@ pub(super) async fn record(
     let unmeasured = app.measure(cluster, &mut groups).await;
     let members: u32 = groups.iter().map(NodeGroup::node_count).sum();
     let said = format!("cluster of {members} members requested");
-    let event = app.request_event(cluster, "CreateAsked", said);
+    let event = app.request_event(cluster, "CreateRequested", said);
     let within = Some(&app.settings.quotas);
     match app.store.insert_cluster(cluster, &groups, &[event], within).await {
         Ok(()) => Ok(()),

@@ -20,7 +20,7 @@ pub(super) async fn create(
     let app = &request.app;
     request.admit().await?;
     let (vm, sealed) = requested(&request, body).await?;
-    let event = VmEvent::info(&vm, "CreateAsked", "VM requested", vm.created_at);
+    let event = VmEvent::info(&vm, "CreateRequested", "VM requested", vm.created_at);
     let within = Some(&app.settings.quotas);
     app.store.insert_vm(&vm, sealed.as_deref(), &[event], within).await?;
     app.conductor.wake_vm(vm.id);

@@ -82,7 +82,7 @@ async fn create(
     let name = label("name", &body.name.unwrap_or_else(made_up))?;
     let snapshot = Snapshot::new(id, &vm, name, SnapshotOrigin::Asked, now);
     let said = format!("snapshot {} requested", snapshot.name);
-    let event = VmEvent::info(&vm, "SnapshotAsked", said, now);
+    let event = VmEvent::info(&vm, "SnapshotRequested", said, now);
     let within = Some(&app.settings.quotas);
     app.store.insert_snapshot(&snapshot, &[event], within).await?;
     app.conductor.wake_snapshot(id);

@@ -20,7 +20,7 @@ async fn plan_events_members_and_ledger_of_a_cluster_are_shown() {
     let first = &events["events"][0];
     assert_eq!(
         (&first["reason"], &first["message"]),
-        (&json!("CreateAsked"), &json!("cluster of 2 members requested"))
+        (&json!("CreateRequested"), &json!("cluster of 2 members requested"))
     );
     let after = first["id"].as_str().unwrap();
     api.get(&format!("/bedplate/v1/clusters/c/events?marker={after}"))

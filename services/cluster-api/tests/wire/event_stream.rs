@@ -90,7 +90,7 @@ async fn a_stream_has_the_events_of_the_list_as_soon_as_they_are_written() {
     let id = api.small().await;
     let mut followed = follow(&api, None).await;
     let first = followed.next().await.unwrap();
-    assert_eq!((first.name.as_str(), &first.data["reason"]), ("info", &json!("CreateAsked")));
+    assert_eq!((first.name.as_str(), &first.data["reason"]), ("info", &json!("CreateRequested")));
     api.post("/v1/clusters/c/actions/resize", r#"{"node_count": 3}"#).await.has(202);
     let second = followed.next().await.unwrap();
     api.store

@@ -97,7 +97,7 @@ async fn a_requested_vm_is_recorded_and_shown() {
     let listed = given.api.get(MACHINES).await.has(200).json();
     assert_eq!(listed, json!({"machines": [made]}));
     let events = given.api.get(&format!("{path}/events")).await.has(200).json();
-    assert_eq!(events["events"][0]["reason"], "CreateAsked");
+    assert_eq!(events["events"][0]["reason"], "CreateRequested");
     // User data is never shown.
     assert!(!given.api.get(&path).await.text.contains("I2Nsb3Vk"));
 }

@@ -10,7 +10,7 @@ fn text(sample: &Sample, seen: &ClusterObservation, kind: ConditionKind) -> Stri
 }
 
 /// The description of a condition that is true.
-const GOOD: &str = "True AsAsked: ";
+const GOOD: &str = "True AsRequested: ";
 
 #[test]
 fn a_condition_keeps_its_time_until_its_status_changes() {

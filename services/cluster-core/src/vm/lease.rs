@@ -138,8 +138,11 @@ impl LeaseTurn<'_, '_> {
         if self.vm.desire == DesiredState::Gone || self.vm.action.is_some() || server.is_busy {
             return;
         }
-        let wanted =
-            self.vm.lease.as_ref().map_or(RequiredState::AsAsked, ::lease::Lease::required_state);
+        let wanted = self
+            .vm
+            .lease
+            .as_ref()
+            .map_or(RequiredState::AsRequested, ::lease::Lease::required_state);
         match (wanted, &server.is) {
             (RequiredState::Off, ServerState::On) => {
                 // A failed switch-off is reported once and tried again from time to time.
@@ -150,7 +153,7 @@ impl LeaseTurn<'_, '_> {
                     self.vm.action = Some(stop);
                 }
             }
-            (RequiredState::AsAsked, is) => {
+            (RequiredState::AsRequested, is) => {
                 if self.vm.off_by_lease && *is == ServerState::Off {
                     let start = VmAction::new(VmActionKind::Start, ActionOrigin::Lease, now);
                     self.vm.action = Some(start);

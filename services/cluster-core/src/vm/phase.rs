@@ -60,7 +60,9 @@ impl fmt::Display for VmPhase {
 impl Vm {
     /// Whether the lease ended and was not extended since.
     pub fn is_expired(&self) -> bool {
-        self.lease.as_ref().is_some_and(|lease| lease.required_state() != RequiredState::AsAsked)
+        self.lease
+            .as_ref()
+            .is_some_and(|lease| lease.required_state() != RequiredState::AsRequested)
     }
 
     /// Computes the phase from the record.

@@ -210,7 +210,7 @@ async fn events_are_followed_no_longer_than_the_token_lasts() {
     assert_eq!(answer.status(), 200);
     let whole = tokio::time::timeout(Duration::from_secs(30), answer.text()).await;
     let text = whole.expect("the stream ends by itself").unwrap();
-    assert!(text.contains("CreateAsked"), "{text}");
+    assert!(text.contains("CreateRequested"), "{text}");
     given.get(&alice, "/v1/clusters/c").await.has(401);
 }
 

@@ -23,10 +23,10 @@ fn ended() -> Lease {
 
 #[test]
 fn the_required_state_follows_from_the_stages_taken() {
-    assert_eq!(lease().required_state(), RequiredState::AsAsked);
+    assert_eq!(lease().required_state(), RequiredState::AsRequested);
     assert_eq!(
         lease().with_stage_taken(&LeaseStage::Warn { ends_at: at(10) }, at(3)).required_state(),
-        RequiredState::AsAsked
+        RequiredState::AsRequested
     );
     assert_eq!(ended().required_state(), RequiredState::Off);
     assert_eq!(
@@ -78,7 +78,7 @@ fn the_longest_lease_counts_from_the_time_of_the_request() {
 #[test]
 fn an_extension_after_the_end_undoes_it() {
     let again = ended().extended(at(20), "alice", terms(None), at(12)).unwrap();
-    assert_eq!((again.required_state(), again.until), (RequiredState::AsAsked, at(20)));
+    assert_eq!((again.required_state(), again.until), (RequiredState::AsRequested, at(20)));
     assert_eq!(again.taken, StagesTaken::default());
     let refused = ended().extended(at(11), "alice", terms(None), at(12)).unwrap_err();
     assert_eq!(refused, ExtendError::InThePast { until: at(11) });
@@ -100,7 +100,7 @@ fn nothing_is_extended_by_less_than_the_shortest_lease() {
 fn an_end_is_undone_until_the_deletion() {
     let schedule = LeaseSchedule::default();
     let again = ended().undone("alice", &schedule, terms(None), at(12)).unwrap();
-    assert_eq!((again.required_state(), again.until), (RequiredState::AsAsked, at(13)));
+    assert_eq!((again.required_state(), again.until), (RequiredState::AsRequested, at(13)));
     assert_eq!(lease().undone("alice", &schedule, terms(None), at(1)), Err(UndoError::NotEnded));
     let gone = ended().with_stage_taken(&LeaseStage::Delete, at(17));
     assert_eq!(gone.undone("alice", &schedule, terms(None), at(17)), Err(UndoError::TooLate));

@@ -244,10 +244,10 @@ async fn a_vm_is_lent_restored_and_finally_deleted() {
     assert_eq!(given.server().as_deref(), Some("SHUTOFF"));
     assert_eq!(given.copies(), ["active"]);
     let happened = given.happened().await;
-    let rungs = ["CreateAsked", "Built", "LeaseEndsSoon", "LeaseEnded"];
+    let stages = ["CreateRequested", "Built", "LeaseEndsSoon", "LeaseEnded"];
     let reported: Vec<&str> =
-        happened.iter().map(String::as_str).filter(|it| rungs.contains(it)).collect();
-    assert_eq!(reported, rungs, "{happened:?}");
+        happened.iter().map(String::as_str).filter(|it| stages.contains(it)).collect();
+    assert_eq!(reported, stages, "{happened:?}");
     given.vm(&["start", "lab-1"]).await.refused(&["the lease ended", "extend the lease first"]);
 
     // After the undo the VM runs again, with its name and its address.

@@ -72,7 +72,7 @@ fn state(node: &Node) -> &'static str {
     match node.provision_state {
         State::Deploying | State::DeployWait => "installing",
         State::Active if node.leads_to() == Some(State::Available) => "leaving",
-        State::Active if node.wanted_by_lease() == RequiredState::AsAsked => "active",
+        State::Active if node.wanted_by_lease() == RequiredState::AsRequested => "active",
         State::Active => "ended",
         State::DeployFailed | State::Error => "failed",
         State::Deleting => "leaving",
