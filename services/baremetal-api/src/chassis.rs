@@ -1,11 +1,9 @@
 //! `/v1/chassis`: groups of nodes.
 
 use axum::response::Response;
-use baremetal_core::{Chassis, Stored, StoredFilter};
+use baremetal_core::{Chassis, Stored};
 use http::StatusCode;
-use openstack_api::{
-    ApiError, JsonShape, ListRequest, Microversion, PathParam, Route, Routes, Rule,
-};
+use openstack_api::{JsonShape, ListRequest, Microversion, PathParam, Route, Routes, Rule};
 
 use crate::app::App;
 use crate::error::Error;
@@ -13,7 +11,9 @@ use crate::field::{DetailLevel, Field, Kind, Read};
 use crate::filter::Filter;
 use crate::request::Request;
 use crate::rule::{ADMINISTER, READ, SET_OWNER};
-use crate::stored::{self, Served, created_field, links_field, updated_field, uuid_field};
+use crate::stored::{
+    self, Paths, Served, StoredList, created_field, links_field, updated_field, uuid_field,
+};
 use crate::value::text;
 use crate::write::put;
 use crate::{list_query, microversion as since, node, openapi};
@@ -25,10 +25,16 @@ impl Served for Chassis {
     const NAME: &'static str = "a chassis";
     const COLLECTION: &'static str = "chassis";
     const FIELDS: &'static [Field<Stored<Chassis>>] = FIELDS;
-    const FILTERS: &'static [Filter<StoredFilter>] = &[];
-    const PATHS: [&'static str; 2] = ["/v1/chassis", "/v1/chassis/{chassis}"];
+    const FILTERS: &'static [Filter<StoredList>] = &[];
+    const PATHS: Paths = Paths {
+        all: "/v1/chassis",
+        detail: Some("/v1/chassis/detail"),
+        one: "/v1/chassis/{chassis}",
+        of_node: None,
+    };
     const SINCE: Microversion = since::MINIMUM;
     const RULES: [Rule; 4] = [OPERATORS, ADMINISTER, SET_OWNER, ADMINISTER];
+    const USERS: &'static str = "nodes";
     const SUMMARIES: [&'static str; 5] = [
         "List chassis",
         "Create a chassis",
@@ -36,16 +42,6 @@ impl Served for Chassis {
         "Change a chassis",
         "Delete a chassis",
     ];
-
-    async fn delete(app: &App, it: &Stored<Chassis>) -> Result<(), Error> {
-        match app.store.delete_chassis(it).await? {
-            true => Ok(()),
-            false => {
-                let why = format!("chassis {} has nodes: move or delete them first", it.id);
-                Err(ApiError::bad_request(why).into())
-            }
-        }
-    }
 }
 
 const fn field(
@@ -72,26 +68,13 @@ const FIELDS: &[Field<Stored<Chassis>>] = &[
 
 /// The routes of chassis.
 pub(crate) fn routes() -> Routes<App> {
-    let detail = Route::get("List chassis with all their fields", list_detail)
-        .with_rule(OPERATORS)
-        .query_parameters(list_query::PAGING)
-        .query_parameters(["detail"])
-        .refuses([StatusCode::NOT_FOUND])
-        .returns(JsonShape::page("chassis", openapi::shape::<Stored<Chassis>>()));
     let nodes = Route::get("List the nodes of a chassis", list_nodes)
         .with_rule(OPERATORS)
         .query_parameters(list_query::PAGING)
         .query_parameters(["detail"])
         .refuses([StatusCode::NOT_FOUND])
         .returns(JsonShape::page("nodes", openapi::shape::<baremetal_core::Node>()));
-    stored::routes::<Chassis>()
-        .at("/v1/chassis/detail", [detail])
-        .at("/v1/chassis/{chassis}/nodes", [nodes])
-}
-
-/// `GET /v1/chassis/detail`: lists chassis with all fields.
-async fn list_detail(request: Request, paging: ListRequest) -> Result<Response, Error> {
-    stored::page::<Chassis>(request, paging, DetailLevel::Detail).await
+    stored::routes::<Chassis>().at("/v1/chassis/{chassis}/nodes", [nodes])
 }
 
 /// `GET /v1/chassis/{chassis}/nodes`: lists the nodes of a chassis.

@@ -19,21 +19,14 @@ const ANYONE: Rule = Rule::ANY_READER;
 const OPERATORS: Rule = Rule { owner: None, lessee: None, ..Rule::ANY_READER };
 
 /// Lists that do not belong to a node.
-const LISTS: [EmptyList; 7] = [
-    ("/v1/portgroups", "portgroups", since::PORTGROUPS, ANYONE),
-    ("/v1/portgroups/detail", "portgroups", since::PORTGROUPS, ANYONE),
-    ("/v1/volume/connectors", "connectors", since::VOLUME, ANYONE),
-    ("/v1/volume/targets", "targets", since::VOLUME, ANYONE),
+const LISTS: [EmptyList; 3] = [
     ("/v1/deploy_templates", "deploy_templates", since::DEPLOY_TEMPLATES, OPERATORS),
     ("/v1/runbooks", "runbooks", since::RUNBOOKS, ANYONE),
     ("/v1/inspection_rules", "inspection_rules", since::INSPECTION_RULES, OPERATORS),
 ];
 
 /// Lists of a node.
-const NODE_LISTS: [EmptyList; 5] = [
-    ("/v1/nodes/{node}/portgroups", "portgroups", since::PORTGROUP_FIELDS, READ),
-    ("/v1/nodes/{node}/volume/connectors", "connectors", since::VOLUME, READ),
-    ("/v1/nodes/{node}/volume/targets", "targets", since::VOLUME, READ),
+const NODE_LISTS: [EmptyList; 2] = [
     ("/v1/nodes/{node}/bios", "bios", since::BIOS, READ),
     ("/v1/nodes/{node}/firmware", "firmware", since::FIRMWARE, READ),
 ];

@@ -3,8 +3,8 @@
 use axum::response::{IntoResponse, Response};
 use baremetal_conductor::ConsoleError;
 use baremetal_core::{
-    BackfillMismatch, ChangeRefused, NoConsole, NodeRefused, RackMistakes, RequestRefused,
-    TakeOutRefused, UnreadableRack, UnsupportedInterface,
+    BackfillMismatch, ChangeRefused, GroupRefused, NoConsole, NodeRefused, RackMistakes,
+    RequestRefused, TakeOutRefused, UnreadableRack, UnsupportedInterface, VolumeInUse,
 };
 use baremetal_store::StoreError;
 use bmc::BmcError;
@@ -25,6 +25,10 @@ pub(crate) enum Error {
     Refused(#[from] RequestRefused),
     #[error(transparent)]
     Frozen(#[from] ChangeRefused),
+    #[error(transparent)]
+    Group(#[from] GroupRefused),
+    #[error(transparent)]
+    Volume(#[from] VolumeInUse),
     #[error(transparent)]
     Mismatch(#[from] BackfillMismatch),
     #[error(transparent)]
@@ -88,6 +92,8 @@ impl From<Error> for ApiError {
                 | ChangeRefused::Delete { .. } => StatusCode::CONFLICT,
                 ChangeRefused::Protected { .. } => StatusCode::FORBIDDEN,
             },
+            Error::Volume(_) => StatusCode::BAD_REQUEST,
+            Error::Group(why) => group(why),
             Error::Rack(why) => {
                 error!("{}", chain(why));
                 return ApiError::broken(why.to_string());
@@ -115,6 +121,16 @@ impl From<Error> for ApiError {
     }
 }
 
+/// The status of a port that cannot be in its group.
+fn group(why: &GroupRefused) -> StatusCode {
+    match why {
+        GroupRefused::OtherNode { .. } => StatusCode::BAD_REQUEST,
+        GroupRefused::Standalone { .. } | GroupRefused::PhysicalNetwork { .. } => {
+            StatusCode::CONFLICT
+        }
+    }
+}
+
 fn store(why: &StoreError) -> ApiError {
     match why {
         StoreError::Duplicate { field, value } => {
@@ -129,6 +145,9 @@ fn store(why: &StoreError) -> ApiError {
         StoreError::NoMarker(_) => ApiError::not_found(format!("marker: {why}")),
         StoreError::NoOwner { owner: "chassis", id } => {
             ApiError::bad_request(format!("chassis_uuid: Chassis {id} could not be found."))
+        }
+        StoreError::NoOwner { owner: "port group", id } => {
+            ApiError::bad_request(format!("portgroup_uuid: Port group {id} could not be found."))
         }
         StoreError::NoOwner { id, .. } => {
             ApiError::bad_request(format!("node_uuid: Node {id} could not be found."))

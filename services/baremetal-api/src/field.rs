@@ -88,6 +88,7 @@ pub(crate) enum Kind {
     Boolean,
     /// A boolean or null.
     MaybeBoolean,
+    Integer,
     Object,
     Links,
 }
@@ -207,6 +208,7 @@ impl Kind {
             Kind::Texts => JsonShape::list(JsonShape::text()),
             Kind::Boolean => JsonShape::boolean(),
             Kind::MaybeBoolean => JsonShape::boolean().or_null(),
+            Kind::Integer => JsonShape::integer(),
             Kind::Object => JsonShape::any_object(),
             Kind::Links => JsonShape::links(),
         }
@@ -218,6 +220,7 @@ impl Kind {
             Kind::Text => Type::String,
             Kind::Texts | Kind::Links => Type::Array,
             Kind::Boolean | Kind::MaybeBoolean => Type::Boolean,
+            Kind::Integer => Type::Integer,
             Kind::Object => Type::Object,
         }
     }

@@ -21,6 +21,7 @@ mod microversion;
 mod node;
 mod openapi;
 mod port;
+mod port_group;
 mod power;
 mod provision;
 mod request;
@@ -36,6 +37,7 @@ mod validate;
 mod value;
 mod view;
 mod vifs;
+mod volume;
 mod write;
 
 use std::sync::Arc;
@@ -68,6 +70,8 @@ fn routes() -> Routes<App> {
         .merge(conductor::routes())
         .merge(allocation::routes())
         .merge(chassis::routes())
+        .merge(port_group::routes())
+        .merge(volume::routes())
         .merge(shards::routes())
         .merge(empty::routes())
         .merge(bedplate::routes())

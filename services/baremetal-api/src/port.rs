@@ -5,7 +5,7 @@ mod field;
 use std::sync::Arc;
 
 use axum::response::Response;
-use baremetal_core::{Node, NodeUuid, Port, PortFilter, PortUuid, check_idle};
+use baremetal_core::{Node, Port, PortFilter, PortGroup, PortUuid, check_idle, check_member};
 use hardware::MacAddress;
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
@@ -19,11 +19,11 @@ use crate::app::App;
 use crate::error::Error;
 use crate::field::{DetailLevel, FieldSet, in_body};
 use crate::listing::list_of;
-use crate::request::{Request, relation, retry_if_stale, visible_project};
+use crate::request::{Request, retry_if_stale, visible_project};
 use crate::value::text;
 use crate::view::View;
 use crate::write::{create as set_fields, patched};
-use crate::{list_query, microversion as since, openapi, rule};
+use crate::{list_query, microversion as since, openapi, rule, stored};
 use field::PortList;
 
 /// The routes of ports.
@@ -66,11 +66,17 @@ pub(crate) fn routes() -> Routes<App> {
         .with_rule(rule::READ)
         .query_parameters(["limit", "marker", "sort_key", "sort_dir", "fields", "detail"])
         .returns(JsonShape::page("ports", openapi::shape::<Port>()));
+    let of_group = Route::get("List a port group's ports", list_of_group)
+        .since(since::PORTGROUP_FIELDS)
+        .with_rule(rule::READ)
+        .query_parameters(["limit", "marker", "sort_key", "sort_dir", "fields", "detail"])
+        .returns(JsonShape::page("ports", openapi::shape::<Port>()));
     Routes::new("ports")
         .at("/v1/ports", ports)
         .at("/v1/ports/detail", [detail])
         .at("/v1/ports/{port}", port)
         .at("/v1/nodes/{node}/ports", [of_node])
+        .at("/v1/portgroups/{portgroup}/ports", [of_group])
 }
 
 /// `POST /v1/ports`: creates a port.
@@ -85,6 +91,7 @@ async fn create(
     let mut port = Port::new(PortUuid::new_v4(), node.id, address, (request.app.clock)());
     set_fields(&mut port, body, request.asked)?;
     check_idle(&node)?;
+    check_group(&request, &port).await?;
     request.app.store.insert_port(&port).await?;
     let view = view_of(&request, &port, FieldSet::all(request.asked), &origin);
     Ok(with_location(json(StatusCode::CREATED, &view), &format!("{origin}/v1/ports/{}", port.id)))
@@ -106,12 +113,12 @@ async fn owner(request: &Request, body: &mut Map<String, Value>) -> Result<Node,
 
 /// `GET /v1/ports`: lists ports with a few fields each.
 async fn list(request: Request, paging: ListRequest) -> Result<Response, Error> {
-    page(request, paging, DetailLevel::Brief, None).await
+    page(request, paging, DetailLevel::Brief, PortFilter::default()).await
 }
 
 /// `GET /v1/ports/detail`: lists ports with all fields.
 async fn list_detail(request: Request, paging: ListRequest) -> Result<Response, Error> {
-    page(request, paging, DetailLevel::Detail, None).await
+    page(request, paging, DetailLevel::Detail, PortFilter::default()).await
 }
 
 /// `GET /v1/nodes/{node}/ports`: lists the ports of a node.
@@ -120,8 +127,8 @@ async fn list_of_node(
     PathParam(ident): PathParam<String>,
     paging: ListRequest,
 ) -> Result<Response, Error> {
-    let node = request.node(&ident).await?.id;
-    page(request, paging, DetailLevel::Brief, Some(node)).await
+    let node = Some(request.node(&ident).await?.id);
+    page(request, paging, DetailLevel::Brief, PortFilter { node, ..PortFilter::default() }).await
 }
 
 /// `GET /v1/ports/{port}`: shows a port.
@@ -149,6 +156,7 @@ async fn patch(
         let before = find(&request, &id).await?;
         let mut after = patched(&before, patch.clone(), request.asked)?;
         idle(app, &before).await?;
+        check_group(&request, &after).await?;
         after.updated_at = Some((app.clock)());
         Ok(app.store.update_port(&after).await?)
     });
@@ -168,6 +176,19 @@ async fn forget(request: Request, PathParam(id): PathParam<String>) -> Result<St
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Refuses a port that cannot be in its group.
+async fn check_group(request: &Request, port: &Port) -> Result<(), Error> {
+    let Some(id) = port.portgroup else { return Ok(()) };
+    let missing = || {
+        let why = format!("Port group {id} could not be found.");
+        ApiError::bad_field("portgroup_uuid", why)
+    };
+    let store = &request.app.store;
+    let group = store.find_resource::<PortGroup>(id).await?.ok_or_else(missing)?;
+    request.check_access_to_part(group.content.node, missing).await?;
+    Ok(check_member(port, &group, &store.ports_of_group(id).await?)?)
+}
+
 /// Refuses the change while work on the port's node is in progress.
 async fn idle(app: &App, port: &Port) -> Result<(), Error> {
     match app.store.find_node(&baremetal_core::NodeIdent::Id(port.node)).await? {
@@ -184,26 +205,32 @@ async fn find(request: &Request, id: &str) -> Result<Port, Error> {
     };
     let parsed: PortUuid = id.parse().map_err(|_| missing())?;
     let port = request.app.store.find_port(parsed).await?.ok_or_else(missing)?;
-    if visible_project(&request.caller).is_some() {
-        let node = request.app.store.find_node(&baremetal_core::NodeIdent::Id(port.node)).await?;
-        let relation =
-            node.and_then(|node| relation(&request.caller, &node)).ok_or_else(missing)?;
-        request.caller.rule().check(&request.caller, relation)?;
-    }
+    request.check_access_to_part(port.node, missing).await?;
     Ok(port)
 }
 
-/// Answers with one page of a list of ports; of the ports of one node, if it is given.
+/// `GET /v1/portgroups/{portgroup}/ports`: lists the ports of a port group.
+async fn list_of_group(
+    request: Request,
+    PathParam(ident): PathParam<String>,
+    paging: ListRequest,
+) -> Result<Response, Error> {
+    let portgroup = Some(stored::find::<PortGroup>(&request, &ident).await?.id);
+    let within = PortFilter { portgroup, ..PortFilter::default() };
+    page(request, paging, DetailLevel::Brief, within).await
+}
+
+/// Answers with one page of a list of ports, which shows only ports that also match `within`.
 async fn page(
     request: Request,
     paging: ListRequest,
     level: DetailLevel,
-    of: Option<NodeUuid>,
+    within: PortFilter,
 ) -> Result<Response, Error> {
     let mut rest = paging.query.clone();
     let shown = FieldSet::listed(&mut rest, level, request.asked)?;
     let (list, page) = list_query::parse::<Port>(rest, request.asked)?;
-    let filter = narrowed(&request, list, of).await?;
+    let filter = narrowed(&request, list, within).await?;
     let reader = Arc::new((request, paging, filter));
     let (request, paging, _) = &*reader.clone();
     list_of("ports", &page, paging.of(&request.app), move |part, page| {
@@ -223,13 +250,17 @@ async fn page(
 async fn narrowed(
     request: &Request,
     list: PortList,
-    of: Option<NodeUuid>,
+    within: PortFilter,
 ) -> Result<PortFilter, Error> {
-    let PortList { mut filter, node } = list;
+    let PortList { mut filter, node, portgroup } = list;
     if let Some(ident) = node {
         filter.node = Some(request.node(&ident).await?.id);
     }
-    filter.node = of.or(filter.node);
+    if let Some(ident) = portgroup {
+        filter.portgroup = Some(stored::find::<PortGroup>(request, &ident).await?.id);
+    }
+    filter.node = within.node.or(filter.node);
+    filter.portgroup = within.portgroup.or(filter.portgroup);
     filter.seen_by = visible_project(&request.caller);
     Ok(filter)
 }

@@ -82,6 +82,21 @@ impl Request {
         all.map(|(ident, wanted)| check_access(&self.caller, ident, of(wanted))).collect()
     }
 
+    /// Checks that the caller may access `node`, of which a resource is a part. Without access the error is `missing`, so that the caller
+    /// does not learn that the resource exists.
+    pub(crate) async fn check_access_to_part(
+        &self,
+        node: NodeUuid,
+        missing: impl Fn() -> ApiError,
+    ) -> Result<(), Error> {
+        if visible_project(&self.caller).is_none() {
+            return Ok(());
+        }
+        let node = self.app.store.find_node(&NodeIdent::Id(node)).await?;
+        let relation = node.and_then(|node| relation(&self.caller, &node)).ok_or_else(missing)?;
+        Ok(self.caller.rule().check(&self.caller, relation)?)
+    }
+
     /// Refuses the request if clusterd would refuse to drain the node's compute host. The check changes nothing; the conductor requests the
     /// drain after the request is recorded.
     pub(crate) async fn check_leave(&self, node: &Node, forced: &[String]) -> Result<(), Error> {

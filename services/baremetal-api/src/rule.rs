@@ -24,6 +24,8 @@ pub(crate) const ALLOCATE: Rule = rule(Role::Member, Some(Role::Member), None);
 pub(crate) const SET_DRIVER: Rule = rule(Role::Member, Some(Role::Manager), None);
 /// Set the port addresses of a machine: `SYSTEM_ADMIN_OR_OWNER_ADMIN`.
 pub(crate) const SET_PORTS: Rule = rule(Role::Admin, Some(Role::Manager), None);
+/// Create and delete the volumes of a machine: `SYSTEM_MEMBER_OR_OWNER_LESSEE_ADMIN`.
+pub(crate) const SET_VOLUMES: Rule = rule(Role::Member, Some(Role::Manager), Some(Role::Manager));
 /// Set the owner and the conductor group of a machine: `SYSTEM_MEMBER`.
 pub(crate) const SET_OWNER: Rule = rule(Role::Member, None, None);
 /// Enroll a machine: `SYSTEM_ADMIN` or `SYSTEM_SERVICE`.

@@ -30,6 +30,7 @@ pub(crate) struct Context<'a> {
 pub(crate) enum Shown<'a> {
     Null,
     Boolean(bool),
+    Integer(i64),
     Text(&'a str),
     Written(String),
     Texts(&'a BTreeSet<String>),

@@ -1,12 +1,15 @@
 //! The routes of resources that the store keeps as one document. A resource declares its fields, its rules and its checks; list, creation,
 //! view, change and deletion are the same for all of them.
 
-use std::future::{Future, ready};
+use std::future::Future;
 use std::sync::Arc;
 
 use axum::response::Response;
-use baremetal_core::{Content, Stored, StoredFilter, StoredSort};
+use baremetal_core::{
+    Content, Node, NodeIdent, NodeUuid, Stored, StoredFilter, StoredSort, check_idle,
+};
 use http::StatusCode;
+use newtype_uuid::GenericUuid;
 use openstack_api::{
     ApiError, JsonShape, ListPart, ListRequest, Microversion, Operation, Origin, PathParam, Query,
     Route, Routes, Rule, StrictJson, json, with_location,
@@ -16,14 +19,26 @@ use uuid::Uuid;
 
 use crate::app::App;
 use crate::error::Error;
-use crate::field::{DetailLevel, Field, FieldSet, Kind, Resource};
+use crate::field::{DetailLevel, Field, FieldSet, Kind, Resource, in_body};
 use crate::filter::Filter;
 use crate::listing::list_of;
-use crate::request::{Request, retry_if_stale};
+use crate::request::{Request, retry_if_stale, visible_project};
 use crate::value::uuid;
 use crate::view::View;
 use crate::write::{create as set_fields, patched};
 use crate::{list_query, openapi};
+
+/// The paths of a resource.
+pub(crate) struct Paths {
+    /// The collection.
+    pub(crate) all: &'static str,
+    /// The collection with all fields.
+    pub(crate) detail: Option<&'static str>,
+    /// One resource.
+    pub(crate) one: &'static str,
+    /// The resources of one node, and the microversion that introduced this path.
+    pub(crate) of_node: Option<(&'static str, Microversion)>,
+}
 
 /// A resource that is stored as one document, as the API serves it.
 pub(crate) trait Served: Content + Default {
@@ -32,9 +47,8 @@ pub(crate) trait Served: Content + Default {
     /// The name of the collection, as in `/v1/chassis`.
     const COLLECTION: &'static str;
     const FIELDS: &'static [Field<Stored<Self>>];
-    const FILTERS: &'static [Filter<StoredFilter>];
-    /// The paths of the collection and of one resource.
-    const PATHS: [&'static str; 2];
+    const FILTERS: &'static [Filter<StoredList>];
+    const PATHS: Paths;
     /// The microversion that introduced the resource.
     const SINCE: Microversion;
     /// Who may read, create, change and delete the resources.
@@ -42,14 +56,25 @@ pub(crate) trait Served: Content + Default {
     /// What the routes do: list, create, show, change, delete.
     const SUMMARIES: [&'static str; 5];
 
-    /// Deletes the resource, or refuses to.
-    fn delete(app: &App, it: &Stored<Self>) -> impl Future<Output = Result<(), Error>> + Send {
-        async { Ok(app.store.delete_resource(it).await?) }
+    /// Whether a request can name a resource by its name instead of its UUID.
+    const IS_NAMED: bool = false;
+    /// The resources that keep one from being deleted, such as `nodes`.
+    const USERS: &'static str = "";
+
+    /// The name of the collection in links, if it differs from the name in lists.
+    const LINKS: &'static str = Self::COLLECTION;
+
+    /// Checks whether the resource can be changed or deleted in the present state of its node.
+    fn check_change(_node: &Node, _is_deletion: bool) -> Result<(), Error> {
+        Ok(())
     }
 
-    /// Checks a new or changed resource.
-    fn check(_app: &App, _it: &Stored<Self>) -> impl Future<Output = Result<(), Error>> + Send {
-        ready(Ok(()))
+    /// Checks the changed resource `after`, and writes it.
+    fn update(
+        app: &App,
+        after: &Stored<Self>,
+    ) -> impl Future<Output = Result<Stored<Self>, Error>> + Send {
+        async { Ok(app.store.update_resource(after).await?) }
     }
 }
 
@@ -57,9 +82,30 @@ impl<C: Served> Resource for Stored<C> {
     const NAME: &'static str = C::NAME;
     const COLLECTION: &'static str = C::COLLECTION;
     const FIELDS: &'static [Field<Stored<C>>] = C::FIELDS;
-    const FILTERS: &'static [Filter<StoredFilter>] = C::FILTERS;
-    type List = StoredFilter;
+    const FILTERS: &'static [Filter<StoredList>] = C::FILTERS;
+    type List = StoredList;
     type Sort = StoredSort;
+}
+
+/// A requested list of resources.
+#[derive(Default)]
+pub(crate) struct StoredList {
+    pub(crate) filter: StoredFilter,
+    /// Only resources of the node with this UUID or name.
+    pub(crate) node: Option<String>,
+}
+
+impl StoredList {
+    /// The filter of the list, without the resources that the caller does not see.
+    async fn filter(self, request: &Request, of: Option<NodeUuid>) -> Result<StoredFilter, Error> {
+        let StoredList { mut filter, node } = self;
+        if let Some(ident) = node {
+            filter.node = Some(request.node(&ident).await?.id);
+        }
+        filter.node = of.or(filter.node);
+        filter.seen_by = visible_project(&request.caller);
+        Ok(filter)
+    }
 }
 
 /// The field `uuid`.
@@ -87,10 +133,8 @@ pub(crate) const fn updated_field<C: Served>(minor: u16) -> Field<Stored<C>> {
 
 /// The field `links`.
 pub(crate) const fn links_field<C: Served>(minor: u16) -> Field<Stored<C>> {
-    Field::<Stored<C>>::new("links", minor, Kind::Links, |it, look| {
-        look.links(C::COLLECTION, it.id, "")
-    })
-    .brief()
+    Field::<Stored<C>>::new("links", minor, Kind::Links, |it, look| look.links(C::LINKS, it.id, ""))
+        .brief()
 }
 
 /// The routes of the collection and of one resource.
@@ -98,14 +142,17 @@ pub(crate) fn routes<C: Served>() -> Routes<App> {
     let shape = openapi::shape::<Stored<C>>;
     let [may_read, may_create, may_change, may_delete] = C::RULES;
     let [to_list, to_create, to_show, to_change, to_delete] = C::SUMMARIES;
-    let all = [
-        Route::get(to_list, list::<C>)
+    let a_list = |route: Route<App>| {
+        route
             .with_rule(may_read)
             .query_parameters(list_query::PAGING)
             .query_parameters(["detail"])
             .query_parameters(list_query::names::<Stored<C>>())
             .refuses([StatusCode::NOT_FOUND])
-            .returns(JsonShape::page(C::COLLECTION, shape())),
+            .returns(JsonShape::page(C::COLLECTION, shape()))
+    };
+    let all = [
+        a_list(Route::get(to_list, list::<C>)),
         Route::post(to_create, create::<C>)
             .with_rule(may_create)
             .reads(openapi::body::<Stored<C>>([]))
@@ -123,35 +170,99 @@ pub(crate) fn routes<C: Served>() -> Routes<App> {
             .returns(shape()),
         Route::delete(to_delete, delete::<C>).with_rule(may_delete).answers(StatusCode::NO_CONTENT),
     ];
-    let [collection, resource] = C::PATHS;
-    Routes::new(C::COLLECTION)
-        .at(collection, all.map(|route| route.since(C::SINCE)))
-        .at(resource, one.map(|route| route.since(C::SINCE)))
+    let mut routes = Routes::new(C::COLLECTION)
+        .at(C::PATHS.all, all.map(|route| route.since(C::SINCE)))
+        .at(C::PATHS.one, one.map(|route| route.since(C::SINCE)));
+    if let Some(path) = C::PATHS.detail {
+        routes = routes.at(path, [a_list(Route::get(to_list, list_detail::<C>)).since(C::SINCE)]);
+    }
+    if let Some((path, since)) = C::PATHS.of_node {
+        routes = routes.at(path, [a_list(Route::get(to_list, list_of_node::<C>)).since(since)]);
+    }
+    routes
 }
 
-/// Finds a resource by its id.
+/// The name of the resource without its article, at the beginning of a sentence.
+fn noun<C: Served>() -> String {
+    let (_, name) = C::NAME.split_once(' ').unwrap_or_default();
+    let mut letters = name.chars();
+    letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
+}
+
+/// Finds a resource by its id or name, if the caller may access its node under the rule of the route.
 pub(crate) async fn find<C: Served>(request: &Request, ident: &str) -> Result<Stored<C>, Error> {
     let shown: String = ident.chars().take(64).collect();
-    let id = Uuid::parse_str(ident)
-        .map_err(|_| ApiError::bad_request(format!("expected a UUID, and received {shown:?}")))?;
-    let found = request.app.store.find_resource(id).await?;
-    Ok(found
-        .ok_or_else(|| ApiError::not_found(format!("{} {shown} could not be found.", C::NAME)))?)
+    let missing = || ApiError::not_found(format!("{} {shown} could not be found.", noun::<C>()));
+    let store = &request.app.store;
+    let found = match ident.parse::<NodeIdent>() {
+        Ok(NodeIdent::Id(id)) => store.find_resource::<C>(id.into_untyped_uuid()).await?,
+        Ok(NodeIdent::Name(name)) if C::IS_NAMED => {
+            store.find_resource_by_name(name.as_str()).await?
+        }
+        Ok(NodeIdent::Name(_)) | Err(_) => {
+            let expected = if C::IS_NAMED { "a UUID or a name" } else { "a UUID" };
+            let why = format!("expected {expected}, and received {shown:?}");
+            return Err(ApiError::bad_request(why).into());
+        }
+    };
+    let found = found.ok_or_else(missing)?;
+    if let Some(node) = found.content.node() {
+        request.check_access_to_part(node, missing).await?;
+    }
+    Ok(found)
 }
 
+/// The node of a resource. Refuses the request while work on the node is in progress, or if the node does not exist.
+async fn idle_node<C: Served>(request: &Request, it: &Stored<C>) -> Result<Option<Node>, Error> {
+    let Some(node) = it.content.node() else { return Ok(None) };
+    let node = request.node(&node.to_string()).await.map_err(in_body("node_uuid"))?;
+    check_idle(&node)?;
+    Ok(Some(node))
+}
+
+/// Refuses a change or a deletion that the state of the resource's node does not allow.
+async fn check_node<C: Served>(
+    request: &Request,
+    it: &Stored<C>,
+    is_deletion: bool,
+) -> Result<(), Error> {
+    match idle_node(request, it).await? {
+        Some(node) => C::check_change(&node, is_deletion),
+        None => Ok(()),
+    }
+}
+
+/// `GET` of the collection: lists resources with a few fields each.
 async fn list<C: Served>(request: Request, paging: ListRequest) -> Result<Response, Error> {
-    page::<C>(request, paging, DetailLevel::Brief).await
+    page::<C>(request, paging, DetailLevel::Brief, None).await
 }
 
-/// Answers with one page of a list of resources.
+/// `GET` of the path `detail` of the collection: lists resources with all fields.
+async fn list_detail<C: Served>(request: Request, paging: ListRequest) -> Result<Response, Error> {
+    page::<C>(request, paging, DetailLevel::Detail, None).await
+}
+
+/// `GET` of the collection of one node: lists the resources that belong to the node.
+async fn list_of_node<C: Served>(
+    request: Request,
+    PathParam(ident): PathParam<String>,
+    paging: ListRequest,
+) -> Result<Response, Error> {
+    let node = request.node(&ident).await?.id;
+    page::<C>(request, paging, DetailLevel::Brief, Some(node)).await
+}
+
+/// Answers with one page of a list of resources; of one node's resources, if it is given.
 pub(crate) async fn page<C: Served>(
     request: Request,
     paging: ListRequest,
     level: DetailLevel,
+    of: Option<NodeUuid>,
 ) -> Result<Response, Error> {
     let mut rest = paging.query.clone();
     let shown = FieldSet::listed(&mut rest, level, request.asked)?;
-    let (filter, page) = list_query::parse::<Stored<C>>(rest, request.asked)?;
+    let (list, page) = list_query::parse::<Stored<C>>(rest, request.asked)?;
+    let filter = list.filter(&request, of).await?;
     let reader = Arc::new((request, paging, filter));
     let (request, paging, _) = &*reader.clone();
     list_of(C::COLLECTION, &page, paging.of(&request.app), move |part, page| {
@@ -173,10 +284,10 @@ async fn create<C: Served>(
 ) -> Result<Response, Error> {
     let mut it = Stored::new(Uuid::new_v4(), C::default(), (request.app.clock)());
     set_fields(&mut it, body, request.asked)?;
-    C::check(&request.app, &it).await?;
+    idle_node(&request, &it).await?;
     request.app.store.insert_resource(&it).await?;
     let view = view_of(&request, &it, FieldSet::all(request.asked), &origin);
-    let url = format!("{origin}{}/{}", C::PATHS[0], it.id);
+    let url = format!("{origin}{}/{}", C::PATHS.all, it.id);
     Ok(with_location(json(StatusCode::CREATED, &view), &url))
 }
 
@@ -203,8 +314,8 @@ async fn patch<C: Served>(
         let before = find::<C>(&request, &ident).await?;
         let mut after = patched(&before, patch.clone(), request.asked)?;
         after.updated_at = Some((app.clock)());
-        C::check(app, &after).await?;
-        Ok(app.store.update_resource(&after).await?)
+        check_node(&request, &before, false).await?;
+        C::update(app, &after).await
     });
     let it = written.await?;
     let view = view_of(&request, &it, FieldSet::all(request.asked), &origin);
@@ -217,7 +328,13 @@ async fn delete<C: Served>(
 ) -> Result<StatusCode, Error> {
     retry_if_stale(|| async {
         let it = find::<C>(&request, &ident).await?;
-        C::delete(&request.app, &it).await
+        check_node(&request, &it, true).await?;
+        if request.app.store.delete_resource(&it).await? {
+            return Ok(());
+        }
+        let (noun, id, users) = (noun::<C>(), it.id, C::USERS);
+        let why = format!("{noun} {id} has {users}: move or delete them first");
+        Err(ApiError::bad_request(why).into())
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)

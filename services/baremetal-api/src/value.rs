@@ -1,5 +1,7 @@
 //! Parses the value of a field, and names the mistake if the value is wrong.
 
+use baremetal_core::NodeIdent;
+use hardware::MacAddress;
 use openstack_api::ApiError;
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -56,6 +58,38 @@ pub(crate) fn boolean(name: &str, value: Value) -> Result<Option<bool>, ApiError
             Err(wrong(name, "true or false", &other))
         }
     }
+}
+
+/// A whole number.
+pub(crate) fn integer(name: &str, value: &Value) -> Result<i64, ApiError> {
+    value.as_i64().ok_or_else(|| wrong(name, "a whole number", value))
+}
+
+/// Text of at most 255 bytes that is not empty.
+pub(crate) fn required_text(name: &str, value: Value) -> Result<String, ApiError> {
+    text(name, value, 255)?.ok_or_else(|| ApiError::bad_field(name, "is required"))
+}
+
+/// A name that is legal in a URL and is no UUID, or null.
+pub(crate) fn name(field: &str, value: Value) -> Result<Option<String>, ApiError> {
+    let Some(raw) = text(field, value, 255)? else { return Ok(None) };
+    match raw.parse() {
+        Ok(NodeIdent::Name(_)) => Ok(Some(raw)),
+        Ok(NodeIdent::Id(_)) | Err(_) => {
+            Err(ApiError::bad_field(field, format!("{raw:?} is not a valid name")))
+        }
+    }
+}
+
+/// The MAC address of one machine, or null.
+pub(crate) fn mac_address(name: &str, value: Value) -> Result<Option<MacAddress>, ApiError> {
+    let Some(raw) = text(name, value, 64)? else { return Ok(None) };
+    let address: MacAddress = raw.parse().map_err(|why| ApiError::bad_field(name, why))?;
+    if address.is_multicast() {
+        let problem = format!("{address} is a multicast address, which cannot belong to a machine");
+        return Err(ApiError::bad_field(name, problem));
+    }
+    Ok(Some(address))
 }
 
 /// A UUID or null.

@@ -33,6 +33,7 @@ mod boot;
 mod chassis;
 mod node;
 mod port;
+mod port_group;
 mod query;
 mod record;
 
@@ -43,6 +44,7 @@ mod power_request;
 mod profile;
 mod rack_location;
 mod verb;
+mod volume;
 mod work;
 
 mod driver;
@@ -111,6 +113,7 @@ pub use plan::{
     after_action, plan,
 };
 pub use port::Port;
+pub use port_group::{GroupRefused, PortGroup, check_member, check_members};
 pub use power_request::PowerRequest;
 pub use profile::{
     BaseConfig, Bridge, ComputeSettings, CpuMode, Hugepages, HypervisorMachine, HypervisorSettings,
@@ -139,4 +142,7 @@ pub use stored::{Content, Stored, StoredFilter, StoredSort};
 pub use take_out::{TakeOutRefused, check_take_out};
 pub use traits::{InvalidTrait, Trait};
 pub use verb::Verb;
+pub use volume::{
+    VolumeConnector, VolumeInUse, VolumeTarget, check_volume_change, check_volume_deletion,
+};
 pub use work::{AgentCommand, Task, Work};

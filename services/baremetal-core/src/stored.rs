@@ -14,8 +14,19 @@ pub trait Content: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + 
     /// The kind of the resource in the store. It never changes.
     const KIND: &'static str;
 
+    /// The field that [`Content::key`] returns.
+    const KEY: &'static str = "";
+
+    /// The fields of the document that may contain secrets, whose values are sealed in the database.
+    const SECRETS: &'static [&'static str] = &[];
+
     /// A name that no other resource of the kind has.
     fn name(&self) -> Option<&str> {
+        None
+    }
+
+    /// A value besides the name that no other resource of the kind has, such as an address.
+    fn key(&self) -> Option<String> {
         None
     }
 
@@ -48,7 +59,9 @@ impl<C> Stored<C> {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StoredFilter {
     pub node: Option<NodeUuid>,
-    pub name: Option<String>,
+    pub key: Option<String>,
+    /// Restricts the list to resources of nodes that this project owns or leases. A marker outside of these resources counts as unknown.
+    pub seen_by: Option<String>,
 }
 
 /// The sort keys of resources. A resource without a value sorts before resources with a value.
@@ -58,5 +71,6 @@ pub enum StoredSort {
     CreatedAt,
     Id,
     Name,
+    Key,
     UpdatedAt,
 }

@@ -1,5 +1,6 @@
 -- Version 13: resources that have no life of their own, such as chassis. `kind` names the kind of a resource, and the document is its
--- content. The name of the index names the column in errors.
+-- content. `key` is a value besides the name that is unique among the resources of a kind. The names of the indexes name the columns in
+-- errors.
 
 CREATE TABLE resources (
     id         TEXT   NOT NULL PRIMARY KEY,
@@ -9,8 +10,12 @@ CREATE TABLE resources (
     updated_at BIGINT,
     node       TEXT REFERENCES nodes (id) ON DELETE CASCADE,
     name       TEXT,
-    document   TEXT   NOT NULL
+    key        TEXT,
+    document   TEXT   NOT NULL,
+    sealed_by  TEXT   REFERENCES seals (id)
 );
 CREATE UNIQUE INDEX resources_name_key ON resources (kind, name);
+CREATE UNIQUE INDEX resources_key_key ON resources (kind, key);
 CREATE INDEX resources_created ON resources (kind, created_at, id);
 CREATE INDEX resources_node ON resources (node);
+CREATE INDEX resources_sealed ON resources (sealed_by, id);

@@ -6,6 +6,7 @@ use baremetal_core::{Node, Profile, is_secret};
 use sealing::{DecryptedSecret, Keyring, SealError, SealingKeys, id_of, is_sealed};
 use secrecy::SecretString;
 use serde_json::{Map, Value};
+use uuid::Uuid;
 use zeroize::Zeroizing;
 
 type Object = Map<String, Value>;
@@ -133,6 +134,13 @@ pub(crate) fn sealed_by(document: &Value) -> Option<&str> {
     by
 }
 
+/// Like [`node_sealed_by`], for a resource's document, of which only the fields `parts` contain secrets.
+pub(crate) fn resource_sealed_by<'a>(document: &'a Value, parts: &[&str]) -> Option<&'a str> {
+    let mut by = Some(NO_SECRETS);
+    parts.iter().filter_map(|part| document.get(part)).for_each(|part| look_at(part, &mut by));
+    by
+}
+
 fn look_in<'a>(object: &'a Object, by: &mut Option<&'a str>) {
     for (key, value) in object {
         if !is_secret(key) {
@@ -208,6 +216,31 @@ pub(crate) fn seal_profile(
     seal_document(keys, &of_profile(name), document)
 }
 
+/// Seals every secret in the fields `parts` of a resource's document.
+pub(crate) fn seal_resource(
+    keys: &SealingKeys,
+    id: Uuid,
+    document: &mut Value,
+    parts: &[&str],
+) -> Result<(), SealError> {
+    let place = resource(id);
+    for part in parts {
+        if let Some(part) = document.get_mut(part) {
+            each_within(part, &mut |key, value| seal_value(keys, &place, key, value))?;
+        }
+    }
+    Ok(())
+}
+
+/// Like [`sample_of_node`], for a resource's document.
+pub(crate) fn sample_of_resource(
+    id: Uuid,
+    document: &Value,
+    key: &str,
+) -> Option<(String, String)> {
+    sample_within(document, &resource(id), key)
+}
+
 fn seal_document(keys: &SealingKeys, place: &str, document: &mut Value) -> Result<(), SealError> {
     match document {
         Value::Object(document) => seal_in(keys, place, document),
@@ -218,19 +251,27 @@ fn seal_document(keys: &SealingKeys, place: &str, document: &mut Value) -> Resul
 }
 
 fn seal_in(keys: &SealingKeys, place: &str, object: &mut Object) -> Result<(), SealError> {
-    each(object, &mut |key, value| {
-        let place = sealed_place(place, key);
-        let sealed = match value.as_str().filter(|text| is_sealed(text)) {
-            Some(text) if !keys.needs_reseal(text) => return Ok(()),
-            Some(text) => keys.seal(&place, &keys.open(&place, text)?)?,
-            None => {
-                let plain = serde_json::to_vec(value).map_err(|_| SealError::CannotOpen)?;
-                keys.seal(&place, &Zeroizing::new(plain))?
-            }
-        };
-        *value = Value::String(sealed);
-        Ok(())
-    })
+    each(object, &mut |key, value| seal_value(keys, place, key, value))
+}
+
+/// Seals the value of a secret's key, or re-encrypts it if another key than the first has sealed it.
+fn seal_value(
+    keys: &SealingKeys,
+    place: &str,
+    key: &str,
+    value: &mut Value,
+) -> Result<(), SealError> {
+    let place = sealed_place(place, key);
+    let sealed = match value.as_str().filter(|text| is_sealed(text)) {
+        Some(text) if !keys.needs_reseal(text) => return Ok(()),
+        Some(text) => keys.seal(&place, &keys.open(&place, text)?)?,
+        None => {
+            let plain = serde_json::to_vec(value).map_err(|_| SealError::CannotOpen)?;
+            keys.seal(&place, &Zeroizing::new(plain))?
+        }
+    };
+    *value = Value::String(sealed);
+    Ok(())
 }
 
 /// Calls `work` for every non-null value of a secret's key, at any depth.
@@ -275,6 +316,10 @@ fn of_profile(name: &str) -> String {
 
 fn rack(name: &str) -> String {
     format!("racks/{name}")
+}
+
+fn resource(id: Uuid) -> String {
+    format!("resources/{id}")
 }
 
 /// Names the place that a secret is sealed for. The place contains the key without its path, because positions in a list move when an

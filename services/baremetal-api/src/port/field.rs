@@ -5,14 +5,13 @@ use hardware::MacAddress;
 use newtype_uuid::GenericUuid;
 use openstack_api::ApiError;
 use serde_json::Value;
-use uuid::Uuid;
 
 use crate::field::{Field, Kind, Read, Resource};
 use crate::filter::Filter;
 use crate::microversion as since;
 use crate::rule::SET_DRIVER;
 use crate::shown::Shown;
-use crate::value::{boolean, text, uuid};
+use crate::value::{boolean, mac_address, text, uuid};
 use crate::write::put;
 
 impl Resource for Port {
@@ -30,6 +29,8 @@ pub(crate) struct PortList {
     pub(crate) filter: PortFilter,
     /// Only ports of the node with this UUID or name.
     pub(crate) node: Option<String>,
+    /// Only ports of the port group with this UUID or name.
+    pub(crate) portgroup: Option<String>,
 }
 
 use Kind::{Boolean, Links, Object, Text};
@@ -66,10 +67,7 @@ const FIELDS: &[Field<Port>] = &[
     field("pxe_enabled", 19, Boolean, |it, _| it.pxe_enabled.into())
         .change(SET_DRIVER, |it, name, new| { it.pxe_enabled = boolean(name, new)?.unwrap_or(true); Ok(()) }),
     field("portgroup_uuid", 24, Text, |it, _| it.portgroup.into())
-        .change(SET_DRIVER, |_, name, new| match uuid(name, new)? {
-            Some(_) => Err(ApiError::bad_field(name, "port group not found")),
-            None => Ok(()),
-        }),
+        .change(SET_DRIVER, |it, name, new| put(&mut it.portgroup, uuid(name, new))),
     field("physical_network", 34, Text, |it, _| (&it.physical_network).into())
         .change(SET_DRIVER, |it, name, new| put(&mut it.physical_network, text(name, new, 64))),
     field("is_smartnic", 53, Boolean, |it, _| it.is_smartnic.into())
@@ -88,21 +86,11 @@ const FIELDS: &[Field<Port>] = &[
 #[rustfmt::skip]
 const FILTERS: &[Filter<PortList>] = &[
     Filter { name: "node",      since: since::MINIMUM,          narrow: |list, by| put(&mut list.node, Ok(by.text())) },
-    Filter { name: "portgroup", since: since::PORTGROUP_FIELDS, narrow: |list, by| put(&mut list.filter.portgroup, portgroup(by.value)) },
+    Filter { name: "portgroup", since: since::PORTGROUP_FIELDS, narrow: |list, by| put(&mut list.portgroup, Ok(by.text())) },
 ];
 
 /// Parses the MAC address of a port.
 fn address(value: Value) -> Result<MacAddress, ApiError> {
     let required = || ApiError::bad_field("address", "is required");
-    let raw = text("address", value, 64)?.ok_or_else(required)?;
-    let address: MacAddress = raw.parse().map_err(|why| ApiError::bad_field("address", why))?;
-    if address.is_multicast() {
-        let problem = format!("{address} is a multicast address, which cannot belong to a machine");
-        return Err(ApiError::bad_field("address", problem));
-    }
-    Ok(address)
-}
-
-fn portgroup(raw: &str) -> Result<Option<Uuid>, ApiError> {
-    Uuid::parse_str(raw).map(Some).map_err(|_| ApiError::not_found("port group not found"))
+    mac_address("address", value)?.ok_or_else(required)
 }

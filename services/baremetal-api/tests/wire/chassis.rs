@@ -53,7 +53,7 @@ async fn a_chassis_with_nodes_is_kept() {
     assert_eq!(listed["nodes"][0]["uuid"], ID);
     api.send("DELETE", &path, NEWEST, "")
         .await
-        .refuses(400, &format!("chassis {CHASSIS} has nodes: move or delete them first"));
+        .refuses(400, &format!("Chassis {CHASSIS} has nodes: move or delete them first"));
     let leave = r#"[{"op": "remove", "path": "/chassis_uuid"}]"#;
     api.send("PATCH", &format!("/v1/nodes/{ID}"), NEWEST, leave).await.has(200);
     api.send("DELETE", &path, NEWEST, "").await.has(204);

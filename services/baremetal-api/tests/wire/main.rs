@@ -41,6 +41,8 @@ mod parts;
 #[cfg(test)]
 mod patches;
 #[cfg(test)]
+mod port_groups;
+#[cfg(test)]
 mod ports;
 #[cfg(test)]
 mod profiles;
@@ -50,3 +52,5 @@ mod reservations;
 mod states;
 #[cfg(test)]
 mod versions;
+#[cfg(test)]
+mod volumes;

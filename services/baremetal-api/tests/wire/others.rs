@@ -163,13 +163,9 @@ async fn lists_of_absent_resources_are_empty() {
     let api = Api::start().await;
     api.enroll("").await;
     for (path, key) in [
-        ("portgroups", "portgroups"),
         ("deploy_templates", "deploy_templates"),
         ("runbooks", "runbooks"),
         ("inspection_rules", "inspection_rules"),
-        ("volume/connectors", "connectors"),
-        ("volume/targets", "targets"),
-        (&format!("nodes/{ID}/portgroups"), "portgroups"),
         (&format!("nodes/{ID}/bios"), "bios"),
         (&format!("nodes/{ID}/firmware"), "firmware"),
         (&format!("nodes/{ID}/vifs"), "vifs"),

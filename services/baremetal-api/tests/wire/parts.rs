@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use axum::body::Body;
 use baremetal_core::{
     Allocation, AllocationState, AllocationUuid, Chassis, Discovery, Driver, HistoryEntry, Node,
-    NodeIdent, NodeLease, NodePool, NodeUuid, Port, PortUuid, Reservation, ReservationRequest,
-    State, Stored, WorkUuid,
+    NodeIdent, NodeLease, NodePool, NodeUuid, Port, PortGroup, PortUuid, Reservation,
+    ReservationRequest, State, Stored, VolumeConnector, VolumeTarget, WorkUuid,
 };
 use baremetal_store::ReserveOutcome;
 use hardware::{MacAddress, PowerState};
@@ -21,6 +21,7 @@ use crate::api::{Api, ID, NEWEST};
 
 use MemoryBound::{AtMost, ByDriver, InParts};
 
+const GROUP: &str = "7c0d9a4e-3b1f-4b0f-8a77-1f5e2d6c9b01";
 const CHASSIS: &str = "5b1f2f0e-6a4b-4b0a-9a55-2f7a8e0c1d22";
 
 /// More than the first part of a list has.
@@ -55,20 +56,21 @@ const LISTS: &[(&str, MemoryBound)] = &[
         "/v1/nodes/{node}/management/boot_device/supported",
         ByDriver("the kinds of boot devices that the program knows"),
     ),
-    ("/v1/nodes/{node}/portgroups", AtMost(0, "there are none")),
+    ("/v1/nodes/{node}/portgroups", InParts),
     ("/v1/nodes/{node}/ports", InParts),
     ("/v1/nodes/{node}/traits", AtMost(50, "a node has no more traits")),
     ("/v1/nodes/{node}/vifs", AtMost(0, "there are none")),
-    ("/v1/nodes/{node}/volume/connectors", AtMost(0, "there are none")),
-    ("/v1/nodes/{node}/volume/targets", AtMost(0, "there are none")),
-    ("/v1/portgroups", AtMost(0, "there are none")),
-    ("/v1/portgroups/detail", AtMost(0, "there are none")),
+    ("/v1/nodes/{node}/volume/connectors", InParts),
+    ("/v1/nodes/{node}/volume/targets", InParts),
+    ("/v1/portgroups", InParts),
+    ("/v1/portgroups/detail", InParts),
+    ("/v1/portgroups/{portgroup}/ports", InParts),
     ("/v1/ports", InParts),
     ("/v1/ports/detail", InParts),
     ("/v1/runbooks", AtMost(0, "there are none")),
     ("/v1/shards", InParts),
-    ("/v1/volume/connectors", AtMost(0, "there are none")),
-    ("/v1/volume/targets", AtMost(0, "there are none")),
+    ("/v1/volume/connectors", InParts),
+    ("/v1/volume/targets", InParts),
 ];
 
 fn mac(number: u64) -> MacAddress {
@@ -86,6 +88,11 @@ fn noon() -> Timestamp {
 /// The chassis of the nodes.
 fn chassis() -> Stored<Chassis> {
     Stored::new(CHASSIS.parse().unwrap(), Chassis::default(), noon())
+}
+
+/// A port group of `node`.
+fn of(node: NodeUuid) -> PortGroup {
+    PortGroup { node, extra: extra(), ..PortGroup::default() }
 }
 
 fn allocation(name: &str) -> Allocation {
@@ -118,6 +125,8 @@ async fn with_many() -> Api {
     let parent = api.store.update_node(&parent, &history).await.unwrap();
     let chassis = chassis();
     api.store.insert_resource(&chassis).await.unwrap();
+    let group = Stored::new(GROUP.parse().unwrap(), of(parent.id), noon());
+    api.store.insert_resource(&group).await.unwrap();
     let traits: Vec<String> = (0..50).map(|number| format!("CUSTOM_{number}")).collect();
     let traits = json!({"traits": traits}).to_string();
     api.send("PUT", &format!("/v1/nodes/{ID}/traits"), NEWEST, &traits).await.has(204);
@@ -135,11 +144,14 @@ async fn with_many() -> Api {
         let described = Chassis { description: None, extra: extra() };
         let more = Stored::new(Uuid::new_v4(), described, noon());
         api.store.insert_resource(&more).await.unwrap();
+        let more = Stored::new(Uuid::new_v4(), of(parent.id), noon());
+        api.store.insert_resource(&more).await.unwrap();
+        insert_volumes(&api, parent.id, number).await;
         let child = Node::new(NodeUuid::new_v4(), Driver::FakeHardware, noon());
         let child = Node { parent_node: Some(parent.id), ..child };
         api.store.insert_node(&child).await.unwrap();
         let port = Port::new(PortUuid::new_v4(), parent.id, mac(number), noon());
-        let port = Port { extra: extra(), ..port };
+        let port = Port { extra: extra(), portgroup: Some(group.id), ..port };
         api.store.insert_port(&port).await.unwrap();
         let found = Discovery {
             mac: mac(number),
@@ -164,6 +176,15 @@ async fn with_many() -> Api {
     }
     reserve_all(&api).await;
     api
+}
+
+async fn insert_volumes(api: &Api, node: NodeUuid, number: u64) {
+    let (kind, connector_id) = ("iqn".to_owned(), number.to_string());
+    let connector = VolumeConnector { node, kind, connector_id, extra: extra() };
+    api.store.insert_resource(&Stored::new(Uuid::new_v4(), connector, noon())).await.unwrap();
+    let boot_index = i64::try_from(number).unwrap();
+    let target = VolumeTarget { node, boot_index, extra: extra(), ..VolumeTarget::default() };
+    api.store.insert_resource(&Stored::new(Uuid::new_v4(), target, noon())).await.unwrap();
 }
 
 /// Reserves each free node, and records as many allocations that found none.
@@ -198,8 +219,10 @@ async fn every_list_is_read_in_parts_or_bounded() {
     let known: BTreeSet<String> = LISTS.iter().map(|(path, _)| (*path).to_owned()).collect();
     assert_eq!(lists(&document), known, "say of each list how it stays small in memory");
     for (path, kept) in LISTS {
-        let request = Request::get(path.replace("{node}", ID).replace("{chassis}", CHASSIS))
-            .header("host", "api:6385");
+        let request = Request::get(
+            path.replace("{node}", ID).replace("{chassis}", CHASSIS).replace("{portgroup}", GROUP),
+        )
+        .header("host", "api:6385");
         let request = request.header("x-openstack-ironic-api-version", NEWEST);
         check_list(path, *kept, api.open(request.body(Body::empty()).unwrap()).await).await;
     }

@@ -8,16 +8,23 @@ use database::table::{PagePart, PageRows};
 use database::{StoreError, reading, writing};
 use hardware::MacAddress;
 
+use uuid::Uuid;
+
 use crate::Store;
+use crate::table::resource::check_group;
 use crate::table::{boot, history, inspection, lease, port};
-use database::WriteKind::{OneStatement, OnlyFirstStatementCanFail};
+use database::WriteKind::{AnyStatementCanFail, OneStatement, OnlyFirstStatementCanFail};
 
 impl Store {
     /// Adds a port to a node.
     pub async fn insert_port(&self, port: &Port) -> Result<(), StoreError> {
         self.admit_port(port).await?;
         let port = port.clone();
-        writing!(self.database, OneStatement, |c| port::insert(c, &port).await)
+        let extent = if port.portgroup.is_some() { AnyStatementCanFail } else { OneStatement };
+        writing!(self.database, extent, |c| {
+            check_group(c, &port).await?;
+            port::insert(c, &port).await
+        })
     }
 
     /// Returns the port with this id.
@@ -55,6 +62,11 @@ impl Store {
         reading!(self.database, |c| port::list(c, &filter, &page, Some(&part)).await)
     }
 
+    /// Returns the ports of a port group.
+    pub async fn ports_of_group(&self, group: Uuid) -> Result<Vec<Port>, StoreError> {
+        reading!(self.database, |c| port::of_group(c, group).await)
+    }
+
     /// Returns all ports of a node, sorted by address.
     pub async fn ports_of(&self, node: NodeUuid) -> Result<Vec<Port>, StoreError> {
         reading!(self.database, |c| port::of(c, node).await)
@@ -65,7 +77,12 @@ impl Store {
     pub async fn update_port(&self, port: &Port) -> Result<Port, StoreError> {
         self.admit_port(port).await?;
         let port = port.clone();
-        writing!(self.database, OnlyFirstStatementCanFail, |c| {
+        let extent = match port.portgroup {
+            Some(_) => AnyStatementCanFail,
+            None => OnlyFirstStatementCanFail,
+        };
+        writing!(self.database, extent, |c| {
+            check_group(c, &port).await?;
             let before = port::find(c, port.id).await?;
             let written = port::update(c, &port).await?;
             if let Some(before) = before.filter(|it| it.address != written.address) {

@@ -1,20 +1,22 @@
 //! Resources that are stored as one document.
 
-use baremetal_core::{Chassis, Content, Page, Stored, StoredFilter, StoredSort};
+use baremetal_core::{Content, Page, Port, PortGroup, Stored, StoredFilter, StoredSort};
 use database::WriteKind::{AnyStatementCanFail, OneStatement};
 use database::table::{PagePart, PageRows};
 use database::{FieldSizes, StoreError, reading, writing};
+use sealing::SealingKeys;
+use serde_json::Value;
 use uuid::Uuid;
 
-use crate::Store;
-use crate::table::{node, resource};
+use crate::table::{port, resource};
+use crate::{Store, secrets};
 
 impl Store {
     /// Adds a resource.
     pub async fn insert_resource<C: Content>(&self, it: &Stored<C>) -> Result<(), StoreError> {
         self.admit_resource(it).await?;
-        let it = it.clone();
-        writing!(self.database, OneStatement, |c| resource::insert(c, &it).await)
+        let (it, document) = (it.clone(), self.sealed_resource(it).await?);
+        writing!(self.database, OneStatement, |c| resource::insert(c, &it, &document).await)
     }
 
     /// Returns the resource with this id.
@@ -51,26 +53,51 @@ impl Store {
         it: &Stored<C>,
     ) -> Result<Stored<C>, StoreError> {
         self.admit_resource(it).await?;
-        let it = it.clone();
-        writing!(self.database, OneStatement, |c| resource::update(c, &it).await)
+        let (it, document) = (it.clone(), self.sealed_resource(it).await?);
+        writing!(self.database, OneStatement, |c| resource::update(c, &it, &document).await)
     }
 
-    /// Deletes a resource, if its version has not changed since it was read.
-    pub async fn delete_resource<C: Content>(&self, it: &Stored<C>) -> Result<(), StoreError> {
-        let (id, version) = (it.id, it.version);
-        writing!(self.database, OneStatement, |c| resource::delete(c, id, version).await)
+    /// Writes a port group like [`Store::update_resource`], and moves its ports to its physical network.
+    pub async fn update_port_group(
+        &self,
+        it: &Stored<PortGroup>,
+    ) -> Result<Stored<PortGroup>, StoreError> {
+        self.admit_resource(it).await?;
+        let (it, document) = (it.clone(), self.sealed_resource(it).await?);
+        writing!(self.database, AnyStatementCanFail, |c| {
+            let written = resource::update(c, &it, &document).await?;
+            for port in port::of_group(c, it.id).await? {
+                let network = it.content.physical_network.clone();
+                if port.physical_network != network {
+                    port::update(c, &Port { physical_network: network, ..port }).await?;
+                }
+            }
+            Ok(written)
+        })
     }
 
-    /// Deletes a chassis, if its version has not changed since it was read. Returns `false` and changes nothing if a node is in it.
-    pub async fn delete_chassis(&self, it: &Stored<Chassis>) -> Result<bool, StoreError> {
+    /// Deletes a resource, if its version has not changed since it was read. Returns `false` and changes nothing if others refer to it.
+    pub async fn delete_resource<C: Content>(&self, it: &Stored<C>) -> Result<bool, StoreError> {
         let (id, version) = (it.id, it.version);
         writing!(self.database, AnyStatementCanFail, |c| {
-            let is_empty = !node::is_in_chassis(c, id).await?;
-            if is_empty {
+            let is_free = !resource::is_in_use::<C>(c, id).await?;
+            if is_free {
                 resource::delete(c, id, version).await?;
             }
-            Ok(is_empty)
+            Ok(is_free)
         })
+    }
+
+    /// Returns the content of a resource with all secrets sealed, as it is written.
+    async fn sealed_resource<C: Content>(&self, it: &Stored<C>) -> Result<Value, StoreError> {
+        let id = it.id.to_string();
+        let document = serde_json::to_value(&it.content)
+            .map_err(|error| StoreError::corrupt("resources", &id, error))?;
+        let seal = |keys: &SealingKeys, document: &mut Value| {
+            secrets::seal_resource(keys, it.id, document, C::SECRETS)
+                .map_err(|why| StoreError::corrupt("resources", &id, why))
+        };
+        self.seal(&document, seal).await
     }
 
     async fn admit_resource<C: Content>(&self, it: &Stored<C>) -> Result<(), StoreError> {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use baremetal_core::Node;
-use database::WriteKind::OnlyFirstStatementCanFail;
+use database::WriteKind::{OneStatement, OnlyFirstStatementCanFail};
 use database::{StoreError, reading, seals, writing};
 use sealing::{Keyring, RegisteredKey, SealingKeys};
 use serde_json::Value;
 use tracing::{error, info};
 
-use crate::table::{node, profile, rack, seal};
+use crate::table::{node, profile, rack, resource, seal};
 use crate::{Secrets, Store, secrets};
 
 /// The number of nodes re-encrypted in one transaction.
@@ -66,10 +66,13 @@ impl Store {
             if let Some((name, document, _)) = rack::sealed_by(c, by).await?.first() {
                 return Ok(secrets::sample_of_rack(name, document, &key));
             }
-            let profiles = profile::sealed_by(c, by).await?;
-            let first = profiles.first();
-            Ok(first
-                .and_then(|(name, document, _)| secrets::sample_of_profile(name, document, &key)))
+            if let Some((name, document, _)) = profile::sealed_by(c, by).await?.first() {
+                return Ok(secrets::sample_of_profile(name, document, &key));
+            }
+            let resources = resource::sealed_by(c, by).await?;
+            Ok(resources
+                .first()
+                .and_then(|it| secrets::sample_of_resource(it.id, &it.document, &key)))
         })
     }
 
@@ -143,7 +146,8 @@ impl Store {
             info!("re-encrypted {written} nodes, {} so far", all.done);
         }
         self.reseal_racks(key.clone(), &mut all).await?;
-        self.reseal_profiles(key, &mut all).await?;
+        self.reseal_profiles(key.clone(), &mut all).await?;
+        self.reseal_resources(key, &mut all).await?;
         Ok(all)
     }
 
@@ -183,6 +187,34 @@ impl Store {
                 }
                 Err(other) => return Err(other),
             }
+        }
+        Ok(())
+    }
+
+    async fn reseal_resources(
+        &self,
+        key: Option<String>,
+        all: &mut ReencryptionResult,
+    ) -> Result<(), StoreError> {
+        let rows = reading!(self.database, |c| resource::sealed_by(c, key.as_deref()).await)?;
+        for mut row in rows {
+            let (id, parts) = (row.id, row.parts);
+            let seal = |keys: &SealingKeys, document: &mut Value| {
+                secrets::seal_resource(keys, id, document, parts)
+                    .map_err(|why| StoreError::corrupt("resources", &id.to_string(), why))
+            };
+            match self.seal(&row.document, seal).await {
+                Ok(sealed) => row.document = sealed,
+                Err(StoreError::Corrupt { source, .. }) => {
+                    error!("cannot unseal the secrets of resource {id}: {source}");
+                    all.broken += 1;
+                    continue;
+                }
+                Err(other) => return Err(other),
+            }
+            all.done += u64::from(writing!(self.database, OneStatement, |c| {
+                resource::reseal(c, &row).await
+            })?);
         }
         Ok(())
     }

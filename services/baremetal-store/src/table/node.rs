@@ -11,7 +11,6 @@ use database::{
 };
 use hardware::PowerState;
 use jiff::Timestamp;
-use uuid::Uuid;
 
 pub(crate) use free::FreeNodeSearch;
 pub use list::{NodeCount, ShardCount};
@@ -93,15 +92,6 @@ pub(crate) async fn reseal(connection: &mut Connection, node: &Node) -> Result<b
          WHERE id = $1 AND version = $2";
     let values = values![node.id, node.version, document_of(node)?, secrets::node_sealed_by(node)];
     Ok(connection.execute(RESEAL, values).await? == 1)
-}
-
-/// Whether any node is in this chassis.
-pub(crate) async fn is_in_chassis(
-    connection: &mut Connection,
-    chassis: Uuid,
-) -> Result<bool, StoreError> {
-    const ANY: &str = "SELECT id FROM nodes WHERE chassis = $1 LIMIT 1";
-    Ok(connection.row(ANY, values![chassis]).await?.is_some())
 }
 
 /// Deletes a node and, through foreign keys, everything that belongs to it.

@@ -87,6 +87,16 @@ pub(crate) async fn of(
     Ok(ports)
 }
 
+/// Returns the ports of a port group.
+pub(crate) async fn of_group(
+    connection: &mut Connection,
+    group: Uuid,
+) -> Result<Vec<Port>, StoreError> {
+    let mut query = Query::new(SELECT);
+    query.and_value("portgroup = ?", group);
+    all(connection, query).await
+}
+
 /// The condition for rows that a project may see.
 const VISIBLE: &str = "node IN (SELECT id FROM nodes WHERE owner = ? OR lessee = ?)";
 

@@ -1,12 +1,16 @@
 //! The table `resources`: one row for each resource that is stored as one document.
 
-use baremetal_core::{Chassis, Content, Node, Page, Stored, StoredFilter, StoredSort};
+use baremetal_core::{
+    Chassis, Content, Node, Page, Port, PortGroup, Stored, StoredFilter, StoredSort, VolumeTarget,
+};
 use database::table::{
     Listing, PagePart, PageRows, changed_one, is_missing_owner, violated_unique_column,
 };
 use database::{Column, Connection, Key, Query, Row, SqlError, StoreError, columns, values};
+use serde_json::Value;
 use uuid::Uuid;
 
+use crate::secrets;
 use crate::table::no_node;
 
 const TABLE: &str = "resources";
@@ -17,19 +21,24 @@ const SELECT: &str = "SELECT id, version, created_at, updated_at, document FROM 
 /// The index of the document in `SELECT`.
 const DOCUMENT: usize = 4;
 
+/// The condition for rows that a project may see.
+const VISIBLE: &str = "node IN (SELECT id FROM nodes WHERE owner = ? OR lessee = ?)";
+
 pub(crate) async fn insert<C: Content>(
     connection: &mut Connection,
     it: &Stored<C>,
+    document: &Value,
 ) -> Result<(), StoreError> {
-    let written = columns::insert(connection, TABLE, columns(it)?).await;
+    let written = columns::insert(connection, TABLE, columns(it, document)).await;
     written.map_err(|error| refused(it, error))
 }
 
 pub(crate) async fn update<C: Content>(
     connection: &mut Connection,
     it: &Stored<C>,
+    document: &Value,
 ) -> Result<Stored<C>, StoreError> {
-    let written = columns::update(connection, TABLE, columns(it)?).await;
+    let written = columns::update(connection, TABLE, columns(it, document)).await;
     changed_one(written.map_err(|error| refused(it, error))?)?;
     Ok(Stored { version: it.version + 1, ..it.clone() })
 }
@@ -76,22 +85,49 @@ pub(crate) async fn list<C: Content>(
         StoredSort::CreatedAt => Key { sql: "created_at", is_number: true },
         StoredSort::Id => Key { sql: "id", is_number: false },
         StoredSort::Name => Key { sql: "coalesce(name, '')", is_number: false },
+        StoredSort::Key => Key { sql: "coalesce(key, '')", is_number: false },
         StoredSort::UpdatedAt => {
             Key { sql: "coalesce(updated_at, -400000000000000000)", is_number: true }
         }
     };
-    // A marker of another kind counts as unknown.
-    let seen = Some(("kind = ?", C::KIND));
-    let listing = Listing { table: TABLE, key: &key, seen, document: DOCUMENT };
+    // A marker that the caller may not see counts as unknown.
+    let seen = filter.seen_by.as_deref().map_or(("kind = ?", C::KIND), |it| (VISIBLE, it));
+    let listing = Listing { table: TABLE, key: &key, seen: Some(seen), document: DOCUMENT };
     let after = listing.begin(connection, page.marker, part).await?;
     let mut query = Query::new(SELECT);
     query.and_value("kind = ?", C::KIND);
     query.and_if_set("node = ?", filter.node);
-    query.and_if_set("name = ?", filter.name.clone());
+    query.and_if_set("key = ?", filter.key.clone());
+    query.and_if_set(VISIBLE, filter.seen_by.as_deref());
     query.page(&key, after, page.descending, page.limit);
     let (sql, values) = query.into_parts();
     let rows = connection.rows(sql, values).await?;
     listing.read(connection, rows, page.limit, part, read).await
+}
+
+/// Whether another resource refers to this one.
+pub(crate) async fn is_in_use<C: Content>(
+    connection: &mut Connection,
+    id: Uuid,
+) -> Result<bool, StoreError> {
+    let any = match C::KIND {
+        Chassis::KIND => "SELECT id FROM nodes WHERE chassis = $1 LIMIT 1",
+        PortGroup::KIND => "SELECT id FROM ports WHERE portgroup = $1 LIMIT 1",
+        _ => return Ok(false),
+    };
+    Ok(connection.row(any, values![id]).await?.is_some())
+}
+
+/// Refuses a port whose group does not exist.
+pub(crate) async fn check_group(
+    connection: &mut Connection,
+    port: &Port,
+) -> Result<(), StoreError> {
+    let Some(id) = port.portgroup else { return Ok(()) };
+    match find::<PortGroup>(connection, id).await? {
+        Some(group) if group.content.node == port.node => Ok(()),
+        Some(_) | None => Err(StoreError::NoOwner { owner: "port group", id }),
+    }
 }
 
 /// Refuses a node whose chassis does not exist.
@@ -106,11 +142,59 @@ pub(crate) async fn check_chassis(
     }
 }
 
-/// The values for `INSERT` and `UPDATE`.
-fn columns<C: Content>(it: &Stored<C>) -> Result<Vec<Column>, StoreError> {
-    let document = serde_json::to_string(&it.content)
-        .map_err(|error| StoreError::corrupt(TABLE, &it.id.to_string(), error))?;
-    Ok(columns![
+/// A resource's row as the re-encryption of secrets sees it.
+pub(crate) struct SealedRow {
+    pub(crate) id: Uuid,
+    pub(crate) version: i64,
+    pub(crate) document: Value,
+    /// The fields of the document that may contain secrets.
+    pub(crate) parts: &'static [&'static str],
+}
+
+/// Returns the resources that `key` has sealed; with `None`, the resources that have not been scanned yet.
+pub(crate) async fn sealed_by(
+    connection: &mut Connection,
+    key: Option<&str>,
+) -> Result<Vec<SealedRow>, StoreError> {
+    let mut query = Query::new("SELECT id, version, kind, document FROM resources");
+    match key {
+        Some(key) => query.and_value("sealed_by = ?", key),
+        None => query.and("sealed_by IS NULL"),
+    }
+    let (sql, values) = query.into_parts();
+    let read = |row: &Row| {
+        Ok(SealedRow {
+            id: row.parse(TABLE, 0)?,
+            version: row.int(1)?,
+            document: row.json(TABLE, 3)?,
+            parts: secret_fields(row.text(2)?),
+        })
+    };
+    connection.rows(sql, values).await?.iter().map(read).collect()
+}
+
+/// Replaces the document of a row whose secrets were sealed, unless the row was written meanwhile. The version stays.
+pub(crate) async fn reseal(
+    connection: &mut Connection,
+    row: &SealedRow,
+) -> Result<bool, StoreError> {
+    const RESEAL: &str =
+        "UPDATE resources SET document = $3, sealed_by = $4 WHERE id = $1 AND version = $2";
+    let sealed_by = secrets::resource_sealed_by(&row.document, row.parts);
+    let values = values![row.id, row.version, row.document.to_string(), sealed_by];
+    Ok(connection.execute(RESEAL, values).await? == 1)
+}
+
+fn secret_fields(kind: &str) -> &'static [&'static str] {
+    match kind {
+        VolumeTarget::KIND => VolumeTarget::SECRETS,
+        _ => &[],
+    }
+}
+
+/// The values for `INSERT` and `UPDATE`; `document` is the content with its secrets sealed.
+fn columns<C: Content>(it: &Stored<C>, document: &Value) -> Vec<Column> {
+    columns![
         id: it.id,
         version: it.version,
         kind: C::KIND,
@@ -118,8 +202,10 @@ fn columns<C: Content>(it: &Stored<C>) -> Result<Vec<Column>, StoreError> {
         updated_at: it.updated_at,
         node: it.content.node(),
         name: it.content.name().map(str::to_owned),
-        document: document,
-    ])
+        key: it.content.key(),
+        document: document.to_string(),
+        sealed_by: secrets::resource_sealed_by(document, C::SECRETS),
+    ]
 }
 
 /// Reads the resource in a row of `SELECT`.
@@ -138,11 +224,14 @@ fn refused<C: Content>(it: &Stored<C>, error: SqlError) -> StoreError {
     if let Some(node) = it.content.node().filter(|_| is_missing_owner(&error)) {
         return no_node(node);
     }
-    match (violated_unique_column(&error).as_deref(), it.content.name()) {
-        (Some("name"), Some(name)) => {
-            StoreError::Duplicate { field: "name", value: name.to_owned() }
-        }
-        (Some(_), _) => StoreError::Duplicate { field: "uuid", value: it.id.to_string() },
-        (None, _) => error.into(),
+    let value = match violated_unique_column(&error).as_deref() {
+        Some("name") => it.content.name().map(|name| ("name", name.to_owned())),
+        Some("key") => it.content.key().map(|key| (C::KEY, key)),
+        Some(_) => Some(("uuid", it.id.to_string())),
+        None => None,
+    };
+    match value {
+        Some((field, value)) => StoreError::Duplicate { field, value },
+        None => error.into(),
     }
 }

@@ -16,6 +16,7 @@ mod parts;
 mod profiles;
 mod races;
 mod records;
+mod resources;
 mod roundtrip;
 mod scratch;
 mod seals;

@@ -1,6 +1,6 @@
 //! Property tests: every node and port is read back as it was written.
 
-use baremetal_core::{Chassis, NodeIdent, Stored};
+use baremetal_core::{Chassis, NodeIdent, PortGroup, Stored};
 use baremetal_store::Store;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -51,6 +51,10 @@ async fn any_port_is_read_back_as_it_was_written(store: Store) {
     let node = bare_node();
     store.insert_node(&node).await.unwrap();
     for_any(arbitrary::port(node.id), async |port| {
+        if let Some(id) = port.portgroup {
+            let group = PortGroup { node: node.id, ..PortGroup::default() };
+            store.insert_resource(&Stored::new(id, group, at(0))).await.unwrap();
+        }
         store.insert_port(&port).await.unwrap();
         assert_eq!(store.find_port(port.id).await.unwrap(), Some(port.clone()));
         assert_eq!(store.find_port_by_address(port.address).await.unwrap(), Some(port.clone()));

@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use baremetal_core::{Driver, Node, NodeIdent, NodeUuid};
+use baremetal_core::{Driver, Node, NodeIdent, NodeUuid, Stored, VolumeTarget};
 use baremetal_store::{ReencryptionResult, Store, StoreError};
 use sealing::{KeyFileError, Keyring, SealingKeys};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use crate::scratch::{at, on_both};
 
@@ -19,6 +20,7 @@ on_both! { Store:
     a_missing_key_keeps_the_store_from_opening
     another_key_with_the_same_id_keeps_the_store_from_opening
     a_rack_keeps_its_secrets_sealed
+    a_volume_keeps_its_secrets_sealed
     processes_that_share_a_key_file_follow_a_rotation
 }
 
@@ -203,6 +205,43 @@ async fn a_rack_keeps_its_secrets_sealed(store: Store) {
     let Value::Object(document) = &mut found else { panic!("{found}") };
     store.secrets().open_rack("r", document).unwrap();
     assert_eq!(found, plain);
+}
+
+async fn a_volume_keeps_its_secrets_sealed(store: Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = keyring(folder.path());
+    let store = store.with_keys(ring.clone()).await.unwrap();
+    let owner = node(1);
+    store.insert_node(&owner).await.unwrap();
+    let properties = json!({"auth_password": "canary", "target_portal": "192.0.2.40:3260"});
+    let properties = properties.as_object().unwrap().clone();
+    // Only the properties of a volume are secret; the notes stay readable.
+    let extra = json!({"password": "of the rack door"}).as_object().unwrap().clone();
+    let target = VolumeTarget { node: owner.id, properties, extra, ..VolumeTarget::default() };
+    let target = Stored::new(Uuid::new_v4(), target, at(0));
+    store.insert_resource(&target).await.unwrap();
+    let read = async || {
+        let found = store.find_resource::<VolumeTarget>(target.id).await.unwrap().unwrap();
+        assert_eq!(found.content.extra, target.content.extra);
+        assert_eq!(found.content.properties["target_portal"], "192.0.2.40:3260");
+        let Value::String(sealed) = &found.content.properties["auth_password"] else {
+            panic!("{found:?}")
+        };
+        assert!(!sealed.contains("canary"), "{sealed}");
+        (found.version, sealed.clone())
+    };
+    let (version, before) = read().await;
+    ring.rotate().unwrap();
+    assert_eq!(store.reseal().await.unwrap(), ReencryptionResult { done: 2, broken: 0 });
+    let (after, sealed) = read().await;
+    assert!(after == version && sealed != before, "{sealed}");
+    let in_use = store.seals_in_use().await.unwrap();
+    assert_eq!(in_use.iter().map(|(_, rows)| rows).sum::<u64>(), 2, "{in_use:?}");
+    // A volume without passwords needs no key.
+    let plain = VolumeTarget { node: owner.id, boot_index: 1, ..VolumeTarget::default() };
+    store.insert_resource(&Stored::new(Uuid::new_v4(), plain, at(0))).await.unwrap();
+    let in_use = store.seals_in_use().await.unwrap();
+    assert_eq!(in_use.iter().map(|(_, rows)| rows).sum::<u64>(), 2, "{in_use:?}");
 }
 
 async fn processes_that_share_a_key_file_follow_a_rotation(store: Store) {

@@ -38,12 +38,25 @@ async fn everybody_tries(cloud: Cloud) {
         let wish = service.ask_as(admin, "POST", "/v1/allocations", &body).await.has(201).json();
         let chassis = service.ask_as(admin, "POST", "/v1/chassis", &json!({})).await;
         let chassis = chassis.has(201).json();
+        let group =
+            service.ask_as(admin, "POST", "/v1/portgroups", &json!({"node_uuid": node})).await;
+        let group = group.has(201).json();
+        let connector = json!({"node_uuid": node, "type": "iqn", "connector_id": node});
+        let connector = service.ask_as(admin, "POST", "/v1/volume/connectors", &connector).await;
+        let connector = connector.has(201).json();
+        let target =
+            json!({"node_uuid": node, "volume_type": "iscsi", "volume_id": "v", "boot_index": 0});
+        let target = service.ask_as(admin, "POST", "/v1/volume/targets", &target).await;
+        let target = target.has(201).json();
         let id = |made: &Value| made["uuid"].as_str().unwrap().to_owned();
         ResourceIds::from([
             ("node", node),
             ("port", id(&port)),
             ("allocation", id(&wish)),
             ("chassis", id(&chassis)),
+            ("portgroup", id(&group)),
+            ("connector", id(&connector)),
+            ("target", id(&target)),
         ])
     };
     walk(&service, &steps(), make).await;
@@ -111,6 +124,30 @@ fn steps() -> Vec<Step> {
         node("DELETE", "/v1/ports/{port}", nothing()),
         see("/v1/nodes/{node}/ports"),
 
+        step(List, "GET", "/v1/portgroups", nothing()),
+        node("POST", "/v1/portgroups", json!({"node_uuid": "{node}"})),
+        step(List, "GET", "/v1/portgroups/detail", nothing()),
+        see("/v1/portgroups/{portgroup}"),
+        see("/v1/portgroups/{portgroup}/ports"),
+        node("PATCH", "/v1/portgroups/{portgroup}", json!([{"op": "add", "path": "/extra/x", "value": 1}])),
+        node("DELETE", "/v1/portgroups/{portgroup}", nothing()),
+        see("/v1/nodes/{node}/portgroups"),
+
+        look("/v1/volume"),
+        see("/v1/nodes/{node}/volume"),
+        step(List, "GET", "/v1/volume/connectors", nothing()),
+        node("POST", "/v1/volume/connectors", json!({"node_uuid": "{node}", "type": "ip", "connector_id": "192.0.2.1"})),
+        see("/v1/volume/connectors/{connector}"),
+        node("PATCH", "/v1/volume/connectors/{connector}", json!([{"op": "add", "path": "/extra/x", "value": 1}])),
+        node("DELETE", "/v1/volume/connectors/{connector}", nothing()),
+        see("/v1/nodes/{node}/volume/connectors"),
+        step(List, "GET", "/v1/volume/targets", nothing()),
+        node("POST", "/v1/volume/targets", json!({"node_uuid": "{node}", "volume_type": "iscsi", "volume_id": "v", "boot_index": 1})),
+        see("/v1/volume/targets/{target}"),
+        node("PATCH", "/v1/volume/targets/{target}", json!([{"op": "add", "path": "/extra/x", "value": 1}])),
+        node("DELETE", "/v1/volume/targets/{target}", nothing()),
+        see("/v1/nodes/{node}/volume/targets"),
+
         step(OwnList, "GET", "/v1/allocations", nothing()),
         step(Nobodys, "POST", "/v1/allocations", json!({"resource_class": "none"})),
         step(Own, "GET", "/v1/allocations/{allocation}", nothing()),
@@ -132,16 +169,9 @@ fn steps() -> Vec<Step> {
         look("/v1/chassis/{chassis}/nodes"),
         step(Nobodys, "PATCH", "/v1/chassis/{chassis}", json!([{"op": "add", "path": "/extra/x", "value": 1}])),
         step(Nobodys, "DELETE", "/v1/chassis/{chassis}", nothing()),
-        look("/v1/portgroups"),
-        look("/v1/portgroups/detail"),
-        look("/v1/volume/connectors"),
-        look("/v1/volume/targets"),
         look("/v1/deploy_templates"),
         look("/v1/runbooks"),
         look("/v1/inspection_rules"),
-        see("/v1/nodes/{node}/portgroups"),
-        see("/v1/nodes/{node}/volume/connectors"),
-        see("/v1/nodes/{node}/volume/targets"),
         see("/v1/nodes/{node}/bios"),
         see("/v1/nodes/{node}/firmware"),
 

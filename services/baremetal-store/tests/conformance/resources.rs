@@ -1,0 +1,182 @@
+//! Resources that are stored as one document, and what refers to them.
+
+use baremetal_core::{
+    Chassis, Node, NodeIdent, Page, Port, PortGroup, Stored, StoredFilter, StoredSort,
+};
+use baremetal_store::{Store, StoreError};
+use database::table::PagePart;
+use hardware::MacAddress;
+use uuid::Uuid;
+
+use crate::machine::port;
+use crate::scratch::{at, bare_node, named, on_both};
+
+on_both! { Store:
+    a_resource_is_written_found_changed_and_deleted
+    names_and_keys_are_unique_within_their_kind
+    a_resource_in_use_is_not_deleted
+    what_refers_to_a_missing_resource_is_refused
+    ports_move_to_the_network_of_their_group
+    resources_are_listed_by_node_key_and_project
+}
+
+/// A port group of `node` with the name and the address `n`.
+fn group(node: &Node, n: u8) -> Stored<PortGroup> {
+    let address = Some(MacAddress::new([0x52, 0x54, 0, 1, 0, n]));
+    let name = Some(format!("bond{n}"));
+    let content = PortGroup { node: node.id, name, address, ..PortGroup::default() };
+    Stored::new(Uuid::new_v4(), content, at(i64::from(n)))
+}
+
+async fn a_resource_is_written_found_changed_and_deleted(store: Store) {
+    let node = bare_node();
+    store.insert_node(&node).await.unwrap();
+    let mut it = group(&node, 1);
+    store.insert_resource(&it).await.unwrap();
+    assert_eq!(store.find_resource(it.id).await.unwrap().as_ref(), Some(&it));
+    assert_eq!(store.find_resource_by_name("bond1").await.unwrap().as_ref(), Some(&it));
+    // An id is found by its own kind only.
+    assert_eq!(store.find_resource::<Chassis>(it.id).await.unwrap(), None);
+    it.content.mode = "802.3ad".to_owned();
+    it.updated_at = Some(at(9));
+    let written = store.update_resource(&it).await.unwrap();
+    assert_eq!(written.version, 2);
+    let stale = store.update_resource(&it).await;
+    assert!(matches!(stale, Err(StoreError::Stale)), "{stale:?}");
+    let stale = store.delete_resource(&it).await;
+    assert!(matches!(stale, Err(StoreError::Stale)), "{stale:?}");
+    assert!(store.delete_resource(&written).await.unwrap());
+    assert_eq!(store.find_resource::<PortGroup>(it.id).await.unwrap(), None);
+    store.insert_resource(&it).await.unwrap();
+    store.delete_node(&node).await.unwrap();
+    assert_eq!(store.find_resource::<PortGroup>(it.id).await.unwrap(), None);
+}
+
+async fn names_and_keys_are_unique_within_their_kind(store: Store) {
+    let node = bare_node();
+    store.insert_node(&node).await.unwrap();
+    let (one, mut two) = (group(&node, 1), group(&node, 2));
+    store.insert_resource(&one).await.unwrap();
+    let refused = async |it: &Stored<PortGroup>, named: &str| {
+        let refused = store.insert_resource(it).await;
+        assert!(
+            matches!(refused, Err(StoreError::Duplicate { field, .. }) if field == named),
+            "{refused:?}"
+        );
+    };
+    two.content.name = one.content.name.clone();
+    refused(&two, "name").await;
+    two.content.name = None;
+    two.content.address = one.content.address;
+    refused(&two, "address").await;
+    two.content.address = None;
+    two.id = one.id;
+    refused(&two, "uuid").await;
+    two.id = Uuid::new_v4();
+    store.insert_resource(&two).await.unwrap();
+}
+
+async fn a_resource_in_use_is_not_deleted(store: Store) {
+    let chassis = Stored::new(Uuid::new_v4(), Chassis::default(), at(0));
+    store.insert_resource(&chassis).await.unwrap();
+    let node = Node { chassis: Some(chassis.id), ..bare_node() };
+    store.insert_node(&node).await.unwrap();
+    let group = group(&node, 1);
+    store.insert_resource(&group).await.unwrap();
+    let port = Port { portgroup: Some(group.id), ..port(&node, 1) };
+    store.insert_port(&port).await.unwrap();
+    assert!(!store.delete_resource(&chassis).await.unwrap());
+    assert!(!store.delete_resource(&group).await.unwrap());
+    assert_eq!(store.find_resource(group.id).await.unwrap(), Some(group.clone()));
+    store.delete_port(&port).await.unwrap();
+    assert!(store.delete_resource(&group).await.unwrap());
+    store.delete_node(&node).await.unwrap();
+    assert!(store.delete_resource(&chassis).await.unwrap());
+}
+
+async fn what_refers_to_a_missing_resource_is_refused(store: Store) {
+    let (node, other) = (bare_node(), named("other"));
+    store.insert_node(&other).await.unwrap();
+    let missing = Uuid::new_v4();
+    let no_owner = |result: Result<(), StoreError>, what: &str| {
+        let fits = matches!(&result, Err(StoreError::NoOwner { owner, .. }) if *owner == what);
+        assert!(fits, "{result:?}");
+    };
+    let placed = Node { chassis: Some(missing), ..node.clone() };
+    no_owner(store.insert_node(&placed).await, "chassis");
+    let of_nobody = store.insert_resource(&group(&node, 1)).await;
+    no_owner(of_nobody, "node");
+    store.insert_node(&node).await.unwrap();
+    no_owner(store.update_node(&placed, &[]).await.map(drop), "chassis");
+    let port = port(&node, 1);
+    let grouped = Port { portgroup: Some(missing), ..port.clone() };
+    no_owner(store.insert_port(&grouped).await, "port group");
+    let of_other = group(&other, 2);
+    store.insert_resource(&of_other).await.unwrap();
+    let grouped = Port { portgroup: Some(of_other.id), ..port.clone() };
+    no_owner(store.insert_port(&grouped).await, "port group");
+    store.insert_port(&port).await.unwrap();
+    no_owner(store.update_port(&grouped).await.map(drop), "port group");
+    assert!(store.find_node(&NodeIdent::Id(node.id)).await.unwrap().unwrap().chassis.is_none());
+}
+
+async fn ports_move_to_the_network_of_their_group(store: Store) {
+    let node = bare_node();
+    store.insert_node(&node).await.unwrap();
+    let mut group = group(&node, 1);
+    store.insert_resource(&group).await.unwrap();
+    let member = Port { portgroup: Some(group.id), ..port(&node, 1) };
+    let other = port(&node, 2);
+    for port in [&member, &other] {
+        store.insert_port(port).await.unwrap();
+    }
+    group.content.physical_network = Some("physnet1".to_owned());
+    let group = store.update_port_group(&group).await.unwrap();
+    let member = store.find_port(member.id).await.unwrap().unwrap();
+    assert_eq!((member.physical_network.as_deref(), member.version), (Some("physnet1"), 2));
+    assert_eq!(store.find_port(other.id).await.unwrap(), Some(other));
+    let members = store.ports_of_group(group.id).await.unwrap();
+    assert_eq!(members, std::slice::from_ref(&member));
+    store.update_port_group(&group).await.unwrap();
+    assert_eq!(store.find_port(member.id).await.unwrap(), Some(member));
+}
+
+async fn resources_are_listed_by_node_key_and_project(store: Store) {
+    let mine = Node { owner: Some("mine".to_owned()), ..named("a") };
+    let theirs = Node { owner: Some("theirs".to_owned()), ..named("b") };
+    let chassis = Stored::new(Uuid::new_v4(), Chassis::default(), at(0));
+    store.insert_resource(&chassis).await.unwrap();
+    let mut all = Vec::new();
+    for (node, numbers) in [(&mine, [1, 3]), (&theirs, [2, 4])] {
+        store.insert_node(node).await.unwrap();
+        for number in numbers {
+            let group = group(node, number);
+            store.insert_resource(&group).await.unwrap();
+            all.push(group);
+        }
+    }
+    let (first, foreign) = (all[0].id, all[2].id);
+    let list = async |filter: &StoredFilter, marker: Option<Uuid>, sort: StoredSort| {
+        let page = Page { limit: 3, marker, sort, descending: false };
+        let part = PagePart::whole();
+        let listed = store.list_resources_part::<PortGroup>(filter, &page, part).await?;
+        let names = listed.found.into_iter().filter_map(|it| it.content.name);
+        Ok::<_, StoreError>(names.collect::<Vec<_>>())
+    };
+    let any = StoredFilter::default();
+    for sort in [StoredSort::CreatedAt, StoredSort::Name, StoredSort::Key] {
+        assert_eq!(list(&any, None, sort).await.unwrap(), ["bond1", "bond2", "bond3"]);
+        assert_eq!(list(&any, Some(first), sort).await.unwrap(), ["bond2", "bond3", "bond4"]);
+    }
+    let of_node = StoredFilter { node: Some(theirs.id), ..any.clone() };
+    assert_eq!(list(&of_node, None, StoredSort::Name).await.unwrap(), ["bond2", "bond4"]);
+    let by_key = StoredFilter { key: Some("52:54:00:01:00:03".to_owned()), ..any.clone() };
+    assert_eq!(list(&by_key, None, StoredSort::Name).await.unwrap(), ["bond3"]);
+    let seen = StoredFilter { seen_by: Some("mine".to_owned()), ..any.clone() };
+    assert_eq!(list(&seen, None, StoredSort::Name).await.unwrap(), ["bond1", "bond3"]);
+    // A marker of another kind, or of a node that the caller does not see, counts as unknown.
+    for (filter, marker) in [(&any, chassis.id), (&seen, foreign)] {
+        let refused = list(filter, Some(marker), StoredSort::Name).await;
+        assert!(matches!(refused, Err(StoreError::NoMarker(id)) if id == marker), "{refused:?}");
+    }
+}
