@@ -55,9 +55,7 @@ pub async fn run(options: Options) -> Result<Ending> {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let Options { root, listen, cmdline, logs } = options;
     let parameters = kernel_parameters(&cmdline.unwrap_or_else(|| root.path("/proc/cmdline")))?;
-    let Some(api_url) = parameters.api_url.clone() else {
-        bail!("the kernel parameter ipa-api-url is missing, so the agent cannot find a conductor");
-    };
+    let api_url = api_url(&parameters)?;
     let anchors = trust_anchors(&root)?;
     let mut conductor = Conductor::new(&api_url, &anchors, parameters.insecure)?;
 
@@ -72,6 +70,9 @@ pub async fn run(options: Options) -> Result<Ending> {
         ending: watch::Sender::new(None),
     });
     wait_for_conductor(&mut conductor).await?;
+    if machine.parameters.api_url.is_none() {
+        return report_and_wait(&machine, &conductor).await;
+    }
     let answer = identify(&machine, &conductor).await?;
     let token = token(&machine.parameters, &answer)?;
     let LookupAnswer { node, config } = answer;
@@ -94,12 +95,33 @@ fn kernel_parameters(cmdline: &Path) -> Result<KernelParameters> {
     Ok(KernelParameters::parse(&String::from_utf8_lossy(&line)))
 }
 
+/// Returns the address of the conductor. Ironic without fast-track names only the address to which the inventory is posted.
+fn api_url(parameters: &KernelParameters) -> Result<String> {
+    match (&parameters.api_url, &parameters.inspection_callback_url) {
+        (Some(url), _) => Ok(url.clone()),
+        (None, Some(callback)) => {
+            Ok(callback.trim_end_matches("/v1/continue_inspection").to_owned())
+        }
+        (None, None) => bail!(
+            "the kernel parameters ipa-api-url and ipa-inspection-callback-url are missing, so the agent cannot find a conductor"
+        ),
+    }
+}
+
 /// Reads the certificate authorities of the ramdisk; without their file, the agent trusts none.
 fn trust_anchors(root: &Root) -> Result<TrustAnchors> {
     match std::fs::read(root.path(AUTHORITIES)) {
         Ok(pem) => TrustAnchors::from_pem(&pem).context("cannot read the certificate authorities"),
         Err(_) => Ok(TrustAnchors::default()),
     }
+}
+
+/// Reports the inventory, and then waits until the conductor switches the machine off.
+async fn report_and_wait(machine: &Arc<Machine>, conductor: &Conductor) -> Result<Ending> {
+    let callback = machine.parameters.inspection_callback_url.as_deref().unwrap_or_default();
+    report(machine, conductor, callback).await?;
+    info!("waiting until the conductor switches the machine off");
+    std::future::pending().await
 }
 
 /// Finds the node of this machine. If the conductor inspects the node, the agent first reports the inventory.

@@ -36,6 +36,18 @@ fn an_inspection_reports_the_machine() {
     assert!(found["logs"].as_str().unwrap().len() > 20);
 }
 
+/// Ironic without fast-track names nothing but the address of the inventory, and switches the machine off once it has the inventory.
+#[test]
+fn an_inspection_needs_no_address_of_the_conductor() {
+    let mut started = Machine::launch(&Setup {
+        arguments: "ipa-inspection-callback-url=CONDUCTOR/v1/continue_inspection".to_owned(),
+        ..Setup::default()
+    });
+    let found = started.posted("/v1/continue_inspection");
+    assert_eq!(found["inventory"]["disks"][0]["serial"], "disk-1");
+    assert_eq!(started.ended(), None);
+}
+
 #[test]
 fn only_the_conductor_is_obeyed() {
     let machine = Machine::start();

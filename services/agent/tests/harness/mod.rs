@@ -38,11 +38,35 @@ impl Posted {
     }
 }
 
-/// A machine under test.
-pub(crate) struct Machine {
+/// An agent on a machine, and its conductor.
+pub(crate) struct Started {
     folder: PathBuf,
     agent: Child,
     posted: Arc<Posted>,
+}
+
+impl Started {
+    pub(crate) fn posted(&self, path: &str) -> Value {
+        self.posted.wait(path)
+    }
+
+    /// The agent's exit status, if it has ended.
+    pub(crate) fn ended(&mut self) -> Option<i32> {
+        self.agent.try_wait().unwrap().and_then(|status| status.code())
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.agent.kill();
+        let _ = self.agent.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A machine under test.
+pub(crate) struct Machine {
+    started: Started,
     callback: String,
     certificate: String,
     client: reqwest::blocking::Client,
@@ -66,8 +90,30 @@ impl Machine {
         Machine::with(Setup::default())
     }
 
-    /// Starts the agent and waits for its first heartbeat.
+    /// Starts the agent with the parameters of Bedplate's conductor and waits for its first heartbeat.
     pub(crate) fn with(setup: Setup) -> Machine {
+        let arguments = format!(
+            "ipa-api-url=CONDUCTOR ipa-agent-token={TOKEN} bedplate.root-disk-minimum=1 {}",
+            setup.arguments
+        );
+        let started = Machine::launch(&Setup { arguments, ..setup });
+        // If there is an inspection, it precedes the first heartbeat and stays in the queue.
+        let heartbeat = started.posted("/v1/heartbeat/");
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let pem = heartbeat["agent_verify_ca"].as_str().unwrap();
+        let client = reqwest::blocking::Client::builder()
+            .no_proxy()
+            .tls_certs_only([reqwest::Certificate::from_pem(pem.as_bytes()).unwrap()])
+            .timeout(PATIENCE)
+            .build()
+            .unwrap();
+        assert_eq!(heartbeat["agent_token"], TOKEN);
+        let callback = heartbeat["callback_url"].as_str().unwrap().to_owned();
+        Machine { started, callback, certificate: pem.to_owned(), client }
+    }
+
+    /// Starts the agent with these kernel parameters alone.
+    pub(crate) fn launch(setup: &Setup) -> Started {
         let folder = std::env::temp_dir().join(format!("agent-test-{}", uuid::Uuid::new_v4()));
         let put = |path: &str, text: &str| {
             let path = folder.join(path);
@@ -93,13 +139,7 @@ impl Machine {
         let conductor = conductor(posted.clone());
         let url = conductor.url("");
         let url = url.trim_end_matches('/');
-        put(
-            "proc/cmdline",
-            &format!(
-                "ipa-api-url={url} ipa-agent-token={TOKEN} bedplate.root-disk-minimum=1 {}",
-                setup.arguments.replace("CONDUCTOR", url)
-            ),
-        );
+        put("proc/cmdline", &setup.arguments.replace("CONDUCTOR", url));
         let agent = Command::new(env!("CARGO_BIN_EXE_ramdisk-agent"))
             .arg("--root")
             .arg(&folder)
@@ -107,23 +147,11 @@ impl Machine {
             .stderr(Stdio::inherit())
             .spawn()
             .unwrap();
-        // If there is an inspection, it precedes the first heartbeat and stays in the queue.
-        let heartbeat = posted.wait("/v1/heartbeat/");
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let pem = heartbeat["agent_verify_ca"].as_str().unwrap();
-        let client = reqwest::blocking::Client::builder()
-            .no_proxy()
-            .tls_certs_only([reqwest::Certificate::from_pem(pem.as_bytes()).unwrap()])
-            .timeout(PATIENCE)
-            .build()
-            .unwrap();
-        assert_eq!(heartbeat["agent_token"], TOKEN);
-        let callback = heartbeat["callback_url"].as_str().unwrap().to_owned();
-        Machine { folder, agent, posted, callback, certificate: pem.to_owned(), client }
+        Started { folder, agent, posted }
     }
 
     pub(crate) fn path(&self, path: &str) -> PathBuf {
-        self.folder.join(path)
+        self.started.folder.join(path)
     }
 
     pub(crate) fn disk(&self) -> Vec<u8> {
@@ -131,7 +159,7 @@ impl Machine {
     }
 
     pub(crate) fn posted(&self, path: &str) -> Value {
-        self.posted.wait(path)
+        self.started.posted(path)
     }
 
     /// A URL that is served over TLS, and the certificate of its server.
@@ -171,15 +199,7 @@ impl Machine {
 
     /// Waits for the agent to end, and returns its exit status.
     pub(crate) fn exit(mut self) -> i32 {
-        self.agent.wait().unwrap().code().unwrap()
-    }
-}
-
-impl Drop for Machine {
-    fn drop(&mut self) {
-        let _ = self.agent.kill();
-        let _ = self.agent.wait();
-        let _ = std::fs::remove_dir_all(&self.folder);
+        self.started.agent.wait().unwrap().code().unwrap()
     }
 }
 
