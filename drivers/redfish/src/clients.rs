@@ -79,6 +79,12 @@ impl Clients {
     }
 }
 
+/// The TLS configuration of a client that accepts only the certificate with this SHA-256. The certificate's signature does not matter; the
+/// peer proves that it holds the certificate's key.
+pub fn pinned_tls(pin: [u8; 32]) -> ClientConfig {
+    verifying(Arc::new(Pinned::to(pin)))
+}
+
 /// Fetches the SHA-256 of the certificate that a BMC serves, for an operator who wants to pin it.
 ///
 /// The function verifies nothing and does not log in: the operator has to compare the result with the fingerprint on the BMC's own page.
@@ -119,8 +125,12 @@ fn client_verifying(
     verifier: Arc<dyn ServerCertVerifier>,
     allowed: &AllowedHosts,
 ) -> Result<Client, reqwest::Error> {
+    client(verifying(verifier), allowed)
+}
+
+fn verifying(verifier: Arc<dyn ServerCertVerifier>) -> ClientConfig {
     let config = config().dangerous().with_custom_certificate_verifier(verifier);
-    client(config.with_no_client_auth(), allowed)
+    config.with_no_client_auth()
 }
 
 fn config() -> ConfigBuilder<ClientConfig, WantsVerifier> {

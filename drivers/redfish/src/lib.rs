@@ -28,6 +28,6 @@ mod media;
 mod power;
 mod sensors;
 
-pub use clients::fingerprint;
+pub use clients::{fingerprint, pinned_tls};
 pub use connector::{Connector, ConnectorError};
 pub use target::{Auth, Target, Trust};

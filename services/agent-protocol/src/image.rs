@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The `image_info` argument of `write_image`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageInfo {
-    /// Appears in logs only.
+    /// Our agent shows it in logs only. ironic-python-agent uses it as the name of a file, so it contains no slash.
     #[serde(default)]
     pub id: String,
     /// `http` or `https` URLs, in the order in which the agent tries them.
@@ -21,6 +21,9 @@ pub struct ImageInfo {
     /// Always `whole-disk`: Bedplate has no partition images.
     #[serde(default)]
     pub image_type: String,
+    /// Whether ironic-python-agent writes a raw image to the disk while it arrives. Without it, that agent keeps the image in memory first.
+    #[serde(default)]
+    pub stream_raw_images: bool,
     /// Bedplate only: PEM of a certificate authority that signed the image server's certificate, trusted beside the usual ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_ca: Option<String>,

@@ -6,9 +6,13 @@ use std::time::Duration;
 
 use agent_protocol::{Command, CommandList, CommandRequest, CommandStatus, Progress};
 use baremetal_core::{Boot, CommandSeen, NodeUuid, Problem, Reason};
-use reqwest::{Certificate, Client};
+use reqwest::Client;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::server::ParsedCertificate;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 
 use crate::problem::chain;
 
@@ -97,8 +101,9 @@ impl Agents {
         {
             return Ok((client.clone(), url));
         }
-        let client =
-            pinned(pem).map_err(|source| AgentError::Unreachable { url: url.clone(), source })?;
+        let certificate = certificate(pem).ok_or(AgentError::NoCallback)?;
+        let unusable = |source| AgentError::Unreachable { url: url.clone(), source };
+        let client = pinned(&certificate).map_err(unusable)?;
         clients.insert(boot.node, (pem.clone(), client.clone()));
         Ok((client, url))
     }
@@ -106,14 +111,22 @@ impl Agents {
 
 /// Returns whether `pem` is exactly one certificate that a client can trust.
 pub(crate) fn is_certificate(pem: &str) -> bool {
-    let certificates = Certificate::from_pem_bundle(pem.as_bytes());
-    certificates.is_ok_and(|them| them.len() == 1) && pinned(pem).is_ok()
+    certificate(pem).is_some()
 }
 
-/// Makes a client that trusts this certificate and nothing else.
-fn pinned(pem: &str) -> Result<Client, reqwest::Error> {
+/// Reads the only certificate of `pem`.
+fn certificate(pem: &str) -> Option<CertificateDer<'static>> {
+    let mut all = CertificateDer::pem_slice_iter(pem.as_bytes());
+    let only = all.next()?.ok()?;
+    let is_readable = ParsedCertificate::try_from(&only).is_ok();
+    (is_readable && all.next().is_none()).then_some(only)
+}
+
+/// Makes a client that trusts this certificate and nothing else. The certificate is compared and not verified, because ironic-python-agent
+/// signs its own by an algorithm that ring does not know: ECDSA on P-384 with SHA-512.
+fn pinned(certificate: &CertificateDer<'_>) -> Result<Client, reqwest::Error> {
     Client::builder()
-        .tls_certs_only([Certificate::from_pem(pem.as_bytes())?])
+        .tls_backend_preconfigured(redfish::pinned_tls(Sha256::digest(certificate).into()))
         .https_only(true)
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
@@ -177,4 +190,93 @@ pub(crate) fn progress(commands: &[Command]) -> Option<Progress> {
     let running =
         commands.iter().rev().find(|command| command.command_status == CommandStatus::Running);
     running.and_then(|command| command.command_progress)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use baremetal_core::WorkUuid;
+    use jiff::Timestamp;
+    use rustls::ServerConfig;
+    use rustls::pki_types::PrivateKeyDer;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+    use tokio_rustls::TlsAcceptor;
+
+    use super::*;
+
+    /// A certificate as ironic-python-agent 13 makes its own: `ecdsa-with-SHA512`, on P-384.
+    const IPA: &str = include_str!("agents/ironic-python-agent.pem");
+    const IPA_KEY: &str = include_str!("agents/ironic-python-agent.key");
+
+    /// An agent with the certificate of ironic-python-agent, which has received no command.
+    async fn agent() -> String {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let chain = vec![certificate(IPA).unwrap()];
+        let key = PrivateKeyDer::from_pem_slice(IPA_KEY.as_bytes()).unwrap();
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain, key)
+            .unwrap();
+        let tls = TlsAcceptor::from(Arc::new(config));
+        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("https://{}", tcp.local_addr().unwrap());
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = tcp.accept().await.unwrap();
+                let Ok(mut stream) = tls.accept(stream).await else { continue };
+                let _ = stream.read(&mut [0; 4096]).await;
+                let body = r#"{"commands": []}"#;
+                let length = body.len();
+                let answer = format!(
+                    "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+                );
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        url
+    }
+
+    fn boot(url: &str, pem: &str) -> Boot {
+        Boot {
+            node: NodeUuid::new_v4(),
+            work: WorkUuid::nil(),
+            nonce: String::new(),
+            script_at: Some(Timestamp::UNIX_EPOCH),
+            inventory_at: None,
+            callback_url: Some(url.to_owned()),
+            certificate: Some(pem.to_owned()),
+            agent_version: None,
+            seen_at: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn the_certificate_of_ironic_python_agent_is_accepted() {
+        let (agents, url) = (Agents::default(), agent().await);
+        assert_eq!(agents.commands(&boot(&url, IPA), "t").await.unwrap().len(), 0);
+    }
+
+    #[tokio::test]
+    async fn another_certificate_is_refused_by_its_fingerprint() {
+        let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let (agents, url) = (Agents::default(), agent().await);
+        let refused = agents.commands(&boot(&url, &other.cert.pem()), "t").await.unwrap_err();
+        let pin = hex::encode(Sha256::digest(other.cert.der()));
+        let cause = refused.problem().cause;
+        assert!(cause.contains(&format!("but {pin} is pinned")), "{cause}");
+    }
+
+    #[test]
+    fn only_one_certificate_can_be_pinned() {
+        assert!(is_certificate(IPA));
+        for text in ["", "x", IPA_KEY, &format!("{IPA}{IPA}")] {
+            assert!(!is_certificate(text), "{text}");
+        }
+        let line = IPA.lines().nth(1).unwrap();
+        assert!(!is_certificate(&IPA.replace(line, &line.replace('M', "A"))));
+    }
 }

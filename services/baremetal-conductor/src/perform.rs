@@ -221,13 +221,14 @@ impl TurnContext {
                 });
                 let image = checked.map_err(|refusal| bad_request(refusal.to_string()))?;
                 let info = ImageInfo {
-                    id: image.url.clone(),
+                    id: name_in(&image.url),
                     urls: vec![image.url],
                     disk_format: image.format,
                     os_hash_algo: image.algorithm,
                     os_hash_value: image.value,
                     node_uuid: node.id.to_string(),
                     image_type: "whole-disk".to_owned(),
+                    stream_raw_images: true,
                     image_ca: image.ca,
                     image_hosts: self.settings.image_hosts.clone(),
                 };
@@ -266,6 +267,12 @@ fn clean_step(step: &str, node: Value, ports: Vec<Value>) -> (&'static str, Valu
         name::EXECUTE_CLEAN_STEP,
         json!({"step": step, "node": node, "ports": ports, "clean_version": null}),
     )
+}
+
+/// Returns the last part of an image's path, as a name for the image.
+fn name_in(url: &str) -> String {
+    let path = url.split(['?', '#']).next().unwrap_or(url);
+    path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("image").to_owned()
 }
 
 fn bad_request(cause: String) -> Problem {

@@ -101,3 +101,14 @@ fn only_ipmi_sets_the_boot_mode_with_the_boot_device() {
     node.driver = Driver::Redfish;
     assert_eq!(boot_mode(&node), None);
 }
+
+#[test]
+fn an_image_is_named_by_its_file() {
+    for (url, name) in [
+        ("http://images/a/debian.raw", "debian.raw"),
+        ("https://images/debian.qcow2?token=a/b#c/d", "debian.qcow2"),
+        ("http://images/folder/", "folder"),
+    ] {
+        assert_eq!(name_in(url), name, "{url}");
+    }
+}
