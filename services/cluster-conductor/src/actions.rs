@@ -8,3 +8,6 @@ mod perform;
 mod server;
 
 pub(crate) use act::{TurnContext, act};
+
+#[cfg(test)]
+mod tests;

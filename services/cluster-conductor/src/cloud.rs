@@ -1,5 +1,7 @@
 //! The cloud: errors, look-ups, the ledger, observation, quotas. Nothing here changes the cloud.
 
+#[cfg(test)]
+pub(crate) mod emulated;
 mod error;
 mod flavors;
 pub(crate) mod found;

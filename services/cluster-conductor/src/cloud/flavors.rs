@@ -76,6 +76,7 @@ impl Flavors {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cloud::emulated::emulated_cloud;
 
     fn cached(flavors: &Flavors, project: &str, at: Option<Instant>) -> Arc<CachedFlavors> {
         let entry = flavors.of(project.to_owned());
@@ -103,5 +104,40 @@ mod tests {
         drop(cached(&flavors, "empty", None));
         drop(flavors.of("new".to_owned()));
         assert!(!flavors.0.lock().unwrap().contains_key("empty"));
+    }
+
+    #[tokio::test]
+    async fn nova_lists_the_flavors_again_when_the_list_is_old_or_lacks_one() {
+        let (emulator, session) = emulated_cloud().await;
+        let project = session.identity().await.unwrap().project_id.unwrap();
+        let listed: Arc<[Flavor]> = flavors::list(&session).await.unwrap().into();
+        let small = FlavorSize { vcpus: 1, ram_mib: 2048, disk_gib: 20, gpus: 0 };
+        let large = FlavorSize { vcpus: 4, ram_mib: 8192, disk_gib: 80, gpus: 0 };
+        let (now, old) = (Instant::now(), Instant::now().checked_sub(MAX_AGE).unwrap());
+        // The list in the cache, with its time, and whether Nova is called.
+        let rows = [
+            (None, true),
+            (Some((now, listed.clone())), false),
+            (Some((old, listed)), true),
+            (Some((now, Arc::default())), true),
+        ];
+        for (number, (cached, is_called)) in rows.into_iter().enumerate() {
+            let cache = Flavors::default();
+            *cache.of(project.clone()).try_lock().unwrap() = cached;
+            // An entry that no request uses is removed when it is old.
+            let _used = cache.of(project.clone());
+            emulator.cloud.forget_calls();
+            let wanted = ["m1.small", "m1.large"].map(str::to_owned);
+            let want = wanted.clone().into_iter().zip([small, large]).collect();
+            for _ in 0..2 {
+                let sizes = cache.sizes(&session, &wanted.clone().into()).await.unwrap();
+                assert_eq!(sizes, want, "row {number}");
+            }
+            let calls = emulator.cloud.count(|call| call.path.contains("/flavors"));
+            assert_eq!(calls, usize::from(is_called), "row {number}");
+        }
+        let missing = BTreeSet::from(["m1.small".to_owned(), "m1.absent".to_owned()]);
+        let refused = Flavors::default().sizes(&session, &missing).await;
+        assert!(matches!(refused, Err(CloudWorkError::NoSuch { .. })), "{refused:?}");
     }
 }

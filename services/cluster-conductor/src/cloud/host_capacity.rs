@@ -99,7 +99,8 @@ fn need(flavor: &Flavor, boots_from_volume: bool) -> Need {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-    use std::sync::Arc;
+    use std::fmt::Debug;
+    use std::sync::{Arc, Mutex};
 
     use cluster_core::{
         BackingOff, CloudObject, CloudObjectDetails, CloudObjectState, DesiredObject, ServerVolume,
@@ -107,8 +108,12 @@ mod tests {
     use jiff::Timestamp;
     use openstack::{CloudConfig, Session};
     use openstack_emulator::{Emulator, Hypervisor, Settings};
+    use tracing::field::Field;
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::{Event, Metadata, Subscriber};
 
     use super::*;
+    use crate::cloud::emulated::emulated_cloud;
 
     #[test]
     fn a_flavor_needs_what_nova_asks_placement_for() {
@@ -199,5 +204,43 @@ mod tests {
         let found = CloudObject { id, state, address: None, facts };
         seen = ClusterObservation { objects: [(first, found)].into(), ..Default::default() };
         assert_eq!(lacks(servers(3, &[]), &seen).await, None);
+    }
+
+    /// Keeps the messages of the log.
+    #[derive(Clone, Default)]
+    struct Messages(Arc<Mutex<Vec<String>>>);
+
+    impl Subscriber for Messages {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn event(&self, event: &Event<'_>) {
+            event.record(&mut |field: &Field, value: &dyn Debug| {
+                if field.name() == "message" {
+                    self.0.lock().unwrap().push(format!("{value:?}"));
+                }
+            });
+        }
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[tokio::test]
+    async fn a_placement_that_refuses_tenants_stops_nothing_and_is_logged() {
+        let (_emulator, session) = emulated_cloud().await;
+        let messages = Messages::default();
+        let _logging = tracing::subscriber::set_default(messages.clone());
+        let site = CloudLookups::new((&session, &session), None, Arc::default());
+        let seen = ClusterObservation::default();
+        let lacks = missing_capacity(&site, &servers(1, &[]), &seen).await.unwrap();
+        assert_eq!(lacks, None);
+        let messages = messages.0.lock().unwrap();
+        let told = messages.iter().filter(|it| it.starts_with("cannot read the capacity of the"));
+        assert_eq!(told.count(), 1, "{messages:?}");
     }
 }

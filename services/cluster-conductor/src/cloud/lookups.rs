@@ -207,7 +207,16 @@ pub(crate) fn id_of<'s>(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+    use std::io::{Read, Write};
+    use std::net::{SocketAddr, TcpListener};
+
+    use cluster_core::DesiredObject;
+    use openstack::CloudConfig;
+    use serde_json::{Value, json};
+
     use super::*;
+    use crate::cloud::emulated::emulated_cloud;
 
     #[test]
     fn the_id_of_a_flavor_goes_before_the_name_of_another() {
@@ -224,6 +233,86 @@ mod tests {
             [("1", Some("1")), ("2", Some("2")), ("large", Some("2")), ("small", None)]
         {
             assert_eq!(named(&all, given).map(|it| it.id.as_str()), id, "{given}");
+        }
+    }
+
+    /// One server of each of these images.
+    fn servers(images: &[&str]) -> DesiredObjects {
+        let server = |(number, image): (usize, &&str)| {
+            let thing = ResourceSpec::Server {
+                image: (*image).to_owned(),
+                flavor: None,
+                keypair: None,
+                availability_zone: None,
+                disks: Vec::new(),
+            };
+            let key = format!("server/default-worker-{number}").parse().unwrap();
+            (key, DesiredObject { name: String::new(), thing, needs: BTreeSet::new() })
+        };
+        images.iter().enumerate().map(server).collect()
+    }
+
+    #[tokio::test]
+    async fn images_that_were_looked_up_early_are_not_looked_up_again() {
+        let (emulator, session) = emulated_cloud().await;
+        let calls = || emulator.cloud.count(|call| call.path.starts_with("/image/"));
+        let image = "fedora-coreos";
+        let rows: [(&[&str], bool); 4] = [
+            (&[], false),
+            (&[image], true),
+            (&[image, image], true),
+            // A missing image is no error here.
+            (&[image, "absent"], true),
+        ];
+        for (images, is_known) in rows {
+            let site = CloudLookups::new((&session, &session), None, Arc::default());
+            site.prefetch_images(&servers(images)).await;
+            let before = calls();
+            site.image(image).await.unwrap();
+            assert_eq!(calls() == before, is_known, "{images:?}");
+        }
+    }
+
+    /// Answers every request with this JSON, as long as the test runs.
+    fn answering(body: Value) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let body = body.to_string();
+            for stream in listener.incoming() {
+                let mut stream = stream.unwrap();
+                let _ = stream.read(&mut [0; 4096]);
+                let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+                let length = body.len();
+                write!(stream, "{head}\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn only_a_zone_of_clusterds_own_project_is_the_operators() {
+        let (emulator, session) = emulated_cloud().await;
+        let ours = session.identity().await.unwrap().project_id;
+        let name = "example.org.";
+        // Designate also lists zones that other projects share.
+        let rows = [
+            (ours, name, true),
+            (Some("another".to_owned()), name, false),
+            (None, name, false),
+            (Some("another".to_owned()), "example.com.", false),
+        ];
+        for (project, listed, is_found) in rows {
+            let zone =
+                json!({"id": "1", "name": listed, "status": "ACTIVE", "project_id": project});
+            let address = answering(json!({"zones": [zone], "links": {}}));
+            let clouds = emulator.cloud.clouds_yaml();
+            let mut clouds: Value = serde_json::from_str(&clouds).unwrap();
+            clouds["clouds"]["alice"]["dns_endpoint_override"] =
+                json!(format!("http://{address}/v2"));
+            let config = CloudConfig::from_clouds_yaml(&clouds.to_string(), Some("alice")).unwrap();
+            let found = operators_zone(&Session::new(config).unwrap(), name).await.unwrap();
+            assert_eq!(found.is_some(), is_found, "{listed} of {project:?}");
         }
     }
 }

@@ -131,3 +131,68 @@ async fn present<T>(
         other => other.map(Some),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use cluster_core::{CloudObject, CloudObjectDetails, CloudObjectState, DesiredObject};
+
+    use super::*;
+    use crate::cloud::emulated::emulated_cloud;
+
+    /// One server of each of these flavors.
+    fn servers(flavors: &[Option<&str>]) -> DesiredObjects {
+        let server = |(number, flavor): (usize, &Option<&str>)| {
+            let thing = ResourceSpec::Server {
+                image: "i".to_owned(),
+                flavor: flavor.map(str::to_owned),
+                keypair: None,
+                availability_zone: None,
+                disks: Vec::new(),
+            };
+            (key(number), DesiredObject { name: String::new(), thing, needs: BTreeSet::new() })
+        };
+        flavors.iter().enumerate().map(server).collect()
+    }
+
+    fn key(number: usize) -> Key {
+        format!("server/default-worker-{number}").parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn the_sizes_of_flavors_count_for_the_servers_that_do_not_exist_yet() {
+        let (emulator, session) = emulated_cloud().await;
+        // The flavors have 1 processor and 2048 MiB, and 4 processors and 8192 MiB. The size of a server without a flavor is not known.
+        let (small, large) = (Some("m1.small"), Some("m1.large"));
+        let shape = servers(&[small, large, small, None]);
+        let rows: [(_, _, &[usize], _); 5] = [
+            (6, 12_288, &[], ""),
+            (5, 12_288, &[], "6 cores (5 free)"),
+            (5, 12_287, &[], "6 cores (5 free), 12288 ram_mib (12287 free)"),
+            (5, 10_240, &[0], ""),
+            (1, 2047, &[1, 2], "2048 ram_mib (2047 free)"),
+        ];
+        for (cores, ram, there, want) in rows {
+            emulator.cloud.set_quota("tenant-a", "cores", cores);
+            emulator.cloud.set_quota("tenant-a", "ram", ram);
+            let site = CloudLookups::new((&session, &session), None, Arc::default());
+            let keys: BTreeSet<Key> = there.iter().copied().map(key).collect();
+            let (need, short) = outlook(&site, &shape, &keys).await.unwrap();
+            // The whole need does not depend on the existing servers.
+            assert_eq!((need.instances, need.cores, need.ram_mib), (4, 6, 12_288));
+            let short: Vec<String> = short.iter().map(ToString::to_string).collect();
+            assert_eq!(short.join(", "), want, "{cores} cores, {ram} MiB, {there:?} exist");
+
+            let found = |key: Key| {
+                let (id, facts) = (key.to_string(), CloudObjectDetails::None);
+                (key, CloudObject { id, state: CloudObjectState::Ready, address: None, facts })
+            };
+            let objects = keys.into_iter().map(found).collect();
+            let seen = ClusterObservation { objects, ..ClusterObservation::default() };
+            let problem = shortage(&site, &shape, &seen).await.unwrap();
+            let told = problem.map(|it| it.message.rsplit_once("needed: ").unwrap().1.to_owned());
+            assert_eq!(told.unwrap_or_default(), want, "{cores} cores, {ram} MiB, {there:?} exist");
+        }
+    }
+}

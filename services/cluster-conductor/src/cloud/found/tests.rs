@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::cloud::emulated::{emulated_cloud, new_balancer, new_subnet};
 
 use CloudObjectState::{Deleting, Ready, Working};
 
@@ -193,4 +194,18 @@ fn a_pending_record_is_deleted_or_in_progress_as_its_ledger_entry_says() {
     }
     // The records of somebody else are no addresses.
     assert_eq!(record(&set("ACTIVE", &["10.0.0.1", "mail"]), false), plain(Ready));
+}
+
+#[tokio::test]
+async fn a_load_balancer_is_fetched_by_its_id_until_it_is_deleted() {
+    let (emulator, session) = emulated_cloud().await;
+    let subnet = new_subnet(&session).await;
+    let id = new_balancer((&emulator.cloud, &session), "a", &subnet).await;
+    let found = LoadBalancer::show(&session, &id).await.unwrap();
+    assert_eq!(found.map(|it| (it.id, it.name)), Some((id.clone(), "a".to_owned())));
+
+    load_balancers::delete(&session, &id).await.unwrap();
+    let kind = openstack_emulator::Kind::LoadBalancer;
+    emulator.cloud.wait_until(|cloud| cloud.objects(kind).is_empty().then_some(())).await;
+    assert_eq!(LoadBalancer::show(&session, &id).await.unwrap(), None);
 }

@@ -1,11 +1,16 @@
 //! Objects of lists, and the entries of the ledger.
 
-use cluster_core::{ClusterUuid, LedgerEntry, LedgerState, LedgerUuid};
+use cluster_core::{
+    ClusterUuid, IngressRule, LedgerEntry, LedgerState, LedgerUuid, Protocol, RuleSource,
+};
 use jiff::Timestamp;
+use openstack::compute::server_groups::Policy;
 use openstack::network::networks::Network;
+use openstack::network::security_groups::{Remote, RuleSpec};
 use serde_json::json;
 
 use super::*;
+use crate::cloud::emulated::emulated_cloud;
 
 /// A ledger with the entries of these kinds and ids.
 fn ledger(entries: &[(&str, Option<&str>)]) -> Ledger {
@@ -60,4 +65,71 @@ fn the_names_of_a_kind_are_those_of_its_entries() {
     let of = |kind| names(&ledger, kind);
     assert_eq!(of(Kind::ServerGroup), ["name of server-group/a", "name of server-group/b"]);
     assert_eq!(of(Kind::Subnet), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_security_group_is_observed_with_its_rules() {
+    let (_emulator, session) = emulated_cloud().await;
+    let ledger = ledger(&[("security-group/node", None), ("security-group/control-plane", None)]);
+    let names = names(&ledger, Kind::SecurityGroup);
+    let mut made = Vec::new();
+    for name in &names {
+        made.push(security_groups::create(&session, name, "").await.unwrap().id);
+    }
+    let [control_plane, node] = &made[..] else { panic!("{made:?}") };
+    let from_nodes = RuleSpec::everything(Remote::Group(node.clone()));
+    security_groups::allow(&session, node, &from_nodes).await.unwrap();
+    let from_range = RuleSpec::to_port("tcp", 22, Remote::Prefix("10.0.0.0/8".to_owned()));
+    security_groups::allow(&session, node, &from_range).await.unwrap();
+
+    let found = groups(&session, &ledger, &names).await.unwrap();
+    let of = |key: &str| {
+        let key: Key = key.parse().unwrap();
+        let (_, object) = found.iter().find(|(it, _)| *it == key).unwrap();
+        (object.id.clone(), object.facts.clone())
+    };
+    let rules = [
+        IngressRule {
+            protocol: Protocol::Any,
+            ports: None,
+            from: RuleSource::Group("security-group/node".parse().unwrap()),
+        },
+        IngressRule {
+            protocol: Protocol::Tcp,
+            ports: Some((22, 22)),
+            from: RuleSource::Range("10.0.0.0/8".parse().unwrap()),
+        },
+    ];
+    let none = CloudObjectDetails::Rules(BTreeSet::new());
+    assert_eq!(of("security-group/control-plane"), (control_plane.clone(), none));
+    assert_eq!(of("security-group/node"), (node.clone(), CloudObjectDetails::Rules(rules.into())));
+}
+
+#[tokio::test]
+async fn known_server_groups_are_fetched_without_the_list_of_all() {
+    let (emulator, session) = emulated_cloud().await;
+    let policy = Policy::from("anti-affinity".to_owned());
+    let mut ids = Vec::new();
+    for name in ["a", "b", "of somebody else"] {
+        ids.push(server_groups::create(&session, name, &policy).await.unwrap().id);
+    }
+    let [a, b] = ["server-group/a", "server-group/b"];
+    let (first, second) = (ids[0].as_str(), ids[1].as_str());
+    emulator.cloud.forget_calls();
+    // The entries of the ledger, and the ids of the groups that were fetched.
+    let rows = [
+        (vec![(a, Some(first)), (b, Some(second))], Some(vec![first, second])),
+        (vec![(a, Some(first)), (b, Some("absent"))], Some(vec![first])),
+        (vec![(a, Some("absent"))], Some(Vec::new())),
+        (vec![(a, Some(first)), (b, None)], None),
+    ];
+    for (entries, want) in rows {
+        let ledger = ledger(&entries);
+        let found = one_by_one::<ServerGroup>(&session, &ledger, Kind::ServerGroup).await.unwrap();
+        let found = found
+            .as_ref()
+            .map(|all| all.iter().map(|(_, object)| object.id.as_str()).collect::<Vec<_>>());
+        assert_eq!(found, want, "{entries:?}");
+    }
+    assert_eq!(emulator.cloud.count(|call| call.path.ends_with("/os-server-groups")), 0);
 }
