@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# ironic.sh up | down | url - a real Ironic, without authentication, on loopback, whose answers are compared with ours.
+#
+#   ironic.sh up     starts it with an empty database, waits until it answers, and prints its URL
+#   ironic.sh down   stops it
+#
+# It is one process (API and conductor) without a message broker, on SQLite. IRONIC_PORT is its port (16385). Logs are in the state folder,
+# target/ironic.
+set -euo pipefail
+HERE=$(dirname "$(readlink -f "$0")")
+# shellcheck source-path=SCRIPTDIR source=../debian.sh disable=SC1091
+. "$HERE/../debian.sh"
+
+PORT=${IRONIC_PORT:-16385}
+URL=http://127.0.0.1:$PORT
+STATE=$(readlink -f "$HERE/../../..")/target/ironic
+
+running() { [ -f "$STATE/pid" ] && kill -0 "$(cat "$STATE/pid")" 2>/dev/null; }
+
+config() {
+  mkdir -p "$STATE"/{http/images,http/master,tftp/master}
+  cat >"$STATE/ironic.conf" <<CONF
+[DEFAULT]
+auth_strategy = noauth
+enabled_hardware_types = fake-hardware,redfish,ipmi,manual-management
+enabled_bios_interfaces = no-bios,redfish,fake
+enabled_boot_interfaces = ipxe,pxe,fake,redfish-virtual-media
+enabled_console_interfaces = no-console,fake
+enabled_deploy_interfaces = direct,fake,ramdisk
+enabled_firmware_interfaces = no-firmware,fake,redfish
+enabled_inspect_interfaces = no-inspect,agent,fake,redfish
+enabled_management_interfaces = ipmitool,fake,redfish,noop
+enabled_network_interfaces = noop
+enabled_power_interfaces = ipmitool,fake,redfish
+enabled_raid_interfaces = no-raid,agent,fake,redfish
+enabled_rescue_interfaces = no-rescue,fake
+enabled_storage_interfaces = noop,fake
+enabled_vendor_interfaces = no-vendor,ipmitool,redfish,fake
+default_network_interface = noop
+rpc_transport = none
+my_ip = 127.0.0.1
+host = ironic-$PORT
+tempdir = $STATE
+state_path = $STATE
+[api]
+host_ip = 127.0.0.1
+port = $PORT
+[conductor]
+automated_clean = false
+# On SQLite the conductor writes no heartbeat after its first one. It stays alive for a day.
+heartbeat_timeout = 86400
+[database]
+connection = sqlite:///$STATE/ironic.sqlite
+sqlite_synchronous = false
+[deploy]
+http_root = $STATE/http
+http_url = http://127.0.0.1:$((PORT + 1))
+[pxe]
+tftp_root = $STATE/tftp
+images_path = $STATE/http/images
+instance_master_path = $STATE/http/master
+tftp_master_path = $STATE/tftp/master
+[dhcp]
+dhcp_provider = none
+[inspector]
+require_managed_boot = false
+[nova]
+send_power_notifications = false
+[service_catalog]
+endpoint_override = $URL
+[oslo_concurrency]
+lock_path = $STATE
+CONF
+}
+
+up() {
+  local venv tries
+  down
+  venv=$("$HERE/../venv.sh" "$HERE/requirements.txt")
+  config
+  "$venv/bin/ironic-dbsync" --config-file "$STATE/ironic.conf" create_schema >"$STATE/log" 2>&1
+  setsid "$venv/bin/ironic" --config-file "$STATE/ironic.conf" >>"$STATE/log" 2>&1 </dev/null &
+  echo $! >"$STATE/pid"
+  for ((tries = 0; tries < 600; tries++)); do
+    if curl -fs -m 5 "$URL/v1/drivers" | grep -q fake-hardware; then
+      echo "$URL"
+      return
+    fi
+    running || break
+    sleep 0.2
+  done
+  tail -5 "$STATE/log" >&2
+  say "Ironic does not answer at $URL"
+  return 1
+}
+
+down() {
+  if running; then
+    kill -- "-$(cat "$STATE/pid")"
+    while running; do sleep 0.1; done
+  fi
+  rm -rf "$STATE"
+}
+
+case ${1:-} in
+  up | down) "$1" ;;
+  url) echo "$URL" ;;
+  *) sed -n '2,/^set/p' "$0" | sed '$d; s/^# \{0,1\}//' >&2; exit 2 ;;
+esac
