@@ -1,7 +1,7 @@
 # make run     starts a rack and a cluster  make test    runs all tests and prints a table of them
 # make check   the checks of each commit    make soak    the tests that take hours
 # make build   programs and ramdisk         make lint  unit  test-fast  test-compat  test-browser  test-rack  test-clouds
-#                                           make test-kubernetes  test-ignition
+#                                           make test-ironic  test-kubernetes  test-ignition
 # make image-hypervisor   a disk that becomes a compute host of an OpenStack
 # make bench   measures the documented figures   make clean   removes builds and racks
 #
@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: build ramdisk make-ramdisk machines make-machines run check test soak lint unit build-tests rustdoc mutants test-fast test-compat test-browser test-rack test-clouds \
+.PHONY: build ramdisk make-ramdisk machines make-machines run check test soak lint unit build-tests rustdoc mutants test-fast test-compat test-browser test-ironic test-rack test-clouds \
   test-kubernetes test-ignition image-hypervisor bench clean build-packages
 
 # One build lints and compiles: clippy is the compiler of this workspace's crates, and its warnings are errors.
@@ -27,6 +27,7 @@ RACK ?= emulated
 RAMDISK := target/ramdisk
 PACKAGES := tests/real/packages.sh
 OPENSTACK := tests/real/openstack/openstack.sh
+IRONIC := tests/real/ironic/ironic.sh
 SCRIPTS := $(shell find . -path ./target -prune -o \( -name '*.sh' -o -path ./.ci/run \) -print)
 # The subcommand of cargo that runs tests: nextest where it is installed.
 TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || echo test)
@@ -34,7 +35,7 @@ TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || e
 # The tests of one crate. Each command builds the whole workspace, so all commands use the same features and cargo builds each dependency
 # once.
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
-FAST = $(if $(NEXTEST),-E 'not (package(real) or package(real-clusters) or package(compat) or package(browser))',--exclude real --exclude real-clusters --exclude compat --exclude browser)
+FAST = $(if $(NEXTEST),-E 'not (package(real) or package(real-clusters) or package(compat) or package(browser) or package(ironic))',--exclude real --exclude real-clusters --exclude compat --exclude browser --exclude ironic)
 only = $(if $(NEXTEST),--workspace -E 'package($(1))',-p $(1))
 binary = $(if $(NEXTEST),--workspace -E 'package($(1)) and binary($(2))',-p $(1) --test $(2))
 named = $(if $(NEXTEST),--workspace -E 'package($(1)) and binary($(2)) and test($(3))',-p $(1) --test $(2) $(3))
@@ -97,7 +98,7 @@ check: lint unit
 
 # All tests. Targets that mostly wait for machines run beside targets that mostly compute.
 test:
-	@tests/run.sh "lint | machines" "test-fast test-compat test-browser | test-clouds | test-rack test-kubernetes test-ignition"
+	@tests/run.sh "lint | machines" "test-fast test-compat test-browser test-ironic | test-clouds | test-rack test-kubernetes test-ignition"
 
 # Takes hours: mutants of decision code, every kill point of the crash loops, rotation of every CA of a running cluster.
 soak: mutants
@@ -165,6 +166,20 @@ test-browser: build-packages
 	$(forget_skips)
 	cargo $(TEST) $(call only,browser)
 	$(tell_skips)
+
+# The walk of Ironic's whole API: baremetald answers as recorded, except for the listed differences. With BEDPLATE_REAL=1, a real Ironic
+# from PyPI walks too, and answers as recorded.
+test-ironic: build-packages
+	cargo build --workspace --all-targets
+	$(forget_skips)
+	cargo $(TEST) $(call only,ironic)
+	@[ -z "$${BEDPLATE_REAL:-}" ] || $(MAKE) --no-print-directory run-real-ironic
+	$(tell_skips)
+
+.PHONY: run-real-ironic
+run-real-ironic:
+	@$(PACKAGES) curl python3-venv
+	trap '$(IRONIC) down' EXIT; url=$$($(IRONIC) up); target/debug/ironic verify "$$url"
 
 # QEMU machines. A rack needs root, for network namespaces and libvirtd.
 test-rack:
@@ -246,6 +261,7 @@ bench: build-packages
 clean:
 	tests/real/rack.sh down-all
 	$(OPENSTACK) down
+	$(IRONIC) down
 	[ "$$(id -u)" != 0 ] || tests/real/kubernetes/nodes.sh down-all
 	cargo clean
 	rm -rf .state

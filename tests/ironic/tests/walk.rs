@@ -1,0 +1,25 @@
+//! The walk of Ironic's API against `baremetald`.
+
+use compat::Service;
+use ironic::difference::{InternalErrors, compare, counts};
+use ironic::walker::Walker;
+use ironic::{PATIENCE, known, path, recording, walk};
+
+#[test]
+fn baremetald_answers_like_a_real_ironic_except_for_known_differences() {
+    let walk = walk::read(&path("walk")).expect("the walk can be read");
+    let recorded = recording::read(&path("recorded"), walk.keys()).expect("answers are recorded");
+    let service = Service::machines_with("");
+    let answered = Walker::new(&service.url, PATIENCE).walk(&walk, &recorded);
+    let found = compare(&recorded, &answered, InternalErrors::Defects);
+    for (kind, count) in counts(&found) {
+        eprintln!("{count:6} {kind}");
+    }
+    let problems = known::problems(&path("differences.yaml"), &found).expect("there is a list");
+    assert!(
+        problems.is_empty(),
+        "{} problems; if they are right: cargo run -p ironic -- compare --accept\n{}",
+        problems.len(),
+        problems.join("\n")
+    );
+}
