@@ -40,10 +40,15 @@ impl Walker {
     pub fn new(url: &str, patience: Duration) -> Walker {
         let url = url.trim_end_matches('/').to_owned();
         let mut walker = Walker { names: Names { url, ..Names::default() }, patience };
-        let conductors = walker.send("GET", "/v1/conductors", NEWEST, |request| request);
-        let conductors: Value = serde_json::from_str(&conductors.body).unwrap_or_default();
-        walker.names.conductor =
-            conductors["conductors"][0]["hostname"].as_str().map(str::to_owned);
+        // A service answers before its conductor has registered.
+        let end = Instant::now() + patience;
+        while walker.names.conductor.is_none() && Instant::now() < end {
+            let reply = walker.send("GET", "/v1/conductors", NEWEST, |request| request);
+            let conductors: Value = serde_json::from_str(&reply.body).unwrap_or_default();
+            let name = conductors["conductors"][0]["hostname"].as_str();
+            walker.names.conductor = name.map(str::to_owned);
+            sleep(LOOK_EVERY);
+        }
         walker
     }
 
