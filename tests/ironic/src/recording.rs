@@ -66,7 +66,7 @@ fn text(recorded: &[RecordedRequest]) -> Result<String> {
 ///
 /// # Errors
 ///
-/// Fails if a file is missing, or is not one that [`write`] wrote.
+/// Fails if a file is missing, or is not one that [`write()`] wrote.
 pub fn read<'a>(folder: &Path, of: impl IntoIterator<Item = &'a String>) -> Result<Answered> {
     let mut answered = Answered::new();
     for subject in of {
