@@ -7,7 +7,6 @@ use baremetal_core::{
 use database::table::{PagePart, PageRows};
 use database::{StoreError, reading, writing};
 use hardware::MacAddress;
-
 use uuid::Uuid;
 
 use crate::Store;
@@ -82,8 +81,10 @@ impl Store {
             None => OnlyFirstStatementCanFail,
         };
         writing!(self.database, extent, |c| {
-            check_group(c, &port).await?;
             let before = port::find(c, port.id).await?;
+            if before.as_ref().is_none_or(|it| it.portgroup != port.portgroup) {
+                check_group(c, &port).await?;
+            }
             let written = port::update(c, &port).await?;
             if let Some(before) = before.filter(|it| it.address != written.address) {
                 lease::free(c, before.address).await?;

@@ -80,6 +80,7 @@ impl Store {
     pub async fn delete_resource<C: Content>(&self, it: &Stored<C>) -> Result<bool, StoreError> {
         let (id, version) = (it.id, it.version);
         writing!(self.database, AnyStatementCanFail, |c| {
+            resource::lock::<C>(c, id).await?;
             let is_free = !resource::is_in_use::<C>(c, id).await?;
             if is_free {
                 resource::delete(c, id, version).await?;

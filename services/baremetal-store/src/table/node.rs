@@ -94,6 +94,15 @@ pub(crate) async fn reseal(connection: &mut Connection, node: &Node) -> Result<b
     Ok(connection.execute(RESEAL, values).await? == 1)
 }
 
+/// Whether the stored node is in the chassis of `node`.
+pub(crate) async fn keeps_chassis(
+    connection: &mut Connection,
+    node: &Node,
+) -> Result<bool, StoreError> {
+    const KEEPS: &str = "SELECT id FROM nodes WHERE id = $1 AND chassis = $2";
+    Ok(connection.row(KEEPS, values![node.id, node.chassis]).await?.is_some())
+}
+
 /// Deletes a node and, through foreign keys, everything that belongs to it.
 pub(crate) async fn delete(connection: &mut Connection, node: &Node) -> Result<(), StoreError> {
     const DELETE: &str = "DELETE FROM nodes WHERE id = $1 AND version = $2";

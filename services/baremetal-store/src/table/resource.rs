@@ -105,6 +105,17 @@ pub(crate) async fn list<C: Content>(
     listing.read(connection, rows, page.limit, part, read).await
 }
 
+/// Locks a resource until the end of the transaction, so that nothing begins to refer to it while another transaction deletes it. Returns
+/// whether the resource exists.
+pub(crate) async fn lock<C: Content>(
+    connection: &mut Connection,
+    id: Uuid,
+) -> Result<bool, StoreError> {
+    // An update without a change: it locks the row on both databases.
+    const LOCK: &str = "UPDATE resources SET version = version WHERE id = $1 AND kind = $2";
+    Ok(connection.execute(LOCK, values![id, C::KIND]).await? == 1)
+}
+
 /// Whether another resource refers to this one.
 pub(crate) async fn is_in_use<C: Content>(
     connection: &mut Connection,
@@ -118,27 +129,28 @@ pub(crate) async fn is_in_use<C: Content>(
     Ok(connection.row(any, values![id]).await?.is_some())
 }
 
-/// Refuses a port whose group does not exist.
+/// Refuses a port whose group does not exist, and keeps the group from being deleted before the end of the transaction.
 pub(crate) async fn check_group(
     connection: &mut Connection,
     port: &Port,
 ) -> Result<(), StoreError> {
     let Some(id) = port.portgroup else { return Ok(()) };
+    lock::<PortGroup>(connection, id).await?;
     match find::<PortGroup>(connection, id).await? {
         Some(group) if group.content.node == port.node => Ok(()),
         Some(_) | None => Err(StoreError::NoOwner { owner: "port group", id }),
     }
 }
 
-/// Refuses a node whose chassis does not exist.
+/// Refuses a node whose chassis does not exist, and keeps the chassis from being deleted before the end of the transaction.
 pub(crate) async fn check_chassis(
     connection: &mut Connection,
     node: &Node,
 ) -> Result<(), StoreError> {
     let Some(id) = node.chassis else { return Ok(()) };
-    match find::<Chassis>(connection, id).await? {
-        Some(_) => Ok(()),
-        None => Err(StoreError::NoOwner { owner: "chassis", id }),
+    match lock::<Chassis>(connection, id).await? {
+        true => Ok(()),
+        false => Err(StoreError::NoOwner { owner: "chassis", id }),
     }
 }
 

@@ -3,10 +3,14 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
-use baremetal_core::{HistoryEntry, Node, NodeIdent};
+use baremetal_core::{
+    Chassis, HistoryEntry, Node, NodeFilter, NodeIdent, NodeSort, Page, Port, PortGroup, PortUuid,
+    Stored,
+};
 use baremetal_store::{SeenPower, Store, StoreError};
 use hardware::{MacAddress, PowerState};
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::scratch::{at, bare_node, named, on_both, pool};
 
@@ -16,6 +20,7 @@ on_both! { Store:
     an_address_is_leased_to_one_machine_only
     one_machine_gets_one_address
     a_rack_is_enrolled_once
+    nothing_refers_to_a_resource_that_was_deleted_meanwhile
     the_sweep_and_an_enrolment_do_not_block_each_other
 }
 
@@ -33,6 +38,49 @@ where
         outcomes.push(task.await.unwrap());
     }
     outcomes
+}
+
+/// Half of the tasks put a node into a chassis and a port into a group; the other half deletes the chassis and the group.
+async fn nothing_refers_to_a_resource_that_was_deleted_meanwhile(store: Store) {
+    for round in 0..20_u8 {
+        let owner = named(&format!("owner-{round}"));
+        store.insert_node(&owner).await.unwrap();
+        let chassis = Stored::new(Uuid::new_v4(), Chassis::default(), at(0));
+        store.insert_resource(&chassis).await.unwrap();
+        let group = PortGroup { node: owner.id, ..PortGroup::default() };
+        let group = Stored::new(Uuid::new_v4(), group, at(0));
+        store.insert_resource(&group).await.unwrap();
+        at_once(&store, |store, n| {
+            let (owner, chassis, group) = (owner.clone(), chassis.clone(), group.clone());
+            async move {
+                if n % 2 == 0 {
+                    // The first deletion makes the others stale.
+                    let _ = store.delete_resource(&chassis).await;
+                    let _ = store.delete_resource(&group).await;
+                    return;
+                }
+                let address = MacAddress::new([2, 0, 0, 0, round, n as u8]);
+                let port = Port::new(PortUuid::new_v4(), owner.id, address, at(0));
+                let port = Port { portgroup: Some(group.id), ..port };
+                let node = named(&format!("n-{round}-{n}"));
+                let node = Node { chassis: Some(chassis.id), ..node };
+                for result in [store.insert_node(&node).await, store.insert_port(&port).await] {
+                    assert!(
+                        matches!(result, Ok(()) | Err(StoreError::NoOwner { .. })),
+                        "{result:?}"
+                    );
+                }
+            }
+        })
+        .await;
+        let is_there = store.find_resource::<Chassis>(chassis.id).await.unwrap().is_some();
+        let page = Page { limit: 100, marker: None, sort: NodeSort::Id, descending: false };
+        let filter = NodeFilter { chassis: Some(chassis.id), ..NodeFilter::default() };
+        let nodes = store.list_nodes(&filter, &page).await.unwrap();
+        assert_eq!(is_there, !nodes.is_empty());
+        let is_there = store.find_resource::<PortGroup>(group.id).await.unwrap().is_some();
+        assert_eq!(is_there, !store.ports_of_group(group.id).await.unwrap().is_empty());
+    }
 }
 
 async fn stale_updates_lose_nothing(store: Store) {
