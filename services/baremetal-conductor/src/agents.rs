@@ -101,7 +101,11 @@ impl Agents {
         {
             return Ok((client.clone(), url));
         }
-        let certificate = certificate(pem).ok_or(AgentError::NoCallback)?;
+        let unreadable = || AgentError::Malformed {
+            url: url.clone(),
+            reason: "its certificate is not readable".to_owned(),
+        };
+        let certificate = certificate(pem).ok_or_else(unreadable)?;
         let unusable = |source| AgentError::Unreachable { url: url.clone(), source };
         let client = pinned(&certificate).map_err(unusable)?;
         clients.insert(boot.node, (pem.clone(), client.clone()));
@@ -109,7 +113,7 @@ impl Agents {
     }
 }
 
-/// Returns whether `pem` is exactly one certificate that a client can trust.
+/// Returns whether `pem` is exactly one readable certificate.
 pub(crate) fn is_certificate(pem: &str) -> bool {
     certificate(pem).is_some()
 }

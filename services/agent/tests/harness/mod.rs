@@ -50,9 +50,16 @@ impl Started {
         self.posted.wait(path)
     }
 
-    /// The agent's exit status, if it has ended.
-    pub(crate) fn ended(&mut self) -> Option<i32> {
-        self.agent.try_wait().unwrap().and_then(|status| status.code())
+    /// The agent's exit status, if it ends within this time.
+    pub(crate) fn ends_within(&mut self, time: Duration) -> Option<i32> {
+        let end = Instant::now() + time;
+        loop {
+            let ended = self.agent.try_wait().unwrap();
+            if ended.is_some() || Instant::now() > end {
+                return ended.and_then(|status| status.code());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
     }
 }
 
