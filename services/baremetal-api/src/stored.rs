@@ -51,9 +51,9 @@ pub(crate) trait Served: Content + Default {
     const PATHS: Paths;
     /// The microversion that introduced the resource.
     const SINCE: Microversion;
-    /// Who may read, create, change and delete the resources.
+    /// The rules of reading, creating, changing and deleting resources.
     const RULES: [Rule; 4];
-    /// What the routes do: list, create, show, change, delete.
+    /// The summaries of the routes that list, create, show, change and delete.
     const SUMMARIES: [&'static str; 5];
 
     /// Whether a request can name a resource by its name instead of its UUID.

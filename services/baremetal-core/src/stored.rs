@@ -1,4 +1,4 @@
-//! Resources of the API that have no life of their own: the store keeps each as one document.
+//! Resources that only requests change, such as chassis: the store keeps each as one document.
 
 use std::fmt::Debug;
 

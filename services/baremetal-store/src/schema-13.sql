@@ -1,6 +1,5 @@
--- Version 13: resources that have no life of their own, such as chassis. `kind` names the kind of a resource, and the document is its
--- content. `key` is a value besides the name that is unique among the resources of a kind. The names of the indexes name the columns in
--- errors.
+-- Version 13: resources that only requests change, such as chassis. `kind` names the kind of a resource, and the document is its content.
+-- `key` is a value besides the name that is unique among the resources of a kind. The names of the indexes name the columns in errors.
 
 CREATE TABLE resources (
     id         TEXT   NOT NULL PRIMARY KEY,
