@@ -3,7 +3,7 @@
 use axum::response::Response;
 use baremetal_core::{NodeUuid, switch_console};
 use http::StatusCode;
-use openstack_api::{JsonShape, Origin, PathParam, Route, Routes, StrictJson, json};
+use openstack_api::{JsonShape, Origin, PathParam, Route, Routes, StrictJson, accepted_at, json};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -72,13 +72,15 @@ struct Body {
 /// `PUT /v1/nodes/{node}/states/console`: enables or disables the console before the answer is sent, in any provision state.
 async fn switch(
     request: Request,
+    origin: Origin,
     PathParam(ident): PathParam<String>,
     StrictJson(body): StrictJson<Body>,
-) -> Result<StatusCode, Error> {
+) -> Result<Response, Error> {
     let node =
         request.change(&ident, |node| Ok((switch_console(node, body.enabled)?, None))).await?;
     if !body.enabled {
         request.app.conductor.end_console(node.id);
     }
-    Ok(StatusCode::ACCEPTED)
+    let url = format!("{origin}/v1/nodes/{ident}/states/console");
+    Ok(accepted_at(StatusCode::ACCEPTED, &url))
 }

@@ -3,10 +3,11 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use axum::response::Response;
 use baremetal_core::{AfterDrain, Node, power_change_stops_servers, request_power};
 use hardware::PowerChange;
 use http::StatusCode;
-use openstack_api::{PathParam, Query, Route, Routes, StrictJson};
+use openstack_api::{Origin, PathParam, Query, Route, Routes, StrictJson, accepted_at};
 use serde::Deserialize;
 use utoipa::{PartialSchema, ToSchema};
 
@@ -70,10 +71,11 @@ impl From<Target> for PowerChange {
 /// request is recorded, clusterd is asked whether it would refuse the drain.
 async fn request(
     request: Request,
+    origin: Origin,
     PathParam(ident): PathParam<String>,
     mut query: Query,
     StrictJson(body): StrictJson<Body>,
-) -> Result<StatusCode, Error> {
+) -> Result<Response, Error> {
     if matches!(body.target, Target::SoftOff | Target::SoftReboot) {
         request.asked.need(microversion::SOFT_POWER, "target")?;
     }
@@ -98,5 +100,6 @@ async fn request(
     }
     let node = request.change(&ident, decide).await?;
     request.app.conductor.wake(node.id);
-    Ok(StatusCode::ACCEPTED)
+    let url = format!("{origin}/v1/nodes/{ident}/states");
+    Ok(accepted_at(StatusCode::ACCEPTED, &url))
 }

@@ -1,11 +1,14 @@
 //! `/v1/nodes/{node}/states/provision`: requests a change of provision state.
 
+use axum::response::Response;
 use baremetal_core::{
     AgentCommand, HistoryEntry, Node, State as ProvisionState, Verb, WorkUuid, after_drain,
     parse_config_drive, request_verb,
 };
 use http::StatusCode;
-use openstack_api::{ApiError, Microversion, PathParam, Query, Route, Routes, StrictJson};
+use openstack_api::{
+    ApiError, Microversion, Origin, PathParam, Query, Route, Routes, StrictJson, accepted_at,
+};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::{PartialSchema, ToSchema};
@@ -110,10 +113,11 @@ enum EraseStep {
 /// drained first; so before the request is recorded, clusterd is asked whether it would refuse the drain.
 async fn request(
     request: Request,
+    origin: Origin,
     PathParam(ident): PathParam<String>,
     mut query: Query,
     StrictJson(body): StrictJson<Body>,
-) -> Result<StatusCode, Error> {
+) -> Result<Response, Error> {
     request.asked.need(body.target.since(), "target")?;
     let wanted = ProvisionRequest {
         verb: body.verb()?,
@@ -129,7 +133,8 @@ async fn request(
     let decide = |node: &Node| wanted.decide(&request, node).map(|(it, entry)| (it, Some(entry)));
     let node = request.change(&ident, decide).await?;
     request.app.conductor.wake(node.id);
-    Ok(StatusCode::ACCEPTED)
+    let url = format!("{origin}/v1/nodes/{ident}/states");
+    Ok(accepted_at(StatusCode::ACCEPTED, &url))
 }
 
 /// A request for a change of provision state.

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use axum::response::Response;
 use baremetal_core::{Node, Trait, check_change};
 use http::StatusCode;
-use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, StrictJson, json_field};
+use openstack_api::{
+    ApiError, JsonShape, Origin, PathParam, Route, Routes, StrictJson, accepted_at, json_field,
+};
 use serde::Deserialize;
 use utoipa::{PartialSchema, ToSchema};
 
@@ -81,15 +83,16 @@ async fn clear(request: Request, PathParam(ident): PathParam<String>) -> Result<
 /// `PUT /v1/nodes/{node}/traits/{trait}`: adds a trait.
 async fn add(
     request: Request,
+    origin: Origin,
     PathParam((ident, name)): PathParam<(String, String)>,
-) -> Result<StatusCode, Error> {
+) -> Result<Response, Error> {
     let name = Trait::try_from(name).map_err(|why| ApiError::bad_field("trait", why))?;
     let name = String::from(name);
-    change(&request, &ident, |traits| {
+    let status = change(&request, &ident, |traits| {
         traits.insert(name.clone());
         Ok(())
-    })
-    .await
+    });
+    Ok(accepted_at(status.await?, &format!("{origin}/v1/nodes/{ident}/traits/{name}")))
 }
 
 /// `DELETE /v1/nodes/{node}/traits/{trait}`: removes a trait.

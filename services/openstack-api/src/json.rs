@@ -39,6 +39,11 @@ pub fn with_location(mut answer: Response, url: &str) -> Response {
     answer
 }
 
+/// An answer without a body that names the URL where the client can follow the request.
+pub fn accepted_at(status: StatusCode, url: &str) -> Response {
+    with_location(status.into_response(), url)
+}
+
 /// An answer with a body that is JSON text already.
 pub(crate) fn json_text(status: StatusCode, text: Bytes) -> Response {
     let json = HeaderValue::from_static("application/json");

@@ -23,7 +23,9 @@ async fn a_console_is_enabled_by_a_flag_and_shown_with_its_url() {
         (r#"{"enabled": false}"#, off),
         (r#"{"enabled": false}"#, off),
     ] {
-        assert_eq!(api.send("PUT", &path, "1.1", body).await.has(202).text, "");
+        let answer = api.send("PUT", &path, "1.1", body).await.has(202);
+        assert_eq!(answer.headers["location"], format!("http://api:6385{path}"));
+        assert_eq!(answer.text, "");
         api.get(&path).await.has(200).is(want);
         let enabled = want != off;
         let node = api.get(&format!("/v1/nodes/{ID}")).await.has(200).json();

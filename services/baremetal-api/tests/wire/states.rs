@@ -14,7 +14,9 @@ async fn a_verb_is_recorded_and_shown() {
     let api = Api::start().await;
     api.enroll("").await;
     api.edit(|node| node.power_state = Some(PowerState::Off)).await;
-    assert_eq!(provision(&api, NEWEST, r#"{"target": "manage"}"#).await.has(202).text, "");
+    let answer = provision(&api, NEWEST, r#"{"target": "manage"}"#).await.has(202);
+    assert_eq!(answer.headers["location"], format!("http://api:6385/v1/nodes/{ID}/states"));
+    assert_eq!(answer.text, "");
     api.get(&format!("/v1/nodes/{ID}/states")).await.has(200).is(
         r#"{
             "console_enabled": false, "last_error": null, "power_state": "power off", "provision_state": "verifying",
@@ -160,7 +162,8 @@ async fn a_change_of_power_is_recorded_and_shown() {
     let power = async |version: &str, body: &str| {
         api.send("PUT", &format!("/v1/nodes/{ID}/states/power"), version, body).await
     };
-    power(NEWEST, r#"{"target": "power on"}"#).await.has(202);
+    let answer = power(NEWEST, r#"{"target": "power on"}"#).await.has(202);
+    assert_eq!(answer.headers["location"], format!("http://api:6385/v1/nodes/{ID}/states"));
     let states = api.get("/v1/nodes/n1/states").await.json();
     assert_eq!(states["target_power_state"], "power on");
     power(NEWEST, r#"{"target": "soft power off", "timeout": 5}"#).await.has(202);
@@ -202,7 +205,8 @@ async fn traits_are_set_added_and_removed() {
     api.enroll("").await;
     let path = format!("/v1/nodes/{ID}/traits");
     api.send("PUT", &path, NEWEST, r#"{"traits": ["CUSTOM_B", "CUSTOM_A"]}"#).await.has(204);
-    api.send("PUT", &format!("{path}/HW_GPU"), NEWEST, "").await.has(204);
+    let added = api.send("PUT", &format!("{path}/HW_GPU"), NEWEST, "").await.has(204);
+    assert_eq!(added.headers["location"], format!("http://api:6385{path}/HW_GPU"));
     api.get(&path).await.has(200).is(r#"{"traits": ["CUSTOM_A", "CUSTOM_B", "HW_GPU"]}"#);
     api.send("DELETE", &format!("{path}/CUSTOM_B"), NEWEST, "").await.has(204);
     let words = "the node has no trait \"CUSTOM_B\"";
