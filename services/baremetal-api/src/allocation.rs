@@ -12,8 +12,8 @@ use baremetal_core::{
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, JsonShape, ListPart, ListRequest, Operation, Origin, PathParam, Query, Route, Routes,
-    StrictJson, json, with_location,
+    ApiError, Hidden, JsonShape, ListPart, ListRequest, Operation, Origin, PathParam, Query, Route,
+    Routes, StrictJson, json, with_location,
 };
 use serde_json::{Map, Value};
 use tracing::info;
@@ -68,10 +68,11 @@ pub(crate) fn routes() -> Routes<App> {
             .answers(StatusCode::NO_CONTENT),
     ];
     let came = |handle: Route<App>| handle.since(since::ALLOCATIONS);
+    let hidden = |handle: Route<App>| handle.hidden_before(since::ALLOCATIONS, Hidden::Path);
     Routes::new("allocations")
         .at("/v1/allocations", all.map(came))
         .at("/v1/allocations/{allocation}", one.map(came).into_iter().chain([patch]))
-        .at("/v1/nodes/{node}/allocation", of_node.map(came))
+        .at("/v1/nodes/{node}/allocation", of_node.map(hidden))
 }
 
 /// `POST /v1/allocations`: reserves a node.

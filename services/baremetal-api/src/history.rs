@@ -6,8 +6,8 @@ use baremetal_store::{PagePart, PageRows};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, JsonShape, ListPart, ListRequest, Origin, Paging, PathParam, Route, Routes, Time,
-    flag, json,
+    ApiError, Hidden, JsonShape, ListPart, ListRequest, Origin, Paging, PathParam, Route, Routes,
+    Time, flag, json,
 };
 use serde::Serialize;
 
@@ -26,8 +26,11 @@ pub(crate) fn routes() -> Routes<App> {
         .returns(JsonShape::page("history", shape()));
     let show = show.returns(shape());
     Routes::new("history")
-        .at("/v1/nodes/{node}/history", [list.since(microversion::HISTORY)])
-        .at("/v1/nodes/{node}/history/{event}", [show.since(microversion::HISTORY)])
+        .at("/v1/nodes/{node}/history", [list.hidden_before(microversion::HISTORY, Hidden::Path)])
+        .at(
+            "/v1/nodes/{node}/history/{event}",
+            [show.hidden_before(microversion::HISTORY, Hidden::Path)],
+        )
 }
 
 /// The JSON shape of an event.

@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, json};
+use openstack_api::{ApiError, Hidden, JsonShape, PathParam, Route, Routes, json};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -17,7 +17,10 @@ pub(crate) fn routes() -> Routes<App> {
         Route::get("Show what the last inspection found", show).with_rule(rule::READ_DETAILS);
     let found = [("inventory", JsonShape::anything()), ("plugin_data", JsonShape::anything())];
     let show = show.returns(JsonShape::object(found));
-    Routes::new("nodes").at("/v1/nodes/{node}/inventory", [show.since(microversion::INVENTORY)])
+    Routes::new("nodes").at(
+        "/v1/nodes/{node}/inventory",
+        [show.hidden_before(microversion::INVENTORY, Hidden::Path)],
+    )
 }
 
 /// `GET /v1/nodes/{node}/inventory`: shows the inventory of a node.

@@ -10,8 +10,8 @@ use hardware::MacAddress;
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, JsonShape, ListPart, ListRequest, Operation, Origin, PathParam, Query, Route, Routes,
-    StrictJson, json, with_location,
+    ApiError, Hidden, JsonShape, ListPart, ListRequest, Operation, Origin, PathParam, Query, Route,
+    Routes, StrictJson, json, with_location,
 };
 use serde_json::{Map, Value};
 
@@ -67,7 +67,7 @@ pub(crate) fn routes() -> Routes<App> {
         .query_parameters(["limit", "marker", "sort_key", "sort_dir", "fields", "detail"])
         .returns(JsonShape::page("ports", openapi::shape::<Port>()));
     let of_group = Route::get("List a port group's ports", list_of_group)
-        .since(since::PORTGROUP_FIELDS)
+        .hidden_before(since::PORTGROUP_FIELDS, Hidden::Path)
         .with_rule(rule::READ)
         .query_parameters(["limit", "marker", "sort_key", "sort_dir", "fields", "detail"])
         .returns(JsonShape::page("ports", openapi::shape::<Port>()));

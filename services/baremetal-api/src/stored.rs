@@ -11,8 +11,8 @@ use baremetal_core::{
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, JsonShape, ListPart, ListRequest, Microversion, Operation, Origin, PathParam, Query,
-    Route, Routes, Rule, StrictJson, json, with_location,
+    ApiError, Hidden, JsonShape, ListPart, ListRequest, Microversion, Operation, Origin, PathParam,
+    Query, Route, Routes, Rule, StrictJson, json, with_location,
 };
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -51,6 +51,8 @@ pub(crate) trait Served: Content + Default {
     const PATHS: Paths;
     /// The microversion that introduced the resource.
     const SINCE: Microversion;
+    /// The answer to clients that request an earlier version.
+    const HIDDEN: Hidden = Hidden::Resource;
     /// The rules of reading, creating, changing and deleting resources.
     const RULES: [Rule; 4];
     /// The summaries of the routes that list, create, show, change and delete.
@@ -171,13 +173,19 @@ pub(crate) fn routes<C: Served>() -> Routes<App> {
         Route::delete(to_delete, delete::<C>).with_rule(may_delete).answers(StatusCode::NO_CONTENT),
     ];
     let mut routes = Routes::new(C::COLLECTION)
-        .at(C::PATHS.all, all.map(|route| route.since(C::SINCE)))
-        .at(C::PATHS.one, one.map(|route| route.since(C::SINCE)));
+        .at(C::PATHS.all, all.map(|route| route.hidden_before(C::SINCE, C::HIDDEN)))
+        .at(C::PATHS.one, one.map(|route| route.hidden_before(C::SINCE, C::HIDDEN)));
     if let Some(path) = C::PATHS.detail {
-        routes = routes.at(path, [a_list(Route::get(to_list, list_detail::<C>)).since(C::SINCE)]);
+        routes = routes.at(
+            path,
+            [a_list(Route::get(to_list, list_detail::<C>)).hidden_before(C::SINCE, C::HIDDEN)],
+        );
     }
     if let Some((path, since)) = C::PATHS.of_node {
-        routes = routes.at(path, [a_list(Route::get(to_list, list_of_node::<C>)).since(since)]);
+        routes = routes.at(
+            path,
+            [a_list(Route::get(to_list, list_of_node::<C>)).hidden_before(since, Hidden::Path)],
+        );
     }
     routes
 }

@@ -6,7 +6,8 @@ use axum::response::Response;
 use baremetal_core::{Node, Trait, check_change};
 use http::StatusCode;
 use openstack_api::{
-    ApiError, JsonShape, Origin, PathParam, Route, Routes, StrictJson, accepted_at, json_field,
+    ApiError, Hidden, JsonShape, Origin, PathParam, Route, Routes, StrictJson, accepted_at,
+    json_field,
 };
 use serde::Deserialize;
 use utoipa::{PartialSchema, ToSchema};
@@ -18,27 +19,35 @@ use crate::{microversion, rule};
 
 /// The routes of traits.
 pub(crate) fn routes() -> Routes<App> {
+    let came = microversion::TRAITS;
     let all = [
         Route::get("List a node's traits", list)
+            .hidden_before(came, Hidden::Version)
             .with_rule(rule::READ)
             .returns(JsonShape::object([("traits", JsonShape::list(JsonShape::text()))])),
         Route::put("Replace a node's traits", replace)
+            .hidden_before(came, Hidden::Method)
             .with_rule(rule::SET_DRIVER)
             .reads(Body::schema())
             .answers(StatusCode::NO_CONTENT),
         Route::delete("Remove all of a node's traits", clear)
+            .since(came)
             .with_rule(rule::SET_DRIVER)
             .answers(StatusCode::NO_CONTENT),
     ];
     let one = [
-        Route::put("Add a trait", add).with_rule(rule::SET_DRIVER).answers(StatusCode::NO_CONTENT),
+        Route::put("Add a trait", add)
+            .hidden_before(came, Hidden::Method)
+            .with_rule(rule::SET_DRIVER)
+            .answers(StatusCode::NO_CONTENT),
         Route::delete("Remove a trait", remove)
+            .since(came)
             .with_rule(rule::SET_DRIVER)
             .answers(StatusCode::NO_CONTENT),
     ];
     Routes::new("traits")
-        .at("/v1/nodes/{node}/traits", all.map(|handle| handle.since(microversion::TRAITS)))
-        .at("/v1/nodes/{node}/traits/{trait}", one.map(|handle| handle.since(microversion::TRAITS)))
+        .at("/v1/nodes/{node}/traits", all)
+        .at("/v1/nodes/{node}/traits/{trait}", one)
 }
 
 #[derive(Deserialize, ToSchema)]

@@ -5,7 +5,9 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, StrictJson, json_field};
+use openstack_api::{
+    ApiError, Hidden, JsonShape, PathParam, Route, Routes, StrictJson, json_field,
+};
 use serde_json::{Map, Value};
 
 use crate::app::App;
@@ -26,10 +28,13 @@ pub(crate) fn routes() -> Routes<App> {
     ];
     let one = Route::delete("Accept the removal of a VIF", detach).with_rule(rule::INSTALL);
     Routes::new("vifs")
-        .at("/v1/nodes/{node}/vifs", all.map(|handle| handle.since(microversion::VIFS)))
+        .at(
+            "/v1/nodes/{node}/vifs",
+            all.map(|handle| handle.hidden_before(microversion::VIFS, Hidden::Path)),
+        )
         .at(
             "/v1/nodes/{node}/vifs/{vif}",
-            [one.answers(StatusCode::NO_CONTENT).since(microversion::VIFS)],
+            [one.answers(StatusCode::NO_CONTENT).hidden_before(microversion::VIFS, Hidden::Path)],
         )
 }
 

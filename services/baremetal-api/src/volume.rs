@@ -7,7 +7,9 @@ use baremetal_core::{
 };
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
-use openstack_api::{JsonShape, Microversion, Origin, PathParam, Route, Routes, Rule, json};
+use openstack_api::{
+    Hidden, JsonShape, Microversion, Origin, PathParam, Route, Routes, Rule, json,
+};
 use serde_json::{Value, json as value};
 
 use crate::app::App;
@@ -37,6 +39,7 @@ impl Served for VolumeConnector {
         of_node: Some(("/v1/nodes/{node}/volume/connectors", since::VOLUME)),
     };
     const SINCE: Microversion = since::VOLUME;
+    const HIDDEN: Hidden = Hidden::Path;
     const RULES: [Rule; 4] = [READ, SET_VOLUMES, INSTALL, SET_VOLUMES];
     const SUMMARIES: [&'static str; 5] = [
         "List volume connectors",
@@ -64,6 +67,7 @@ impl Served for VolumeTarget {
         of_node: Some(("/v1/nodes/{node}/volume/targets", since::VOLUME)),
     };
     const SINCE: Microversion = since::VOLUME;
+    const HIDDEN: Hidden = Hidden::Path;
     const RULES: [Rule; 4] = [READ, SET_VOLUMES, INSTALL, SET_VOLUMES];
     const SUMMARIES: [&'static str; 5] = [
         "List volume targets",

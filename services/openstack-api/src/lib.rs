@@ -75,7 +75,7 @@ pub use query::{Query, flag};
 pub use reauthentication::SessionCheck;
 pub use request_id::RequestId;
 pub use request_recorder::ConnectionEndRecorder;
-pub use routes::{Authenticated, Guarded, PolicyRow, PolicyTable, REFUSAL, Route, Routes};
+pub use routes::{Authenticated, Guarded, Hidden, PolicyRow, PolicyTable, REFUSAL, Route, Routes};
 pub use rule::{Relation, Role, Rule};
 pub use segment::PathParam;
 pub use time::Time;

@@ -12,7 +12,7 @@ use crate::admission::Gate;
 use crate::policy::ApiState;
 pub use describe::REFUSAL;
 use describe::describe;
-pub use route::{Authenticated, Guarded, Route};
+pub use route::{Authenticated, Guarded, Hidden, Route};
 pub use table::{PolicyRow, PolicyTable};
 
 /// Routes, with their descriptions and rules.

@@ -1,6 +1,6 @@
 //! Wire tests of version documents, headers and negotiation.
 
-use crate::api::{Api, NEWEST};
+use crate::api::{Api, ID, NEWEST};
 
 #[tokio::test]
 async fn the_root_shows_the_versions_to_anyone() {
@@ -90,6 +90,29 @@ async fn an_unknown_path_is_refused_in_the_envelope() {
     assert_eq!(answer.headers["content-type"], "application/json");
     api.send("PUT", "/v1/nodes", NEWEST, "").await.has(405);
     api.get("/v1/nodes/a%ffb").await.has(400);
-    let later = "this path requires API version 1.49; the requested version is 1.48";
-    api.send("GET", "/v1/conductors", "1.48", "").await.refuses(404, later);
+}
+
+#[tokio::test]
+async fn a_path_that_came_later_is_refused_in_the_form_of_ironic() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    let later = |came: &str, asked: &str| {
+        format!("this path requires API version {came}; the requested version is {asked}")
+    };
+    let refused = async |path: &str, version: &str| api.send("GET", path, version, "").await;
+    refused("/v1/conductors", "1.48").await.refuses(404, &later("1.49", "1.48"));
+    let traits = format!("/v1/nodes/{ID}/traits");
+    refused(&traits, "1.36").await.refuses(406, &later("1.37", "1.36"));
+    for (path, came, before) in
+        [("/v1/volume/targets", "1.32", "1.31"), ("/v1/runbooks", "1.92", "1.91")]
+    {
+        let answer = refused(path, before).await.has(404);
+        let why = later(came, before);
+        assert_eq!(
+            answer.text,
+            format!(
+                r#"{{"error_message":"{{\"code\":404,\"description\":\"{why}\",\"title\":\"Not Found\"}}"}}"#
+            )
+        );
+    }
 }

@@ -41,6 +41,19 @@ pub(super) enum AnswerBody {
     Text(&'static str),
 }
 
+/// The answer of a route to clients that request a version before the route was introduced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hidden {
+    /// 404, as for a resource that does not exist.
+    Resource,
+    /// 404, as for a path that does not exist.
+    Path,
+    /// 405, as for a method that the path does not have.
+    Method,
+    /// 406, which names the version.
+    Version,
+}
+
 /// A handler's argument that holds an authenticated caller, so that the handler cannot run without authentication.
 pub trait Authenticated {
     /// The caller.
@@ -157,9 +170,17 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
     }
 
     /// Hides the route (404) from clients that request a version before `came`.
-    pub fn since(mut self, came: Microversion) -> Self {
-        self.methods = self.methods.route_layer(from_fn_with_state(came, hide));
+    pub fn since(self, came: Microversion) -> Self {
+        self.hidden_before(came, Hidden::Resource)
+    }
+
+    /// Hides the route from clients that request a version before `came`, with this answer.
+    pub fn hidden_before(mut self, came: Microversion, answer: Hidden) -> Self {
+        self.methods = self.methods.route_layer(from_fn_with_state((came, answer), hide));
         self.since = Some(came);
+        if answer == Hidden::Method {
+            self.refusals.push(StatusCode::METHOD_NOT_ALLOWED);
+        }
         self
     }
 
@@ -242,13 +263,24 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
     }
 }
 
-/// Answers with 404 if the client requests a version before `came`.
-async fn hide(State(came): State<Microversion>, request: Request, next: Next) -> Response {
+/// Refuses the request if the client requests a version before `came`.
+async fn hide(
+    State((came, answer)): State<(Microversion, Hidden)>,
+    request: Request,
+    next: Next,
+) -> Response {
     match request.extensions().get::<Microversion>() {
-        Some(asked) if !asked.has(came) => ApiError::not_found(format!(
-            "this path requires API version {came}; the requested version is {asked}"
-        ))
-        .into_response(),
+        Some(asked) if !asked.has(came) => {
+            let why =
+                format!("this path requires API version {came}; the requested version is {asked}");
+            match answer {
+                Hidden::Resource => ApiError::not_found(why),
+                Hidden::Path => ApiError::protocol(StatusCode::NOT_FOUND, why),
+                Hidden::Method => ApiError::protocol(StatusCode::METHOD_NOT_ALLOWED, why),
+                Hidden::Version => ApiError::not_acceptable(why),
+            }
+            .into_response()
+        }
         Some(_) | None => next.run(request).await,
     }
 }
