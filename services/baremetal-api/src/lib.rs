@@ -20,6 +20,7 @@ mod maintenance;
 mod microversion;
 mod node;
 mod openapi;
+mod paths;
 mod port;
 mod port_group;
 mod power;
@@ -85,6 +86,7 @@ pub fn router(app: App) -> Router {
     let app = App { store, ..app };
     let config = ApiConfig {
         dialect: microversion::dialect(),
+        alias: paths::alias,
         envelope: error::envelope,
         challenge: app.auth.challenge("Baremetal API"),
         browsers: BrowserCheck::new(&app.auth, app.settings.api.hosts.clone()),

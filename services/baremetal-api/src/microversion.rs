@@ -57,6 +57,7 @@ versions! {
     UNHOLD 85 "The verb `unhold`."
     FIRMWARE 86 "Firmware."
     SERVICE 87 "The verb `service`."
+    NO_JSON_SUFFIX 91 "Paths without `.json`, which were served like paths without this suffix before."
     RUNBOOKS 92 "Runbooks."
     PORT_NODE_NAME 94 "Creating a port on a node by its name."
     INSPECTION_RULES 96 "Inspection rules."

@@ -68,6 +68,7 @@ pub fn router(app: App) -> Router {
     let app = App { store, ..app };
     let config = ApiConfig {
         dialect: microversion::dialect(),
+        alias: |_, _| None,
         envelope: error::envelope,
         challenge: app.auth.challenge("Container Infra API"),
         browsers: BrowserCheck::new(&app.auth, app.settings.api.hosts.clone()),

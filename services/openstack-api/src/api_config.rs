@@ -10,8 +10,9 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::{Router, response::IntoResponse};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, StatusCode, Uri};
 use jiff::Timestamp;
+use tower::util::MapRequest;
 use tower_http::normalize_path::NormalizePath;
 use tracing::{Instrument, debug, debug_span, error};
 
@@ -19,8 +20,8 @@ use crate::limits::{Limiter, PermitSlot};
 use crate::request_recorder::RequestRecorder;
 use crate::security_headers::guard;
 use crate::{
-    AllowedHostNames, ApiError, BrowserCheck, Envelope, Forwarded, HostName, Limits, RequestId,
-    Scheme, VersionHeaders,
+    AllowedHostNames, ApiError, BrowserCheck, Envelope, Forwarded, HostName, Limits, Microversion,
+    RequestId, Scheme, VersionHeaders,
 };
 
 /// The behaviour of one API that does not depend on the route.
@@ -28,6 +29,8 @@ use crate::{
 pub struct ApiConfig {
     /// The headers of microversions.
     pub dialect: VersionHeaders,
+    /// Returns the path that serves a request for this path, if another path serves it. The version is `None` if the client requests none.
+    pub alias: fn(&str, Option<Microversion>) -> Option<String>,
     /// The format of refusals.
     pub envelope: Envelope,
     /// The value of `WWW-Authenticate` in answers with 401.
@@ -85,6 +88,8 @@ pub fn apply(router: Router, config: ApiConfig) -> Router {
     let mismatch = || async {
         ApiError::protocol(StatusCode::METHOD_NOT_ALLOWED, "method not allowed for this path")
     };
+    let (alias, dialect) = (config.alias, config.dialect.clone());
+    let serve_alias = move |request| serve_alias(request, &dialect, alias);
     let longest = config.settings.limits.body.map_or(config.longest_body, NonZeroUsize::get);
     let limiter = Arc::new(Limiter::new(config.settings.limits));
     let router = router
@@ -93,7 +98,30 @@ pub fn apply(router: Router, config: ApiConfig) -> Router {
         .method_not_allowed_fallback(mismatch)
         .layer(from_fn_with_state((Arc::new(config), limiter), handle_request));
     // python-ironicclient requests lists as `/v1/nodes/?…`, and OpenStack's own services ignore a trailing slash.
+    let router = MapRequest::new(router, serve_alias);
     Router::new().fallback_service(NormalizePath::trim_trailing_slash(router))
+}
+
+/// Replaces the path of a request by the path that serves it.
+fn serve_alias(
+    mut request: Request,
+    dialect: &VersionHeaders,
+    alias: fn(&str, Option<Microversion>) -> Option<String>,
+) -> Request {
+    let headers = request.headers();
+    let names_version = headers.contains_key(&dialect.header);
+    let asked = dialect.negotiate(headers).ok().filter(|_| names_version);
+    if let Some(path) = alias(request.uri().path(), asked) {
+        let query = request.uri().query().map_or_else(String::new, |query| format!("?{query}"));
+        let mut parts = request.uri().clone().into_parts();
+        if let Ok(target) = format!("{path}{query}").parse() {
+            parts.path_and_query = Some(target);
+        }
+        if let Ok(uri) = Uri::from_parts(parts) {
+            *request.uri_mut() = uri;
+        }
+    }
+    request
 }
 
 type Set = (Arc<ApiConfig>, Arc<Limiter>);

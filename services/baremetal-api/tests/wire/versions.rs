@@ -116,3 +116,21 @@ async fn a_path_that_came_later_is_refused_in_the_form_of_ironic() {
         );
     }
 }
+
+#[tokio::test]
+async fn a_path_may_lack_its_version_and_have_a_suffix() {
+    let api = Api::start().await;
+    api.enroll(r#", "name": "n1""#).await;
+    let named = async |path: &str, version: &str| {
+        let node = api.send("GET", path, version, "").await.has(200).json();
+        assert_eq!(node["name"], "n1", "{path}");
+    };
+    for path in ["/nodes/n1", "/nodes/n1/", "/nodes/n1.json?fields=name", "/v1/nodes/n1.json"] {
+        named(path, "1.90").await;
+    }
+    named("/nodes/n1?fields=name", NEWEST).await;
+    for version in [NEWEST, ""] {
+        api.send("GET", "/v1/nodes/n1.json", version, "").await.has(404);
+    }
+    api.get("/node/n1").await.has(404);
+}
