@@ -61,6 +61,7 @@ const FIELDS: &[Field<Stored<Chassis>>] = &[
         .brief(),
     field("extra", 1, Kind::Object, |it, _| (&it.content.extra).into())
         .change_object(SET_OWNER, |it| &mut it.content.extra),
+    field("nodes", 1, Kind::LinkLists, |it, look| look.link_lists("chassis", it.id, "/nodes")),
     created_field(1),
     updated_field(1),
     links_field(1),

@@ -91,6 +91,7 @@ pub(crate) enum Kind {
     Integer,
     Object,
     Links,
+    LinkLists,
 }
 
 impl<R: Resource> Field<R> {
@@ -211,6 +212,7 @@ impl Kind {
             Kind::Integer => JsonShape::integer(),
             Kind::Object => JsonShape::any_object(),
             Kind::Links => JsonShape::links(),
+            Kind::LinkLists => JsonShape::list(JsonShape::links()),
         }
     }
 
@@ -218,7 +220,7 @@ impl Kind {
     pub(crate) fn body(self) -> Type {
         match self {
             Kind::Text => Type::String,
-            Kind::Texts | Kind::Links => Type::Array,
+            Kind::Texts | Kind::Links | Kind::LinkLists => Type::Array,
             Kind::Boolean | Kind::MaybeBoolean => Type::Boolean,
             Kind::Integer => Type::Integer,
             Kind::Object => Type::Object,

@@ -41,6 +41,8 @@ pub(crate) enum Shown<'a> {
     Object(&'a Map<String, Value>),
     Masked(Masked<'a>),
     Links(Links<'a, Uuid>),
+    /// Links in a list of their own, as Ironic shows the links of some parts.
+    LinkLists([Links<'a, Uuid>; 1]),
     /// A clean or deploy step, or another object of which nothing is known.
     Step {
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -68,8 +70,26 @@ impl<'a> Context<'a> {
         id: impl GenericUuid,
         part: &'static str,
     ) -> Shown<'a> {
-        let id = id.into_untyped_uuid();
-        Shown::Links(Links { origin: self.origin, collection, id, part })
+        Shown::Links(self.links_of(collection, id, part))
+    }
+
+    /// Like [`Context::links`], within a list.
+    pub(crate) fn link_lists(
+        &self,
+        collection: &'static str,
+        id: impl GenericUuid,
+        part: &'static str,
+    ) -> Shown<'a> {
+        Shown::LinkLists([self.links_of(collection, id, part)])
+    }
+
+    fn links_of(
+        &self,
+        collection: &'static str,
+        id: impl GenericUuid,
+        part: &'static str,
+    ) -> Links<'a, Uuid> {
+        Links { origin: self.origin, collection, id: id.into_untyped_uuid(), part }
     }
 }
 

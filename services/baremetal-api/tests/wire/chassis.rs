@@ -11,22 +11,22 @@ async fn with_chassis() -> Api {
     api
 }
 
-fn links() -> String {
+fn links(part: &str) -> String {
     format!(
-        r#"[{{"href": "http://api:6385/v1/chassis/{CHASSIS}", "rel": "self"}},
-            {{"href": "http://api:6385/chassis/{CHASSIS}", "rel": "bookmark"}}]"#
+        r#"[{{"href": "http://api:6385/v1/chassis/{CHASSIS}{part}", "rel": "self"}},
+            {{"href": "http://api:6385/chassis/{CHASSIS}{part}", "rel": "bookmark"}}]"#
     )
 }
 
 #[tokio::test]
 async fn a_chassis_is_shown_listed_and_changed() {
     let api = with_chassis().await;
-    let (path, links) = (format!("/v1/chassis/{CHASSIS}"), links());
+    let (path, links, nodes) = (format!("/v1/chassis/{CHASSIS}"), links(""), links("/nodes"));
     let at = "2026-01-02T03:04:05.000006+00:00";
     let shown = |description: &str, updated: &str| {
         format!(
             r#"{{"uuid": "{CHASSIS}", "description": {description}, "extra": {{"a": 1}},
-                "created_at": "{at}", "updated_at": {updated}, "links": {links}}}"#
+                "nodes": [{nodes}], "created_at": "{at}", "updated_at": {updated}, "links": {links}}}"#
         )
     };
     api.get(&path).await.has(200).is(&shown(r#""row 3""#, "null"));
