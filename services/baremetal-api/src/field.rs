@@ -274,7 +274,13 @@ impl<R: Resource> FieldSet<R> {
         let detail = match query.take("detail") {
             None => false,
             Some(raw) => {
-                asked.need(microversion::DETAIL_QUERY, "detail")?;
+                if !asked.has(microversion::DETAIL_QUERY) {
+                    let since = microversion::DETAIL_QUERY;
+                    return Err(ApiError::bad_field(
+                        "detail",
+                        format!("is known since version {since}"),
+                    ));
+                }
                 flag("detail", &raw)?
             }
         };

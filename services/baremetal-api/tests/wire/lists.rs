@@ -113,6 +113,6 @@ async fn an_invalid_list_parameter_is_refused_by_name() {
     get("1.7", "fields=uuid", 406, &since("fields", "1.7", "1.8")).await;
     get("1.49", "owner=x", 406, &since("owner", "1.49", "1.50")).await;
     get("1.8", "provision_state=enroll", 406, &since("provision_state", "1.8", "1.9")).await;
-    get("1.42", "detail=True", 406, &since("detail", "1.42", "1.43")).await;
+    get("1.42", "detail=True", 400, "detail: is known since version 1.43").await;
     get("1.20", "sort_key=owner", 406, &since("owner", "1.20", "1.50")).await;
 }
