@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::field::{FieldSet, in_body};
 use crate::listing::list_of;
 use crate::request::{Request, retry_if_stale, visible_project};
+use crate::value::malformed;
 use crate::view::View;
 use crate::write::patched;
 use crate::{list_query, microversion as since, openapi, rule};
@@ -228,7 +229,9 @@ async fn find(request: &Request, ident: &str) -> Result<Allocation, Error> {
     let found = match ident.parse::<AllocationUuid>() {
         Ok(id) => request.app.store.find_allocation(id).await?,
         Err(_) => {
-            let name: NodeName = ident.parse().map_err(|_| missing())?;
+            let name: NodeName = ident
+                .parse()
+                .map_err(|_| ApiError::bad_request(malformed(ident, "a UUID or a name")))?;
             request.app.store.find_allocation_by_name(&name).await?
         }
     };

@@ -9,6 +9,7 @@ use baremetal_core::{
     TakeOutRefused, end_maintenance_drain, wait_for_drain,
 };
 use baremetal_store::StoreError;
+use http::StatusCode;
 use http::request::Parts;
 use openstack_api::{
     AccessScope, ApiError, Authenticated, Caller, Microversion, Origin, Query, Relation,
@@ -212,7 +213,8 @@ fn drain_refusal(caller: &Caller, node: &Node, why: TakeOutRefused) -> Error {
 fn parsed(asked: Microversion, ident: &str) -> Result<NodeIdent, ApiError> {
     let parsed: NodeIdent = ident.parse().map_err(|_| {
         let ident = shown(ident);
-        ApiError::bad_request(format!("{ident:?} is neither a UUID nor a valid node name"))
+        let why = format!("{ident:?} is neither a UUID nor a valid node name");
+        ApiError::protocol(StatusCode::BAD_REQUEST, why)
     })?;
     match &parsed {
         NodeIdent::Name(_) if !asked.has(microversion::NODE_NAME) => Err(missing(ident)),

@@ -23,7 +23,7 @@ use crate::field::{DetailLevel, Field, FieldSet, Kind, Resource, in_body};
 use crate::filter::Filter;
 use crate::listing::list_of;
 use crate::request::{Request, retry_if_stale, visible_project};
-use crate::value::uuid;
+use crate::value::{malformed, uuid};
 use crate::view::View;
 use crate::write::{create as set_fields, patched};
 use crate::{list_query, openapi};
@@ -208,9 +208,15 @@ pub(crate) async fn find<C: Served>(request: &Request, ident: &str) -> Result<St
             store.find_resource_by_name(name.as_str()).await?
         }
         Ok(NodeIdent::Name(_)) | Err(_) => {
-            let expected = if C::IS_NAMED { "a UUID or a name" } else { "a UUID" };
-            let why = format!("expected {expected}, and received {shown:?}");
-            return Err(ApiError::bad_request(why).into());
+            // Ironic parses names when it looks for the handler, and UUIDs in the handler.
+            let refused = match C::IS_NAMED {
+                true => {
+                    let why = malformed(ident, "a UUID or a name");
+                    ApiError::protocol(StatusCode::BAD_REQUEST, why)
+                }
+                false => ApiError::bad_request(malformed(ident, "a UUID")),
+            };
+            return Err(refused.into());
         }
     };
     let found = found.ok_or_else(missing)?;

@@ -6,6 +6,12 @@ use openstack_api::ApiError;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+/// Why a part of a path does not identify a resource.
+pub(crate) fn malformed(ident: &str, expected: &str) -> String {
+    let shown: String = ident.chars().take(64).collect();
+    format!("expected {expected}, and received {shown:?}")
+}
+
 /// Text of at most `longest` bytes. Empty text counts as null.
 pub(crate) fn text(name: &str, value: Value, longest: usize) -> Result<Option<String>, ApiError> {
     match value {

@@ -219,6 +219,8 @@ async fn an_allocation_can_be_recorded_for_a_node_in_use() {
     let shown = shown.has(201).json();
     assert_eq!((&shown["uuid"], &shown["state"]), (&WISH.into(), &"active".into()));
     assert_eq!((&shown["node_uuid"], &shown["resource_class"]), (&ID.into(), &"gpu".into()));
+    let why = "expected a UUID or a name, and received \"a b\"";
+    api.get("/v1/allocations/a%20b").await.refuses(400, why);
     let words = format!("node: node \"n1\" is used by instance {WISH}");
     api.send("POST", "/v1/allocations", NEWEST, r#"{"node": "n1"}"#).await.refuses(409, &words);
 }
