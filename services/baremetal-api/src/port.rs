@@ -5,7 +5,9 @@ mod field;
 use std::sync::Arc;
 
 use axum::response::Response;
-use baremetal_core::{Node, Port, PortFilter, PortGroup, PortUuid, check_idle, check_member};
+use baremetal_core::{
+    Node, NodeIdent, Port, PortFilter, PortGroup, PortUuid, check_idle, check_member,
+};
 use hardware::MacAddress;
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
@@ -20,7 +22,7 @@ use crate::error::Error;
 use crate::field::{DetailLevel, FieldSet, in_body};
 use crate::listing::list_of;
 use crate::request::{Request, retry_if_stale, visible_project};
-use crate::value::text;
+use crate::value::{malformed, text};
 use crate::view::View;
 use crate::write::{create as set_fields, patched};
 use crate::{list_query, microversion as since, openapi, rule, stored};
@@ -168,7 +170,7 @@ async fn patch(
 /// `DELETE /v1/ports/{port}`: deletes a port.
 async fn forget(request: Request, PathParam(id): PathParam<String>) -> Result<StatusCode, Error> {
     retry_if_stale(|| async {
-        let port = find(&request, &id).await?;
+        let port = find_by_id(&request, &id).await?;
         idle(&request.app, &port).await?;
         Ok(request.app.store.delete_port(&port).await?)
     })
@@ -191,20 +193,38 @@ async fn check_group(request: &Request, port: &Port) -> Result<(), Error> {
 
 /// Refuses the change while work on the port's node is in progress.
 async fn idle(app: &App, port: &Port) -> Result<(), Error> {
-    match app.store.find_node(&baremetal_core::NodeIdent::Id(port.node)).await? {
+    match app.store.find_node(&NodeIdent::Id(port.node)).await? {
         Some(node) => Ok(check_idle(&node)?),
         None => Ok(()),
     }
 }
 
-/// Finds a port by id, if the caller may access its node under the rule of the route.
-async fn find(request: &Request, id: &str) -> Result<Port, Error> {
-    let missing = || {
-        let id: String = id.chars().take(64).collect();
-        ApiError::not_found(format!("Port {id} could not be found."))
+/// Finds a port by id or name, if the caller may access its node under the rule of the route.
+async fn find(request: &Request, ident: &str) -> Result<Port, Error> {
+    let found = match ident.parse() {
+        Ok(NodeIdent::Id(id)) => {
+            let id = PortUuid::from_untyped_uuid(id.into_untyped_uuid());
+            request.app.store.find_port(id).await?
+        }
+        Ok(NodeIdent::Name(name)) => request.app.store.find_port_by_name(name.as_str()).await?,
+        Err(_) => return Err(ApiError::bad_request(malformed(ident, "a UUID or a name")).into()),
     };
-    let parsed: PortUuid = id.parse().map_err(|_| missing())?;
-    let port = request.app.store.find_port(parsed).await?.ok_or_else(missing)?;
+    accessible(request, ident, found).await
+}
+
+/// Like [`find`], by id only: Ironic deletes no port by its name.
+async fn find_by_id(request: &Request, ident: &str) -> Result<Port, Error> {
+    let malformed = |_| ApiError::bad_request(malformed(ident, "a UUID"));
+    let id: PortUuid = ident.parse().map_err(malformed)?;
+    accessible(request, ident, request.app.store.find_port(id).await?).await
+}
+
+async fn accessible(request: &Request, ident: &str, found: Option<Port>) -> Result<Port, Error> {
+    let missing = || {
+        let ident: String = ident.chars().take(64).collect();
+        ApiError::not_found(format!("Port {ident} could not be found."))
+    };
+    let port = found.ok_or_else(missing)?;
     request.check_access_to_part(port.node, missing).await?;
     Ok(port)
 }

@@ -29,6 +29,10 @@ pub struct Port {
     pub physical_network: Option<String>,
     pub portgroup: Option<Uuid>,
     pub is_smartnic: bool,
+    /// The maker of the network card.
+    pub vendor: Option<String>,
+    /// A word by which the operator divides ports, such as `storage`.
+    pub category: Option<String>,
     /// Free-form notes of the operator, ignored by the service.
     pub extra: Map<String, Value>,
 }
@@ -50,6 +54,8 @@ impl Port {
             physical_network: None,
             portgroup: None,
             is_smartnic: false,
+            vendor: None,
+            category: None,
             extra: Map::new(),
         }
     }

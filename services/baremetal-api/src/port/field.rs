@@ -11,7 +11,7 @@ use crate::filter::Filter;
 use crate::microversion as since;
 use crate::rule::SET_DRIVER;
 use crate::shown::Shown;
-use crate::value::{boolean, mac_address, text, uuid};
+use crate::value::{boolean, mac_address, name, text, uuid};
 use crate::write::put;
 
 impl Resource for Port {
@@ -73,11 +73,13 @@ const FIELDS: &[Field<Port>] = &[
     field("is_smartnic", 53, Boolean, |it, _| it.is_smartnic.into())
         .change(SET_DRIVER, |it, name, new| { it.is_smartnic = boolean(name, new)?.unwrap_or(false); Ok(()) }),
     field("name", 88, Text, |it, _| (&it.name).into())
-        .change(SET_DRIVER, |it, name, new| put(&mut it.name, text(name, new, 255))),
+        .change(SET_DRIVER, |it, field, new| put(&mut it.name, name(field, new))),
     field("description", 97, Text, |it, _| (&it.description).into())
         .change(SET_DRIVER, |it, name, new| put(&mut it.description, text(name, new, 255))),
-    field("vendor", 100, Text, |_, _| Shown::Null),
-    field("category", 101, Text, |_, _| Shown::Null),
+    field("vendor", 100, Text, |it, _| (&it.vendor).into())
+        .change(SET_DRIVER, |it, name, new| put(&mut it.vendor, text(name, new, 32))),
+    field("category", 101, Text, |it, _| (&it.category).into())
+        .change(SET_DRIVER, |it, name, new| put(&mut it.category, text(name, new, 80))),
     field("available_for_dynamic_portgroup", 111, Boolean, |_, _| true.into()),
     field("links", 1, Links, |it, look| look.links("ports", it.id, ""))
         .brief(),

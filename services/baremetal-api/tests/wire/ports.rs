@@ -125,3 +125,25 @@ async fn an_invalid_port_is_refused_by_field() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn a_port_is_found_by_its_name() {
+    let api = with_port().await;
+    let path = format!("/v1/ports/{PORT}");
+    let name = r#"[{"op": "add", "path": "/name", "value": "eth0"},
+                   {"op": "add", "path": "/vendor", "value": "mellanox"},
+                   {"op": "add", "path": "/category", "value": "storage"}]"#;
+    api.send("PATCH", &path, NEWEST, name).await.has(200);
+    let found = api.get("/v1/ports/eth0").await.has(200).json();
+    let shown = |name: &str| found[name].as_str().unwrap().to_owned();
+    assert_eq!(["uuid", "vendor", "category"].map(shown), [PORT, "mellanox", "storage"]);
+    let turn = r#"[{"op": "replace", "path": "/category", "value": "tenant"}]"#;
+    api.send("PATCH", "/v1/ports/eth0", NEWEST, turn).await.has(200);
+    let taken =
+        format!(r#"{{"node_uuid": "{ID}", "address": "52:54:00:aa:00:02", "name": "eth0"}}"#);
+    let why = "name: \"eth0\" is already in use";
+    api.send("POST", "/v1/ports", NEWEST, &taken).await.refuses(409, why);
+    api.get("/v1/ports/eth1").await.refuses(404, "Port eth1 could not be found.");
+    let why = "expected a UUID, and received \"eth0\"";
+    api.send("DELETE", "/v1/ports/eth0", NEWEST, "").await.refuses(400, why);
+}

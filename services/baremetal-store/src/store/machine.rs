@@ -31,6 +31,12 @@ impl Store {
         reading!(self.database, |c| port::find(c, id).await)
     }
 
+    /// Returns the port with this name.
+    pub async fn find_port_by_name(&self, name: &str) -> Result<Option<Port>, StoreError> {
+        let name = name.to_owned();
+        reading!(self.database, |c| port::find_by_name(c, &name).await)
+    }
+
     /// Returns the port with this address.
     pub async fn find_port_by_address(
         &self,

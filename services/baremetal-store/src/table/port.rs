@@ -32,6 +32,10 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     portgroup: Option<Uuid>,
     is_smartnic: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    vendor: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    category: Option<Cow<'a, str>>,
     extra: Cow<'a, Map<String, serde_json::Value>>,
 }
 
@@ -72,6 +76,15 @@ pub(crate) async fn find_by_address(
 ) -> Result<Option<Port>, StoreError> {
     let mut query = Query::new(SELECT);
     query.and_value("address = ?", address.to_string());
+    Ok(all(connection, query).await?.pop())
+}
+
+pub(crate) async fn find_by_name(
+    connection: &mut Connection,
+    name: &str,
+) -> Result<Option<Port>, StoreError> {
+    let mut query = Query::new(SELECT);
+    query.and_value("name = ?", name);
     Ok(all(connection, query).await?.pop())
 }
 
@@ -149,6 +162,8 @@ fn columns(port: &Port) -> Result<Vec<Column>, StoreError> {
         physical_network: text(&port.physical_network),
         portgroup: port.portgroup,
         is_smartnic: port.is_smartnic,
+        vendor: text(&port.vendor),
+        category: text(&port.category),
         extra: Cow::Borrowed(&port.extra),
     };
     let document = serde_json::to_string(&document)
@@ -161,6 +176,7 @@ fn columns(port: &Port) -> Result<Vec<Column>, StoreError> {
         node: port.node,
         address: port.address.to_string(),
         portgroup: port.portgroup,
+        name: port.name.clone(),
         document: document,
     ])
 }
@@ -183,6 +199,8 @@ fn read(row: &Row) -> Result<Port, StoreError> {
         physical_network: text(document.physical_network),
         portgroup: document.portgroup,
         is_smartnic: document.is_smartnic,
+        vendor: text(document.vendor),
+        category: text(document.category),
         extra: document.extra.into_owned(),
     })
 }
@@ -195,6 +213,10 @@ fn refused(port: &Port, error: SqlError) -> StoreError {
     match violated_unique_column(&error).as_deref() {
         Some("address") => {
             StoreError::Duplicate { field: "address", value: port.address.to_string() }
+        }
+        Some("name") => {
+            let value = port.name.clone().unwrap_or_default();
+            StoreError::Duplicate { field: "name", value }
         }
         Some(_) => StoreError::Duplicate { field: "uuid", value: port.id.to_string() },
         None => error.into(),

@@ -267,11 +267,18 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
 /// Any port of `node`, with version 1.
 pub(crate) fn port(node: NodeUuid) -> impl Strategy<Value = Port> {
     let written = (uuid(), moment(), option::of(moment()), any::<[u8; 6]>());
-    let said = (option::of(text()), option::of(text()), option::of(text()), option::of(uuid()));
+    let said = (
+        option::of("[a-z0-9._~-]{1,12}"),
+        option::of(text()),
+        option::of(text()),
+        option::of(uuid()),
+        option::of(text()),
+        option::of(text()),
+    );
     (written, said, map(), map(), any::<bool>(), any::<bool>()).prop_map(
         move |(written, said, local_link_connection, extra, pxe_enabled, is_smartnic)| {
             let (id, created_at, updated_at, octets) = written;
-            let (name, description, physical_network, portgroup) = said;
+            let (name, description, physical_network, portgroup, vendor, category) = said;
             let id: PortUuid = id.to_string().parse().unwrap();
             let address = MacAddress::new(octets);
             Port {
@@ -288,6 +295,8 @@ pub(crate) fn port(node: NodeUuid) -> impl Strategy<Value = Port> {
                 physical_network,
                 portgroup,
                 is_smartnic,
+                vendor,
+                category,
                 extra,
             }
         },

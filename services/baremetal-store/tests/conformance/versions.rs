@@ -31,6 +31,7 @@ const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-11.sql"),
     include_str!("../fixtures/version-12.sql"),
     include_str!("../fixtures/version-13.sql"),
+    include_str!("../fixtures/version-14.sql"),
 ];
 /// The key file that sealed the secrets in the fixtures, from the time when key ids were numbers instead of fingerprints.
 const KEYS: &str = include_str!("../fixtures/seal.keys");
