@@ -30,6 +30,11 @@ impl By<'_> {
         Some(self.value.to_owned())
     }
 
+    /// The values that the client separated by commas.
+    pub(crate) fn list(self) -> Vec<String> {
+        self.value.split(',').map(|value| value.trim().to_owned()).collect()
+    }
+
     pub(crate) fn flag(self) -> Result<Option<bool>, ApiError> {
         flag(self.name, self.value).map(Some)
     }

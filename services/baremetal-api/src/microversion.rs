@@ -61,6 +61,7 @@ versions! {
     RUNBOOKS 92 "Runbooks."
     PORT_NODE_NAME 94 "Creating a port on a node by its name."
     INSPECTION_RULES 96 "Inspection rules."
+    PORTGROUP_SHARD 106 "Filtering port groups by shard."
     ABORT_DEPLOYMENT 110 "Aborting a deployment."
     MAXIMUM 115 "The highest supported version."
 }

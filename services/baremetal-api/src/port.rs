@@ -282,7 +282,24 @@ async fn narrowed(
     filter.node = within.node.or(filter.node);
     filter.portgroup = within.portgroup.or(filter.portgroup);
     filter.seen_by = visible_project(&request.caller);
+    check_combination(&filter)?;
     Ok(filter)
+}
+
+/// Refuses the combinations of filters that Ironic refuses.
+fn check_combination(filter: &PortFilter) -> Result<(), ApiError> {
+    let PortFilter { node, addresses, portgroup, shards, conductor_groups, .. } = filter;
+    let owners = [node.is_some(), portgroup.is_some(), !shards.is_empty()];
+    if owners.into_iter().filter(|is_set| *is_set).count() > 1 {
+        let why = "only one of node, portgroup and shard can filter the list";
+        return Err(ApiError::new(StatusCode::FORBIDDEN, why));
+    }
+    let others = node.is_some() || portgroup.is_some() || !addresses.is_empty();
+    if others && !conductor_groups.is_empty() {
+        let why = "conductor_groups: cannot be combined with node, portgroup or address";
+        return Err(ApiError::bad_request(why));
+    }
+    Ok(())
 }
 
 /// A port in the form that clients see.

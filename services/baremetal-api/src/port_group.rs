@@ -89,11 +89,12 @@ const FIELDS: &[Field<Group>] = &[
     links_field(23),
 ];
 
-const FILTERS: &[Filter<StoredList>] = &[Filter {
-    name: "node",
-    since: since::PORTGROUPS,
-    narrow: |list, by| put(&mut list.node, Ok(by.text())),
-}];
+#[rustfmt::skip]
+const FILTERS: &[Filter<StoredList>] = &[
+    Filter { name: "node",  since: since::PORTGROUPS,      narrow: |list, by| put(&mut list.node, Ok(by.text())) },
+    Filter { name: "shard", since: since::PORTGROUP_SHARD, narrow: |list, by| put(&mut list.filter.shards, Ok(by.list())) },
+    Filter { name: "conductor_groups", since: since::MINIMUM, narrow: |list, by| put(&mut list.filter.conductor_groups, Ok(by.list())) },
+];
 
 /// The bonding mode, which a group always has.
 fn mode(given: Option<String>) -> Result<String, ApiError> {

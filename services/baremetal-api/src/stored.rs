@@ -105,6 +105,12 @@ impl StoredList {
             filter.node = Some(request.node(&ident).await?.id);
         }
         filter.node = of.or(filter.node);
+        let StoredFilter { node, key, shards, conductor_groups, .. } = &filter;
+        let set = [node.is_some(), key.is_some(), !shards.is_empty(), !conductor_groups.is_empty()];
+        if set.into_iter().filter(|is_set| *is_set).count() > 1 {
+            let why = "only one of node, address, shard and conductor_groups can filter the list";
+            return Err(ApiError::bad_request(why).into());
+        }
         filter.seen_by = visible_project(&request.caller);
         Ok(filter)
     }

@@ -51,6 +51,10 @@ pub struct PortFilter {
     /// Any of these addresses; an empty list does not filter.
     pub addresses: Vec<MacAddress>,
     pub portgroup: Option<Uuid>,
+    /// Any of these shards of the port's node; an empty list does not filter.
+    pub shards: Vec<String>,
+    /// Any of these conductor groups of the port's node; an empty list does not filter.
+    pub conductor_groups: Vec<String>,
     /// Restricts the list to ports of nodes that this project owns or leases. A marker outside of these ports counts as unknown.
     pub seen_by: Option<String>,
 }

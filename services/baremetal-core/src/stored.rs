@@ -60,6 +60,10 @@ impl<C> Stored<C> {
 pub struct StoredFilter {
     pub node: Option<NodeUuid>,
     pub key: Option<String>,
+    /// Any of these shards of the resource's node; an empty list does not filter.
+    pub shards: Vec<String>,
+    /// Any of these conductor groups of the resource's node; an empty list does not filter.
+    pub conductor_groups: Vec<String>,
     /// Restricts the list to resources of nodes that this project owns or leases. A marker outside of these resources counts as unknown.
     pub seen_by: Option<String>,
 }

@@ -52,6 +52,20 @@ impl Query {
         self.and(&format!("{column} IN ({})", places.join(", ")));
     }
 
+    /// Adds the condition that the row's `node` is one of the nodes whose `column` equals one of `values`; none if there are no values.
+    pub fn and_node_with<'a>(
+        &mut self,
+        column: &str,
+        values: impl IntoIterator<Item = &'a String>,
+    ) {
+        let places: Vec<String> =
+            values.into_iter().map(|value| self.place(Value::from(value.as_str()))).collect();
+        if !places.is_empty() {
+            let places = places.join(", ");
+            self.and(&format!("node IN (SELECT id FROM nodes WHERE {column} IN ({places}))"));
+        }
+    }
+
     /// Finishes with a page: at most `limit` rows after the row `after` (key and id), in the order of `key` and then of the id.
     pub fn page(&mut self, key: &Key, after: Option<(Value, Value)>, descending: bool, limit: u32) {
         let (beyond, order) = if descending { ("<", "DESC") } else { (">", "ASC") };

@@ -88,6 +88,8 @@ const FIELDS: &[Field<Port>] = &[
 #[rustfmt::skip]
 const FILTERS: &[Filter<PortList>] = &[
     Filter { name: "node",      since: since::MINIMUM,          narrow: |list, by| put(&mut list.node, Ok(by.text())) },
+    Filter { name: "shard",     since: since::SHARD,            narrow: |list, by| put(&mut list.filter.shards, Ok(by.list())) },
+    Filter { name: "conductor_groups", since: since::MINIMUM, narrow: |list, by| put(&mut list.filter.conductor_groups, Ok(by.list())) },
     Filter { name: "portgroup", since: since::PORTGROUP_FIELDS, narrow: |list, by| put(&mut list.portgroup, Ok(by.text())) },
 ];
 

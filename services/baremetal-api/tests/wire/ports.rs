@@ -147,3 +147,34 @@ async fn a_port_is_found_by_its_name() {
     let why = "expected a UUID, and received \"eth0\"";
     api.send("DELETE", "/v1/ports/eth0", NEWEST, "").await.refuses(400, why);
 }
+
+#[tokio::test]
+async fn ports_are_found_by_the_shard_and_the_conductor_group_of_their_node() {
+    let api = Api::start().await;
+    api.enroll(r#", "name": "n1", "shard": "s1", "conductor_group": "g1""#).await;
+    let body = format!(r#"{{"node_uuid": "{ID}", "address": "52:54:00:aa:00:01"}}"#);
+    api.send("POST", "/v1/ports", NEWEST, &body).await.has(201);
+    api.send("POST", "/v1/portgroups", NEWEST, &format!(r#"{{"node_uuid": "{ID}"}}"#))
+        .await
+        .has(201);
+    for what in ["ports", "portgroups"] {
+        for (query, found) in [
+            ("shard=s1", 1),
+            ("shard=s0,s1", 1),
+            ("shard=s0", 0),
+            ("conductor_groups=g1", 1),
+            ("conductor_groups=g0", 0),
+        ] {
+            let listed = api.get(&format!("/v1/{what}?{query}")).await.has(200).json();
+            assert_eq!(listed[what].as_array().unwrap().len(), found, "{what} {query}");
+        }
+    }
+    api.send("GET", "/v1/portgroups?shard=s1", "1.105", "").await.has(406);
+    for (query, status) in [
+        ("ports?shard=s1&node=n1", 403),
+        ("ports?conductor_groups=g1&node=n1", 400),
+        ("portgroups?shard=s1&conductor_groups=g1", 400),
+    ] {
+        api.get(&format!("/v1/{query}")).await.has(status);
+    }
+}

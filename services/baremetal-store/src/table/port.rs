@@ -128,7 +128,7 @@ pub(crate) async fn list(
             Key { sql: "coalesce(updated_at, -400000000000000000)", is_number: true }
         }
     };
-    let PortFilter { node, addresses, portgroup, seen_by } = filter;
+    let PortFilter { node, addresses, portgroup, shards, conductor_groups, seen_by } = filter;
     let seen = seen_by.as_deref().map(|project| (VISIBLE, project));
     let listing = Listing { table: "ports", key: &key, seen, document: 5 };
     let after = listing.begin(connection, page.marker, part).await?;
@@ -138,6 +138,8 @@ pub(crate) async fn list(
         query.and_any("address", addresses.iter().map(|address| Value::from(address.to_string())));
     }
     query.and_if_set("portgroup = ?", *portgroup);
+    query.and_node_with("shard", shards);
+    query.and_node_with("conductor_group", conductor_groups);
     query.and_if_set(VISIBLE, seen_by.as_deref());
     query.page(&key, after, page.descending, page.limit);
     let (sql, values) = query.into_parts();

@@ -98,6 +98,8 @@ pub(crate) async fn list<C: Content>(
     query.and_value("kind = ?", C::KIND);
     query.and_if_set("node = ?", filter.node);
     query.and_if_set("key = ?", filter.key.clone());
+    query.and_node_with("shard", &filter.shards);
+    query.and_node_with("conductor_group", &filter.conductor_groups);
     query.and_if_set(VISIBLE, filter.seen_by.as_deref());
     query.page(&key, after, page.descending, page.limit);
     let (sql, values) = query.into_parts();
