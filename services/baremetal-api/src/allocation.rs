@@ -77,17 +77,15 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `POST /v1/allocations`: reserves a node.
-///
-/// Ironic answers first and chooses the node afterwards; here the answer already contains the result.
 async fn create(
     request: Request,
     origin: Origin,
     StrictJson(body): StrictJson<Map<String, Value>>,
 ) -> Result<Response, Error> {
     let wanted = create::requested(&request, body).await?;
-    let written = create::record(&request.app, wanted).await?;
-    let view = view_of(&request, &written, FieldSet::all(request.asked), &origin);
-    let url = format!("{origin}/v1/allocations/{}", written.id);
+    let shown = create::record(&request.app, wanted).await?;
+    let view = view_of(&request, &shown, FieldSet::all(request.asked), &origin);
+    let url = format!("{origin}/v1/allocations/{}", shown.id);
     Ok(with_location(json(StatusCode::CREATED, &view), &url))
 }
 

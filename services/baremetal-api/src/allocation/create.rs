@@ -49,25 +49,30 @@ pub(super) async fn requested(
     Ok(NewAllocation { allocation, node })
 }
 
-/// Chooses a node and records the allocation.
+/// Chooses a node and records the allocation. Returns the allocation that the answer shows.
+///
+/// Ironic chooses the node after the answer. Here the node is chosen before, but the answer is the same: the state is `allocating`, and
+/// clients read the result with their next request.
 pub(super) async fn record(app: &App, wanted: NewAllocation) -> Result<Allocation, Error> {
     let NewAllocation { allocation, node } = wanted;
     let now = allocation.created_at;
-    let written = match node {
+    match node {
         Some(node) => {
             let backfill = || async { Ok(app.store.backfill(&allocation, node.id, now).await?) };
             match retry_if_stale(backfill).await? {
-                BackfillOutcome::Done(written) => *written,
-                BackfillOutcome::Mismatch(mismatch) => return Err(mismatch.into()),
+                BackfillOutcome::Done(written) => {
+                    log_result(&written);
+                    Ok(*written)
+                }
+                BackfillOutcome::Mismatch(mismatch) => Err(mismatch.into()),
             }
         }
         None => {
             let pool = NodePool::of(allocation.owner.as_deref());
-            app.store.allocate(&allocation, &pool, now).await?
+            log_result(&app.store.allocate(&allocation, &pool, now).await?);
+            Ok(allocation)
         }
-    };
-    log_result(&written);
-    Ok(written)
+    }
 }
 
 fn log_result(allocation: &Allocation) {

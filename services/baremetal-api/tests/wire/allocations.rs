@@ -48,7 +48,11 @@ async fn an_allocation_reserves_a_matching_node() {
     );
     let answer = api.send("POST", "/v1/allocations", NEWEST, &body).await.has(201);
     assert_eq!(answer.headers["location"], format!("http://api:6385/v1/allocations/{WISH}"));
-    answer.is(ACTIVE);
+    let allocating = answer.json();
+    assert_eq!(
+        (&allocating["state"], &allocating["node_uuid"]),
+        (&"allocating".into(), &None::<()>.into())
+    );
 
     for path in [
         format!("/v1/allocations/{WISH}"),
@@ -68,7 +72,8 @@ async fn allocations_are_listed_and_filtered() {
     let api = reserved().await;
     // Both are created at the same time of the test's clock, so the list is sorted by their ids.
     let other = r#"{"uuid": "1d4b7a5e-7c1a-4c39-9d0c-2f6a0a1b2c3d", "resource_class": "none", "name": "job-2"}"#;
-    let failed = api.send("POST", "/v1/allocations", NEWEST, other).await.has(201).json();
+    api.send("POST", "/v1/allocations", NEWEST, other).await.has(201);
+    let failed = api.get("/v1/allocations/job-2").await.has(200).json();
     assert_eq!((&failed["state"], &failed["node_uuid"]), (&"error".into(), &None::<()>.into()));
     assert_eq!(
         failed["last_error"],
@@ -243,10 +248,15 @@ async fn allocations_are_limited_for_each_project_separately() {
         let body = format!(r#"{{"resource_class": "{kind}", "owner": "{owner}"}}"#);
         api.send("POST", "/v1/allocations", NEWEST, &body).await
     };
+    // The allocation that the answer names, once its node is chosen.
+    let given = async |kind: &str, owner: &str| {
+        let asked = ask(kind, owner).await.has(201).json();
+        api.get(&format!("/v1/allocations/{}", asked["uuid"].as_str().unwrap())).await.json()
+    };
     for _ in 0..5 {
         ask("none", "ann").await.has(201);
     }
-    let first = ask("gpu", "ann").await.has(201).json();
+    let first = given("gpu", "ann").await;
     assert_eq!(first["state"], "active", "those that came to nothing are not counted");
     ask("gpu", "ann").await.has(201);
     let why = "allocations: the project uses 2 of its limit of 2";
@@ -254,8 +264,8 @@ async fn allocations_are_limited_for_each_project_separately() {
     ask("none", "ann").await.refuses(403, why);
     let living = api.get("/v1/allocations?state=active&owner=ann").await.json();
     assert_eq!(living["allocations"].as_array().unwrap().len(), 2, "nothing was changed");
-    assert_eq!(ask("gpu", "bob").await.has(201).json()["state"], "active");
+    assert_eq!(given("gpu", "bob").await["state"], "active");
     let path = format!("/v1/allocations/{}", first["uuid"].as_str().unwrap());
     api.send("DELETE", &path, NEWEST, "").await.has(204);
-    assert_eq!(ask("gpu", "ann").await.has(201).json()["state"], "active");
+    assert_eq!(given("gpu", "ann").await["state"], "active");
 }
