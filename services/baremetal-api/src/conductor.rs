@@ -5,10 +5,10 @@ use baremetal_core::Driver;
 use http::StatusCode;
 use jiff::Timestamp;
 use openstack_api::{
-    ApiError, JsonShape, Links, Origin, Paging, PathParam, Query, Route, Routes, Time, flag, json,
-    json_field,
+    ApiError, Direction, JsonShape, Links, Origin, Paging, PathParam, Query, Route, Routes, Time,
+    flag, json, json_field,
 };
-use serde::Serialize;
+use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::app::App;
 use crate::error::Error;
@@ -25,7 +25,7 @@ pub(crate) fn routes() -> Routes<App> {
     let list = list
         .query_parameters(["limit", "marker", "sort_key", "sort_dir", "detail", "fields"])
         .returns(JsonShape::object([("conductors", JsonShape::list(shape()))]));
-    let show = show.returns(shape());
+    let show = show.query_parameters(["fields"]).returns(shape());
     Routes::new("conductors")
         .at("/v1/conductors", [list.since(microversion::CONDUCTORS)])
         .at("/v1/conductors/{hostname}", [show.since(microversion::CONDUCTORS)])
@@ -33,79 +33,128 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// The JSON shape of a conductor.
 fn shape() -> JsonShape {
-    let shape = JsonShape::object([
+    JsonShape::object([("links", JsonShape::links())]).maybe([
         ("hostname", JsonShape::text()),
         ("conductor_group", JsonShape::text()),
         ("alive", JsonShape::boolean()),
-        ("links", JsonShape::links()),
-    ]);
-    shape.maybe([
         ("drivers", JsonShape::list(JsonShape::text())),
         ("created_at", JsonShape::text().or_null()),
         ("updated_at", JsonShape::text()),
     ])
 }
 
-#[derive(Serialize)]
-struct Shown<'a> {
-    hostname: &'a str,
-    conductor_group: &'static str,
-    alive: bool,
-    links: Links<'a, &'a str>,
-    #[serde(flatten)]
-    more: Option<DetailFields>,
-}
+/// The fields of a conductor. The first four are shown in lists by default.
+const FIELDS: [&str; 7] =
+    ["hostname", "conductor_group", "alive", "links", "drivers", "created_at", "updated_at"];
 
-/// The fields that only a detailed view shows.
-#[derive(Serialize)]
-struct DetailFields {
-    drivers: Vec<&'static str>,
-    created_at: Option<Time>,
-    updated_at: Time,
-}
+/// The number of fields that lists show by default.
+const BRIEF: usize = 4;
 
-/// How many fields of a conductor are shown.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum DetailLevel {
-    Brief,
-    Detail,
-}
-
-fn view<'a>(
+/// A conductor in the form that clients see.
+struct View<'a> {
     hostname: &'a str,
     seen: Timestamp,
-    now: Timestamp,
+    is_alive: bool,
     origin: &'a Origin,
-    extent: DetailLevel,
-) -> Shown<'a> {
-    let more = || DetailFields {
-        drivers: Driver::ALL.map(Driver::as_str).to_vec(),
-        created_at: None,
-        updated_at: Time(seen),
-    };
-    Shown {
-        hostname,
-        conductor_group: "",
-        alive: now.as_second() - seen.as_second() <= SILENCE,
-        links: Links { origin, collection: "conductors", id: hostname, part: "" },
-        more: (extent == DetailLevel::Detail).then(more),
+    shown: &'a [&'static str],
+}
+
+impl Serialize for View<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let links =
+            Links { origin: self.origin, collection: "conductors", id: self.hostname, part: "" };
+        let mut object = serializer.serialize_map(None)?;
+        for name in self.shown {
+            match *name {
+                "hostname" => object.serialize_entry(name, self.hostname)?,
+                "conductor_group" => object.serialize_entry(name, "")?,
+                "alive" => object.serialize_entry(name, &self.is_alive)?,
+                "links" => object.serialize_entry(name, &links)?,
+                "drivers" => object.serialize_entry(name, &Driver::ALL.map(Driver::as_str))?,
+                "created_at" => object.serialize_entry(name, &None::<Time>)?,
+                _ => object.serialize_entry(name, &Time(self.seen))?,
+            }
+        }
+        object.end()
     }
 }
 
-/// `GET /v1/conductors`: lists all conductors on a single page, since there are only a few.
+/// The fields that the query requests with `fields` or `detail`; by default the first `usual`.
+fn requested(query: &mut Query, usual: usize) -> Result<Vec<&'static str>, ApiError> {
+    let detail = query.take("detail").map(|raw| flag("detail", &raw)).transpose()?;
+    match (query.take("fields"), detail) {
+        (Some(_), Some(true)) => {
+            Err(ApiError::bad_field("fields", "cannot be used together with detail"))
+        }
+        (Some(raw), Some(false) | None) => named(&raw),
+        (None, Some(true)) => Ok(FIELDS.to_vec()),
+        (None, Some(false) | None) => Ok(FIELDS[..usual].to_vec()),
+    }
+}
+
+fn named(raw: &str) -> Result<Vec<&'static str>, ApiError> {
+    let wanted: Vec<&str> = raw.split(',').map(str::trim).collect();
+    if let Some(unknown) = wanted.iter().find(|name| !FIELDS.contains(name)) {
+        let unknown: String = unknown.chars().take(64).collect();
+        let problem = format!("a conductor has no field {unknown:?}");
+        return Err(ApiError::bad_field("fields", problem));
+    }
+    let shown = FIELDS.into_iter().filter(|name| *name == "links" || wanted.contains(name));
+    Ok(shown.collect())
+}
+
+fn view<'a>(
+    (hostname, seen): &'a (String, Timestamp),
+    now: Timestamp,
+    origin: &'a Origin,
+    shown: &'a [&'static str],
+) -> View<'a> {
+    let is_alive = now.as_second() - seen.as_second() <= SILENCE;
+    View { hostname, seen: *seen, is_alive, origin, shown }
+}
+
+/// The part of the list that the client requested. The order is the order of the names, since there are only a few conductors.
+fn page(
+    mut known: Vec<(String, Timestamp)>,
+    query: &mut Query,
+) -> Result<Vec<(String, Timestamp)>, ApiError> {
+    let marker = query.take("marker");
+    let paging = Paging::take(query)?;
+    match paging.sort_key.as_deref() {
+        None | Some("id" | "hostname" | "conductor_group" | "created_at") => known.sort(),
+        Some("updated_at") => known.sort_by_key(|(_, seen)| *seen),
+        Some(key) => {
+            let key: String = key.chars().take(64).collect();
+            let problem = format!("conductors cannot be sorted by {key:?}");
+            return Err(ApiError::bad_field("sort_key", problem));
+        }
+    }
+    if paging.direction == Direction::Descending {
+        known.reverse();
+    }
+    if let Some(marker) = marker {
+        let at = known.iter().position(|(name, _)| *name == marker).ok_or_else(|| {
+            let marker: String = marker.chars().take(64).collect();
+            ApiError::not_found(format!("marker: Conductor {marker} could not be found."))
+        })?;
+        known.drain(..=at);
+    }
+    known.truncate(paging.limit as usize);
+    Ok(known)
+}
+
+/// `GET /v1/conductors`: lists conductors.
 async fn list(
     Request { app, .. }: Request,
     origin: Origin,
     mut query: Query,
 ) -> Result<Response, Error> {
-    Paging::take(&mut query)?;
-    let detail = query.take("detail").map_or(Ok(false), |raw| flag("detail", &raw))?;
-    query.take("fields");
+    let shown = requested(&mut query, BRIEF)?;
+    let known = page(app.store.list_conductors().await?, &mut query)?;
     query.finish()?;
-    let extent = if detail { DetailLevel::Detail } else { DetailLevel::Brief };
-    let (known, now) = (app.store.list_conductors().await?, (app.clock)());
-    let shown = known.iter().map(|(name, seen)| view(name, *seen, now, &origin, extent));
-    Ok(json_field(StatusCode::OK, "conductors", &shown.collect::<Vec<_>>()))
+    let now = (app.clock)();
+    let views: Vec<View<'_>> = known.iter().map(|it| view(it, now, &origin, &shown)).collect();
+    Ok(json_field(StatusCode::OK, "conductors", &views))
 }
 
 /// `GET /v1/conductors/{hostname}`: shows a conductor.
@@ -113,11 +162,14 @@ async fn show(
     Request { app, .. }: Request,
     origin: Origin,
     PathParam(hostname): PathParam<String>,
+    mut query: Query,
 ) -> Result<Response, Error> {
+    let shown = requested(&mut query, FIELDS.len())?;
+    query.finish()?;
     let known = app.store.list_conductors().await?;
-    let (name, seen) = known.iter().find(|(name, _)| *name == hostname).ok_or_else(|| {
+    let found = known.iter().find(|(name, _)| *name == hostname).ok_or_else(|| {
         let hostname: String = hostname.chars().take(64).collect();
         ApiError::not_found(format!("Conductor {hostname} could not be found."))
     })?;
-    Ok(json(StatusCode::OK, &view(name, *seen, (app.clock)(), &origin, DetailLevel::Detail)))
+    Ok(json(StatusCode::OK, &view(found, (app.clock)(), &origin, &shown)))
 }

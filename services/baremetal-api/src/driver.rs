@@ -23,10 +23,13 @@ pub(crate) fn routes() -> Routes<App> {
         .at(
             "/v1/drivers",
             [Route::get("List drivers", list)
-                .query_parameters(["type", "detail"])
+                .query_parameters(["type", "detail", "fields"])
                 .returns(JsonShape::object([("drivers", JsonShape::list(shape()))]))],
         )
-        .at("/v1/drivers/{driver}", [Route::get("Show a driver", show).returns(shape())])
+        .at(
+            "/v1/drivers/{driver}",
+            [Route::get("Show a driver", show).query_parameters(["fields"]).returns(shape())],
+        )
         .at(
             "/v1/drivers/{driver}/properties",
             [properties.returns(JsonShape::map(JsonShape::text()))],
@@ -35,12 +38,10 @@ pub(crate) fn routes() -> Routes<App> {
 
 /// The JSON shape of a driver.
 fn shape() -> JsonShape {
-    let shape = JsonShape::object([
-        ("name", JsonShape::text()),
-        ("hosts", JsonShape::list(JsonShape::text())),
-        ("links", JsonShape::links()),
-    ]);
-    let shape = shape.maybe([("properties", JsonShape::links()), ("type", JsonShape::text())]);
+    let shape = JsonShape::object([("links", JsonShape::links())]);
+    let shape = shape
+        .maybe([("name", JsonShape::text()), ("hosts", JsonShape::list(JsonShape::text()))])
+        .maybe([("properties", JsonShape::links()), ("type", JsonShape::text())]);
     Interface::ALL.into_iter().map(Interface::as_str).fold(shape, |shape, name| {
         shape.maybe([
             (&*format!("default_{name}_interface"), JsonShape::text().or_null()),
@@ -56,6 +57,8 @@ struct View<'a> {
     origin: &'a Origin,
     conductor: &'a str,
     extent: DetailLevel,
+    /// The fields that the client requested; `None`: all of the extent.
+    only: Option<&'a [String]>,
 }
 
 /// How many fields of a driver are shown.
@@ -65,30 +68,71 @@ enum DetailLevel {
     Detail,
 }
 
+impl View<'_> {
+    fn shows(&self, name: &str) -> bool {
+        self.only.is_none_or(|names| names.iter().any(|wanted| wanted == name))
+    }
+}
+
 impl Serialize for View<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let links =
             |part| Links { origin: self.origin, collection: "drivers", id: self.driver, part };
         let mut object = serializer.serialize_map(None)?;
-        object.serialize_entry("name", self.driver.as_str())?;
-        object.serialize_entry("hosts", &[self.conductor])?;
+        if self.shows("name") {
+            object.serialize_entry("name", self.driver.as_str())?;
+        }
+        if self.shows("hosts") {
+            object.serialize_entry("hosts", &[self.conductor])?;
+        }
         object.serialize_entry("links", &links(""))?;
-        if self.asked.has(since::DRIVER_PROPERTIES) {
+        if self.asked.has(since::DRIVER_PROPERTIES) && self.shows("properties") {
             object.serialize_entry("properties", &links("/properties"))?;
         }
-        if self.asked.has(since::DYNAMIC_DRIVERS) {
+        if self.asked.has(since::DYNAMIC_DRIVERS) && self.shows("type") {
             object.serialize_entry("type", "dynamic")?;
         }
         if self.extent == DetailLevel::Detail && self.asked.has(since::DYNAMIC_DRIVERS) {
-            for interface in Interface::ALL.into_iter().filter(|each| self.asked.has(came(*each))) {
-                let name = interface.as_str();
-                let default = self.driver.default(interface);
-                object.serialize_entry(&format!("default_{name}_interface"), default)?;
-                let enabled = self.driver.supported(interface);
-                object.serialize_entry(&format!("enabled_{name}_interfaces"), enabled)?;
+            for interface in interfaces(self.asked) {
+                let [default, enabled] = fields_of(interface);
+                if self.shows(&default) {
+                    object.serialize_entry(&default, self.driver.default(interface))?;
+                }
+                if self.shows(&enabled) {
+                    object.serialize_entry(&enabled, self.driver.supported(interface))?;
+                }
             }
         }
         object.end()
+    }
+}
+
+/// The interfaces that drivers list in this version.
+fn interfaces(asked: Microversion) -> impl Iterator<Item = Interface> {
+    Interface::ALL.into_iter().filter(move |interface| asked.has(came(*interface)))
+}
+
+/// The names of the fields of an interface: its default, and its implementations.
+fn fields_of(interface: Interface) -> [String; 2] {
+    let name = interface.as_str();
+    [format!("default_{name}_interface"), format!("enabled_{name}_interfaces")]
+}
+
+/// The fields that the query requests with `fields`; `None` requests all.
+fn requested(query: &mut Query, asked: Microversion) -> Result<Option<Vec<String>>, ApiError> {
+    let Some(raw) = query.take("fields") else { return Ok(None) };
+    asked.need(since::DRIVER_FIELDS, "fields")?;
+    let known = |name: &str| {
+        ["name", "hosts", "links", "properties", "type"].contains(&name)
+            || interfaces(asked).flat_map(fields_of).any(|field| field == name)
+    };
+    let wanted: Vec<String> = raw.split(',').map(|name| name.trim().to_owned()).collect();
+    match wanted.iter().find(|name| !known(name)) {
+        Some(unknown) => {
+            let unknown: String = unknown.chars().take(64).collect();
+            Err(ApiError::bad_field("fields", format!("a driver has no field {unknown:?}")))
+        }
+        None => Ok(Some(wanted)),
     }
 }
 
@@ -115,6 +159,7 @@ fn came(interface: Interface) -> Microversion {
 async fn list(request: Request, origin: Origin, mut query: Query) -> Result<Response, Error> {
     let kind = query.take("type");
     let detail = query.take("detail");
+    let only = requested(&mut query, request.asked)?;
     query.finish()?;
     if kind.is_some() || detail.is_some() {
         request.asked.need(since::DYNAMIC_DRIVERS, "type and detail")?;
@@ -125,11 +170,22 @@ async fn list(request: Request, origin: Origin, mut query: Query) -> Result<Resp
         Some(_) => return Err(ApiError::bad_field("type", "must be classic or dynamic").into()),
     };
     let detail = detail.map_or(Ok(false), |raw| flag("detail", &raw))?;
-    let extent = if detail { DetailLevel::Detail } else { DetailLevel::Brief };
-    let conductor = request.app.conductor.hostname();
+    if detail && only.is_some() {
+        return Err(ApiError::bad_field("fields", "cannot be used together with detail").into());
+    }
+    let is_whole = detail || only.is_some();
+    let extent = if is_whole { DetailLevel::Detail } else { DetailLevel::Brief };
+    let (conductor, only) = (request.app.conductor.hostname(), only.as_deref());
     let all = Driver::ALL.into_iter().filter(|_| !classic);
     let drivers: Vec<_> = all
-        .map(|driver| View { driver, asked: request.asked, origin: &origin, conductor, extent })
+        .map(|driver| View {
+            driver,
+            asked: request.asked,
+            origin: &origin,
+            conductor,
+            extent,
+            only,
+        })
         .collect();
     Ok(json_field(StatusCode::OK, "drivers", &drivers))
 }
@@ -139,7 +195,10 @@ async fn show(
     request: Request,
     origin: Origin,
     PathParam(name): PathParam<String>,
+    mut query: Query,
 ) -> Result<Response, Error> {
+    let only = requested(&mut query, request.asked)?;
+    query.finish()?;
     let driver = find(&name)?;
     let conductor = request.app.conductor.hostname();
     let view = View {
@@ -148,6 +207,7 @@ async fn show(
         origin: &origin,
         conductor,
         extent: DetailLevel::Detail,
+        only: only.as_deref(),
     };
     Ok(json(StatusCode::OK, &view))
 }

@@ -50,6 +50,7 @@ versions! {
     LESSEE 65 "Lessees."
     DEPLOY_VERBS 73 "The verbs `deploy` and `undeploy`."
     BOOT_MODE 75 "Boot mode and secure boot."
+    DRIVER_FIELDS 77 "The query parameter `fields` of drivers."
     HISTORY 78 "A node's history."
     INVENTORY 81 "A node's inventory."
     SHARD 82 "Shards."

@@ -41,6 +41,22 @@ async fn drivers_are_listed_and_shown() {
     ));
     let properties = api.get("/v1/drivers/ipmi/properties").await.has(200).json();
     assert_eq!(properties["ipmi_address"], "IP address of the BMC. Required.");
+    let named = "/v1/drivers/ipmi?fields=name,default_boot_interface";
+    let want = format!(
+        r#"{{"name": "ipmi", "links": {}, "default_boot_interface": "ipxe"}}"#,
+        links("ipmi")
+    );
+    api.get(named).await.has(200).is(&want);
+    api.send("GET", named, "1.76", "").await.has(406);
+    let listed = api.get("/v1/drivers?fields=hosts").await.has(200).json();
+    assert_eq!(
+        listed["drivers"][1],
+        json!({"hosts": ["host-1"], "links": listed["drivers"][1]["links"]})
+    );
+    let why = "fields: a driver has no field \"zz\"";
+    api.get("/v1/drivers/ipmi?fields=zz").await.refuses(400, why);
+    let why = "fields: cannot be used together with detail";
+    api.get("/v1/drivers?fields=name&detail=true").await.refuses(400, why);
     let words = "unknown driver \"zz\"; use fake-hardware, ipmi or redfish";
     api.get("/v1/drivers/zz").await.refuses(404, words);
     api.get("/v1/drivers?type=zz").await.refuses(400, "type: must be classic or dynamic");
@@ -69,6 +85,29 @@ async fn a_conductor_is_alive_while_it_reports() {
     );
     api.get("/v1/conductors/host-1").await.has(200).is(&want);
     api.get("/v1/conductors/zz").await.refuses(404, "Conductor zz could not be found.");
+    let names = async |query: &str| {
+        let listed = api.get(&format!("/v1/conductors?{query}")).await.has(200).json();
+        let names = listed["conductors"].as_array().unwrap().iter();
+        names.map(|it| it["hostname"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    for (query, want) in [
+        ("fields=hostname", &["host-1", "host-2"][..]),
+        ("sort_key=updated_at", &["host-2", "host-1"]),
+        ("sort_key=hostname&sort_dir=desc", &["host-2", "host-1"]),
+        ("limit=1", &["host-1"]),
+        ("marker=host-1", &["host-2"]),
+        ("marker=host-2", &[]),
+    ] {
+        assert_eq!(names(query).await, want, "{query}");
+    }
+    let shown = api.get("/v1/conductors/host-1?fields=alive").await.has(200).json();
+    assert_eq!((shown["alive"].as_bool(), shown.as_object().unwrap().len()), (Some(true), 2));
+    let why = "marker: Conductor zz could not be found.";
+    api.get("/v1/conductors?marker=zz").await.refuses(404, why);
+    let why = "sort_key: conductors cannot be sorted by \"alive\"";
+    api.get("/v1/conductors?sort_key=alive").await.refuses(400, why);
+    let why = "fields: a conductor has no field \"zz\"";
+    api.get("/v1/conductors?fields=zz").await.refuses(400, why);
 }
 
 #[tokio::test]
