@@ -1,13 +1,14 @@
--- Version 14: requests find ports by their names, which are unique. If several ports had the same name, only one of them keeps it.
+-- Version 14: requests find ports by their names, which are unique. If several ports had the same name, the port with the lowest id keeps
+-- it. A name in a document is not read any more. PostgreSQL's JSON functions refuse a document with a NUL anywhere, so they get only the
+-- name, which is the second field of every document.
 
 ALTER TABLE ports ADD COLUMN name TEXT;
 -- on SQLite
 UPDATE ports SET name = json_extract(document, '$.name');
-UPDATE ports SET name = NULL, document = json_remove(document, '$.name')
-    WHERE EXISTS (SELECT 1 FROM ports other WHERE other.name = ports.name AND other.id < ports.id);
 -- on PostgreSQL
-UPDATE ports SET name = document::json ->> 'name';
-UPDATE ports SET name = NULL, document = (document::jsonb - 'name')::text
-    WHERE EXISTS (SELECT 1 FROM ports other WHERE other.name = ports.name AND other.id < ports.id);
+UPDATE ports SET name =
+    ('"' || substring(document FROM '^{"created_at":"[^"]*","name":"((?:[^"\\]|\\.)*)"') || '"')::json #>> '{}';
 -- on both
+UPDATE ports SET name = NULL
+    WHERE EXISTS (SELECT 1 FROM ports other WHERE other.name = ports.name AND other.id < ports.id);
 CREATE UNIQUE INDEX ports_name_key ON ports (name);

@@ -15,14 +15,12 @@ use serde_json::Map;
 use uuid::Uuid;
 
 /// The columns that `read` reads.
-const SELECT: &str = "SELECT id, version, updated_at, node, address, document FROM ports";
+const SELECT: &str = "SELECT id, version, updated_at, node, address, document, name FROM ports";
 
 /// The fields of a port without a column of their own.
 #[derive(Serialize, Deserialize)]
 struct Document<'a> {
     created_at: Timestamp,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    name: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<Cow<'a, str>>,
     pxe_enabled: bool,
@@ -157,7 +155,6 @@ fn columns(port: &Port) -> Result<Vec<Column>, StoreError> {
     let text = |text: &'_ Option<String>| text.clone().map(Cow::Owned);
     let document = Document {
         created_at: port.created_at,
-        name: text(&port.name),
         description: text(&port.description),
         pxe_enabled: port.pxe_enabled,
         local_link_connection: Cow::Borrowed(&port.local_link_connection),
@@ -194,7 +191,7 @@ fn read(row: &Row) -> Result<Port, StoreError> {
         updated_at: row.optional_time("ports", 2)?,
         node: row.parse("ports", 3)?,
         address: row.parse("ports", 4)?,
-        name: text(document.name),
+        name: row.optional_text(6)?.map(str::to_owned),
         description: text(document.description),
         pxe_enabled: document.pxe_enabled,
         local_link_connection: document.local_link_connection.into_owned(),

@@ -58,14 +58,47 @@ async fn every_version_is_opened_and_read_on_postgres() {
     }
 }
 
-async fn is_read(scratch: &Scratch, version: usize) {
-    let before = Database::open(&scratch.url, &SCHEMA[..version]).await.unwrap();
-    let fixture = FIXTURES[version - 1].to_owned();
-    let written = before.write(WriteKind::AnyStatementCanFail, |c| {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_several_ports_keeps_their_name_on_sqlite() {
+    one_port_keeps_the_name(&Scratch::sqlite()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_of_several_ports_keeps_their_name_on_postgres() {
+    let Some(scratch) = Scratch::postgres().await else { return };
+    one_port_keeps_the_name(&scratch).await;
+}
+
+/// Asserts that one of two ports with the same name keeps it. Their `extra` has a NUL, which PostgreSQL's JSON functions refuse.
+async fn one_port_keeps_the_name(scratch: &Scratch) {
+    let fixture = FIXTURES[12];
+    assert_eq!(fixture.matches(r#""name":"eth0""#).count(), 2);
+    let with_nul = r#""is_smartnic":false,"extra":{"a":"\u0000"}"#;
+    let fixture = fixture.replace(r#""is_smartnic":false,"extra":{}"#, with_nul);
+    let fixture = fixture.replace(r#""name":"eth0""#, r#""name":"a\"\\\u0001""#);
+    write(scratch, 13, fixture).await;
+    let store = Store::open(&scratch.url).await.unwrap();
+    let page = Page { limit: 100, marker: None, sort: PortSort::Id, descending: false };
+    let ports = store.list_ports(&PortFilter::default(), &page).await.unwrap();
+    let names: Vec<_> = ports.iter().map(|port| port.name.as_deref()).collect();
+    let name = "a\"\\\u{1}";
+    assert_eq!(names, [Some(name), None]);
+    assert!(ports.iter().all(|port| port.extra["a"] == "\0"));
+    let found = store.find_port_by_name(name).await.unwrap().unwrap();
+    assert_eq!(found.id, ports[0].id);
+}
+
+/// Writes `fixture` into an empty database of this version.
+async fn write(scratch: &Scratch, version: usize, fixture: String) {
+    let database = Database::open(&scratch.url, &SCHEMA[..version]).await.unwrap();
+    let written = database.write(WriteKind::AnyStatementCanFail, |c| {
         Box::pin(async move { Ok(c.script(fixture).await?) })
     });
     written.await.unwrap_or_else(|error| panic!("version {version}: {error:?}"));
-    drop(before);
+}
+
+async fn is_read(scratch: &Scratch, version: usize) {
+    write(scratch, version, FIXTURES[version - 1].to_owned()).await;
     // The second time nothing has to be migrated, and all records are still the same.
     for _ in 0..2 {
         let store = Store::open(&scratch.url).await.unwrap();
@@ -110,6 +143,7 @@ async fn holds_all(store: &Store, version: usize) {
     let page = Page { limit: 100, marker: None, sort: PortSort::Address, descending: false };
     let ports = store.list_ports(&PortFilter::default(), &page).await.unwrap();
     assert_eq!(ports.len(), 2);
+    assert_eq!(ports[0].name.as_deref(), Some("eth0"), "version {version}");
     let boot = store.find_boot(working.id).await.unwrap().unwrap();
     assert_eq!(boot.agent_version.as_deref(), Some("0.1.0"));
     assert!(store.find_inspected(enrolled.id).await.unwrap().is_some());
