@@ -97,8 +97,8 @@ pub fn apply(router: Router, config: ApiConfig) -> Router {
         .fallback(unknown)
         .method_not_allowed_fallback(mismatch)
         .layer(from_fn_with_state((Arc::new(config), limiter), handle_request));
-    // python-ironicclient requests lists as `/v1/nodes/?…`, and OpenStack's own services ignore a trailing slash.
     let router = MapRequest::new(router, serve_alias);
+    // python-ironicclient requests lists as `/v1/nodes/?…`, and OpenStack's own services ignore a trailing slash.
     Router::new().fallback_service(NormalizePath::trim_trailing_slash(router))
 }
 
