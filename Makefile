@@ -210,9 +210,12 @@ run-test-clouds: machines
 	@$(PACKAGES) binutils curl e2fsprogs haproxy ignition iproute2 iptables mmdebstrap patch procps python3-venv qemu-utils xz-utils
 	cargo build --workspace --all-targets
 	@mkdir -p target/log
-	setsid nice -n 19 tests/real/kubernetes/mirror.sh >target/log/kubernetes 2>&1 & kubernetes=$$!; \
+	. tests/real/processes.sh; \
+	  setsid nice -n 19 tests/real/kubernetes/mirror.sh >target/log/kubernetes 2>&1 & kubernetes=$$!; \
+	  record_process $$kubernetes target/log/kubernetes.pid; \
 	  setsid nice -n 19 images/hypervisor/build.sh >target/log/hypervisor 2>&1 & hypervisor=$$!; \
-	  trap 'kill -- -$$kubernetes -$$hypervisor 2>/dev/null || true; tests/real/rack.sh down-all; $(OPENSTACK) down' EXIT; \
+	  record_process $$hypervisor target/log/hypervisor.pid; \
+	  trap 'signal_group TERM target/log/kubernetes.pid; signal_group TERM target/log/hypervisor.pid; tests/real/rack.sh down-all; $(OPENSTACK) down' EXIT; \
 	  $(OPENSTACK) reset; eval "$$($(OPENSTACK) env)"; \
 	  cargo $(TEST) $(call binary,openstack,contract); cargo $(TEST) $(call named,policy,walk,given_keystone); \
 	  cargo $(TEST) $(call binary,real-clusters,eight_servers); cargo $(TEST) $(call binary,real-clusters,own_project); \

@@ -11,7 +11,8 @@ EMULATOR=${BEDPLATE_EMULATOR:-$HERE/../../target/debug/openstack-emulator}
 FOLDER=$(mktemp -d)
 "$EMULATOR" --listen 127.0.0.1:0 --clouds-out "$FOLDER/clouds.yaml" >"$FOLDER/out" &
 PID=$!
-trap 'kill "$PID" 2>/dev/null || true; rm -rf "$FOLDER"' EXIT
+# A job and not $PID, which may be another process after the emulator has ended: bash knows whether its job still runs.
+trap 'kill %1 2>/dev/null || true; rm -rf "$FOLDER"' EXIT
 for _ in $(seq 100); do
   [ ! -s "$FOLDER/clouds.yaml" ] || break
   kill -0 "$PID" || { echo "with-cloud.sh: the emulator does not start" >&2; exit 1; }

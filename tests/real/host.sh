@@ -12,6 +12,8 @@ set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=debian.sh disable=SC1091
 . "$HERE/debian.sh"
+# shellcheck source-path=SCRIPTDIR source=processes.sh disable=SC1091
+. "$HERE/processes.sh"
 # shellcheck source-path=SCRIPTDIR source=suites.sh disable=SC1091
 . "$HERE/suites.sh"
 
@@ -51,7 +53,7 @@ up() { # FOLDER PLACE=FOLDER...
   keep_nothing_open
   setsid unshare --mount --pid --fork --kill-child --uts --ipc --net --cgroup \
     "$HERE/host.sh" inside "$tree" "$folder" "$@" >"$folder/console.log" 2>&1 </dev/null &
-  echo $! >"$folder/pid"
+  record_process $! "$folder/pid"
   # "degraded" is fine: some units need the hardware of a whole machine
   until_true "the machine to be up" running "$folder" || { cat "$folder/console.log" >&2; exit 1; }
 }
@@ -104,7 +106,10 @@ inside() { # TREE FOLDER PLACE=FOLDER...: runs as first process of the namespace
   exec env -i container=bedplate PATH="$PATHS" /lib/systemd/systemd --system --unit=multi-user.target
 }
 
-first() { pgrep -P "$(cat "$1/pid")"; } # FOLDER: the process id of its systemd
+first() { # FOLDER: prints the process id of its systemd
+  local outside
+  outside=$(recorded_process "$1/pid") && pgrep -P "$outside"
+}
 enter() { # FOLDER COMMAND...
   local process
   process=$(first "$1") || die "no machine in $1"
@@ -120,7 +125,7 @@ until_true() { # WHAT COMMAND...
   local tries
   for ((tries = 0; tries < 600; tries++)); do
     ! "${@:2}" || return 0
-    kill -0 "$(cat "$folder/pid")" 2>/dev/null || { say "it ended while it was waited for $1"; return 1; }
+    is_alive "$folder/pid" || { say "it ended while it was waited for $1"; return 1; }
     sleep 0.2
   done
   say "timed out waiting for $1"
@@ -133,8 +138,7 @@ run() { # FOLDER WHERE: reads the whole script before running it
 }
 
 down() { # FOLDER
-  [ -f "$1/pid" ] || return 0
-  kill -KILL -- "-$(cat "$1/pid")" 2>/dev/null || true
+  signal_group KILL "$1/pid"
   rm -f "$1/pid"
 }
 

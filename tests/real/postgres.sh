@@ -38,11 +38,18 @@ start_server() { # FOLDER OPTIONS
     die "PostgreSQL did not start"
   }
 }
-stop_server() { as_server "$BIN/pg_ctl" -D "$1/data" -m "$2" -w stop >/dev/null; } # FOLDER MODE
+# A killed server leaves its pid file, and the kernel reuses process ids, so the command line has to name the folder too.
+first_process() { # FOLDER: prints the pid of the server's first process, and fails if the server does not run
+  local pid
+  pid=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null || true)
+  grep -qzxF -- "$(realpath -s "$1/data")" "/proc/$pid/cmdline" 2>/dev/null || { say "no server runs in $1"; return 1; }
+  echo "$pid"
+}
+stop_server() { first_process "$1" >/dev/null && as_server "$BIN/pg_ctl" -D "$1/data" -m "$2" -w stop >/dev/null; } # FOLDER MODE
 # the first process before its children: it starts no others once it is stopped
 signal_server() { # FOLDER SIGNAL
   local first
-  first=$(head -n 1 "$1/data/postmaster.pid")
+  first=$(first_process "$1") || return
   kill "-$2" "$first"
   # some may have ended meanwhile
   # shellcheck disable=SC2046 # several words

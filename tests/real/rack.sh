@@ -24,6 +24,8 @@ set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=debian.sh disable=SC1091
 . "$HERE/debian.sh"
+# shellcheck source-path=SCRIPTDIR source=processes.sh disable=SC1091
+. "$HERE/processes.sh"
 
 NAME=${RACK_NAME:-rack}
 MEMORY=${RACK_MEMORY:-512} CPUS=${RACK_CPUS:-1} DISK=${RACK_DISK:-4G}
@@ -52,7 +54,6 @@ uuid() { # made from rack and index, so the same after down and up
   printf '%s-%s-4%s-a%s-%s' "${hash:0:8}" "${hash:8:4}" "${hash:13:3}" "${hash:17:3}" "${hash:20:12}"
 }
 
-alive() { [ -s "$1" ] && kill -0 "$(cat "$1")" 2>/dev/null; }
 until_it_works() { # TRIES COMMAND...: retries five times a second
   local tries=$1
   shift
@@ -67,20 +68,16 @@ start() { # PIDFILE LOG COMMAND...: starts it in the background, inside the netw
   shift 2
   # `ip netns exec` becomes the command, so $! is the pid of the command
   ip netns exec "$NETWORK" "$@" >>"$log" 2>&1 </dev/null &
-  echo $! >"$pidfile"
+  record_process $! "$pidfile"
   disown
 }
 stop() { # PIDFILE: ends the process, and kills it after five seconds
-  local pid
-  if alive "$1"; then
-    pid=$(cat "$1")
-    kill "$pid" 2>/dev/null || true
-    for _ in $(seq 25); do
-      kill -0 "$pid" 2>/dev/null || break
-      sleep 0.2
-    done
-    kill -9 "$pid" 2>/dev/null || true
-  fi
+  signal_process TERM "$1"
+  for _ in $(seq 25); do
+    is_alive "$1" || break
+    sleep 0.2
+  done
+  signal_process KILL "$1"
   rm -f "$1"
 }
 
@@ -365,7 +362,7 @@ down() {
   for index in $(machines); do
     stop "$RACK/$(machine "$index")/redfish.pid"
     stop "$RACK/$(machine "$index")/ipmi_sim.pid"
-    ! alive "$RACK/libvirtd.pid" || virsh_ destroy "$(machine "$index")" >/dev/null 2>&1 || true
+    ! is_alive "$RACK/libvirtd.pid" || virsh_ destroy "$(machine "$index")" >/dev/null 2>&1 || true
   done
   stop "$RACK/libvirtd.pid"
   if [ -e "/run/netns/$NETWORK" ]; then

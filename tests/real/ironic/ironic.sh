@@ -10,12 +10,12 @@ set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=../debian.sh disable=SC1091
 . "$HERE/../debian.sh"
+# shellcheck source-path=SCRIPTDIR source=../processes.sh disable=SC1091
+. "$HERE/../processes.sh"
 
 PORT=${IRONIC_PORT:-16385}
 URL=http://127.0.0.1:$PORT
 STATE=$(readlink -f "$HERE/../../..")/target/ironic
-
-running() { [ -f "$STATE/pid" ] && kill -0 "$(cat "$STATE/pid")" 2>/dev/null; }
 
 config() {
   mkdir -p "$STATE"/{http/images,http/master,tftp/master}
@@ -80,13 +80,13 @@ up() {
   config
   "$venv/bin/ironic-dbsync" --config-file "$STATE/ironic.conf" create_schema >"$STATE/log" 2>&1
   setsid "$venv/bin/ironic" --config-file "$STATE/ironic.conf" >>"$STATE/log" 2>&1 </dev/null &
-  echo $! >"$STATE/pid"
+  record_process $! "$STATE/pid"
   for ((tries = 0; tries < 600; tries++)); do
     if curl -fs -m 5 "$URL/v1/drivers" | grep -q fake-hardware; then
       echo "$URL"
       return
     fi
-    running || break
+    is_alive "$STATE/pid" || break
     sleep 0.2
   done
   tail -5 "$STATE/log" >&2
@@ -95,10 +95,8 @@ up() {
 }
 
 down() {
-  if running; then
-    kill -- "-$(cat "$STATE/pid")"
-    while running; do sleep 0.1; done
-  fi
+  signal_group TERM "$STATE/pid"
+  while is_alive "$STATE/pid"; do sleep 0.1; done
   rm -rf "$STATE"
 }
 

@@ -19,16 +19,16 @@ set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=../debian.sh disable=SC1091
 . "$HERE/../debian.sh"
+# shellcheck source-path=SCRIPTDIR source=../processes.sh disable=SC1091
+. "$HERE/../processes.sh"
 
 TREE=$BEDPLATE_CACHE/kubernetes/tree
 UNIT_RUNNER=${UNIT_RUNNER:-$HERE/../../../target/debug/unit-runner}
 IGNITION=/usr/lib/dracut/modules.d/30ignition/ignition # the program's function depends on the name it is called by
 
-alive() { [ -s "$1" ] && kill -0 "$(cat "$1")" 2>/dev/null; }
 first_process() { # prints the host's pid of the machine's first process
   local outside children
-  alive "$FOLDER/pid" || die "$MACHINE is not running"
-  outside=$(cat "$FOLDER/pid")
+  outside=$(recorded_process "$FOLDER/pid") || die "$MACHINE is not running"
   children=$(cat "/proc/$outside/task/$outside/children")
   [ -n "$children" ] || die "$MACHINE has no process yet"
   echo "${children%% *}"
@@ -70,7 +70,7 @@ start() {
     UNIT_RUNNER=$UNIT_RUNNER exec setsid nsenter --net="/run/netns/$MACHINE" \
       unshare --mount --uts --ipc --pid --fork --kill-child "$HERE/machine.sh" initramfs "$FOLDER"
   ) >>"$FOLDER/boot.log" 2>&1 </dev/null &
-  echo $! >"$FOLDER/pid"
+  record_process $! "$FOLDER/pid"
   disown
 }
 
@@ -142,13 +142,12 @@ enter() { # COMMAND...
 }
 
 crash() {
-  local process
   # unshare ignores TERM; killing it ends the whole machine
-  if alive "$FOLDER/pid"; then
-    process=$(cat "$FOLDER/pid")
-    kill -9 "$process"
-    for _ in $(seq 100); do [ -d "/proc/$process" ] && sleep 0.1; done
-  fi
+  signal_process KILL "$FOLDER/pid"
+  for _ in $(seq 100); do
+    is_alive "$FOLDER/pid" || break
+    sleep 0.1
+  done
   for _ in $(seq 100); do
     [ -n "$(ip netns pids "$MACHINE" 2>/dev/null)" ] || break
     sleep 0.1

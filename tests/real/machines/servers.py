@@ -11,6 +11,17 @@ MACHINE = os.path.join(os.path.dirname(os.path.realpath(__file__)), "machine.sh"
 NOTHING = '{"ignition": {"version": "3.0.0"}}'  # the config of an image without user data
 
 
+def is_alive(path):
+    """Whether the process of this pid file still runs. ../processes.sh describes these files."""
+    try:
+        with open(path) as file:
+            pid, start = file.read().split()
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[19] == start
+    except (OSError, ValueError):
+        return False
+
+
 class Servers:
     """The servers of a cloud. `read_drive` returns the text of a file on a config drive, or None."""
 
@@ -84,12 +95,7 @@ class Servers:
             return "absent"
         if not os.path.exists(os.path.join(folder, "on")):
             return "off"
-        try:
-            with open(os.path.join(folder, "pid")) as file:
-                os.kill(int(file.read()), 0)
-            return "running"
-        except (OSError, ValueError):
-            return "crashed"
+        return "running" if is_alive(os.path.join(folder, "pid")) else "crashed"
 
     def console(self, server):
         """The console output of a server: the boot, and the output of the first process."""

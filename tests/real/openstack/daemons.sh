@@ -10,7 +10,6 @@ APIS=("keystone:$KEYSTONE" "placement:$PLACEMENT" "glance-api:$GLANCE" "nova-api
 BACK_ENDS=(mariadb rabbitmq memcached named)
 DATABASES=(keystone placement glance nova_api nova_cell0 nova neutron octavia designate cinder)
 
-alive() { [ -s "$RUN/$1.pid" ] && kill -0 "$(cat "$RUN/$1.pid")" 2>/dev/null; }
 running() { [ ! -d "$RUN" ] || find "$RUN" -name '*.pid' -printf '%f\n' | sed 's/\.pid$//' | sort; }
 
 start() { # NAME COMMAND...: starts it in the root, in the background, in a separate process group, unless it runs already
@@ -19,27 +18,30 @@ start() { # NAME COMMAND...: starts it in the root, in the background, in a sepa
 start_outside() { # NAME COMMAND...
   local name=$1
   shift
-  ! alive "$name" || return 0
+  ! is_alive "$RUN/$name.pid" || return 0
   (
     keep_nothing_open
     exec setsid "$@"
   ) >>"$LOG/$name.log" 2>&1 </dev/null &
-  echo $! >"$RUN/$name.pid"
+  record_process $! "$RUN/$name.pid"
 }
 
 stop() { # NAME...: ends their process groups in parallel, and kills them after ten seconds
-  local name left
-  for name in "$@"; do ! alive "$name" || kill -TERM -- "-$(cat "$RUN/$name.pid")" 2>/dev/null || true; done
+  local name group groups=() left
+  for name in "$@"; do
+    ! group=$(recorded_process "$RUN/$name.pid") || groups+=("$group")
+  done
+  for group in "${groups[@]}"; do kill -TERM -- "-$group" 2>/dev/null || true; done
+  # The kernel may reuse the number of a group once it is empty, so an empty group leaves the list.
   for _ in $(seq 100); do
-    left=0
-    for name in "$@"; do kill -0 -- "-$(cat "$RUN/$name.pid")" 2>/dev/null && left=1; done
-    [ $left = 1 ] || break
+    left=()
+    for group in "${groups[@]}"; do ! kill -0 -- "-$group" 2>/dev/null || left+=("$group"); done
+    groups=("${left[@]}")
+    [ ${#groups[@]} != 0 ] || break
     sleep 0.1
   done
-  for name in "$@"; do
-    kill -KILL -- "-$(cat "$RUN/$name.pid")" 2>/dev/null || true
-    rm -f "$RUN/$name.pid"
-  done
+  for group in "${groups[@]}"; do kill -KILL -- "-$group" 2>/dev/null || true; done
+  for name in "$@"; do rm -f "$RUN/$name.pid"; done
 }
 
 # Waits until COMMAND succeeds, five minutes at most: a busy machine may need minutes for what an idle one does in seconds. If WHAT is a
@@ -49,7 +51,7 @@ wait_for() { # WHAT COMMAND...
   shift
   until "$@" >/dev/null 2>&1; do
     [ $SECONDS -lt $end ] || failed "$what did not come up in 300 s"
-    [ ! -e "$RUN/$what.pid" ] || alive "$what" || failed "$what ended"
+    [ ! -e "$RUN/$what.pid" ] || is_alive "$RUN/$what.pid" || failed "$what ended"
     sleep 0.3
   done
 }

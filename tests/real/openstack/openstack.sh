@@ -26,6 +26,8 @@ set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=../debian.sh disable=SC1091
 . "$HERE/../debian.sh"
+# shellcheck source-path=SCRIPTDIR source=../processes.sh disable=SC1091
+. "$HERE/../processes.sh"
 
 CLOUD=$BEDPLATE_CACHE/openstack          # all files of this cloud
 ROOT=$CLOUD/root                         # the unpacked packages
@@ -167,12 +169,12 @@ status() {
     fi
   done
   for daemon in $(running); do
-    if ! alive "$daemon"; then
+    if ! group=$(recorded_process "$RUN/$daemon.pid"); then
       echo "DEAD  $daemon: see $LOG/$daemon.log"
       bad=1
       continue
     fi
-    group=$(cat "$RUN/$daemon.pid") memory=0
+    memory=0
     for pid in $(pgrep -g "$group"); do
       memory=$((memory + $(awk '/^Pss:/ {print $2}' "/proc/$pid/smaps_rollup" 2>/dev/null || echo 0)))
     done

@@ -8,6 +8,7 @@ mod layout;
 mod lengths;
 mod licences;
 mod manifests;
+mod processes;
 mod prose;
 mod runs;
 mod samples;
