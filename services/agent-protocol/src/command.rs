@@ -1,5 +1,7 @@
 //! Commands from the conductor to the agent: `POST /v1/commands/?wait=…&agent_token=…`.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -61,6 +63,38 @@ pub struct Command {
     /// Bedplate only: progress of a long command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_progress: Option<Progress>,
+}
+
+/// The result of [`name::GET_CLEAN_STEPS`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CleanSteps {
+    /// The steps of each hardware manager, by the manager's name.
+    pub clean_steps: BTreeMap<String, Vec<ListedStep>>,
+}
+
+/// A step that the machine can run.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ListedStep {
+    /// An interface of the node: `deploy`, `raid`, …
+    pub interface: String,
+    pub step: String,
+    /// Automated cleaning runs steps with a priority above 0, the highest first.
+    #[serde(default)]
+    pub priority: u32,
+    /// Whether the machine has to restart after the step.
+    #[serde(default)]
+    pub reboot_requested: bool,
+    #[serde(default)]
+    pub argsinfo: Option<BTreeMap<String, ArgumentInfo>>,
+}
+
+/// The description of an argument of a step.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct ArgumentInfo {
+    #[serde(default)]
+    pub description: Option<String>,
+    #[serde(default)]
+    pub required: bool,
 }
 
 /// Progress of a command that writes to a disk.

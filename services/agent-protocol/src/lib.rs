@@ -8,7 +8,8 @@ mod inventory;
 
 pub use boot::{KernelParameters, parameter};
 pub use command::{
-    Command, CommandError, CommandList, CommandRequest, CommandStatus, Progress, name, step,
+    ArgumentInfo, CleanSteps, Command, CommandError, CommandList, CommandRequest, CommandStatus,
+    ListedStep, Progress, name, step,
 };
 pub use heartbeat::{AgentConfig, Heartbeat, LookupAnswer, LookupNode};
 pub use image::{ChecksumAlgorithm, DiskFormat, ImageInfo};

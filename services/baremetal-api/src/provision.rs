@@ -2,15 +2,15 @@
 
 use axum::response::Response;
 use baremetal_core::{
-    AgentCommand, HistoryEntry, Node, State as ProvisionState, Verb, WorkUuid, after_drain,
-    parse_config_drive, request_verb,
+    HistoryEntry, Interface, Node, RequestedStep, State as ProvisionState, StepName, Verb,
+    VerbRequest, WorkUuid, after_drain, parse_config_drive, request_verb,
 };
 use http::StatusCode;
 use openstack_api::{
     ApiError, Microversion, Origin, PathParam, Query, Route, Routes, StrictJson, accepted_at,
 };
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
@@ -20,6 +20,9 @@ use crate::{microversion as since, rule};
 
 /// The largest body in bytes, large enough for a config drive.
 const BODY_LIMIT: usize = 16 << 20;
+
+/// The maximum length of the name of a step, in characters.
+const MAX_STEP_NAME: usize = 255;
 
 /// The routes of provision states.
 pub(crate) fn routes() -> Routes<App> {
@@ -85,26 +88,37 @@ enum Target {
 struct CleanStep {
     #[schema(inline)]
     interface: StepInterface,
-    #[schema(inline)]
-    step: EraseStep,
+    #[schema(min_length = 1, max_length = 255)]
+    step: String,
     #[serde(default)]
-    args: serde_json::Map<String, Value>,
-    /// Accepted for compatibility with Ironic; without effect, because there is only one step.
-    #[serde(default, rename = "priority")]
-    _priority: Option<i64>,
+    args: Map<String, Value>,
 }
 
-#[derive(Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum StepInterface {
-    Deploy,
-}
-
+/// An interface that can have clean steps.
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum EraseStep {
-    EraseDevicesMetadata,
-    EraseDevices,
+enum StepInterface {
+    Vendor,
+    Power,
+    Management,
+    Firmware,
+    Deploy,
+    Bios,
+    Raid,
+}
+
+impl From<StepInterface> for Interface {
+    fn from(interface: StepInterface) -> Self {
+        match interface {
+            StepInterface::Vendor => Interface::Vendor,
+            StepInterface::Power => Interface::Power,
+            StepInterface::Management => Interface::Management,
+            StepInterface::Firmware => Interface::Firmware,
+            StepInterface::Deploy => Interface::Deploy,
+            StepInterface::Bios => Interface::Bios,
+            StepInterface::Raid => Interface::Raid,
+        }
+    }
 }
 
 /// `PUT /v1/nodes/{node}/states/provision`: requests a change of provision state.
@@ -120,12 +134,12 @@ async fn request(
 ) -> Result<Response, Error> {
     request.asked.need(body.target.since(), "target")?;
     let wanted = ProvisionRequest {
-        verb: body.verb()?,
+        verb: VerbRequest { verb: body.verb()?, clean_steps: body.clean_steps()? },
         config_drive: body.config_drive(request.asked)?,
         forced: forced(&mut query),
         work: WorkUuid::new_v4(),
     };
-    if after_drain(wanted.verb).is_some() {
+    if after_drain(wanted.verb.verb).is_some() {
         let node = request.node(&ident).await?;
         wanted.decide(&request, &node)?;
         request.check_leave(&node, &wanted.forced).await?;
@@ -139,7 +153,7 @@ async fn request(
 
 /// A request for a change of provision state.
 struct ProvisionRequest {
-    verb: Verb,
+    verb: VerbRequest,
     config_drive: Option<Value>,
     /// The clusters that a drain may leave without etcd's quorum.
     forced: Vec<String>,
@@ -151,9 +165,9 @@ impl ProvisionRequest {
     /// Returns the node with its work begun, or waiting for the drain of its compute host.
     fn decide(&self, request: &Request, node: &Node) -> Result<(Node, HistoryEntry), Error> {
         let mut node = node.clone();
-        let now = (request.app.clock)();
-        let (mut changed, entry) = request_verb(&node, self.verb, self.work, now)?;
-        if self.verb == Verb::Abort {
+        let (now, verb) = ((request.app.clock)(), self.verb.verb);
+        let (mut changed, entry) = request_verb(&node, self.verb.clone(), self.work, now)?;
+        if verb == Verb::Abort {
             request.asked.need(abort_since(node.provision_state), "target")?;
         }
         if let Some(drive) = &self.config_drive {
@@ -161,10 +175,10 @@ impl ProvisionRequest {
                 node.instance_info.insert("configdrive".to_owned(), drive.clone());
             }
         }
-        if matches!(self.verb, Verb::Deploy | Verb::Rebuild) {
+        if matches!(verb, Verb::Deploy | Verb::Rebuild) {
             check_deployable(&request.app, &changed)?;
         }
-        let left = after_drain(self.verb)
+        let left = after_drain(verb)
             .and_then(|then| request.with_drain_request(&node, then, &self.forced));
         Ok(left.unwrap_or((changed, entry)))
     }
@@ -242,7 +256,7 @@ impl Body {
             Target::Deleted | Target::Undeploy => Ok(Verb::Undeploy),
             Target::Inspect => Ok(Verb::Inspect),
             Target::Abort => Ok(Verb::Abort),
-            Target::Clean => self.clean_command().map(Verb::Clean),
+            Target::Clean => Ok(Verb::Clean),
             Target::Adopt => Ok(Verb::Adopt),
             Target::Rescue | Target::Unrescue | Target::Unhold | Target::Service => Err(
                 ApiError::bad_field("target", "this service cannot rescue, service or hold nodes"),
@@ -250,19 +264,22 @@ impl Body {
         }
     }
 
-    /// The agent command that has the effect of all requested clean steps.
-    fn clean_command(&self) -> Result<AgentCommand, ApiError> {
+    /// The requested clean steps. The machine says later whether it offers them.
+    fn clean_steps(&self) -> Result<Vec<RequestedStep>, ApiError> {
         let steps = self.clean_steps.as_deref().unwrap_or_default();
-        if steps.is_empty() {
+        if steps.is_empty() && self.target == Target::Clean {
             return Err(ApiError::bad_field("clean_steps", "at least one step is required"));
         }
-        if let Some(at) = steps.iter().position(|step| !step.args.is_empty()) {
-            let field = format!("clean_steps[{at}].args");
-            return Err(ApiError::bad_field(&field, "this step takes no arguments"));
-        }
-        let StepInterface::Deploy = steps[0].interface;
-        let all = steps.iter().any(|step| step.step == EraseStep::EraseDevices);
-        Ok(if all { AgentCommand::EraseDisks } else { AgentCommand::EraseMetadata })
+        let requested = steps.iter().enumerate().map(|(at, step)| {
+            if !(1..=MAX_STEP_NAME).contains(&step.step.chars().count()) {
+                let field = format!("clean_steps[{at}].step");
+                let problem = format!("needs 1 to {MAX_STEP_NAME} characters");
+                return Err(ApiError::bad_field(&field, &problem));
+            }
+            let name = StepName { interface: step.interface.into(), step: step.step.clone() };
+            Ok(RequestedStep { name, args: step.args.clone() })
+        });
+        requested.collect()
     }
 
     /// The config drive of the request, if there is one.

@@ -48,13 +48,18 @@ pub(crate) enum Shown<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         interface: Option<&'static str>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        step: Option<&'static str>,
+        step: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        args: Option<Masked<'a>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        priority: Option<u32>,
     },
 }
 
 impl<'a> Shown<'a> {
     /// The empty object.
-    pub(crate) const EMPTY: Shown<'static> = Shown::Step { interface: None, step: None };
+    pub(crate) const EMPTY: Shown<'static> =
+        Shown::Step { interface: None, step: None, args: None, priority: None };
 
     /// An object whose secrets are masked.
     pub(crate) fn masked(object: &'a Map<String, Value>) -> Self {

@@ -1,10 +1,12 @@
 //! Calls to the agents on the machines.
 
+mod steps;
+
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use agent_protocol::{Command, CommandList, CommandRequest, CommandStatus, Progress};
+use agent_protocol::{Command, CommandList, CommandRequest, CommandStatus, Progress, name};
 use baremetal_core::{Boot, CommandSeen, NodeUuid, Problem, Reason};
 use reqwest::Client;
 use rustls::pki_types::CertificateDer;
@@ -178,6 +180,9 @@ async fn answer<T: DeserializeOwned>(
 pub(crate) fn seen(command: &Command) -> CommandSeen {
     match command.command_status {
         CommandStatus::Running => CommandSeen::Running(command.command_progress),
+        CommandStatus::Succeeded if name::GET_CLEAN_STEPS.ends_with(&command.command_name) => {
+            steps::listed(command.command_result.as_ref())
+        }
         CommandStatus::Succeeded => CommandSeen::Succeeded,
         CommandStatus::Failed | CommandStatus::CleanVersionMismatch => {
             let why = command.command_error.as_ref().map(|error| {

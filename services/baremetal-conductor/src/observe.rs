@@ -39,8 +39,12 @@ impl TurnContext {
                     seen.agent = if reported { AgentSeen::Present } else { AgentSeen::Absent };
                 }
             }
-            Some(Task::Agent(_)) => seen.agent = self.look_at_agent(node).await?,
-            Some(Task::AskBmcForInventory | Task::BootRamdisk | Task::BootDisk) => {}
+            Some(Task::Agent(_) | Task::CleanStep(_)) => {
+                seen.agent = self.look_at_agent(node).await?
+            }
+            Some(
+                Task::AskBmcForInventory | Task::BootRamdisk | Task::BootDisk | Task::PlanSteps,
+            ) => {}
             None if node.power_request.is_some() => {
                 seen.power = self.look_at_power(node, FollowUp::Request).await;
             }

@@ -3,7 +3,7 @@
 use agent_protocol::{ImageInfo, name, step};
 use baremetal_core::{
     Action, ActionOutcome, AgentCommand, BootInterface, Driver, Node, NodeUpdate, Observed,
-    PlanRules, Problem, Reason, WorkUuid, after_action, image, plan,
+    PlanRules, Problem, Reason, Task, Work, WorkUuid, after_action, image, plan,
 };
 use bmc::{Bmc, BmcError};
 use decision::{Decision, Requeue};
@@ -82,7 +82,10 @@ impl TurnContext {
         let bmc = self.bmcs.of(node).map_err(Problem::from)?;
         match action {
             Action::RequestPower(change) => self.request_power(node, &bmc, change).await,
-            Action::Command(command) => self.command(node, command).await,
+            Action::Command(command) => {
+                self.command(node, self.request_of(node, command).await?).await
+            }
+            Action::CleanStep => self.command(node, self.clean_step(node).await?).await,
             Action::ReadInventory => done(self.read_inventory(node, &bmc).await?),
             Action::TakeInventory => done(self.take_inventory(node).await?),
             Action::BootRamdisk => {
@@ -184,10 +187,9 @@ impl TurnContext {
     async fn command(
         &self,
         node: &Node,
-        command: AgentCommand,
+        (name, params): (&'static str, Map<String, Value>),
     ) -> Result<ActionOutcome, ActionError> {
         let Some(boot) = self.boot_of_work(node).await? else { return Ok(ActionOutcome::NoAgent) };
-        let (name, params) = self.request_of(node, command).await?;
         let token = self.agent_token(&boot);
         let giving = self.agents.give(&boot, &token, name, params);
         match self.store.tripwire().around("agent: command", giving).await {
@@ -202,18 +204,9 @@ impl TurnContext {
         node: &Node,
         command: AgentCommand,
     ) -> Result<(&'static str, Map<String, Value>), ActionError> {
-        let ports = self.store.ports_of(node.id).await?;
-        let ports: Vec<Value> =
-            ports.iter().map(|port| json!({"uuid": port.id, "address": port.address})).collect();
-        let known = json!({
-            "uuid": node.id,
-            "properties": node.properties,
-            "instance_info": {},
-            "driver_internal_info": {},
-        });
-        let request = match command {
-            AgentCommand::EraseMetadata => clean_step(step::ERASE_DEVICES_METADATA, known, ports),
-            AgentCommand::EraseDisks => clean_step(step::ERASE_DEVICES, known, ports),
+        let mut params = self.machine_for_agent(node).await?;
+        let name = match command {
+            AgentCommand::ListCleanSteps => name::GET_CLEAN_STEPS,
             AgentCommand::WriteImage => {
                 let checked = self.with_instance(node).and_then(|node| {
                     check_image(&self.settings.image_hosts, &node.instance_info)?;
@@ -237,19 +230,53 @@ impl TurnContext {
                     .map_err(|error| bad_request(format!("instance_info.configdrive: {error}")))?;
                 let args = json!({"image_info": info, "configdrive": drive});
                 let step = json!({"interface": "deploy", "step": step::WRITE_IMAGE, "args": args});
-                (
-                    name::EXECUTE_DEPLOY_STEP,
-                    json!({"step": step, "node": known, "ports": ports, "deploy_version": null}),
-                )
+                params.insert("step".to_owned(), step);
+                params.insert("deploy_version".to_owned(), Value::Null);
+                name::EXECUTE_DEPLOY_STEP
             }
             AgentCommand::SetNextBoot => {
                 let mode = node.boot_mode.map(BootMode::as_str);
-                (name::INSTALL_BOOTLOADER, json!({"root_uuid": null, "target_boot_mode": mode}))
+                params = Map::from_iter([
+                    ("root_uuid".to_owned(), Value::Null),
+                    ("target_boot_mode".to_owned(), mode.into()),
+                ]);
+                name::INSTALL_BOOTLOADER
             }
-            AgentCommand::Sync => (name::SYNC, json!({})),
+            AgentCommand::Sync => {
+                params = Map::new();
+                name::SYNC
+            }
         };
-        let (name, Value::Object(params)) = request else { return Ok((request.0, Map::new())) };
         Ok((name, params))
+    }
+
+    /// Returns the current clean step as a command of the agent's protocol.
+    async fn clean_step(
+        &self,
+        node: &Node,
+    ) -> Result<(&'static str, Map<String, Value>), ActionError> {
+        let mut params = self.machine_for_agent(node).await?;
+        if let Some(Task::CleanStep(step)) = node.work.as_ref().and_then(Work::task) {
+            let (interface, name) = (step.name.interface.as_str(), &step.name.step);
+            let step = json!({"interface": interface, "step": name, "args": step.args});
+            params.insert("step".to_owned(), step);
+        }
+        params.insert("clean_version".to_owned(), Value::Null);
+        Ok((name::EXECUTE_CLEAN_STEP, params))
+    }
+
+    /// Returns the parameters that describe the machine to the agent.
+    async fn machine_for_agent(&self, node: &Node) -> Result<Map<String, Value>, ActionError> {
+        let ports = self.store.ports_of(node.id).await?;
+        let ports: Vec<Value> =
+            ports.iter().map(|port| json!({"uuid": port.id, "address": port.address})).collect();
+        let known = json!({
+            "uuid": node.id,
+            "properties": node.properties,
+            "instance_info": {},
+            "driver_internal_info": {},
+        });
+        Ok(Map::from_iter([("node".to_owned(), known), ("ports".to_owned(), ports.into())]))
     }
 
     /// Converts a BMC's error, and remembers it for explanations.
@@ -258,15 +285,6 @@ impl TurnContext {
         self.sightings.note(node.id, ObservedPart::Bmc, &*problem.cause);
         problem
     }
-}
-
-/// Returns a clean step as a command of the agent's protocol.
-fn clean_step(step: &str, node: Value, ports: Vec<Value>) -> (&'static str, Value) {
-    let step = json!({"interface": "deploy", "step": step, "args": {}});
-    (
-        name::EXECUTE_CLEAN_STEP,
-        json!({"step": step, "node": node, "ports": ports, "clean_version": null}),
-    )
 }
 
 /// Returns the last part of an image's path, as a name for the image.

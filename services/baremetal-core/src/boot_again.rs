@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 
-use crate::{Event, HistoryEntry, IllegalEvent, Node, Task, Work, WorkUuid};
+use crate::{Event, HistoryEntry, IllegalEvent, Node, Work, WorkUuid};
 
 /// How many times one work repeats the boot of the ramdisk. Without a bound, a service that restarts again and again would power-cycle the
 /// machine for ever.
@@ -29,7 +29,7 @@ pub fn boot_again(
 ) -> Result<(Node, HistoryEntry), IllegalEvent> {
     let mut again = node.clone();
     if let Some(repeated) = &mut again.work {
-        let boot = repeated.tasks.iter().position(|task| *task == Task::BootRamdisk);
+        let boot = repeated.last_boot();
         repeated.id = work;
         // The machine is switched off right before each boot of the ramdisk.
         repeated.cursor = boot.map_or(repeated.cursor, |boot| boot.saturating_sub(1));

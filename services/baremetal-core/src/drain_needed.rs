@@ -54,7 +54,7 @@ pub fn after_drain(verb: Verb) -> Option<AfterDrain> {
         Verb::Manage
         | Verb::Provide
         | Verb::Inspect
-        | Verb::Clean(_)
+        | Verb::Clean
         | Verb::Deploy
         | Verb::Abort
         | Verb::Adopt => None,
@@ -77,7 +77,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::{AgentCommand, Driver, JoinState, NodeUuid};
+    use crate::{Driver, JoinState, NodeUuid};
 
     #[test]
     fn only_an_installed_node_with_a_host_name_is_a_compute_host() {
@@ -124,7 +124,7 @@ mod tests {
             Verb::Manage,
             Verb::Provide,
             Verb::Inspect,
-            Verb::Clean(AgentCommand::EraseDisks),
+            Verb::Clean,
             Verb::Deploy,
             Verb::Abort,
             Verb::Adopt,

@@ -1,5 +1,7 @@
 //! Explains the state of a node to people: why the node is in its state, and what to do next.
 
+use std::borrow::Cow;
+
 use jiff::Timestamp;
 
 use crate::{Failure, Hypervisor, Node, State, Work};
@@ -23,7 +25,7 @@ pub struct Explanation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CurrentTask {
     /// The task as words for people: `writing the image`.
-    pub what: &'static str,
+    pub what: Cow<'static, str>,
     /// The position of the task in its list, counted from 1.
     pub number: usize,
     /// The number of tasks in the list.
@@ -57,7 +59,7 @@ pub fn current_task(node: &Node) -> Option<CurrentTask> {
 fn joining(node: &Node) -> Option<CurrentTask> {
     let host = node.hypervisor.as_ref().filter(|_| node.is_joining())?;
     let (number, of) = host.state.number()?;
-    Some(CurrentTask { what: host.state.describe()?, number, of, since: host.since })
+    Some(CurrentTask { what: host.state.describe()?.into(), number, of, since: host.since })
 }
 
 fn summary(node: &Node) -> String {

@@ -16,7 +16,8 @@ macro_rules! interfaces {
         }
     )*) => {
         /// An interface of a hardware type. Each interface of a node can be set separately.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
         pub enum Interface {
             $($interface,)*
         }

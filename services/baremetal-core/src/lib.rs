@@ -43,6 +43,7 @@ mod node_lease;
 mod power_request;
 mod profile;
 mod rack_location;
+mod step;
 mod verb;
 mod volume;
 mod work;
@@ -138,10 +139,13 @@ pub use request_refused::RequestRefused;
 pub use reservation::{ReservationRequest, check_reservation_image, reserve};
 pub use secret::is_secret;
 pub use state::{Event, IllegalEvent, State, TRANSITIONS, UnknownState, mermaid};
+pub use step::{
+    OfferedStep, RequestedStep, Step, StepArgument, StepName, StepRefused, WantedSteps,
+};
 pub use stored::{Content, Stored, StoredFilter, StoredSort};
 pub use take_out::{TakeOutRefused, check_take_out};
 pub use traits::{InvalidTrait, Trait};
-pub use verb::Verb;
+pub use verb::{Verb, VerbRequest};
 pub use volume::{
     VolumeConnector, VolumeInUse, VolumeTarget, check_volume_change, check_volume_deletion,
 };

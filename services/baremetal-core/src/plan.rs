@@ -13,7 +13,7 @@ use hardware::{PowerChange, PowerState};
 use jiff::Timestamp;
 
 use crate::{Failure, IllegalEvent, Node, NodeUpdate, Reason, Task, Work, elapsed};
-use command::plan_command;
+use command::{plan_command, plan_steps};
 use power::{ask, plan_power, power_stuck, was_asked};
 use turn::{MachineTurn, Planned};
 
@@ -115,7 +115,11 @@ fn plan_work(turn: &MachineTurn<'_>, work: &Work, seen: &Observed) -> Planned {
         (Task::AwaitAgent, Observed { agent: AgentSeen::Absent, .. }) => turn.look_again(),
         (Task::AwaitAgent, _) => turn.next_task(seen),
 
-        (Task::Agent(command), _) => plan_command(turn, *command, work, seen),
+        (Task::Agent(command), _) => {
+            plan_command(turn, task, Action::Command(*command), work, seen)
+        }
+        (Task::CleanStep(_), _) => plan_command(turn, task, Action::CleanStep, work, seen),
+        (Task::PlanSteps, _) => plan_steps(turn, work, &[]),
     }
 }
 

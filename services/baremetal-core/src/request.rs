@@ -6,19 +6,21 @@ use lease::RequiredState;
 
 use crate::lending::{end_lease_of_reservation, returned};
 use crate::{
-    AgentCommand, DrainRequest, Event, Failure, HistoryEntry, IllegalEvent, Node, PowerRequest,
-    Reason, RequestRefused, State, Task, Verb, Work, WorkUuid, tasks,
+    DrainRequest, Event, Failure, HistoryEntry, Hypervisor, IllegalEvent, Node, PowerRequest,
+    Reason, RequestRefused, RequestedStep, State, Task, Verb, VerbRequest, WantedSteps, Work,
+    WorkUuid, elapsed, tasks,
 };
 
-/// Applies `verb` to `node`: returns the node with its work begun and the entry for its history, or the reason for a refusal.
+/// Applies a verb to `node`: returns the node with its work begun and the entry for its history, or the reason for a refusal.
 ///
 /// `work` becomes the id of the new work, if the verb begins any.
 pub fn request_verb(
     node: &Node,
-    verb: Verb,
+    request: impl Into<VerbRequest>,
     work: WorkUuid,
     now: Timestamp,
 ) -> Result<(Node, HistoryEntry), RequestRefused> {
+    let VerbRequest { verb, clean_steps } = request.into();
     let refuse = |_: IllegalEvent| RequestRefused::State {
         node: node.label(),
         state: node.provision_state,
@@ -34,36 +36,27 @@ pub fn request_verb(
     asked.leaving = node.leaving.as_ref().and_then(DrainRequest::superseded);
     if verb == Verb::Abort {
         let task = node.work.as_ref().and_then(Work::task);
-        let doing = task.map_or("its work", |task| task.describe());
+        let doing = task.map_or("its work".into(), Task::describe);
         asked.failure = Some(Failure::new(Reason::Aborted, format!("an operator aborted {doing}")));
     }
-    let (target, tasks) = target_and_tasks(node, verb, next);
+    let steps = wanted_steps(node, verb, clean_steps);
+    let (target, tasks) = target_and_tasks(node, verb, next, &steps);
     // Work that boots the ramdisk or takes the machine out of use powers the machine off on its way.
     if node.disable_power_off && tasks.contains(&Task::Power(PowerState::Off)) {
         return Err(RequestRefused::PowerOffDisabled { node: node.label() });
     }
     asked.target_provision_state = target;
-    asked.work = next.is_busy().then(|| {
-        let by_hand = matches!(verb, Verb::Clean(_));
-        Work { by_hand, ..Work::new(work, tasks, now) }
+    asked.work = next.is_busy().then(|| Work {
+        by_hand: verb == Verb::Clean,
+        steps,
+        ..Work::new(work, tasks, now)
     });
     if asked.work.is_some() {
         // The work controls the power from now on. An earlier request for power would otherwise be carried out after the work and undo its
         // result.
         asked.power_request = None;
     }
-    asked.hypervisor = match verb {
-        // A machine that is installed again has to join the cloud again. A machine that is taken out of use stays a hypervisor until it is
-        // off.
-        Verb::Deploy | Verb::Rebuild => asked.hypervisor.as_ref().map(|host| host.installing(now)),
-        Verb::Undeploy
-        | Verb::Manage
-        | Verb::Inspect
-        | Verb::Provide
-        | Verb::Clean(_)
-        | Verb::Abort
-        | Verb::Adopt => asked.hypervisor,
-    };
+    asked.hypervisor = hypervisor_after(verb, asked.hypervisor, now);
     if verb == Verb::Inspect {
         asked.inspection_started_at = Some(now);
         asked.inspection_finished_at = None;
@@ -72,14 +65,50 @@ pub fn request_verb(
     Ok((asked, entry))
 }
 
+/// Returns the record of a hypervisor once `verb` was requested.
+fn hypervisor_after(verb: Verb, host: Option<Hypervisor>, now: Timestamp) -> Option<Hypervisor> {
+    match verb {
+        // A machine that is installed again has to join the cloud again. A machine that is taken out of use stays a hypervisor until it is
+        // off.
+        Verb::Deploy | Verb::Rebuild => host.map(|host| host.installing(now)),
+        Verb::Undeploy
+        | Verb::Manage
+        | Verb::Inspect
+        | Verb::Provide
+        | Verb::Clean
+        | Verb::Abort
+        | Verb::Adopt => host,
+    }
+}
+
+/// Returns the steps that the work of `verb` runs.
+fn wanted_steps(node: &Node, verb: Verb, clean_steps: Vec<RequestedStep>) -> WantedSteps {
+    match verb {
+        Verb::Clean => WantedSteps::Requested(clean_steps),
+        Verb::Provide => automated_steps(node),
+        Verb::Manage
+        | Verb::Inspect
+        | Verb::Deploy
+        | Verb::Rebuild
+        | Verb::Undeploy
+        | Verb::Abort
+        | Verb::Adopt => WantedSteps::default(),
+    }
+}
+
 /// Returns the state that `verb` leads `node` to, and the tasks on the way; `next` is the state that the node enters at once.
-fn target_and_tasks(node: &Node, verb: Verb, next: State) -> (Option<State>, Vec<Task>) {
+fn target_and_tasks(
+    node: &Node,
+    verb: Verb,
+    next: State,
+    steps: &WantedSteps,
+) -> (Option<State>, Vec<Task>) {
     match verb {
         Verb::Manage if next == State::Verifying => (Some(State::Manageable), tasks::verify()),
         Verb::Manage => (None, Vec::new()),
         Verb::Inspect => (Some(State::Manageable), tasks::inspect(node)),
-        Verb::Provide => (Some(State::Available), automated_clean(node)),
-        Verb::Clean(command) => (Some(State::Manageable), tasks::clean(node, command)),
+        Verb::Provide => (Some(State::Available), automated_clean(node, steps)),
+        Verb::Clean => (Some(State::Manageable), tasks::clean(node, steps)),
         Verb::Deploy | Verb::Rebuild => (Some(State::Active), tasks::deploy(node)),
         Verb::Undeploy => (Some(state_after_cleaning(node)), tasks::undeploy()),
         Verb::Adopt => (Some(State::Active), tasks::verify()),
@@ -93,7 +122,7 @@ fn check_flags(node: &Node, verb: Verb) -> Result<(), RequestRefused> {
     if node.maintenance.is_some()
         && matches!(
             verb,
-            Verb::Deploy | Verb::Rebuild | Verb::Inspect | Verb::Provide | Verb::Clean(_)
+            Verb::Deploy | Verb::Rebuild | Verb::Inspect | Verb::Provide | Verb::Clean
         )
     {
         return Err(RequestRefused::Maintenance { node: label(), verb: verb.as_str() });
@@ -117,17 +146,21 @@ fn state_after_cleaning(node: &Node) -> State {
     if node.retired.is_some() { State::Manageable } else { State::Available }
 }
 
-/// Returns the tasks of automated cleaning. If a lessee used the node, the disks are erased completely, so that the next lessee cannot read
-/// the old data.
-fn automated_clean(node: &Node) -> Vec<Task> {
-    match node.automated_clean {
-        _ if node.wanted_by_lease() == RequiredState::Deleted => {
-            tasks::clean(node, AgentCommand::EraseDisks)
-        }
-        Some(false) => Vec::new(),
-        Some(true) | None if node.lessee.is_some() => tasks::clean(node, AgentCommand::EraseDisks),
-        Some(true) | None => tasks::clean(node, AgentCommand::EraseMetadata),
+/// Returns the tasks of automated cleaning.
+fn automated_clean(node: &Node, steps: &WantedSteps) -> Vec<Task> {
+    let is_wanted = node.automated_clean.unwrap_or(true);
+    if is_wanted || node.wanted_by_lease() == RequiredState::Deleted {
+        tasks::clean(node, steps)
+    } else {
+        Vec::new()
     }
+}
+
+/// Returns the steps of automated cleaning. If a lessee used the node, the disks are erased completely, so that the next lessee cannot read
+/// the old data.
+fn automated_steps(node: &Node) -> WantedSteps {
+    let erases_disks = node.lessee.is_some() || node.wanted_by_lease() == RequiredState::Deleted;
+    WantedSteps::Automated { erases_disks }
 }
 
 /// Returns the node with a request for a change of power, which the conductor gives up at `deadline`.
@@ -170,13 +203,20 @@ pub fn request_power(
 
 /// Moves the node to its next task and to the state that belongs to that task.
 ///
-/// A change of state comes with an entry for the node's history.
+/// A change of state and the end of a step come with an entry for the node's history.
 pub fn start_next_task(
     node: &Node,
     now: Timestamp,
 ) -> Result<(Node, Option<HistoryEntry>), IllegalEvent> {
     let mut next = node.clone();
     let Some(work) = &mut next.work else { return Ok((next, None)) };
+    let step = match work.task() {
+        Some(Task::CleanStep(step)) => {
+            let took = elapsed(work.task_started_at, now).as_secs();
+            Some(format!("the clean step {} took {took} s", step.name))
+        }
+        Some(_) | None => None,
+    };
     if work.task() == Some(&Task::Power(PowerState::On)) {
         work.switched_on_at = Some(work.asked_at.unwrap_or(now));
     }
@@ -186,15 +226,23 @@ pub fn start_next_task(
     work.asked_at = None;
 
     let waiting = work.task().is_some_and(Task::is_waiting);
-    let doing = work.task().map_or("done", |task| task.describe());
+    let doing = work.task().map_or("done".into(), Task::describe);
     let event = match (node.provision_state.is_waiting(), waiting) {
-        (false, true) => Event::Wait,
-        (true, false) => Event::Resume,
-        (false, false) | (true, true) => return Ok((next, None)),
+        (false, true) => Some(Event::Wait),
+        (true, false) => Some(Event::Resume),
+        (false, false) | (true, true) => None,
     };
-    next.provision_state = node.provision_state.on(event)?;
-    next.provision_updated_at = Some(now);
-    let entry = HistoryEntry::changed(node, &next, doing.to_owned(), now);
+    if let Some(event) = event {
+        next.provision_state = node.provision_state.on(event)?;
+        next.provision_updated_at = Some(now);
+    }
+    let told = match (step, event) {
+        (Some(step), Some(_)) => format!("{step}; {doing}"),
+        (Some(step), None) => step,
+        (None, Some(_)) => doing.into_owned(),
+        (None, None) => return Ok((next, None)),
+    };
+    let entry = HistoryEntry::changed(node, &next, told, now);
     Ok((next, Some(entry)))
 }
 
@@ -228,7 +276,9 @@ pub fn finish_work(
             done.allocation = None;
             end_lease_of_reservation(&mut done, now);
             done.target_provision_state = Some(state_after_cleaning(&done));
-            done.work = Some(Work::new(cleaning, automated_clean(&done), now));
+            let steps = automated_steps(&done);
+            let tasks = automated_clean(&done, &steps);
+            done.work = Some(Work { steps, ..Work::new(cleaning, tasks, now) });
         }
         // A retired node never becomes available, which is where `plan_lending` would release its lessee, so the lessee is released here.
         State::Cleaning if is_withheld && node.wanted_by_lease() == RequiredState::Deleted => {

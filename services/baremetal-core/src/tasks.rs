@@ -2,7 +2,7 @@
 
 use hardware::PowerState;
 
-use crate::{AgentCommand, BootInterface, Driver, InspectInterface, Node, Task};
+use crate::{AgentCommand, BootInterface, Driver, InspectInterface, Node, Task, WantedSteps};
 
 /// The tasks that check a node's BMC.
 pub(crate) fn verify() -> Vec<Task> {
@@ -16,19 +16,24 @@ pub(crate) fn inspect(node: &Node) -> Vec<Task> {
         tasks.push(Task::AskBmcForInventory);
     }
     if node.inspect_interface() == InspectInterface::Agent {
-        tasks.extend(ramdisk(Task::AwaitInventory));
+        tasks.extend(Task::boot_and(Task::AwaitInventory));
         tasks.extend([Task::Power(PowerState::Off), Task::BootDisk]);
     }
     tasks
 }
 
-/// The tasks that clean `node` with `command`. A node without a real boot interface is only powered off.
-pub(crate) fn clean(node: &Node, command: AgentCommand) -> Vec<Task> {
+/// The tasks that clean `node`, without `steps`, which are added once they are planned. A node without a real boot interface has no agent
+/// and so no steps: automated cleaning only switches it off.
+pub(crate) fn clean(node: &Node, steps: &WantedSteps) -> Vec<Task> {
     if node.boot_interface() == BootInterface::Fake {
-        return vec![Task::Power(PowerState::Off)];
+        let plans = match steps {
+            WantedSteps::Automated { .. } => None,
+            WantedSteps::Requested(_) => Some(Task::PlanSteps),
+        };
+        return plans.into_iter().chain([Task::Power(PowerState::Off)]).collect();
     }
-    let mut tasks = Vec::from(ramdisk(Task::AwaitAgent));
-    tasks.extend([Task::Agent(command), Task::Agent(AgentCommand::Sync)]);
+    let mut tasks = Vec::from(Task::boot_and(Task::AwaitAgent));
+    tasks.extend([AgentCommand::ListCleanSteps, AgentCommand::Sync].map(Task::Agent));
     tasks.extend([Task::Power(PowerState::Off), Task::BootDisk]);
     tasks
 }
@@ -38,7 +43,7 @@ pub(crate) fn deploy(node: &Node) -> Vec<Task> {
     if node.boot_interface() == BootInterface::Fake {
         return vec![Task::Power(PowerState::Off), Task::Power(PowerState::On)];
     }
-    let mut tasks = Vec::from(ramdisk(Task::AwaitAgent));
+    let mut tasks = Vec::from(Task::boot_and(Task::AwaitAgent));
     tasks.extend(
         [AgentCommand::WriteImage, AgentCommand::SetNextBoot, AgentCommand::Sync].map(Task::Agent),
     );
@@ -49,11 +54,6 @@ pub(crate) fn deploy(node: &Node) -> Vec<Task> {
 /// The tasks that take a node out of use, before cleaning.
 pub(crate) fn undeploy() -> Vec<Task> {
     vec![Task::Power(PowerState::Off)]
-}
-
-/// The tasks that boot the ramdisk and then wait with the task `waiting`.
-fn ramdisk(waiting: Task) -> [Task; 4] {
-    [Task::Power(PowerState::Off), Task::BootRamdisk, Task::Power(PowerState::On), waiting]
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The verbs that change a node's provision state.
 
-use crate::{AgentCommand, Event};
+use crate::{Event, RequestedStep};
 
 /// A verb of `PUT /v1/nodes/{node}/states/provision`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -11,8 +11,8 @@ pub enum Verb {
     Inspect,
     /// Clean the machine and make the node available.
     Provide,
-    /// Erase the disks with this command, then return to `manageable`.
-    Clean(AgentCommand),
+    /// Run the requested clean steps, then return to `manageable`.
+    Clean,
     Deploy,
     Rebuild,
     /// Take the machine out of use, clean it, and make the node available again.
@@ -23,6 +23,21 @@ pub enum Verb {
     Adopt,
 }
 
+/// A verb with its arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VerbRequest {
+    pub verb: Verb,
+    /// For [`Verb::Clean`].
+    pub clean_steps: Vec<RequestedStep>,
+}
+
+impl From<Verb> for VerbRequest {
+    /// A verb without arguments.
+    fn from(verb: Verb) -> Self {
+        VerbRequest { verb, clean_steps: Vec::new() }
+    }
+}
+
 impl Verb {
     /// Returns the event of the transition table that the verb causes.
     pub const fn event(self) -> Event {
@@ -30,7 +45,7 @@ impl Verb {
             Verb::Manage => Event::Manage,
             Verb::Inspect => Event::Inspect,
             Verb::Provide => Event::Provide,
-            Verb::Clean(_) => Event::Clean,
+            Verb::Clean => Event::Clean,
             Verb::Deploy => Event::Deploy,
             Verb::Rebuild => Event::Rebuild,
             Verb::Undeploy => Event::Undeploy,
@@ -45,7 +60,7 @@ impl Verb {
             Verb::Manage => "manage",
             Verb::Inspect => "inspect",
             Verb::Provide => "provide",
-            Verb::Clean(_) => "clean",
+            Verb::Clean => "clean",
             Verb::Deploy => "active",
             Verb::Rebuild => "rebuild",
             Verb::Undeploy => "deleted",

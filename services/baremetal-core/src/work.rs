@@ -1,17 +1,19 @@
 //! The work of a node: the list of tasks that the conductor carries out, and how many of them are done.
 
+use std::borrow::Cow;
+
 use hardware::PowerState;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::WorkUuid;
+use crate::{Step, WantedSteps, WorkUuid};
 
 /// Work in progress on a node. The record holds everything that the conductor needs to continue after a crash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Work {
     /// The id of the work. The boot's token and the URL of the boot script derive from this id, and logs carry it.
     pub id: WorkUuid,
-    /// The tasks in the order in which they are done.
+    /// The tasks in the order in which they are done. The agent's steps are added once the agent has listed them.
     pub tasks: Vec<Task>,
     /// The number of tasks that are done, which is also the index of the current task.
     pub cursor: usize,
@@ -26,6 +28,9 @@ pub struct Work {
     pub asked_at: Option<Timestamp>,
     /// Whether the verb `clean` started this cleaning, so that it leads back to `manageable`.
     pub by_hand: bool,
+    /// The steps that the work runs, among those that the agent will offer. Work without steps ignores them.
+    #[serde(default)]
+    pub steps: WantedSteps,
     /// When the BMC was last asked to switch the machine on, once the machine is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switched_on_at: Option<Timestamp>,
@@ -52,16 +57,18 @@ pub enum Task {
     AwaitAgent,
     /// Give the agent a command, and wait until the command ends.
     Agent(AgentCommand),
+    /// Plan the steps of a machine that boots no ramdisk, so that no agent offers any.
+    PlanSteps,
+    /// Let the agent run a clean step, and wait until the step ends.
+    CleanStep(Step),
 }
 
 /// A command for the agent in the ramdisk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentCommand {
-    /// Wipe the partition tables and signatures of all disks.
-    EraseMetadata,
-    /// Erase all disks completely.
-    EraseDisks,
+    /// List the clean steps of the machine.
+    ListCleanSteps,
     /// Write the image to disk, and the config drive if the node has one.
     WriteImage,
     /// Make the written disk the next boot of the firmware.
@@ -70,21 +77,27 @@ pub enum AgentCommand {
 }
 
 impl Task {
+    /// The tasks that boot the ramdisk and then wait with the task `waiting`.
+    pub(crate) const fn boot_and(waiting: Task) -> [Task; 4] {
+        [Task::Power(PowerState::Off), Task::BootRamdisk, Task::Power(PowerState::On), waiting]
+    }
+
     /// Returns whether the task waits for the machine or its agent. The node's state is a `wait` state meanwhile.
     pub const fn is_waiting(&self) -> bool {
         match self {
-            Task::AwaitInventory | Task::AwaitAgent | Task::Agent(_) => true,
+            Task::AwaitInventory | Task::AwaitAgent | Task::Agent(_) | Task::CleanStep(_) => true,
             Task::TryBmc
             | Task::AskBmcForInventory
             | Task::Power(_)
             | Task::BootRamdisk
-            | Task::BootDisk => false,
+            | Task::BootDisk
+            | Task::PlanSteps => false,
         }
     }
 
     /// Returns what is being done, as words for people: `writing the image`.
-    pub const fn describe(&self) -> &'static str {
-        match self {
+    pub fn describe(&self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Task::TryBmc => "verifying the BMC",
             Task::AskBmcForInventory => "reading the inventory of the BMC",
             Task::Power(PowerState::On) => "switching the machine on",
@@ -93,12 +106,13 @@ impl Task {
             Task::BootDisk => "making the disk the next boot",
             Task::AwaitInventory => "waiting for the inventory",
             Task::AwaitAgent => "waiting for the agent",
-            Task::Agent(AgentCommand::EraseMetadata) => "erasing partition tables and signatures",
-            Task::Agent(AgentCommand::EraseDisks) => "erasing the disks",
+            Task::Agent(AgentCommand::ListCleanSteps) => "listing the clean steps",
             Task::Agent(AgentCommand::WriteImage) => "writing the image",
             Task::Agent(AgentCommand::SetNextBoot) => "setting the firmware's next boot",
             Task::Agent(AgentCommand::Sync) => "flushing caches to disk",
-        }
+            Task::PlanSteps => "planning the steps",
+            Task::CleanStep(step) => return format!("running the clean step {}", step.name).into(),
+        })
     }
 }
 
@@ -114,6 +128,7 @@ impl Work {
             intent: None,
             asked_at: None,
             by_hand: false,
+            steps: WantedSteps::default(),
             switched_on_at: None,
             repeated_boots: 0,
         }
@@ -132,15 +147,35 @@ impl Work {
     /// Returns whether a network boot of the machine has to get the ramdisk now: from the task that asks for this boot until the agent has
     /// reported.
     pub fn awaits_boot(&self) -> bool {
-        let asked = self.tasks.iter().position(|task| *task == Task::BootRamdisk);
-        let awaited = self
-            .tasks
-            .iter()
-            .position(|task| matches!(task, Task::AwaitAgent | Task::AwaitInventory));
-        match (asked, awaited) {
-            (Some(asked), Some(awaited)) => (asked..=awaited).contains(&self.cursor),
-            _ => false,
+        let Some(asked) = self.last_boot() else { return false };
+        let awaits = |task: &Task| matches!(task, Task::AwaitAgent | Task::AwaitInventory);
+        let between = self.tasks.get(asked..self.cursor).unwrap_or_default();
+        self.task().is_some() && !between.iter().any(awaits)
+    }
+
+    /// Returns the index of the latest task that made the ramdisk the next boot, the current task included.
+    pub(crate) fn last_boot(&self) -> Option<usize> {
+        let end = (self.cursor + 1).min(self.tasks.len());
+        self.tasks.get(..end)?.iter().rposition(|task| *task == Task::BootRamdisk)
+    }
+
+    /// Returns whether the current task begins another boot of the ramdisk.
+    pub(crate) fn boots_once_more(&self) -> bool {
+        self.last_boot().is_some() && self.tasks.get(self.cursor + 1) == Some(&Task::BootRamdisk)
+    }
+
+    /// Adds `steps` after the current task. The machine boots the ramdisk again after a step that asks for it.
+    pub(crate) fn add_steps(&mut self, steps: Vec<Step>) {
+        let mut added = Vec::with_capacity(steps.len());
+        for step in steps {
+            let reboots = step.reboots;
+            added.push(Task::CleanStep(step));
+            if reboots {
+                added.extend(Task::boot_and(Task::AwaitAgent));
+            }
         }
+        let after = (self.cursor + 1).min(self.tasks.len());
+        self.tasks.splice(after..after, added);
     }
 
     /// Returns whether the work is an inspection by the agent.
@@ -157,7 +192,7 @@ fn is_zero(count: &u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Driver, Node, NodeUuid, tasks};
+    use crate::{Driver, Interface, Node, NodeUuid, StepName, tasks};
 
     const T0: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -179,12 +214,42 @@ mod tests {
     fn a_network_boot_gets_the_ramdisk_until_the_agent_has_reported() {
         let node = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
         let boot = |waiting| [Task::BootRamdisk, Task::Power(PowerState::On), waiting];
-        let erase = AgentCommand::EraseDisks;
-        assert_eq!(awaiting(tasks::clean(&node, erase)), boot(Task::AwaitAgent));
+        assert_eq!(awaiting(tasks::clean(&node, &WantedSteps::default())), boot(Task::AwaitAgent));
         assert_eq!(awaiting(tasks::deploy(&node)), boot(Task::AwaitAgent));
         assert_eq!(awaiting(tasks::inspect(&node)), boot(Task::AwaitInventory));
         assert_eq!(awaiting(tasks::undeploy()), []);
         assert_eq!(awaiting(tasks::verify()), []);
+    }
+
+    #[test]
+    fn the_machine_boots_the_ramdisk_again_after_a_step_that_asks_for_it() {
+        let step = |step: &str, reboots| Step {
+            name: StepName { interface: Interface::Bios, step: step.to_owned() },
+            args: serde_json::Map::new(),
+            priority: 0,
+            reboots,
+        };
+        let node = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
+        let mut work = Work::new(WorkUuid::nil(), tasks::clean(&node, &WantedSteps::default()), T0);
+        work.cursor = 4;
+        assert_eq!(work.task(), Some(&Task::Agent(AgentCommand::ListCleanSteps)));
+        work.add_steps(vec![step("reset", true), step("apply", false)]);
+        let boot = Task::boot_and(Task::AwaitAgent);
+        let between = [
+            &[Task::CleanStep(step("reset", true))][..],
+            &boot,
+            &[Task::CleanStep(step("apply", false)), Task::Agent(AgentCommand::Sync)],
+        ];
+        assert_eq!(work.tasks[5..12], between.concat());
+
+        let at = |cursor| Work { cursor, ..work.clone() };
+        let awaited: Vec<usize> =
+            (0..=work.tasks.len()).filter(|it| at(*it).awaits_boot()).collect();
+        assert_eq!(awaited, [1, 2, 3, 7, 8, 9]);
+        let again: Vec<usize> =
+            (0..=work.tasks.len()).filter(|it| at(*it).boots_once_more()).collect();
+        assert_eq!(again, [6]);
+        assert_eq!((at(3).last_boot(), at(9).last_boot()), (Some(1), Some(7)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
 
-use baremetal_core::{Allocation, Node, NodeIdent, Port, Profile, ReservationRequest};
+use baremetal_core::{Allocation, Node, NodeIdent, Port, Profile, ReservationRequest, WantedSteps};
 use database::{FieldSizes, SizeLimit, StoreError};
 use serde_json::{Map, Value};
 
@@ -17,8 +17,8 @@ const DRIVE_FACTOR: usize = 16;
 
 impl Store {
     /// Returns the same store with limits for what callers write: no document grows beyond `bytes` of JSON, no config drive beyond 16 times
-    /// as many, and no project has more than `allocations_each` allocations. Fields that only the service writes, such as `work`, are not
-    /// measured.
+    /// as many, and no project has more than `allocations_each` allocations. Fields that only the service writes, such as the tasks of
+    /// its work, are not measured.
     pub fn for_callers(mut self, bytes: NonZeroUsize, allocations_each: NonZeroU32) -> Store {
         self.bound = SizeLimit::of(bytes);
         self.allocations_each = Some(allocations_each);
@@ -75,14 +75,18 @@ async fn nothing() -> Result<Option<FieldSizes>, StoreError> {
 }
 
 fn of_node(node: &Node) -> FieldSizes {
-    FieldSizes::default()
+    let sizes = FieldSizes::default()
         .and("driver_info", &node.driver_info)
         .and("instance_info", &without_drive(&node.instance_info))
         .and("properties", &node.properties)
         .and("extra", &node.extra)
         .and("description", &node.description)
         .and("traits", &node.traits)
-        .and("maintenance_reason", &node.maintenance.as_ref().map(|it| &it.reason))
+        .and("maintenance_reason", &node.maintenance.as_ref().map(|it| &it.reason));
+    match node.work.as_ref().map(|work| &work.steps) {
+        Some(WantedSteps::Requested(steps)) => sizes.and("clean_steps", steps),
+        Some(WantedSteps::Automated { .. }) | None => sizes,
+    }
 }
 
 fn of_drive(instance_info: &Map<String, Value>) -> FieldSizes {

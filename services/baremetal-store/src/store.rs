@@ -48,6 +48,7 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-12.sql"),
     include_str!("schema-13.sql"),
     include_str!("schema-14.sql"),
+    include_str!("schema-15.sql"),
 ];
 
 /// The observed power state of one node's machine.

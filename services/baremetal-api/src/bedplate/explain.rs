@@ -68,7 +68,7 @@ shaped! {
     /// A task in the form that clients see.
     #[derive(Serialize)]
     pub(crate) struct Task {
-        what: &'static str,
+        what: String,
         number: usize,
         of: usize,
         since: Time,
@@ -79,7 +79,7 @@ shaped! {
 impl Task {
     pub(crate) fn new(task: CurrentTask, progress: Option<agent_protocol::Progress>) -> Task {
         let CurrentTask { what, number, of, since } = task;
-        Task { what, number, of, since: Time(since), progress }
+        Task { what: what.into_owned(), number, of, since: Time(since), progress }
     }
 }
 

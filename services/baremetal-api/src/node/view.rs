@@ -4,6 +4,7 @@ use baremetal_core::{AgentCommand, Node, State, Task, Work};
 use openstack_api::Microversion;
 
 use crate::microversion;
+use crate::secret::Masked;
 use crate::shown::Shown;
 
 /// The provision state as the requested version names it.
@@ -33,38 +34,25 @@ pub(super) fn reason(given: &Option<String>) -> Option<&str> {
     given.as_deref().filter(|reason| !reason.is_empty())
 }
 
-fn agent_command(node: &Node) -> Option<AgentCommand> {
-    match node.work.as_ref().and_then(Work::task)? {
-        Task::Agent(command) => Some(*command),
-        Task::TryBmc
-        | Task::AskBmcForInventory
-        | Task::Power(_)
-        | Task::BootRamdisk
-        | Task::BootDisk
-        | Task::AwaitInventory
-        | Task::AwaitAgent => None,
-    }
-}
-
 /// The clean step that runs now.
-pub(super) fn clean_step(node: &Node) -> Shown<'static> {
-    let step = match agent_command(node) {
-        Some(AgentCommand::EraseMetadata) => Some("erase_devices_metadata"),
-        Some(AgentCommand::EraseDisks) => Some("erase_devices"),
-        Some(AgentCommand::WriteImage | AgentCommand::SetNextBoot | AgentCommand::Sync) | None => {
-            None
-        }
-    };
-    Shown::Step { interface: step.map(|_| "deploy"), step }
+pub(super) fn clean_step(node: &Node) -> Shown<'_> {
+    match node.work.as_ref().and_then(Work::task) {
+        Some(Task::CleanStep(step)) => Shown::Step {
+            interface: Some(step.name.interface.as_str()),
+            step: Some(&step.name.step),
+            args: Some(Masked(&step.args)),
+            priority: Some(step.priority),
+        },
+        Some(_) | None => Shown::EMPTY,
+    }
 }
 
 /// The deploy step that runs now.
 pub(super) fn deploy_step(node: &Node) -> Shown<'static> {
-    let step = match agent_command(node) {
-        Some(AgentCommand::WriteImage) => Some("write_image"),
-        Some(AgentCommand::SetNextBoot) => Some("prepare_instance_boot"),
-        Some(AgentCommand::EraseMetadata | AgentCommand::EraseDisks | AgentCommand::Sync)
-        | None => None,
+    let step = match node.work.as_ref().and_then(Work::task) {
+        Some(Task::Agent(AgentCommand::WriteImage)) => "write_image",
+        Some(Task::Agent(AgentCommand::SetNextBoot)) => "prepare_instance_boot",
+        Some(_) | None => return Shown::EMPTY,
     };
-    Shown::Step { interface: step.map(|_| "deploy"), step }
+    Shown::Step { interface: Some("deploy"), step: Some(step), args: None, priority: None }
 }

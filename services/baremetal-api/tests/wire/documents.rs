@@ -1,5 +1,6 @@
 //! The size limit of stored documents holds for every request that can make a document grow.
 
+use baremetal_core::State;
 use openstack_api::{Auth, Limits};
 use serde_json::json;
 
@@ -112,4 +113,19 @@ async fn a_config_drive_has_a_limit_of_its_own() {
     patch(&api, &path, &drive(16 * MOST - 100)).await.has(200);
     let more = json!([{"op": "add", "path": "/extra/b", "value": 1}]);
     patch(&api, &path, &more).await.has(200);
+}
+
+#[tokio::test]
+async fn requested_clean_steps_count_as_every_other_field() {
+    let api = bounded().await;
+    api.enroll("").await;
+    api.edit(|node| node.provision_state = State::Manageable).await;
+    let clean = async |notes: &str| {
+        let step = json!({"interface": "raid", "step": "a", "args": {"a": notes}});
+        let body = json!({"target": "clean", "clean_steps": [step]});
+        let path = format!("/v1/nodes/{ID}/states/provision");
+        api.send("PUT", &path, NEWEST, &body.to_string()).await
+    };
+    too_large(clean(&"x".repeat(MOST)).await, "clean_steps", 2067, MOST);
+    clean(&"x".repeat(1800)).await.has(202);
 }

@@ -1,6 +1,6 @@
 //! Wire tests of requests for changes: provision state, power, maintenance, traits, boot device.
 
-use baremetal_core::State;
+use baremetal_core::{RequestedStep, State, Step, Task, WantedSteps};
 use hardware::PowerState;
 
 use crate::api::{Answer, Api, ID, NEWEST};
@@ -134,25 +134,50 @@ async fn a_config_drive_is_kept_and_never_shown() {
 }
 
 #[tokio::test]
-async fn manual_cleaning_accepts_only_existing_steps() {
+async fn manual_cleaning_records_the_requested_steps() {
     let api = Api::start().await;
     api.enroll("").await;
     api.edit(|node| node.provision_state = State::Manageable).await;
+    let clean = async |steps: &str| {
+        let body = format!(r#"{{"target": "clean", "clean_steps": [{steps}]}}"#);
+        provision(&api, NEWEST, &body).await
+    };
     provision(&api, NEWEST, r#"{"target": "clean"}"#)
         .await
         .refuses(400, "clean_steps: at least one step is required");
-    let other =
-        r#"{"target": "clean", "clean_steps": [{"interface": "deploy", "step": "burn_in"}]}"#;
-    let refused = provision(&api, NEWEST, other).await.has(400);
-    assert!(
-        refused.text.contains("clean_steps[0].step: unknown variant `burn_in`"),
-        "{}",
-        refused.text
-    );
-    let erase = r#"{"target": "clean", "clean_steps": [{"interface": "deploy", "step": "erase_devices", "priority": 9}]}"#;
-    provision(&api, NEWEST, erase).await.has(202);
+    clean(r#"{"interface": "deploy", "step": ""}"#)
+        .await
+        .refuses(400, "clean_steps[0].step: needs 1 to 255 characters");
+    for (step, problem) in [
+        (
+            r#"{"interface": "boot", "step": "a"}"#,
+            "clean_steps[0].interface: unknown variant `boot`",
+        ),
+        (r#"{"interface": "bios", "step": "a", "priority": 9}"#, "unknown field `priority`"),
+        (r#"{"interface": "bios", "step": "a", "args": []}"#, "clean_steps[0].args: "),
+    ] {
+        let refused = clean(step).await.has(400);
+        assert!(refused.text.contains(problem), "{}", refused.text);
+    }
+    let burn =
+        r#"{"interface": "deploy", "step": "burn_in", "args": {"password": "s3cret", "hours": 2}}"#;
+    clean(burn).await.has(202);
     let shown = api.get(&format!("/v1/nodes/{ID}/states")).await.json();
     assert_eq!(shown["target_provision_state"], "manageable");
+
+    api.edit(|node| {
+        let work = node.work.as_mut().unwrap();
+        let WantedSteps::Requested(steps) = &work.steps else { panic!("{:?}", work.steps) };
+        let RequestedStep { name, args } = steps[0].clone();
+        work.tasks[work.cursor] = Task::CleanStep(Step { name, args, priority: 0, reboots: false });
+    })
+    .await;
+    let shown = api.get(&format!("/v1/nodes/{ID}")).await.json();
+    let want = serde_json::json!({
+        "interface": "deploy", "step": "burn_in", "priority": 0,
+        "args": {"password": "******", "hours": 2},
+    });
+    assert_eq!(shown["clean_step"], want);
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! Tests of the actions on a machine, with an emulated BMC.
 
+use baremetal_core::{Interface, Step, StepName};
 use bmc_emulator::{BootDevice as Device, OverrideDuration, Request};
 use serde_json::json;
 
@@ -72,15 +73,12 @@ async fn commands_have_the_names_and_parameters_of_the_agents_protocol() {
         "uuid": node.id, "properties": {}, "instance_info": {}, "driver_internal_info": {},
     });
     let ports = json!([{"uuid": port.id, "address": MAC.to_string()}]);
-    let clean = |step: &str| {
-        json!({
-            "step": {"interface": "deploy", "step": step, "args": {}},
-            "node": known, "ports": ports, "clean_version": null,
-        })
-    };
     for (command, name, params) in [
-        (AgentCommand::EraseMetadata, "clean.execute_clean_step", clean("erase_devices_metadata")),
-        (AgentCommand::EraseDisks, "clean.execute_clean_step", clean("erase_devices")),
+        (
+            AgentCommand::ListCleanSteps,
+            "clean.get_clean_steps",
+            json!({"node": known, "ports": ports}),
+        ),
         (
             AgentCommand::SetNextBoot,
             "image.install_bootloader",
@@ -91,6 +89,22 @@ async fn commands_have_the_names_and_parameters_of_the_agents_protocol() {
         let request = context.request_of(&node, command).await.unwrap();
         assert_eq!((request.0, Value::Object(request.1)), (name, params));
     }
+    let args = json!({"raid_config": {"a": [1]}});
+    let step = Step {
+        name: StepName { interface: Interface::Raid, step: "create_configuration".to_owned() },
+        args: args.as_object().unwrap().clone(),
+        priority: 0,
+        reboots: false,
+    };
+    let work = node.work.as_mut().unwrap();
+    work.tasks[work.cursor] = Task::CleanStep(step);
+    let (name, params) = context.clean_step(&node).await.unwrap();
+    assert_eq!(name, "clean.execute_clean_step");
+    let want = json!({
+        "step": {"interface": "raid", "step": "create_configuration", "args": args},
+        "node": known, "ports": ports, "clean_version": null,
+    });
+    assert_eq!(Value::Object(params), want);
 }
 
 #[test]

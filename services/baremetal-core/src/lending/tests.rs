@@ -3,7 +3,7 @@ use jiff::SignedDuration;
 
 use super::*;
 use crate::{
-    DrainStage, Driver, NodeUuid, RequestRefused, State, Task, Verb, WorkUuid, finish_work,
+    DrainStage, Driver, NodeUuid, RequestRefused, State, Verb, WantedSteps, WorkUuid, finish_work,
     request_power, request_verb,
 };
 
@@ -73,8 +73,7 @@ fn a_returned_node_is_erased_even_without_automated_cleaning() {
     let unclean = Node { automated_clean: Some(false), ..gone(State::Active) };
     let (deleting, _) = request_verb(&unclean, Verb::Undeploy, WorkUuid::nil(), at(120)).unwrap();
     let (cleaning, _) = finish_work(&deleting, WorkUuid::nil(), at(120)).unwrap();
-    let erases = Task::Agent(crate::AgentCommand::EraseDisks);
-    assert!(cleaning.work.is_some_and(|work| work.tasks.contains(&erases)));
+    assert_eq!(cleaning.work.unwrap().steps, WantedSteps::Automated { erases_disks: true });
     assert_eq!(cleaning.lessee.as_deref(), Some("lab"));
     let (free, _) = returned(&gone(State::Available), at(121));
     assert_eq!((free.lessee, free.lending), (None, None));
@@ -121,8 +120,8 @@ fn a_retired_node_is_returned_when_its_cleaning_ends() {
     let node = Node { retired: Some("old".to_owned()), ..gone(State::Active) };
     let (deleting, _) = request_verb(&node, Verb::Undeploy, WorkUuid::nil(), at(120)).unwrap();
     let (cleaning, _) = finish_work(&deleting, WorkUuid::nil(), at(120)).unwrap();
-    let erases = Task::Agent(crate::AgentCommand::EraseDisks);
-    assert!(cleaning.work.as_ref().unwrap().tasks.contains(&erases));
+    let steps = &cleaning.work.as_ref().unwrap().steps;
+    assert_eq!(*steps, WantedSteps::Automated { erases_disks: true });
     assert!(cleaning.lessee.is_some());
     let (free, entry) = finish_work(&cleaning, WorkUuid::nil(), at(121)).unwrap();
     assert_eq!(free.provision_state, State::Manageable);

@@ -19,6 +19,8 @@ pub enum Action {
     BootDisk,
     /// Give the agent a command, after its intent was recorded.
     Command(AgentCommand),
+    /// Let the agent run the clean step of the current task, after its intent was recorded.
+    CleanStep,
 }
 
 impl Action {
@@ -34,11 +36,11 @@ impl Action {
             Action::TakeInventory => "take_inventory",
             Action::BootRamdisk => "boot_ramdisk",
             Action::BootDisk => "boot_disk",
-            Action::Command(AgentCommand::EraseMetadata) => "erase_metadata",
-            Action::Command(AgentCommand::EraseDisks) => "erase_disks",
+            Action::Command(AgentCommand::ListCleanSteps) => "list_clean_steps",
             Action::Command(AgentCommand::WriteImage) => "write_image",
             Action::Command(AgentCommand::SetNextBoot) => "set_next_boot",
             Action::Command(AgentCommand::Sync) => "sync",
+            Action::CleanStep => "clean_step",
         }
     }
 }
@@ -66,15 +68,14 @@ mod tests {
 
     #[test]
     fn each_action_has_a_name_of_its_own_in_logs() {
-        use AgentCommand::{EraseDisks, EraseMetadata, SetNextBoot, Sync, WriteImage};
+        use AgentCommand::{ListCleanSteps, SetNextBoot, Sync, WriteImage};
         use PowerChange::{ForceOff, ForceRestart, On, SoftOff, SoftRestart};
 
         let power = [On, ForceOff, SoftOff, ForceRestart, SoftRestart].map(Action::RequestPower);
-        let commands =
-            [EraseMetadata, EraseDisks, WriteImage, SetNextBoot, Sync].map(Action::Command);
-        let others =
-            [Action::ReadInventory, Action::TakeInventory, Action::BootRamdisk, Action::BootDisk];
-        let all = power.into_iter().chain(commands).chain(others);
+        let commands = [ListCleanSteps, WriteImage, SetNextBoot, Sync].map(Action::Command);
+        let boots = [Action::BootRamdisk, Action::BootDisk];
+        let others = [Action::ReadInventory, Action::TakeInventory, Action::CleanStep];
+        let all = power.into_iter().chain(commands).chain(boots).chain(others);
         let mut names = BTreeSet::new();
         for action in all {
             let is_word = |name: &str| name.chars().all(|c| c.is_ascii_lowercase() || c == '_');

@@ -4,7 +4,8 @@ use super::action::Action;
 use super::seen::{AgentSeen, CommandSeen, Observed};
 use super::turn::{MachineTurn, Planned};
 use crate::{
-    AgentCommand, Failure, HistoryEntry, NodeUpdate, Obstacle, Problem, Reason, Task, Work, elapsed,
+    AgentCommand, Failure, HistoryEntry, NodeUpdate, Obstacle, OfferedStep, Problem, Reason, Task,
+    Work, elapsed,
 };
 
 /// After this many refusals in a row that a retry cannot cure, the work fails. An example is an agent that was booted with another token.
@@ -13,15 +14,16 @@ const MAX_REFUSALS: u32 = 5;
 /// After this many refused calls to an agent in a row, the node's history gets an entry.
 const RECORD_AFTER_CALLS: u32 = 3;
 
-/// Decides the next step of a task that the agent carries out.
+/// Decides the next step of `task`, which the agent carries out; `command` gives the task to the agent.
 pub(super) fn plan_command(
     turn: &MachineTurn<'_>,
-    command: AgentCommand,
+    task: &Task,
+    command: Action,
     work: &Work,
     seen: &Observed,
 ) -> Planned {
     let (timeouts, now) = (turn.rules.timeouts, turn.now);
-    let doing = Task::Agent(command).describe();
+    let doing = task.describe();
     let lost = |cause: String| turn.give_up(Failure::new(Reason::AgentLost, cause));
     let began = work.task_started_at.max(seen.watching_since);
     if elapsed(began, now) > timeouts.command {
@@ -73,7 +75,8 @@ pub(super) fn plan_command(
             // The intent was recorded, but the agent has no such command: the conductor was interrupted before it sent the command.
             None => give(turn, command, given.len()),
             Some(CommandSeen::Running(_)) => turn.look_again(),
-            Some(CommandSeen::Succeeded) => turn.next_task(seen),
+            Some(CommandSeen::Succeeded) => after_success(turn, task, seen),
+            Some(CommandSeen::Listed(offered)) => plan_steps(turn, work, offered),
             Some(CommandSeen::Failed(why)) => {
                 let cause = format!("{doing} failed: {why}");
                 turn.give_up(Failure::new(Reason::StepFailed, cause))
@@ -82,14 +85,38 @@ pub(super) fn plan_command(
     }
 }
 
+/// Begins the next task after the agent carried out `task`.
+fn after_success(turn: &MachineTurn<'_>, task: &Task, seen: &Observed) -> Planned {
+    if *task != Task::Agent(AgentCommand::ListCleanSteps) {
+        return turn.next_task(seen);
+    }
+    // Without the list, cleaning would end and erase nothing.
+    let cause = format!("{} failed: the agent sent no list", task.describe());
+    turn.give_up(Failure::new(Reason::StepFailed, cause))
+}
+
+/// Plans the steps of the work, given the offered ones, and begins the next task.
+pub(super) fn plan_steps(turn: &MachineTurn<'_>, work: &Work, offered: &[OfferedStep]) -> Planned {
+    match work.steps.plan(offered) {
+        Ok(steps) => {
+            let mut planned = turn.node.clone();
+            if let Some(work) = &mut planned.work {
+                work.add_steps(steps);
+            }
+            turn.next_task_of(&planned)
+        }
+        Err(refused) => turn.give_up(Failure::new(Reason::StepFailed, refused.to_string())),
+    }
+}
+
 /// Gives the agent a command. The intent is recorded first: after an interruption, the agent's list of commands tells whether the command
 /// arrived.
-fn give(turn: &MachineTurn<'_>, command: AgentCommand, given: usize) -> Planned {
+fn give(turn: &MachineTurn<'_>, command: Action, given: usize) -> Planned {
     let mut intended = turn.node.clone();
     if let Some(work) = &mut intended.work {
         work.intent = Some(given);
     }
-    turn.intend(intended, Action::Command(command))
+    turn.intend(intended, command)
 }
 
 /// Records in the node's history why its work does not continue although its agent reports. The entry is written once, until the agent

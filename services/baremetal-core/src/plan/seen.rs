@@ -4,7 +4,7 @@ use agent_protocol::Progress;
 use hardware::PowerState;
 use jiff::Timestamp;
 
-use crate::Problem;
+use crate::{OfferedStep, Problem};
 
 /// The conductor's latest observation of a machine. The conductor observes only what the current task needs.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +64,8 @@ pub enum AgentSeen {
 pub enum CommandSeen {
     Running(Option<Progress>),
     Succeeded,
+    /// The agent listed these steps.
+    Listed(Vec<OfferedStep>),
     /// The command failed, with the agent's message.
     Failed(String),
 }

@@ -2,11 +2,13 @@
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
+use serde_json::Map;
 
 use super::*;
 use crate::{
-    AgentCommand, Driver, NodeUuid, Problem, RequestRefused, State, Verb, WorkUuid, boot_again,
-    fail_work, finish_work, power_step_done, request_verb, start_next_task,
+    AgentCommand, Driver, Interface, NodeUuid, OfferedStep, Problem, RequestRefused, RequestedStep,
+    State, Step, StepName, Verb, VerbRequest, WorkUuid, boot_again, fail_work, finish_work,
+    power_step_done, request_verb, start_next_task,
 };
 
 mod agent;
@@ -242,7 +244,7 @@ fn a_boot_is_repeated_only_if_the_service_restarted_during_it_and_no_agent_repor
 fn a_repeated_boot_begins_with_the_power_and_is_another_work() {
     let mut ready = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
     ready.provision_state = State::Manageable;
-    for verb in [Verb::Inspect, Verb::Provide, Verb::Clean(AgentCommand::EraseDisks)] {
+    for verb in [Verb::Inspect, Verb::Provide, Verb::Clean] {
         let (mut node, _) = request_verb(&ready, verb, WorkUuid::nil(), T0).unwrap();
         while !node.provision_state.is_waiting() {
             let work = node.work.as_mut().unwrap();
@@ -277,7 +279,11 @@ fn obliging(
             *power = change.leads_to();
             ActionOutcome::PowerRequested
         }
-        Action::Command(_) => {
+        Action::Command(AgentCommand::ListCleanSteps) => {
+            commands.push(CommandSeen::Listed(offered()));
+            ActionOutcome::CommandGiven
+        }
+        Action::Command(_) | Action::CleanStep => {
             commands.push(CommandSeen::Succeeded);
             ActionOutcome::CommandGiven
         }
@@ -287,11 +293,35 @@ fn obliging(
     }
 }
 
-/// Applies `verb` to the node and plays all turns until the node is idle.
-fn live(node: &Node, verb: Verb) -> Node {
-    let (mut node, _) = request_verb(node, verb, WorkUuid::nil(), T0).unwrap();
+/// The clean steps of an agent.
+fn offered() -> Vec<OfferedStep> {
+    let step = |step: &str, priority| OfferedStep {
+        name: StepName { interface: Interface::Deploy, step: step.to_owned() },
+        priority,
+        args: [].into(),
+        reboots: false,
+    };
+    vec![step("erase_devices_metadata", 99), step("erase_devices", 0)]
+}
+
+/// A request to run these clean steps of `offered()`.
+fn clean(steps: &[OfferedStep]) -> VerbRequest {
+    let requested =
+        |step: &OfferedStep| RequestedStep { name: step.name.clone(), args: Map::new() };
+    VerbRequest { verb: Verb::Clean, clean_steps: steps.iter().map(requested).collect() }
+}
+
+/// Applies a verb to the node and plays all turns until the node is idle.
+fn live(node: &Node, request: impl Into<VerbRequest>) -> Node {
+    let (node, _) = request_verb(node, request, WorkUuid::nil(), T0).unwrap();
+    played(node, |_| {})
+}
+
+/// Plays all turns until the node is idle, and shows each node to `watch`.
+fn played(mut node: Node, mut watch: impl FnMut(&Node)) -> Node {
     let (mut commands, mut power) = (Vec::new(), PowerState::On);
     for _ in 0..100 {
+        watch(&node);
         if node.work.is_none() {
             return node;
         }
@@ -356,7 +386,8 @@ fn a_node_passes_through_its_whole_life() {
         assert_eq!(node.provision_state, State::Manageable);
         let node = live(&node, Verb::Inspect);
         assert_eq!(node.provision_state, State::Manageable);
-        let node = live(&node, Verb::Clean(AgentCommand::EraseDisks));
+        let steps = if driver == Driver::FakeHardware { vec![] } else { offered() };
+        let node = live(&node, clean(&steps));
         assert_eq!(node.provision_state, State::Manageable);
         let node = live(&node, Verb::Provide);
         assert_eq!(node.provision_state, State::Available);
@@ -393,17 +424,70 @@ fn a_retired_node_is_manageable_after_its_cleaning_and_is_not_provided() {
 #[test]
 fn the_data_of_a_lessee_is_erased_before_the_next_use() {
     let ready = live(&Node::new(NodeUuid::nil(), Driver::Redfish, T0), Verb::Manage);
-    for (lessee, want) in
-        [(None, AgentCommand::EraseMetadata), (Some("p".to_owned()), AgentCommand::EraseDisks)]
-    {
+    let steps_of = |lessee| {
         let node = Node { lessee, ..live(&live(&ready, Verb::Provide), Verb::Deploy) };
         let (node, _) = request_verb(&node, Verb::Undeploy, WorkUuid::nil(), T0).unwrap();
-        let (node, _) = finish_work(&node, WorkUuid::nil(), T0).unwrap();
-        let tasks = node.work.unwrap().tasks;
-        let erases = |command| tasks.contains(&Task::Agent(command));
-        assert!(erases(want), "{tasks:?}");
-        assert!(!erases(AgentCommand::EraseMetadata) || !erases(AgentCommand::EraseDisks));
+        let mut steps = Vec::new();
+        played(node, |node| match node.work.as_ref().and_then(Work::task) {
+            Some(Task::CleanStep(step)) if steps.last() != Some(&step.name.step) => {
+                steps.push(step.name.step.clone());
+            }
+            Some(_) | None => {}
+        });
+        steps
+    };
+    assert_eq!(steps_of(None), ["erase_devices_metadata"]);
+    assert_eq!(steps_of(Some("p".to_owned())), ["erase_devices_metadata", "erase_devices"]);
+}
+
+#[test]
+fn a_step_that_no_one_offers_fails_the_cleaning() {
+    for driver in [Driver::Redfish, Driver::FakeHardware] {
+        let ready = live(&Node::new(NodeUuid::nil(), driver, T0), Verb::Manage);
+        let name = StepName { interface: Interface::Raid, step: "create".to_owned() };
+        let wanted = RequestedStep { name, args: Map::new() };
+        let failed = live(&ready, VerbRequest { verb: Verb::Clean, clean_steps: vec![wanted] });
+        assert_eq!(failed.provision_state, State::CleanFailed);
+        let failure = failed.failure.unwrap();
+        let cause = "the machine does not offer the step raid.create";
+        assert_eq!((failure.reason, &*failure.cause), (Reason::StepFailed, cause));
     }
+}
+
+#[test]
+fn each_step_is_in_the_history_with_its_duration() {
+    let step =
+        Step { name: StepName::erase_devices(), args: Map::new(), priority: 10, reboots: false };
+    let mut node = at(Task::CleanStep(step), Some(0));
+    let later = T0 + Duration::from_secs(75);
+    node.provision_state = State::CleanWait;
+    node.work.as_mut().unwrap().tasks.push(Task::Agent(AgentCommand::Sync));
+    let (next, entry) = start_next_task(&node, later).unwrap();
+    assert_eq!(entry.unwrap().event, "the clean step deploy.erase_devices took 75 s");
+    assert_eq!(next.provision_state, State::CleanWait);
+
+    let work = node.work.as_mut().unwrap();
+    work.tasks[1] = Task::Power(PowerState::Off);
+    let (next, entry) = start_next_task(&node, later).unwrap();
+    let told = "the clean step deploy.erase_devices took 75 s; switching the machine off";
+    assert_eq!((&*entry.unwrap().event, next.provision_state), (told, State::Cleaning));
+}
+
+#[test]
+fn another_boot_of_the_ramdisk_has_another_token() {
+    let step =
+        Step { name: StepName::erase_devices(), args: Map::new(), priority: 10, reboots: true };
+    let mut node = at(Task::Agent(AgentCommand::ListCleanSteps), Some(0));
+    node.provision_state = State::CleanWait;
+    let work = node.work.as_mut().unwrap();
+    work.tasks.splice(0..0, Task::boot_and(Task::AwaitAgent));
+    work.cursor = 4;
+    work.add_steps(vec![step]);
+    work.cursor = 5;
+    let rules = PlanRules { timeouts: &timeouts(), new_work: WorkUuid::max() };
+    let done = Observed { agent: AgentSeen::Commands(vec![CommandSeen::Succeeded]), ..seen() };
+    let next = plan(&node, &done, &rules, T0).unwrap().change.unwrap().node.work.unwrap();
+    assert_eq!((next.task(), next.id), (Some(&Task::Power(PowerState::Off)), WorkUuid::max()));
 }
 
 #[test]

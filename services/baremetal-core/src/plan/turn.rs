@@ -73,7 +73,11 @@ impl MachineTurn<'_> {
 
     /// Begins the next task of `node`. If no task is left, ends the work in the same write.
     pub(super) fn next_task_of<A>(&self, node: &Node) -> Planned<A> {
-        let (next, entry) = start_next_task(node, self.now)?;
+        let (mut next, entry) = start_next_task(node, self.now)?;
+        if let Some(work) = next.work.as_mut().filter(|work| work.boots_once_more()) {
+            // The token and the boot script of a boot derive from the id, and those of the last boot are refused from now on.
+            work.id = self.rules.new_work;
+        }
         if next.work.as_ref().is_some_and(|work| work.task().is_some()) {
             return Ok(NodeUpdate::decided(next, entry));
         }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use baremetal_core::{
     AfterDrain, AgentCommand, DrainOwner, DrainRequest, DrainStage, Driver, EarlierReport, Failure,
     Hypervisor, Interface, Interfaces, JoinLimits, JoinState, LeaseDrain, Maintenance, Node,
-    NodeLease, NodeName, NodeUuid, Port, PortUuid, PowerRequest, RackLocation, Reason, State, Task,
-    Work, WorkUuid,
+    NodeLease, NodeName, NodeUuid, Port, PortUuid, PowerRequest, RackLocation, Reason,
+    RequestedStep, State, Step, StepName, Task, WantedSteps, Work, WorkUuid,
 };
 use hardware::{BootMode, MacAddress, PowerChange, PowerState};
 use jiff::Timestamp;
@@ -71,23 +71,39 @@ fn power() -> impl Strategy<Value = PowerState> {
     select(vec![PowerState::On, PowerState::Off])
 }
 
+fn step_name() -> impl Strategy<Value = StepName> {
+    let interface = select(&Interface::ALL[..]);
+    (interface, text()).prop_map(|(interface, step)| StepName { interface, step })
+}
+
 fn work() -> impl Strategy<Value = Work> {
     let task = prop_oneof![
         select(vec![Task::TryBmc, Task::AskBmcForInventory, Task::BootRamdisk, Task::BootDisk]),
         select(vec![Task::AwaitInventory, Task::AwaitAgent]),
         select(vec![
-            Task::Agent(AgentCommand::EraseMetadata),
+            Task::Agent(AgentCommand::ListCleanSteps),
             Task::Agent(AgentCommand::WriteImage),
         ]),
         power().prop_map(Task::Power),
+        (step_name(), map(), 0..200_u32, any::<bool>()).prop_map(
+            |(name, args, priority, reboots)| {
+                Task::CleanStep(Step { name, args, priority, reboots })
+            }
+        ),
+    ];
+    let requested = (step_name(), map()).prop_map(|(name, args)| RequestedStep { name, args });
+    let steps = prop_oneof![
+        any::<bool>().prop_map(|erases_disks| WantedSteps::Automated { erases_disks }),
+        vec(requested, 0..3).prop_map(WantedSteps::Requested),
     ];
     let begun = (work_id(), vec(task, 0..6), moment(), moment());
     let so_far = (0..6usize, option::of(0..9usize), option::of(moment()), any::<bool>());
     let boots = (option::of(moment()), 0..3u32);
-    (begun, so_far, boots).prop_map(|((id, tasks, started_at, task_started_at), so_far, boots)| {
+    (begun, so_far, boots, steps).prop_map(|(begun, so_far, boots, steps)| {
+        let (id, tasks, started_at, task_started_at) = begun;
         let (cursor, intent, asked_at, by_hand) = so_far;
         let (switched_on_at, repeated_boots) = boots;
-        let begun = Work { id, by_hand, ..Work::new(id, tasks, started_at) };
+        let begun = Work { id, by_hand, steps, ..Work::new(id, tasks, started_at) };
         let begun = Work { task_started_at, cursor, intent, asked_at, ..begun };
         Work { switched_on_at, repeated_boots, ..begun }
     })

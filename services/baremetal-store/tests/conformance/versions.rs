@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use audit::{Filter, Order, Trail};
-use baremetal_core::{NodeFilter, NodeSort, Page, PortFilter, PortSort, State};
+use baremetal_core::{
+    Interface, NodeFilter, NodeSort, Page, PortFilter, PortSort, State, StepName, Task,
+};
 use baremetal_store::{DhcpLease, PagePart, SCHEMA, Store};
 use database::scratch::Scratch;
 use database::{Database, WriteKind};
@@ -32,6 +34,7 @@ const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-12.sql"),
     include_str!("../fixtures/version-13.sql"),
     include_str!("../fixtures/version-14.sql"),
+    include_str!("../fixtures/version-15.sql"),
 ];
 /// The key file that sealed the secrets in the fixtures, from the time when key ids were numbers instead of fingerprints.
 const KEYS: &str = include_str!("../fixtures/seal.keys");
@@ -86,6 +89,40 @@ async fn one_port_keeps_the_name(scratch: &Scratch) {
     assert!(ports.iter().all(|port| port.extra["a"] == "\0"));
     let found = store.find_port_by_name(name).await.unwrap().unwrap();
     assert_eq!(found.id, ports[0].id);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cleaning_goes_on_after_the_upgrade_on_sqlite() {
+    for (command, step) in ERASURES {
+        goes_on_cleaning(&Scratch::sqlite(), command, step).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cleaning_goes_on_after_the_upgrade_on_postgres() {
+    for (command, step) in ERASURES {
+        let Some(scratch) = Scratch::postgres().await else { return };
+        goes_on_cleaning(&scratch, command, step).await;
+    }
+}
+
+/// The erasures of version 14, and the clean steps that they became.
+const ERASURES: [(&str, &str); 2] =
+    [("erase_disks", "erase_devices"), ("erase_metadata", "erase_devices_metadata")];
+
+/// Asserts that an erasure of version 14 becomes a clean step.
+async fn goes_on_cleaning(scratch: &Scratch, command: &str, step: &str) {
+    let tasks = r#"["boot_ramdisk","await_agent",{"agent":"write_image"}]"#;
+    let erasure = format!(r#"["await_agent",{{"agent":"{command}"}},{{"agent":"sync"}}]"#);
+    let fixture = FIXTURES[13].replace(tasks, &erasure).replace(r#""cursor":3"#, r#""cursor":1"#);
+    write(scratch, 14, fixture).await;
+    let store = Store::open(&scratch.url).await.unwrap();
+    let page = Page { limit: 100, marker: None, sort: NodeSort::Name, descending: false };
+    let nodes = store.list_nodes(&NodeFilter::default(), &page).await.unwrap();
+    let Some(Task::CleanStep(task)) = nodes[1].work.as_ref().unwrap().task() else {
+        panic!("{:?}", nodes[1].work)
+    };
+    assert_eq!(task.name, StepName { interface: Interface::Deploy, step: step.to_owned() });
 }
 
 /// Writes `fixture` into an empty database of this version.

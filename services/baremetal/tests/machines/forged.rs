@@ -216,8 +216,8 @@ async fn a_forged_or_stale_heartbeat_is_refused() {
         (boot.agent_version.as_deref(), boot.certificate.as_deref()),
         (Some("1"), Some(&*pem))
     );
-    let erases = Task::Agent(AgentCommand::EraseMetadata);
-    let works = |node: &Node| node.work.as_ref().is_some_and(|work| work.task() == Some(&erases));
+    let lists = Task::Agent(AgentCommand::ListCleanSteps);
+    let works = |node: &Node| node.work.as_ref().is_some_and(|work| work.task() == Some(&lists));
     site.until(&first, works).await;
     site.refuses(vec![
         post(

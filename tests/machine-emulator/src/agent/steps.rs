@@ -26,11 +26,11 @@ pub(super) async fn run(
     }
     let done = match (&*asked.name, &*doing) {
         ("clean.get_clean_steps", _) => {
-            let steps = ["erase_devices_metadata", "erase_devices"].map(described);
+            let steps = [described("erase_devices_metadata", 99), described("erase_devices", 0)];
             Ok(json!({"clean_steps": {"EmulatedManager": steps}, "hardware_manager_version": {}}))
         }
         ("deploy.get_deploy_steps", _) => {
-            let steps = [described("write_image")];
+            let steps = [described("write_image", 80)];
             Ok(json!({"deploy_steps": {"EmulatedManager": steps}, "hardware_manager_version": {}}))
         }
         ("clean.execute_clean_step", "erase_devices_metadata" | "erase_devices") => {
@@ -90,9 +90,9 @@ async fn misbehave(machine: &Machine, doing: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn described(step: &str) -> Value {
+fn described(step: &str, priority: u32) -> Value {
     json!({
-        "step": step, "priority": 10, "interface": "deploy", "reboot_requested": false,
+        "step": step, "priority": priority, "interface": "deploy", "reboot_requested": false,
         "abortable": true, "argsinfo": null,
     })
 }

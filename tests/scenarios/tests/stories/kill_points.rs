@@ -42,7 +42,10 @@ pub(crate) const DEPLOYMENT: &[&str] = &["deploying", "wait call-back", "deployi
 pub(crate) const UNDEPLOYMENT: &[&str] =
     &["deleting", "cleaning", "clean wait", "cleaning", "available"];
 pub(crate) const WRITES: &[&str] = &["write_image", "install_bootloader", "sync"];
-pub(crate) const ERASES: &[&str] = &["erase_devices_metadata", "sync"];
+pub(crate) const ERASES: &[&str] = &["get_clean_steps", "erase_devices_metadata", "sync"];
+/// The commands after a lessee used the machine.
+const ERASES_EVERYTHING: &[&str] =
+    &["get_clean_steps", "erase_devices_metadata", "erase_devices", "sync"];
 
 /// All requests in the life of a machine, from its enrolment on.
 fn life() -> Vec<RequestAndEffects> {
@@ -59,7 +62,7 @@ fn life() -> Vec<RequestAndEffects> {
             asked: json!({"target": "clean", "clean_steps": erase}),
             states: CLEANING_BY_HAND,
             power: &[On, ForceOff],
-            steps: &["erase_devices", "sync"],
+            steps: &["get_clean_steps", "erase_devices", "sync"],
         },
         part("adopt", &["adopting", "active"], &[], &[]),
     ]
@@ -145,8 +148,27 @@ impl StateBefore {
     /// The states that the node has reached since then, according to its history.
     pub(crate) async fn states(&self, lab: &Lab, node: Node) -> Vec<String> {
         let history = lab.history(node).await.split_off(self.history);
-        history.into_iter().map(|(state, _)| state).collect()
+        let changes = history.into_iter().filter(|(_, event)| ended_step(event).is_none());
+        changes.map(|(state, _)| state).collect()
     }
+
+    /// The clean steps that ended since, as the history tells.
+    pub(crate) async fn clean_steps(&self, lab: &Lab, node: Node) -> Vec<String> {
+        let history = lab.history(node).await.split_off(self.history);
+        history.iter().filter_map(|(_, event)| ended_step(event)).collect()
+    }
+}
+
+/// The clean step whose end an entry of the history tells.
+fn ended_step(event: &str) -> Option<String> {
+    let (step, took) = event.strip_prefix("the clean step deploy.")?.split_once(" took ")?;
+    took.ends_with(" s").then(|| step.to_owned())
+}
+
+/// The clean steps among the commands of an agent.
+fn clean_steps_of(commands: &[&str]) -> Vec<String> {
+    let are_erased = commands.iter().filter(|command| command.starts_with("erase_"));
+    are_erased.map(|step| (*step).to_owned()).collect()
 }
 
 /// Whether a service that is killed here loses a boot script. The machine then boots its disk, if the disk holds a system.
@@ -213,6 +235,7 @@ async fn outlived(
     let power = power_with_repeats(part.power, boot, repeats);
     assert_eq!(before.power(machine), power, "{story}");
     assert_eq!(before.steps(machine), part.steps, "{story}");
+    assert_eq!(before.clean_steps(lab, node).await, clean_steps_of(part.steps), "{story}");
     points
 }
 
@@ -438,7 +461,9 @@ async fn reserving_a_node_and_giving_it_back_survives_kills() {
     assert_eq!(states, states_with_repeats(UNDEPLOYMENT, repeats), "{points:#?}");
     let power = power_with_repeats(&[ForceOff, On, ForceOff], 1, repeats);
     assert_eq!(before.power(&machine), power, "{points:#?}");
-    assert_eq!(before.steps(&machine), ["erase_devices", "sync"], "{points:#?}");
+    assert_eq!(before.steps(&machine), ERASES_EVERYTHING, "{points:#?}");
+    let erases = clean_steps_of(ERASES_EVERYTHING);
+    assert_eq!(before.clean_steps(&lab, node).await, erases, "{points:#?}");
     assert!(machine.disks_are_blank());
     is_listed_nowhere(&lab).await;
 }
@@ -484,7 +509,9 @@ async fn the_end_of_a_lease_survives_kills() {
     states.dedup();
     let undeployment = states_with_repeats(UNDEPLOYMENT, repeats);
     assert_eq!(states, [vec!["active"], undeployment].concat(), "{points:#?}");
-    assert_eq!(before.steps(&machine), ["erase_devices", "sync"], "{points:#?}");
+    assert_eq!(before.steps(&machine), ERASES_EVERYTHING, "{points:#?}");
+    let erases = clean_steps_of(ERASES_EVERYTHING);
+    assert_eq!(before.clean_steps(&lab, node).await, erases, "{points:#?}");
     let mut power = before.power(&machine);
     // A system that shuts down slowly is asked a second time.
     power.dedup_by(|next, last| *next == SoftOff && *last == SoftOff);

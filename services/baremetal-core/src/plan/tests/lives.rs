@@ -18,7 +18,7 @@ type Checked = Result<(), TestCaseError>;
 #[derive(Clone, Debug)]
 enum Happening {
     /// A caller requests a change of provision state.
-    Asked(Verb),
+    Asked(VerbRequest),
     /// A caller requests a change of power.
     Power(PowerChange),
     /// One turn in which the machine does what the current task needs.
@@ -68,8 +68,8 @@ impl Life {
 
     fn befalls(&mut self, happening: &Happening) -> Checked {
         match happening {
-            Happening::Asked(verb) => {
-                match request_verb(&self.node, *verb, WorkUuid::nil(), self.now) {
+            Happening::Asked(request) => {
+                match request_verb(&self.node, request.clone(), WorkUuid::nil(), self.now) {
                     Ok((asked, _)) => self.becomes(asked),
                     Err(_) => Ok(()),
                 }
@@ -102,9 +102,13 @@ impl Life {
             None => self.node.target_power_state().unwrap_or(PowerState::On),
         };
         let given = work.and_then(|work| work.intent).map_or(0, |before| before + 1);
+        let mut commands = vec![CommandSeen::Succeeded; given];
+        if work.and_then(Work::task) == Some(&Task::Agent(AgentCommand::ListCleanSteps)) {
+            commands.last_mut().into_iter().for_each(|last| *last = CommandSeen::Listed(offered()));
+        }
         Observed {
             power: PowerSeen::Is(power),
-            agent: AgentSeen::Commands(vec![CommandSeen::Succeeded; given]),
+            agent: AgentSeen::Commands(commands),
             inventory: true,
             watching_since: self.watching_since,
             ..seen()
@@ -173,19 +177,20 @@ fn legal<T>(next: Result<T, crate::IllegalEvent>) -> Result<T, TestCaseError> {
     next.map_err(|illegal| TestCaseError::fail(illegal.to_string()))
 }
 
-fn verbs() -> impl Strategy<Value = Verb> {
-    prop::sample::select(vec![
+fn verbs() -> impl Strategy<Value = VerbRequest> {
+    let verbs = [
         Verb::Manage,
         Verb::Inspect,
         Verb::Provide,
-        Verb::Clean(AgentCommand::EraseMetadata),
-        Verb::Clean(AgentCommand::EraseDisks),
+        Verb::Clean,
         Verb::Deploy,
         Verb::Rebuild,
         Verb::Undeploy,
         Verb::Abort,
         Verb::Adopt,
-    ])
+    ];
+    let clean = [clean(&offered()), clean(&offered()[1..])];
+    prop::sample::select(Vec::from_iter(verbs.map(VerbRequest::from).into_iter().chain(clean)))
 }
 
 fn changes() -> impl Strategy<Value = PowerChange> {
@@ -209,6 +214,7 @@ fn observations() -> impl Strategy<Value = Observed> {
     let command = prop_oneof![
         Just(CommandSeen::Running(None)),
         Just(CommandSeen::Succeeded),
+        Just(CommandSeen::Listed(offered())),
         Just(CommandSeen::Failed("no".to_owned())),
     ];
     let silent = (0_i64..10_000, any::<bool>()).prop_map(|(since, transient)| AgentSeen::Silent {

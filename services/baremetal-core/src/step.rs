@@ -1,0 +1,306 @@
+//! Steps: the parts of cleaning, their order, and the checks of requested steps.
+//!
+//! The agent offers steps. Automated cleaning runs the offered steps with a priority above 0; manual cleaning runs the requested steps in
+//! their order. The rules are those of `ironic/conductor/steps.py`.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::Interface;
+
+/// The step that erases the disks completely.
+const ERASE_DEVICES: &str = "erase_devices";
+
+/// The priority of the step that erases the disks completely, for a machine that somebody else used.
+const ERASE_PRIORITY: u32 = 10;
+
+/// The name of a step: an interface, and the name within the interface.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct StepName {
+    pub interface: Interface,
+    pub step: String,
+}
+
+/// A step of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    #[serde(flatten)]
+    pub name: StepName,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub args: Map<String, Value>,
+    /// The priority among automated steps; 0 for a requested step that automated cleaning leaves out.
+    pub priority: u32,
+    /// Whether the machine restarts into the ramdisk after the step.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub reboots: bool,
+}
+
+/// A step that the agent offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferedStep {
+    pub name: StepName,
+    /// Automated cleaning runs steps with a priority above 0, the highest first.
+    pub priority: u32,
+    pub args: BTreeMap<String, StepArgument>,
+    pub reboots: bool,
+}
+
+/// The description of an argument of a step.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StepArgument {
+    pub description: String,
+    pub is_required: bool,
+}
+
+/// The steps that a work runs once it knows the offered ones.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WantedSteps {
+    /// Every offered step with a priority above 0.
+    Automated {
+        /// Whether the disks have to be erased completely, because somebody else used the machine.
+        erases_disks: bool,
+    },
+    /// These steps, in their order.
+    Requested(Vec<RequestedStep>),
+}
+
+/// A step that a client requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestedStep {
+    #[serde(flatten)]
+    pub name: StepName,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub args: Map<String, Value>,
+}
+
+/// Why the steps of a work cannot run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum StepRefused {
+    #[error("the machine does not offer the step {name}")]
+    Unknown { name: StepName },
+    #[error("the step {name} has no argument {argument:?}")]
+    UnknownArgument { name: StepName, argument: String },
+    #[error("the step {name} needs the argument {argument:?}: {description}")]
+    MissingArgument { name: StepName, argument: String, description: String },
+}
+
+impl Default for WantedSteps {
+    /// The steps that leave no data behind.
+    fn default() -> Self {
+        WantedSteps::Automated { erases_disks: true }
+    }
+}
+
+impl StepName {
+    /// The step that erases the disks completely.
+    pub fn erase_devices() -> Self {
+        StepName { interface: Interface::Deploy, step: ERASE_DEVICES.to_owned() }
+    }
+}
+
+impl fmt::Display for StepName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.interface.as_str(), self.step)
+    }
+}
+
+impl OfferedStep {
+    fn planned(&self, args: Map<String, Value>, priority: u32) -> Step {
+        Step { name: self.name.clone(), args, priority, reboots: self.reboots }
+    }
+
+    /// Checks the arguments of a request for this step.
+    fn check(&self, args: &Map<String, Value>) -> Result<(), StepRefused> {
+        let name = || self.name.clone();
+        if let Some(argument) = args.keys().find(|key| !self.args.contains_key(*key)) {
+            return Err(StepRefused::UnknownArgument { name: name(), argument: argument.clone() });
+        }
+        let mut missing = self
+            .args
+            .iter()
+            .filter(|(argument, described)| described.is_required && !args.contains_key(*argument));
+        match missing.next() {
+            Some((argument, described)) => Err(StepRefused::MissingArgument {
+                name: name(),
+                argument: argument.clone(),
+                description: described.description.clone(),
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl WantedSteps {
+    /// Plans the steps, given the offered ones.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a wanted step is not offered, or if its arguments are wrong.
+    pub fn plan(&self, offered: &[OfferedStep]) -> Result<Vec<Step>, StepRefused> {
+        match self {
+            WantedSteps::Automated { erases_disks } => automated(offered, *erases_disks),
+            WantedSteps::Requested(wanted) => requested(offered, wanted),
+        }
+    }
+}
+
+fn automated(offered: &[OfferedStep], erases_disks: bool) -> Result<Vec<Step>, StepRefused> {
+    let erase = StepName::erase_devices();
+    if erases_disks {
+        // A machine that cannot erase its disks must not reach the next lessee with the data of the last.
+        find(offered, &erase)?;
+    }
+    let priority = |step: &OfferedStep| match erases_disks && step.name == erase {
+        true => step.priority.max(ERASE_PRIORITY),
+        false => step.priority,
+    };
+    let enabled = offered.iter().map(|step| (step, priority(step))).filter(|(_, at)| *at > 0);
+    let mut steps: Vec<Step> = enabled.map(|(step, at)| step.planned(Map::new(), at)).collect();
+    steps.sort_by_key(|step| Reverse((step.priority, rank(step.name.interface))));
+    Ok(steps)
+}
+
+fn requested(offered: &[OfferedStep], wanted: &[RequestedStep]) -> Result<Vec<Step>, StepRefused> {
+    let plan = wanted.iter().map(|wanted| {
+        let step = find(offered, &wanted.name)?;
+        step.check(&wanted.args)?;
+        Ok(step.planned(wanted.args.clone(), step.priority))
+    });
+    plan.collect()
+}
+
+fn find<'a>(offered: &'a [OfferedStep], name: &StepName) -> Result<&'a OfferedStep, StepRefused> {
+    let unknown = || StepRefused::Unknown { name: name.clone() };
+    offered.iter().find(|step| step.name == *name).ok_or_else(unknown)
+}
+
+/// The order of steps with the same priority: the step of the interface with the higher rank is first.
+const fn rank(interface: Interface) -> u8 {
+    match interface {
+        Interface::Network => 8,
+        Interface::Vendor => 7,
+        Interface::Power => 6,
+        Interface::Management => 5,
+        Interface::Firmware => 4,
+        Interface::Deploy => 3,
+        Interface::Bios => 2,
+        Interface::Raid => 1,
+        Interface::Boot
+        | Interface::Console
+        | Interface::Inspect
+        | Interface::Rescue
+        | Interface::Storage => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn name(text: &str) -> StepName {
+        let (interface, step) = text.split_once('.').unwrap();
+        let interface = Interface::ALL.into_iter().find(|it| it.as_str() == interface).unwrap();
+        StepName { interface, step: step.to_owned() }
+    }
+
+    fn offered(text: &str, priority: u32) -> OfferedStep {
+        OfferedStep { name: name(text), priority, args: BTreeMap::new(), reboots: false }
+    }
+
+    /// A step with a required and an optional argument, after which the machine restarts.
+    fn with_args(text: &str) -> OfferedStep {
+        let argument =
+            |is_required| StepArgument { description: "the settings".into(), is_required };
+        let args = [("settings".to_owned(), argument(true)), ("force".to_owned(), argument(false))];
+        OfferedStep { args: args.into(), reboots: true, ..offered(text, 0) }
+    }
+
+    fn wanted(text: &str, args: Value) -> RequestedStep {
+        let Value::Object(args) = args else { panic!("{args}") };
+        RequestedStep { name: name(text), args }
+    }
+
+    #[track_caller]
+    fn check(wanted: WantedSteps, offered: &[OfferedStep], want: Result<&[&str], &str>) {
+        let shown = |step: Step| format!("{} {}", step.name, step.priority);
+        let plan = wanted.plan(offered);
+        let plan = plan.map(|steps| steps.into_iter().map(shown).collect::<Vec<_>>());
+        match (plan, want) {
+            (Ok(plan), Ok(want)) => assert_eq!(plan, want),
+            (Err(why), Err(want)) => assert_eq!(why.to_string(), want),
+            (got, want) => panic!("{got:?}, not {want:?}"),
+        }
+    }
+
+    #[test]
+    fn automated_cleaning_runs_enabled_steps_by_priority_and_then_by_interface() {
+        let all = [
+            offered("deploy.erase_devices", 0),
+            offered("raid.delete_configuration", 10),
+            offered("deploy.erase_devices_metadata", 99),
+            offered("bios.factory_reset", 10),
+            offered("management.clear_job_queue", 10),
+        ];
+        let automated = |erases_disks| WantedSteps::Automated { erases_disks };
+        let want = [
+            "deploy.erase_devices_metadata 99",
+            "management.clear_job_queue 10",
+            "bios.factory_reset 10",
+            "raid.delete_configuration 10",
+        ];
+        check(automated(false), &all, Ok(&want));
+        let want = [
+            "deploy.erase_devices_metadata 99",
+            "management.clear_job_queue 10",
+            "deploy.erase_devices 10",
+            "bios.factory_reset 10",
+            "raid.delete_configuration 10",
+        ];
+        check(automated(true), &all, Ok(&want));
+        check(
+            automated(true),
+            &[offered("deploy.erase_devices", 50)],
+            Ok(&["deploy.erase_devices 50"]),
+        );
+        check(automated(false), &all[..1], Ok(&[]));
+        let none = "the machine does not offer the step deploy.erase_devices";
+        check(automated(true), &all[1..], Err(none));
+    }
+
+    #[test]
+    fn requested_steps_run_in_their_order_with_their_arguments() {
+        let all = [offered("deploy.erase_devices", 0), with_args("bios.apply_configuration")];
+        let apply = |args| wanted("bios.apply_configuration", args);
+        let erase = wanted("deploy.erase_devices", json!({}));
+        let both = WantedSteps::Requested(vec![apply(json!({"settings": []})), erase.clone()]);
+        let want = ["bios.apply_configuration 0", "deploy.erase_devices 0"];
+        check(both.clone(), &all, Ok(&want));
+        let kept = both.plan(&all).unwrap();
+        assert_eq!(kept[0].args["settings"], json!([]));
+        assert_eq!((kept[0].reboots, kept[1].reboots), (true, false));
+
+        let only = |step| WantedSteps::Requested(vec![step]);
+        let missing =
+            "the step bios.apply_configuration needs the argument \"settings\": the settings";
+        check(only(apply(json!({"force": true}))), &all, Err(missing));
+        let unknown = "the step bios.apply_configuration has no argument \"x\"";
+        check(only(apply(json!({"settings": [], "x": 1}))), &all, Err(unknown));
+        let absent = only(wanted("raid.create_configuration", json!({})));
+        check(absent, &all, Err("the machine does not offer the step raid.create_configuration"));
+    }
+
+    #[test]
+    fn every_interface_with_steps_has_its_own_rank() {
+        let mut ranks: Vec<u8> =
+            Interface::ALL.map(rank).into_iter().filter(|at| *at > 0).collect();
+        ranks.sort_unstable();
+        assert_eq!(ranks, [1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+}

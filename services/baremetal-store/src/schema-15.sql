@@ -1,0 +1,12 @@
+-- Version 15: an erasure is a clean step of the agent. Cleaning in progress goes on; its tasks are found by the sequence that every cleaning had.
+
+UPDATE nodes SET document = replace(
+    document,
+    '"await_agent",{"agent":"erase_metadata"},{"agent":"sync"}',
+    '"await_agent",{"clean_step":{"interface":"deploy","step":"erase_devices_metadata","priority":99}},{"agent":"sync"}'
+) WHERE busy = 1;
+UPDATE nodes SET document = replace(
+    document,
+    '"await_agent",{"agent":"erase_disks"},{"agent":"sync"}',
+    '"await_agent",{"clean_step":{"interface":"deploy","step":"erase_devices","priority":10}},{"agent":"sync"}'
+) WHERE busy = 1;
