@@ -65,20 +65,21 @@ pub struct Command {
     pub command_progress: Option<Progress>,
 }
 
-/// The result of [`name::GET_CLEAN_STEPS`].
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CleanSteps {
+/// The result of [`name::GET_CLEAN_STEPS`] or [`name::GET_DEPLOY_STEPS`].
+#[derive(Clone, Debug, Deserialize)]
+pub struct StepList {
     /// The steps of each hardware manager, by the manager's name.
-    pub clean_steps: BTreeMap<String, Vec<ListedStep>>,
+    #[serde(alias = "clean_steps", alias = "deploy_steps")]
+    pub steps: BTreeMap<String, Vec<ListedStep>>,
 }
 
 /// A step that the machine can run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub struct ListedStep {
     /// An interface of the node: `deploy`, `raid`, …
     pub interface: String,
     pub step: String,
-    /// Automated cleaning runs steps with a priority above 0, the highest first.
+    /// Automated work runs steps with a priority above 0, the highest first.
     #[serde(default)]
     pub priority: u32,
     /// Whether the machine has to restart after the step.
@@ -89,7 +90,7 @@ pub struct ListedStep {
 }
 
 /// The description of an argument of a step.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 pub struct ArgumentInfo {
     #[serde(default)]
     pub description: Option<String>,

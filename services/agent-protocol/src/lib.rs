@@ -8,8 +8,8 @@ mod inventory;
 
 pub use boot::{KernelParameters, parameter};
 pub use command::{
-    ArgumentInfo, CleanSteps, Command, CommandError, CommandList, CommandRequest, CommandStatus,
-    ListedStep, Progress, name, step,
+    ArgumentInfo, Command, CommandError, CommandList, CommandRequest, CommandStatus, ListedStep,
+    Progress, StepList, name, step,
 };
 pub use heartbeat::{AgentConfig, Heartbeat, LookupAnswer, LookupNode};
 pub use image::{ChecksumAlgorithm, DiskFormat, ImageInfo};

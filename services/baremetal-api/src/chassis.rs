@@ -10,16 +10,13 @@ use crate::error::Error;
 use crate::field::{DetailLevel, Field, Kind, Read};
 use crate::filter::Filter;
 use crate::request::Request;
-use crate::rule::{ADMINISTER, READ, SET_OWNER};
+use crate::rule::{ADMINISTER, READ_SHARED, SET_OWNER};
 use crate::stored::{
     self, Paths, Served, StoredList, created_field, links_field, updated_field, uuid_field,
 };
 use crate::value::text;
 use crate::write::put;
 use crate::{list_query, microversion as since, node, openapi};
-
-/// Ironic's `SYSTEM_READER`.
-const OPERATORS: Rule = Rule { owner: None, lessee: None, ..READ };
 
 impl Served for Chassis {
     const NAME: &'static str = "a chassis";
@@ -33,7 +30,7 @@ impl Served for Chassis {
         of_node: None,
     };
     const SINCE: Microversion = since::MINIMUM;
-    const RULES: [Rule; 4] = [OPERATORS, ADMINISTER, SET_OWNER, ADMINISTER];
+    const RULES: [Rule; 4] = [READ_SHARED, ADMINISTER, SET_OWNER, ADMINISTER];
     const USERS: &'static str = "nodes";
     const SUMMARIES: [&'static str; 5] = [
         "List chassis",
@@ -70,7 +67,7 @@ const FIELDS: &[Field<Stored<Chassis>>] = &[
 /// The routes of chassis.
 pub(crate) fn routes() -> Routes<App> {
     let nodes = Route::get("List the nodes of a chassis", list_nodes)
-        .with_rule(OPERATORS)
+        .with_rule(READ_SHARED)
         .query_parameters(list_query::PAGING)
         .query_parameters(["detail"])
         .refuses([StatusCode::NOT_FOUND])

@@ -22,8 +22,7 @@ const ANYONE: Rule = Rule::ANY_READER;
 const OPERATORS: Rule = Rule { owner: None, lessee: None, ..Rule::ANY_READER };
 
 /// Lists that do not belong to a node.
-const LISTS: [EmptyList; 3] = [
-    ("/v1/deploy_templates", "deploy_templates", since::DEPLOY_TEMPLATES, Path, OPERATORS),
+const LISTS: [EmptyList; 2] = [
     ("/v1/runbooks", "runbooks", since::RUNBOOKS, Path, ANYONE),
     ("/v1/inspection_rules", "inspection_rules", since::INSPECTION_RULES, Resource, OPERATORS),
 ];

@@ -77,6 +77,8 @@ pub(crate) enum Set<R> {
     Object(fn(&mut R) -> &mut Map<String, Value>),
     /// The same for an object whose secrets are shown as a mask.
     Secrets(fn(&mut R) -> &mut Map<String, Value>),
+    /// Replaces a list. A patch may also change a part of the present one, which the first function returns.
+    List(fn(&R) -> Value, Write<R>),
 }
 
 /// The JSON type of a field.
@@ -92,6 +94,8 @@ pub(crate) enum Kind {
     Object,
     Links,
     LinkLists,
+    /// A list of deploy steps.
+    Steps,
 }
 
 impl<R: Resource> Field<R> {
@@ -138,6 +142,16 @@ impl<R: Resource> Field<R> {
         place: fn(&mut R) -> &mut Map<String, Value>,
     ) -> Self {
         Field { access: Access::Change(rule, Set::Secrets(place)), ..self }
+    }
+
+    /// Clients that satisfy `rule` write the field, which is a list; `present` returns it as a request writes it.
+    pub(crate) const fn change_list(
+        self,
+        rule: Rule,
+        present: fn(&R) -> Value,
+        write: Write<R>,
+    ) -> Self {
+        Field { access: Access::Change(rule, Set::List(present, write)), ..self }
     }
 
     /// The field must be given when a resource is created.
@@ -213,6 +227,7 @@ impl Kind {
             Kind::Object => JsonShape::any_object(),
             Kind::Links => JsonShape::links(),
             Kind::LinkLists => JsonShape::list(JsonShape::links()),
+            Kind::Steps => JsonShape::list(JsonShape::any_object()),
         }
     }
 
@@ -220,7 +235,7 @@ impl Kind {
     pub(crate) fn body(self) -> Type {
         match self {
             Kind::Text => Type::String,
-            Kind::Texts | Kind::Links | Kind::LinkLists => Type::Array,
+            Kind::Texts | Kind::Links | Kind::LinkLists | Kind::Steps => Type::Array,
             Kind::Boolean | Kind::MaybeBoolean => Type::Boolean,
             Kind::Integer => Type::Integer,
             Kind::Object => Type::Object,

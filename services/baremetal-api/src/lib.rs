@@ -7,6 +7,7 @@ mod boot_device;
 mod chassis;
 mod conductor;
 mod console;
+mod deploy_template;
 mod driver;
 mod empty;
 mod error;
@@ -32,6 +33,7 @@ mod secret;
 mod shards;
 mod shown;
 mod states;
+mod step;
 mod stored;
 mod traits;
 mod validate;
@@ -73,6 +75,7 @@ fn routes() -> Routes<App> {
         .merge(chassis::routes())
         .merge(port_group::routes())
         .merge(volume::routes())
+        .merge(deploy_template::routes())
         .merge(shards::routes())
         .merge(empty::routes())
         .merge(bedplate::routes())

@@ -48,6 +48,7 @@ versions! {
     ALLOCATION_UPDATE 57 "Changing allocations."
     ALLOCATION_BACKFILL 58 "Recording an allocation for a node in use."
     LESSEE 65 "Lessees."
+    DEPLOY_STEPS 69 "Deploy steps of a request."
     DEPLOY_VERBS 73 "The verbs `deploy` and `undeploy`."
     BOOT_MODE 75 "Boot mode and secure boot."
     DRIVER_FIELDS 77 "The query parameter `fields` of drivers."

@@ -2,27 +2,26 @@
 
 use axum::response::Response;
 use baremetal_core::{
-    HistoryEntry, Interface, Node, RequestedStep, State as ProvisionState, StepName, Verb,
-    VerbRequest, WorkUuid, after_drain, parse_config_drive, request_verb,
+    DeployStep, HistoryEntry, Node, RequestedStep, State as ProvisionState, Verb, VerbRequest,
+    WorkUuid, after_drain, parse_config_drive, request_verb,
 };
 use http::StatusCode;
 use openstack_api::{
     ApiError, Microversion, Origin, PathParam, Query, Route, Routes, StrictJson, accepted_at,
 };
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
+use crate::deploy_template::{merged, templates_of};
 use crate::error::Error;
 use crate::request::{Request, forced};
+use crate::step::{CleanStepBody, DeployStepBody, deploy_steps};
 use crate::{microversion as since, rule};
 
 /// The largest body in bytes, large enough for a config drive.
 const BODY_LIMIT: usize = 16 << 20;
-
-/// The maximum length of the name of a step, in characters.
-const MAX_STEP_NAME: usize = 255;
 
 /// The routes of provision states.
 pub(crate) fn routes() -> Routes<App> {
@@ -49,9 +48,11 @@ struct Body {
     /// For `clean`.
     #[serde(default)]
     #[schema(inline)]
-    clean_steps: Option<Vec<CleanStep>>,
+    clean_steps: Option<Vec<CleanStepBody>>,
+    /// For `active` and `rebuild`.
     #[serde(default)]
-    deploy_steps: Option<Vec<Value>>,
+    #[schema(inline)]
+    deploy_steps: Option<Vec<DeployStepBody>>,
     #[serde(default)]
     service_steps: Option<Vec<Value>>,
     #[serde(default)]
@@ -83,44 +84,6 @@ enum Target {
     Service,
 }
 
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-struct CleanStep {
-    #[schema(inline)]
-    interface: StepInterface,
-    #[schema(min_length = 1, max_length = 255)]
-    step: String,
-    #[serde(default)]
-    args: Map<String, Value>,
-}
-
-/// An interface that can have clean steps.
-#[derive(Clone, Copy, Deserialize, PartialEq, Eq, ToSchema)]
-#[serde(rename_all = "snake_case")]
-enum StepInterface {
-    Vendor,
-    Power,
-    Management,
-    Firmware,
-    Deploy,
-    Bios,
-    Raid,
-}
-
-impl From<StepInterface> for Interface {
-    fn from(interface: StepInterface) -> Self {
-        match interface {
-            StepInterface::Vendor => Interface::Vendor,
-            StepInterface::Power => Interface::Power,
-            StepInterface::Management => Interface::Management,
-            StepInterface::Firmware => Interface::Firmware,
-            StepInterface::Deploy => Interface::Deploy,
-            StepInterface::Bios => Interface::Bios,
-            StepInterface::Raid => Interface::Raid,
-        }
-    }
-}
-
 /// `PUT /v1/nodes/{node}/states/provision`: requests a change of provision state.
 ///
 /// Only records the request; the conductor carries it out. If the verb takes a compute host out of service, the conductor has the host
@@ -133,12 +96,21 @@ async fn request(
     StrictJson(body): StrictJson<Body>,
 ) -> Result<Response, Error> {
     request.asked.need(body.target.since(), "target")?;
-    let wanted = ProvisionRequest {
-        verb: VerbRequest { verb: body.verb()?, clean_steps: body.clean_steps()? },
+    let mut wanted = ProvisionRequest {
+        verb: VerbRequest {
+            verb: body.verb()?,
+            clean_steps: body.clean_steps()?,
+            deploy_steps: body.deploy_steps(request.asked)?,
+        },
         config_drive: body.config_drive(request.asked)?,
         forced: forced(&mut query),
         work: WorkUuid::new_v4(),
     };
+    if matches!(wanted.verb.verb, Verb::Deploy | Verb::Rebuild) {
+        let templates = templates_of(&request, &request.node(&ident).await?).await?;
+        let requested = std::mem::take(&mut wanted.verb.deploy_steps);
+        wanted.verb.deploy_steps = merged(requested, &templates)?;
+    }
     if after_drain(wanted.verb.verb).is_some() {
         let node = request.node(&ident).await?;
         wanted.decide(&request, &node)?;
@@ -236,7 +208,6 @@ impl Body {
     fn verb(&self) -> Result<Verb, ApiError> {
         let some = |list: &Option<Vec<Value>>| list.as_ref().is_some_and(|list| !list.is_empty());
         let unusable = [
-            ("deploy_steps", some(&self.deploy_steps)),
             ("service_steps", some(&self.service_steps)),
             ("runbook", self.runbook.is_some()),
             ("disable_ramdisk", self.disable_ramdisk == Some(true)),
@@ -247,6 +218,11 @@ impl Body {
         }
         if self.clean_steps.is_some() && self.target != Target::Clean {
             return Err(ApiError::bad_field("clean_steps", "they go with the target clean only"));
+        }
+        let installs = matches!(self.target, Target::Active | Target::Deploy | Target::Rebuild);
+        if self.deploy_steps.is_some() && !installs {
+            let problem = "they go with the targets active and rebuild only";
+            return Err(ApiError::bad_field("deploy_steps", problem));
         }
         match self.target {
             Target::Manage => Ok(Verb::Manage),
@@ -270,16 +246,15 @@ impl Body {
         if steps.is_empty() && self.target == Target::Clean {
             return Err(ApiError::bad_field("clean_steps", "at least one step is required"));
         }
-        let requested = steps.iter().enumerate().map(|(at, step)| {
-            if !(1..=MAX_STEP_NAME).contains(&step.step.chars().count()) {
-                let field = format!("clean_steps[{at}].step");
-                let problem = format!("needs 1 to {MAX_STEP_NAME} characters");
-                return Err(ApiError::bad_field(&field, &problem));
-            }
-            let name = StepName { interface: step.interface.into(), step: step.step.clone() };
-            Ok(RequestedStep { name, args: step.args.clone() })
-        });
-        requested.collect()
+        let requested = steps.iter().enumerate();
+        requested.map(|(at, step)| step.requested(&format!("clean_steps[{at}]"))).collect()
+    }
+
+    /// The requested deploy steps.
+    fn deploy_steps(&self, asked: Microversion) -> Result<Vec<DeployStep>, Error> {
+        let Some(steps) = &self.deploy_steps else { return Ok(Vec::new()) };
+        asked.need(since::DEPLOY_STEPS, "deploy_steps")?;
+        Ok(deploy_steps("deploy_steps", steps, &[])?)
     }
 
     /// The config drive of the request, if there is one.

@@ -10,6 +10,8 @@ use openstack_api::{Role, Rule};
 pub(crate) const READ: Rule = rule(Role::Reader, Some(Role::Reader), Some(Role::Reader));
 /// See how a machine is operated (history, inventory, failures), which reveals details of its site: `SYSTEM_OR_OWNER_READER`.
 pub(crate) const READ_DETAILS: Rule = rule(Role::Reader, Some(Role::Reader), None);
+/// See what belongs to no project: `SYSTEM_READER`.
+pub(crate) const READ_SHARED: Rule = rule(Role::Reader, None, None);
 /// Use a machine: `SYSTEM_OR_PROJECT_MEMBER`.
 pub(crate) const USE: Rule = rule(Role::Member, Some(Role::Member), Some(Role::Member));
 /// Install a machine and give it back: `SYSTEM_OR_OWNER_MEMBER_AND_LESSEE_ADMIN`.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use baremetal_core::NodeUuid;
+use baremetal_core::{DeployStep, NodeUuid};
 use hardware::MacAddress;
 use jiff::Timestamp;
 use newtype_uuid::{GenericUuid, TypedUuid, TypedUuidKind};
 use openstack_api::{Links, Microversion, Origin, Time};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -54,6 +54,18 @@ pub(crate) enum Shown<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         priority: Option<u32>,
     },
+    #[serde(serialize_with = "deploy_steps")]
+    Steps(&'a [DeployStep]),
+}
+
+/// Serializes the steps of a template, with the secrets of their arguments masked.
+fn deploy_steps<S: Serializer>(steps: &[DeployStep], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(steps.iter().map(|DeployStep { step, priority }| Shown::Step {
+        interface: Some(step.name.interface.as_str()),
+        step: Some(&step.name.step),
+        args: Some(Masked(&step.args)),
+        priority: Some(*priority),
+    }))
 }
 
 impl<'a> Shown<'a> {

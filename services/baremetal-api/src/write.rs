@@ -57,11 +57,12 @@ pub(crate) fn patched<R: Resource>(
     Ok(after)
 }
 
-/// The present value of a field, secrets included. Only objects can be patched in part, so the value of every other field is returned as
-/// null.
+/// The present value of a field, secrets included. Only objects and some lists can be patched in part, so the value of every other field is
+/// returned as null.
 fn present<R>(it: &mut R, set: &Set<R>) -> Value {
     match set {
         Set::Object(place) | Set::Secrets(place) => Value::Object(place(it).clone()),
+        Set::List(present, _) => present(it),
         Set::Value(_) => Value::Null,
     }
 }
@@ -72,7 +73,7 @@ fn set_all<R: Resource>(it: &mut R, mut wanted: Map<String, Value>) -> Result<()
         let Some(set) = field.access.set() else { continue };
         let Some(value) = wanted.remove(field.name) else { continue };
         match set {
-            Set::Value(write) => write(it, field.name, value)?,
+            Set::Value(write) | Set::List(_, write) => write(it, field.name, value)?,
             Set::Object(place) => *place(it) = object(field.name, value)?,
             Set::Secrets(place) => {
                 let mut wanted = object(field.name, value)?;

@@ -180,7 +180,7 @@ async fn answer<T: DeserializeOwned>(
 pub(crate) fn seen(command: &Command) -> CommandSeen {
     match command.command_status {
         CommandStatus::Running => CommandSeen::Running(command.command_progress),
-        CommandStatus::Succeeded if name::GET_CLEAN_STEPS.ends_with(&command.command_name) => {
+        CommandStatus::Succeeded if is_list_of_steps(&command.command_name) => {
             steps::listed(command.command_result.as_ref())
         }
         CommandStatus::Succeeded => CommandSeen::Succeeded,
@@ -192,6 +192,12 @@ pub(crate) fn seen(command: &Command) -> CommandSeen {
             CommandSeen::Failed(why.chars().filter(|c| !c.is_control()).take(2000).collect())
         }
     }
+}
+
+/// Returns whether a command of this name lists steps. The agent reports names without the extension.
+fn is_list_of_steps(command: &str) -> bool {
+    let mut lists = [name::GET_CLEAN_STEPS, name::GET_DEPLOY_STEPS].into_iter();
+    lists.any(|list| list.rsplit('.').next() == Some(command))
 }
 
 /// Returns the progress of the running command, if there is one.

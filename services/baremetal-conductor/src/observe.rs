@@ -39,9 +39,7 @@ impl TurnContext {
                     seen.agent = if reported { AgentSeen::Present } else { AgentSeen::Absent };
                 }
             }
-            Some(Task::Agent(_) | Task::CleanStep(_)) => {
-                seen.agent = self.look_at_agent(node).await?
-            }
+            Some(Task::Agent(_) | Task::Step(_)) => seen.agent = self.look_at_agent(node).await?,
             Some(
                 Task::AskBmcForInventory | Task::BootRamdisk | Task::BootDisk | Task::PlanSteps,
             ) => {}

@@ -3,7 +3,7 @@
 use agent_protocol::{ImageInfo, name, step};
 use baremetal_core::{
     Action, ActionOutcome, AgentCommand, BootInterface, Driver, Node, NodeUpdate, Observed,
-    PlanRules, Problem, Reason, Task, Work, WorkUuid, after_action, image, plan,
+    PlanRules, Problem, Reason, StepKind, Task, Work, WorkUuid, after_action, image, plan,
 };
 use bmc::{Bmc, BmcError};
 use decision::{Decision, Requeue};
@@ -85,7 +85,7 @@ impl TurnContext {
             Action::Command(command) => {
                 self.command(node, self.request_of(node, command).await?).await
             }
-            Action::CleanStep => self.command(node, self.clean_step(node).await?).await,
+            Action::Step => self.command(node, self.step_of_work(node).await?).await,
             Action::ReadInventory => done(self.read_inventory(node, &bmc).await?),
             Action::TakeInventory => done(self.take_inventory(node).await?),
             Action::BootRamdisk => {
@@ -206,7 +206,8 @@ impl TurnContext {
     ) -> Result<(&'static str, Map<String, Value>), ActionError> {
         let mut params = self.machine_for_agent(node).await?;
         let name = match command {
-            AgentCommand::ListCleanSteps => name::GET_CLEAN_STEPS,
+            AgentCommand::ListSteps(StepKind::Clean) => name::GET_CLEAN_STEPS,
+            AgentCommand::ListSteps(StepKind::Deploy) => name::GET_DEPLOY_STEPS,
             AgentCommand::WriteImage => {
                 let checked = self.with_instance(node).and_then(|node| {
                     check_image(&self.settings.image_hosts, &node.instance_info)?;
@@ -250,19 +251,25 @@ impl TurnContext {
         Ok((name, params))
     }
 
-    /// Returns the current clean step as a command of the agent's protocol.
-    async fn clean_step(
+    /// Returns the step of the current task as a command of the agent's protocol.
+    async fn step_of_work(
         &self,
         node: &Node,
     ) -> Result<(&'static str, Map<String, Value>), ActionError> {
+        let opened = self.store.secrets().with_steps(node);
+        let opened = opened.map_err(|why| bad_request(format!("the step's arguments: {why}")))?;
+        let Some(Task::Step(step)) = opened.work.as_ref().and_then(Work::task) else {
+            return Err(bad_request("the work is not at a step".to_owned()).into());
+        };
+        let (command, version) = match step.kind {
+            StepKind::Clean => (name::EXECUTE_CLEAN_STEP, "clean_version"),
+            StepKind::Deploy => (name::EXECUTE_DEPLOY_STEP, "deploy_version"),
+        };
+        let (interface, name) = (step.name.interface.as_str(), &step.name.step);
         let mut params = self.machine_for_agent(node).await?;
-        if let Some(Task::CleanStep(step)) = node.work.as_ref().and_then(Work::task) {
-            let (interface, name) = (step.name.interface.as_str(), &step.name.step);
-            let step = json!({"interface": interface, "step": name, "args": step.args});
-            params.insert("step".to_owned(), step);
-        }
-        params.insert("clean_version".to_owned(), Value::Null);
-        Ok((name::EXECUTE_CLEAN_STEP, params))
+        let step = json!({"interface": interface, "step": name, "args": step.args});
+        params.extend([("step".to_owned(), step), (version.to_owned(), Value::Null)]);
+        Ok((command, params))
     }
 
     /// Returns the parameters that describe the machine to the agent.

@@ -31,6 +31,7 @@ mod tasks;
 mod allocation;
 mod boot;
 mod chassis;
+mod deploy_template;
 mod node;
 mod port;
 mod port_group;
@@ -67,6 +68,7 @@ pub use boot_again::boot_again;
 pub use change::{ChangeRefused, check_change, check_delete, check_idle, check_release};
 pub use chassis::Chassis;
 pub use console::{NoConsole, switch_console};
+pub use deploy_template::{DeployTemplate, TemplatesConflict, instance_traits, with_templates};
 pub use drain::{
     NewDrainRequest, drain_refused, drain_stuck, end_maintenance_drain, wait_for_drain,
 };
@@ -140,7 +142,8 @@ pub use reservation::{ReservationRequest, check_reservation_image, reserve};
 pub use secret::is_secret;
 pub use state::{Event, IllegalEvent, State, TRANSITIONS, UnknownState, mermaid};
 pub use step::{
-    OfferedStep, RequestedStep, Step, StepArgument, StepName, StepRefused, WantedSteps,
+    DeployStep, OfferedStep, RequestedStep, Step, StepArgument, StepKind, StepName, StepRefused,
+    WantedSteps,
 };
 pub use stored::{Content, Stored, StoredFilter, StoredSort};
 pub use take_out::{TakeOutRefused, check_take_out};

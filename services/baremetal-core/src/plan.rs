@@ -118,7 +118,7 @@ fn plan_work(turn: &MachineTurn<'_>, work: &Work, seen: &Observed) -> Planned {
         (Task::Agent(command), _) => {
             plan_command(turn, task, Action::Command(*command), work, seen)
         }
-        (Task::CleanStep(_), _) => plan_command(turn, task, Action::CleanStep, work, seen),
+        (Task::Step(_), _) => plan_command(turn, task, Action::Step, work, seen),
         (Task::PlanSteps, _) => plan_steps(turn, work, &[]),
     }
 }

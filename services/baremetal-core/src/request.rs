@@ -7,8 +7,8 @@ use lease::RequiredState;
 use crate::lending::{end_lease_of_reservation, returned};
 use crate::{
     DrainRequest, Event, Failure, HistoryEntry, Hypervisor, IllegalEvent, Node, PowerRequest,
-    Reason, RequestRefused, RequestedStep, State, Task, Verb, VerbRequest, WantedSteps, Work,
-    WorkUuid, elapsed, tasks,
+    Reason, RequestRefused, State, Task, Verb, VerbRequest, WantedSteps, Work, WorkUuid, elapsed,
+    tasks,
 };
 
 /// Applies a verb to `node`: returns the node with its work begun and the entry for its history, or the reason for a refusal.
@@ -20,7 +20,8 @@ pub fn request_verb(
     work: WorkUuid,
     now: Timestamp,
 ) -> Result<(Node, HistoryEntry), RequestRefused> {
-    let VerbRequest { verb, clean_steps } = request.into();
+    let request = request.into();
+    let verb = request.verb;
     let refuse = |_: IllegalEvent| RequestRefused::State {
         node: node.label(),
         state: node.provision_state,
@@ -39,7 +40,7 @@ pub fn request_verb(
         let doing = task.map_or("its work".into(), Task::describe);
         asked.failure = Some(Failure::new(Reason::Aborted, format!("an operator aborted {doing}")));
     }
-    let steps = wanted_steps(node, verb, clean_steps);
+    let steps = wanted_steps(node, request);
     let (target, tasks) = target_and_tasks(node, verb, next, &steps);
     // Work that boots the ramdisk or takes the machine out of use powers the machine off on its way.
     if node.disable_power_off && tasks.contains(&Task::Power(PowerState::Off)) {
@@ -81,18 +82,15 @@ fn hypervisor_after(verb: Verb, host: Option<Hypervisor>, now: Timestamp) -> Opt
     }
 }
 
-/// Returns the steps that the work of `verb` runs.
-fn wanted_steps(node: &Node, verb: Verb, clean_steps: Vec<RequestedStep>) -> WantedSteps {
-    match verb {
-        Verb::Clean => WantedSteps::Requested(clean_steps),
+/// Returns the steps that the requested work runs.
+fn wanted_steps(node: &Node, request: VerbRequest) -> WantedSteps {
+    match request.verb {
+        Verb::Clean => WantedSteps::Requested(request.clean_steps),
+        Verb::Deploy | Verb::Rebuild => WantedSteps::Deployment(request.deploy_steps),
         Verb::Provide => automated_steps(node),
-        Verb::Manage
-        | Verb::Inspect
-        | Verb::Deploy
-        | Verb::Rebuild
-        | Verb::Undeploy
-        | Verb::Abort
-        | Verb::Adopt => WantedSteps::default(),
+        Verb::Manage | Verb::Inspect | Verb::Undeploy | Verb::Abort | Verb::Adopt => {
+            WantedSteps::default()
+        }
     }
 }
 
@@ -109,7 +107,7 @@ fn target_and_tasks(
         Verb::Inspect => (Some(State::Manageable), tasks::inspect(node)),
         Verb::Provide => (Some(State::Available), automated_clean(node, steps)),
         Verb::Clean => (Some(State::Manageable), tasks::clean(node, steps)),
-        Verb::Deploy | Verb::Rebuild => (Some(State::Active), tasks::deploy(node)),
+        Verb::Deploy | Verb::Rebuild => (Some(State::Active), tasks::deploy(node, steps)),
         Verb::Undeploy => (Some(state_after_cleaning(node)), tasks::undeploy()),
         Verb::Adopt => (Some(State::Active), tasks::verify()),
         Verb::Abort => (node.target_provision_state, Vec::new()),
@@ -211,9 +209,9 @@ pub fn start_next_task(
     let mut next = node.clone();
     let Some(work) = &mut next.work else { return Ok((next, None)) };
     let step = match work.task() {
-        Some(Task::CleanStep(step)) => {
+        Some(Task::Step(step)) => {
             let took = elapsed(work.task_started_at, now).as_secs();
-            Some(format!("the clean step {} took {took} s", step.name))
+            Some(format!("the {} step {} took {took} s", step.kind.as_str(), step.name))
         }
         Some(_) | None => None,
     };

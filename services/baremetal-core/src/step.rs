@@ -1,7 +1,7 @@
-//! Steps: the parts of cleaning, their order, and the checks of requested steps.
+//! Steps: the parts of cleaning and deployment, their order, and the checks of requested steps.
 //!
-//! The agent offers steps. Automated cleaning runs the offered steps with a priority above 0; manual cleaning runs the requested steps in
-//! their order. The rules are those of `ironic/conductor/steps.py`.
+//! The agent offers steps. Automated cleaning and deployment run the offered steps with a priority above 0; manual cleaning runs the
+//! requested steps in their order. The rules are those of `ironic/conductor/steps.py`.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,8 +15,26 @@ use crate::Interface;
 /// The step that erases the disks completely.
 const ERASE_DEVICES: &str = "erase_devices";
 
+/// The deploy steps that every deployment has, by Ironic's names. A request cannot change them.
+const CORE_STEPS: [&str; 6] = [
+    "deploy",
+    "write_image",
+    "prepare_instance_boot",
+    "tear_down_agent",
+    "switch_to_tenant_network",
+    "boot_instance",
+];
+
 /// The priority of the step that erases the disks completely, for a machine that somebody else used.
 const ERASE_PRIORITY: u32 = 10;
+
+/// The work that a step belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepKind {
+    Clean,
+    Deploy,
+}
 
 /// The name of a step: an interface, and the name within the interface.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -28,11 +46,12 @@ pub struct StepName {
 /// A step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
+    pub kind: StepKind,
     #[serde(flatten)]
     pub name: StepName,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub args: Map<String, Value>,
-    /// The priority among automated steps; 0 for a requested step that automated cleaning leaves out.
+    /// The place among automated steps, the highest first; 0 for a requested step that automated cleaning leaves out.
     pub priority: u32,
     /// Whether the machine restarts into the ramdisk after the step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -43,7 +62,7 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedStep {
     pub name: StepName,
-    /// Automated cleaning runs steps with a priority above 0, the highest first.
+    /// Automated work runs steps with a priority above 0, the highest first.
     pub priority: u32,
     pub args: BTreeMap<String, StepArgument>,
     pub reboots: bool,
@@ -65,8 +84,18 @@ pub enum WantedSteps {
         /// Whether the disks have to be erased completely, because somebody else used the machine.
         erases_disks: bool,
     },
-    /// These steps, in their order.
+    /// These clean steps, in their order.
     Requested(Vec<RequestedStep>),
+    /// Every offered deploy step with a priority above 0, but these steps with their own priority and arguments; priority 0 leaves a step out.
+    Deployment(Vec<DeployStep>),
+}
+
+/// A deploy step that a client or a deploy template requests.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeployStep {
+    #[serde(flatten)]
+    pub step: RequestedStep,
+    pub priority: u32,
 }
 
 /// A step that a client requests.
@@ -74,7 +103,7 @@ pub enum WantedSteps {
 pub struct RequestedStep {
     #[serde(flatten)]
     pub name: StepName,
-    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    #[serde(default)]
     pub args: Map<String, Value>,
 }
 
@@ -83,6 +112,8 @@ pub struct RequestedStep {
 pub enum StepRefused {
     #[error("the machine does not offer the step {name}")]
     Unknown { name: StepName },
+    #[error("the step {name} is a part of every deployment and cannot be requested")]
+    Core { name: StepName },
     #[error("the step {name} has no argument {argument:?}")]
     UnknownArgument { name: StepName, argument: String },
     #[error("the step {name} needs the argument {argument:?}: {description}")]
@@ -96,10 +127,25 @@ impl Default for WantedSteps {
     }
 }
 
+impl StepKind {
+    /// Returns the word for messages.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            StepKind::Clean => "clean",
+            StepKind::Deploy => "deploy",
+        }
+    }
+}
+
 impl StepName {
     /// The step that erases the disks completely.
     pub fn erase_devices() -> Self {
         StepName { interface: Interface::Deploy, step: ERASE_DEVICES.to_owned() }
+    }
+
+    /// Returns whether every deployment has the step.
+    fn is_core(&self) -> bool {
+        self.interface == Interface::Deploy && CORE_STEPS.contains(&&*self.step)
     }
 }
 
@@ -110,8 +156,8 @@ impl fmt::Display for StepName {
 }
 
 impl OfferedStep {
-    fn planned(&self, args: Map<String, Value>, priority: u32) -> Step {
-        Step { name: self.name.clone(), args, priority, reboots: self.reboots }
+    fn planned(&self, kind: StepKind, args: Map<String, Value>, priority: u32) -> Step {
+        Step { kind, name: self.name.clone(), args, priority, reboots: self.reboots }
     }
 
     /// Checks the arguments of a request for this step.
@@ -145,6 +191,37 @@ impl WantedSteps {
         match self {
             WantedSteps::Automated { erases_disks } => automated(offered, *erases_disks),
             WantedSteps::Requested(wanted) => requested(offered, wanted),
+            WantedSteps::Deployment(wanted) => deployment(offered, wanted),
+        }
+    }
+
+    /// Returns the arguments of the steps.
+    pub(crate) fn args(&self) -> impl Iterator<Item = &Map<String, Value>> {
+        let (clean, deploy) = match self {
+            WantedSteps::Automated { .. } => (&[][..], &[][..]),
+            WantedSteps::Requested(clean) => (&clean[..], &[][..]),
+            WantedSteps::Deployment(deploy) => (&[][..], &deploy[..]),
+        };
+        clean.iter().chain(deploy.iter().map(|it| &it.step)).map(|step| &step.args)
+    }
+
+    /// Like [`WantedSteps::args`], to seal and to open the secrets.
+    pub(crate) fn args_mut(&mut self) -> impl Iterator<Item = &mut Map<String, Value>> {
+        let (clean, deploy) = match self {
+            WantedSteps::Automated { .. } => (&mut [][..], &mut [][..]),
+            WantedSteps::Requested(clean) => (&mut clean[..], &mut [][..]),
+            WantedSteps::Deployment(deploy) => (&mut [][..], &mut deploy[..]),
+        };
+        let deploy = deploy.iter_mut().map(|it| &mut it.step);
+        clean.iter_mut().chain(deploy).map(|step| &mut step.args)
+    }
+
+    /// Returns whether a request named steps.
+    pub(crate) fn are_named(&self) -> bool {
+        match self {
+            WantedSteps::Automated { .. } => false,
+            WantedSteps::Requested(_) => true,
+            WantedSteps::Deployment(wanted) => !wanted.is_empty(),
         }
     }
 }
@@ -160,18 +237,45 @@ fn automated(offered: &[OfferedStep], erases_disks: bool) -> Result<Vec<Step>, S
         false => step.priority,
     };
     let enabled = offered.iter().map(|step| (step, priority(step))).filter(|(_, at)| *at > 0);
-    let mut steps: Vec<Step> = enabled.map(|(step, at)| step.planned(Map::new(), at)).collect();
-    steps.sort_by_key(|step| Reverse((step.priority, rank(step.name.interface))));
-    Ok(steps)
+    let steps = enabled.map(|(step, at)| step.planned(StepKind::Clean, Map::new(), at));
+    Ok(sorted(steps.collect()))
 }
 
 fn requested(offered: &[OfferedStep], wanted: &[RequestedStep]) -> Result<Vec<Step>, StepRefused> {
     let plan = wanted.iter().map(|wanted| {
         let step = find(offered, &wanted.name)?;
         step.check(&wanted.args)?;
-        Ok(step.planned(wanted.args.clone(), step.priority))
+        Ok(step.planned(StepKind::Clean, wanted.args.clone(), step.priority))
     });
     plan.collect()
+}
+
+fn deployment(offered: &[OfferedStep], wanted: &[DeployStep]) -> Result<Vec<Step>, StepRefused> {
+    let kind = StepKind::Deploy;
+    let is_kept = |step: &&OfferedStep| {
+        let name = &step.name;
+        step.priority > 0 && !name.is_core() && wanted.iter().all(|it| it.step.name != *name)
+    };
+    let kept = offered.iter().filter(is_kept);
+    let mut steps: Vec<Step> =
+        kept.map(|step| step.planned(kind, Map::new(), step.priority)).collect();
+    for DeployStep { step: wanted, priority } in wanted {
+        if wanted.name.is_core() {
+            return Err(StepRefused::Core { name: wanted.name.clone() });
+        }
+        let step = find(offered, &wanted.name)?;
+        if *priority > 0 {
+            step.check(&wanted.args)?;
+            steps.push(step.planned(kind, wanted.args.clone(), *priority));
+        }
+    }
+    Ok(sorted(steps))
+}
+
+/// Sorts steps by priority, and those of the same priority by their interface.
+fn sorted(mut steps: Vec<Step>) -> Vec<Step> {
+    steps.sort_by_key(|step| Reverse((step.priority, rank(step.name.interface))));
+    steps
 }
 
 fn find<'a>(offered: &'a [OfferedStep], name: &StepName) -> Result<&'a OfferedStep, StepRefused> {
@@ -294,6 +398,35 @@ mod tests {
         check(only(apply(json!({"settings": [], "x": 1}))), &all, Err(unknown));
         let absent = only(wanted("raid.create_configuration", json!({})));
         check(absent, &all, Err("the machine does not offer the step raid.create_configuration"));
+    }
+
+    #[test]
+    fn a_deployment_merges_offered_and_requested_steps() {
+        let all = [
+            offered("deploy.write_image", 80),
+            offered("deploy.inject_files", 50),
+            with_args("raid.apply_configuration"),
+        ];
+        let step = |text, args, priority| DeployStep { step: wanted(text, args), priority };
+        let raid = |priority| step("raid.apply_configuration", json!({"settings": []}), priority);
+        let deployment = |steps: &[DeployStep]| WantedSteps::Deployment(steps.to_vec());
+        check(deployment(&[]), &all, Ok(&["deploy.inject_files 50"]));
+        let want = ["raid.apply_configuration 90", "deploy.inject_files 50"];
+        check(deployment(&[raid(90)]), &all, Ok(&want));
+        let want = ["deploy.inject_files 70", "raid.apply_configuration 60"];
+        let moved = step("deploy.inject_files", json!({}), 70);
+        check(deployment(&[raid(60), moved]), &all, Ok(&want));
+        // Priority 0 leaves a step out, and then its arguments do not matter.
+        let none = step("deploy.inject_files", json!({"x": 1}), 0);
+        check(deployment(&[none]), &all, Ok(&[]));
+        let core = step("deploy.write_image", json!({}), 90);
+        let refused =
+            "the step deploy.write_image is a part of every deployment and cannot be requested";
+        check(deployment(&[core]), &all, Err(refused));
+        let absent = "the machine does not offer the step raid.apply_configuration";
+        check(deployment(&[raid(90)]), &all[..2], Err(absent));
+        let plan = deployment(&[raid(90)]).plan(&all).unwrap();
+        assert!(plan.iter().all(|step| step.kind == StepKind::Deploy));
     }
 
     #[test]

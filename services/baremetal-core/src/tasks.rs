@@ -2,7 +2,9 @@
 
 use hardware::PowerState;
 
-use crate::{AgentCommand, BootInterface, Driver, InspectInterface, Node, Task, WantedSteps};
+use crate::{
+    AgentCommand, BootInterface, Driver, InspectInterface, Node, StepKind, Task, WantedSteps,
+};
 
 /// The tasks that check a node's BMC.
 pub(crate) fn verify() -> Vec<Task> {
@@ -26,26 +28,31 @@ pub(crate) fn inspect(node: &Node) -> Vec<Task> {
 /// and so no steps: automated cleaning only switches it off.
 pub(crate) fn clean(node: &Node, steps: &WantedSteps) -> Vec<Task> {
     if node.boot_interface() == BootInterface::Fake {
-        let plans = match steps {
-            WantedSteps::Automated { .. } => None,
-            WantedSteps::Requested(_) => Some(Task::PlanSteps),
-        };
-        return plans.into_iter().chain([Task::Power(PowerState::Off)]).collect();
+        let off = [Task::Power(PowerState::Off)];
+        return plan_without_agent(steps).into_iter().chain(off).collect();
     }
     let mut tasks = Vec::from(Task::boot_and(Task::AwaitAgent));
-    tasks.extend([AgentCommand::ListCleanSteps, AgentCommand::Sync].map(Task::Agent));
+    tasks.extend([AgentCommand::ListSteps(StepKind::Clean), AgentCommand::Sync].map(Task::Agent));
     tasks.extend([Task::Power(PowerState::Off), Task::BootDisk]);
     tasks
 }
 
+/// The task that plans the steps of a node without an agent, if a request named steps.
+fn plan_without_agent(steps: &WantedSteps) -> Option<Task> {
+    steps.are_named().then_some(Task::PlanSteps)
+}
+
 /// The tasks that install `node` and boot its disk. A node without a real boot interface is only restarted.
-pub(crate) fn deploy(node: &Node) -> Vec<Task> {
+pub(crate) fn deploy(node: &Node, steps: &WantedSteps) -> Vec<Task> {
     if node.boot_interface() == BootInterface::Fake {
-        return vec![Task::Power(PowerState::Off), Task::Power(PowerState::On)];
+        let restart = [Task::Power(PowerState::Off), Task::Power(PowerState::On)];
+        return plan_without_agent(steps).into_iter().chain(restart).collect();
     }
     let mut tasks = Vec::from(Task::boot_and(Task::AwaitAgent));
+    let list = AgentCommand::ListSteps(StepKind::Deploy);
     tasks.extend(
-        [AgentCommand::WriteImage, AgentCommand::SetNextBoot, AgentCommand::Sync].map(Task::Agent),
+        [list, AgentCommand::WriteImage, AgentCommand::SetNextBoot, AgentCommand::Sync]
+            .map(Task::Agent),
     );
     tasks.extend([Task::Power(PowerState::Off), Task::BootDisk, Task::Power(PowerState::On)]);
     tasks
@@ -91,9 +98,9 @@ mod tests {
 
     #[test]
     fn only_a_node_that_boots_the_ramdisk_gets_an_image() {
-        assert_eq!(deploy(&node(Driver::FakeHardware)), [OFF, ON]);
+        assert_eq!(deploy(&node(Driver::FakeHardware), &WantedSteps::default()), [OFF, ON]);
         for driver in [Driver::Ipmi, Driver::Redfish] {
-            let tasks = deploy(&node(driver));
+            let tasks = deploy(&node(driver), &WantedSteps::default());
             let at = |wanted: Task| tasks.iter().position(|task| *task == wanted);
             let writes = at(Task::Agent(AgentCommand::WriteImage));
             assert!(at(Task::BootRamdisk) < writes && writes < at(Task::BootDisk), "{tasks:?}");

@@ -1,6 +1,6 @@
 //! The verbs that change a node's provision state.
 
-use crate::{Event, RequestedStep};
+use crate::{DeployStep, Event, RequestedStep};
 
 /// A verb of `PUT /v1/nodes/{node}/states/provision`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,12 +29,14 @@ pub struct VerbRequest {
     pub verb: Verb,
     /// For [`Verb::Clean`].
     pub clean_steps: Vec<RequestedStep>,
+    /// For [`Verb::Deploy`] and [`Verb::Rebuild`]: the requested steps and those of deploy templates.
+    pub deploy_steps: Vec<DeployStep>,
 }
 
 impl From<Verb> for VerbRequest {
     /// A verb without arguments.
     fn from(verb: Verb) -> Self {
-        VerbRequest { verb, clean_steps: Vec::new() }
+        VerbRequest { verb, clean_steps: Vec::new(), deploy_steps: Vec::new() }
     }
 }
 

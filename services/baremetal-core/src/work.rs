@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use hardware::PowerState;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
-use crate::{Step, WantedSteps, WorkUuid};
+use crate::{Step, StepKind, WantedSteps, WorkUuid};
 
 /// Work in progress on a node. The record holds everything that the conductor needs to continue after a crash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,16 +60,16 @@ pub enum Task {
     Agent(AgentCommand),
     /// Plan the steps of a machine that boots no ramdisk, so that no agent offers any.
     PlanSteps,
-    /// Let the agent run a clean step, and wait until the step ends.
-    CleanStep(Step),
+    /// Let the agent run a step, and wait until the step ends.
+    Step(Step),
 }
 
 /// A command for the agent in the ramdisk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentCommand {
-    /// List the clean steps of the machine.
-    ListCleanSteps,
+    /// List the steps of the machine.
+    ListSteps(StepKind),
     /// Write the image to disk, and the config drive if the node has one.
     WriteImage,
     /// Make the written disk the next boot of the firmware.
@@ -85,7 +86,7 @@ impl Task {
     /// Returns whether the task waits for the machine or its agent. The node's state is a `wait` state meanwhile.
     pub const fn is_waiting(&self) -> bool {
         match self {
-            Task::AwaitInventory | Task::AwaitAgent | Task::Agent(_) | Task::CleanStep(_) => true,
+            Task::AwaitInventory | Task::AwaitAgent | Task::Agent(_) | Task::Step(_) => true,
             Task::TryBmc
             | Task::AskBmcForInventory
             | Task::Power(_)
@@ -106,13 +107,27 @@ impl Task {
             Task::BootDisk => "making the disk the next boot",
             Task::AwaitInventory => "waiting for the inventory",
             Task::AwaitAgent => "waiting for the agent",
-            Task::Agent(AgentCommand::ListCleanSteps) => "listing the clean steps",
+            Task::Agent(AgentCommand::ListSteps(StepKind::Clean)) => "listing the clean steps",
+            Task::Agent(AgentCommand::ListSteps(StepKind::Deploy)) => "listing the deploy steps",
             Task::Agent(AgentCommand::WriteImage) => "writing the image",
             Task::Agent(AgentCommand::SetNextBoot) => "setting the firmware's next boot",
             Task::Agent(AgentCommand::Sync) => "flushing caches to disk",
             Task::PlanSteps => "planning the steps",
-            Task::CleanStep(step) => return format!("running the clean step {}", step.name).into(),
+            Task::Step(step) => {
+                return format!("running the {} step {}", step.kind.as_str(), step.name).into();
+            }
         })
+    }
+}
+
+impl Step {
+    /// Returns whether the step runs before `task`. The image is written at priority 80 and made bootable at 60, as in Ironic.
+    fn precedes(&self, task: &Task) -> bool {
+        match (self.kind, task) {
+            (StepKind::Deploy, Task::Agent(AgentCommand::WriteImage)) => self.priority > 80,
+            (StepKind::Deploy, Task::Agent(AgentCommand::SetNextBoot)) => self.priority > 60,
+            (StepKind::Deploy | StepKind::Clean, _) => true,
+        }
     }
 }
 
@@ -164,18 +179,59 @@ impl Work {
         self.last_boot().is_some() && self.tasks.get(self.cursor + 1) == Some(&Task::BootRamdisk)
     }
 
-    /// Adds `steps` after the current task. The machine boots the ramdisk again after a step that asks for it.
+    /// Returns the arguments of all steps, which may contain secrets: those of the wanted steps and those of the planned ones.
+    pub fn step_args(&self) -> impl Iterator<Item = &Map<String, Value>> {
+        let planned = self.tasks.iter().filter_map(|task| match task {
+            Task::Step(step) => Some(&step.args),
+            Task::TryBmc
+            | Task::AskBmcForInventory
+            | Task::Power(_)
+            | Task::BootRamdisk
+            | Task::BootDisk
+            | Task::AwaitInventory
+            | Task::AwaitAgent
+            | Task::Agent(_)
+            | Task::PlanSteps => None,
+        });
+        self.steps.args().chain(planned)
+    }
+
+    /// Like [`Work::step_args`], to seal and to open the secrets.
+    pub fn step_args_mut(&mut self) -> impl Iterator<Item = &mut Map<String, Value>> {
+        let planned = self.tasks.iter_mut().filter_map(|task| match task {
+            Task::Step(step) => Some(&mut step.args),
+            Task::TryBmc
+            | Task::AskBmcForInventory
+            | Task::Power(_)
+            | Task::BootRamdisk
+            | Task::BootDisk
+            | Task::AwaitInventory
+            | Task::AwaitAgent
+            | Task::Agent(_)
+            | Task::PlanSteps => None,
+        });
+        self.steps.args_mut().chain(planned)
+    }
+
+    /// Adds `steps` after the current task. Deploy steps take their places among the tasks of the deployment, by their priorities.
     pub(crate) fn add_steps(&mut self, steps: Vec<Step>) {
-        let mut added = Vec::with_capacity(steps.len());
-        for step in steps {
-            let reboots = step.reboots;
-            added.push(Task::CleanStep(step));
-            if reboots {
-                added.extend(Task::boot_and(Task::AwaitAgent));
-            }
-        }
         let after = (self.cursor + 1).min(self.tasks.len());
-        self.tasks.splice(after..after, added);
+        let rest = self.tasks.split_off(after);
+        let mut steps = steps.into_iter().peekable();
+        for task in rest {
+            while let Some(step) = steps.next_if(|step| step.precedes(&task)) {
+                self.add_step(step);
+            }
+            self.tasks.push(task);
+        }
+        steps.for_each(|step| self.add_step(step));
+    }
+
+    /// Adds a step at the end. The machine boots the ramdisk again after a step that asks for it.
+    fn add_step(&mut self, step: Step) {
+        let boot = step.reboots.then(|| Task::boot_and(Task::AwaitAgent));
+        self.tasks.push(Task::Step(step));
+        self.tasks.extend(boot.into_iter().flatten());
     }
 
     /// Returns whether the work is an inspection by the agent.
@@ -215,7 +271,7 @@ mod tests {
         let node = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
         let boot = |waiting| [Task::BootRamdisk, Task::Power(PowerState::On), waiting];
         assert_eq!(awaiting(tasks::clean(&node, &WantedSteps::default())), boot(Task::AwaitAgent));
-        assert_eq!(awaiting(tasks::deploy(&node)), boot(Task::AwaitAgent));
+        assert_eq!(awaiting(tasks::deploy(&node, &WantedSteps::default())), boot(Task::AwaitAgent));
         assert_eq!(awaiting(tasks::inspect(&node)), boot(Task::AwaitInventory));
         assert_eq!(awaiting(tasks::undeploy()), []);
         assert_eq!(awaiting(tasks::verify()), []);
@@ -224,21 +280,22 @@ mod tests {
     #[test]
     fn the_machine_boots_the_ramdisk_again_after_a_step_that_asks_for_it() {
         let step = |step: &str, reboots| Step {
+            kind: StepKind::Clean,
             name: StepName { interface: Interface::Bios, step: step.to_owned() },
-            args: serde_json::Map::new(),
+            args: Map::new(),
             priority: 0,
             reboots,
         };
         let node = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
         let mut work = Work::new(WorkUuid::nil(), tasks::clean(&node, &WantedSteps::default()), T0);
         work.cursor = 4;
-        assert_eq!(work.task(), Some(&Task::Agent(AgentCommand::ListCleanSteps)));
+        assert_eq!(work.task(), Some(&Task::Agent(AgentCommand::ListSteps(StepKind::Clean))));
         work.add_steps(vec![step("reset", true), step("apply", false)]);
         let boot = Task::boot_and(Task::AwaitAgent);
         let between = [
-            &[Task::CleanStep(step("reset", true))][..],
+            &[Task::Step(step("reset", true))][..],
             &boot,
-            &[Task::CleanStep(step("apply", false)), Task::Agent(AgentCommand::Sync)],
+            &[Task::Step(step("apply", false)), Task::Agent(AgentCommand::Sync)],
         ];
         assert_eq!(work.tasks[5..12], between.concat());
 
@@ -253,6 +310,45 @@ mod tests {
     }
 
     #[test]
+    fn deploy_steps_run_between_the_tasks_of_a_deployment() {
+        let step = |priority: u32| Step {
+            kind: StepKind::Deploy,
+            name: StepName { interface: Interface::Raid, step: priority.to_string() },
+            args: Map::new(),
+            priority,
+            reboots: false,
+        };
+        let node = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
+        let mut work =
+            Work::new(WorkUuid::nil(), tasks::deploy(&node, &WantedSteps::default()), T0);
+        work.cursor = 4;
+        assert_eq!(work.task(), Some(&Task::Agent(AgentCommand::ListSteps(StepKind::Deploy))));
+        work.add_steps([90, 81, 80, 61, 60, 1].map(step).to_vec());
+        let order = work.tasks[5..].iter().map(|task| {
+            if let Task::Step(step) = task {
+                step.priority.to_string()
+            } else {
+                task.describe().into_owned()
+            }
+        });
+        let want = [
+            "90",
+            "81",
+            "writing the image",
+            "80",
+            "61",
+            "setting the firmware's next boot",
+            "60",
+            "1",
+            "flushing caches to disk",
+            "switching the machine off",
+            "making the disk the next boot",
+            "switching the machine on",
+        ];
+        assert_eq!(order.collect::<Vec<_>>(), want);
+    }
+
+    #[test]
     fn the_tasks_tell_whether_the_ramdisk_boots_and_why() {
         let node = |driver| Node::new(NodeUuid::nil(), driver, T0);
         let (machine, fake) = (node(Driver::Redfish), node(Driver::FakeHardware));
@@ -261,9 +357,9 @@ mod tests {
             (work.boots_ramdisk(), work.inspects())
         };
         assert_eq!(kind(tasks::inspect(&machine)), (true, true));
-        assert_eq!(kind(tasks::deploy(&machine)), (true, false));
+        assert_eq!(kind(tasks::deploy(&machine, &WantedSteps::default())), (true, false));
         assert_eq!(kind(tasks::inspect(&fake)), (false, false));
-        assert_eq!(kind(tasks::deploy(&fake)), (false, false));
+        assert_eq!(kind(tasks::deploy(&fake, &WantedSteps::default())), (false, false));
     }
 
     #[test]

@@ -3,10 +3,10 @@
 UPDATE nodes SET document = replace(
     document,
     '"await_agent",{"agent":"erase_metadata"},{"agent":"sync"}',
-    '"await_agent",{"clean_step":{"interface":"deploy","step":"erase_devices_metadata","priority":99}},{"agent":"sync"}'
+    '"await_agent",{"step":{"kind":"clean","interface":"deploy","step":"erase_devices_metadata","priority":99}},{"agent":"sync"}'
 ) WHERE busy = 1;
 UPDATE nodes SET document = replace(
     document,
     '"await_agent",{"agent":"erase_disks"},{"agent":"sync"}',
-    '"await_agent",{"clean_step":{"interface":"deploy","step":"erase_devices","priority":10}},{"agent":"sync"}'
+    '"await_agent",{"step":{"kind":"clean","interface":"deploy","step":"erase_devices","priority":10}},{"agent":"sync"}'
 ) WHERE busy = 1;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baremetal_core::{Node, Profile, is_secret};
+use baremetal_core::{DeployTemplate, Node, Profile, Stored, is_secret};
 use sealing::{DecryptedSecret, Keyring, SealError, SealingKeys, id_of, is_sealed};
 use secrecy::SecretString;
 use serde_json::{Map, Value};
@@ -55,6 +55,24 @@ impl Secrets {
         let place = instance_info(&node);
         self.open_in(&place, &mut node.instance_info)?;
         Ok(node)
+    }
+
+    /// Returns the node with the secrets of its steps' arguments unsealed.
+    pub fn with_steps(&self, node: &Node) -> Result<Node, SealError> {
+        let mut node = node.clone();
+        let place = steps(&node);
+        let args = node.work.iter_mut().flat_map(|work| work.step_args_mut());
+        args.into_iter().try_for_each(|args| self.open_in(&place, args))?;
+        Ok(node)
+    }
+
+    /// Returns the deploy template with its secrets unsealed.
+    pub fn with_template(&self, it: &Stored<DeployTemplate>) -> Result<DeployTemplate, SealError> {
+        let mut template = it.content.clone();
+        let place = resource(it.id);
+        let mut args = template.steps.iter_mut().map(|it| &mut it.step.args);
+        args.try_for_each(|args| self.open_in(&place, args))?;
+        Ok(template)
     }
 
     /// Unseals the secrets in an object of a rack's document.
@@ -113,15 +131,18 @@ pub(crate) const NO_SECRETS: &str = "-";
 
 /// Seals every secret of a node that is in the clear, and re-encrypts the secrets that another key than the first has sealed.
 pub(crate) fn seal_node(keys: &SealingKeys, node: &mut Node) -> Result<(), SealError> {
-    let (driver, instance) = (driver_info(node), instance_info(node));
+    let (driver, instance, steps) = (driver_info(node), instance_info(node), steps(node));
     seal_in(keys, &driver, &mut node.driver_info)?;
-    seal_in(keys, &instance, &mut node.instance_info)
+    seal_in(keys, &instance, &mut node.instance_info)?;
+    let mut args = node.work.iter_mut().flat_map(|work| work.step_args_mut());
+    args.try_for_each(|args| seal_in(keys, &steps, args))
 }
 
 /// Returns the key that sealed the node's secrets: [`NO_SECRETS`] if the node has no secrets, and `None` if one is in the clear.
 pub(crate) fn node_sealed_by(node: &Node) -> Option<&str> {
     let mut by = Some(NO_SECRETS);
-    for info in [&node.driver_info, &node.instance_info] {
+    let args = node.work.iter().flat_map(|work| work.step_args());
+    for info in [&node.driver_info, &node.instance_info].into_iter().chain(args) {
         look_in(info, &mut by);
     }
     by
@@ -162,8 +183,11 @@ fn look_at<'a>(value: &'a Value, by: &mut Option<&'a str>) {
 
 /// Returns one sealed secret of the node that this key has sealed, with the place that it was sealed for.
 pub(crate) fn sample_of_node(node: &Node, key: &str) -> Option<(String, String)> {
-    let driver = sample_in(&node.driver_info, &driver_info(node), key);
-    driver.or_else(|| sample_in(&node.instance_info, &instance_info(node), key))
+    let infos =
+        [(&node.driver_info, driver_info(node)), (&node.instance_info, instance_info(node))];
+    let args = node.work.iter().flat_map(|work| work.step_args());
+    let all = infos.into_iter().chain(args.map(|args| (args, steps(node))));
+    all.into_iter().find_map(|(info, place)| sample_in(info, &place, key))
 }
 
 /// Like [`sample_of_node`], for a rack's document.
@@ -310,6 +334,11 @@ fn instance_info(node: &Node) -> String {
     format!("nodes/{}/instance_info", node.id)
 }
 
+/// The place of the secrets in the arguments of all steps of a node.
+fn steps(node: &Node) -> String {
+    format!("nodes/{}/steps", node.id)
+}
+
 fn of_profile(name: &str) -> String {
     format!("hypervisor_profiles/{name}")
 }
@@ -330,7 +359,10 @@ fn sealed_place(place: &str, key: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use baremetal_core::{Driver, NodeUuid};
+    use baremetal_core::{
+        Driver, Interface, NodeUuid, RequestedStep, Step, StepKind, StepName, Task, WantedSteps,
+        Work, WorkUuid,
+    };
     use jiff::Timestamp;
     use secrecy::ExposeSecret;
     use serde_json::json;
@@ -408,6 +440,33 @@ mod tests {
         seal_node(&both, &mut node).unwrap();
         let text = infos(&node);
         assert!(text.contains("sealed:v1:2:") && !text.contains("sealed:v1:1:"));
+    }
+
+    #[test]
+    fn the_secrets_of_steps_are_sealed() {
+        let args = |password: &str| {
+            let args = json!({"settings": [{"password": password}], "n": 1});
+            args.as_object().unwrap().clone()
+        };
+        let name = StepName { interface: Interface::Bios, step: "apply".to_owned() };
+        let wanted = RequestedStep { name: name.clone(), args: args("wanted") };
+        let (kind, priority, reboots) = (StepKind::Clean, 0, false);
+        let planned = Task::Step(Step { kind, name, args: args("planned"), priority, reboots });
+        let mut work = Work::new(WorkUuid::nil(), vec![planned], Timestamp::UNIX_EPOCH);
+        work.steps = WantedSteps::Requested(vec![wanted]);
+        let plain = Node { work: Some(work), ..node() };
+        let mut sealed = plain.clone();
+        let text = keys(&["1"]);
+        seal_node(&ring_of(&text), &mut sealed).unwrap();
+        let document = format!("{:?}", sealed.work.as_ref().unwrap());
+        assert!(!document.contains("planned") && !document.contains("wanted"), "{document}");
+        assert_eq!((node_sealed_by(&plain), node_sealed_by(&sealed)), (None, Some("1")));
+        let secrets = Secrets::of(Some(Arc::new(ring_of(&text).into())));
+        assert_eq!(secrets.with_steps(&sealed).unwrap().work, plain.work);
+
+        let bare = Node { driver_info: Map::new(), instance_info: Map::new(), ..sealed };
+        let (place, sample) = sample_of_node(&bare, "1").unwrap();
+        assert!(ring_of(&text).open(&place, &sample).is_ok());
     }
 
     #[test]

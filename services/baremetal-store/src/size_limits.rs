@@ -85,7 +85,10 @@ fn of_node(node: &Node) -> FieldSizes {
         .and("maintenance_reason", &node.maintenance.as_ref().map(|it| &it.reason));
     match node.work.as_ref().map(|work| &work.steps) {
         Some(WantedSteps::Requested(steps)) => sizes.and("clean_steps", steps),
-        Some(WantedSteps::Automated { .. }) | None => sizes,
+        Some(WantedSteps::Deployment(steps)) if !steps.is_empty() => {
+            sizes.and("deploy_steps", steps)
+        }
+        Some(WantedSteps::Deployment(_) | WantedSteps::Automated { .. }) | None => sizes,
     }
 }
 

@@ -137,6 +137,16 @@ impl Lab {
         }
     }
 
+    /// Waits until the node is in `state`; panics with the reason if the node fails instead.
+    pub async fn reaches(&self, node: Node, state: &str) -> Value {
+        PendingChange { lab: self, node }.reaches(state).await
+    }
+
+    /// Waits until the node is in `state` with an error, and returns the error.
+    pub async fn fails(&self, node: Node, state: &str) -> String {
+        PendingChange { lab: self, node }.fails(state).await
+    }
+
     async fn rests(&self, node: Node, state: &str) {
         let path = format!("/v1/nodes/{}", node.0);
         let seen = |node: &Value| (node["provision_state"] == state).then_some(());

@@ -1,6 +1,6 @@
 //! The values of a node's fields that are computed from its record.
 
-use baremetal_core::{AgentCommand, Node, State, Task, Work};
+use baremetal_core::{AgentCommand, Node, State, Step, StepKind, Task, Work};
 use openstack_api::Microversion;
 
 use crate::microversion;
@@ -37,19 +37,24 @@ pub(super) fn reason(given: &Option<String>) -> Option<&str> {
 /// The clean step that runs now.
 pub(super) fn clean_step(node: &Node) -> Shown<'_> {
     match node.work.as_ref().and_then(Work::task) {
-        Some(Task::CleanStep(step)) => Shown::Step {
-            interface: Some(step.name.interface.as_str()),
-            step: Some(&step.name.step),
-            args: Some(Masked(&step.args)),
-            priority: Some(step.priority),
-        },
+        Some(Task::Step(step)) if step.kind == StepKind::Clean => step_of(step),
         Some(_) | None => Shown::EMPTY,
     }
 }
 
+fn step_of(step: &Step) -> Shown<'_> {
+    Shown::Step {
+        interface: Some(step.name.interface.as_str()),
+        step: Some(&step.name.step),
+        args: Some(Masked(&step.args)),
+        priority: Some(step.priority),
+    }
+}
+
 /// The deploy step that runs now.
-pub(super) fn deploy_step(node: &Node) -> Shown<'static> {
+pub(super) fn deploy_step(node: &Node) -> Shown<'_> {
     let step = match node.work.as_ref().and_then(Work::task) {
+        Some(Task::Step(step)) if step.kind == StepKind::Deploy => return step_of(step),
         Some(Task::Agent(AgentCommand::WriteImage)) => "write_image",
         Some(Task::Agent(AgentCommand::SetNextBoot)) => "prepare_instance_boot",
         Some(_) | None => return Shown::EMPTY,

@@ -16,6 +16,8 @@ mod client_types;
 #[cfg(test)]
 mod consoles;
 #[cfg(test)]
+mod deploy_templates;
+#[cfg(test)]
 mod documents;
 #[cfg(test)]
 mod flags;

@@ -1,6 +1,6 @@
 //! Wire tests of requests for changes: provision state, power, maintenance, traits, boot device.
 
-use baremetal_core::{RequestedStep, State, Step, Task, WantedSteps};
+use baremetal_core::{RequestedStep, State, Step, StepKind, Task, WantedSteps};
 use hardware::PowerState;
 
 use crate::api::{Answer, Api, ID, NEWEST};
@@ -147,7 +147,7 @@ async fn manual_cleaning_records_the_requested_steps() {
         .refuses(400, "clean_steps: at least one step is required");
     clean(r#"{"interface": "deploy", "step": ""}"#)
         .await
-        .refuses(400, "clean_steps[0].step: needs 1 to 255 characters");
+        .refuses(400, "clean_steps[0].step: needs 1 to 255 characters without NUL");
     for (step, problem) in [
         (
             r#"{"interface": "boot", "step": "a"}"#,
@@ -169,7 +169,8 @@ async fn manual_cleaning_records_the_requested_steps() {
         let work = node.work.as_mut().unwrap();
         let WantedSteps::Requested(steps) = &work.steps else { panic!("{:?}", work.steps) };
         let RequestedStep { name, args } = steps[0].clone();
-        work.tasks[work.cursor] = Task::CleanStep(Step { name, args, priority: 0, reboots: false });
+        work.tasks[work.cursor] =
+            Task::Step(Step { kind: StepKind::Clean, name, args, priority: 0, reboots: false });
     })
     .await;
     let shown = api.get(&format!("/v1/nodes/{ID}")).await.json();

@@ -1,6 +1,6 @@
 //! Reads the steps that an agent lists. The machine behind an agent is not trusted.
 
-use agent_protocol::{ArgumentInfo, CleanSteps, ListedStep};
+use agent_protocol::{ArgumentInfo, ListedStep, StepList};
 use baremetal_core::{CommandSeen, Interface, OfferedStep, StepArgument, StepName};
 use serde::Deserialize;
 use serde_json::Value;
@@ -14,7 +14,7 @@ const MAX_NAME: usize = 255;
 /// The maximum length of the description of an argument, in characters; the rest is left out.
 const MAX_DESCRIPTION: usize = 500;
 
-/// Reads the result of `get_clean_steps`.
+/// Reads the result of `get_clean_steps` or `get_deploy_steps`.
 pub(super) fn listed(result: Option<&Value>) -> CommandSeen {
     match result.ok_or_else(|| "it is empty".to_owned()).and_then(read) {
         Ok(steps) => CommandSeen::Listed(steps),
@@ -23,9 +23,9 @@ pub(super) fn listed(result: Option<&Value>) -> CommandSeen {
 }
 
 fn read(result: &Value) -> Result<Vec<OfferedStep>, String> {
-    let list = CleanSteps::deserialize(result).map_err(|error| error.to_string())?;
+    let list = StepList::deserialize(result).map_err(|error| error.to_string())?;
     let mut steps: Vec<OfferedStep> = Vec::new();
-    for listed in list.clean_steps.into_values().flatten() {
+    for listed in list.steps.into_values().flatten() {
         let step = offered(listed)?;
         // Several hardware managers may know a step; the one with the highest priority runs it.
         match steps.iter_mut().find(|known| known.name == step.name) {
@@ -113,6 +113,10 @@ mod tests {
         };
         let want = CommandSeen::Listed(vec![step("erase_devices", 30), create]);
         assert_eq!(listed(Some(&result)), want);
+
+        let write = json!({"step": "write_image", "interface": "deploy"});
+        let result = json!({"deploy_steps": {"M": [write]}});
+        assert_eq!(listed(Some(&result)), CommandSeen::Listed(vec![step("write_image", 0)]));
     }
 
     #[test]
@@ -122,7 +126,7 @@ mod tests {
             (0..=MAX_STEPS).map(|n| json!({"step": n.to_string(), "interface": "bios"})).collect();
         for (result, problem) in [
             (None, "it is empty"),
-            (Some(json!({})), "missing field `clean_steps`"),
+            (Some(json!({})), "missing field `steps`"),
             (Some(steps(json!({"step": "a"}))), "missing field `interface`"),
             (Some(steps(json!({"step": "a", "interface": "x"}))), "there is no interface \"x\""),
             (

@@ -1,6 +1,6 @@
 //! Tests of the actions on a machine, with an emulated BMC.
 
-use baremetal_core::{Interface, Step, StepName};
+use baremetal_core::{Interface, Step, StepKind, StepName};
 use bmc_emulator::{BootDevice as Device, OverrideDuration, Request};
 use serde_json::json;
 
@@ -75,8 +75,13 @@ async fn commands_have_the_names_and_parameters_of_the_agents_protocol() {
     let ports = json!([{"uuid": port.id, "address": MAC.to_string()}]);
     for (command, name, params) in [
         (
-            AgentCommand::ListCleanSteps,
+            AgentCommand::ListSteps(StepKind::Clean),
             "clean.get_clean_steps",
+            json!({"node": known, "ports": ports}),
+        ),
+        (
+            AgentCommand::ListSteps(StepKind::Deploy),
+            "deploy.get_deploy_steps",
             json!({"node": known, "ports": ports}),
         ),
         (
@@ -90,21 +95,27 @@ async fn commands_have_the_names_and_parameters_of_the_agents_protocol() {
         assert_eq!((request.0, Value::Object(request.1)), (name, params));
     }
     let args = json!({"raid_config": {"a": [1]}});
-    let step = Step {
-        name: StepName { interface: Interface::Raid, step: "create_configuration".to_owned() },
-        args: args.as_object().unwrap().clone(),
-        priority: 0,
-        reboots: false,
-    };
-    let work = node.work.as_mut().unwrap();
-    work.tasks[work.cursor] = Task::CleanStep(step);
-    let (name, params) = context.clean_step(&node).await.unwrap();
-    assert_eq!(name, "clean.execute_clean_step");
-    let want = json!({
-        "step": {"interface": "raid", "step": "create_configuration", "args": args},
-        "node": known, "ports": ports, "clean_version": null,
-    });
-    assert_eq!(Value::Object(params), want);
+    for (kind, command, version) in [
+        (StepKind::Clean, "clean.execute_clean_step", "clean_version"),
+        (StepKind::Deploy, "deploy.execute_deploy_step", "deploy_version"),
+    ] {
+        let step = Step {
+            kind,
+            name: StepName { interface: Interface::Raid, step: "create_configuration".to_owned() },
+            args: args.as_object().unwrap().clone(),
+            priority: 0,
+            reboots: false,
+        };
+        let work = node.work.as_mut().unwrap();
+        work.tasks[work.cursor] = Task::Step(step);
+        let (name, params) = context.step_of_work(&node).await.unwrap();
+        assert_eq!(name, command);
+        let want = json!({
+            "step": {"interface": "raid", "step": "create_configuration", "args": args},
+            "node": known, "ports": ports, version: null,
+        });
+        assert_eq!(Value::Object(params), want);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use hardware::PowerChange;
 
-use crate::{AgentCommand, Node, Problem};
+use crate::{AgentCommand, Node, Problem, StepKind};
 
 /// An action of the conductor outside of its database. Every action may be repeated without harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub enum Action {
     BootDisk,
     /// Give the agent a command, after its intent was recorded.
     Command(AgentCommand),
-    /// Let the agent run the clean step of the current task, after its intent was recorded.
-    CleanStep,
+    /// Let the agent run the step of the current task, after its intent was recorded.
+    Step,
 }
 
 impl Action {
@@ -36,11 +36,12 @@ impl Action {
             Action::TakeInventory => "take_inventory",
             Action::BootRamdisk => "boot_ramdisk",
             Action::BootDisk => "boot_disk",
-            Action::Command(AgentCommand::ListCleanSteps) => "list_clean_steps",
+            Action::Command(AgentCommand::ListSteps(StepKind::Clean)) => "list_clean_steps",
+            Action::Command(AgentCommand::ListSteps(StepKind::Deploy)) => "list_deploy_steps",
             Action::Command(AgentCommand::WriteImage) => "write_image",
             Action::Command(AgentCommand::SetNextBoot) => "set_next_boot",
             Action::Command(AgentCommand::Sync) => "sync",
-            Action::CleanStep => "clean_step",
+            Action::Step => "step",
         }
     }
 }
@@ -68,13 +69,15 @@ mod tests {
 
     #[test]
     fn each_action_has_a_name_of_its_own_in_logs() {
-        use AgentCommand::{ListCleanSteps, SetNextBoot, Sync, WriteImage};
+        use AgentCommand::{ListSteps, SetNextBoot, Sync, WriteImage};
         use PowerChange::{ForceOff, ForceRestart, On, SoftOff, SoftRestart};
 
         let power = [On, ForceOff, SoftOff, ForceRestart, SoftRestart].map(Action::RequestPower);
-        let commands = [ListCleanSteps, WriteImage, SetNextBoot, Sync].map(Action::Command);
+        let lists = [StepKind::Clean, StepKind::Deploy].map(ListSteps);
+        let commands = lists.into_iter().chain([WriteImage, SetNextBoot, Sync]);
+        let commands = commands.map(Action::Command);
         let boots = [Action::BootRamdisk, Action::BootDisk];
-        let others = [Action::ReadInventory, Action::TakeInventory, Action::CleanStep];
+        let others = [Action::ReadInventory, Action::TakeInventory, Action::Step];
         let all = power.into_iter().chain(commands).chain(boots).chain(others);
         let mut names = BTreeSet::new();
         for action in all {

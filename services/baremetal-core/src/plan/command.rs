@@ -87,7 +87,7 @@ pub(super) fn plan_command(
 
 /// Begins the next task after the agent carried out `task`.
 fn after_success(turn: &MachineTurn<'_>, task: &Task, seen: &Observed) -> Planned {
-    if *task != Task::Agent(AgentCommand::ListCleanSteps) {
+    if !matches!(task, Task::Agent(AgentCommand::ListSteps(_))) {
         return turn.next_task(seen);
     }
     // Without the list, cleaning would end and erase nothing.

@@ -6,9 +6,9 @@ use serde_json::Map;
 
 use super::*;
 use crate::{
-    AgentCommand, Driver, Interface, NodeUuid, OfferedStep, Problem, RequestRefused, RequestedStep,
-    State, Step, StepName, Verb, VerbRequest, WorkUuid, boot_again, fail_work, finish_work,
-    power_step_done, request_verb, start_next_task,
+    AgentCommand, DeployStep, Driver, Interface, NodeUuid, OfferedStep, Problem, RequestRefused,
+    RequestedStep, State, Step, StepKind, StepName, Verb, VerbRequest, WorkUuid, boot_again,
+    fail_work, finish_work, power_step_done, request_verb, start_next_task,
 };
 
 mod agent;
@@ -279,11 +279,11 @@ fn obliging(
             *power = change.leads_to();
             ActionOutcome::PowerRequested
         }
-        Action::Command(AgentCommand::ListCleanSteps) => {
-            commands.push(CommandSeen::Listed(offered()));
+        Action::Command(AgentCommand::ListSteps(kind)) => {
+            commands.push(CommandSeen::Listed(offered(kind)));
             ActionOutcome::CommandGiven
         }
-        Action::Command(_) | Action::CleanStep => {
+        Action::Command(_) | Action::Step => {
             commands.push(CommandSeen::Succeeded);
             ActionOutcome::CommandGiven
         }
@@ -293,22 +293,26 @@ fn obliging(
     }
 }
 
-/// The clean steps of an agent.
-fn offered() -> Vec<OfferedStep> {
+/// The steps of an agent.
+fn offered(kind: StepKind) -> Vec<OfferedStep> {
     let step = |step: &str, priority| OfferedStep {
         name: StepName { interface: Interface::Deploy, step: step.to_owned() },
         priority,
         args: [].into(),
         reboots: false,
     };
-    vec![step("erase_devices_metadata", 99), step("erase_devices", 0)]
+    match kind {
+        StepKind::Clean => vec![step("erase_devices_metadata", 99), step("erase_devices", 0)],
+        StepKind::Deploy => vec![step("write_image", 80), step("inject_files", 0)],
+    }
 }
 
-/// A request to run these clean steps of `offered()`.
+/// A request to run these offered clean steps.
 fn clean(steps: &[OfferedStep]) -> VerbRequest {
     let requested =
         |step: &OfferedStep| RequestedStep { name: step.name.clone(), args: Map::new() };
-    VerbRequest { verb: Verb::Clean, clean_steps: steps.iter().map(requested).collect() }
+    let clean_steps = steps.iter().map(requested).collect();
+    VerbRequest { clean_steps, ..Verb::Clean.into() }
 }
 
 /// Applies a verb to the node and plays all turns until the node is idle.
@@ -386,7 +390,7 @@ fn a_node_passes_through_its_whole_life() {
         assert_eq!(node.provision_state, State::Manageable);
         let node = live(&node, Verb::Inspect);
         assert_eq!(node.provision_state, State::Manageable);
-        let steps = if driver == Driver::FakeHardware { vec![] } else { offered() };
+        let steps = if driver == Driver::FakeHardware { vec![] } else { offered(StepKind::Clean) };
         let node = live(&node, clean(&steps));
         assert_eq!(node.provision_state, State::Manageable);
         let node = live(&node, Verb::Provide);
@@ -429,7 +433,7 @@ fn the_data_of_a_lessee_is_erased_before_the_next_use() {
         let (node, _) = request_verb(&node, Verb::Undeploy, WorkUuid::nil(), T0).unwrap();
         let mut steps = Vec::new();
         played(node, |node| match node.work.as_ref().and_then(Work::task) {
-            Some(Task::CleanStep(step)) if steps.last() != Some(&step.name.step) => {
+            Some(Task::Step(step)) if steps.last() != Some(&step.name.step) => {
                 steps.push(step.name.step.clone());
             }
             Some(_) | None => {}
@@ -446,7 +450,7 @@ fn a_step_that_no_one_offers_fails_the_cleaning() {
         let ready = live(&Node::new(NodeUuid::nil(), driver, T0), Verb::Manage);
         let name = StepName { interface: Interface::Raid, step: "create".to_owned() };
         let wanted = RequestedStep { name, args: Map::new() };
-        let failed = live(&ready, VerbRequest { verb: Verb::Clean, clean_steps: vec![wanted] });
+        let failed = live(&ready, VerbRequest { clean_steps: vec![wanted], ..Verb::Clean.into() });
         assert_eq!(failed.provision_state, State::CleanFailed);
         let failure = failed.failure.unwrap();
         let cause = "the machine does not offer the step raid.create";
@@ -455,10 +459,41 @@ fn a_step_that_no_one_offers_fails_the_cleaning() {
 }
 
 #[test]
+fn a_deployment_runs_the_requested_steps_in_their_places() {
+    let free =
+        live(&live(&Node::new(NodeUuid::nil(), Driver::Redfish, T0), Verb::Manage), Verb::Provide);
+    let name = offered(StepKind::Deploy)[1].name.clone();
+    let wanted = DeployStep { step: RequestedStep { name, args: Map::new() }, priority: 70 };
+    let request = VerbRequest { deploy_steps: vec![wanted], ..Verb::Deploy.into() };
+    let (deploying, _) = request_verb(&free, request, WorkUuid::nil(), T0).unwrap();
+    let mut done = Vec::new();
+    let active = played(deploying, |node| {
+        let task = node.work.as_ref().and_then(Work::task);
+        let waits = task.filter(|_| node.provision_state == State::DeployWait);
+        done.extend(waits.map(|task| task.describe().into_owned()));
+    });
+    done.dedup();
+    let want = [
+        "waiting for the agent",
+        "listing the deploy steps",
+        "writing the image",
+        "running the deploy step deploy.inject_files",
+        "setting the firmware's next boot",
+        "flushing caches to disk",
+    ];
+    assert_eq!((active.provision_state, done), (State::Active, want.map(str::to_owned).to_vec()));
+}
+
+#[test]
 fn each_step_is_in_the_history_with_its_duration() {
-    let step =
-        Step { name: StepName::erase_devices(), args: Map::new(), priority: 10, reboots: false };
-    let mut node = at(Task::CleanStep(step), Some(0));
+    let step = Step {
+        kind: StepKind::Clean,
+        name: StepName::erase_devices(),
+        args: Map::new(),
+        priority: 10,
+        reboots: false,
+    };
+    let mut node = at(Task::Step(step), Some(0));
     let later = T0 + Duration::from_secs(75);
     node.provision_state = State::CleanWait;
     node.work.as_mut().unwrap().tasks.push(Task::Agent(AgentCommand::Sync));
@@ -475,9 +510,14 @@ fn each_step_is_in_the_history_with_its_duration() {
 
 #[test]
 fn another_boot_of_the_ramdisk_has_another_token() {
-    let step =
-        Step { name: StepName::erase_devices(), args: Map::new(), priority: 10, reboots: true };
-    let mut node = at(Task::Agent(AgentCommand::ListCleanSteps), Some(0));
+    let step = Step {
+        kind: StepKind::Clean,
+        name: StepName::erase_devices(),
+        args: Map::new(),
+        priority: 10,
+        reboots: true,
+    };
+    let mut node = at(Task::Agent(AgentCommand::ListSteps(StepKind::Clean)), Some(0));
     node.provision_state = State::CleanWait;
     let work = node.work.as_mut().unwrap();
     work.tasks.splice(0..0, Task::boot_and(Task::AwaitAgent));

@@ -36,6 +36,15 @@ impl Store {
         reading!(self.database, |c| resource::find_by_name(c, &name).await)
     }
 
+    /// Returns the resources with any of these names, in the order of the names.
+    pub async fn find_resources_by_names<C: Content>(
+        &self,
+        names: &[String],
+    ) -> Result<Vec<Stored<C>>, StoreError> {
+        let names = names.to_vec();
+        reading!(self.database, |c| resource::find_by_names(c, &names).await)
+    }
+
     /// Returns a part of a page of the resources that match `filter`.
     pub async fn list_resources_part<C: Content>(
         &self,

@@ -1,7 +1,8 @@
 //! The table `resources`: one row for each resource that is stored as one document.
 
 use baremetal_core::{
-    Chassis, Content, Node, Page, Port, PortGroup, Stored, StoredFilter, StoredSort, VolumeTarget,
+    Chassis, Content, DeployTemplate, Node, Page, Port, PortGroup, Stored, StoredFilter,
+    StoredSort, VolumeTarget,
 };
 use database::table::{
     Listing, PagePart, PageRows, changed_one, is_missing_owner, violated_unique_column,
@@ -72,6 +73,19 @@ pub(crate) async fn find_by_name<C: Content>(
     query.and_value("name = ?", name.to_owned());
     let (sql, values) = query.into_parts();
     connection.row(sql, values).await?.map(|row| read(&row)).transpose()
+}
+
+/// Returns the resources with any of these names, in the order of the names.
+pub(crate) async fn find_by_names<C: Content>(
+    connection: &mut Connection,
+    names: &[String],
+) -> Result<Vec<Stored<C>>, StoreError> {
+    let mut query = Query::new(SELECT);
+    query.and_value("kind = ?", C::KIND);
+    query.and_any("name", names.iter().map(|name| database::Value::from(name.as_str())));
+    let limit = names.len().try_into().unwrap_or(u32::MAX);
+    let (sql, values) = query.first_by("name", false, limit);
+    connection.rows(sql, values).await?.iter().map(read).collect()
 }
 
 /// Returns one page of the resources that match `filter`, or a part of it.
@@ -202,6 +216,7 @@ pub(crate) async fn reseal(
 fn secret_fields(kind: &str) -> &'static [&'static str] {
     match kind {
         VolumeTarget::KIND => VolumeTarget::SECRETS,
+        DeployTemplate::KIND => DeployTemplate::SECRETS,
         _ => &[],
     }
 }

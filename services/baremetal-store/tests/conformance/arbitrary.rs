@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use baremetal_core::{
-    AfterDrain, AgentCommand, DrainOwner, DrainRequest, DrainStage, Driver, EarlierReport, Failure,
-    Hypervisor, Interface, Interfaces, JoinLimits, JoinState, LeaseDrain, Maintenance, Node,
-    NodeLease, NodeName, NodeUuid, Port, PortUuid, PowerRequest, RackLocation, Reason,
-    RequestedStep, State, Step, StepName, Task, WantedSteps, Work, WorkUuid,
+    AfterDrain, AgentCommand, DeployStep, DrainOwner, DrainRequest, DrainStage, Driver,
+    EarlierReport, Failure, Hypervisor, Interface, Interfaces, JoinLimits, JoinState, LeaseDrain,
+    Maintenance, Node, NodeLease, NodeName, NodeUuid, Port, PortUuid, PowerRequest, RackLocation,
+    Reason, RequestedStep, State, Step, StepKind, StepName, Task, WantedSteps, Work, WorkUuid,
 };
 use hardware::{BootMode, MacAddress, PowerChange, PowerState};
 use jiff::Timestamp;
@@ -81,20 +81,24 @@ fn work() -> impl Strategy<Value = Work> {
         select(vec![Task::TryBmc, Task::AskBmcForInventory, Task::BootRamdisk, Task::BootDisk]),
         select(vec![Task::AwaitInventory, Task::AwaitAgent]),
         select(vec![
-            Task::Agent(AgentCommand::ListCleanSteps),
+            Task::Agent(AgentCommand::ListSteps(StepKind::Deploy)),
             Task::Agent(AgentCommand::WriteImage),
         ]),
         power().prop_map(Task::Power),
         (step_name(), map(), 0..200_u32, any::<bool>()).prop_map(
             |(name, args, priority, reboots)| {
-                Task::CleanStep(Step { name, args, priority, reboots })
+                Task::Step(Step { kind: StepKind::Clean, name, args, priority, reboots })
             }
         ),
     ];
-    let requested = (step_name(), map()).prop_map(|(name, args)| RequestedStep { name, args });
+    let requested = || (step_name(), map()).prop_map(|(name, args)| RequestedStep { name, args });
     let steps = prop_oneof![
         any::<bool>().prop_map(|erases_disks| WantedSteps::Automated { erases_disks }),
-        vec(requested, 0..3).prop_map(WantedSteps::Requested),
+        vec(requested(), 0..3).prop_map(WantedSteps::Requested),
+        vec((requested(), 0..200_u32), 0..3).prop_map(|steps| {
+            let step = |(step, priority)| DeployStep { step, priority };
+            WantedSteps::Deployment(steps.into_iter().map(step).collect())
+        }),
     ];
     let begun = (work_id(), vec(task, 0..6), moment(), moment());
     let so_far = (0..6usize, option::of(0..9usize), option::of(moment()), any::<bool>());

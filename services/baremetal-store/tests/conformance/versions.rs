@@ -119,7 +119,7 @@ async fn goes_on_cleaning(scratch: &Scratch, command: &str, step: &str) {
     let store = Store::open(&scratch.url).await.unwrap();
     let page = Page { limit: 100, marker: None, sort: NodeSort::Name, descending: false };
     let nodes = store.list_nodes(&NodeFilter::default(), &page).await.unwrap();
-    let Some(Task::CleanStep(task)) = nodes[1].work.as_ref().unwrap().task() else {
+    let Some(Task::Step(task)) = nodes[1].work.as_ref().unwrap().task() else {
         panic!("{:?}", nodes[1].work)
     };
     assert_eq!(task.name, StepName { interface: Interface::Deploy, step: step.to_owned() });

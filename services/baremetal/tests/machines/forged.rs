@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agent_protocol::KernelParameters;
 use baremetal_core::{
-    AgentCommand, Node, NodeFilter, NodeIdent, NodeSort, Page, Port, State, Task, Verb,
+    AgentCommand, Node, NodeFilter, NodeIdent, NodeSort, Page, Port, State, StepKind, Task, Verb,
 };
 use baremetal_store::{PagePart, Store};
 use hardware::MacAddress;
@@ -216,7 +216,7 @@ async fn a_forged_or_stale_heartbeat_is_refused() {
         (boot.agent_version.as_deref(), boot.certificate.as_deref()),
         (Some("1"), Some(&*pem))
     );
-    let lists = Task::Agent(AgentCommand::ListCleanSteps);
+    let lists = Task::Agent(AgentCommand::ListSteps(StepKind::Clean));
     let works = |node: &Node| node.work.as_ref().is_some_and(|work| work.task() == Some(&lists));
     site.until(&first, works).await;
     site.refuses(vec![

@@ -26,15 +26,23 @@ pub(super) async fn run(
     }
     let done = match (&*asked.name, &*doing) {
         ("clean.get_clean_steps", _) => {
-            let steps = [described("erase_devices_metadata", 99), described("erase_devices", 0)];
+            let steps = CLEAN_STEPS.iter().map(OfferedStep::described).collect::<Vec<_>>();
             Ok(json!({"clean_steps": {"EmulatedManager": steps}, "hardware_manager_version": {}}))
         }
         ("deploy.get_deploy_steps", _) => {
-            let steps = [described("write_image", 80)];
+            let steps = DEPLOY_STEPS.iter().map(OfferedStep::described).collect::<Vec<_>>();
             Ok(json!({"deploy_steps": {"EmulatedManager": steps}, "hardware_manager_version": {}}))
         }
         ("clean.execute_clean_step", "erase_devices_metadata" | "erase_devices") => {
             Ok(json!({"clean_result": erase(machine), "clean_step": asked.params.get("step")}))
+        }
+        ("clean.execute_clean_step", other) if offers(&CLEAN_STEPS, other) => {
+            Ok(json!({"clean_result": null, "clean_step": asked.params.get("step")}))
+        }
+        ("deploy.execute_deploy_step", other)
+            if other != "write_image" && offers(&DEPLOY_STEPS, other) =>
+        {
+            Ok(json!({"deploy_result": null, "deploy_step": asked.params.get("step")}))
         }
         ("deploy.execute_deploy_step", "write_image") => {
             let empty = Map::new();
@@ -90,11 +98,52 @@ async fn misbehave(machine: &Machine, doing: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn described(step: &str, priority: u32) -> Value {
-    json!({
-        "step": step, "priority": priority, "interface": "deploy", "reboot_requested": false,
-        "abortable": true, "argsinfo": null,
-    })
+/// A step that the agent offers.
+struct OfferedStep {
+    interface: &'static str,
+    name: &'static str,
+    priority: u32,
+    reboots: bool,
+    /// The name and the description of the only argument, which is required.
+    argument: Option<(&'static str, &'static str)>,
+}
+
+const PLAIN: OfferedStep =
+    OfferedStep { interface: "deploy", name: "", priority: 0, reboots: false, argument: None };
+
+/// The steps erase the disks, or take their time and do nothing.
+const CLEAN_STEPS: [OfferedStep; 4] = [
+    OfferedStep { name: "erase_devices_metadata", priority: 99, ..PLAIN },
+    OfferedStep { name: "erase_devices", ..PLAIN },
+    OfferedStep { name: "burnin_cpu", ..PLAIN },
+    OfferedStep {
+        interface: "firmware",
+        name: "update",
+        reboots: true,
+        argument: Some(("url", "where the firmware is")),
+        ..PLAIN
+    },
+];
+
+const DEPLOY_STEPS: [OfferedStep; 3] = [
+    OfferedStep { name: "write_image", ..PLAIN },
+    OfferedStep { name: "inject_files", argument: Some(("files", "what to write")), ..PLAIN },
+    OfferedStep { interface: "bios", name: "tune", argument: Some(("profile", "how")), ..PLAIN },
+];
+
+impl OfferedStep {
+    fn described(&self) -> Value {
+        let info = |(name, description): (&str, &str)| json!({name: {"description": description, "required": true}});
+        json!({
+            "step": self.name, "priority": self.priority, "interface": self.interface,
+            "reboot_requested": self.reboots, "abortable": true, "argsinfo": self.argument.map(info),
+        })
+    }
+}
+
+/// Whether one of the steps has this name.
+fn offers(steps: &[OfferedStep], name: &str) -> bool {
+    steps.iter().any(|step| step.name == name)
 }
 
 /// Erases every disk; returns the record of the erasure.

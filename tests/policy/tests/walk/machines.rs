@@ -48,6 +48,9 @@ async fn everybody_tries(cloud: Cloud) {
             json!({"node_uuid": node, "volume_type": "iscsi", "volume_id": "v", "boot_index": 0});
         let target = service.ask_as(admin, "POST", "/v1/volume/targets", &target).await;
         let target = target.has(201).json();
+        let template = json!({"name": trait_name(), "steps": [deploy_step()]});
+        let template = service.ask_as(admin, "POST", "/v1/deploy_templates", &template).await;
+        let template = template.has(201).json();
         let id = |made: &Value| made["uuid"].as_str().unwrap().to_owned();
         ResourceIds::from([
             ("node", node),
@@ -57,6 +60,7 @@ async fn everybody_tries(cloud: Cloud) {
             ("portgroup", id(&group)),
             ("connector", id(&connector)),
             ("target", id(&target)),
+            ("template", id(&template)),
         ])
     };
     walk(&service, &steps(), make).await;
@@ -67,6 +71,15 @@ async fn everybody_tries(cloud: Cloud) {
 fn mac() -> String {
     let [a, b, c, d, ..] = *Uuid::new_v4().as_bytes();
     format!("02:00:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
+}
+
+/// A trait that no other deploy template has as its name.
+fn trait_name() -> String {
+    format!("CUSTOM_{}", Uuid::new_v4().simple()).to_uppercase()
+}
+
+fn deploy_step() -> Value {
+    json!({"interface": "raid", "step": "create", "args": {}, "priority": 90})
 }
 
 #[rustfmt::skip]
@@ -170,6 +183,10 @@ fn steps() -> Vec<Step> {
         step(Nobodys, "PATCH", "/v1/chassis/{chassis}", json!([{"op": "add", "path": "/extra/x", "value": 1}])),
         step(Nobodys, "DELETE", "/v1/chassis/{chassis}", nothing()),
         look("/v1/deploy_templates"),
+        step(Nobodys, "POST", "/v1/deploy_templates", json!({"name": trait_name(), "steps": [deploy_step()]})),
+        look("/v1/deploy_templates/{template}"),
+        step(Nobodys, "PATCH", "/v1/deploy_templates/{template}", json!([{"op": "add", "path": "/extra/x", "value": 1}])),
+        step(Nobodys, "DELETE", "/v1/deploy_templates/{template}", nothing()),
         look("/v1/runbooks"),
         look("/v1/inspection_rules"),
         see("/v1/nodes/{node}/bios"),

@@ -207,7 +207,7 @@ async fn is_reported_and_can_be_corrected(refuse: impl Fn(&mut FaultSet), words:
     let settings = Settings { silence_timeout: "5s", ..Settings::default() };
     let story = Story::begin(settings, Machine::redfish("m")).await;
     story.machine.misbehave(refuse);
-    let words = [&["the agent reports, but ", "writing the image"], words].concat();
+    let words = [&["the agent reports, but ", "listing the deploy steps"], words].concat();
     story.fails(&words).await;
     let history = format!("/v1/nodes/{}/history?detail=true", story.node.0);
     let history = story.lab.api().get(&history).await;

@@ -41,7 +41,8 @@ const CLEANING_BY_HAND: &[&str] = &["cleaning", "clean wait", "cleaning", "manag
 pub(crate) const DEPLOYMENT: &[&str] = &["deploying", "wait call-back", "deploying", "active"];
 pub(crate) const UNDEPLOYMENT: &[&str] =
     &["deleting", "cleaning", "clean wait", "cleaning", "available"];
-pub(crate) const WRITES: &[&str] = &["write_image", "install_bootloader", "sync"];
+pub(crate) const WRITES: &[&str] =
+    &["get_deploy_steps", "write_image", "install_bootloader", "sync"];
 pub(crate) const ERASES: &[&str] = &["get_clean_steps", "erase_devices_metadata", "sync"];
 /// The commands after a lessee used the machine.
 const ERASES_EVERYTHING: &[&str] =

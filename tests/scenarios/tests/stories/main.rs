@@ -16,6 +16,7 @@ mod reserve;
 mod serial;
 mod services;
 mod site;
+mod steps;
 mod sweep;
 mod taken_out;
 mod trail;

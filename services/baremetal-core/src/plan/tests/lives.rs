@@ -103,8 +103,9 @@ impl Life {
         };
         let given = work.and_then(|work| work.intent).map_or(0, |before| before + 1);
         let mut commands = vec![CommandSeen::Succeeded; given];
-        if work.and_then(Work::task) == Some(&Task::Agent(AgentCommand::ListCleanSteps)) {
-            commands.last_mut().into_iter().for_each(|last| *last = CommandSeen::Listed(offered()));
+        if let Some(Task::Agent(AgentCommand::ListSteps(kind))) = work.and_then(Work::task) {
+            let listed = CommandSeen::Listed(offered(*kind));
+            commands.last_mut().into_iter().for_each(|last| *last = listed.clone());
         }
         Observed {
             power: PowerSeen::Is(power),
@@ -189,7 +190,8 @@ fn verbs() -> impl Strategy<Value = VerbRequest> {
         Verb::Abort,
         Verb::Adopt,
     ];
-    let clean = [clean(&offered()), clean(&offered()[1..])];
+    let offered = offered(StepKind::Clean);
+    let clean = [clean(&offered), clean(&offered[1..])];
     prop::sample::select(Vec::from_iter(verbs.map(VerbRequest::from).into_iter().chain(clean)))
 }
 
@@ -214,7 +216,8 @@ fn observations() -> impl Strategy<Value = Observed> {
     let command = prop_oneof![
         Just(CommandSeen::Running(None)),
         Just(CommandSeen::Succeeded),
-        Just(CommandSeen::Listed(offered())),
+        Just(CommandSeen::Listed(offered(StepKind::Clean))),
+        Just(CommandSeen::Listed(offered(StepKind::Deploy))),
         Just(CommandSeen::Failed("no".to_owned())),
     ];
     let silent = (0_i64..10_000, any::<bool>()).prop_map(|(since, transient)| AgentSeen::Silent {

@@ -1,0 +1,128 @@
+//! Cleaning and deployment run the steps that the agent lists, in the order and with the arguments of the request.
+
+use bmc_emulator::PowerRequest::{ForceOff, On};
+use lab::{Lab, Machine, Node, Settings};
+use serde_json::{Value, json};
+
+use crate::kill_points::StateBefore;
+
+/// Requests cleaning by these steps.
+async fn clean(lab: &Lab, node: Node, steps: &Value) {
+    let body = json!({"target": "clean", "clean_steps": steps});
+    lab.ask_once(node, &lab.node(node).await, &body).await;
+}
+
+/// A firmware update, after which the machine restarts, between two steps of other interfaces.
+fn three_steps() -> Value {
+    json!([
+        {"interface": "deploy", "step": "burnin_cpu"},
+        {"interface": "firmware", "step": "update", "args": {"url": "http://images/bios.bin"}},
+        {"interface": "deploy", "step": "erase_devices"},
+    ])
+}
+
+#[tokio::test]
+async fn requested_clean_steps_run_in_their_order_and_the_machine_restarts_between_them() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(Machine::redfish("r1u1")).await;
+    let node = lab.manageable(&machine).await;
+    let before = StateBefore::of(&lab, node, &machine).await;
+    clean(&lab, node, &three_steps()).await;
+    lab.reaches(node, "manageable").await;
+    let steps = ["get_clean_steps", "burnin_cpu", "update", "erase_devices", "sync"];
+    assert_eq!(before.steps(&machine), steps);
+    assert_eq!(before.power(&machine), [On, ForceOff, On, ForceOff]);
+    let history = lab.history(node).await;
+    for step in ["deploy.burnin_cpu", "firmware.update", "deploy.erase_devices"] {
+        let ended = format!("the clean step {step} took ");
+        let told = history.iter().filter(|(_, event)| event.starts_with(&ended)).count();
+        assert_eq!(told, 1, "{step} in {history:#?}");
+    }
+    assert!(machine.disks_are_blank());
+}
+
+#[tokio::test]
+async fn steps_that_the_machine_cannot_run_fail_the_cleaning_before_any_runs() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(Machine::redfish("r1u2")).await;
+    let node = lab.manageable(&machine).await;
+    let burn = json!({"interface": "deploy", "step": "burnin_cpu"});
+    for (step, why) in [
+        (
+            json!({"interface": "raid", "step": "create_configuration"}),
+            "the machine does not offer the step raid.create_configuration",
+        ),
+        (
+            json!({"interface": "firmware", "step": "update"}),
+            "the step firmware.update needs the argument \"url\": where the firmware is",
+        ),
+        (
+            json!({"interface": "deploy", "step": "burnin_cpu", "args": {"hours": 1}}),
+            "the step deploy.burnin_cpu has no argument \"hours\"",
+        ),
+    ] {
+        let before = StateBefore::of(&lab, node, &machine).await;
+        clean(&lab, node, &json!([burn, step])).await;
+        let error = lab.fails(node, "clean failed").await;
+        assert!(error.starts_with(why), "{error}");
+        assert_eq!(before.steps(&machine), ["get_clean_steps"]);
+        lab.provision(node, "manage").await.reaches("manageable").await;
+    }
+}
+
+#[tokio::test]
+async fn deploy_steps_run_in_the_places_of_their_priorities() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(Machine::redfish("r1u3")).await;
+    let node = lab.available(&machine).await;
+    let template = json!({
+        "name": "CUSTOM_TUNED",
+        "steps": [{"interface": "bios", "step": "tune", "args": {"profile": "fast"}, "priority": 90}],
+    });
+    lab.api()
+        .send(reqwest::Method::POST, "/v1/deploy_templates", Some(&template))
+        .await
+        .expect("a template");
+    let traits = json!([{"op": "add", "path": "/instance_info/traits", "value": ["CUSTOM_TUNED"]}]);
+    lab.api()
+        .send(reqwest::Method::PATCH, &format!("/v1/nodes/{}", node.0), Some(&traits))
+        .await
+        .expect("traits");
+    let before = StateBefore::of(&lab, node, &machine).await;
+    let step = json!({"interface": "deploy", "step": "inject_files", "args": {"files": []}, "priority": 70});
+    let body = json!({"target": "active", "deploy_steps": [step]});
+    lab.ask_once(node, &before.node, &body).await;
+    lab.reaches(node, "active").await;
+    let steps =
+        ["get_deploy_steps", "tune", "write_image", "inject_files", "install_bootloader", "sync"];
+    assert_eq!(before.steps(&machine), steps);
+}
+
+/// The service is killed at every second effect and write. Each step runs once, also the one that restarts the machine.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn steps_run_once_although_the_service_is_killed() {
+    let settings = Settings {
+        ask_again: "200ms",
+        poll_every: "10ms",
+        boot_timeout: "10s",
+        ..Settings::default()
+    };
+    let lab = Lab::with_mortal(settings).await;
+    let machine = lab.rack(Machine::redfish("r1u4").without_tls()).await;
+    let node = lab.manageable(&machine).await;
+    let before = StateBefore::of(&lab, node, &machine).await;
+    let body = json!({"target": "clean", "clean_steps": three_steps()});
+    let ask = async || lab.ask_once(node, &before.node, &body).await;
+    let done = async || {
+        let ended = |node: &Value| {
+            assert!(node["last_error"].is_null(), "{node:#}");
+            let changed = node["provision_updated_at"] != before.node["provision_updated_at"];
+            (changed && node["provision_state"] == "manageable").then_some(())
+        };
+        lab.api().until(&format!("/v1/nodes/{}", node.0), "a clean node", ended).await;
+    };
+    let points = lab.kill_at_every_point(2, |_| false, ask, done).await;
+    assert!(points.len() >= 15, "{points:#?}");
+    let steps = ["get_clean_steps", "burnin_cpu", "update", "erase_devices", "sync"];
+    assert_eq!(before.steps(&machine), steps, "{points:#?}");
+}
