@@ -133,7 +133,9 @@ async fn patch(
     if node.leaving.is_some() {
         request.app.conductor.wake(node.id);
     }
-    Ok(one(&request, StatusCode::OK, &node, FieldSet::all(request.asked), &origin))
+    let mut view = view_of(&request, &node, FieldSet::all(request.asked), &origin);
+    view.context.is_changed = true;
+    Ok(json_of(StatusCode::OK, &view, view.shown.len() * BYTES_A_FIELD))
 }
 
 /// `DELETE /v1/nodes/{node}`: deletes a node.

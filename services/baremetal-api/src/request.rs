@@ -52,7 +52,8 @@ const ATTEMPTS: usize = 8;
 impl Request {
     /// How this answer shows resources.
     pub(crate) fn context<'a>(&'a self, origin: &'a Origin) -> Context<'a> {
-        Context { asked: self.asked, origin, conductor: self.app.conductor.hostname() }
+        let conductor = self.app.conductor.hostname();
+        Context { asked: self.asked, origin, conductor, is_changed: false }
     }
 
     /// Finds a node by UUID or name, if the caller may access it under the rule of the route.

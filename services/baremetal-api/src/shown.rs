@@ -22,6 +22,8 @@ pub(crate) struct Context<'a> {
     pub(crate) origin: &'a Origin,
     /// The conductor that manages the nodes.
     pub(crate) conductor: &'a str,
+    /// Whether the answer shows a node that the request has changed.
+    pub(crate) is_changed: bool,
 }
 
 /// The value of a field in the form that clients see.

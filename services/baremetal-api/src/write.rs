@@ -1,6 +1,6 @@
 //! Writes the values that clients send into a resource, as the table of fields declares. Creation and patches share the rows.
 
-use openstack_api::{ApiError, Microversion, Operation, apply_patch};
+use openstack_api::{ApiError, Microversion, Op, Operation, apply_patch};
 use serde_json::{Map, Value};
 
 use crate::field::{Access, Field, Resource, Set};
@@ -47,7 +47,10 @@ pub(crate) fn patched<R: Resource>(
         let Access::Change(_, set) = &field.access else {
             return Err(ApiError::bad_field(field.name, "cannot be changed"));
         };
-        asked.need(field.since, field.name)?;
+        // As in Ironic, every version can reset a field.
+        if operation.op != Op::Remove {
+            asked.need(field.since, field.name)?;
+        }
         if !document.contains_key(field.name) {
             document.insert(field.name.to_owned(), present(&mut after, set));
         }

@@ -38,7 +38,7 @@ impl Operation {
 pub enum Op {
     /// Sets a value, whether or not one exists.
     Add,
-    /// Sets a value, whether or not one exists.
+    /// Sets a field, whether or not it has a value, and the value of a part that exists.
     Replace,
     /// Resets a field to its default.
     Remove,
@@ -94,10 +94,14 @@ fn apply_one(document: &mut Value, operation: Operation) -> Result<(), ApiError>
         (Op::Add | Op::Replace, Some(value)) => value,
         (Op::Add | Op::Replace, None) => return Err(refuse("the operation has no value")),
     };
-    let set = if operation.op == Op::Replace && path.resolve(document).is_ok() {
-        PatchOperation::Replace(ReplaceOperation { path, value })
-    } else {
-        PatchOperation::Add(AddOperation { path, value })
+    let set = match (operation.op, path.resolve(document).is_ok()) {
+        (Op::Replace, true) => PatchOperation::Replace(ReplaceOperation { path, value }),
+        (Op::Replace, false) if !whole_field => {
+            return Err(refuse("the value to replace does not exist"));
+        }
+        (Op::Add | Op::Replace | Op::Remove, _) => {
+            PatchOperation::Add(AddOperation { path, value })
+        }
     };
     json_patch::patch(document, &[set])
         .map_err(|_| refuse("the parent of the path does not exist or cannot hold a value"))
@@ -121,15 +125,19 @@ mod tests {
     }
 
     #[test]
-    fn add_and_replace_both_set() {
+    fn add_sets_a_part_and_replace_only_an_existing_one() {
         let list = json!([1, 2]);
         check(
             json!([{"op": "replace", "path": "/name", "value": "n"}, {"op": "add", "path": "/name", "value": "m"}]),
             Ok(json!({"extra": {"a": 1, "list": list}, "name": "m"})),
         );
         check(
-            json!([{"op": "replace", "path": "/extra/b", "value": 2}, {"op": "add", "path": "/extra/a", "value": null}]),
+            json!([{"op": "add", "path": "/extra/b", "value": 2}, {"op": "replace", "path": "/extra/a", "value": null}]),
             Ok(json!({"extra": {"a": null, "b": 2, "list": list}, "name": null})),
+        );
+        check(
+            json!([{"op": "replace", "path": "/extra/b", "value": 2}]),
+            Err("/extra/b: the value to replace does not exist"),
         );
         check(
             json!([{"op": "replace", "path": "/extra/list/0", "value": 9}, {"op": "add", "path": "/extra/list/-", "value": 3}]),

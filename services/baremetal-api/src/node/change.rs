@@ -78,6 +78,7 @@ impl NodePatch {
             request.check_maintenance(before, &self.forced).await?;
         }
         let mut after = request.with_maintenance_effects(before, after, &self.forced);
+        name_instance(before, &mut after);
         after.updated_at = Some((request.app.clock)());
         match ended_allocation(before, &after) {
             Some(ended) => Ok(request.app.store.update_node_and_end(&after, &[], ended).await?),
@@ -122,6 +123,17 @@ impl NodePatch {
     fn passwords(&self) -> Vec<&'static str> {
         let keys = CREDENTIALS.map(|credential| credential.password).into_iter();
         keys.filter(|key| gives(&self.operations, key)).collect()
+    }
+}
+
+/// Names the instance after the `display_name` of a new `instance_info`, as Nova writes it, if the instance has no name.
+fn name_instance(before: &Node, after: &mut Node) {
+    let named = after.instance_info.get("display_name").and_then(Value::as_str);
+    if let Some(name) = named.filter(|name| !name.is_empty() && name.len() <= 255)
+        && after.instance_name.is_none()
+        && before.instance_info != after.instance_info
+    {
+        after.instance_name = Some(name.to_owned());
     }
 }
 

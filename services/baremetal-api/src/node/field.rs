@@ -110,7 +110,8 @@ const FIELDS: &[Field<Node>] = &[
         .sort(NodeSort::Maintenance),
     field("maintenance_reason", 1, Text, |it, _| it.maintenance.as_ref().and_then(|why| why.reason.as_deref()).into()),
     field("console_enabled", 1, Boolean, |it, _| it.console_enabled.into()),
-    field("reservation", 1, Text, |it, look| view::is_locked(it).then_some(look.conductor).into())
+    // Ironic's conductor still holds the node's lock when it answers a PATCH.
+    field("reservation", 1, Text, |it, look| (look.is_changed || view::is_locked(it)).then_some(look.conductor).into())
         .site_detail(),
     field("inspection_started_at", 6, Text, |it, _| it.inspection_started_at.into()),
     field("inspection_finished_at", 6, Text, |it, _| it.inspection_finished_at.into()),

@@ -25,7 +25,7 @@ async fn add_and_replace_set_a_value_and_remove_restores_the_default() {
     shows(
         &api,
         r#"[{"op": "replace", "path": "/name", "value": "n"}, {"op": "add", "path": "/extra/b", "value": {"c": 2}},
-            {"op": "replace", "path": "/extra/d", "value": null}, {"op": "add", "path": "/name", "value": "m"}]"#,
+            {"op": "add", "path": "/extra/d", "value": null}, {"op": "add", "path": "/name", "value": "m"}]"#,
         "name,extra",
         r#"{"name": "m", "extra": {"a": 1, "b": {"c": 2}, "d": null}}"#,
     )
@@ -123,12 +123,7 @@ async fn a_read_only_field_is_refused_by_name() {
         .await;
     refuses(&set("/extra", "[]"), 400, "extra: must be an object, not an array").await;
     refuses(&set("/driver", "null"), 400, "driver: is required").await;
-    refuses(
-        &set("/name/x", "1"),
-        400,
-        "/name/x: the parent of the path does not exist or cannot hold a value",
-    )
-    .await;
+    refuses(&set("/name/x", "1"), 400, "/name/x: the value to replace does not exist").await;
     refuses(
         &set("/protected_reason", "\"x\""),
         400,
@@ -155,4 +150,45 @@ async fn a_read_only_field_is_refused_by_name() {
     let locked =
         format!("node \"{ID}\" is locked while it is clean wait; try again when its work is done");
     refuses(&set("/extra", "{}"), 409, &locked).await;
+}
+
+#[tokio::test]
+async fn a_part_that_does_not_exist_cannot_be_replaced() {
+    let api = Api::start().await;
+    api.enroll(r#", "extra": {"a": 1}"#).await;
+    let patch = r#"[{"op": "add", "path": "/extra/b", "value": 1}, {"op": "replace", "path": "/extra/c", "value": 1}]"#;
+    api.send("PATCH", &format!("/v1/nodes/{ID}"), NEWEST, patch)
+        .await
+        .refuses(400, "/extra/c: the value to replace does not exist");
+    let kept = api.get(&format!("/v1/nodes/{ID}?fields=extra")).await.json();
+    assert_eq!(kept["extra"], serde_json::json!({"a": 1}));
+}
+
+#[tokio::test]
+async fn the_answer_to_a_patch_shows_the_conductor_that_made_it() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    let path = format!("/v1/nodes/{ID}");
+    let patch = r#"[{"op": "add", "path": "/name", "value": "n"}]"#;
+    let changed = api.send("PATCH", &path, NEWEST, patch).await.has(200).json();
+    assert_eq!(changed["reservation"], changed["conductor"]);
+    assert!(changed["conductor"].is_string());
+    assert!(api.get(&path).await.json()["reservation"].is_null());
+}
+
+#[tokio::test]
+async fn an_instance_is_named_after_its_display_name_until_it_has_a_name() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    let named = |name: &str| {
+        format!(
+            r#"[{{"op": "add", "path": "/instance_info", "value": {{"display_name": "{name}"}}}}]"#
+        )
+    };
+    shows(&api, &named("web-1"), "instance_name", r#"{"instance_name": "web-1"}"#).await;
+    shows(&api, &named("web-2"), "instance_name", r#"{"instance_name": "web-1"}"#).await;
+    let reset = r#"[{"op": "remove", "path": "/instance_name"}]"#;
+    let path = format!("/v1/nodes/{ID}");
+    api.send("PATCH", &path, "1.103", reset).await.has(200);
+    assert!(api.get(&path).await.json()["instance_name"].is_null());
 }
