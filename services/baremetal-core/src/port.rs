@@ -29,6 +29,8 @@ pub struct Port {
     pub physical_network: Option<String>,
     pub portgroup: Option<Uuid>,
     pub is_smartnic: bool,
+    /// Whether a port group may be made of the port when an instance asks for one. Nothing makes such groups here.
+    pub available_for_dynamic_portgroup: bool,
     /// The maker of the network card.
     pub vendor: Option<String>,
     /// A word by which the operator divides ports, such as `storage`.
@@ -54,6 +56,7 @@ impl Port {
             physical_network: None,
             portgroup: None,
             is_smartnic: false,
+            available_for_dynamic_portgroup: true,
             vendor: None,
             category: None,
             extra: Map::new(),

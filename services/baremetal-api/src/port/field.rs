@@ -80,7 +80,8 @@ const FIELDS: &[Field<Port>] = &[
         .change(SET_DRIVER, |it, name, new| put(&mut it.vendor, text(name, new, 32))),
     field("category", 101, Text, |it, _| (&it.category).into())
         .change(SET_DRIVER, |it, name, new| put(&mut it.category, text(name, new, 80))),
-    field("available_for_dynamic_portgroup", 111, Boolean, |_, _| true.into()),
+    field("available_for_dynamic_portgroup", 111, Boolean, |it, _| it.available_for_dynamic_portgroup.into())
+        .change(SET_DRIVER, |it, name, new| { it.available_for_dynamic_portgroup = boolean(name, new)?.unwrap_or(true); Ok(()) }),
     field("links", 1, Links, |it, look| look.links("ports", it.id, ""))
         .brief(),
 ];

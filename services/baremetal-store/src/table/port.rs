@@ -30,11 +30,17 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     portgroup: Option<Uuid>,
     is_smartnic: bool,
+    #[serde(default = "yes")]
+    available_for_dynamic_portgroup: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     vendor: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     category: Option<Cow<'a, str>>,
     extra: Cow<'a, Map<String, serde_json::Value>>,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 pub(crate) async fn insert(connection: &mut Connection, port: &Port) -> Result<(), StoreError> {
@@ -161,6 +167,7 @@ fn columns(port: &Port) -> Result<Vec<Column>, StoreError> {
         physical_network: text(&port.physical_network),
         portgroup: port.portgroup,
         is_smartnic: port.is_smartnic,
+        available_for_dynamic_portgroup: port.available_for_dynamic_portgroup,
         vendor: text(&port.vendor),
         category: text(&port.category),
         extra: Cow::Borrowed(&port.extra),
@@ -198,6 +205,7 @@ fn read(row: &Row) -> Result<Port, StoreError> {
         physical_network: text(document.physical_network),
         portgroup: document.portgroup,
         is_smartnic: document.is_smartnic,
+        available_for_dynamic_portgroup: document.available_for_dynamic_portgroup,
         vendor: text(document.vendor),
         category: text(document.category),
         extra: document.extra.into_owned(),

@@ -295,8 +295,9 @@ pub(crate) fn port(node: NodeUuid) -> impl Strategy<Value = Port> {
         option::of(text()),
         option::of(text()),
     );
-    (written, said, map(), map(), any::<bool>(), any::<bool>()).prop_map(
-        move |(written, said, local_link_connection, extra, pxe_enabled, is_smartnic)| {
+    (written, said, map(), map(), any::<[bool; 3]>()).prop_map(
+        move |(written, said, local_link_connection, extra, flags)| {
+            let [pxe_enabled, is_smartnic, available_for_dynamic_portgroup] = flags;
             let (id, created_at, updated_at, octets) = written;
             let (name, description, physical_network, portgroup, vendor, category) = said;
             let id: PortUuid = id.to_string().parse().unwrap();
@@ -315,6 +316,7 @@ pub(crate) fn port(node: NodeUuid) -> impl Strategy<Value = Port> {
                 physical_network,
                 portgroup,
                 is_smartnic,
+                available_for_dynamic_portgroup,
                 vendor,
                 category,
                 extra,
