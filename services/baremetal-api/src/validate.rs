@@ -64,14 +64,14 @@ fn verdict(app: &App, node: &Node, ports: &[Port], interface: Interface) -> Verd
             (Ok(()), InspectInterface::Agent) => check_boot(node, ports).into(),
             (checked, _) => checked.into(),
         },
-        // The only implementation, `noop`, needs no settings. Nova does not deploy to a node whose storage interface is invalid.
-        Interface::Network | Interface::Storage => Verdict { result: true, reason: None },
-        // No driver implements these interfaces.
+        // The implementations, `noop` and `fake`, need no settings. Nova does not deploy to a node whose storage interface is invalid.
         Interface::Bios
         | Interface::Firmware
+        | Interface::Network
         | Interface::Raid
         | Interface::Rescue
-        | Interface::Vendor => unsupported(node, interface),
+        | Interface::Storage
+        | Interface::Vendor => Verdict { result: true, reason: None },
     }
 }
 

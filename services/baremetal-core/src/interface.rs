@@ -121,8 +121,10 @@ interfaces! {
     /// How the settings of the firmware are changed.
     Bios bios BiosInterface {
         NoBios = "no-bios",
+        Fake = "fake",
     } {
-        FakeHardware | Ipmi | Redfish: NoBios;
+        FakeHardware: Fake NoBios;
+        Ipmi | Redfish: NoBios;
     }
 
     /// How the ramdisk gets onto the machine.
@@ -148,7 +150,7 @@ interfaces! {
         /// The name is Ironic's, because Ironic's clients ask for it. No socat runs here: the console is a WebSocket of this API.
         IpmitoolSocat = "ipmitool-socat",
     } {
-        FakeHardware: NoConsole Fake;
+        FakeHardware: Fake NoConsole;
         Ipmi: NoConsole IpmitoolSocat;
         Redfish: NoConsole;
     }
@@ -166,8 +168,10 @@ interfaces! {
     /// How firmware is updated.
     Firmware firmware FirmwareInterface {
         NoFirmware = "no-firmware",
+        Fake = "fake",
     } {
-        FakeHardware | Ipmi | Redfish: NoFirmware;
+        FakeHardware: Fake NoFirmware;
+        Ipmi | Redfish: NoFirmware;
     }
 
     /// How the hardware is inspected.
@@ -217,29 +221,37 @@ interfaces! {
     /// How disks are combined.
     Raid raid RaidInterface {
         NoRaid = "no-raid",
+        Fake = "fake",
     } {
-        FakeHardware | Ipmi | Redfish: NoRaid;
+        FakeHardware: Fake NoRaid;
+        Ipmi | Redfish: NoRaid;
     }
 
     /// How a broken installation is repaired.
     Rescue rescue RescueInterface {
         NoRescue = "no-rescue",
+        Fake = "fake",
     } {
-        FakeHardware | Ipmi | Redfish: NoRescue;
+        FakeHardware: Fake NoRescue;
+        Ipmi | Redfish: NoRescue;
     }
 
     /// How remote volumes are attached.
     Storage storage StorageInterface {
         Noop = "noop",
+        Fake = "fake",
     } {
-        FakeHardware | Ipmi | Redfish: Noop;
+        FakeHardware: Noop Fake;
+        Ipmi | Redfish: Noop;
     }
 
     /// How functions of one vendor are called.
     Vendor vendor VendorInterface {
         NoVendor = "no-vendor",
+        Fake = "fake",
     } {
-        FakeHardware | Ipmi | Redfish: NoVendor;
+        FakeHardware: Fake NoVendor;
+        Ipmi | Redfish: NoVendor;
     }
 }
 

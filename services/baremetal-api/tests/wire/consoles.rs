@@ -59,7 +59,7 @@ async fn an_invalid_console_flag_is_refused_and_changes_nothing() {
 #[tokio::test]
 async fn a_node_without_a_console_lists_the_available_interfaces() {
     let api = Api::start().await;
-    api.enroll("").await;
+    api.enroll(r#", "console_interface": "no-console""#).await;
     let path = format!("/v1/nodes/{ID}/states/console");
     let none = format!("node \"{ID}\" has no console: its console_interface is no-console");
     for (driver, more) in [

@@ -114,16 +114,29 @@ async fn a_conductor_is_alive_while_it_reports() {
 async fn validation_names_missing_settings() {
     let api = Api::start().await;
     api.enroll("").await;
-    let fine = ["boot", "deploy", "inspect", "management", "network", "power", "storage"]
-        .map(|name| format!(r#""{name}": {{"result": true}}"#));
-    let lacking = ["bios", "console", "firmware", "raid", "rescue"].map(|name| {
+    let fine = |name| format!(r#""{name}": {{"result": true}}"#);
+    let always = ["boot", "deploy", "inspect", "management", "network", "power", "storage"];
+    let always = always.map(fine).join(", ");
+    let others = ["bios", "console", "firmware", "raid", "rescue"];
+    let want = format!("{{{always}, {}}}", others.map(fine).join(", "));
+    api.get(&format!("/v1/nodes/{ID}/validate")).await.has(200).is(&want);
+
+    let lacking = others.map(|name| {
         format!(
             r#""{name}": {{"result": false,
                 "reason": "Driver fake-hardware does not support {name} (disabled or not implemented)."}}"#
         )
     });
-    let all = [fine.join(", "), lacking.join(", ")].join(", ");
-    api.get(&format!("/v1/nodes/{ID}/validate")).await.has(200).is(&format!("{{{all}}}"));
+    api.edit(|node| {
+        for name in others {
+            let interface = Interface::ALL.into_iter().find(|it| it.as_str() == name).unwrap();
+            assert!(node.interfaces.choose(interface, &format!("no-{name}")));
+        }
+    })
+    .await;
+    let want = format!("{{{always}, {}}}", lacking.join(", "));
+    api.get(&format!("/v1/nodes/{ID}/validate")).await.has(200).is(&want);
+    api.edit(|node| node.interfaces = Interfaces::default()).await;
 
     api.edit(|node| node.driver = Driver::Redfish).await;
     let verdicts = api.get(&format!("/v1/nodes/{ID}/validate")).await.has(200).json();

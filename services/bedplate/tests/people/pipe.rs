@@ -191,7 +191,8 @@ async fn a_console_works_through_pipes() {
     let given = Fixture::start().await;
     let body = json!({"name": "n1", "driver": "fake-hardware", "console_interface": "fake"});
     given.send_json(Method::POST, &format!("{}/v1/nodes", given.machines), body).await;
-    given.node("n2").await;
+    let body = json!({"name": "n2", "driver": "fake-hardware", "console_interface": "no-console"});
+    given.send_json(Method::POST, &format!("{}/v1/nodes", given.machines), body).await;
     given.run(&["node", "console", "nobody"]).await.failed_with(4, &["`bedplate node list`"]);
     given.run(&["node", "console", "n1"]).await.failed_with(1, &["is not enabled"]);
     given.run(&["node", "console", "n2", "--enable"]).await.failed_with(1, &["no-console"]);

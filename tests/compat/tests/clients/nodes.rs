@@ -229,7 +229,7 @@ fn a_console_is_enabled_shown_and_disabled() {
     client.done(&["node", "console", "disable", "seen"]);
     assert_eq!(client.json(&["node", "console", "show", "seen"]), off);
 
-    create(&mut client, "unseen", &[]);
+    create(&mut client, "unseen", &["--console-interface", "no-console"]);
     let refused = client.run(&["node", "console", "enable", "unseen"]);
     assert_ne!(refused.code, 0);
     assert!(refused.stderr.contains("no-console"), "{}", refused.stderr);
