@@ -224,6 +224,6 @@ async fn properties(
     Ok(json(StatusCode::OK, &described.collect::<BTreeMap<_, _>>()))
 }
 
-fn find(name: &str) -> Result<Driver, ApiError> {
+pub(crate) fn find(name: &str) -> Result<Driver, ApiError> {
     name.parse().map_err(|why: baremetal_core::UnknownDriver| ApiError::not_found(why.to_string()))
 }

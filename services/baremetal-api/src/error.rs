@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use baremetal_conductor::ConsoleError;
 use baremetal_core::{
     BackfillMismatch, ChangeRefused, GroupRefused, NoConsole, NodeRefused, RackMistakes,
-    RequestRefused, TakeOutRefused, UnreadableRack, UnsupportedInterface, VolumeInUse,
+    RaidRefused, RequestRefused, TakeOutRefused, UnreadableRack, UnsupportedInterface, VolumeInUse,
 };
 use baremetal_store::StoreError;
 use bmc::BmcError;
@@ -27,6 +27,8 @@ pub(crate) enum Error {
     Frozen(#[from] ChangeRefused),
     #[error(transparent)]
     Group(#[from] GroupRefused),
+    #[error(transparent)]
+    Raid(RaidRefused),
     #[error(transparent)]
     Volume(#[from] VolumeInUse),
     #[error(transparent)]
@@ -61,6 +63,15 @@ impl From<NodeRefused> for Error {
     }
 }
 
+impl From<RaidRefused> for Error {
+    fn from(why: RaidRefused) -> Self {
+        match why {
+            RaidRefused::Busy(why) => Error::Frozen(why),
+            RaidRefused::Unsupported { .. } | RaidRefused::Field { .. } => Error::Raid(why),
+        }
+    }
+}
+
 impl From<Error> for ApiError {
     fn from(error: Error) -> Self {
         let status = match &error {
@@ -81,18 +92,10 @@ impl From<Error> for ApiError {
                     StatusCode::CONFLICT
                 }
             },
-            Error::Frozen(why) => match why {
-                ChangeRefused::Busy { .. }
-                | ChangeRefused::State { .. }
-                | ChangeRefused::InUse { .. }
-                | ChangeRefused::Allocated { .. }
-                | ChangeRefused::Lent { .. }
-                | ChangeRefused::Console { .. }
-                | ChangeRefused::Leaving { .. }
-                | ChangeRefused::Delete { .. } => StatusCode::CONFLICT,
-                ChangeRefused::Protected { .. } => StatusCode::FORBIDDEN,
-            },
-            Error::Volume(_) => StatusCode::BAD_REQUEST,
+            Error::Frozen(why) => frozen(why),
+            // Ironic's refusal of an interface that a node lacks has another status for RAID than for all others.
+            Error::Raid(RaidRefused::Unsupported { .. }) => StatusCode::NOT_FOUND,
+            Error::Raid(_) | Error::Volume(_) => StatusCode::BAD_REQUEST,
             Error::Group(why) => group(why),
             Error::Rack(why) => {
                 error!("{}", chain(why));
@@ -118,6 +121,21 @@ impl From<Error> for ApiError {
             Error::Bmc(_) => StatusCode::BAD_GATEWAY,
         };
         ApiError::new(status, error.to_string())
+    }
+}
+
+/// The status of a change that the node does not allow now.
+fn frozen(why: &ChangeRefused) -> StatusCode {
+    match why {
+        ChangeRefused::Busy { .. }
+        | ChangeRefused::State { .. }
+        | ChangeRefused::InUse { .. }
+        | ChangeRefused::Allocated { .. }
+        | ChangeRefused::Lent { .. }
+        | ChangeRefused::Console { .. }
+        | ChangeRefused::Leaving { .. }
+        | ChangeRefused::Delete { .. } => StatusCode::CONFLICT,
+        ChangeRefused::Protected { .. } => StatusCode::FORBIDDEN,
     }
 }
 

@@ -26,6 +26,7 @@ mod port;
 mod port_group;
 mod power;
 mod provision;
+mod raid;
 mod request;
 mod root;
 mod rule;
@@ -66,6 +67,7 @@ fn routes() -> Routes<App> {
         .merge(validate::routes())
         .merge(traits::routes())
         .merge(vifs::routes())
+        .merge(raid::routes())
         .merge(inventory::routes())
         .merge(history::routes())
         .merge(port::routes())

@@ -5,6 +5,7 @@ use baremetal_core::State as ProvisionState;
 use http::StatusCode;
 use openstack_api::{JsonShape, PathParam, Relation, Route, Routes, Time, json};
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use crate::app::App;
 use crate::error::Error;
@@ -33,8 +34,8 @@ fn shape() -> JsonShape {
     ]);
     shape.maybe([
         ("last_error", maybe()),
-        ("raid_config", JsonShape::object([])),
-        ("target_raid_config", JsonShape::object([])),
+        ("raid_config", JsonShape::any_object()),
+        ("target_raid_config", JsonShape::any_object()),
         ("boot_mode", maybe()),
         ("secure_boot", JsonShape::boolean().or_null()),
     ])
@@ -42,8 +43,6 @@ fn shape() -> JsonShape {
 
 /// `GET /v1/nodes/{node}/states`: shows the states of a node.
 async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
-    #[derive(Serialize)]
-    struct Nothing {}
     #[derive(Serialize)]
     struct Body<'a> {
         console_enabled: bool,
@@ -55,9 +54,9 @@ async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<R
         target_power_state: Option<hardware::PowerState>,
         target_provision_state: Option<&'a str>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        raid_config: Option<Nothing>,
+        raid_config: Option<&'a Map<String, Value>>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        target_raid_config: Option<Nothing>,
+        target_raid_config: Option<&'a Map<String, Value>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         boot_mode: Option<Option<hardware::BootMode>>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,8 +72,8 @@ async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<R
         provision_updated_at: Time::some(node.provision_updated_at),
         target_power_state: node.target_power_state(),
         target_provision_state: node.leads_to().map(ProvisionState::as_str),
-        raid_config: request.asked.since(microversion::RAID, Nothing {}),
-        target_raid_config: request.asked.since(microversion::RAID, Nothing {}),
+        raid_config: request.asked.since(microversion::RAID, &node.raid_config),
+        target_raid_config: request.asked.since(microversion::RAID, &node.target_raid_config),
         boot_mode: request.asked.since(microversion::BOOT_MODE, node.boot_mode),
         secure_boot: request.asked.since(microversion::BOOT_MODE, None),
     };

@@ -25,6 +25,7 @@ mod inspection;
 mod instance;
 mod password;
 mod profile_check;
+mod raid;
 mod request_refused;
 mod tasks;
 
@@ -133,6 +134,9 @@ pub use rack::{
     rack_progress,
 };
 pub use rack_location::RackLocation;
+pub use raid::{
+    LOGICAL_DISK_PROPERTIES, LogicalDiskProperty, RaidRefused, with_target_raid_config,
+};
 pub use record::{Discovery, HistoryEntry, InspectionReport, Severity};
 pub use request::{
     fail_work, finish_work, power_step_done, request_power, request_verb, start_next_task,

@@ -99,6 +99,10 @@ pub struct Node {
     pub failure: Option<Failure>,
     /// The mode in which the firmware boots, if known.
     pub boot_mode: Option<BootMode>,
+    /// The RAID configuration that the next steps create; empty if none is wanted.
+    pub target_raid_config: Map<String, Value>,
+    /// The RAID configuration that the last step has created; empty before.
+    pub raid_config: Map<String, Value>,
     pub inspection_started_at: Option<Timestamp>,
     /// When the last successful inspection ended.
     pub inspection_finished_at: Option<Timestamp>,
@@ -156,6 +160,8 @@ impl fmt::Debug for Node {
             .field("lending", &self.lending)
             .field("failure", &self.failure)
             .field("boot_mode", &self.boot_mode)
+            .field("target_raid_config", &self.target_raid_config)
+            .field("raid_config", &self.raid_config)
             .field("inspection_started_at", &self.inspection_started_at)
             .field("inspection_finished_at", &self.inspection_finished_at)
             .finish()
@@ -207,6 +213,8 @@ impl Node {
             work: None,
             failure: None,
             boot_mode: None,
+            target_raid_config: Map::new(),
+            raid_config: Map::new(),
             inspection_started_at: None,
             inspection_finished_at: None,
         }

@@ -83,6 +83,11 @@ fn of_node(node: &Node) -> FieldSizes {
         .and("description", &node.description)
         .and("traits", &node.traits)
         .and("maintenance_reason", &node.maintenance.as_ref().map(|it| &it.reason));
+    let sizes = if node.target_raid_config.is_empty() {
+        sizes
+    } else {
+        sizes.and("target_raid_config", &node.target_raid_config)
+    };
     match node.work.as_ref().map(|work| &work.steps) {
         Some(WantedSteps::Requested(steps)) => sizes.and("clean_steps", steps),
         Some(WantedSteps::Deployment(steps)) if !steps.is_empty() => {

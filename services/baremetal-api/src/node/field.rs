@@ -118,8 +118,8 @@ const FIELDS: &[Field<Node>] = &[
     field("clean_step", 7, Object, |it, _| view::clean_step(it)),
     field("deploy_step", 44, Object, |it, _| view::deploy_step(it)),
     field("service_step", 87, Object, |_, _| Shown::EMPTY),
-    field("raid_config", 12, Object, |_, _| Shown::EMPTY),
-    field("target_raid_config", 12, Object, |_, _| Shown::EMPTY),
+    field("raid_config", 12, Object, |it, _| Shown::Object(&it.raid_config)),
+    field("target_raid_config", 12, Object, |it, _| Shown::Object(&it.target_raid_config)),
     field("resource_class", 21, Text, |it, _| (&it.resource_class).into())
         .change(OPERATE, |it, name, new| put(&mut it.resource_class, text(name, new, 80)))
         .filter(|list, by| put(&mut list.filter.resource_class, Ok(by.text())))

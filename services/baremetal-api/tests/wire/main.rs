@@ -49,6 +49,8 @@ mod ports;
 #[cfg(test)]
 mod profiles;
 #[cfg(test)]
+mod raid;
+#[cfg(test)]
 mod reservations;
 #[cfg(test)]
 mod states;

@@ -215,6 +215,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
         option::of(select(vec![BootMode::Bios, BootMode::Uefi])),
         option::of(moment()),
         option::of(moment()),
+        [map(), map()],
     );
     (written, documents, said, tenants, relations, guards, life, doing).prop_map(
         |(written, documents, said, tenants, relations, guards, life, doing)| {
@@ -234,7 +235,8 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
                 console_enabled,
             ) = guards;
             let (provision_state, target_provision_state, provision_updated_at, power_state) = life;
-            let (power_request, work, failure, boot_mode, begun, finished) = doing;
+            let (power_request, work, failure, boot_mode, begun, finished, raid) = doing;
+            let [target_raid_config, raid_config] = raid;
             Node {
                 id,
                 version: 1,
@@ -277,6 +279,8 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
                 work,
                 failure,
                 boot_mode,
+                target_raid_config,
+                raid_config,
                 inspection_started_at: begun,
                 inspection_finished_at: finished,
             }

@@ -92,6 +92,10 @@ struct Fields {
     failure: Option<Failure>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     boot_mode: Option<BootMode>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    target_raid_config: Map<String, Value>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    raid_config: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     inspection_started_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
