@@ -4,7 +4,8 @@ use axum::response::{IntoResponse, Response};
 use baremetal_conductor::ConsoleError;
 use baremetal_core::{
     BackfillMismatch, ChangeRefused, GroupRefused, NoConsole, NodeRefused, RackMistakes,
-    RaidRefused, RequestRefused, TakeOutRefused, UnreadableRack, UnsupportedInterface, VolumeInUse,
+    RaidRefused, RequestRefused, TakeOutRefused, UnreadableRack, UnsupportedInterface,
+    VendorRefused, VolumeInUse,
 };
 use baremetal_store::StoreError;
 use bmc::BmcError;
@@ -29,6 +30,8 @@ pub(crate) enum Error {
     Group(#[from] GroupRefused),
     #[error(transparent)]
     Raid(RaidRefused),
+    #[error(transparent)]
+    Vendor(VendorRefused),
     #[error(transparent)]
     Volume(#[from] VolumeInUse),
     #[error(transparent)]
@@ -59,6 +62,18 @@ impl From<NodeRefused> for Error {
             NodeRefused::Interface(why) => Error::Interface(why),
             NodeRefused::Request(why) => Error::Refused(why),
             NodeRefused::Change(why) => Error::Frozen(why),
+        }
+    }
+}
+
+impl From<VendorRefused> for Error {
+    fn from(why: VendorRefused) -> Self {
+        match why {
+            VendorRefused::Busy(why) => Error::Frozen(why),
+            VendorRefused::Unnamed
+            | VendorRefused::Unknown { .. }
+            | VendorRefused::HttpMethod { .. }
+            | VendorRefused::Field { .. } => Error::Vendor(why),
         }
     }
 }
@@ -95,7 +110,7 @@ impl From<Error> for ApiError {
             Error::Frozen(why) => frozen(why),
             // Ironic's refusal of an interface that a node lacks has another status for RAID than for all others.
             Error::Raid(RaidRefused::Unsupported { .. }) => StatusCode::NOT_FOUND,
-            Error::Raid(_) | Error::Volume(_) => StatusCode::BAD_REQUEST,
+            Error::Raid(_) | Error::Vendor(_) | Error::Volume(_) => StatusCode::BAD_REQUEST,
             Error::Group(why) => group(why),
             Error::Rack(why) => {
                 error!("{}", chain(why));

@@ -39,6 +39,7 @@ mod stored;
 mod traits;
 mod validate;
 mod value;
+mod vendor;
 mod view;
 mod vifs;
 mod volume;
@@ -68,6 +69,7 @@ fn routes() -> Routes<App> {
         .merge(traits::routes())
         .merge(vifs::routes())
         .merge(raid::routes())
+        .merge(vendor::routes())
         .merge(inventory::routes())
         .merge(history::routes())
         .merge(port::routes())

@@ -28,6 +28,7 @@ mod profile_check;
 mod raid;
 mod request_refused;
 mod tasks;
+mod vendor;
 
 mod allocation;
 mod boot;
@@ -152,6 +153,9 @@ pub use step::{
 pub use stored::{Content, Stored, StoredFilter, StoredSort};
 pub use take_out::{TakeOutRefused, check_take_out};
 pub use traits::{InvalidTrait, Trait};
+pub use vendor::{
+    VendorAnswer, VendorMethod, VendorRefused, call_vendor_method, driver_call_refused,
+};
 pub use verb::{Verb, VerbRequest};
 pub use volume::{
     VolumeConnector, VolumeInUse, VolumeTarget, check_volume_change, check_volume_deletion,

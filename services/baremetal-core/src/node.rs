@@ -14,7 +14,7 @@ use crate::secret::Masked;
 use crate::{
     AllocationUuid, BootInterface, ConsoleInterface, DrainRequest, Driver, Failure, Hypervisor,
     InspectInterface, Interface, Interfaces, NodeLease, NodeName, NodeUuid, PowerRequest,
-    RackLocation, State, Work,
+    RackLocation, State, VendorInterface, Work,
 };
 
 /// The record of one enrolled machine.
@@ -243,6 +243,11 @@ impl Node {
     /// Returns how the serial console is reached.
     pub fn console_interface(&self) -> ConsoleInterface {
         self.interfaces.console.unwrap_or(ConsoleInterface::default_of(self.driver))
+    }
+
+    /// Returns how functions of the vendor are called.
+    pub fn vendor_interface(&self) -> VendorInterface {
+        self.interfaces.vendor.unwrap_or(VendorInterface::default_of(self.driver))
     }
 
     /// Returns the state that the lease requires of the node.

@@ -55,6 +55,8 @@ mod reservations;
 #[cfg(test)]
 mod states;
 #[cfg(test)]
+mod vendor;
+#[cfg(test)]
 mod versions;
 #[cfg(test)]
 mod volumes;

@@ -35,7 +35,7 @@ const LISTS: &[(&str, MemoryBound)] = &[
     ("/bedplate/v1/keys", AtMost(16, "an administrator adds keys, and retires them")),
     ("/bedplate/v1/nodes/{node}/event-log", ByDriver("the newest 1000 entries at most")),
     ("/bedplate/v1/nodes/{node}/sensors", ByDriver("drivers read 4096 records at most")),
-    ("/bedplate/v1/policy", AtMost(150, "one row for each route of the program")),
+    ("/bedplate/v1/policy", AtMost(200, "one row for each route of the program")),
     ("/bedplate/v1/racks", InParts),
     ("/bedplate/v1/reservations", InParts),
     ("/v1/allocations", InParts),

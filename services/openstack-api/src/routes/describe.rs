@@ -69,6 +69,10 @@ pub(super) fn describe<S>(tag: &str, path: &str, handle: &Route<S>) -> PathItem 
         let body = RequestBodyBuilder::new().content("application/json", content);
         operation = operation.request_body(Some(body.required(Some(required.clone())).build()));
     }
+    for status in &handle.empty_answers {
+        let answer = ResponseBuilder::new().description("Success.").build();
+        operation = operation.response(status.as_str(), answer);
+    }
     for status in refusals(path, handle) {
         operation = operation.response(status.as_str(), refusal(status));
     }

@@ -24,6 +24,8 @@ pub struct Route<S> {
     pub(super) since: Option<Microversion>,
     pub(super) body: Option<(RefOr<Schema>, Required)>,
     pub(super) status: u16,
+    /// Further statuses of success, whose answers have no body.
+    pub(super) empty_answers: Vec<StatusCode>,
     pub(super) answer_body: AnswerBody,
     pub(super) refusals: Vec<StatusCode>,
     pub(super) asks: Vec<&'static str>,
@@ -162,6 +164,7 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
             since: None,
             body: None,
             status: 200,
+            empty_answers: Vec::new(),
             answer_body: AnswerBody::Undeclared,
             refusals: Vec::new(),
             asks: Vec::new(),
@@ -222,6 +225,12 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
     /// Sets the status of success, if it is not 200.
     pub fn answers(mut self, status: StatusCode) -> Self {
         self.status = status.as_u16();
+        self
+    }
+
+    /// Adds a status of success whose answer has no body.
+    pub fn or_answers(mut self, status: StatusCode) -> Self {
+        self.empty_answers.push(status);
         self
     }
 

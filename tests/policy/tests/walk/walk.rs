@@ -59,11 +59,12 @@ pub(crate) struct Step {
 }
 
 /// Words for path parameters that name no resource.
-const WORDS: [(&str, &str); 9] = [
+const WORDS: [(&str, &str); 10] = [
     ("driver", "fake-hardware"),
     ("host", "r1u07"),
     ("key", "none"),
     ("mac", "02:00:00:00:00:02"),
+    ("method", "third_method_sync"),
     ("nodegroup", "default-worker"),
     ("resource", "Cluster"),
     ("thing", "none"),
