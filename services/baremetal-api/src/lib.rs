@@ -3,6 +3,7 @@
 mod allocation;
 mod app;
 mod bedplate;
+mod bios;
 mod boot_device;
 mod chassis;
 mod conductor;
@@ -13,6 +14,7 @@ mod empty;
 mod error;
 mod field;
 mod filter;
+mod firmware;
 mod history;
 mod inventory;
 mod list_query;
@@ -69,6 +71,8 @@ fn routes() -> Routes<App> {
         .merge(traits::routes())
         .merge(vifs::routes())
         .merge(raid::routes())
+        .merge(bios::routes())
+        .merge(firmware::routes())
         .merge(vendor::routes())
         .merge(inventory::routes())
         .merge(history::routes())

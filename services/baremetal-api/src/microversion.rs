@@ -50,6 +50,7 @@ versions! {
     LESSEE 65 "Lessees."
     DEPLOY_STEPS 69 "Deploy steps of a request."
     DEPLOY_VERBS 73 "The verbs `deploy` and `undeploy`."
+    BIOS_REGISTRY 74 "The registry of BIOS settings."
     BOOT_MODE 75 "Boot mode and secure boot."
     DRIVER_FIELDS 77 "The query parameter `fields` of drivers."
     HISTORY 78 "A node's history."
@@ -65,6 +66,7 @@ versions! {
     INSPECTION_RULES 96 "Inspection rules."
     PORTGROUP_SHARD 106 "Filtering port groups by shard."
     ABORT_DEPLOYMENT 110 "Aborting a deployment."
+    FIRMWARE_IDENTITY 114 "Vendor, model and serial number of firmware components."
     MAXIMUM 115 "The highest supported version."
 }
 

@@ -31,6 +31,7 @@ mod tasks;
 mod vendor;
 
 mod allocation;
+mod bios;
 mod boot;
 mod chassis;
 mod deploy_template;
@@ -64,6 +65,10 @@ mod traits;
 pub use allocation::{
     Allocation, AllocationState, BackfillMismatch, NodePool, Reservation, UnknownAllocationState,
     assign, backfill, ended_allocation, release,
+};
+pub use bios::{
+    BiosAttribute, BiosRefused, BiosSetting, MOST_BIOS_SETTINGS, NewBiosSetting,
+    apply_bios_settings, parse_bios_settings,
 };
 pub use boot::Boot;
 pub use boot_again::boot_again;

@@ -1,4 +1,4 @@
--- Version 15: an erasure is a clean step of the agent. Cleaning in progress goes on; its tasks are found by the sequence that every cleaning had.
+-- Version 15: the settings of firmware are recorded, and an erasure is a clean step of the agent. Cleaning in progress goes on; its tasks are found by the sequence that every cleaning had.
 
 UPDATE nodes SET document = replace(
     document,
@@ -10,3 +10,10 @@ UPDATE nodes SET document = replace(
     '"await_agent",{"agent":"erase_disks"},{"agent":"sync"}',
     '"await_agent",{"step":{"kind":"clean","interface":"deploy","step":"erase_devices","priority":10}},{"agent":"sync"}'
 ) WHERE busy = 1;
+
+CREATE TABLE bios_settings (
+    node     TEXT NOT NULL REFERENCES nodes (id) ON DELETE CASCADE,
+    name     TEXT NOT NULL,
+    document TEXT NOT NULL,
+    PRIMARY KEY (node, name)
+);

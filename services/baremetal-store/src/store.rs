@@ -1,6 +1,7 @@
 //! The store: all records of baremetald, in one database.
 
 mod allocation;
+mod bios;
 mod lending;
 mod machine;
 mod profile;

@@ -1,6 +1,7 @@
 //! One file per table: functions on a connection. No other module knows the columns of the table.
 
 pub(crate) mod allocation;
+pub(crate) mod bios_setting;
 pub(crate) mod boot;
 pub(crate) mod conductor;
 pub(crate) mod discovery;

@@ -10,6 +10,8 @@ mod auth;
 #[cfg(test)]
 mod bedplate;
 #[cfg(test)]
+mod bios;
+#[cfg(test)]
 mod chassis;
 #[cfg(test)]
 mod client_types;

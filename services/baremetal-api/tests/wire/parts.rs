@@ -48,7 +48,7 @@ const LISTS: &[(&str, MemoryBound)] = &[
     ("/v1/inspection_rules", AtMost(0, "there are none")),
     ("/v1/nodes", InParts),
     ("/v1/nodes/detail", InParts),
-    ("/v1/nodes/{node}/bios", AtMost(0, "there are none")),
+    ("/v1/nodes/{node}/bios", AtMost(4096, "a step records no more settings")),
     ("/v1/nodes/{node}/children", AtMost(1000, "the ids of one page of nodes")),
     ("/v1/nodes/{node}/firmware", AtMost(0, "there are none")),
     ("/v1/nodes/{node}/history", InParts),

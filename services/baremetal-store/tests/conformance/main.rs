@@ -5,6 +5,7 @@
 
 mod allocations;
 mod arbitrary;
+mod bios;
 mod crash;
 mod enrolment;
 mod leases;

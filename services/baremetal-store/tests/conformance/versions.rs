@@ -222,6 +222,13 @@ async fn holds_all(store: &Store, version: usize) {
         assert_eq!(store.trail().list(&filter).await.unwrap().len(), 2);
         assert_eq!(store.trail().head().await.unwrap().number, 2);
     }
+    if version >= 15 {
+        let settings = store.list_bios_settings(enrolled.id).await.unwrap();
+        let names: Vec<_> = settings.iter().map(|setting| setting.name.as_str()).collect();
+        assert_eq!(names, ["BootMode", "Virtualization"]);
+        assert_eq!(settings[0].attribute.allowable_values, ["Bios", "Uefi"]);
+        assert_eq!((settings[0].updated_at, settings[1].updated_at), (Some(at(1)), None));
+    }
     if version >= 8 {
         let profile = store.find_profile("kvm").await.unwrap().unwrap().profile;
         let opened = store.secrets().with_profile(&profile).unwrap();

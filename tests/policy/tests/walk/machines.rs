@@ -214,6 +214,7 @@ fn steps() -> Vec<Step> {
         look("/v1/runbooks"),
         look("/v1/inspection_rules"),
         see("/v1/nodes/{node}/bios"),
+        see("/v1/nodes/{node}/bios/{setting}"),
         see("/v1/nodes/{node}/firmware"),
 
         see("/bedplate/v1/nodes/{node}/explain"),

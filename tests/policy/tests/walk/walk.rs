@@ -59,7 +59,7 @@ pub(crate) struct Step {
 }
 
 /// Words for path parameters that name no resource.
-const WORDS: [(&str, &str); 10] = [
+const WORDS: [(&str, &str); 11] = [
     ("driver", "fake-hardware"),
     ("host", "r1u07"),
     ("key", "none"),
@@ -67,6 +67,7 @@ const WORDS: [(&str, &str); 10] = [
     ("method", "third_method_sync"),
     ("nodegroup", "default-worker"),
     ("resource", "Cluster"),
+    ("setting", "none"),
     ("thing", "none"),
     ("trait", "CUSTOM_FAST"),
     ("user", "ann"),
