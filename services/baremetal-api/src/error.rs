@@ -3,9 +3,9 @@
 use axum::response::{IntoResponse, Response};
 use baremetal_conductor::ConsoleError;
 use baremetal_core::{
-    BackfillMismatch, ChangeRefused, GroupRefused, NoConsole, NodeRefused, RackMistakes,
-    RaidRefused, RequestRefused, TakeOutRefused, UnreadableRack, UnsupportedInterface,
-    VendorRefused, VolumeInUse,
+    BackfillMismatch, ChangeRefused, GroupRefused, IndicatorRefused, NoConsole, NodeRefused,
+    RackMistakes, RaidRefused, RequestRefused, TakeOutRefused, UnreadableRack,
+    UnsupportedInterface, VendorRefused, VolumeInUse,
 };
 use baremetal_store::StoreError;
 use bmc::BmcError;
@@ -28,6 +28,8 @@ pub(crate) enum Error {
     Frozen(#[from] ChangeRefused),
     #[error(transparent)]
     Group(#[from] GroupRefused),
+    #[error(transparent)]
+    Indicator(#[from] IndicatorRefused),
     #[error(transparent)]
     Raid(RaidRefused),
     #[error(transparent)]
@@ -110,7 +112,9 @@ impl From<Error> for ApiError {
             Error::Frozen(why) => frozen(why),
             // Ironic's refusal of an interface that a node lacks has another status for RAID than for all others.
             Error::Raid(RaidRefused::Unsupported { .. }) => StatusCode::NOT_FOUND,
-            Error::Raid(_) | Error::Vendor(_) | Error::Volume(_) => StatusCode::BAD_REQUEST,
+            Error::Indicator(_) | Error::Raid(_) | Error::Vendor(_) | Error::Volume(_) => {
+                StatusCode::BAD_REQUEST
+            }
             Error::Group(why) => group(why),
             Error::Rack(why) => {
                 error!("{}", chain(why));

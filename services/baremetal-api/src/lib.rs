@@ -5,6 +5,7 @@ mod app;
 mod bedplate;
 mod bios;
 mod boot_device;
+mod boot_setting;
 mod chassis;
 mod conductor;
 mod console;
@@ -16,6 +17,7 @@ mod field;
 mod filter;
 mod firmware;
 mod history;
+mod indicator;
 mod inventory;
 mod list_query;
 mod listing;
@@ -67,6 +69,8 @@ fn routes() -> Routes<App> {
         .merge(provision::routes())
         .merge(maintenance::routes())
         .merge(boot_device::routes())
+        .merge(boot_setting::routes())
+        .merge(indicator::routes())
         .merge(validate::routes())
         .merge(traits::routes())
         .merge(vifs::routes())

@@ -52,6 +52,7 @@ versions! {
     DEPLOY_VERBS 73 "The verbs `deploy` and `undeploy`."
     BIOS_REGISTRY 74 "The registry of BIOS settings."
     BOOT_MODE 75 "Boot mode and secure boot."
+    SET_BOOT_MODE 76 "Changing the boot mode and secure boot."
     DRIVER_FIELDS 77 "The query parameter `fields` of drivers."
     HISTORY 78 "A node's history."
     INVENTORY 81 "A node's inventory."

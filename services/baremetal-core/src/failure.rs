@@ -38,6 +38,8 @@ pub enum Reason {
     StepTimedOut,
     /// The fields of the node do not allow the requested work.
     BadRequest,
+    /// The driver of the node cannot do what was requested.
+    Unsupported,
     /// An operator aborted the work.
     Aborted,
     /// The compute service of a new host did not come up in time.
@@ -101,6 +103,7 @@ impl Reason {
             Reason::BadRequest => {
                 "correct the node's fields that the cause names; then repeat the request"
             }
+            Reason::Unsupported => "change the setting in the machine's firmware setup",
             Reason::Aborted => "repeat the request, or make another one",
             Reason::ServiceMissing => {
                 "check the machine's console, and whether the log of its nova-compute shows a wrong message bus, Keystone or \

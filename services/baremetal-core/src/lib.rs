@@ -19,8 +19,10 @@ mod request;
 mod reservation;
 mod take_out;
 
+mod boot_setting;
 mod change;
 mod console;
+mod indicator;
 mod inspection;
 mod instance;
 mod password;
@@ -72,6 +74,7 @@ pub use bios::{
 };
 pub use boot::Boot;
 pub use boot_again::boot_again;
+pub use boot_setting::{BootSetting, request_boot_setting};
 pub use change::{ChangeRefused, check_change, check_delete, check_idle, check_release};
 pub use chassis::Chassis;
 pub use console::{NoConsole, switch_console};
@@ -97,6 +100,7 @@ pub use ids::{
     AllocationKind, AllocationUuid, HistoryUuid, InvalidName, NodeIdent, NodeKind, NodeName,
     NodeUuid, PortKind, PortUuid, WorkKind, WorkUuid,
 };
+pub use indicator::{Indicator, IndicatorRefused, find_indicator, indicators, setting_refused};
 pub use inspection::{apply_bmc_inventory, apply_inventory};
 pub use instance::{ConfigDrive, Image, check_boot, check_deploy, image, parse_config_drive};
 pub use interface::{

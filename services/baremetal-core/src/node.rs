@@ -13,8 +13,8 @@ use uuid::Uuid;
 use crate::secret::Masked;
 use crate::{
     AllocationUuid, BootInterface, ConsoleInterface, DrainRequest, Driver, Failure, Hypervisor,
-    InspectInterface, Interface, Interfaces, NodeLease, NodeName, NodeUuid, PowerRequest,
-    RackLocation, State, VendorInterface, Work,
+    InspectInterface, Interface, Interfaces, ManagementInterface, NodeLease, NodeName, NodeUuid,
+    PowerRequest, RackLocation, State, VendorInterface, Work,
 };
 
 /// The record of one enrolled machine.
@@ -243,6 +243,11 @@ impl Node {
     /// Returns how the serial console is reached.
     pub fn console_interface(&self) -> ConsoleInterface {
         self.interfaces.console.unwrap_or(ConsoleInterface::default_of(self.driver))
+    }
+
+    /// Returns how the machine is managed besides its power.
+    pub fn management_interface(&self) -> ManagementInterface {
+        self.interfaces.management.unwrap_or(ManagementInterface::default_of(self.driver))
     }
 
     /// Returns how functions of the vendor are called.

@@ -12,6 +12,8 @@ mod bedplate;
 #[cfg(test)]
 mod bios;
 #[cfg(test)]
+mod boot_settings;
+#[cfg(test)]
 mod chassis;
 #[cfg(test)]
 mod client_types;
@@ -26,6 +28,8 @@ mod flags;
 #[cfg(test)]
 mod hostile;
 mod hosts;
+#[cfg(test)]
+mod indicators;
 #[cfg(test)]
 mod leases;
 #[cfg(test)]

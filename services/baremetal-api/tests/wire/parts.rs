@@ -56,6 +56,7 @@ const LISTS: &[(&str, MemoryBound)] = &[
         "/v1/nodes/{node}/management/boot_device/supported",
         ByDriver("the kinds of boot devices that the program knows"),
     ),
+    ("/v1/nodes/{node}/management/indicators", ByDriver("the indicators that the program knows")),
     ("/v1/nodes/{node}/portgroups", InParts),
     ("/v1/nodes/{node}/ports", InParts),
     ("/v1/nodes/{node}/traits", AtMost(50, "a node has no more traits")),

@@ -59,9 +59,10 @@ pub(crate) struct Step {
 }
 
 /// Words for path parameters that name no resource.
-const WORDS: [(&str, &str); 11] = [
+const WORDS: [(&str, &str); 12] = [
     ("driver", "fake-hardware"),
     ("host", "r1u07"),
+    ("indicator", "led@system"),
     ("key", "none"),
     ("mac", "02:00:00:00:00:02"),
     ("method", "third_method_sync"),
