@@ -15,6 +15,10 @@ pub mod name {
     pub const GET_DEPLOY_STEPS: &str = "deploy.get_deploy_steps";
     /// Runs one deploy step; the agent answers before the step has ended.
     pub const EXECUTE_DEPLOY_STEP: &str = "deploy.execute_deploy_step";
+    /// Lists the service steps of this machine.
+    pub const GET_SERVICE_STEPS: &str = "service.get_service_steps";
+    /// Runs one service step; the agent answers before the step has ended.
+    pub const EXECUTE_SERVICE_STEP: &str = "service.execute_service_step";
     /// Makes the written disk the next boot device; in UEFI mode, the agent writes the boot entry.
     pub const INSTALL_BOOTLOADER: &str = "image.install_bootloader";
     /// Sent by Ironic's conductor after `write_image`. A whole-disk image has no partition UUIDs to return.
@@ -65,11 +69,11 @@ pub struct Command {
     pub command_progress: Option<Progress>,
 }
 
-/// The result of [`name::GET_CLEAN_STEPS`] or [`name::GET_DEPLOY_STEPS`].
+/// The result of [`name::GET_CLEAN_STEPS`], [`name::GET_DEPLOY_STEPS`] or [`name::GET_SERVICE_STEPS`].
 #[derive(Clone, Debug, Deserialize)]
 pub struct StepList {
     /// The steps of each hardware manager, by the manager's name.
-    #[serde(alias = "clean_steps", alias = "deploy_steps")]
+    #[serde(alias = "clean_steps", alias = "deploy_steps", alias = "service_steps")]
     pub steps: BTreeMap<String, Vec<ListedStep>>,
 }
 

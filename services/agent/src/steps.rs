@@ -35,6 +35,7 @@ pub async fn run(
     let done = match task {
         Task::CleanSteps => steps("clean_steps", clean_steps()),
         Task::DeploySteps => steps("deploy_steps", deploy_steps()),
+        Task::ServiceSteps => steps("service_steps", json!([])),
         Task::Clean(request, _) | Task::WriteImage(request, _) if outdated(&request) => {
             return Ok(Outcome::VersionMismatch);
         }

@@ -13,6 +13,8 @@ pub enum Task {
     DeploySteps,
     /// `deploy.execute_deploy_step` with `write_image`, the only deploy step.
     WriteImage(StepRequest, Box<WriteImage>),
+    /// `service.get_service_steps`. This agent has no service steps.
+    ServiceSteps,
     PartitionUuids,
     InstallBootloader,
     Sync,
@@ -57,7 +59,7 @@ pub enum BadCommand {
     UnknownCommand(String),
     #[error("unknown {kind} step {step:?}")]
     UnknownStep {
-        /// `clean` or `deploy`.
+        /// `clean`, `deploy` or `service`.
         kind: &'static str,
         step: String,
     },
@@ -92,6 +94,11 @@ impl Task {
                     other => return Err(unknown("deploy", other)),
                 }
             }
+            name::GET_SERVICE_STEPS => Task::ServiceSteps,
+            name::EXECUTE_SERVICE_STEP => {
+                let request: StepRequest = read(&command, Value::Object(params))?;
+                return Err(unknown("service", step_name(&request)));
+            }
             name::GET_PARTITION_UUIDS => Task::PartitionUuids,
             name::INSTALL_BOOTLOADER => Task::InstallBootloader,
             name::SYNC => Task::Sync,
@@ -108,6 +115,7 @@ impl Task {
             Task::CleanSteps => name::GET_CLEAN_STEPS,
             Task::Clean(..) => name::EXECUTE_CLEAN_STEP,
             Task::DeploySteps => name::GET_DEPLOY_STEPS,
+            Task::ServiceSteps => name::GET_SERVICE_STEPS,
             Task::WriteImage(..) => name::EXECUTE_DEPLOY_STEP,
             Task::PartitionUuids => name::GET_PARTITION_UUIDS,
             Task::InstallBootloader => name::INSTALL_BOOTLOADER,
@@ -125,6 +133,7 @@ impl Task {
             Task::Clean(..) | Task::WriteImage(..) | Task::InstallBootloader => true,
             Task::CleanSteps
             | Task::DeploySteps
+            | Task::ServiceSteps
             | Task::PartitionUuids
             | Task::Sync
             | Task::PowerOff

@@ -103,6 +103,7 @@ impl From<Error> for ApiError {
                 | RequestRefused::Field { .. }
                 | RequestRefused::Retired { .. }
                 | RequestRefused::LeaseEnded { .. }
+                | RequestRefused::NoRescue { .. }
                 | RequestRefused::PowerOffDisabled { .. } => StatusCode::BAD_REQUEST,
                 RequestRefused::Protected { .. } => StatusCode::FORBIDDEN,
                 RequestRefused::Locked { .. } | RequestRefused::Leaving { .. } => {

@@ -90,7 +90,7 @@ async fn request(
         let changed = request_power(node, change, (request.app.clock)() + timeout)?;
         let then = AfterDrain::Power { change, timeout };
         let left = power_change_stops_servers(change)
-            .then(|| request.with_drain_request(node, then, &forced));
+            .then(|| request.with_drain_request(node, then, None, &forced));
         Ok(left.flatten().map_or((changed, None), |(left, entry)| (left, Some(entry))))
     };
     if power_change_stops_servers(change) {

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use baremetal_core::{
     DeployStep, HistoryEntry, Node, RequestedStep, State as ProvisionState, Verb, VerbRequest,
-    WorkUuid, after_drain, parse_config_drive, request_verb,
+    WantedSteps, WorkUuid, after_drain, parse_config_drive, request_verb,
 };
 use http::StatusCode;
 use openstack_api::{
@@ -53,12 +53,16 @@ struct Body {
     #[serde(default)]
     #[schema(inline)]
     deploy_steps: Option<Vec<DeployStepBody>>,
+    /// For `service`.
     #[serde(default)]
-    service_steps: Option<Vec<Value>>,
+    #[schema(inline)]
+    service_steps: Option<Vec<CleanStepBody>>,
     #[serde(default)]
     runbook: Option<String>,
+    /// For `clean` and `service`: whether the steps run without a boot of the ramdisk.
     #[serde(default)]
     disable_ramdisk: Option<bool>,
+    /// For `rescue`.
     #[serde(default)]
     #[schema(format = Password)]
     rescue_password: Option<String>,
@@ -99,18 +103,31 @@ async fn request(
     let mut wanted = ProvisionRequest {
         verb: VerbRequest {
             verb: body.verb()?,
-            clean_steps: body.clean_steps()?,
-            deploy_steps: body.deploy_steps(request.asked)?,
+            steps: None,
+            disables_ramdisk: body.disables_ramdisk(request.asked)?,
         },
         config_drive: body.config_drive(request.asked)?,
         forced: forced(&mut query),
         work: WorkUuid::new_v4(),
     };
-    if matches!(wanted.verb.verb, Verb::Deploy | Verb::Rebuild) {
-        let templates = templates_of(&request, &request.node(&ident).await?).await?;
-        let requested = std::mem::take(&mut wanted.verb.deploy_steps);
-        wanted.verb.deploy_steps = merged(requested, &templates)?;
-    }
+    wanted.verb.steps = match wanted.verb.verb {
+        Verb::Deploy | Verb::Rebuild => {
+            let templates = templates_of(&request, &request.node(&ident).await?).await?;
+            let requested = body.deploy_steps(request.asked)?;
+            Some(WantedSteps::Deployment(merged(requested, &templates)?))
+        }
+        Verb::Clean => Some(WantedSteps::Requested(steps("clean_steps", &body.clean_steps)?)),
+        Verb::Service => Some(WantedSteps::Service(steps("service_steps", &body.service_steps)?)),
+        Verb::Manage
+        | Verb::Inspect
+        | Verb::Provide
+        | Verb::Undeploy
+        | Verb::Abort
+        | Verb::Adopt
+        | Verb::Rescue
+        | Verb::Unrescue
+        | Verb::Unhold => None,
+    };
     if after_drain(wanted.verb.verb).is_some() {
         let node = request.node(&ident).await?;
         wanted.decide(&request, &node)?;
@@ -121,6 +138,16 @@ async fn request(
     request.app.conductor.wake(node.id);
     let url = format!("{origin}/v1/nodes/{ident}/states");
     Ok(accepted_at(StatusCode::ACCEPTED, &url))
+}
+
+/// The requested steps. The machine says later whether it offers them.
+fn steps(field: &str, steps: &Option<Vec<CleanStepBody>>) -> Result<Vec<RequestedStep>, ApiError> {
+    let steps = steps.as_deref().unwrap_or_default();
+    if steps.is_empty() {
+        return Err(ApiError::bad_field(field, "at least one step is required"));
+    }
+    let requested = steps.iter().enumerate();
+    requested.map(|(at, step)| step.requested(&format!("{field}[{at}]"))).collect()
 }
 
 /// A request for a change of provision state.
@@ -150,8 +177,9 @@ impl ProvisionRequest {
         if matches!(verb, Verb::Deploy | Verb::Rebuild) {
             check_deployable(&request.app, &changed)?;
         }
-        let left = after_drain(verb)
-            .and_then(|then| request.with_drain_request(&node, then, &self.forced));
+        let left = after_drain(verb).and_then(|then| {
+            request.with_drain_request(&node, then, self.verb.steps.as_ref(), &self.forced)
+        });
         Ok(left.unwrap_or((changed, entry)))
     }
 }
@@ -166,7 +194,7 @@ fn check_deployable(app: &App, node: &Node) -> Result<(), Error> {
 fn abort_since(state: ProvisionState) -> Microversion {
     match state {
         ProvisionState::InspectWait => since::ABORT_INSPECTION,
-        ProvisionState::DeployWait => since::ABORT_DEPLOYMENT,
+        ProvisionState::DeployWait | ProvisionState::DeployHold => since::ABORT_DEPLOYMENT,
         ProvisionState::Enroll
         | ProvisionState::Verifying
         | ProvisionState::Manageable
@@ -175,6 +203,16 @@ fn abort_since(state: ProvisionState) -> Microversion {
         | ProvisionState::Cleaning
         | ProvisionState::CleanWait
         | ProvisionState::CleanFailed
+        | ProvisionState::CleanHold
+        | ProvisionState::Servicing
+        | ProvisionState::ServiceWait
+        | ProvisionState::ServiceFailed
+        | ProvisionState::ServiceHold
+        | ProvisionState::Rescuing
+        | ProvisionState::Rescued
+        | ProvisionState::RescueFailed
+        | ProvisionState::Unrescuing
+        | ProvisionState::UnrescueFailed
         | ProvisionState::Available
         | ProvisionState::Deploying
         | ProvisionState::DeployFailed
@@ -206,23 +244,37 @@ impl Target {
 impl Body {
     /// The requested verb. Refuses fields that the verb cannot use.
     fn verb(&self) -> Result<Verb, ApiError> {
-        let some = |list: &Option<Vec<Value>>| list.as_ref().is_some_and(|list| !list.is_empty());
-        let unusable = [
-            ("service_steps", some(&self.service_steps)),
-            ("runbook", self.runbook.is_some()),
-            ("disable_ramdisk", self.disable_ramdisk == Some(true)),
-            ("rescue_password", self.rescue_password.is_some()),
-        ];
-        if let Some((name, _)) = unusable.into_iter().find(|(_, given)| *given) {
-            return Err(ApiError::bad_field(name, "is not supported"));
+        if self.runbook.is_some() {
+            return Err(ApiError::bad_field("runbook", "is not supported"));
         }
-        if self.clean_steps.is_some() && self.target != Target::Clean {
-            return Err(ApiError::bad_field("clean_steps", "they go with the target clean only"));
-        }
+        let runs_steps = matches!(self.target, Target::Clean | Target::Service);
         let installs = matches!(self.target, Target::Active | Target::Deploy | Target::Rebuild);
-        if self.deploy_steps.is_some() && !installs {
-            let problem = "they go with the targets active and rebuild only";
-            return Err(ApiError::bad_field("deploy_steps", problem));
+        let unusable = [
+            ("clean_steps", "clean", self.clean_steps.is_some() && self.target != Target::Clean),
+            (
+                "service_steps",
+                "service",
+                self.service_steps.is_some() && self.target != Target::Service,
+            ),
+            ("deploy_steps", "active and rebuild", self.deploy_steps.is_some() && !installs),
+            (
+                "disable_ramdisk",
+                "clean and service",
+                self.disable_ramdisk == Some(true) && !runs_steps,
+            ),
+            (
+                "rescue_password",
+                "rescue",
+                self.rescue_password.is_some() && self.target != Target::Rescue,
+            ),
+        ];
+        if let Some((name, targets, _)) = unusable.into_iter().find(|(_, _, given)| *given) {
+            let problem = format!("goes only with the target {targets}");
+            return Err(ApiError::bad_field(name, problem));
+        }
+        let password = self.rescue_password.as_deref().unwrap_or_default();
+        if self.target == Target::Rescue && password.trim().is_empty() {
+            return Err(ApiError::bad_field("rescue_password", "is required"));
         }
         match self.target {
             Target::Manage => Ok(Verb::Manage),
@@ -234,20 +286,23 @@ impl Body {
             Target::Abort => Ok(Verb::Abort),
             Target::Clean => Ok(Verb::Clean),
             Target::Adopt => Ok(Verb::Adopt),
-            Target::Rescue | Target::Unrescue | Target::Unhold | Target::Service => Err(
-                ApiError::bad_field("target", "this service cannot rescue, service or hold nodes"),
-            ),
+            Target::Rescue => Ok(Verb::Rescue),
+            Target::Unrescue => Ok(Verb::Unrescue),
+            Target::Unhold => Ok(Verb::Unhold),
+            Target::Service => Ok(Verb::Service),
         }
     }
 
-    /// The requested clean steps. The machine says later whether it offers them.
-    fn clean_steps(&self) -> Result<Vec<RequestedStep>, ApiError> {
-        let steps = self.clean_steps.as_deref().unwrap_or_default();
-        if steps.is_empty() && self.target == Target::Clean {
-            return Err(ApiError::bad_field("clean_steps", "at least one step is required"));
-        }
-        let requested = steps.iter().enumerate();
-        requested.map(|(at, step)| step.requested(&format!("clean_steps[{at}]"))).collect()
+    /// Whether the steps run without a boot of the ramdisk.
+    fn disables_ramdisk(&self, asked: Microversion) -> Result<bool, Error> {
+        let Some(disables) = self.disable_ramdisk else { return Ok(false) };
+        let since = if self.target == Target::Service {
+            since::SERVICE_DISABLES_RAMDISK
+        } else {
+            since::CLEAN_DISABLES_RAMDISK
+        };
+        asked.need(since, "disable_ramdisk")?;
+        Ok(disables)
     }
 
     /// The requested deploy steps.

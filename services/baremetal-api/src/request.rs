@@ -6,7 +6,7 @@ use std::future::Future;
 use axum::extract::FromRequestParts;
 use baremetal_core::{
     AfterDrain, DrainRequest, HistoryEntry, NewDrainRequest, Node, NodeIdent, NodeUuid,
-    TakeOutRefused, end_maintenance_drain, wait_for_drain,
+    TakeOutRefused, WantedSteps, end_maintenance_drain, wait_for_drain,
 };
 use baremetal_store::StoreError;
 use http::StatusCode;
@@ -136,11 +136,13 @@ impl Request {
         &self,
         node: &Node,
         then: AfterDrain,
+        steps: Option<&WantedSteps>,
         forced: &[String],
     ) -> Option<(Node, HistoryEntry)> {
         let host = self.app.conductor.host_to_drain(node, forced)?;
         let by = self.caller.user().map(str::to_owned);
-        let request = NewDrainRequest { host, then, forced: forced.to_vec(), by };
+        let (steps, forced) = (steps.cloned(), forced.to_vec());
+        let request = NewDrainRequest { host, then, steps, forced, by };
         Some(wait_for_drain(node, request, (self.app.clock)()))
     }
 
@@ -155,7 +157,7 @@ impl Request {
         let is_waiting = after.leaving.as_ref().is_some_and(DrainRequest::is_waiting);
         match (&before.maintenance, &after.maintenance) {
             (None, Some(_)) if !is_waiting => {
-                let left = self.with_drain_request(&after, AfterDrain::Maintenance, forced);
+                let left = self.with_drain_request(&after, AfterDrain::Maintenance, None, forced);
                 left.map_or(after, |(left, _)| left)
             }
             (Some(_), None) => match self.app.conductor.host_to_drain(&after, &[]) {

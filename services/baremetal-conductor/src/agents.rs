@@ -196,8 +196,8 @@ pub(crate) fn seen(command: &Command) -> CommandSeen {
 
 /// Returns whether a command of this name lists steps. The agent reports names without the extension.
 fn is_list_of_steps(command: &str) -> bool {
-    let mut lists = [name::GET_CLEAN_STEPS, name::GET_DEPLOY_STEPS].into_iter();
-    lists.any(|list| list.rsplit('.').next() == Some(command))
+    let lists = [name::GET_CLEAN_STEPS, name::GET_DEPLOY_STEPS, name::GET_SERVICE_STEPS];
+    lists.into_iter().any(|list| list.rsplit('.').next() == Some(command))
 }
 
 /// Returns the progress of the running command, if there is one.

@@ -7,6 +7,7 @@ mod racks;
 mod sweep;
 mod turn;
 
+mod conductor_step;
 mod joining;
 mod leaving;
 mod lending;

@@ -1,6 +1,6 @@
 //! Observes a node's machine: only as much as the current task needs.
 
-use baremetal_core::{AgentSeen, Boot, Node, Observed, PowerSeen, Task, Work};
+use baremetal_core::{AgentSeen, Boot, Node, Observed, PowerSeen, StepRunner, Task, Work};
 use baremetal_store::StoreError;
 use tracing::debug;
 
@@ -39,9 +39,15 @@ impl TurnContext {
                     seen.agent = if reported { AgentSeen::Present } else { AgentSeen::Absent };
                 }
             }
+            Some(Task::Step(step)) if step.runner == StepRunner::Conductor => {}
             Some(Task::Agent(_) | Task::Step(_)) => seen.agent = self.look_at_agent(node).await?,
             Some(
-                Task::AskBmcForInventory | Task::BootRamdisk | Task::BootDisk | Task::PlanSteps,
+                Task::AskBmcForInventory
+                | Task::BootRamdisk
+                | Task::BootDisk
+                | Task::PlanSteps
+                | Task::Wait { .. }
+                | Task::Hold,
             ) => {}
             None if node.power_request.is_some() => {
                 seen.power = self.look_at_power(node, FollowUp::Request).await;

@@ -86,6 +86,10 @@ impl TurnContext {
                 self.command(node, self.request_of(node, command).await?).await
             }
             Action::Step => self.command(node, self.step_of_work(node).await?).await,
+            Action::ConductorStep => {
+                self.conductor_step(node).await?;
+                done(node.clone())
+            }
             Action::ReadInventory => done(self.read_inventory(node, &bmc).await?),
             Action::TakeInventory => done(self.take_inventory(node).await?),
             Action::BootRamdisk => {
@@ -208,6 +212,7 @@ impl TurnContext {
         let name = match command {
             AgentCommand::ListSteps(StepKind::Clean) => name::GET_CLEAN_STEPS,
             AgentCommand::ListSteps(StepKind::Deploy) => name::GET_DEPLOY_STEPS,
+            AgentCommand::ListSteps(StepKind::Service) => name::GET_SERVICE_STEPS,
             AgentCommand::WriteImage => {
                 let checked = self.with_instance(node).and_then(|node| {
                     check_image(&self.settings.image_hosts, &node.instance_info)?;
@@ -264,6 +269,7 @@ impl TurnContext {
         let (command, version) = match step.kind {
             StepKind::Clean => (name::EXECUTE_CLEAN_STEP, "clean_version"),
             StepKind::Deploy => (name::EXECUTE_DEPLOY_STEP, "deploy_version"),
+            StepKind::Service => (name::EXECUTE_SERVICE_STEP, "service_version"),
         };
         let (interface, name) = (step.name.interface.as_str(), &step.name.step);
         let mut params = self.machine_for_agent(node).await?;

@@ -179,7 +179,7 @@ pub fn check_release(node: &Node) -> Result<(), ChangeRefused> {
     let state = node.provision_state;
     let lets_changes_in =
         matches!(state, State::Verifying | State::Inspecting | State::InspectWait);
-    let in_use = state == State::Active || (state.is_busy() && !lets_changes_in);
+    let in_use = state.is_in_use() || (state.is_busy() && !lets_changes_in);
     if in_use && node.maintenance.is_none() {
         return Err(ChangeRefused::Allocated { node: node.label(), state });
     }
@@ -228,6 +228,17 @@ pub fn check_delete(node: &Node) -> Result<(), ChangeRefused> {
         | State::Cleaning
         | State::CleanWait
         | State::CleanFailed
+        | State::CleanHold
+        | State::DeployHold
+        | State::Servicing
+        | State::ServiceWait
+        | State::ServiceFailed
+        | State::ServiceHold
+        | State::Rescuing
+        | State::Rescued
+        | State::RescueFailed
+        | State::Unrescuing
+        | State::UnrescueFailed
         | State::Deploying
         | State::DeployWait
         | State::DeployFailed
@@ -433,11 +444,22 @@ mod tests {
             [
                 State::Cleaning,
                 State::CleanWait,
+                State::CleanHold,
                 State::Deploying,
                 State::DeployWait,
+                State::DeployHold,
                 State::Active,
+                State::Servicing,
+                State::ServiceWait,
+                State::ServiceFailed,
+                State::ServiceHold,
+                State::Rescuing,
+                State::Rescued,
+                State::RescueFailed,
+                State::Unrescuing,
+                State::UnrescueFailed,
                 State::Deleting,
-                State::Adopting
+                State::Adopting,
             ]
         );
     }

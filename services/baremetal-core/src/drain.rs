@@ -5,7 +5,7 @@ use jiff::Timestamp;
 
 use crate::{
     AfterDrain, DrainFate, DrainRequest, DrainStage, Failure, HistoryEntry, Node, PowerRequest,
-    Reason, State,
+    Reason, State, WantedSteps,
 };
 
 /// A new request that needs the node's host drained first.
@@ -15,6 +15,8 @@ pub struct NewDrainRequest {
     pub host: String,
     /// The action that follows when the host is drained.
     pub then: AfterDrain,
+    /// The steps of the request, for a verb.
+    pub steps: Option<WantedSteps>,
     /// Clusters that may lose their quorum by the drain.
     pub forced: Vec<String>,
     /// The user who makes the request.
@@ -29,7 +31,11 @@ impl Node {
             AfterDrain::Power { change, .. } => {
                 PowerRequest::new(change, leaving.asked_at).leads_to()
             }
-            AfterDrain::Maintenance | AfterDrain::Rebuild | AfterDrain::Undeploy => None,
+            AfterDrain::Maintenance
+            | AfterDrain::Rebuild
+            | AfterDrain::Undeploy
+            | AfterDrain::Service
+            | AfterDrain::Rescue => None,
         }
     }
 
@@ -37,7 +43,8 @@ impl Node {
     pub fn leads_to(&self) -> Option<State> {
         let waiting = self.leaving.as_ref().filter(|leaving| leaving.is_waiting());
         let after_drain = waiting.and_then(|leaving| match leaving.then {
-            AfterDrain::Rebuild => Some(State::Active),
+            AfterDrain::Rebuild | AfterDrain::Service => Some(State::Active),
+            AfterDrain::Rescue => Some(State::Rescued),
             AfterDrain::Undeploy => Some(State::Available),
             AfterDrain::Maintenance | AfterDrain::Power { .. } => None,
         });
@@ -56,9 +63,9 @@ pub fn wait_for_drain(
         Some(DrainStage::Asking(owner) | DrainStage::Waiting(owner)) => DrainStage::Asking(owner),
         Some(DrainStage::Wanted | DrainStage::Ending) | None => DrainStage::Wanted,
     };
-    let NewDrainRequest { host, then, forced, by } = request;
+    let NewDrainRequest { host, then, steps, forced, by } = request;
     let event = format!("{:?} requested; draining host {host} first", then.as_str());
-    let leaving = DrainRequest { host, then, forced, asked_by: by, asked_at: now, stage };
+    let leaving = DrainRequest { host, then, steps, forced, asked_by: by, asked_at: now, stage };
     let asked = Node { leaving: Some(leaving), failure: None, ..node.clone() };
     let entry = HistoryEntry::changed(node, &asked, event, now);
     (asked, entry)
@@ -72,6 +79,7 @@ pub fn end_maintenance_drain(node: &Node, host: &str, by: Option<String>, now: T
     let leaving = DrainRequest {
         host: host.to_owned(),
         then: AfterDrain::Maintenance,
+        steps: None,
         forced: Vec::new(),
         asked_by: by,
         asked_at: now,

@@ -51,13 +51,17 @@ pub fn after_drain(verb: Verb) -> Option<AfterDrain> {
     match verb {
         Verb::Rebuild => Some(AfterDrain::Rebuild),
         Verb::Undeploy => Some(AfterDrain::Undeploy),
+        Verb::Service => Some(AfterDrain::Service),
+        Verb::Rescue => Some(AfterDrain::Rescue),
         Verb::Manage
         | Verb::Provide
         | Verb::Inspect
         | Verb::Clean
         | Verb::Deploy
         | Verb::Abort
-        | Verb::Adopt => None,
+        | Verb::Adopt
+        | Verb::Unrescue
+        | Verb::Unhold => None,
     }
 }
 
@@ -120,6 +124,8 @@ mod tests {
     fn a_verb_that_stops_servers_waits_for_the_drain_and_follows_it() {
         assert_eq!(after_drain(Verb::Rebuild), Some(AfterDrain::Rebuild));
         assert_eq!(after_drain(Verb::Undeploy), Some(AfterDrain::Undeploy));
+        assert_eq!(after_drain(Verb::Service), Some(AfterDrain::Service));
+        assert_eq!(after_drain(Verb::Rescue), Some(AfterDrain::Rescue));
         let free = [
             Verb::Manage,
             Verb::Provide,
@@ -128,6 +134,8 @@ mod tests {
             Verb::Deploy,
             Verb::Abort,
             Verb::Adopt,
+            Verb::Unrescue,
+            Verb::Unhold,
         ];
         for verb in free {
             assert_eq!(after_drain(verb), None, "{verb:?}");

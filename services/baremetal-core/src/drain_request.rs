@@ -9,7 +9,7 @@ use hardware::PowerChange;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::Verb;
+use crate::{Verb, WantedSteps};
 
 /// A request that waits until the node's compute host is drained.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +19,9 @@ pub struct DrainRequest {
     pub host: String,
     /// The action that follows when the host is drained.
     pub then: AfterDrain,
+    /// The steps of the request, for a verb.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<WantedSteps>,
     /// Clusters that may lose their quorum by the drain, as allowed by the caller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forced: Vec<String>,
@@ -39,6 +42,10 @@ pub enum AfterDrain {
     Rebuild,
     /// The node is taken out of use.
     Undeploy,
+    /// The node runs service steps.
+    Service,
+    /// The node boots a rescue system.
+    Rescue,
     /// The node's power changes.
     Power {
         change: PowerChange,
@@ -141,6 +148,8 @@ impl AfterDrain {
             AfterDrain::Maintenance => "maintenance",
             AfterDrain::Rebuild => Verb::Rebuild.as_str(),
             AfterDrain::Undeploy => Verb::Undeploy.as_str(),
+            AfterDrain::Service => Verb::Service.as_str(),
+            AfterDrain::Rescue => Verb::Rescue.as_str(),
             AfterDrain::Power { change, .. } => match change {
                 PowerChange::On => "power on",
                 PowerChange::ForceOff => "power off",

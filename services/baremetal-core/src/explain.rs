@@ -104,6 +104,10 @@ const fn meaning(state: State) -> &'static str {
         State::Manageable => "the BMC is verified; the node can be inspected and cleaned",
         State::Available => "the node is clean and free to be deployed",
         State::Active => "the node is in use",
+        State::CleanHold | State::DeployHold | State::ServiceHold => {
+            "the work holds until \"unhold\" is requested"
+        }
+        State::Rescued => "the machine runs a rescue system",
         State::Verifying
         | State::Inspecting
         | State::InspectWait
@@ -111,11 +115,18 @@ const fn meaning(state: State) -> &'static str {
         | State::CleanWait
         | State::Deploying
         | State::DeployWait
+        | State::Servicing
+        | State::ServiceWait
+        | State::Rescuing
+        | State::Unrescuing
         | State::Deleting
         | State::Adopting => "the last task of its work is ending",
         State::InspectFailed => "the inspection failed",
         State::CleanFailed => "cleaning failed",
         State::DeployFailed => "the deployment failed",
+        State::ServiceFailed => "the service failed",
+        State::RescueFailed => "booting the rescue system failed",
+        State::UnrescueFailed => "leaving the rescue system failed",
         State::Error => "undeploying failed",
         State::AdoptFailed => "adopting failed",
     }
@@ -141,13 +152,20 @@ fn next(node: &Node) -> String {
         }
         State::Available => "set instance_info and request \"active\" to install the node",
         State::Active => "nothing; request \"deleted\" when the node is no longer needed",
-        State::InspectWait | State::CleanWait | State::DeployWait => {
+        State::CleanHold | State::DeployHold | State::ServiceHold => {
+            "request \"unhold\" to go on, or \"abort\" to end the work"
+        }
+        State::Rescued => "repair the installation, then request \"unrescue\"",
+        State::InspectWait | State::CleanWait | State::DeployWait | State::ServiceWait => {
             "wait for the machine; request \"abort\" to stop waiting"
         }
         State::Verifying
         | State::Inspecting
         | State::Cleaning
         | State::Deploying
+        | State::Servicing
+        | State::Rescuing
+        | State::Unrescuing
         | State::Deleting
         | State::Adopting => "wait",
         State::InspectFailed => {
@@ -155,6 +173,10 @@ fn next(node: &Node) -> String {
         }
         State::CleanFailed => "request \"manage\", then \"provide\" again",
         State::DeployFailed => "request \"active\" again, or \"deleted\" to undeploy the node",
+        State::ServiceFailed => {
+            "request \"service\" again, or \"abort\" to return the node to active"
+        }
+        State::RescueFailed | State::UnrescueFailed => "request \"rescue\" or \"unrescue\" again",
         State::Error => "request \"deleted\" again",
         State::AdoptFailed => {
             "request \"adopt\" again, or \"manage\" to return the node to manageable"

@@ -130,12 +130,24 @@ fn end_step(node: &Node, required: RequiredState) -> Option<EndStep> {
 /// Returns the next step by which a node returns from its lessee.
 fn return_step(node: &Node) -> Option<EndStep> {
     match node.provision_state {
-        State::Active | State::DeployFailed | State::Error
+        State::Active
+        | State::DeployFailed
+        | State::ServiceFailed
+        | State::Rescued
+        | State::RescueFailed
+        | State::UnrescueFailed
+        | State::Error
             if node.protected.is_some() || node.disable_power_off =>
         {
             None
         }
-        State::Active | State::DeployFailed | State::Error => Some(EndStep::Undeploy),
+        State::Active
+        | State::DeployFailed
+        | State::ServiceFailed
+        | State::Rescued
+        | State::RescueFailed
+        | State::UnrescueFailed
+        | State::Error => Some(EndStep::Undeploy),
         State::Available => Some(EndStep::Release),
         State::Manageable
             if node.disable_power_off || node.maintenance.is_some() || node.retired.is_some() =>
@@ -152,8 +164,15 @@ fn return_step(node: &Node) -> Option<EndStep> {
         | State::InspectWait
         | State::Cleaning
         | State::CleanWait
+        | State::CleanHold
         | State::Deploying
         | State::DeployWait
+        | State::DeployHold
+        | State::Servicing
+        | State::ServiceWait
+        | State::ServiceHold
+        | State::Rescuing
+        | State::Unrescuing
         | State::Deleting
         | State::Adopting => None,
     }

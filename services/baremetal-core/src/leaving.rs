@@ -7,7 +7,8 @@ use jiff::Timestamp;
 
 use crate::{
     AfterDrain, ClusterdCall, DrainFate, DrainOwner, DrainRequest, DrainSeen, DrainStage, Node,
-    NodeUpdate, Reason, Verb, WorkUuid, drain_refused, drain_stuck, request_power, request_verb,
+    NodeUpdate, Reason, Verb, VerbRequest, WorkUuid, drain_refused, drain_stuck, request_power,
+    request_verb,
 };
 
 /// The settings that decide the turns of a node that waits for a drain.
@@ -126,14 +127,17 @@ impl LeavingTurn<'_> {
     fn proceed(&self) -> Decision<NodeUpdate> {
         let (host, then, label) = (&self.leaving.host, self.leaving.then, self.node.label());
         let free = self.without_request();
-        let begun = |verb| {
-            let asked = request_verb(&free, verb, self.rules.new_work, self.now);
+        let begun = |verb: Verb| {
+            let request = VerbRequest { steps: self.leaving.steps.clone(), ..verb.into() };
+            let asked = request_verb(&free, request, self.rules.new_work, self.now);
             asked.map(|(to, entry)| (to, Some(entry.by(self.leaving.asked_by.as_deref()))))
         };
         let begun = match then {
             AfterDrain::Maintenance => Ok((free, None)),
             AfterDrain::Undeploy => begun(Verb::Undeploy),
             AfterDrain::Rebuild => begun(Verb::Rebuild),
+            AfterDrain::Service => begun(Verb::Service),
+            AfterDrain::Rescue => begun(Verb::Rescue),
             AfterDrain::Power { change, timeout } => {
                 request_power(&free, change, self.now + timeout).map(|to| (to, None))
             }

@@ -21,6 +21,7 @@ mod take_out;
 
 mod boot_setting;
 mod change;
+mod conductor_step;
 mod console;
 mod indicator;
 mod inspection;
@@ -157,7 +158,7 @@ pub use secret::is_secret;
 pub use state::{Event, IllegalEvent, State, TRANSITIONS, UnknownState, mermaid};
 pub use step::{
     DeployStep, OfferedStep, RequestedStep, Step, StepArgument, StepKind, StepName, StepRefused,
-    WantedSteps,
+    StepRunner, WantedSteps,
 };
 pub use stored::{Content, Stored, StoredFilter, StoredSort};
 pub use take_out::{TakeOutRefused, check_take_out};

@@ -12,9 +12,10 @@ use uuid::Uuid;
 
 use crate::secret::Masked;
 use crate::{
-    AllocationUuid, BootInterface, ConsoleInterface, DrainRequest, Driver, Failure, Hypervisor,
-    InspectInterface, Interface, Interfaces, ManagementInterface, NodeLease, NodeName, NodeUuid,
-    PowerRequest, RackLocation, State, VendorInterface, Work,
+    AllocationUuid, BiosInterface, BootInterface, ConsoleInterface, DrainRequest, Driver, Failure,
+    FirmwareInterface, Hypervisor, InspectInterface, Interface, Interfaces, ManagementInterface,
+    NodeLease, NodeName, NodeUuid, PowerRequest, RackLocation, RescueInterface, State,
+    VendorInterface, WantedSteps, Work,
 };
 
 /// The record of one enrolled machine.
@@ -240,6 +241,40 @@ impl Node {
         self.interfaces.inspect.unwrap_or(InspectInterface::default_of(self.driver))
     }
 
+    /// Returns how the settings of the firmware are changed.
+    pub fn bios_interface(&self) -> BiosInterface {
+        self.interfaces.bios.unwrap_or(BiosInterface::default_of(self.driver))
+    }
+
+    /// Returns how firmware is updated.
+    pub fn firmware_interface(&self) -> FirmwareInterface {
+        self.interfaces.firmware.unwrap_or(FirmwareInterface::default_of(self.driver))
+    }
+
+    /// Returns how a broken installation is repaired.
+    pub fn rescue_interface(&self) -> RescueInterface {
+        self.interfaces.rescue.unwrap_or(RescueInterface::default_of(self.driver))
+    }
+
+    /// Returns how functions of one vendor are called.
+    pub fn vendor_interface(&self) -> VendorInterface {
+        self.interfaces.vendor.unwrap_or(VendorInterface::default_of(self.driver))
+    }
+
+    /// Returns the arguments of all steps, which may contain secrets: those of the work, and those of a request that waits for a drain.
+    pub fn step_args(&self) -> impl Iterator<Item = &Map<String, Value>> {
+        let waiting = self.leaving.iter().filter_map(|leaving| leaving.steps.as_ref());
+        let waiting = waiting.flat_map(WantedSteps::args);
+        self.work.iter().flat_map(Work::step_args).chain(waiting)
+    }
+
+    /// Like [`Node::step_args`], to seal and to open the secrets.
+    pub fn step_args_mut(&mut self) -> impl Iterator<Item = &mut Map<String, Value>> {
+        let waiting = self.leaving.iter_mut().filter_map(|leaving| leaving.steps.as_mut());
+        let waiting = waiting.flat_map(WantedSteps::args_mut);
+        self.work.iter_mut().flat_map(Work::step_args_mut).chain(waiting)
+    }
+
     /// Returns how the serial console is reached.
     pub fn console_interface(&self) -> ConsoleInterface {
         self.interfaces.console.unwrap_or(ConsoleInterface::default_of(self.driver))
@@ -248,11 +283,6 @@ impl Node {
     /// Returns how the machine is managed besides its power.
     pub fn management_interface(&self) -> ManagementInterface {
         self.interfaces.management.unwrap_or(ManagementInterface::default_of(self.driver))
-    }
-
-    /// Returns how functions of the vendor are called.
-    pub fn vendor_interface(&self) -> VendorInterface {
-        self.interfaces.vendor.unwrap_or(VendorInterface::default_of(self.driver))
     }
 
     /// Returns the state that the lease requires of the node.

@@ -12,7 +12,7 @@ use decision::{Decision, Requeue};
 use hardware::{PowerChange, PowerState};
 use jiff::Timestamp;
 
-use crate::{Failure, IllegalEvent, Node, NodeUpdate, Reason, Task, Work, elapsed};
+use crate::{Failure, IllegalEvent, Node, NodeUpdate, Reason, StepRunner, Task, Work, elapsed};
 use command::{plan_command, plan_steps};
 use power::{ask, plan_power, power_stuck, was_asked};
 use turn::{MachineTurn, Planned};
@@ -70,7 +70,6 @@ fn plan_work(turn: &MachineTurn<'_>, work: &Work, seen: &Observed) -> Planned {
     let (timeouts, now) = (turn.rules.timeouts, turn.now);
     let began = work.task_started_at.max(seen.watching_since);
     let late = |limit: Duration| elapsed(began, now) > limit;
-    let asked = was_asked(work.asked_at, timeouts, now);
 
     match (task, seen) {
         (Task::TryBmc, Observed { power: PowerSeen::Is(_), .. }) => turn.next_task(seen),
@@ -83,23 +82,7 @@ fn plan_work(turn: &MachineTurn<'_>, work: &Work, seen: &Observed) -> Planned {
         (Task::BootRamdisk, _) => Ok(Decision::act(Action::BootRamdisk)),
         (Task::BootDisk, _) => Ok(Decision::act(Action::BootDisk)),
 
-        (Task::Power(wanted), Observed { power: PowerSeen::Is(is), .. }) if wanted == is => {
-            turn.next_task(seen)
-        }
-        (Task::Power(wanted), Observed { power: PowerSeen::Is(_), .. }) if late(timeouts.power) => {
-            turn.give_up(power_stuck(*wanted, timeouts.power))
-        }
-        (Task::Power(_), Observed { power: PowerSeen::Is(_), .. }) if asked => turn.look_again(),
-        (Task::Power(PowerState::On), Observed { power: PowerSeen::Is(_), .. }) => {
-            ask(turn, PowerChange::On)
-        }
-        (Task::Power(PowerState::Off), Observed { power: PowerSeen::Is(_), .. }) => {
-            ask(turn, PowerChange::ForceOff)
-        }
-        (Task::Power(_), Observed { power: PowerSeen::Failed(problem), .. }) => {
-            turn.retry_or_give_up(problem, late(timeouts.power))
-        }
-        (Task::Power(_), Observed { power: PowerSeen::NotAsked, .. }) => turn.look_again(),
+        (Task::Power(wanted), _) => switch(turn, *wanted, work, seen),
 
         (Task::AwaitInventory, Observed { inventory: true, .. }) => {
             Ok(Decision::act(Action::TakeInventory))
@@ -118,8 +101,36 @@ fn plan_work(turn: &MachineTurn<'_>, work: &Work, seen: &Observed) -> Planned {
         (Task::Agent(command), _) => {
             plan_command(turn, task, Action::Command(*command), work, seen)
         }
-        (Task::Step(_), _) => plan_command(turn, task, Action::Step, work, seen),
+        (Task::Step(step), _) => match step.runner {
+            StepRunner::Conductor => Ok(Decision::act(Action::ConductorStep)),
+            StepRunner::Agent => plan_command(turn, task, Action::Step, work, seen),
+        },
+        (Task::Wait { seconds }, _) => {
+            let is_over = elapsed(work.task_started_at, now).as_secs() >= (*seconds).into();
+            if is_over { turn.next_task(seen) } else { turn.look_again() }
+        }
+        (Task::Hold, _) => Ok(Decision::rest(Requeue::OnChange)),
         (Task::PlanSteps, _) => plan_steps(turn, work, &[]),
+    }
+}
+
+/// Switches the machine on or off, and waits until the BMC reports that state.
+fn switch(turn: &MachineTurn<'_>, wanted: PowerState, work: &Work, seen: &Observed) -> Planned {
+    let (timeouts, now) = (turn.rules.timeouts, turn.now);
+    let is_late = elapsed(work.task_started_at.max(seen.watching_since), now) > timeouts.power;
+    match &seen.power {
+        PowerSeen::Is(is) if *is == wanted => turn.next_task(seen),
+        PowerSeen::Is(_) if is_late => turn.give_up(power_stuck(wanted, timeouts.power)),
+        PowerSeen::Is(_) if was_asked(work.asked_at, timeouts, now) => turn.look_again(),
+        PowerSeen::Is(_) => ask(
+            turn,
+            match wanted {
+                PowerState::On => PowerChange::On,
+                PowerState::Off => PowerChange::ForceOff,
+            },
+        ),
+        PowerSeen::Failed(problem) => turn.retry_or_give_up(problem, is_late),
+        PowerSeen::NotAsked => turn.look_again(),
     }
 }
 

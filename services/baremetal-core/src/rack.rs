@@ -158,16 +158,28 @@ pub fn rack_progress(goal: &RackGoal, node: &Node) -> RackProgress {
         State::Active if goal.reach == RackTarget::Installed && is_installed(goal, node) => {
             in_the_cloud(goal, node)
         }
-        State::Active | State::DeployFailed | State::Error | State::AdoptFailed => {
-            RackProgress::Skipped
-        }
+        State::Active
+        | State::DeployFailed
+        | State::ServiceFailed
+        | State::Rescued
+        | State::RescueFailed
+        | State::UnrescueFailed
+        | State::Error
+        | State::AdoptFailed => RackProgress::Skipped,
         State::Verifying
         | State::Inspecting
         | State::InspectWait
         | State::Cleaning
         | State::CleanWait
+        | State::CleanHold
         | State::Deploying
         | State::DeployWait
+        | State::DeployHold
+        | State::Servicing
+        | State::ServiceWait
+        | State::ServiceHold
+        | State::Rescuing
+        | State::Unrescuing
         | State::Deleting
         | State::Adopting => RackProgress::InProgress,
     }

@@ -7,8 +7,8 @@ use lease::RequiredState;
 use crate::lending::{end_lease_of_reservation, returned};
 use crate::{
     DrainRequest, Event, Failure, HistoryEntry, Hypervisor, IllegalEvent, Node, PowerRequest,
-    Reason, RequestRefused, State, Task, Verb, VerbRequest, WantedSteps, Work, WorkUuid, elapsed,
-    tasks,
+    Reason, RequestRefused, RescueInterface, State, Task, Verb, VerbRequest, WantedSteps, Work,
+    WorkUuid, elapsed, tasks,
 };
 
 /// Applies a verb to `node`: returns the node with its work begun and the entry for its history, or the reason for a refusal.
@@ -33,15 +33,22 @@ pub fn request_verb(
     let mut asked = node.clone();
     asked.provision_state = next;
     asked.provision_updated_at = Some(now);
-    asked.failure = None;
     asked.leaving = node.leaving.as_ref().and_then(DrainRequest::superseded);
-    if verb == Verb::Abort {
-        let task = node.work.as_ref().and_then(Work::task);
-        let doing = task.map_or("its work".into(), Task::describe);
-        asked.failure = Some(Failure::new(Reason::Aborted, format!("an operator aborted {doing}")));
+    if verb == Verb::Unhold {
+        if let Some(held) = asked.work.as_mut().and_then(Work::task_mut) {
+            *held = Task::Wait { seconds: 0 };
+        }
+        let event = format!("{:?} requested", verb.as_str());
+        let entry = HistoryEntry::changed(node, &asked, event, now);
+        return Ok((asked, entry));
     }
+    asked.failure = (verb == Verb::Abort && next.is_failed()).then(|| aborted(node));
+    let disables_ramdisk = request.disables_ramdisk;
     let steps = wanted_steps(node, request);
-    let (target, tasks) = target_and_tasks(node, verb, next, &steps);
+    let (target, tasks) = match disables_ramdisk {
+        true => (target(node, verb, next), vec![Task::PlanSteps]),
+        false => (target(node, verb, next), tasks_of(node, verb, next, &steps)),
+    };
     // Work that boots the ramdisk or takes the machine out of use powers the machine off on its way.
     if node.disable_power_off && tasks.contains(&Task::Power(PowerState::Off)) {
         return Err(RequestRefused::PowerOffDisabled { node: node.label() });
@@ -50,6 +57,7 @@ pub fn request_verb(
     asked.work = next.is_busy().then(|| Work {
         by_hand: verb == Verb::Clean,
         steps,
+        disables_ramdisk,
         ..Work::new(work, tasks, now)
     });
     if asked.work.is_some() {
@@ -66,6 +74,13 @@ pub fn request_verb(
     Ok((asked, entry))
 }
 
+/// The failure of work that an operator aborts.
+fn aborted(node: &Node) -> Failure {
+    let task = node.work.as_ref().and_then(Work::task);
+    let doing = task.map_or("its work".into(), Task::describe);
+    Failure::new(Reason::Aborted, format!("an operator aborted {doing}"))
+}
+
 /// Returns the record of a hypervisor once `verb` was requested.
 fn hypervisor_after(verb: Verb, host: Option<Hypervisor>, now: Timestamp) -> Option<Hypervisor> {
     match verb {
@@ -78,39 +93,61 @@ fn hypervisor_after(verb: Verb, host: Option<Hypervisor>, now: Timestamp) -> Opt
         | Verb::Provide
         | Verb::Clean
         | Verb::Abort
-        | Verb::Adopt => host,
+        | Verb::Adopt
+        | Verb::Service
+        | Verb::Rescue
+        | Verb::Unrescue
+        | Verb::Unhold => host,
     }
 }
 
 /// Returns the steps that the requested work runs.
 fn wanted_steps(node: &Node, request: VerbRequest) -> WantedSteps {
-    match request.verb {
-        Verb::Clean => WantedSteps::Requested(request.clean_steps),
-        Verb::Deploy | Verb::Rebuild => WantedSteps::Deployment(request.deploy_steps),
+    request.steps.unwrap_or_else(|| match request.verb {
+        Verb::Clean => WantedSteps::Requested(Vec::new()),
+        Verb::Service => WantedSteps::Service(Vec::new()),
+        Verb::Deploy | Verb::Rebuild => WantedSteps::Deployment(Vec::new()),
         Verb::Provide => automated_steps(node),
-        Verb::Manage | Verb::Inspect | Verb::Undeploy | Verb::Abort | Verb::Adopt => {
-            WantedSteps::default()
+        Verb::Manage
+        | Verb::Inspect
+        | Verb::Undeploy
+        | Verb::Abort
+        | Verb::Adopt
+        | Verb::Rescue
+        | Verb::Unrescue
+        | Verb::Unhold => WantedSteps::default(),
+    })
+}
+
+/// Returns the state that `verb` leads `node` to; `next` is the state that the node enters at once.
+fn target(node: &Node, verb: Verb, next: State) -> Option<State> {
+    match verb {
+        Verb::Manage if next == State::Manageable => None,
+        Verb::Manage | Verb::Inspect | Verb::Clean => Some(State::Manageable),
+        Verb::Provide => Some(State::Available),
+        Verb::Deploy | Verb::Rebuild | Verb::Adopt | Verb::Service | Verb::Unrescue => {
+            Some(State::Active)
         }
+        Verb::Rescue => Some(State::Rescued),
+        Verb::Undeploy => Some(state_after_cleaning(node)),
+        Verb::Abort if next == State::Active => None,
+        Verb::Abort | Verb::Unhold => node.target_provision_state,
     }
 }
 
-/// Returns the state that `verb` leads `node` to, and the tasks on the way; `next` is the state that the node enters at once.
-fn target_and_tasks(
-    node: &Node,
-    verb: Verb,
-    next: State,
-    steps: &WantedSteps,
-) -> (Option<State>, Vec<Task>) {
+/// Returns the tasks of the work that `verb` begins; `next` is the state that the node enters at once.
+fn tasks_of(node: &Node, verb: Verb, next: State, steps: &WantedSteps) -> Vec<Task> {
     match verb {
-        Verb::Manage if next == State::Verifying => (Some(State::Manageable), tasks::verify()),
-        Verb::Manage => (None, Vec::new()),
-        Verb::Inspect => (Some(State::Manageable), tasks::inspect(node)),
-        Verb::Provide => (Some(State::Available), automated_clean(node, steps)),
-        Verb::Clean => (Some(State::Manageable), tasks::clean(node, steps)),
-        Verb::Deploy | Verb::Rebuild => (Some(State::Active), tasks::deploy(node, steps)),
-        Verb::Undeploy => (Some(state_after_cleaning(node)), tasks::undeploy()),
-        Verb::Adopt => (Some(State::Active), tasks::verify()),
-        Verb::Abort => (node.target_provision_state, Vec::new()),
+        Verb::Manage if next == State::Verifying => tasks::verify(),
+        Verb::Inspect => tasks::inspect(node),
+        Verb::Provide => automated_clean(node, steps),
+        Verb::Clean => tasks::clean(node, steps),
+        Verb::Deploy | Verb::Rebuild => tasks::deploy(node, steps),
+        Verb::Undeploy => tasks::undeploy(),
+        Verb::Adopt => tasks::verify(),
+        Verb::Service => tasks::service(node),
+        Verb::Rescue | Verb::Unrescue => tasks::restart(),
+        Verb::Manage | Verb::Abort | Verb::Unhold => Vec::new(),
     }
 }
 
@@ -120,10 +157,22 @@ fn check_flags(node: &Node, verb: Verb) -> Result<(), RequestRefused> {
     if node.maintenance.is_some()
         && matches!(
             verb,
-            Verb::Deploy | Verb::Rebuild | Verb::Inspect | Verb::Provide | Verb::Clean
+            Verb::Deploy
+                | Verb::Rebuild
+                | Verb::Inspect
+                | Verb::Provide
+                | Verb::Clean
+                | Verb::Service
+                | Verb::Rescue
+                | Verb::Unrescue
         )
     {
         return Err(RequestRefused::Maintenance { node: label(), verb: verb.as_str() });
+    }
+    if matches!(verb, Verb::Rescue | Verb::Unrescue)
+        && node.rescue_interface() == RescueInterface::NoRescue
+    {
+        return Err(RequestRefused::NoRescue { node: label() });
     }
     if node.protected.is_some() && matches!(verb, Verb::Rebuild | Verb::Undeploy) {
         return Err(RequestRefused::Protected { node: label(), verb: verb.as_str() });
@@ -226,6 +275,7 @@ pub fn start_next_task(
     let waiting = work.task().is_some_and(Task::is_waiting);
     let doing = work.task().map_or("done".into(), Task::describe);
     let event = match (node.provision_state.is_waiting(), waiting) {
+        (_, false) if work.task() == Some(&Task::Hold) => Some(Event::Hold),
         (false, true) => Some(Event::Wait),
         (true, false) => Some(Event::Resume),
         (false, false) | (true, true) => None,
@@ -265,19 +315,7 @@ pub fn finish_work(
         State::Deploying => {
             done.hypervisor = node.hypervisor.as_ref().map(|host| host.begun(now));
         }
-        State::Deleting => {
-            // The instance ends with this state, so its fields are cleared. Cleaning begins without another request.
-            done.instance_info.clear();
-            done.hypervisor = node.hypervisor.as_ref().map(|host| host.leaving(now));
-            done.instance_uuid = None;
-            done.instance_name = None;
-            done.allocation = None;
-            end_lease_of_reservation(&mut done, now);
-            done.target_provision_state = Some(state_after_cleaning(&done));
-            let steps = automated_steps(&done);
-            let tasks = automated_clean(&done, &steps);
-            done.work = Some(Work { steps, ..Work::new(cleaning, tasks, now) });
-        }
+        State::Deleting => end_instance(&mut done, cleaning, now),
         // A retired node never becomes available, which is where `plan_lending` would release its lessee, so the lessee is released here.
         State::Cleaning if is_withheld && node.wanted_by_lease() == RequiredState::Deleted => {
             let (free, returned) = returned(&done, now);
@@ -293,16 +331,41 @@ pub fn finish_work(
         | State::Cleaning
         | State::CleanWait
         | State::CleanFailed
+        | State::CleanHold
         | State::Available
         | State::DeployWait
         | State::DeployFailed
+        | State::DeployHold
         | State::Active
+        | State::Servicing
+        | State::ServiceWait
+        | State::ServiceFailed
+        | State::ServiceHold
+        | State::Rescuing
+        | State::Rescued
+        | State::RescueFailed
+        | State::Unrescuing
+        | State::UnrescueFailed
         | State::Error
         | State::Adopting
         | State::AdoptFailed => {}
     }
     let entry = HistoryEntry::changed(node, &done, "done".to_owned(), now);
     Ok((done, entry))
+}
+
+/// Ends the instance of a node that is undeployed: clears its fields. Cleaning begins without another request.
+fn end_instance(node: &mut Node, cleaning: WorkUuid, now: Timestamp) {
+    node.instance_info.clear();
+    node.hypervisor = node.hypervisor.as_ref().map(|host| host.leaving(now));
+    node.instance_uuid = None;
+    node.instance_name = None;
+    node.allocation = None;
+    end_lease_of_reservation(node, now);
+    node.target_provision_state = Some(state_after_cleaning(node));
+    let steps = automated_steps(node);
+    let tasks = automated_clean(node, &steps);
+    node.work = Some(Work { steps, ..Work::new(cleaning, tasks, now) });
 }
 
 /// Ends the work of a node with a failure. The machine is left as it is.

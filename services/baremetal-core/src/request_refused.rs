@@ -52,6 +52,9 @@ pub enum RequestRefused {
         /// The verb in the API's words.
         verb: &'static str,
     },
+    /// The node has no rescue interface.
+    #[error("rescue_interface: node \"{node}\" has no-rescue and cannot boot a rescue system")]
+    NoRescue { node: String },
     /// The node must never be powered off.
     #[error("node \"{node}\" has disable_power_off set and cannot be powered off")]
     PowerOffDisabled { node: String },

@@ -25,6 +25,8 @@ pub enum State {
     /// The machine was booted for cleaning; the conductor waits for the agent.
     CleanWait,
     CleanFailed,
+    /// Cleaning is at a step `hold` and continues with the verb `unhold`.
+    CleanHold,
     /// The machine is clean and free to be deployed.
     Available,
     /// The conductor is installing an image.
@@ -32,8 +34,25 @@ pub enum State {
     /// The machine was booted for deployment; the conductor waits for the agent. The API calls this state `wait call-back`.
     DeployWait,
     DeployFailed,
+    /// The deployment is at a step `hold` and continues with the verb `unhold`.
+    DeployHold,
     /// The machine is in use.
     Active,
+    /// The conductor is running service steps on a machine in use, or prepares to run them.
+    Servicing,
+    /// The machine was booted for service; the conductor waits for the agent.
+    ServiceWait,
+    ServiceFailed,
+    /// Service is at a step `hold` and continues with the verb `unhold`.
+    ServiceHold,
+    /// The conductor is booting a rescue system on a machine in use.
+    Rescuing,
+    /// The machine runs a rescue system. The API calls this state `rescue`.
+    Rescued,
+    RescueFailed,
+    /// The conductor is booting the installed system again.
+    Unrescuing,
+    UnrescueFailed,
     /// The machine is being taken out of use. Cleaning follows.
     Deleting,
     /// Taking the machine out of use failed.
@@ -57,6 +76,12 @@ pub enum Event {
     Undeploy,
     Abort,
     Adopt,
+    Service,
+    Rescue,
+    Unrescue,
+    Unhold,
+    /// The work has reached a step `hold`.
+    Hold,
     /// The work continues only after the machine or its agent reports.
     Wait,
     /// The machine or its agent has reported.
@@ -103,6 +128,10 @@ pub const TRANSITIONS: &[(State, Event, State)] = &[
     (CleanWait,     Fail,       CleanFailed),
     (CleanWait,     Abort,      CleanFailed),
     (CleanFailed,   Manage,     Manageable),
+    (Cleaning,      Hold,       CleanHold),
+    (CleanWait,     Hold,       CleanHold),
+    (CleanHold,     Unhold,     CleanWait),
+    (CleanHold,     Abort,      CleanFailed),
 
     (Available,     Manage,     Manageable),
     (Available,     Deploy,     Deploying),
@@ -114,12 +143,49 @@ pub const TRANSITIONS: &[(State, Event, State)] = &[
     (DeployWait,    Abort,      DeployFailed),
     (DeployFailed,  Deploy,     Deploying),
     (DeployFailed,  Rebuild,    Deploying),
+    (Deploying,     Hold,       DeployHold),
+    (DeployWait,    Hold,       DeployHold),
+    (DeployHold,    Unhold,     DeployWait),
+    (DeployHold,    Abort,      DeployFailed),
     (Active,        Rebuild,    Deploying),
+
+    (Active,        Service,    Servicing),
+    (Servicing,     Wait,       ServiceWait),
+    (ServiceWait,   Resume,     Servicing),
+    (Servicing,     Done,       Active),
+    (Servicing,     Fail,       ServiceFailed),
+    (ServiceWait,   Fail,       ServiceFailed),
+    (ServiceWait,   Abort,      ServiceFailed),
+    (ServiceFailed, Service,    Servicing),
+    (ServiceFailed, Abort,      Active),
+    (ServiceFailed, Rescue,     Rescuing),
+    (Servicing,     Hold,       ServiceHold),
+    (ServiceWait,   Hold,       ServiceHold),
+    (ServiceHold,   Unhold,     ServiceWait),
+    (ServiceHold,   Service,    Servicing),
+    (ServiceHold,   Abort,      ServiceFailed),
+
+    (Active,        Rescue,     Rescuing),
+    (Rescuing,      Done,       Rescued),
+    (Rescuing,      Fail,       RescueFailed),
+    (Rescued,       Rescue,     Rescuing),
+    (Rescued,       Unrescue,   Unrescuing),
+    (RescueFailed,  Rescue,     Rescuing),
+    (RescueFailed,  Unrescue,   Unrescuing),
+    (Unrescuing,    Done,       Active),
+    (Unrescuing,    Fail,       UnrescueFailed),
+    (UnrescueFailed, Rescue,    Rescuing),
+    (UnrescueFailed, Unrescue,  Unrescuing),
 
     (Active,        Undeploy,   Deleting),
     (DeployWait,    Undeploy,   Deleting),
     (DeployFailed,  Undeploy,   Deleting),
     (Error,         Undeploy,   Deleting),
+    (ServiceWait,   Undeploy,   Deleting),
+    (ServiceFailed, Undeploy,   Deleting),
+    (Rescued,       Undeploy,   Deleting),
+    (RescueFailed,  Undeploy,   Deleting),
+    (UnrescueFailed, Undeploy,  Deleting),
     (Error,         Rebuild,    Deploying),
     (Deleting,      Done,       Cleaning),
     (Deleting,      Fail,       Error),
@@ -127,7 +193,7 @@ pub const TRANSITIONS: &[(State, Event, State)] = &[
 
 impl State {
     /// Every state, in the order in which a node lives through them.
-    pub const ALL: [State; 18] = [
+    pub const ALL: [State; 29] = [
         Enroll,
         Verifying,
         Manageable,
@@ -137,11 +203,22 @@ impl State {
         Cleaning,
         CleanWait,
         CleanFailed,
+        CleanHold,
         Available,
         Deploying,
         DeployWait,
         DeployFailed,
+        DeployHold,
         Active,
+        Servicing,
+        ServiceWait,
+        ServiceFailed,
+        ServiceHold,
+        Rescuing,
+        Rescued,
+        RescueFailed,
+        Unrescuing,
+        UnrescueFailed,
         Deleting,
         Error,
         Adopting,
@@ -166,11 +243,22 @@ impl State {
             Cleaning => "cleaning",
             CleanWait => "clean wait",
             CleanFailed => "clean failed",
+            CleanHold => "clean hold",
             Available => "available",
             Deploying => "deploying",
             DeployWait => "wait call-back",
             DeployFailed => "deploy failed",
+            DeployHold => "deploy hold",
             Active => "active",
+            Servicing => "servicing",
+            ServiceWait => "service wait",
+            ServiceFailed => "service failed",
+            ServiceHold => "service hold",
+            Rescuing => "rescuing",
+            Rescued => "rescue",
+            RescueFailed => "rescue failed",
+            Unrescuing => "unrescuing",
+            UnrescueFailed => "unrescue failed",
             Deleting => "deleting",
             Error => "error",
             Adopting => "adopting",
@@ -181,30 +269,48 @@ impl State {
     /// Returns whether a node in this state has work in progress.
     pub const fn is_busy(self) -> bool {
         match self {
-            Verifying | Inspecting | InspectWait | Cleaning | CleanWait | Deploying
-            | DeployWait | Deleting | Adopting => true,
+            Verifying | Inspecting | InspectWait | Cleaning | CleanWait | CleanHold | Deploying
+            | DeployWait | DeployHold | Servicing | ServiceWait | ServiceHold | Rescuing
+            | Unrescuing | Deleting | Adopting => true,
             Enroll | Manageable | InspectFailed | CleanFailed | Available | DeployFailed
-            | Active | Error | AdoptFailed => false,
+            | Active | ServiceFailed | Rescued | RescueFailed | UnrescueFailed | Error
+            | AdoptFailed => false,
         }
+    }
+
+    /// Returns whether the machine belongs to a user, and no work is in progress.
+    pub const fn is_in_use(self) -> bool {
+        matches!(self, Active | ServiceFailed | Rescued | RescueFailed | UnrescueFailed)
+    }
+
+    /// Returns whether the work in this state stands still until the verb `unhold`.
+    pub const fn is_held(self) -> bool {
+        matches!(self, CleanHold | DeployHold | ServiceHold)
     }
 
     /// Returns whether the work in this state waits for the machine or its agent, so that the conductor has nothing to do until a report or
     /// the deadline.
     pub const fn is_waiting(self) -> bool {
         match self {
-            InspectWait | CleanWait | DeployWait => true,
+            InspectWait | CleanWait | DeployWait | ServiceWait => true,
             Enroll | Verifying | Manageable | Inspecting | InspectFailed | Cleaning
-            | CleanFailed | Available | Deploying | DeployFailed | Active | Deleting | Error
-            | Adopting | AdoptFailed => false,
+            | CleanFailed | CleanHold | Available | Deploying | DeployFailed | DeployHold
+            | Active | Servicing | ServiceFailed | ServiceHold | Rescuing | Rescued
+            | RescueFailed | Unrescuing | UnrescueFailed | Deleting | Error | Adopting
+            | AdoptFailed => false,
         }
     }
 
     /// Returns whether work failed in this state, so that an operator has to look at the node.
     pub const fn is_failed(self) -> bool {
         match self {
-            InspectFailed | CleanFailed | DeployFailed | Error | AdoptFailed => true,
+            InspectFailed | CleanFailed | DeployFailed | ServiceFailed | RescueFailed
+            | UnrescueFailed | Error | AdoptFailed => true,
             Enroll | Verifying | Manageable | Inspecting | InspectWait | Cleaning | CleanWait
-            | Available | Deploying | DeployWait | Active | Deleting | Adopting => false,
+            | CleanHold | Available | Deploying | DeployWait | DeployHold | Active | Servicing
+            | ServiceWait | ServiceHold | Rescuing | Rescued | Unrescuing | Deleting | Adopting => {
+                false
+            }
         }
     }
 }
@@ -222,6 +328,11 @@ impl Event {
             Undeploy => "undeploy",
             Abort => "abort",
             Adopt => "adopt",
+            Service => "service",
+            Rescue => "rescue",
+            Unrescue => "unrescue",
+            Unhold => "unhold",
+            Hold => "hold",
             Wait => "wait",
             Resume => "resume",
             Done => "done",
@@ -306,9 +417,21 @@ mod tests {
 
     #[test]
     fn every_busy_state_can_fail_and_end() {
-        for state in State::ALL.into_iter().filter(|state| state.is_busy()) {
+        for state in State::ALL.into_iter().filter(|state| state.is_busy() && !state.is_held()) {
             assert!(state.on(Fail).is_ok(), "{state} cannot fail");
             assert!(state.on(Done).is_ok() || state.on(Resume).is_ok(), "{state} cannot end");
+        }
+    }
+
+    #[test]
+    fn a_held_state_is_entered_and_left_as_ironic_does() {
+        for held in State::ALL.into_iter().filter(|state| state.is_held()) {
+            let entries = TRANSITIONS.iter().filter(|(_, event, to)| (*event, *to) == (Hold, held));
+            let (waiting, working): (Vec<State>, Vec<State>) =
+                entries.map(|(from, ..)| *from).partition(|from| from.is_waiting());
+            assert_eq!(waiting, [held.on(Unhold).unwrap()]);
+            assert_eq!(working, [waiting[0].on(Resume).unwrap()]);
+            assert!(held.on(Abort).unwrap().is_failed());
         }
     }
 

@@ -3,6 +3,7 @@
 //! The agent offers steps. Automated cleaning and deployment run the offered steps with a priority above 0; manual cleaning runs the
 //! requested steps in their order. The rules are those of `ironic/conductor/steps.py`.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,6 +26,9 @@ const CORE_STEPS: [&str; 6] = [
     "boot_instance",
 ];
 
+/// The argument of the step `wait`.
+const WAIT_TIME: &str = "seconds";
+
 /// The priority of the step that erases the disks completely, for a machine that somebody else used.
 const ERASE_PRIORITY: u32 = 10;
 
@@ -34,6 +38,16 @@ const ERASE_PRIORITY: u32 = 10;
 pub enum StepKind {
     Clean,
     Deploy,
+    Service,
+}
+
+/// Who runs a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StepRunner {
+    #[default]
+    Agent,
+    Conductor,
 }
 
 /// The name of a step: an interface, and the name within the interface.
@@ -47,6 +61,8 @@ pub struct StepName {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
     pub kind: StepKind,
+    #[serde(default, skip_serializing_if = "StepRunner::is_agent")]
+    pub runner: StepRunner,
     #[serde(flatten)]
     pub name: StepName,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
@@ -58,14 +74,17 @@ pub struct Step {
     pub reboots: bool,
 }
 
-/// A step that the agent offers.
+/// A step that the agent or the conductor offers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedStep {
+    pub runner: StepRunner,
     pub name: StepName,
     /// Automated work runs steps with a priority above 0, the highest first.
     pub priority: u32,
     pub args: BTreeMap<String, StepArgument>,
     pub reboots: bool,
+    /// Whether the step needs the ramdisk on the machine.
+    pub needs_ramdisk: bool,
 }
 
 /// The description of an argument of a step.
@@ -86,6 +105,8 @@ pub enum WantedSteps {
     },
     /// These clean steps, in their order.
     Requested(Vec<RequestedStep>),
+    /// These service steps, in their order.
+    Service(Vec<RequestedStep>),
     /// Every offered deploy step with a priority above 0, but these steps with their own priority and arguments; priority 0 leaves a step out.
     Deployment(Vec<DeployStep>),
 }
@@ -114,8 +135,12 @@ pub enum StepRefused {
     Unknown { name: StepName },
     #[error("the step {name} is a part of every deployment and cannot be requested")]
     Core { name: StepName },
+    #[error("the step {name} needs the ramdisk, and the request disables it")]
+    NeedsRamdisk { name: StepName },
     #[error("the step {name} has no argument {argument:?}")]
     UnknownArgument { name: StepName, argument: String },
+    #[error("the step {name} needs a whole number as its argument {argument:?}")]
+    NoNumber { name: StepName, argument: String },
     #[error("the step {name} needs the argument {argument:?}: {description}")]
     MissingArgument { name: StepName, argument: String, description: String },
 }
@@ -133,7 +158,22 @@ impl StepKind {
         match self {
             StepKind::Clean => "clean",
             StepKind::Deploy => "deploy",
+            StepKind::Service => "service",
         }
+    }
+}
+
+impl Step {
+    /// Returns the time of a step `wait`, if the step names one.
+    pub(crate) fn wait_seconds(&self) -> Option<u32> {
+        self.args.get(WAIT_TIME).and_then(seconds)
+    }
+}
+
+impl StepRunner {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    fn is_agent(&self) -> bool {
+        *self == StepRunner::Agent
     }
 }
 
@@ -156,8 +196,27 @@ impl fmt::Display for StepName {
 }
 
 impl OfferedStep {
+    /// A step of the conductor.
+    pub(crate) fn of_conductor(interface: Interface, step: &str, priority: u32) -> Self {
+        OfferedStep {
+            runner: StepRunner::Conductor,
+            name: StepName { interface, step: step.to_owned() },
+            priority,
+            args: BTreeMap::new(),
+            reboots: false,
+            needs_ramdisk: true,
+        }
+    }
+
+    /// The step with one argument.
+    pub(crate) fn with_argument(self, name: &str, is_required: bool, description: &str) -> Self {
+        let argument = StepArgument { description: description.to_owned(), is_required };
+        OfferedStep { args: [(name.to_owned(), argument)].into(), ..self }
+    }
+
     fn planned(&self, kind: StepKind, args: Map<String, Value>, priority: u32) -> Step {
-        Step { kind, name: self.name.clone(), args, priority, reboots: self.reboots }
+        let (runner, name) = (self.runner, self.name.clone());
+        Step { kind, runner, name, args, priority, reboots: self.reboots }
     }
 
     /// Checks the arguments of a request for this step.
@@ -165,6 +224,11 @@ impl OfferedStep {
         let name = || self.name.clone();
         if let Some(argument) = args.keys().find(|key| !self.args.contains_key(*key)) {
             return Err(StepRefused::UnknownArgument { name: name(), argument: argument.clone() });
+        }
+        if self.runner == StepRunner::Conductor
+            && args.get(WAIT_TIME).is_some_and(|it| seconds(it).is_none())
+        {
+            return Err(StepRefused::NoNumber { name: name(), argument: WAIT_TIME.to_owned() });
         }
         let mut missing = self
             .args
@@ -186,41 +250,61 @@ impl WantedSteps {
     ///
     /// # Errors
     ///
-    /// Fails if a wanted step is not offered, or if its arguments are wrong.
-    pub fn plan(&self, offered: &[OfferedStep]) -> Result<Vec<Step>, StepRefused> {
+    /// Fails if a wanted step is not offered, if its arguments are wrong, or if it needs the ramdisk and `has_ramdisk` is false.
+    pub fn plan(
+        &self,
+        offered: &[OfferedStep],
+        has_ramdisk: bool,
+    ) -> Result<Vec<Step>, StepRefused> {
         match self {
             WantedSteps::Automated { erases_disks } => automated(offered, *erases_disks),
-            WantedSteps::Requested(wanted) => requested(offered, wanted),
+            WantedSteps::Requested(wanted) => {
+                requested(StepKind::Clean, offered, wanted, has_ramdisk)
+            }
+            WantedSteps::Service(wanted) => {
+                requested(StepKind::Service, offered, wanted, has_ramdisk)
+            }
             WantedSteps::Deployment(wanted) => deployment(offered, wanted),
+        }
+    }
+
+    /// Returns the kind of work that the steps belong to.
+    pub(crate) const fn kind(&self) -> StepKind {
+        match self {
+            WantedSteps::Automated { .. } | WantedSteps::Requested(_) => StepKind::Clean,
+            WantedSteps::Service(_) => StepKind::Service,
+            WantedSteps::Deployment(_) => StepKind::Deploy,
         }
     }
 
     /// Returns the arguments of the steps.
     pub(crate) fn args(&self) -> impl Iterator<Item = &Map<String, Value>> {
-        let (clean, deploy) = match self {
+        let (plain, deploy) = match self {
             WantedSteps::Automated { .. } => (&[][..], &[][..]),
-            WantedSteps::Requested(clean) => (&clean[..], &[][..]),
+            WantedSteps::Requested(steps) | WantedSteps::Service(steps) => (&steps[..], &[][..]),
             WantedSteps::Deployment(deploy) => (&[][..], &deploy[..]),
         };
-        clean.iter().chain(deploy.iter().map(|it| &it.step)).map(|step| &step.args)
+        plain.iter().chain(deploy.iter().map(|it| &it.step)).map(|step| &step.args)
     }
 
     /// Like [`WantedSteps::args`], to seal and to open the secrets.
     pub(crate) fn args_mut(&mut self) -> impl Iterator<Item = &mut Map<String, Value>> {
-        let (clean, deploy) = match self {
+        let (plain, deploy) = match self {
             WantedSteps::Automated { .. } => (&mut [][..], &mut [][..]),
-            WantedSteps::Requested(clean) => (&mut clean[..], &mut [][..]),
+            WantedSteps::Requested(steps) | WantedSteps::Service(steps) => {
+                (&mut steps[..], &mut [][..])
+            }
             WantedSteps::Deployment(deploy) => (&mut [][..], &mut deploy[..]),
         };
         let deploy = deploy.iter_mut().map(|it| &mut it.step);
-        clean.iter_mut().chain(deploy).map(|step| &mut step.args)
+        plain.iter_mut().chain(deploy).map(|step| &mut step.args)
     }
 
     /// Returns whether a request named steps.
     pub(crate) fn are_named(&self) -> bool {
         match self {
             WantedSteps::Automated { .. } => false,
-            WantedSteps::Requested(_) => true,
+            WantedSteps::Requested(_) | WantedSteps::Service(_) => true,
             WantedSteps::Deployment(wanted) => !wanted.is_empty(),
         }
     }
@@ -241,11 +325,19 @@ fn automated(offered: &[OfferedStep], erases_disks: bool) -> Result<Vec<Step>, S
     Ok(sorted(steps.collect()))
 }
 
-fn requested(offered: &[OfferedStep], wanted: &[RequestedStep]) -> Result<Vec<Step>, StepRefused> {
+fn requested(
+    kind: StepKind,
+    offered: &[OfferedStep],
+    wanted: &[RequestedStep],
+    has_ramdisk: bool,
+) -> Result<Vec<Step>, StepRefused> {
     let plan = wanted.iter().map(|wanted| {
         let step = find(offered, &wanted.name)?;
+        if step.needs_ramdisk && !has_ramdisk {
+            return Err(StepRefused::NeedsRamdisk { name: wanted.name.clone() });
+        }
         step.check(&wanted.args)?;
-        Ok(step.planned(StepKind::Clean, wanted.args.clone(), step.priority))
+        Ok(step.planned(kind, wanted.args.clone(), step.priority))
     });
     plan.collect()
 }
@@ -278,9 +370,35 @@ fn sorted(mut steps: Vec<Step>) -> Vec<Step> {
     steps
 }
 
-fn find<'a>(offered: &'a [OfferedStep], name: &StepName) -> Result<&'a OfferedStep, StepRefused> {
-    let unknown = || StepRefused::Unknown { name: name.clone() };
-    offered.iter().find(|step| step.name == *name).ok_or_else(unknown)
+/// Returns the offered step, or the general step that each interface has under this name.
+fn find<'a>(
+    offered: &'a [OfferedStep],
+    name: &StepName,
+) -> Result<Cow<'a, OfferedStep>, StepRefused> {
+    let offered = offered.iter().find(|step| step.name == *name).map(Cow::Borrowed);
+    let found = offered.or_else(|| general_step(name).map(Cow::Owned));
+    found.ok_or_else(|| StepRefused::Unknown { name: name.clone() })
+}
+
+/// Returns the general step called `name`, which each interface has.
+fn general_step(name: &StepName) -> Option<OfferedStep> {
+    let step = OfferedStep {
+        needs_ramdisk: false,
+        ..OfferedStep::of_conductor(name.interface, &name.step, 0)
+    };
+    match name.step.as_str() {
+        "hold" | "power_on" | "power_off" | "reboot" => Some(step),
+        "wait" => Some(step.with_argument(WAIT_TIME, false, "how long to wait")),
+        _ => None,
+    }
+}
+
+/// The time of a step `wait`; text counts as a number, as in Ironic.
+fn seconds(value: &Value) -> Option<u32> {
+    match value.as_str() {
+        Some(text) => text.parse().ok(),
+        None => value.as_u64().and_then(|number| number.try_into().ok()),
+    }
 }
 
 /// The order of steps with the same priority: the step of the interface with the higher rank is first.
@@ -315,7 +433,15 @@ mod tests {
     }
 
     fn offered(text: &str, priority: u32) -> OfferedStep {
-        OfferedStep { name: name(text), priority, args: BTreeMap::new(), reboots: false }
+        let (runner, name) = (StepRunner::Agent, name(text));
+        OfferedStep {
+            runner,
+            name,
+            priority,
+            args: BTreeMap::new(),
+            reboots: false,
+            needs_ramdisk: true,
+        }
     }
 
     /// A step with a required and an optional argument, after which the machine restarts.
@@ -334,7 +460,7 @@ mod tests {
     #[track_caller]
     fn check(wanted: WantedSteps, offered: &[OfferedStep], want: Result<&[&str], &str>) {
         let shown = |step: Step| format!("{} {}", step.name, step.priority);
-        let plan = wanted.plan(offered);
+        let plan = wanted.plan(offered, true);
         let plan = plan.map(|steps| steps.into_iter().map(shown).collect::<Vec<_>>());
         match (plan, want) {
             (Ok(plan), Ok(want)) => assert_eq!(plan, want),
@@ -386,7 +512,7 @@ mod tests {
         let both = WantedSteps::Requested(vec![apply(json!({"settings": []})), erase.clone()]);
         let want = ["bios.apply_configuration 0", "deploy.erase_devices 0"];
         check(both.clone(), &all, Ok(&want));
-        let kept = both.plan(&all).unwrap();
+        let kept = both.plan(&all, true).unwrap();
         assert_eq!(kept[0].args["settings"], json!([]));
         assert_eq!((kept[0].reboots, kept[1].reboots), (true, false));
 
@@ -425,7 +551,7 @@ mod tests {
         check(deployment(&[core]), &all, Err(refused));
         let absent = "the machine does not offer the step raid.apply_configuration";
         check(deployment(&[raid(90)]), &all[..2], Err(absent));
-        let plan = deployment(&[raid(90)]).plan(&all).unwrap();
+        let plan = deployment(&[raid(90)]).plan(&all, true).unwrap();
         assert!(plan.iter().all(|step| step.kind == StepKind::Deploy));
     }
 
@@ -435,5 +561,15 @@ mod tests {
             Interface::ALL.map(rank).into_iter().filter(|at| *at > 0).collect();
         ranks.sort_unstable();
         assert_eq!(ranks, [1, 2, 3, 4, 5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn each_interface_has_the_general_steps() {
+        for name in ["hold", "wait", "power_on", "power_off", "reboot"] {
+            let name = StepName { interface: Interface::Deploy, step: name.to_owned() };
+            assert!(!general_step(&name).unwrap().needs_ramdisk);
+        }
+        let unknown = StepName { interface: Interface::Deploy, step: "sleep".to_owned() };
+        assert_eq!(general_step(&unknown), None);
     }
 }

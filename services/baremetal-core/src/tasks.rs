@@ -24,8 +24,8 @@ pub(crate) fn inspect(node: &Node) -> Vec<Task> {
     tasks
 }
 
-/// The tasks that clean `node`, without `steps`, which are added once they are planned. A node without a real boot interface has no agent
-/// and so no steps: automated cleaning only switches it off.
+/// The tasks that clean `node`, without `steps`, which are added once they are planned. A node without a real boot interface has no agent:
+/// automated cleaning only switches it off.
 pub(crate) fn clean(node: &Node, steps: &WantedSteps) -> Vec<Task> {
     if node.boot_interface() == BootInterface::Fake {
         let off = [Task::Power(PowerState::Off)];
@@ -56,6 +56,22 @@ pub(crate) fn deploy(node: &Node, steps: &WantedSteps) -> Vec<Task> {
     );
     tasks.extend([Task::Power(PowerState::Off), Task::BootDisk, Task::Power(PowerState::On)]);
     tasks
+}
+
+/// The tasks that run service steps on `node` and boot its disk again, without the steps, which are added once they are planned.
+pub(crate) fn service(node: &Node) -> Vec<Task> {
+    if node.boot_interface() == BootInterface::Fake {
+        return vec![Task::PlanSteps];
+    }
+    let mut tasks = Vec::from(Task::boot_and(Task::AwaitAgent));
+    tasks.extend([AgentCommand::ListSteps(StepKind::Service), AgentCommand::Sync].map(Task::Agent));
+    tasks.extend([Task::Power(PowerState::Off), Task::BootDisk, Task::Power(PowerState::On)]);
+    tasks
+}
+
+/// The tasks that restart a machine into a rescue system, or out of it. Only fake machines have one.
+pub(crate) fn restart() -> Vec<Task> {
+    vec![Task::Power(PowerState::Off), Task::Power(PowerState::On)]
 }
 
 /// The tasks that take a node out of use, before cleaning.

@@ -1,6 +1,6 @@
 //! The verbs that change a node's provision state.
 
-use crate::{DeployStep, Event, RequestedStep};
+use crate::{Event, WantedSteps};
 
 /// A verb of `PUT /v1/nodes/{node}/states/provision`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -21,22 +21,30 @@ pub enum Verb {
     Abort,
     /// Take over a machine that is already in use.
     Adopt,
+    /// Run the requested service steps on a machine in use.
+    Service,
+    /// Boot a rescue system on a machine in use.
+    Rescue,
+    /// Boot the installed system again.
+    Unrescue,
+    /// Go on after a step `hold`.
+    Unhold,
 }
 
 /// A verb with its arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerbRequest {
     pub verb: Verb,
-    /// For [`Verb::Clean`].
-    pub clean_steps: Vec<RequestedStep>,
-    /// For [`Verb::Deploy`] and [`Verb::Rebuild`]: the requested steps and those of deploy templates.
-    pub deploy_steps: Vec<DeployStep>,
+    /// The steps of the request and of deploy templates. Without them, the verb runs its own.
+    pub steps: Option<WantedSteps>,
+    /// Whether the steps run without a boot of the ramdisk.
+    pub disables_ramdisk: bool,
 }
 
 impl From<Verb> for VerbRequest {
     /// A verb without arguments.
     fn from(verb: Verb) -> Self {
-        VerbRequest { verb, clean_steps: Vec::new(), deploy_steps: Vec::new() }
+        VerbRequest { verb, steps: None, disables_ramdisk: false }
     }
 }
 
@@ -53,6 +61,10 @@ impl Verb {
             Verb::Undeploy => Event::Undeploy,
             Verb::Abort => Event::Abort,
             Verb::Adopt => Event::Adopt,
+            Verb::Service => Event::Service,
+            Verb::Rescue => Event::Rescue,
+            Verb::Unrescue => Event::Unrescue,
+            Verb::Unhold => Event::Unhold,
         }
     }
 
@@ -68,6 +80,10 @@ impl Verb {
             Verb::Undeploy => "deleted",
             Verb::Abort => "abort",
             Verb::Adopt => "adopt",
+            Verb::Service => "service",
+            Verb::Rescue => "rescue",
+            Verb::Unrescue => "unrescue",
+            Verb::Unhold => "unhold",
         }
     }
 }

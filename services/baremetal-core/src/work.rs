@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Step, StepKind, WantedSteps, WorkUuid};
+use crate::{Step, StepKind, StepRunner, WantedSteps, WorkUuid};
 
 /// Work in progress on a node. The record holds everything that the conductor needs to continue after a crash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,6 +32,9 @@ pub struct Work {
     /// The steps that the work runs, among those that the agent will offer. Work without steps ignores them.
     #[serde(default)]
     pub steps: WantedSteps,
+    /// Whether the steps run without a boot of the ramdisk.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disables_ramdisk: bool,
     /// When the BMC was last asked to switch the machine on, once the machine is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switched_on_at: Option<Timestamp>,
@@ -60,8 +63,14 @@ pub enum Task {
     Agent(AgentCommand),
     /// Plan the steps of a machine that boots no ramdisk, so that no agent offers any.
     PlanSteps,
-    /// Let the agent run a step, and wait until the step ends.
+    /// Run a step. If the agent runs it, wait until the step ends.
     Step(Step),
+    /// Wait for this long.
+    Wait {
+        seconds: u32,
+    },
+    /// Stand still until the verb `unhold`.
+    Hold,
 }
 
 /// A command for the agent in the ramdisk.
@@ -83,16 +92,18 @@ impl Task {
         [Task::Power(PowerState::Off), Task::BootRamdisk, Task::Power(PowerState::On), waiting]
     }
 
-    /// Returns whether the task waits for the machine or its agent. The node's state is a `wait` state meanwhile.
-    pub const fn is_waiting(&self) -> bool {
+    /// Returns whether the task waits for the machine, its agent or a time. The node's state is a `wait` state meanwhile.
+    pub fn is_waiting(&self) -> bool {
         match self {
-            Task::AwaitInventory | Task::AwaitAgent | Task::Agent(_) | Task::Step(_) => true,
+            Task::AwaitInventory | Task::AwaitAgent | Task::Agent(_) | Task::Wait { .. } => true,
+            Task::Step(step) => step.runner == StepRunner::Agent,
             Task::TryBmc
             | Task::AskBmcForInventory
             | Task::Power(_)
             | Task::BootRamdisk
             | Task::BootDisk
-            | Task::PlanSteps => false,
+            | Task::PlanSteps
+            | Task::Hold => false,
         }
     }
 
@@ -109,10 +120,13 @@ impl Task {
             Task::AwaitAgent => "waiting for the agent",
             Task::Agent(AgentCommand::ListSteps(StepKind::Clean)) => "listing the clean steps",
             Task::Agent(AgentCommand::ListSteps(StepKind::Deploy)) => "listing the deploy steps",
+            Task::Agent(AgentCommand::ListSteps(StepKind::Service)) => "listing the service steps",
             Task::Agent(AgentCommand::WriteImage) => "writing the image",
             Task::Agent(AgentCommand::SetNextBoot) => "setting the firmware's next boot",
             Task::Agent(AgentCommand::Sync) => "flushing caches to disk",
             Task::PlanSteps => "planning the steps",
+            Task::Wait { seconds } => return format!("waiting for {seconds} s").into(),
+            Task::Hold => "holding",
             Task::Step(step) => {
                 return format!("running the {} step {}", step.kind.as_str(), step.name).into();
             }
@@ -126,7 +140,7 @@ impl Step {
         match (self.kind, task) {
             (StepKind::Deploy, Task::Agent(AgentCommand::WriteImage)) => self.priority > 80,
             (StepKind::Deploy, Task::Agent(AgentCommand::SetNextBoot)) => self.priority > 60,
-            (StepKind::Deploy | StepKind::Clean, _) => true,
+            (StepKind::Deploy | StepKind::Clean | StepKind::Service, _) => true,
         }
     }
 }
@@ -144,6 +158,7 @@ impl Work {
             asked_at: None,
             by_hand: false,
             steps: WantedSteps::default(),
+            disables_ramdisk: false,
             switched_on_at: None,
             repeated_boots: 0,
         }
@@ -152,6 +167,11 @@ impl Work {
     /// Returns the current task, or `None` when all tasks are done.
     pub fn task(&self) -> Option<&Task> {
         self.tasks.get(self.cursor)
+    }
+
+    /// Like [`Work::task`], to change it.
+    pub(crate) fn task_mut(&mut self) -> Option<&mut Task> {
+        self.tasks.get_mut(self.cursor)
     }
 
     /// Returns whether the work boots the ramdisk.
@@ -191,7 +211,9 @@ impl Work {
             | Task::AwaitInventory
             | Task::AwaitAgent
             | Task::Agent(_)
-            | Task::PlanSteps => None,
+            | Task::PlanSteps
+            | Task::Wait { .. }
+            | Task::Hold => None,
         });
         self.steps.args().chain(planned)
     }
@@ -208,7 +230,9 @@ impl Work {
             | Task::AwaitInventory
             | Task::AwaitAgent
             | Task::Agent(_)
-            | Task::PlanSteps => None,
+            | Task::PlanSteps
+            | Task::Wait { .. }
+            | Task::Hold => None,
         });
         self.steps.args_mut().chain(planned)
     }
@@ -230,13 +254,35 @@ impl Work {
     /// Adds a step at the end. The machine boots the ramdisk again after a step that asks for it.
     fn add_step(&mut self, step: Step) {
         let boot = step.reboots.then(|| Task::boot_and(Task::AwaitAgent));
-        self.tasks.push(Task::Step(step));
+        match step.runner {
+            StepRunner::Agent => self.tasks.push(Task::Step(step)),
+            StepRunner::Conductor => self.tasks.extend(tasks_of(step, self.boots_ramdisk())),
+        }
         self.tasks.extend(boot.into_iter().flatten());
     }
 
     /// Returns whether the work is an inspection by the agent.
     pub fn inspects(&self) -> bool {
         self.tasks.contains(&Task::AwaitInventory)
+    }
+}
+
+/// Returns the tasks that carry out a step of the conductor. With the ramdisk, a restart boots the ramdisk again.
+fn tasks_of(step: Step, has_ramdisk: bool) -> Vec<Task> {
+    let (on, off) = (Task::Power(PowerState::On), Task::Power(PowerState::Off));
+    match step.name.step.as_str() {
+        "hold" => vec![Task::Hold],
+        "power_on" => vec![on],
+        "power_off" => vec![off],
+        "reboot" if has_ramdisk => Vec::from(Task::boot_and(Task::AwaitAgent)),
+        "reboot" => vec![off, on],
+        "wait" => match step.wait_seconds() {
+            Some(seconds) => vec![Task::Wait { seconds }],
+            None => vec![Task::AwaitAgent],
+        },
+        // The interface asks the conductor to wait for the agent.
+        "trigger_servicewait" => vec![Task::Step(step), Task::AwaitAgent],
+        _ => vec![Task::Step(step)],
     }
 }
 
@@ -247,6 +293,8 @@ fn is_zero(count: &u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::{Driver, Interface, Node, NodeUuid, StepName, tasks};
 
@@ -281,6 +329,7 @@ mod tests {
     fn the_machine_boots_the_ramdisk_again_after_a_step_that_asks_for_it() {
         let step = |step: &str, reboots| Step {
             kind: StepKind::Clean,
+            runner: StepRunner::Agent,
             name: StepName { interface: Interface::Bios, step: step.to_owned() },
             args: Map::new(),
             priority: 0,
@@ -313,6 +362,7 @@ mod tests {
     fn deploy_steps_run_between_the_tasks_of_a_deployment() {
         let step = |priority: u32| Step {
             kind: StepKind::Deploy,
+            runner: StepRunner::Agent,
             name: StepName { interface: Interface::Raid, step: priority.to_string() },
             args: Map::new(),
             priority,
@@ -371,5 +421,28 @@ mod tests {
             assert_eq!(written, (boots > 0).then_some(u64::from(boots)));
             assert_eq!(serde_json::from_value::<Work>(record).unwrap(), work);
         }
+    }
+
+    fn general(name: &str, args: Value) -> Step {
+        let Value::Object(args) = args else { panic!("{args}") };
+        let name = StepName { interface: Interface::Power, step: name.to_owned() };
+        let (kind, runner) = (StepKind::Clean, StepRunner::Conductor);
+        Step { kind, runner, name, args, priority: 0, reboots: false }
+    }
+
+    #[test]
+    fn general_steps_become_tasks() {
+        let (on, off) = (Task::Power(PowerState::On), Task::Power(PowerState::Off));
+        let wait = |args| tasks_of(general("wait", args), true);
+        assert_eq!(tasks_of(general("hold", json!({})), true), [Task::Hold]);
+        let power = |name| tasks_of(general(name, json!({})), true);
+        assert_eq!([power("power_on"), power("power_off")].concat(), [on.clone(), off.clone()]);
+        assert_eq!(tasks_of(general("reboot", json!({})), false), [off, on]);
+        assert_eq!(tasks_of(general("reboot", json!({})), true), Task::boot_and(Task::AwaitAgent));
+        assert_eq!(wait(json!({})), [Task::AwaitAgent]);
+        assert_eq!(wait(json!({"seconds": 7})), [Task::Wait { seconds: 7 }]);
+        assert_eq!(wait(json!({"seconds": "8"})), [Task::Wait { seconds: 8 }]);
+        let other = general("apply", json!({}));
+        assert_eq!(tasks_of(other.clone(), true), [Task::Step(other)]);
     }
 }

@@ -61,7 +61,7 @@ impl Secrets {
     pub fn with_steps(&self, node: &Node) -> Result<Node, SealError> {
         let mut node = node.clone();
         let place = steps(&node);
-        let args = node.work.iter_mut().flat_map(|work| work.step_args_mut());
+        let args = node.step_args_mut();
         args.into_iter().try_for_each(|args| self.open_in(&place, args))?;
         Ok(node)
     }
@@ -134,14 +134,14 @@ pub(crate) fn seal_node(keys: &SealingKeys, node: &mut Node) -> Result<(), SealE
     let (driver, instance, steps) = (driver_info(node), instance_info(node), steps(node));
     seal_in(keys, &driver, &mut node.driver_info)?;
     seal_in(keys, &instance, &mut node.instance_info)?;
-    let mut args = node.work.iter_mut().flat_map(|work| work.step_args_mut());
+    let mut args = node.step_args_mut();
     args.try_for_each(|args| seal_in(keys, &steps, args))
 }
 
 /// Returns the key that sealed the node's secrets: [`NO_SECRETS`] if the node has no secrets, and `None` if one is in the clear.
 pub(crate) fn node_sealed_by(node: &Node) -> Option<&str> {
     let mut by = Some(NO_SECRETS);
-    let args = node.work.iter().flat_map(|work| work.step_args());
+    let args = node.step_args();
     for info in [&node.driver_info, &node.instance_info].into_iter().chain(args) {
         look_in(info, &mut by);
     }
@@ -185,7 +185,7 @@ fn look_at<'a>(value: &'a Value, by: &mut Option<&'a str>) {
 pub(crate) fn sample_of_node(node: &Node, key: &str) -> Option<(String, String)> {
     let infos =
         [(&node.driver_info, driver_info(node)), (&node.instance_info, instance_info(node))];
-    let args = node.work.iter().flat_map(|work| work.step_args());
+    let args = node.step_args();
     let all = infos.into_iter().chain(args.map(|args| (args, steps(node))));
     all.into_iter().find_map(|(info, place)| sample_in(info, &place, key))
 }
@@ -360,8 +360,8 @@ fn sealed_place(place: &str, key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use baremetal_core::{
-        Driver, Interface, NodeUuid, RequestedStep, Step, StepKind, StepName, Task, WantedSteps,
-        Work, WorkUuid,
+        AfterDrain, DrainRequest, DrainStage, Driver, Interface, NodeUuid, RequestedStep, Step,
+        StepKind, StepName, StepRunner, Task, WantedSteps, Work, WorkUuid,
     };
     use jiff::Timestamp;
     use secrecy::ExposeSecret;
@@ -450,19 +450,31 @@ mod tests {
         };
         let name = StepName { interface: Interface::Bios, step: "apply".to_owned() };
         let wanted = RequestedStep { name: name.clone(), args: args("wanted") };
-        let (kind, priority, reboots) = (StepKind::Clean, 0, false);
-        let planned = Task::Step(Step { kind, name, args: args("planned"), priority, reboots });
+        let apply = name.clone();
+        let (kind, runner) = (StepKind::Clean, StepRunner::Agent);
+        let args_of_step = args("planned");
+        let planned = Step { kind, runner, name, args: args_of_step, priority: 0, reboots: false };
+        let planned = Task::Step(planned);
         let mut work = Work::new(WorkUuid::nil(), vec![planned], Timestamp::UNIX_EPOCH);
         work.steps = WantedSteps::Requested(vec![wanted]);
-        let plain = Node { work: Some(work), ..node() };
+        let (host, then) = ("h1".to_owned(), AfterDrain::Service);
+        let steps =
+            Some(WantedSteps::Service(vec![RequestedStep { name: apply, args: args("later") }]));
+        let (asked_at, stage) = (Timestamp::UNIX_EPOCH, DrainStage::Wanted);
+        let leaving =
+            DrainRequest { host, then, steps, forced: vec![], asked_by: None, asked_at, stage };
+        let plain = Node { work: Some(work), leaving: Some(leaving), ..node() };
         let mut sealed = plain.clone();
         let text = keys(&["1"]);
         seal_node(&ring_of(&text), &mut sealed).unwrap();
-        let document = format!("{:?}", sealed.work.as_ref().unwrap());
-        assert!(!document.contains("planned") && !document.contains("wanted"), "{document}");
+        let document = format!("{:?} {:?}", sealed.work, sealed.leaving);
+        for secret in ["planned", "wanted", "later"] {
+            assert!(!document.contains(&format!("{secret:?}")), "{document}");
+        }
         assert_eq!((node_sealed_by(&plain), node_sealed_by(&sealed)), (None, Some("1")));
         let secrets = Secrets::of(Some(Arc::new(ring_of(&text).into())));
-        assert_eq!(secrets.with_steps(&sealed).unwrap().work, plain.work);
+        let unsealed = secrets.with_steps(&sealed).unwrap();
+        assert_eq!((unsealed.work, unsealed.leaving), (plain.work, plain.leaving));
 
         let bare = Node { driver_info: Map::new(), instance_info: Map::new(), ..sealed };
         let (place, sample) = sample_of_node(&bare, "1").unwrap();

@@ -88,8 +88,10 @@ fn of_node(node: &Node) -> FieldSizes {
     } else {
         sizes.and("target_raid_config", &node.target_raid_config)
     };
-    match node.work.as_ref().map(|work| &work.steps) {
+    let waiting = node.leaving.as_ref().and_then(|leaving| leaving.steps.as_ref());
+    match node.work.as_ref().map(|work| &work.steps).or(waiting) {
         Some(WantedSteps::Requested(steps)) => sizes.and("clean_steps", steps),
+        Some(WantedSteps::Service(steps)) => sizes.and("service_steps", steps),
         Some(WantedSteps::Deployment(steps)) if !steps.is_empty() => {
             sizes.and("deploy_steps", steps)
         }

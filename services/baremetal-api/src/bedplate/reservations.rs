@@ -192,7 +192,7 @@ async fn give_back(
         let asked = request_verb(&ended, Verb::Undeploy, work, now);
         let asked = asked.map_err(|why| ApiError::conflict(why.to_string()))?;
         // The lease of a compute host ends once the host is drained and the machine is off. A drain that fails leaves the lease as it is.
-        let left = request.with_drain_request(node, AfterDrain::Undeploy, &[]);
+        let left = request.with_drain_request(node, AfterDrain::Undeploy, None, &[]);
         Ok::<_, ApiError>(left.unwrap_or(asked))
     };
     let (_, node) = find(&request, &ident).await?;

@@ -117,7 +117,7 @@ const FIELDS: &[Field<Node>] = &[
     field("inspection_finished_at", 6, Text, |it, _| it.inspection_finished_at.into()),
     field("clean_step", 7, Object, |it, _| view::clean_step(it)),
     field("deploy_step", 44, Object, |it, _| view::deploy_step(it)),
-    field("service_step", 87, Object, |_, _| Shown::EMPTY),
+    field("service_step", 87, Object, |it, _| view::service_step(it)),
     field("raid_config", 12, Object, |it, _| Shown::Object(&it.raid_config)),
     field("target_raid_config", 12, Object, |it, _| Shown::Object(&it.target_raid_config)),
     field("resource_class", 21, Text, |it, _| (&it.resource_class).into())

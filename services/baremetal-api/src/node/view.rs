@@ -26,7 +26,8 @@ pub(crate) fn last_error(node: &Node) -> Option<String> {
 
 /// Whether a conductor works on the node at this moment.
 pub(super) fn is_locked(node: &Node) -> bool {
-    node.provision_state.is_busy() && !node.provision_state.is_waiting()
+    let state = node.provision_state;
+    state.is_busy() && !state.is_waiting() && !state.is_held()
 }
 
 /// A reason, unless it is empty.
@@ -36,8 +37,18 @@ pub(super) fn reason(given: &Option<String>) -> Option<&str> {
 
 /// The clean step that runs now.
 pub(super) fn clean_step(node: &Node) -> Shown<'_> {
+    current(node, StepKind::Clean)
+}
+
+/// The service step that runs now.
+pub(super) fn service_step(node: &Node) -> Shown<'_> {
+    current(node, StepKind::Service)
+}
+
+/// The step that runs now, if it is of this kind.
+fn current(node: &Node, kind: StepKind) -> Shown<'_> {
     match node.work.as_ref().and_then(Work::task) {
-        Some(Task::Step(step)) if step.kind == StepKind::Clean => step_of(step),
+        Some(Task::Step(step)) if step.kind == kind => step_of(step),
         Some(_) | None => Shown::EMPTY,
     }
 }

@@ -1,6 +1,6 @@
 //! Wire tests of requests for changes: provision state, power, maintenance, traits, boot device.
 
-use baremetal_core::{RequestedStep, State, Step, StepKind, Task, WantedSteps};
+use baremetal_core::{RequestedStep, State, Step, StepKind, StepRunner, Task, WantedSteps};
 use hardware::PowerState;
 
 use crate::api::{Answer, Api, ID, NEWEST};
@@ -47,16 +47,44 @@ async fn a_verb_the_state_does_not_allow_is_refused() {
     api.enroll(r#", "name": "n1""#).await;
     let words = "the requested action \"provide\" can not be performed on node \"n1\" while it is in state \"enroll\"";
     provision(&api, NEWEST, r#"{"target": "provide"}"#).await.refuses(400, words);
-    let unsupported = "target: this service cannot rescue, service or hold nodes";
-    for target in ["rescue", "unrescue", "service", "unhold"] {
-        let body = format!(r#"{{"target": "{target}"}}"#);
-        provision(&api, NEWEST, &body).await.refuses(400, unsupported);
+    for (body, problem) in [
+        (r#"{"target": "rescue"}"#, "rescue_password: is required"),
+        (r#"{"target": "rescue", "rescue_password": " "}"#, "rescue_password: is required"),
+        (r#"{"target": "service"}"#, "service_steps: at least one step is required"),
+        (
+            r#"{"target": "manage", "disable_ramdisk": true}"#,
+            "disable_ramdisk: goes only with the target clean and service",
+        ),
+        (
+            r#"{"target": "unrescue", "rescue_password": "a"}"#,
+            "rescue_password: goes only with the target rescue",
+        ),
+        (
+            r#"{"target": "rebuild", "service_steps": [{"interface": "bios", "step": "a"}]}"#,
+            "service_steps: goes only with the target service",
+        ),
+    ] {
+        provision(&api, NEWEST, body).await.refuses(400, problem);
+    }
+    let quiet = r#"{"interface": "bios", "step": "a"}"#;
+    let clean =
+        format!(r#"{{"target": "clean", "clean_steps": [{quiet}], "disable_ramdisk": true}}"#);
+    let service =
+        format!(r#"{{"target": "service", "service_steps": [{quiet}], "disable_ramdisk": true}}"#);
+    for (body, version, came) in [(clean, "1.69", "1.70"), (service, "1.107", "1.108")] {
+        let words = format!(
+            "disable_ramdisk: the requested version is {version}; the minimal required API version is {came}"
+        );
+        provision(&api, version, &body).await.refuses(406, &words);
     }
     for (target, version, came) in [
         ("deploy", "1.72", "1.73"),
         ("inspect", "1.5", "1.6"),
         ("abort", "1.12", "1.13"),
         ("adopt", "1.16", "1.17"),
+        ("rescue", "1.37", "1.38"),
+        ("unhold", "1.84", "1.85"),
+        ("service", "1.86", "1.87"),
     ] {
         let words = format!(
             "target: the requested version is {version}; the minimal required API version is {came}"
@@ -74,7 +102,7 @@ async fn a_verb_the_state_does_not_allow_is_refused() {
     assert!(refused.text.contains("x: unknown field `x`"), "{}", refused.text);
     provision(&api, NEWEST, r#"{"target": "manage", "clean_steps": []}"#)
         .await
-        .refuses(400, "clean_steps: they go with the target clean only");
+        .refuses(400, "clean_steps: goes only with the target clean");
     api.get(&format!("/v1/nodes/{ID}/history")).await.is(r#"{"history": []}"#);
 }
 
@@ -169,8 +197,9 @@ async fn manual_cleaning_records_the_requested_steps() {
         let work = node.work.as_mut().unwrap();
         let WantedSteps::Requested(steps) = &work.steps else { panic!("{:?}", work.steps) };
         let RequestedStep { name, args } = steps[0].clone();
+        let (kind, runner) = (StepKind::Clean, StepRunner::Agent);
         work.tasks[work.cursor] =
-            Task::Step(Step { kind: StepKind::Clean, name, args, priority: 0, reboots: false });
+            Task::Step(Step { kind, runner, name, args, priority: 0, reboots: false });
     })
     .await;
     let shown = api.get(&format!("/v1/nodes/{ID}")).await.json();
@@ -179,6 +208,65 @@ async fn manual_cleaning_records_the_requested_steps() {
         "args": {"password": "******", "hours": 2},
     });
     assert_eq!(shown["clean_step"], want);
+}
+
+#[tokio::test]
+async fn a_node_in_use_is_serviced_and_held_work_goes_on() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    api.edit(|node| node.provision_state = State::Active).await;
+    let step = r#"{"interface": "bios", "step": "apply", "args": {"password": "s3cret"}}"#;
+    let service = format!(r#"{{"target": "service", "service_steps": [{step}]}}"#);
+    provision(&api, NEWEST, &service).await.has(202);
+    let states = api.get(&format!("/v1/nodes/{ID}/states")).await.json();
+    assert_eq!(states["provision_state"], "servicing");
+    assert_eq!(states["target_provision_state"], "active");
+
+    api.edit(|node| {
+        node.provision_state = State::ServiceHold;
+        let work = node.work.as_mut().unwrap();
+        work.tasks[work.cursor] = Task::Hold;
+    })
+    .await;
+    let why = format!(
+        "the requested action \"manage\" can not be performed on node \"{ID}\" while it is in state \"service hold\""
+    );
+    provision(&api, NEWEST, r#"{"target": "manage"}"#).await.refuses(400, &why);
+    provision(&api, NEWEST, r#"{"target": "unhold"}"#).await.has(202);
+    let states = api.get(&format!("/v1/nodes/{ID}/states")).await.json();
+    assert_eq!(states["provision_state"], "service wait");
+    assert_eq!(states["target_provision_state"], "active");
+
+    api.edit(|node| {
+        let work = node.work.as_mut().unwrap();
+        let WantedSteps::Service(steps) = &work.steps else { panic!("{:?}", work.steps) };
+        let RequestedStep { name, args } = steps[0].clone();
+        let (kind, runner) = (StepKind::Service, StepRunner::Agent);
+        work.tasks[work.cursor] =
+            Task::Step(Step { kind, runner, name, args, priority: 0, reboots: false });
+    })
+    .await;
+    let shown = api.get(&format!("/v1/nodes/{ID}")).await.json();
+    let want = serde_json::json!({
+        "interface": "bios", "step": "apply", "priority": 0, "args": {"password": "******"},
+    });
+    assert_eq!(shown["service_step"], want);
+}
+
+#[tokio::test]
+async fn only_a_node_with_a_rescue_interface_is_rescued() {
+    let api = Api::start().await;
+    api.enroll(r#", "name": "n1", "rescue_interface": "no-rescue""#).await;
+    api.edit(|node| node.provision_state = State::Active).await;
+    let rescue = r#"{"target": "rescue", "rescue_password": "s3cret"}"#;
+    let why = "rescue_interface: node \"n1\" has no-rescue and cannot boot a rescue system";
+    provision(&api, NEWEST, rescue).await.refuses(400, why);
+    api.edit(|node| node.interfaces.rescue = None).await;
+    let answer = provision(&api, NEWEST, rescue).await.has(202);
+    assert!(!answer.text.contains("s3cret"));
+    let node = api.get(&format!("/v1/nodes/{ID}")).await;
+    assert_eq!(node.json()["provision_state"], "rescuing");
+    assert!(!node.text.contains("s3cret"));
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Reads the steps that an agent lists. The machine behind an agent is not trusted.
 
 use agent_protocol::{ArgumentInfo, ListedStep, StepList};
-use baremetal_core::{CommandSeen, Interface, OfferedStep, StepArgument, StepName};
+use baremetal_core::{CommandSeen, Interface, OfferedStep, StepArgument, StepName, StepRunner};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ const MAX_NAME: usize = 255;
 /// The maximum length of the description of an argument, in characters; the rest is left out.
 const MAX_DESCRIPTION: usize = 500;
 
-/// Reads the result of `get_clean_steps` or `get_deploy_steps`.
+/// Reads the result of `get_clean_steps`, `get_deploy_steps` or `get_service_steps`.
 pub(super) fn listed(result: Option<&Value>) -> CommandSeen {
     match result.ok_or_else(|| "it is empty".to_owned()).and_then(read) {
         Ok(steps) => CommandSeen::Listed(steps),
@@ -52,7 +52,14 @@ fn offered(listed: ListedStep) -> Result<OfferedStep, String> {
     }
     let args = argsinfo.into_iter().map(|(name, info)| (name, argument(info)));
     let name = StepName { interface, step };
-    Ok(OfferedStep { name, priority, args: args.collect(), reboots: reboot_requested })
+    Ok(OfferedStep {
+        runner: StepRunner::Agent,
+        name,
+        priority,
+        args: args.collect(),
+        reboots: reboot_requested,
+        needs_ramdisk: true,
+    })
 }
 
 fn argument(info: ArgumentInfo) -> StepArgument {
@@ -69,10 +76,12 @@ mod tests {
 
     fn step(name: &str, priority: u32) -> OfferedStep {
         OfferedStep {
+            runner: StepRunner::Agent,
             name: StepName { interface: Interface::Deploy, step: name.to_owned() },
             priority,
             args: [].into(),
             reboots: false,
+            needs_ramdisk: true,
         }
     }
 
@@ -102,6 +111,7 @@ mod tests {
             is_required,
         };
         let create = OfferedStep {
+            runner: StepRunner::Agent,
             name: StepName { interface: Interface::Raid, step: "create_configuration".to_owned() },
             priority: 0,
             args: [
@@ -110,6 +120,7 @@ mod tests {
             ]
             .into(),
             reboots: true,
+            needs_ramdisk: true,
         };
         let want = CommandSeen::Listed(vec![step("erase_devices", 30), create]);
         assert_eq!(listed(Some(&result)), want);

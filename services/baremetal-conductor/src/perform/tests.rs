@@ -1,6 +1,6 @@
 //! Tests of the actions on a machine, with an emulated BMC.
 
-use baremetal_core::{Interface, Step, StepKind, StepName};
+use baremetal_core::{Interface, Step, StepKind, StepName, StepRunner};
 use bmc_emulator::{BootDevice as Device, OverrideDuration, Request};
 use serde_json::json;
 
@@ -85,6 +85,11 @@ async fn commands_have_the_names_and_parameters_of_the_agents_protocol() {
             json!({"node": known, "ports": ports}),
         ),
         (
+            AgentCommand::ListSteps(StepKind::Service),
+            "service.get_service_steps",
+            json!({"node": known, "ports": ports}),
+        ),
+        (
             AgentCommand::SetNextBoot,
             "image.install_bootloader",
             json!({"root_uuid": null, "target_boot_mode": "uefi"}),
@@ -98,8 +103,10 @@ async fn commands_have_the_names_and_parameters_of_the_agents_protocol() {
     for (kind, command, version) in [
         (StepKind::Clean, "clean.execute_clean_step", "clean_version"),
         (StepKind::Deploy, "deploy.execute_deploy_step", "deploy_version"),
+        (StepKind::Service, "service.execute_service_step", "service_version"),
     ] {
         let step = Step {
+            runner: StepRunner::Agent,
             kind,
             name: StepName { interface: Interface::Raid, step: "create_configuration".to_owned() },
             args: args.as_object().unwrap().clone(),

@@ -12,6 +12,7 @@ fn node(leaving: Option<DrainRequest>) -> Node {
 #[test]
 fn a_new_request_replaces_the_waiting_one_and_keeps_its_drain() {
     let request = |then| NewDrainRequest {
+        steps: None,
         host: "h1".to_owned(),
         then,
         forced: vec!["blue".to_owned()],

@@ -19,6 +19,8 @@ pub enum Action {
     BootDisk,
     /// Give the agent a command, after its intent was recorded.
     Command(AgentCommand),
+    /// Run the conductor's step of the current task.
+    ConductorStep,
     /// Let the agent run the step of the current task, after its intent was recorded.
     Step,
 }
@@ -41,6 +43,8 @@ impl Action {
             Action::Command(AgentCommand::WriteImage) => "write_image",
             Action::Command(AgentCommand::SetNextBoot) => "set_next_boot",
             Action::Command(AgentCommand::Sync) => "sync",
+            Action::Command(AgentCommand::ListSteps(StepKind::Service)) => "list_service_steps",
+            Action::ConductorStep => "conductor_step",
             Action::Step => "step",
         }
     }
@@ -73,11 +77,12 @@ mod tests {
         use PowerChange::{ForceOff, ForceRestart, On, SoftOff, SoftRestart};
 
         let power = [On, ForceOff, SoftOff, ForceRestart, SoftRestart].map(Action::RequestPower);
-        let lists = [StepKind::Clean, StepKind::Deploy].map(ListSteps);
+        let lists = [StepKind::Clean, StepKind::Deploy, StepKind::Service].map(ListSteps);
         let commands = lists.into_iter().chain([WriteImage, SetNextBoot, Sync]);
         let commands = commands.map(Action::Command);
         let boots = [Action::BootRamdisk, Action::BootDisk];
-        let others = [Action::ReadInventory, Action::TakeInventory, Action::Step];
+        let steps = [Action::Step, Action::ConductorStep];
+        let others = [Action::ReadInventory, Action::TakeInventory].into_iter().chain(steps);
         let all = power.into_iter().chain(commands).chain(boots).chain(others);
         let mut names = BTreeSet::new();
         for action in all {

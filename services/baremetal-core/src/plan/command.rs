@@ -3,6 +3,7 @@
 use super::action::Action;
 use super::seen::{AgentSeen, CommandSeen, Observed};
 use super::turn::{MachineTurn, Planned};
+use crate::conductor_step::conductor_steps;
 use crate::{
     AgentCommand, Failure, HistoryEntry, NodeUpdate, Obstacle, OfferedStep, Problem, Reason, Task,
     Work, elapsed,
@@ -97,7 +98,9 @@ fn after_success(turn: &MachineTurn<'_>, task: &Task, seen: &Observed) -> Planne
 
 /// Plans the steps of the work, given the offered ones, and begins the next task.
 pub(super) fn plan_steps(turn: &MachineTurn<'_>, work: &Work, offered: &[OfferedStep]) -> Planned {
-    match work.steps.plan(offered) {
+    let kind = work.steps.kind();
+    let offered = [conductor_steps(turn.node, kind), offered.to_vec()].concat();
+    match work.steps.plan(&offered, !work.disables_ramdisk) {
         Ok(steps) => {
             let mut planned = turn.node.clone();
             if let Some(work) = &mut planned.work {

@@ -7,8 +7,8 @@ use serde_json::Map;
 use super::*;
 use crate::{
     AgentCommand, DeployStep, Driver, Interface, NodeUuid, OfferedStep, Problem, RequestRefused,
-    RequestedStep, State, Step, StepKind, StepName, Verb, VerbRequest, WorkUuid, boot_again,
-    fail_work, finish_work, power_step_done, request_verb, start_next_task,
+    RequestedStep, State, Step, StepKind, StepName, StepRunner, Verb, VerbRequest, WantedSteps,
+    WorkUuid, boot_again, fail_work, finish_work, power_step_done, request_verb, start_next_task,
 };
 
 mod agent;
@@ -287,23 +287,28 @@ fn obliging(
             commands.push(CommandSeen::Succeeded);
             ActionOutcome::CommandGiven
         }
-        Action::ReadInventory | Action::TakeInventory | Action::BootRamdisk | Action::BootDisk => {
-            ActionOutcome::TaskDone(Box::new(node.clone()))
-        }
+        Action::ReadInventory
+        | Action::TakeInventory
+        | Action::BootRamdisk
+        | Action::BootDisk
+        | Action::ConductorStep => ActionOutcome::TaskDone(Box::new(node.clone())),
     }
 }
 
 /// The steps of an agent.
 fn offered(kind: StepKind) -> Vec<OfferedStep> {
     let step = |step: &str, priority| OfferedStep {
+        runner: StepRunner::Agent,
         name: StepName { interface: Interface::Deploy, step: step.to_owned() },
         priority,
         args: [].into(),
         reboots: false,
+        needs_ramdisk: true,
     };
     match kind {
         StepKind::Clean => vec![step("erase_devices_metadata", 99), step("erase_devices", 0)],
         StepKind::Deploy => vec![step("write_image", 80), step("inject_files", 0)],
+        StepKind::Service => vec![step("inject_files", 0)],
     }
 }
 
@@ -311,8 +316,8 @@ fn offered(kind: StepKind) -> Vec<OfferedStep> {
 fn clean(steps: &[OfferedStep]) -> VerbRequest {
     let requested =
         |step: &OfferedStep| RequestedStep { name: step.name.clone(), args: Map::new() };
-    let clean_steps = steps.iter().map(requested).collect();
-    VerbRequest { clean_steps, ..Verb::Clean.into() }
+    let steps = Some(WantedSteps::Requested(steps.iter().map(requested).collect()));
+    VerbRequest { steps, ..Verb::Clean.into() }
 }
 
 /// Applies a verb to the node and plays all turns until the node is idle.
@@ -450,7 +455,8 @@ fn a_step_that_no_one_offers_fails_the_cleaning() {
         let ready = live(&Node::new(NodeUuid::nil(), driver, T0), Verb::Manage);
         let name = StepName { interface: Interface::Raid, step: "create".to_owned() };
         let wanted = RequestedStep { name, args: Map::new() };
-        let failed = live(&ready, VerbRequest { clean_steps: vec![wanted], ..Verb::Clean.into() });
+        let steps = Some(WantedSteps::Requested(vec![wanted]));
+        let failed = live(&ready, VerbRequest { steps, ..Verb::Clean.into() });
         assert_eq!(failed.provision_state, State::CleanFailed);
         let failure = failed.failure.unwrap();
         let cause = "the machine does not offer the step raid.create";
@@ -464,7 +470,8 @@ fn a_deployment_runs_the_requested_steps_in_their_places() {
         live(&live(&Node::new(NodeUuid::nil(), Driver::Redfish, T0), Verb::Manage), Verb::Provide);
     let name = offered(StepKind::Deploy)[1].name.clone();
     let wanted = DeployStep { step: RequestedStep { name, args: Map::new() }, priority: 70 };
-    let request = VerbRequest { deploy_steps: vec![wanted], ..Verb::Deploy.into() };
+    let steps = Some(WantedSteps::Deployment(vec![wanted]));
+    let request = VerbRequest { steps, ..Verb::Deploy.into() };
     let (deploying, _) = request_verb(&free, request, WorkUuid::nil(), T0).unwrap();
     let mut done = Vec::new();
     let active = played(deploying, |node| {
@@ -488,6 +495,7 @@ fn a_deployment_runs_the_requested_steps_in_their_places() {
 fn each_step_is_in_the_history_with_its_duration() {
     let step = Step {
         kind: StepKind::Clean,
+        runner: StepRunner::Agent,
         name: StepName::erase_devices(),
         args: Map::new(),
         priority: 10,
@@ -512,6 +520,7 @@ fn each_step_is_in_the_history_with_its_duration() {
 fn another_boot_of_the_ramdisk_has_another_token() {
     let step = Step {
         kind: StepKind::Clean,
+        runner: StepRunner::Agent,
         name: StepName::erase_devices(),
         args: Map::new(),
         priority: 10,

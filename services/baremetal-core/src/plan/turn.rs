@@ -71,14 +71,15 @@ impl MachineTurn<'_> {
         self.next_task_of(&Node { power_state, ..self.node.clone() })
     }
 
-    /// Begins the next task of `node`. If no task is left, ends the work in the same write.
+    /// Begins the next task of `node`. If no task is left, ends the work in the same write, unless the node has to leave a `wait` state first.
     pub(super) fn next_task_of<A>(&self, node: &Node) -> Planned<A> {
         let (mut next, entry) = start_next_task(node, self.now)?;
         if let Some(work) = next.work.as_mut().filter(|work| work.boots_once_more()) {
             // The token and the boot script of a boot derive from the id, and those of the last boot are refused from now on.
             work.id = self.rules.new_work;
         }
-        if next.work.as_ref().is_some_and(|work| work.task().is_some()) {
+        let has_waited = next.provision_state != node.provision_state;
+        if has_waited || next.work.as_ref().is_some_and(|work| work.task().is_some()) {
             return Ok(NodeUpdate::decided(next, entry));
         }
         let (done, end) = finish_work(&next, self.rules.new_work, self.now)?;

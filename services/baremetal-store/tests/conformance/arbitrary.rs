@@ -6,7 +6,8 @@ use baremetal_core::{
     AfterDrain, AgentCommand, DeployStep, DrainOwner, DrainRequest, DrainStage, Driver,
     EarlierReport, Failure, Hypervisor, Interface, Interfaces, JoinLimits, JoinState, LeaseDrain,
     Maintenance, Node, NodeLease, NodeName, NodeUuid, Port, PortUuid, PowerRequest, RackLocation,
-    Reason, RequestedStep, State, Step, StepKind, StepName, Task, WantedSteps, Work, WorkUuid,
+    Reason, RequestedStep, State, Step, StepKind, StepName, StepRunner, Task, WantedSteps, Work,
+    WorkUuid,
 };
 use hardware::{BootMode, MacAddress, PowerChange, PowerState};
 use jiff::Timestamp;
@@ -83,23 +84,18 @@ fn work() -> impl Strategy<Value = Work> {
         select(vec![
             Task::Agent(AgentCommand::ListSteps(StepKind::Deploy)),
             Task::Agent(AgentCommand::WriteImage),
+            Task::Wait { seconds: 7 },
+            Task::Hold,
         ]),
         power().prop_map(Task::Power),
         (step_name(), map(), 0..200_u32, any::<bool>()).prop_map(
             |(name, args, priority, reboots)| {
-                Task::Step(Step { kind: StepKind::Clean, name, args, priority, reboots })
+                let (kind, runner) = (StepKind::Service, StepRunner::Conductor);
+                Task::Step(Step { kind, runner, name, args, priority, reboots })
             }
         ),
     ];
-    let requested = || (step_name(), map()).prop_map(|(name, args)| RequestedStep { name, args });
-    let steps = prop_oneof![
-        any::<bool>().prop_map(|erases_disks| WantedSteps::Automated { erases_disks }),
-        vec(requested(), 0..3).prop_map(WantedSteps::Requested),
-        vec((requested(), 0..200_u32), 0..3).prop_map(|steps| {
-            let step = |(step, priority)| DeployStep { step, priority };
-            WantedSteps::Deployment(steps.into_iter().map(step).collect())
-        }),
-    ];
+    let steps = wanted_steps();
     let begun = (work_id(), vec(task, 0..6), moment(), moment());
     let so_far = (0..6usize, option::of(0..9usize), option::of(moment()), any::<bool>());
     let boots = (option::of(moment()), 0..3u32);
@@ -111,6 +107,19 @@ fn work() -> impl Strategy<Value = Work> {
         let begun = Work { task_started_at, cursor, intent, asked_at, ..begun };
         Work { switched_on_at, repeated_boots, ..begun }
     })
+}
+
+fn wanted_steps() -> impl Strategy<Value = WantedSteps> {
+    let requested = || (step_name(), map()).prop_map(|(name, args)| RequestedStep { name, args });
+    prop_oneof![
+        any::<bool>().prop_map(|erases_disks| WantedSteps::Automated { erases_disks }),
+        vec(requested(), 0..3).prop_map(WantedSteps::Requested),
+        vec(requested(), 0..3).prop_map(WantedSteps::Service),
+        vec((requested(), 0..200_u32), 0..3).prop_map(|steps| {
+            let step = |(step, priority)| DeployStep { step, priority };
+            WantedSteps::Deployment(steps.into_iter().map(step).collect())
+        }),
+    ]
 }
 
 fn power_request() -> impl Strategy<Value = PowerRequest> {
@@ -154,16 +163,17 @@ fn hypervisor() -> impl Strategy<Value = Hypervisor> {
 fn leaving() -> impl Strategy<Value = DrainRequest> {
     let change = PowerChange::SoftRestart;
     let power = AfterDrain::Power { change, timeout: Duration::from_millis(1500) };
-    let then = select(vec![AfterDrain::Maintenance, AfterDrain::Undeploy, power]);
+    let then =
+        select(vec![AfterDrain::Maintenance, AfterDrain::Undeploy, AfterDrain::Service, power]);
     let stages = vec![
         DrainStage::Wanted,
         DrainStage::Waiting(DrainOwner::Operator),
         DrainStage::Asking(DrainOwner::Request),
     ];
-    let asked = (vec(text(), 0..3), option::of(text()), moment());
+    let asked = (vec(text(), 0..3), option::of(text()), moment(), option::of(wanted_steps()));
     (text(), then, asked, select(stages)).prop_map(|(host, then, asked, stage)| {
-        let (forced, asked_by, asked_at) = asked;
-        DrainRequest { host, then, forced, asked_by, asked_at, stage }
+        let (forced, asked_by, asked_at, steps) = asked;
+        DrainRequest { host, then, steps, forced, asked_by, asked_at, stage }
     })
 }
 

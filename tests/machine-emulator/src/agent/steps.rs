@@ -21,7 +21,7 @@ pub(super) async fn run(
     let doing = step.unwrap_or(asked.name.rsplit('.').next().unwrap_or_default()).to_owned();
     machine.tell(Event::Begins(doing.clone()));
     misbehave(machine, &doing).await?;
-    if matches!(&*asked.name, "clean.execute_clean_step" | "deploy.execute_deploy_step") {
+    if asked.name.contains(".execute_") {
         tokio::time::sleep(world.pace.step()).await;
     }
     let done = match (&*asked.name, &*doing) {
@@ -33,11 +33,18 @@ pub(super) async fn run(
             let steps = DEPLOY_STEPS.iter().map(OfferedStep::described).collect::<Vec<_>>();
             Ok(json!({"deploy_steps": {"EmulatedManager": steps}, "hardware_manager_version": {}}))
         }
+        ("service.get_service_steps", _) => {
+            let steps = SERVICE_STEPS.iter().map(OfferedStep::described).collect::<Vec<_>>();
+            Ok(json!({"service_steps": {"EmulatedManager": steps}, "hardware_manager_version": {}}))
+        }
         ("clean.execute_clean_step", "erase_devices_metadata" | "erase_devices") => {
             Ok(json!({"clean_result": erase(machine), "clean_step": asked.params.get("step")}))
         }
         ("clean.execute_clean_step", other) if offers(&CLEAN_STEPS, other) => {
             Ok(json!({"clean_result": null, "clean_step": asked.params.get("step")}))
+        }
+        ("service.execute_service_step", other) if offers(&SERVICE_STEPS, other) => {
+            Ok(json!({"service_result": null, "service_step": asked.params.get("step")}))
         }
         ("deploy.execute_deploy_step", other)
             if other != "write_image" && offers(&DEPLOY_STEPS, other) =>
@@ -129,6 +136,12 @@ const DEPLOY_STEPS: [OfferedStep; 3] = [
     OfferedStep { name: "write_image", ..PLAIN },
     OfferedStep { name: "inject_files", argument: Some(("files", "what to write")), ..PLAIN },
     OfferedStep { interface: "bios", name: "tune", argument: Some(("profile", "how")), ..PLAIN },
+];
+
+/// The service steps of the emulated agent.
+const SERVICE_STEPS: [OfferedStep; 2] = [
+    OfferedStep { interface: "bios", name: "tune", argument: Some(("profile", "how")), ..PLAIN },
+    OfferedStep { interface: "firmware", name: "update", reboots: true, ..PLAIN },
 ];
 
 impl OfferedStep {

@@ -14,6 +14,7 @@ mod quorum;
 mod rack_up;
 mod reserve;
 mod serial;
+mod service;
 mod services;
 mod site;
 mod steps;

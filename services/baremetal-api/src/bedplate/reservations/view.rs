@@ -70,11 +70,31 @@ impl<'a> View<'a> {
 /// The state of a reservation.
 fn state(node: &Node) -> &'static str {
     match node.provision_state {
-        State::Deploying | State::DeployWait => "installing",
+        State::Deploying | State::DeployWait | State::DeployHold => "installing",
         State::Active if node.leads_to() == Some(State::Available) => "leaving",
-        State::Active if node.wanted_by_lease() == RequiredState::AsRequested => "active",
-        State::Active => "ended",
-        State::DeployFailed | State::Error => "failed",
+        State::Active
+        | State::Servicing
+        | State::ServiceWait
+        | State::ServiceHold
+        | State::Rescuing
+        | State::Rescued
+        | State::Unrescuing
+            if node.wanted_by_lease() == RequiredState::AsRequested =>
+        {
+            "active"
+        }
+        State::Active
+        | State::Servicing
+        | State::ServiceWait
+        | State::ServiceHold
+        | State::Rescuing
+        | State::Rescued
+        | State::Unrescuing => "ended",
+        State::DeployFailed
+        | State::ServiceFailed
+        | State::RescueFailed
+        | State::UnrescueFailed
+        | State::Error => "failed",
         State::Deleting => "leaving",
         // An operator has changed the state of the node by hand.
         State::Enroll
@@ -86,6 +106,7 @@ fn state(node: &Node) -> &'static str {
         | State::Cleaning
         | State::CleanWait
         | State::CleanFailed
+        | State::CleanHold
         | State::Available
         | State::Adopting
         | State::AdoptFailed => "leaving",

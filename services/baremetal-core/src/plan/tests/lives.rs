@@ -19,6 +19,8 @@ type Checked = Result<(), TestCaseError>;
 enum Happening {
     /// A caller requests a change of provision state.
     Asked(VerbRequest),
+    /// A caller requests one of the changes that the node's state allows.
+    Allowed(prop::sample::Index),
     /// A caller requests a change of power.
     Power(PowerChange),
     /// One turn in which the machine does what the current task needs.
@@ -68,11 +70,12 @@ impl Life {
 
     fn befalls(&mut self, happening: &Happening) -> Checked {
         match happening {
-            Happening::Asked(request) => {
-                match request_verb(&self.node, request.clone(), WorkUuid::nil(), self.now) {
-                    Ok((asked, _)) => self.becomes(asked),
-                    Err(_) => Ok(()),
-                }
+            Happening::Asked(request) => self.asked(request),
+            Happening::Allowed(index) => {
+                let state = self.node.provision_state;
+                let mut allowed = requests();
+                allowed.retain(|request| state.on(request.verb.event()).is_ok());
+                if allowed.is_empty() { Ok(()) } else { self.asked(index.get(&allowed)) }
             }
             Happening::Power(change) => {
                 match request_power(&self.node, *change, self.now + timeouts().power) {
@@ -90,6 +93,13 @@ impl Life {
                 self.watching_since = self.now;
                 Ok(())
             }
+        }
+    }
+
+    fn asked(&mut self, request: &VerbRequest) -> Checked {
+        match request_verb(&self.node, request.clone(), WorkUuid::nil(), self.now) {
+            Ok((asked, _)) => self.becomes(asked),
+            Err(_) => Ok(()),
         }
     }
 
@@ -121,7 +131,8 @@ impl Life {
         let rules = PlanRules { timeouts: &timeouts(), new_work: WorkUuid::nil() };
         let decision = legal(plan(&self.node, seen, &rules, self.now))?;
         if decision == Decision::rest(Requeue::OnChange) {
-            prop_assert!(self.node.work.is_none() && self.node.power_request.is_none());
+            let is_idle = self.node.work.is_none() || self.node.provision_state.is_held();
+            prop_assert!(is_idle && self.node.power_request.is_none());
             return Ok(true);
         }
         let waits = decision.change.is_none() && decision.actions.is_empty();
@@ -178,7 +189,7 @@ fn legal<T>(next: Result<T, crate::IllegalEvent>) -> Result<T, TestCaseError> {
     next.map_err(|illegal| TestCaseError::fail(illegal.to_string()))
 }
 
-fn verbs() -> impl Strategy<Value = VerbRequest> {
+fn requests() -> Vec<VerbRequest> {
     let verbs = [
         Verb::Manage,
         Verb::Inspect,
@@ -189,10 +200,29 @@ fn verbs() -> impl Strategy<Value = VerbRequest> {
         Verb::Undeploy,
         Verb::Abort,
         Verb::Adopt,
+        Verb::Service,
+        Verb::Rescue,
+        Verb::Unrescue,
+        Verb::Unhold,
     ];
     let offered = offered(StepKind::Clean);
-    let clean = [clean(&offered), clean(&offered[1..])];
-    prop::sample::select(Vec::from_iter(verbs.map(VerbRequest::from).into_iter().chain(clean)))
+    let step = |name: &str| {
+        let name = StepName { interface: Interface::Deploy, step: name.to_owned() };
+        RequestedStep { name, args: Map::new() }
+    };
+    let held = |verb: Verb, steps| VerbRequest { steps: Some(steps), ..verb.into() };
+    let hold = DeployStep { step: step("hold"), priority: 50 };
+    let with_steps = [
+        clean(&offered),
+        clean(&offered[1..]),
+        held(Verb::Clean, WantedSteps::Requested(vec![step("hold"), step("power_off")])),
+        held(Verb::Deploy, WantedSteps::Deployment(vec![hold])),
+        held(Verb::Service, WantedSteps::Service(vec![step("hold")])),
+        held(Verb::Service, WantedSteps::Service(vec![step("wait"), step("hold")])),
+        held(Verb::Service, WantedSteps::Service(vec![step("unknown")])),
+        VerbRequest { disables_ramdisk: true, ..Verb::Service.into() },
+    ];
+    verbs.map(VerbRequest::from).into_iter().chain(with_steps).collect()
 }
 
 fn changes() -> impl Strategy<Value = PowerChange> {
@@ -218,6 +248,7 @@ fn observations() -> impl Strategy<Value = Observed> {
         Just(CommandSeen::Succeeded),
         Just(CommandSeen::Listed(offered(StepKind::Clean))),
         Just(CommandSeen::Listed(offered(StepKind::Deploy))),
+        Just(CommandSeen::Listed(offered(StepKind::Service))),
         Just(CommandSeen::Failed("no".to_owned())),
     ];
     let silent = (0_i64..10_000, any::<bool>()).prop_map(|(since, transient)| AgentSeen::Silent {
@@ -249,14 +280,15 @@ fn happenings() -> impl Strategy<Value = Happening> {
     let seen = (observations(), 0_u64..4000, performed);
     prop_oneof![
         12 => Just(Happening::Obliged),
-        4 => verbs().prop_map(Happening::Asked),
+        1 => prop::sample::select(requests()).prop_map(Happening::Asked),
+        3 => any::<prop::sample::Index>().prop_map(Happening::Allowed),
         1 => changes().prop_map(Happening::Power),
         1 => seen.prop_map(|(seen, after, performed)| Happening::Seen(seen, after, performed)),
         1 => Just(Happening::Restarted),
     ]
 }
 
-/// Nodes that are enrolled, manageable, available or in use, of every driver, with any boot and inspect interface, and any flags.
+/// Nodes that are enrolled, manageable, available, in use or rescued, of every driver, with any boot and inspect interface, and any flags.
 fn nodes() -> impl Strategy<Value = Node> {
     let driver = prop::sample::select(Driver::ALL.to_vec());
     let ways = driver.prop_flat_map(|driver| {
@@ -268,6 +300,7 @@ fn nodes() -> impl Strategy<Value = Node> {
         State::Manageable,
         State::Available,
         State::Active,
+        State::Rescued,
     ]);
     let lent = prop::option::of(any::<bool>());
     let rarely = || prop::bool::weighted(0.2);

@@ -1,0 +1,63 @@
+//! Steps that the conductor runs itself: those of the fake interfaces, as in `ironic/drivers/modules/fake.py`.
+
+use crate::{
+    BiosInterface, FirmwareInterface, Interface, Node, OfferedStep, StepKind, VendorInterface,
+};
+
+/// Returns the steps that the conductor offers for `node`, besides the general ones.
+pub(crate) fn conductor_steps(node: &Node, kind: StepKind) -> Vec<OfferedStep> {
+    let mut steps = Vec::new();
+    if node.vendor_interface() == VendorInterface::Fake {
+        match kind {
+            StepKind::Clean => {
+                steps.push(OfferedStep::of_conductor(Interface::Vendor, "log_passthrough", 1))
+            }
+            StepKind::Service => {
+                let log = OfferedStep::of_conductor(Interface::Vendor, "log_passthrough", 0);
+                steps.push(OfferedStep { needs_ramdisk: false, ..log });
+                steps.push(OfferedStep::of_conductor(Interface::Vendor, "trigger_servicewait", 0));
+            }
+            StepKind::Deploy => {}
+        }
+    }
+    if kind == StepKind::Clean && node.bios_interface() == BiosInterface::Fake {
+        let apply = OfferedStep::of_conductor(Interface::Bios, "apply_configuration", 0);
+        steps.push(apply.with_argument("settings", true, "the BIOS settings"));
+        steps.push(OfferedStep::of_conductor(Interface::Bios, "factory_reset", 0));
+        steps.push(OfferedStep::of_conductor(Interface::Bios, "cache_bios_settings", 0));
+    }
+    if kind == StepKind::Clean && node.firmware_interface() == FirmwareInterface::Fake {
+        let update = OfferedStep::of_conductor(Interface::Firmware, "update", 0);
+        steps.push(update.with_argument("settings", true, "the firmware components"));
+    }
+    steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Driver, NodeUuid};
+
+    #[test]
+    fn only_fake_interfaces_have_steps_of_the_conductor() {
+        let names = |driver, kind| {
+            let node = Node::new(NodeUuid::nil(), driver, jiff::Timestamp::UNIX_EPOCH);
+            let steps = conductor_steps(&node, kind);
+            steps.into_iter().map(|step| step.name.to_string()).collect::<Vec<_>>()
+        };
+        let clean = [
+            "vendor.log_passthrough",
+            "bios.apply_configuration",
+            "bios.factory_reset",
+            "bios.cache_bios_settings",
+            "firmware.update",
+        ];
+        assert_eq!(names(Driver::FakeHardware, StepKind::Clean), clean);
+        let service = ["vendor.log_passthrough", "vendor.trigger_servicewait"];
+        assert_eq!(names(Driver::FakeHardware, StepKind::Service), service);
+        for kind in [StepKind::Clean, StepKind::Deploy, StepKind::Service] {
+            assert!(names(Driver::Redfish, kind).is_empty());
+            assert!(names(Driver::Ipmi, kind).is_empty());
+        }
+    }
+}
