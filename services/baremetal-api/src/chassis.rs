@@ -12,7 +12,7 @@ use crate::filter::Filter;
 use crate::request::Request;
 use crate::rule::{ADMINISTER, READ_SHARED, SET_OWNER};
 use crate::stored::{
-    self, Paths, Served, StoredList, created_field, links_field, updated_field, uuid_field,
+    self, Paths, Purpose, Served, StoredList, created_field, links_field, updated_field, uuid_field,
 };
 use crate::value::text;
 use crate::write::put;
@@ -81,6 +81,6 @@ async fn list_nodes(
     PathParam(ident): PathParam<String>,
     paging: ListRequest,
 ) -> Result<Response, Error> {
-    let chassis = stored::find::<Chassis>(&request, &ident).await?.id;
+    let chassis = stored::find::<Chassis>(&request, &ident, Purpose::See).await?.id;
     node::page(request, paging, DetailLevel::Brief, Some(chassis)).await
 }

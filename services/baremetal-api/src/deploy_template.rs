@@ -38,6 +38,7 @@ impl Served for DeployTemplate {
     };
     const SINCE: Microversion = since::DEPLOY_TEMPLATES;
     const HIDDEN: Hidden = Hidden::Path;
+    const CHANGES_HIDDEN: Hidden = Hidden::Method;
     const RULES: [Rule; 4] = [READ_SHARED, ADMINISTER, ADMINISTER, ADMINISTER];
     const SUMMARIES: [&'static str; 5] = [
         "List deploy templates",
@@ -68,7 +69,7 @@ const FIELDS: &[Field<Stored<DeployTemplate>>] = &[
         .sort(baremetal_core::StoredSort::Name),
     field("description", 55, Kind::Text, |it, _| (&it.content.description).into())
         .change(ADMINISTER, |it, name, new| put(&mut it.content.description, text(name, new, 255))),
-    field("steps", 55, Kind::Steps, |it, _| Shown::Steps(&it.content.steps))
+    field("steps", 55, Kind::Steps, |it, _| Shown::DeploySteps(&it.content.steps))
         .change_list(ADMINISTER, |it| as_json(&it.content.steps), |it, name, new| {
             let steps = steps(name, new, &it.content.steps)?;
             it.content.steps = steps;

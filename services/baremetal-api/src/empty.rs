@@ -11,16 +11,12 @@ use crate::microversion as since;
 /// A path, the key of its list, the microversion that introduced it, the answer to earlier versions, and who may read it.
 type EmptyList = (&'static str, &'static str, Microversion, Hidden, Rule);
 
-/// For lists that Ironic filters by project: any caller may read an empty one.
-const ANYONE: Rule = Rule::ANY_READER;
 /// Ironic's `SYSTEM_READER`.
 const OPERATORS: Rule = Rule { owner: None, lessee: None, ..Rule::ANY_READER };
 
 /// The lists.
-const LISTS: [EmptyList; 2] = [
-    ("/v1/runbooks", "runbooks", since::RUNBOOKS, Path, ANYONE),
-    ("/v1/inspection_rules", "inspection_rules", since::INSPECTION_RULES, Resource, OPERATORS),
-];
+const LISTS: [EmptyList; 1] =
+    [("/v1/inspection_rules", "inspection_rules", since::INSPECTION_RULES, Resource, OPERATORS)];
 
 /// The routes of empty lists.
 pub(crate) fn routes() -> Routes<App> {

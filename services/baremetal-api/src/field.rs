@@ -26,6 +26,9 @@ pub(crate) trait Resource: Clone + Sized + 'static {
     /// The filters of lists that are not fields.
     const FILTERS: &'static [Filter<Self::List>];
 
+    /// Whether a later field is unknown (400) to clients that request an earlier version, instead of refused with the version (406).
+    const HIDES_LATER_FIELDS: bool = false;
+
     /// The requested list, which the filters narrow.
     type List: Default + 'static;
 
@@ -198,10 +201,15 @@ impl<R: Resource> Field<R> {
 
     /// Returns the field that a client wants to write.
     pub(crate) fn known(name: &str) -> Result<&'static Self, ApiError> {
-        Self::find(name).ok_or_else(|| {
-            let (name, thing) = (short(name), R::NAME);
-            ApiError::bad_request(format!("{name}: unknown field of {thing}"))
-        })
+        Self::find(name).ok_or_else(|| unknown::<R>(name))
+    }
+
+    /// Refuses a request for the field in a version before the field.
+    pub(crate) fn need(&self, asked: Microversion) -> Result<(), ApiError> {
+        if R::HIDES_LATER_FIELDS && !asked.has(self.since) {
+            return Err(unknown::<R>(self.name));
+        }
+        asked.need(self.since, self.name)
     }
 }
 
@@ -318,7 +326,7 @@ impl<R: Resource> FieldSet<R> {
                 let problem = format!("{} has no field {:?}", R::NAME, short(name));
                 ApiError::bad_field("fields", problem)
             })?;
-            asked.need(R::FIELDS[at].since, R::FIELDS[at].name)?;
+            R::FIELDS[at].need(asked)?;
             shown.rows |= 1 << at;
         }
         Ok(shown)
@@ -346,6 +354,10 @@ impl<R: Resource> FieldSet<R> {
     pub(crate) fn len(self) -> usize {
         self.rows.count_ones() as usize
     }
+}
+
+fn unknown<R: Resource>(name: &str) -> ApiError {
+    ApiError::bad_request(format!("{}: unknown field of {}", short(name), R::NAME))
 }
 
 fn short(name: &str) -> String {

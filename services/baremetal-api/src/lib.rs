@@ -34,6 +34,7 @@ mod raid;
 mod request;
 mod root;
 mod rule;
+mod runbook;
 mod secret;
 mod shards;
 mod shown;
@@ -88,6 +89,7 @@ fn routes() -> Routes<App> {
         .merge(port_group::routes())
         .merge(volume::routes())
         .merge(deploy_template::routes())
+        .merge(runbook::routes())
         .merge(shards::routes())
         .merge(empty::routes())
         .merge(bedplate::routes())

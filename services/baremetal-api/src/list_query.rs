@@ -46,7 +46,7 @@ fn sort<R: Resource>(key: Option<&str>, asked: Microversion) -> Result<R::Sort, 
     let Some(key) = key.filter(|key| *key != "id") else { return Ok(R::Sort::default()) };
     let field = Field::<R>::find(key);
     if let Some(field) = field {
-        asked.need(field.since, field.name)?;
+        field.need(asked)?;
     }
     field.and_then(|field| field.sort).ok_or_else(|| {
         let key: String = key.chars().take(64).collect();

@@ -69,6 +69,7 @@ versions! {
     PORTGROUP_SHARD 106 "Filtering port groups by shard."
     SERVICE_DISABLES_RAMDISK 108 "`disable_ramdisk` for `service`."
     ABORT_DEPLOYMENT 110 "Aborting a deployment."
+    RUNBOOK_TRAITS 112 "Traits and descriptions of runbooks, and names of runbooks that are no traits."
     FIRMWARE_IDENTITY 114 "Vendor, model and serial number of firmware components."
     MAXIMUM 115 "The highest supported version."
 }

@@ -22,6 +22,7 @@ use crate::error::Error;
 use crate::field::{DetailLevel, FieldSet, in_body};
 use crate::listing::list_of;
 use crate::request::{Request, retry_if_stale, visible_project};
+use crate::stored::Purpose;
 use crate::value::{malformed, text};
 use crate::view::View;
 use crate::write::{create as set_fields, patched};
@@ -235,7 +236,7 @@ async fn list_of_group(
     PathParam(ident): PathParam<String>,
     paging: ListRequest,
 ) -> Result<Response, Error> {
-    let portgroup = Some(stored::find::<PortGroup>(&request, &ident).await?.id);
+    let portgroup = Some(stored::find::<PortGroup>(&request, &ident, Purpose::See).await?.id);
     let within = PortFilter { portgroup, ..PortFilter::default() };
     page(request, paging, DetailLevel::Brief, within).await
 }
@@ -277,7 +278,7 @@ async fn narrowed(
         filter.node = Some(request.node(&ident).await?.id);
     }
     if let Some(ident) = portgroup {
-        filter.portgroup = Some(stored::find::<PortGroup>(request, &ident).await?.id);
+        filter.portgroup = Some(stored::find::<PortGroup>(request, &ident, Purpose::See).await?.id);
     }
     filter.node = within.node.or(filter.node);
     filter.portgroup = within.portgroup.or(filter.portgroup);

@@ -22,13 +22,17 @@ pub(crate) const OPERATE: Rule = rule(Role::Member, Some(Role::Member), None);
 pub(crate) const SEE_ALLOCATION: Rule = rule(Role::Reader, Some(Role::Reader), None);
 /// Create and delete an allocation: `SYSTEM_MEMBER` or `ALLOCATION_OWNER_MEMBER`.
 pub(crate) const ALLOCATE: Rule = rule(Role::Member, Some(Role::Member), None);
+/// See the runbooks of a project: `RUNBOOK_READER`.
+pub(crate) const SEE_RUNBOOK: Rule = rule(Role::Reader, Some(Role::Reader), None);
+/// Create, change, delete and use a runbook: `RUNBOOK_CREATOR` and `RUNBOOK_ADMIN`.
+pub(crate) const USE_RUNBOOK: Rule = rule(Role::Member, Some(Role::Manager), None);
 /// Set the driver and interfaces of a machine: `SYSTEM_MEMBER_OR_OWNER_ADMIN`.
 pub(crate) const SET_DRIVER: Rule = rule(Role::Member, Some(Role::Manager), None);
 /// Set the port addresses of a machine: `SYSTEM_ADMIN_OR_OWNER_ADMIN`.
 pub(crate) const SET_PORTS: Rule = rule(Role::Admin, Some(Role::Manager), None);
 /// Create and delete the volumes of a machine: `SYSTEM_MEMBER_OR_OWNER_LESSEE_ADMIN`.
 pub(crate) const SET_VOLUMES: Rule = rule(Role::Member, Some(Role::Manager), Some(Role::Manager));
-/// Set the owner and the conductor group of a machine: `SYSTEM_MEMBER`.
+/// Set the owner and the conductor group of a machine, and the owner of a runbook: `SYSTEM_MEMBER`.
 pub(crate) const SET_OWNER: Rule = rule(Role::Member, None, None);
 /// Enroll a machine: `SYSTEM_ADMIN` or `SYSTEM_SERVICE`.
 pub(crate) const ENROLL: Rule = rule(Role::Admin, None, None);

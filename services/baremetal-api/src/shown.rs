@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use baremetal_core::{DeployStep, NodeUuid};
+use baremetal_core::{DeployStep, NodeUuid, RequestedStep, RunbookStep};
 use hardware::MacAddress;
 use jiff::Timestamp;
 use newtype_uuid::{GenericUuid, TypedUuid, TypedUuidKind};
@@ -57,17 +57,48 @@ pub(crate) enum Shown<'a> {
         priority: Option<u32>,
     },
     #[serde(serialize_with = "deploy_steps")]
-    Steps(&'a [DeployStep]),
+    DeploySteps(&'a [DeployStep]),
+    #[serde(serialize_with = "runbook_steps")]
+    RunbookSteps(&'a [RunbookStep]),
 }
 
-/// Serializes the steps of a template, with the secrets of their arguments masked.
+/// A step of a template or a runbook, with the secrets of its arguments masked.
+#[derive(Serialize)]
+struct ShownStep<'a> {
+    interface: &'static str,
+    step: &'a str,
+    args: Masked<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    order: Option<u32>,
+}
+
+impl<'a> From<&'a RequestedStep> for ShownStep<'a> {
+    fn from(step: &'a RequestedStep) -> Self {
+        ShownStep {
+            interface: step.name.interface.as_str(),
+            step: &step.name.step,
+            args: Masked(&step.args),
+            priority: None,
+            order: None,
+        }
+    }
+}
+
 fn deploy_steps<S: Serializer>(steps: &[DeployStep], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(steps.iter().map(|DeployStep { step, priority }| Shown::Step {
-        interface: Some(step.name.interface.as_str()),
-        step: Some(&step.name.step),
-        args: Some(Masked(&step.args)),
+    serializer.collect_seq(steps.iter().map(|DeployStep { step, priority }| ShownStep {
         priority: Some(*priority),
+        ..step.into()
     }))
+}
+
+fn runbook_steps<S: Serializer>(steps: &[RunbookStep], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(
+        steps
+            .iter()
+            .map(|RunbookStep { step, order }| ShownStep { order: Some(*order), ..step.into() }),
+    )
 }
 
 impl<'a> Shown<'a> {

@@ -1,6 +1,6 @@
-//! Steps in requests: clean steps, deploy steps, and the steps of deploy templates.
+//! Steps in requests: clean steps, deploy steps, and the steps of deploy templates and runbooks.
 
-use baremetal_core::{DeployStep, Interface, RequestedStep, StepName};
+use baremetal_core::{DeployStep, Interface, RequestedStep, RunbookStep, StepName};
 use openstack_api::ApiError;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -47,13 +47,25 @@ pub(crate) struct DeployStepBody {
     args: Map<String, Value>,
     /// The place among the deploy steps, the highest first; 0 leaves the step out.
     #[schema(inline)]
-    priority: Priority,
+    priority: WholeNumber,
+}
+
+/// A step in a runbook.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunbookStepBody {
+    interface: StepInterface,
+    step: String,
+    #[serde(default)]
+    args: Map<String, Value>,
+    /// The place among the steps, the lowest first.
+    order: WholeNumber,
 }
 
 /// A whole number, also as text.
 #[derive(Clone, Deserialize, ToSchema)]
 #[serde(untagged)]
-enum Priority {
+enum WholeNumber {
     Number(u32),
     Text(String),
 }
@@ -75,10 +87,7 @@ impl From<StepInterface> for Interface {
 impl CleanStepBody {
     /// The requested step; `field` names its place in the request. The machine says later whether it offers the step.
     pub(crate) fn requested(&self, field: &str) -> Result<RequestedStep, ApiError> {
-        let name = name(field, self.interface, &self.step)?;
-        let mut args = self.args.clone();
-        restore_masked(&format!("{field}.args"), &Map::new(), &mut args)?;
-        Ok(RequestedStep { name, args })
+        requested_step(field, self.interface, &self.step, &self.args, |_| None)
     }
 }
 
@@ -89,20 +98,50 @@ impl DeployStepBody {
         field: &str,
         before: &[DeployStep],
     ) -> Result<DeployStep, ApiError> {
-        let name = name(field, self.interface, &self.step)?;
-        let priority = match &self.priority {
-            Priority::Number(number) => Some(*number),
-            Priority::Text(text) => text.parse().ok(),
-        };
-        let priority = priority.ok_or_else(|| {
-            ApiError::bad_field(&format!("{field}.priority"), "must be a whole number")
-        })?;
-        let known = before.iter().find(|known| known.step.name == name);
-        let (nothing, mut args) = (Map::new(), self.args.clone());
-        let known = known.map_or(&nothing, |known| &known.step.args);
-        restore_masked(&format!("{field}.args"), known, &mut args)?;
-        Ok(DeployStep { step: RequestedStep { name, args }, priority })
+        let known = |name: &StepName| before.iter().map(|it| &it.step).find(|it| it.name == *name);
+        let step = requested_step(field, self.interface, &self.step, &self.args, known)?;
+        let priority = self.priority.parsed(&format!("{field}.priority"))?;
+        Ok(DeployStep { step, priority })
     }
+}
+
+impl RunbookStepBody {
+    /// Like [`DeployStepBody::requested`].
+    pub(crate) fn requested(
+        &self,
+        field: &str,
+        before: &[RunbookStep],
+    ) -> Result<RunbookStep, ApiError> {
+        let known = |name: &StepName| before.iter().map(|it| &it.step).find(|it| it.name == *name);
+        let step = requested_step(field, self.interface, &self.step, &self.args, known)?;
+        let order = self.order.parsed(&format!("{field}.order"))?;
+        Ok(RunbookStep { step, order })
+    }
+}
+
+impl WholeNumber {
+    fn parsed(&self, field: &str) -> Result<u32, ApiError> {
+        let parsed = match self {
+            WholeNumber::Number(number) => Some(*number),
+            WholeNumber::Text(text) => text.parse().ok(),
+        };
+        parsed.ok_or_else(|| ApiError::bad_field(field, "must be a whole number"))
+    }
+}
+
+/// The requested step. A masked secret is replaced by the one of the step that `known` returns.
+fn requested_step<'k>(
+    field: &str,
+    interface: StepInterface,
+    step: &str,
+    args: &Map<String, Value>,
+    known: impl Fn(&StepName) -> Option<&'k RequestedStep>,
+) -> Result<RequestedStep, ApiError> {
+    let name = name(field, interface, step)?;
+    let (nothing, mut args) = (Map::new(), args.clone());
+    let known = known(&name).map_or(&nothing, |known| &known.args);
+    restore_masked(&format!("{field}.args"), known, &mut args)?;
+    Ok(RequestedStep { name, args })
 }
 
 fn name(field: &str, interface: StepInterface, step: &str) -> Result<StepName, ApiError> {
@@ -122,11 +161,36 @@ pub(crate) fn deploy_steps(
     let mut steps: Vec<DeployStep> = Vec::with_capacity(bodies.len());
     for (at, body) in bodies.iter().enumerate() {
         let step = body.requested(&format!("{field}[{at}]"), before)?;
-        if steps.iter().any(|known| known.step.name == step.step.name) {
-            let problem = format!("the step {} is requested twice", step.step.name);
-            return Err(ApiError::bad_field(field, problem));
-        }
+        check_new(field, &step.step, steps.iter().map(|known| &known.step))?;
         steps.push(step);
     }
     Ok(steps)
+}
+
+/// Returns the steps of a runbook. Refuses a step that the runbook has twice.
+pub(crate) fn runbook_steps(
+    field: &str,
+    bodies: &[RunbookStepBody],
+    before: &[RunbookStep],
+) -> Result<Vec<RunbookStep>, ApiError> {
+    let mut steps: Vec<RunbookStep> = Vec::with_capacity(bodies.len());
+    for (at, body) in bodies.iter().enumerate() {
+        let step = body.requested(&format!("{field}[{at}]"), before)?;
+        check_new(field, &step.step, steps.iter().map(|known| &known.step))?;
+        steps.push(step);
+    }
+    Ok(steps)
+}
+
+/// Refuses a step that is one of `known`.
+fn check_new<'k>(
+    field: &str,
+    step: &RequestedStep,
+    mut known: impl Iterator<Item = &'k RequestedStep>,
+) -> Result<(), ApiError> {
+    if known.any(|known| known.name == step.name) {
+        let problem = format!("the step {} is requested twice", step.name);
+        return Err(ApiError::bad_field(field, problem));
+    }
+    Ok(())
 }

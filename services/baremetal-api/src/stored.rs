@@ -11,15 +11,15 @@ use baremetal_core::{
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Hidden, JsonShape, ListPart, ListRequest, Microversion, Operation, Origin, PathParam,
-    Query, Route, Routes, Rule, StrictJson, json, with_location,
+    ApiError, Caller, Hidden, JsonShape, ListPart, ListRequest, Microversion, Operation, Origin,
+    PathParam, Query, Route, Routes, Rule, StrictJson, json, with_location,
 };
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::app::App;
 use crate::error::Error;
-use crate::field::{DetailLevel, Field, FieldSet, Kind, Resource, in_body};
+use crate::field::{Access, DetailLevel, Field, FieldSet, Kind, Resource, in_body};
 use crate::filter::Filter;
 use crate::listing::list_of;
 use crate::request::{Request, retry_if_stale, visible_project};
@@ -58,13 +58,37 @@ pub(crate) trait Served: Content + Default {
     /// The summaries of the routes that list, create, show, change and delete.
     const SUMMARIES: [&'static str; 5];
 
+    /// The answer to such clients that change something.
+    const CHANGES_HIDDEN: Hidden = Self::HIDDEN;
+    /// As for [`Resource`].
+    const HIDES_LATER_FIELDS: bool = false;
+
     /// Whether a request can name a resource by its name instead of its UUID.
     const IS_NAMED: bool = false;
+    /// Whether Ironic refuses a malformed name when it looks for the handler, in another form than a handler's.
+    const IS_NAME_ROUTED: bool = Self::IS_NAMED;
     /// The resources that keep one from being deleted, such as `nodes`.
     const USERS: &'static str = "";
 
     /// The name of the collection in links, if it differs from the name in lists.
     const LINKS: &'static str = Self::COLLECTION;
+
+    /// Checks a new resource, and completes it.
+    fn check_new(
+        _request: &Request,
+        _new: &mut Stored<Self>,
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        async { Ok(()) }
+    }
+
+    /// Checks the resource `after` that `patch` makes, besides the checks of its fields.
+    fn check_patch(
+        _request: &Request,
+        _after: &Stored<Self>,
+        _patch: &[Operation],
+    ) -> impl Future<Output = Result<(), Error>> + Send {
+        async { Ok(()) }
+    }
 
     /// Checks whether the resource can be changed or deleted in the present state of its node.
     fn check_change(_node: &Node, _is_deletion: bool) -> Result<(), Error> {
@@ -85,6 +109,7 @@ impl<C: Served> Resource for Stored<C> {
     const COLLECTION: &'static str = C::COLLECTION;
     const FIELDS: &'static [Field<Stored<C>>] = C::FIELDS;
     const FILTERS: &'static [Filter<StoredList>] = C::FILTERS;
+    const HIDES_LATER_FIELDS: bool = C::HIDES_LATER_FIELDS;
     type List = StoredList;
     type Sort = StoredSort;
 }
@@ -95,12 +120,23 @@ pub(crate) struct StoredList {
     pub(crate) filter: StoredFilter,
     /// Only resources of the node with this UUID or name.
     pub(crate) node: Option<String>,
+    /// Whether the list shows only what the caller's project sees, although the caller may see more.
+    pub(crate) is_of_project: bool,
+}
+
+/// The purpose for which a request finds a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// To show the resource. Every caller sees a public one.
+    See,
+    /// To change, delete or use the resource.
+    Change,
 }
 
 impl StoredList {
     /// The filter of the list, without the resources that the caller does not see.
     async fn filter(self, request: &Request, of: Option<NodeUuid>) -> Result<StoredFilter, Error> {
-        let StoredList { mut filter, node } = self;
+        let StoredList { mut filter, node, is_of_project } = self;
         if let Some(ident) = node {
             filter.node = Some(request.node(&ident).await?.id);
         }
@@ -112,6 +148,9 @@ impl StoredList {
             return Err(ApiError::bad_request(why).into());
         }
         filter.seen_by = visible_project(&request.caller);
+        if is_of_project && filter.seen_by.is_none() {
+            filter.seen_by = Some(request.caller.project().unwrap_or_default().to_owned());
+        }
         Ok(filter)
     }
 }
@@ -178,9 +217,13 @@ pub(crate) fn routes<C: Served>() -> Routes<App> {
             .returns(shape()),
         Route::delete(to_delete, delete::<C>).with_rule(may_delete).answers(StatusCode::NO_CONTENT),
     ];
+    let (seen, changed) = (C::HIDDEN, C::CHANGES_HIDDEN);
+    let later = |(route, answer): (Route<App>, Hidden)| route.hidden_before(C::SINCE, answer);
+    let [list, create] = all;
+    let [show, patch, delete] = one;
     let mut routes = Routes::new(C::COLLECTION)
-        .at(C::PATHS.all, all.map(|route| route.hidden_before(C::SINCE, C::HIDDEN)))
-        .at(C::PATHS.one, one.map(|route| route.hidden_before(C::SINCE, C::HIDDEN)));
+        .at(C::PATHS.all, [(list, seen), (create, changed)].map(later))
+        .at(C::PATHS.one, [(show, seen), (patch, changed), (delete, changed)].map(later));
     if let Some(path) = C::PATHS.detail {
         routes = routes.at(
             path,
@@ -203,10 +246,52 @@ fn noun<C: Served>() -> String {
     letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
-/// Finds a resource by its id or name, if the caller may access its node under the rule of the route.
-pub(crate) async fn find<C: Served>(request: &Request, ident: &str) -> Result<Stored<C>, Error> {
+/// Finds a resource by its id or name, if the caller may access it or its node under the rule of the route.
+pub(crate) async fn find<C: Served>(
+    request: &Request,
+    ident: &str,
+    purpose: Purpose,
+) -> Result<Stored<C>, Error> {
+    let found = lookup::<C>(request, ident).await?;
+    let missing = || missing::<C>(ident);
+    if let Some(node) = found.content.node() {
+        request.check_access_to_part(node, missing).await?;
+    }
+    check_owner(&request.caller, request.caller.rule(), ident, &found, purpose)?;
+    Ok(found)
+}
+
+fn missing<C: Served>(ident: &str) -> ApiError {
     let shown: String = ident.chars().take(64).collect();
-    let missing = || ApiError::not_found(format!("{} {shown} could not be found.", noun::<C>()));
+    ApiError::not_found(format!("{} {shown} could not be found.", noun::<C>()))
+}
+
+/// Checks the caller's access to a resource that may belong to a project.
+fn check_owner<C: Served>(
+    caller: &Caller,
+    rule: Rule,
+    ident: &str,
+    it: &Stored<C>,
+    purpose: Purpose,
+) -> Result<(), ApiError> {
+    if !C::HAS_OWNER {
+        return Ok(());
+    }
+    match caller.relation_to(it.content.owner(), None) {
+        Some(relation) => rule.check(caller, relation),
+        None if it.content.is_public() => match purpose {
+            Purpose::See => Ok(()),
+            Purpose::Change => {
+                let why = format!("{} is public: only operators change or use it", C::NAME);
+                Err(ApiError::new(StatusCode::FORBIDDEN, why))
+            }
+        },
+        None => Err(missing::<C>(ident)),
+    }
+}
+
+/// Finds a resource by its id or name, whoever may access it.
+async fn lookup<C: Served>(request: &Request, ident: &str) -> Result<Stored<C>, Error> {
     let store = &request.app.store;
     let found = match ident.parse::<NodeIdent>() {
         Ok(NodeIdent::Id(id)) => store.find_resource::<C>(id.into_untyped_uuid()).await?,
@@ -214,22 +299,37 @@ pub(crate) async fn find<C: Served>(request: &Request, ident: &str) -> Result<St
             store.find_resource_by_name(name.as_str()).await?
         }
         Ok(NodeIdent::Name(_)) | Err(_) => {
-            // Ironic parses names when it looks for the handler, and UUIDs in the handler.
-            let refused = match C::IS_NAMED {
-                true => {
-                    let why = malformed(ident, "a UUID or a name");
-                    ApiError::protocol(StatusCode::BAD_REQUEST, why)
-                }
-                false => ApiError::bad_request(malformed(ident, "a UUID")),
+            let expected = if C::IS_NAMED { "a UUID or a name" } else { "a UUID" };
+            let why = malformed(ident, expected);
+            let refused = match C::IS_NAME_ROUTED {
+                true => ApiError::protocol(StatusCode::BAD_REQUEST, why),
+                false => ApiError::bad_request(why),
             };
             return Err(refused.into());
         }
     };
-    let found = found.ok_or_else(missing)?;
-    if let Some(node) = found.content.node() {
-        request.check_access_to_part(node, missing).await?;
+    Ok(found.ok_or_else(|| missing::<C>(ident))?)
+}
+
+/// Refuses a patch of fields that the caller may not write.
+fn check_fields<C: Served>(
+    caller: &Caller,
+    it: &Stored<C>,
+    patch: &[Operation],
+) -> Result<(), ApiError> {
+    let Some(relation) = caller.relation_to(it.content.owner(), None).filter(|_| C::HAS_OWNER)
+    else {
+        return Ok(());
+    };
+    for operation in patch {
+        let field = Field::<Stored<C>>::known(operation.field()?)?;
+        if let Access::Change(rule, _) = &field.access {
+            rule.check(caller, relation).map_err(|why| {
+                ApiError::new(why.status, format!("{}: {}", field.name, why.message))
+            })?;
+        }
     }
-    Ok(found)
+    Ok(())
 }
 
 /// The node of a resource. Refuses the request while work on the node is in progress, or if the node does not exist.
@@ -305,6 +405,7 @@ async fn create<C: Served>(
     let mut it = Stored::new(Uuid::new_v4(), C::default(), (request.app.clock)());
     set_fields(&mut it, body, request.asked)?;
     idle_node(&request, &it).await?;
+    C::check_new(&request, &mut it).await?;
     request.app.store.insert_resource(&it).await?;
     let view = view_of(&request, &it, FieldSet::all(request.asked), &origin);
     let url = format!("{origin}{}/{}", C::PATHS.all, it.id);
@@ -319,7 +420,7 @@ async fn show<C: Served>(
 ) -> Result<Response, Error> {
     let shown = FieldSet::requested(&mut query, request.asked)?;
     query.finish()?;
-    let it = find::<C>(&request, &ident).await?;
+    let it = find::<C>(&request, &ident, Purpose::See).await?;
     Ok(json(StatusCode::OK, &view_of(&request, &it, shown, &origin)))
 }
 
@@ -331,8 +432,10 @@ async fn patch<C: Served>(
 ) -> Result<Response, Error> {
     let app = &request.app;
     let written = retry_if_stale(|| async {
-        let before = find::<C>(&request, &ident).await?;
+        let before = find::<C>(&request, &ident, Purpose::Change).await?;
+        check_fields(&request.caller, &before, &patch)?;
         let mut after = patched(&before, patch.clone(), request.asked)?;
+        C::check_patch(&request, &after, &patch).await?;
         after.updated_at = Some((app.clock)());
         check_node(&request, &before, false).await?;
         C::update(app, &after).await
@@ -347,7 +450,7 @@ async fn delete<C: Served>(
     PathParam(ident): PathParam<String>,
 ) -> Result<StatusCode, Error> {
     retry_if_stale(|| async {
-        let it = find::<C>(&request, &ident).await?;
+        let it = find::<C>(&request, &ident, Purpose::Change).await?;
         check_node(&request, &it, true).await?;
         if request.app.store.delete_resource(&it).await? {
             return Ok(());

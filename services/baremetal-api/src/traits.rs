@@ -57,7 +57,7 @@ struct Body {
     traits: BTreeSet<Trait>,
 }
 
-/// The most traits that a node may have, as in Ironic.
+/// The most traits that a node may have, as in Ironic. The same limit applies to runbooks.
 pub(crate) const MOST: usize = 50;
 
 /// `GET /v1/nodes/{node}/traits`: lists the traits of a node.

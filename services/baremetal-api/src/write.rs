@@ -25,7 +25,7 @@ pub(crate) fn create<R: Resource>(
             let problem = format!("cannot be set when {} is created", R::NAME);
             return Err(ApiError::bad_field(field.name, problem));
         }
-        asked.need(field.since, field.name)?;
+        field.need(asked)?;
     }
     let mut required = R::FIELDS.iter().filter(|field| field.is_required);
     if let Some(missing) = required.find(|field| !body.contains_key(field.name)) {
@@ -47,9 +47,9 @@ pub(crate) fn patched<R: Resource>(
         let Access::Change(_, set) = &field.access else {
             return Err(ApiError::bad_field(field.name, "cannot be changed"));
         };
-        // As in Ironic, every version can reset a field.
-        if operation.op != Op::Remove {
-            asked.need(field.since, field.name)?;
+        // As in Ironic, every version can reset a field, unless earlier versions do not know the field at all.
+        if operation.op != Op::Remove || R::HIDES_LATER_FIELDS {
+            field.need(asked)?;
         }
         if !document.contains_key(field.name) {
             document.insert(field.name.to_owned(), present(&mut after, set));

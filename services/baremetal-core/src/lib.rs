@@ -43,6 +43,7 @@ mod port;
 mod port_group;
 mod query;
 mod record;
+mod runbook;
 
 mod drain_request;
 mod hypervisor;
@@ -154,6 +155,7 @@ pub use request::{
 };
 pub use request_refused::RequestRefused;
 pub use reservation::{ReservationRequest, check_reservation_image, reserve};
+pub use runbook::{Runbook, RunbookApproval, RunbookRefused, RunbookStep};
 pub use secret::is_secret;
 pub use state::{Event, IllegalEvent, State, TRANSITIONS, UnknownState, mermaid};
 pub use step::{

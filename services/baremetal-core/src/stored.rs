@@ -20,6 +20,9 @@ pub trait Content: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + 
     /// The fields of the document that may contain secrets, whose values are sealed in the database.
     const SECRETS: &'static [&'static str] = &[];
 
+    /// Whether resources of the kind belong to projects, so that [`Content::owner`] decides who sees them.
+    const HAS_OWNER: bool = false;
+
     /// A name that no other resource of the kind has.
     fn name(&self) -> Option<&str> {
         None
@@ -33,6 +36,16 @@ pub trait Content: Clone + Debug + Send + Sync + Serialize + DeserializeOwned + 
     /// The node that the resource belongs to, and is deleted with.
     fn node(&self) -> Option<NodeUuid> {
         None
+    }
+
+    /// The project that the resource belongs to.
+    fn owner(&self) -> Option<&str> {
+        None
+    }
+
+    /// Whether every project sees the resource.
+    fn is_public(&self) -> bool {
+        false
     }
 }
 
@@ -64,7 +77,8 @@ pub struct StoredFilter {
     pub shards: Vec<String>,
     /// Any of these conductor groups of the resource's node; an empty list does not filter.
     pub conductor_groups: Vec<String>,
-    /// Restricts the list to resources of nodes that this project owns or leases. A marker outside of these resources counts as unknown.
+    /// Restricts the list to resources that this project sees: resources of nodes that it owns or leases; or, if the kind has owners, its own
+    /// resources and public ones. A marker outside of these resources counts as unknown.
     pub seen_by: Option<String>,
 }
 
@@ -76,5 +90,7 @@ pub enum StoredSort {
     Id,
     Name,
     Key,
+    Owner,
+    Public,
     UpdatedAt,
 }

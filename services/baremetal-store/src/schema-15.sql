@@ -1,4 +1,5 @@
--- Version 15: the settings of firmware are recorded, and an erasure is a clean step of the agent. Cleaning in progress goes on; its tasks are found by the sequence that every cleaning had.
+-- Version 15: the settings of firmware are recorded, some resources, such as runbooks, belong to projects, and an erasure is a clean step of
+-- the agent. Cleaning in progress goes on; its tasks are found by the sequence that every cleaning had.
 
 UPDATE nodes SET document = replace(
     document,
@@ -17,3 +18,6 @@ CREATE TABLE bios_settings (
     document TEXT NOT NULL,
     PRIMARY KEY (node, name)
 );
+
+ALTER TABLE resources ADD COLUMN owner TEXT;
+ALTER TABLE resources ADD COLUMN is_public BIGINT NOT NULL DEFAULT 0;

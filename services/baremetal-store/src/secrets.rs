@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baremetal_core::{DeployTemplate, Node, Profile, Stored, is_secret};
+use baremetal_core::{DeployTemplate, Node, Profile, Runbook, Stored, is_secret};
 use sealing::{DecryptedSecret, Keyring, SealError, SealingKeys, id_of, is_sealed};
 use secrecy::SecretString;
 use serde_json::{Map, Value};
@@ -73,6 +73,15 @@ impl Secrets {
         let mut args = template.steps.iter_mut().map(|it| &mut it.step.args);
         args.try_for_each(|args| self.open_in(&place, args))?;
         Ok(template)
+    }
+
+    /// Returns the runbook with its secrets unsealed.
+    pub fn with_runbook(&self, it: &Stored<Runbook>) -> Result<Runbook, SealError> {
+        let mut runbook = it.content.clone();
+        let place = resource(it.id);
+        let mut args = runbook.steps.iter_mut().map(|it| &mut it.step.args);
+        args.try_for_each(|args| self.open_in(&place, args))?;
+        Ok(runbook)
     }
 
     /// Unseals the secrets in an object of a rack's document.

@@ -59,6 +59,8 @@ mod raid;
 #[cfg(test)]
 mod reservations;
 #[cfg(test)]
+mod runbooks;
+#[cfg(test)]
 mod states;
 #[cfg(test)]
 mod vendor;

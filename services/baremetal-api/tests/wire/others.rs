@@ -215,8 +215,6 @@ async fn lists_of_absent_resources_are_empty() {
     let api = Api::start().await;
     api.enroll("").await;
     for (path, key) in [
-        ("deploy_templates", "deploy_templates"),
-        ("runbooks", "runbooks"),
         ("inspection_rules", "inspection_rules"),
         (&format!("nodes/{ID}/bios"), "bios"),
         (&format!("nodes/{ID}/firmware"), "firmware"),

@@ -6,7 +6,7 @@ use axum::body::Body;
 use baremetal_core::{
     Allocation, AllocationState, AllocationUuid, Chassis, Discovery, Driver, HistoryEntry, Node,
     NodeIdent, NodeLease, NodePool, NodeUuid, Port, PortGroup, PortUuid, Reservation,
-    ReservationRequest, State, Stored, VolumeConnector, VolumeTarget, WorkUuid,
+    ReservationRequest, Runbook, State, Stored, VolumeConnector, VolumeTarget, WorkUuid,
 };
 use baremetal_store::ReserveOutcome;
 use hardware::{MacAddress, PowerState};
@@ -68,7 +68,8 @@ const LISTS: &[(&str, MemoryBound)] = &[
     ("/v1/portgroups/{portgroup}/ports", InParts),
     ("/v1/ports", InParts),
     ("/v1/ports/detail", InParts),
-    ("/v1/runbooks", AtMost(0, "there are none")),
+    ("/v1/runbooks", InParts),
+    ("/v1/runbooks/{runbook}/traits", AtMost(50, "a runbook has no more traits")),
     ("/v1/shards", InParts),
     ("/v1/volume/connectors", InParts),
     ("/v1/volume/targets", InParts),
@@ -94,6 +95,12 @@ fn chassis() -> Stored<Chassis> {
 /// A port group of `node`.
 fn of(node: NodeUuid) -> PortGroup {
     PortGroup { node, extra: extra(), ..PortGroup::default() }
+}
+
+/// A runbook with as many traits as possible.
+fn runbook(name: String) -> Runbook {
+    let traits = (0..50).map(|number| format!("CUSTOM_{number}")).collect();
+    Runbook { name, traits, extra: extra(), ..Runbook::default() }
 }
 
 fn allocation(name: &str) -> Allocation {
@@ -148,6 +155,8 @@ async fn with_many() -> Api {
         let more = Stored::new(Uuid::new_v4(), of(parent.id), noon());
         api.store.insert_resource(&more).await.unwrap();
         insert_volumes(&api, parent.id, number).await;
+        let runbook = runbook(format!("r{number}"));
+        api.store.insert_resource(&Stored::new(Uuid::new_v4(), runbook, noon())).await.unwrap();
         let child = Node::new(NodeUuid::new_v4(), Driver::FakeHardware, noon());
         let child = Node { parent_node: Some(parent.id), ..child };
         api.store.insert_node(&child).await.unwrap();
@@ -221,7 +230,10 @@ async fn every_list_is_read_in_parts_or_bounded() {
     assert_eq!(lists(&document), known, "say of each list how it stays small in memory");
     for (path, kept) in LISTS {
         let request = Request::get(
-            path.replace("{node}", ID).replace("{chassis}", CHASSIS).replace("{portgroup}", GROUP),
+            path.replace("{node}", ID)
+                .replace("{chassis}", CHASSIS)
+                .replace("{portgroup}", GROUP)
+                .replace("{runbook}", "r0"),
         )
         .header("host", "api:6385");
         let request = request.header("x-openstack-ironic-api-version", NEWEST);

@@ -1,7 +1,7 @@
 //! The table `resources`: one row for each resource that is stored as one document.
 
 use baremetal_core::{
-    Chassis, Content, DeployTemplate, Node, Page, Port, PortGroup, Stored, StoredFilter,
+    Chassis, Content, DeployTemplate, Node, Page, Port, PortGroup, Runbook, Stored, StoredFilter,
     StoredSort, VolumeTarget,
 };
 use database::table::{
@@ -23,7 +23,12 @@ const SELECT: &str = "SELECT id, version, created_at, updated_at, document FROM 
 const DOCUMENT: usize = 4;
 
 /// The condition for rows that a project may see.
-const VISIBLE: &str = "node IN (SELECT id FROM nodes WHERE owner = ? OR lessee = ?)";
+const fn visible<C: Content>() -> &'static str {
+    match C::HAS_OWNER {
+        true => "(owner = ? OR is_public = 1)",
+        false => "node IN (SELECT id FROM nodes WHERE owner = ? OR lessee = ?)",
+    }
+}
 
 pub(crate) async fn insert<C: Content>(
     connection: &mut Connection,
@@ -100,12 +105,14 @@ pub(crate) async fn list<C: Content>(
         StoredSort::Id => Key { sql: "id", is_number: false },
         StoredSort::Name => Key { sql: "coalesce(name, '')", is_number: false },
         StoredSort::Key => Key { sql: "coalesce(key, '')", is_number: false },
+        StoredSort::Owner => Key { sql: "coalesce(owner, '')", is_number: false },
+        StoredSort::Public => Key { sql: "is_public", is_number: true },
         StoredSort::UpdatedAt => {
             Key { sql: "coalesce(updated_at, -400000000000000000)", is_number: true }
         }
     };
     // A marker that the caller may not see counts as unknown.
-    let seen = filter.seen_by.as_deref().map_or(("kind = ?", C::KIND), |it| (VISIBLE, it));
+    let seen = filter.seen_by.as_deref().map_or(("kind = ?", C::KIND), |it| (visible::<C>(), it));
     let listing = Listing { table: TABLE, key: &key, seen: Some(seen), document: DOCUMENT };
     let after = listing.begin(connection, page.marker, part).await?;
     let mut query = Query::new(SELECT);
@@ -114,7 +121,7 @@ pub(crate) async fn list<C: Content>(
     query.and_if_set("key = ?", filter.key.clone());
     query.and_node_with("shard", &filter.shards);
     query.and_node_with("conductor_group", &filter.conductor_groups);
-    query.and_if_set(VISIBLE, filter.seen_by.as_deref());
+    query.and_if_set(visible::<C>(), filter.seen_by.as_deref());
     query.page(&key, after, page.descending, page.limit);
     let (sql, values) = query.into_parts();
     let rows = connection.rows(sql, values).await?;
@@ -217,6 +224,7 @@ fn secret_fields(kind: &str) -> &'static [&'static str] {
     match kind {
         VolumeTarget::KIND => VolumeTarget::SECRETS,
         DeployTemplate::KIND => DeployTemplate::SECRETS,
+        Runbook::KIND => Runbook::SECRETS,
         _ => &[],
     }
 }
@@ -232,6 +240,8 @@ fn columns<C: Content>(it: &Stored<C>, document: &Value) -> Vec<Column> {
         node: it.content.node(),
         name: it.content.name().map(str::to_owned),
         key: it.content.key(),
+        owner: it.content.owner().map(str::to_owned),
+        is_public: it.content.is_public(),
         document: document.to_string(),
         sealed_by: secrets::resource_sealed_by(document, C::SECRETS),
     ]

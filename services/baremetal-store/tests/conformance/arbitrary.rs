@@ -6,8 +6,8 @@ use baremetal_core::{
     AfterDrain, AgentCommand, DeployStep, DrainOwner, DrainRequest, DrainStage, Driver,
     EarlierReport, Failure, Hypervisor, Interface, Interfaces, JoinLimits, JoinState, LeaseDrain,
     Maintenance, Node, NodeLease, NodeName, NodeUuid, Port, PortUuid, PowerRequest, RackLocation,
-    Reason, RequestedStep, State, Step, StepKind, StepName, StepRunner, Task, WantedSteps, Work,
-    WorkUuid,
+    Reason, RequestedStep, Runbook, RunbookStep, State, Step, StepKind, StepName, StepRunner, Task,
+    WantedSteps, Work, WorkUuid,
 };
 use hardware::{BootMode, MacAddress, PowerChange, PowerState};
 use jiff::Timestamp;
@@ -335,6 +335,25 @@ pub(crate) fn port(node: NodeUuid) -> impl Strategy<Value = Port> {
                 category,
                 extra,
             }
+        },
+    )
+}
+
+pub(crate) fn runbook() -> impl Strategy<Value = Runbook> {
+    let step = (step_name(), map(), any::<u32>())
+        .prop_map(|(name, args, order)| RunbookStep { step: RequestedStep { name, args }, order });
+    let owned = (option::of(text()), any::<bool>(), any::<bool>());
+    let traits = btree_set(text(), 0..3);
+    (text(), option::of(text()), vec(step, 0..3), owned, traits, map()).prop_map(
+        |(name, description, steps, (owner, is_public, disable_ramdisk), traits, extra)| Runbook {
+            name,
+            description,
+            steps,
+            disable_ramdisk,
+            owner,
+            is_public,
+            traits,
+            extra,
         },
     )
 }

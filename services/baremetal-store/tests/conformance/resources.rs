@@ -1,7 +1,7 @@
 //! Resources that are stored as one document, and what refers to them.
 
 use baremetal_core::{
-    Chassis, Node, NodeIdent, Page, Port, PortGroup, Stored, StoredFilter, StoredSort,
+    Chassis, Node, NodeIdent, Page, Port, PortGroup, Runbook, Stored, StoredFilter, StoredSort,
 };
 use baremetal_store::{Store, StoreError};
 use database::table::PagePart;
@@ -18,6 +18,7 @@ on_both! { Store:
     what_refers_to_a_missing_resource_is_refused
     ports_move_to_the_network_of_their_group
     resources_are_listed_by_node_key_and_project
+    a_project_sees_its_own_and_public_runbooks
 }
 
 /// A port group of `node` with the name and the address `n`.
@@ -179,4 +180,49 @@ async fn resources_are_listed_by_node_key_and_project(store: Store) {
         let refused = list(filter, Some(marker), StoredSort::Name).await;
         assert!(matches!(refused, Err(StoreError::NoMarker(id)) if id == marker), "{refused:?}");
     }
+}
+
+async fn a_project_sees_its_own_and_public_runbooks(store: Store) {
+    let mut ids = Vec::new();
+    for (name, owner, is_public) in [
+        ("nobodys", None, false),
+        ("open", None, true),
+        ("a", Some("a"), false),
+        ("b", Some("b"), false),
+    ] {
+        let content = Runbook {
+            name: name.to_owned(),
+            owner: owner.map(str::to_owned),
+            is_public,
+            ..Runbook::default()
+        };
+        let it = Stored::new(Uuid::new_v4(), content, at(0));
+        store.insert_resource(&it).await.unwrap();
+        ids.push(it.id);
+    }
+    let list = async |project: Option<&str>, marker: Option<Uuid>, sort: StoredSort| {
+        let filter = StoredFilter { seen_by: project.map(str::to_owned), ..Default::default() };
+        let page = Page { limit: 9, marker, sort, descending: false };
+        let part = PagePart::whole();
+        let listed = store.list_resources_part::<Runbook>(&filter, &page, part).await?;
+        let names = listed.found.into_iter().map(|it| it.content.name);
+        Ok::<_, StoreError>(names.collect::<Vec<_>>())
+    };
+    use StoredSort::{Name, Owner, Public};
+    assert_eq!(list(None, None, Name).await.unwrap(), ["a", "b", "nobodys", "open"]);
+    assert_eq!(list(Some("a"), None, Name).await.unwrap(), ["a", "open"]);
+    assert_eq!(list(Some("c"), None, Name).await.unwrap(), ["open"]);
+    assert_eq!(list(Some("a"), Some(ids[2]), Name).await.unwrap(), ["open"]);
+    assert_eq!(list(Some("a"), None, Owner).await.unwrap(), ["open", "a"]);
+    assert_eq!(list(Some("a"), None, Public).await.unwrap(), ["a", "open"]);
+    assert_eq!(list(None, Some(ids[2]), Owner).await.unwrap(), ["b"]);
+    // The runbook of another project is no marker.
+    let refused = list(Some("a"), Some(ids[3]), Name).await;
+    assert!(matches!(refused, Err(StoreError::NoMarker(id)) if id == ids[3]), "{refused:?}");
+    // A runbook that changes its owner is listed for the new one.
+    let mut it = store.find_resource::<Runbook>(ids[3]).await.unwrap().unwrap();
+    it.content.owner = Some("a".to_owned());
+    store.update_resource(&it).await.unwrap();
+    assert_eq!(list(Some("a"), None, Name).await.unwrap(), ["a", "b", "open"]);
+    assert_eq!(list(Some("b"), None, Name).await.unwrap(), ["open"]);
 }

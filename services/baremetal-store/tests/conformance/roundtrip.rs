@@ -1,11 +1,12 @@
-//! Property tests: every node and port is read back as it was written.
+//! Property tests: every node, port and runbook is read back as it was written.
 
-use baremetal_core::{Chassis, NodeIdent, PortGroup, Stored};
+use baremetal_core::{Chassis, NodeIdent, PortGroup, Runbook, Stored};
 use baremetal_store::Store;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Handle;
 use tokio::task::block_in_place;
+use uuid::Uuid;
 
 use crate::arbitrary;
 use crate::scratch::{at, bare_node, on_both};
@@ -13,6 +14,7 @@ use crate::scratch::{at, bare_node, on_both};
 on_both! { Store:
     any_node_is_read_back_as_it_was_written
     any_port_is_read_back_as_it_was_written
+    any_runbook_is_read_back_as_it_was_written
 }
 
 /// Calls `check` with many values.
@@ -59,5 +61,17 @@ async fn any_port_is_read_back_as_it_was_written(store: Store) {
         assert_eq!(store.find_port(port.id).await.unwrap(), Some(port.clone()));
         assert_eq!(store.find_port_by_address(port.address).await.unwrap(), Some(port.clone()));
         store.delete_port(&port).await.unwrap();
+    });
+}
+
+async fn any_runbook_is_read_back_as_it_was_written(store: Store) {
+    for_any((arbitrary::runbook(), arbitrary::runbook()), async |(first, second)| {
+        let it = Stored::new(Uuid::new_v4(), first, at(0));
+        store.insert_resource(&it).await.unwrap();
+        assert_eq!(store.find_resource::<Runbook>(it.id).await.unwrap().as_ref(), Some(&it));
+        let written = store.update_resource(&Stored { content: second, ..it }).await.unwrap();
+        let read = store.find_resource::<Runbook>(written.id).await.unwrap();
+        assert_eq!(read.as_ref(), Some(&written));
+        assert!(store.delete_resource(&written).await.unwrap());
     });
 }

@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use baremetal_core::{Driver, Node, NodeIdent, NodeUuid, Stored, VolumeTarget};
+use baremetal_core::{
+    Driver, Interface, Node, NodeIdent, NodeUuid, RequestedStep, Runbook, RunbookStep, StepName,
+    Stored, VolumeTarget,
+};
 use baremetal_store::{ReencryptionResult, Store, StoreError};
 use sealing::{KeyFileError, Keyring, SealingKeys};
 use secrecy::ExposeSecret;
@@ -21,6 +24,7 @@ on_both! { Store:
     another_key_with_the_same_id_keeps_the_store_from_opening
     a_rack_keeps_its_secrets_sealed
     a_volume_keeps_its_secrets_sealed
+    a_runbook_keeps_its_secrets_sealed
     processes_that_share_a_key_file_follow_a_rotation
 }
 
@@ -242,6 +246,23 @@ async fn a_volume_keeps_its_secrets_sealed(store: Store) {
     store.insert_resource(&Stored::new(Uuid::new_v4(), plain, at(0))).await.unwrap();
     let in_use = store.seals_in_use().await.unwrap();
     assert_eq!(in_use.iter().map(|(_, rows)| rows).sum::<u64>(), 2, "{in_use:?}");
+}
+
+async fn a_runbook_keeps_its_secrets_sealed(store: Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = keyring(folder.path());
+    let store = store.with_keys(ring.clone()).await.unwrap();
+    let args = json!({"settings": [{"password": "canary"}]}).as_object().unwrap().clone();
+    let name = StepName { interface: Interface::Bios, step: "apply".to_owned() };
+    let step = RunbookStep { step: RequestedStep { name, args }, order: 1 };
+    let content = Runbook { name: "r".to_owned(), steps: vec![step], ..Runbook::default() };
+    let it = Stored::new(Uuid::new_v4(), content.clone(), at(0));
+    store.insert_resource(&it).await.unwrap();
+    ring.rotate().unwrap();
+    assert_eq!(store.reseal().await.unwrap(), ReencryptionResult { done: 1, broken: 0 });
+    let found = store.find_resource::<Runbook>(it.id).await.unwrap().unwrap();
+    assert!(!format!("{found:?}").contains("canary"), "{found:?}");
+    assert_eq!(store.secrets().with_runbook(&found).unwrap(), content);
 }
 
 async fn processes_that_share_a_key_file_follow_a_rotation(store: Store) {

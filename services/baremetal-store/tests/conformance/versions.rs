@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use audit::{Filter, Order, Trail};
 use baremetal_core::{
-    Interface, NodeFilter, NodeSort, Page, PortFilter, PortSort, State, StepName, Task,
+    DeployTemplate, Interface, NodeFilter, NodeSort, Page, PortFilter, PortSort, Runbook, State,
+    StepName, Task,
 };
 use baremetal_store::{DhcpLease, PagePart, SCHEMA, Store};
 use database::scratch::Scratch;
@@ -233,5 +234,11 @@ async fn holds_all(store: &Store, version: usize) {
         let profile = store.find_profile("kvm").await.unwrap().unwrap().profile;
         let opened = store.secrets().with_profile(&profile).unwrap();
         assert_eq!(opened.settings.keystone.username, "nova");
+    }
+    if version >= 15 {
+        let template = store.find_resource_by_name::<DeployTemplate>("CUSTOM_RAID").await.unwrap();
+        assert_eq!(template.unwrap().content.steps[0].priority, 90);
+        let runbook = store.find_resource_by_name::<Runbook>("wipe").await.unwrap().unwrap();
+        assert_eq!(runbook.content.steps[0].order, 1);
     }
 }

@@ -51,6 +51,9 @@ async fn everybody_tries(cloud: Cloud) {
         let template = json!({"name": trait_name(), "steps": [deploy_step()]});
         let template = service.ask_as(admin, "POST", "/v1/deploy_templates", &template).await;
         let template = template.has(201).json();
+        let runbook = json!({"name": trait_name(), "steps": [runbook_step()], "owner": owner});
+        let runbook = service.ask_as(admin, "POST", "/v1/runbooks", &runbook).await;
+        let runbook = runbook.has(201).json();
         let id = |made: &Value| made["uuid"].as_str().unwrap().to_owned();
         ResourceIds::from([
             ("node", node),
@@ -61,6 +64,7 @@ async fn everybody_tries(cloud: Cloud) {
             ("connector", id(&connector)),
             ("target", id(&target)),
             ("template", id(&template)),
+            ("runbook", id(&runbook)),
         ])
     };
     walk(&service, &steps(), make).await;
@@ -73,13 +77,17 @@ fn mac() -> String {
     format!("02:00:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
 }
 
-/// A trait that no other deploy template has as its name.
+/// A trait that no other deploy template or runbook has as its name.
 fn trait_name() -> String {
     format!("CUSTOM_{}", Uuid::new_v4().simple()).to_uppercase()
 }
 
 fn deploy_step() -> Value {
     json!({"interface": "raid", "step": "create", "args": {}, "priority": 90})
+}
+
+fn runbook_step() -> Value {
+    json!({"interface": "deploy", "step": "erase_devices", "args": {}, "order": 1})
 }
 
 #[rustfmt::skip]
@@ -216,7 +224,16 @@ fn steps() -> Vec<Step> {
         look("/v1/deploy_templates/{template}"),
         step(Nobodys, "PATCH", "/v1/deploy_templates/{template}", json!([{"op": "add", "path": "/extra/x", "value": 1}])),
         step(Nobodys, "DELETE", "/v1/deploy_templates/{template}", nothing()),
-        look("/v1/runbooks"),
+        step(OwnList, "GET", "/v1/runbooks", nothing()),
+        step(Nobodys, "POST", "/v1/runbooks", json!({"name": trait_name(), "steps": [runbook_step()]})),
+        step(Own, "GET", "/v1/runbooks/{runbook}", nothing()),
+        step(Own, "PATCH", "/v1/runbooks/{runbook}", json!([{"op": "add", "path": "/extra/x", "value": 1}])),
+        step(Own, "DELETE", "/v1/runbooks/{runbook}", nothing()),
+        step(Own, "GET", "/v1/runbooks/{runbook}/traits", nothing()),
+        step(Own, "PUT", "/v1/runbooks/{runbook}/traits", json!({"traits": ["CUSTOM_FAST"]})),
+        step(Own, "DELETE", "/v1/runbooks/{runbook}/traits", nothing()),
+        step(Own, "PUT", "/v1/runbooks/{runbook}/traits/{trait}", nothing()),
+        step(Own, "DELETE", "/v1/runbooks/{runbook}/traits/{trait}", nothing()),
         look("/v1/inspection_rules"),
         see("/v1/nodes/{node}/bios"),
         see("/v1/nodes/{node}/bios/{setting}"),

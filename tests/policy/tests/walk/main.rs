@@ -8,6 +8,7 @@ mod machines;
 mod people;
 mod reserving;
 mod reviewed;
+mod runbooks;
 mod service;
 mod shared_objects;
 mod trail;
