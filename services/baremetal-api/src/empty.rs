@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use openstack_api::Hidden::{Path, Resource};
+use openstack_api::Hidden::Resource;
 use openstack_api::{Caller, Hidden, JsonShape, Microversion, Route, Routes, Rule, json_field};
 
 use crate::app::App;

@@ -17,6 +17,7 @@ use crate::app::App;
 use crate::deploy_template::{merged, templates_of};
 use crate::error::Error;
 use crate::request::{Request, forced};
+use crate::runbook::steps_of;
 use crate::step::{CleanStepBody, DeployStepBody, deploy_steps};
 use crate::{microversion as since, rule};
 
@@ -57,6 +58,7 @@ struct Body {
     #[serde(default)]
     #[schema(inline)]
     service_steps: Option<Vec<CleanStepBody>>,
+    /// For `clean` and `service`: the name or UUID of the runbook whose steps run.
     #[serde(default)]
     runbook: Option<String>,
     /// For `clean` and `service`: whether the steps run without a boot of the ramdisk.
@@ -100,33 +102,13 @@ async fn request(
     StrictJson(body): StrictJson<Body>,
 ) -> Result<Response, Error> {
     request.asked.need(body.target.since(), "target")?;
-    let mut wanted = ProvisionRequest {
-        verb: VerbRequest {
-            verb: body.verb()?,
-            steps: None,
-            disables_ramdisk: body.disables_ramdisk(request.asked)?,
-        },
+    let verb = body.verb()?;
+    let (steps, disables_ramdisk) = body.steps(&request, &ident).await?;
+    let wanted = ProvisionRequest {
+        verb: VerbRequest { verb, steps, disables_ramdisk },
         config_drive: body.config_drive(request.asked)?,
         forced: forced(&mut query),
         work: WorkUuid::new_v4(),
-    };
-    wanted.verb.steps = match wanted.verb.verb {
-        Verb::Deploy | Verb::Rebuild => {
-            let templates = templates_of(&request, &request.node(&ident).await?).await?;
-            let requested = body.deploy_steps(request.asked)?;
-            Some(WantedSteps::Deployment(merged(requested, &templates)?))
-        }
-        Verb::Clean => Some(WantedSteps::Requested(steps("clean_steps", &body.clean_steps)?)),
-        Verb::Service => Some(WantedSteps::Service(steps("service_steps", &body.service_steps)?)),
-        Verb::Manage
-        | Verb::Inspect
-        | Verb::Provide
-        | Verb::Undeploy
-        | Verb::Abort
-        | Verb::Adopt
-        | Verb::Rescue
-        | Verb::Unrescue
-        | Verb::Unhold => None,
     };
     if after_drain(wanted.verb.verb).is_some() {
         let node = request.node(&ident).await?;
@@ -178,7 +160,7 @@ impl ProvisionRequest {
             check_deployable(&request.app, &changed)?;
         }
         let left = after_drain(verb).and_then(|then| {
-            request.with_drain_request(&node, then, self.verb.steps.as_ref(), &self.forced)
+            request.with_drain_request(&node, then, Some(&self.verb), &self.forced)
         });
         Ok(left.unwrap_or((changed, entry)))
     }
@@ -244,8 +226,9 @@ impl Target {
 impl Body {
     /// The requested verb. Refuses fields that the verb cannot use.
     fn verb(&self) -> Result<Verb, ApiError> {
-        if self.runbook.is_some() {
-            return Err(ApiError::bad_field("runbook", "is not supported"));
+        if self.runbook().is_some() && !matches!(self.target, Target::Clean | Target::Service) {
+            let problem = "goes only with the targets clean and service";
+            return Err(ApiError::bad_field("runbook", problem));
         }
         let runs_steps = matches!(self.target, Target::Clean | Target::Service);
         let installs = matches!(self.target, Target::Active | Target::Deploy | Target::Rebuild);
@@ -293,6 +276,59 @@ impl Body {
         }
     }
 
+    /// The steps of the request, its runbook and the node's deploy templates, and whether they run without a boot of the ramdisk.
+    async fn steps(
+        &self,
+        request: &Request,
+        ident: &str,
+    ) -> Result<(Option<WantedSteps>, bool), Error> {
+        match self.target {
+            Target::Active | Target::Deploy | Target::Rebuild => {
+                let requested = self.deploy_steps(request.asked)?;
+                let templates = templates_of(request, &request.node(ident).await?).await?;
+                Ok((Some(WantedSteps::Deployment(merged(requested, &templates)?)), false))
+            }
+            Target::Clean => {
+                let (steps, is_quiet) =
+                    self.listed_steps(request, ident, "clean_steps", &self.clean_steps).await?;
+                Ok((Some(WantedSteps::Requested(steps)), is_quiet))
+            }
+            Target::Service => {
+                let (steps, is_quiet) =
+                    self.listed_steps(request, ident, "service_steps", &self.service_steps).await?;
+                Ok((Some(WantedSteps::Service(steps)), is_quiet))
+            }
+            Target::Manage
+            | Target::Provide
+            | Target::Deleted
+            | Target::Undeploy
+            | Target::Inspect
+            | Target::Abort
+            | Target::Adopt
+            | Target::Rescue
+            | Target::Unrescue
+            | Target::Unhold => Ok((None, false)),
+        }
+    }
+
+    /// The steps in `field` or of the runbook, and whether they run without a boot of the ramdisk.
+    async fn listed_steps(
+        &self,
+        request: &Request,
+        ident: &str,
+        field: &str,
+        given: &Option<Vec<CleanStepBody>>,
+    ) -> Result<(Vec<RequestedStep>, bool), Error> {
+        let is_quiet = self.disables_ramdisk(request.asked)?;
+        let Some(runbook) = self.runbook() else { return Ok((steps(field, given)?, is_quiet)) };
+        if given.as_ref().is_some_and(|steps| !steps.is_empty()) {
+            let problem = format!("cannot be used together with {field}");
+            return Err(ApiError::bad_field("runbook", problem).into());
+        }
+        let runbook = steps_of(request, runbook, &request.node(ident).await?).await?;
+        Ok((runbook.steps, is_quiet || runbook.disables_ramdisk))
+    }
+
     /// Whether the steps run without a boot of the ramdisk.
     fn disables_ramdisk(&self, asked: Microversion) -> Result<bool, Error> {
         let Some(disables) = self.disable_ramdisk else { return Ok(false) };
@@ -303,6 +339,11 @@ impl Body {
         };
         asked.need(since, "disable_ramdisk")?;
         Ok(disables)
+    }
+
+    /// The runbook whose steps run. As in Ironic, empty text is none.
+    fn runbook(&self) -> Option<&str> {
+        self.runbook.as_deref().filter(|runbook| !runbook.is_empty())
     }
 
     /// The requested deploy steps.

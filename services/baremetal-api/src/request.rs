@@ -6,7 +6,7 @@ use std::future::Future;
 use axum::extract::FromRequestParts;
 use baremetal_core::{
     AfterDrain, DrainRequest, HistoryEntry, NewDrainRequest, Node, NodeIdent, NodeUuid,
-    TakeOutRefused, WantedSteps, end_maintenance_drain, wait_for_drain,
+    TakeOutRefused, VerbRequest, end_maintenance_drain, wait_for_drain,
 };
 use baremetal_store::StoreError;
 use http::StatusCode;
@@ -136,13 +136,15 @@ impl Request {
         &self,
         node: &Node,
         then: AfterDrain,
-        steps: Option<&WantedSteps>,
+        verb: Option<&VerbRequest>,
         forced: &[String],
     ) -> Option<(Node, HistoryEntry)> {
         let host = self.app.conductor.host_to_drain(node, forced)?;
         let by = self.caller.user().map(str::to_owned);
-        let (steps, forced) = (steps.cloned(), forced.to_vec());
-        let request = NewDrainRequest { host, then, steps, forced, by };
+        let steps = verb.and_then(|verb| verb.steps.clone());
+        let disables_ramdisk = verb.is_some_and(|verb| verb.disables_ramdisk);
+        let forced = forced.to_vec();
+        let request = NewDrainRequest { host, then, steps, disables_ramdisk, forced, by };
         Some(wait_for_drain(node, request, (self.app.clock)()))
     }
 

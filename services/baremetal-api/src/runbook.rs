@@ -2,7 +2,9 @@
 
 mod traits;
 
-use baremetal_core::{Runbook, RunbookStep, Stored, StoredSort, Trait};
+use baremetal_core::{
+    Node, RequestedStep, Runbook, RunbookApproval, RunbookStep, Stored, StoredSort, Trait,
+};
 use openstack_api::{ApiError, Hidden, Microversion, Op, Operation, Routes, Rule};
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,7 +19,8 @@ use crate::rule::{SEE_RUNBOOK, SET_OWNER, USE_RUNBOOK};
 use crate::shown::Shown;
 use crate::step::{RunbookStepBody, runbook_steps};
 use crate::stored::{
-    self, Paths, Served, StoredList, created_field, links_field, updated_field, uuid_field,
+    self, Paths, Purpose, Served, StoredList, check_owner, created_field, links_field, lookup,
+    updated_field, uuid_field,
 };
 use crate::value::{boolean, list, name, text};
 use crate::write::put;
@@ -175,4 +178,33 @@ fn steps(field: &str, value: Value, before: &[RunbookStep]) -> Result<Vec<Runboo
 /// The routes of runbooks.
 pub(crate) fn routes() -> Routes<App> {
     stored::routes::<Runbook>().merge(traits::routes())
+}
+
+/// The work that a runbook names.
+pub(crate) struct RunbookSteps {
+    pub(crate) steps: Vec<RequestedStep>,
+    pub(crate) disables_ramdisk: bool,
+}
+
+/// Returns the steps of the runbook, in their order and with their secrets unsealed, if the caller may use the runbook and the runbook is
+/// approved for the node.
+pub(crate) async fn steps_of(
+    request: &Request,
+    ident: &str,
+    node: &Node,
+) -> Result<RunbookSteps, Error> {
+    request.asked.need(since::RUNBOOKS, "runbook")?;
+    let found = lookup::<Runbook>(request, ident).await?;
+    check_owner(&request.caller, USE_RUNBOOK, ident, &found, Purpose::Change)?;
+    let approval = match request.asked.has(since::RUNBOOK_TRAITS) {
+        true => RunbookApproval::ByTraits,
+        false => RunbookApproval::ByName,
+    };
+    let refused = |why| ApiError::bad_field("runbook", why);
+    found.content.check_approval(node, approval).map_err(refused)?;
+    let unsealed = request.app.store.secrets().with_runbook(&found).map_err(|why| {
+        ApiError::broken(format!("cannot unseal the secrets of the runbook: {why}"))
+    })?;
+    let disables_ramdisk = unsealed.disable_ramdisk;
+    Ok(RunbookSteps { steps: unsealed.ordered_steps(), disables_ramdisk })
 }

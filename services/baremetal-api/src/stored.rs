@@ -267,7 +267,7 @@ fn missing<C: Served>(ident: &str) -> ApiError {
 }
 
 /// Checks the caller's access to a resource that may belong to a project.
-fn check_owner<C: Served>(
+pub(crate) fn check_owner<C: Served>(
     caller: &Caller,
     rule: Rule,
     ident: &str,
@@ -290,8 +290,8 @@ fn check_owner<C: Served>(
     }
 }
 
-/// Finds a resource by its id or name, whoever may access it.
-async fn lookup<C: Served>(request: &Request, ident: &str) -> Result<Stored<C>, Error> {
+/// Finds a resource by its id or name, without a check of access.
+pub(crate) async fn lookup<C: Served>(request: &Request, ident: &str) -> Result<Stored<C>, Error> {
     let store = &request.app.store;
     let found = match ident.parse::<NodeIdent>() {
         Ok(NodeIdent::Id(id)) => store.find_resource::<C>(id.into_untyped_uuid()).await?,

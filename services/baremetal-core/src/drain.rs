@@ -17,6 +17,8 @@ pub struct NewDrainRequest {
     pub then: AfterDrain,
     /// The steps of the request, for a verb.
     pub steps: Option<WantedSteps>,
+    /// Whether the steps run without a boot of the ramdisk.
+    pub disables_ramdisk: bool,
     /// Clusters that may lose their quorum by the drain.
     pub forced: Vec<String>,
     /// The user who makes the request.
@@ -63,9 +65,18 @@ pub fn wait_for_drain(
         Some(DrainStage::Asking(owner) | DrainStage::Waiting(owner)) => DrainStage::Asking(owner),
         Some(DrainStage::Wanted | DrainStage::Ending) | None => DrainStage::Wanted,
     };
-    let NewDrainRequest { host, then, steps, forced, by } = request;
+    let NewDrainRequest { host, then, steps, disables_ramdisk, forced, by } = request;
     let event = format!("{:?} requested; draining host {host} first", then.as_str());
-    let leaving = DrainRequest { host, then, steps, forced, asked_by: by, asked_at: now, stage };
+    let leaving = DrainRequest {
+        host,
+        then,
+        steps,
+        disables_ramdisk,
+        forced,
+        asked_by: by,
+        asked_at: now,
+        stage,
+    };
     let asked = Node { leaving: Some(leaving), failure: None, ..node.clone() };
     let entry = HistoryEntry::changed(node, &asked, event, now);
     (asked, entry)
@@ -80,6 +91,7 @@ pub fn end_maintenance_drain(node: &Node, host: &str, by: Option<String>, now: T
         host: host.to_owned(),
         then: AfterDrain::Maintenance,
         steps: None,
+        disables_ramdisk: false,
         forced: Vec::new(),
         asked_by: by,
         asked_at: now,

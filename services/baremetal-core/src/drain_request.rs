@@ -22,6 +22,9 @@ pub struct DrainRequest {
     /// The steps of the request, for a verb.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<WantedSteps>,
+    /// Whether the steps run without a boot of the ramdisk.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub disables_ramdisk: bool,
     /// Clusters that may lose their quorum by the drain, as allowed by the caller.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forced: Vec<String>,

@@ -128,7 +128,8 @@ impl LeavingTurn<'_> {
         let (host, then, label) = (&self.leaving.host, self.leaving.then, self.node.label());
         let free = self.without_request();
         let begun = |verb: Verb| {
-            let request = VerbRequest { steps: self.leaving.steps.clone(), ..verb.into() };
+            let DrainRequest { steps, disables_ramdisk, .. } = self.leaving.clone();
+            let request = VerbRequest { verb, steps, disables_ramdisk };
             let asked = request_verb(&free, request, self.rules.new_work, self.now);
             asked.map(|(to, entry)| (to, Some(entry.by(self.leaving.asked_by.as_deref()))))
         };

@@ -470,8 +470,16 @@ mod tests {
         let steps =
             Some(WantedSteps::Service(vec![RequestedStep { name: apply, args: args("later") }]));
         let (asked_at, stage) = (Timestamp::UNIX_EPOCH, DrainStage::Wanted);
-        let leaving =
-            DrainRequest { host, then, steps, forced: vec![], asked_by: None, asked_at, stage };
+        let leaving = DrainRequest {
+            host,
+            then,
+            steps,
+            disables_ramdisk: true,
+            forced: vec![],
+            asked_by: None,
+            asked_at,
+            stage,
+        };
         let plain = Node { work: Some(work), leaving: Some(leaving), ..node() };
         let mut sealed = plain.clone();
         let text = keys(&["1"]);

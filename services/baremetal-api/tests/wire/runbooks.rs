@@ -1,9 +1,9 @@
-//! Wire tests of runbooks.
+//! Wire tests of runbooks, and of the clean steps that a node gets from one.
 
-use baremetal_core::Runbook;
+use baremetal_core::{Runbook, State, WantedSteps};
 use serde_json::{Value, json};
 
-use crate::api::{Answer, Api, NEWEST};
+use crate::api::{Answer, Api, ID, NEWEST};
 
 const RUNBOOK: &str = "6c2f2f0e-6a4b-4b0a-9a55-2f7a8e0c1d44";
 
@@ -224,4 +224,54 @@ async fn a_malformed_runbook_is_refused_by_the_field() {
     }
     let body = json!({"name": "CUSTOM_RAID", "steps": [plain]}).to_string();
     api.send("POST", "/v1/runbooks", NEWEST, &body).await.has(409);
+}
+
+#[tokio::test]
+async fn cleaning_runs_the_steps_of_a_runbook_that_is_approved_for_the_node() {
+    let api = with_runbook().await;
+    api.enroll("").await;
+    api.edit(|node| node.provision_state = State::Manageable).await;
+    let path = format!("/v1/nodes/{ID}/states/provision");
+    let put =
+        async |version: &str, body: Value| api.send("PUT", &path, version, &body.to_string()).await;
+    let clean = |runbook: &str| json!({"target": "clean", "runbook": runbook});
+    put("1.91", clean("CUSTOM_RAID")).await.has(406);
+    put(NEWEST, clean("none")).await.has(404);
+    put(NEWEST, json!({"target": "clean", "runbook": 1})).await.has(400);
+    let mut both = clean("CUSTOM_RAID");
+    both["clean_steps"] = json!([{"interface": "deploy", "step": "erase_devices"}]);
+    let why = "runbook: cannot be used together with clean_steps";
+    put(NEWEST, both).await.refuses(400, why);
+    let why = "runbook: goes only with the targets clean and service";
+    put(NEWEST, json!({"target": "provide", "runbook": "CUSTOM_RAID"})).await.refuses(400, why);
+    let why = "runbook: the runbook CUSTOM_RAID has no traits: add a trait of the node to the runbook first";
+    put(NEWEST, clean("CUSTOM_RAID")).await.refuses(400, why);
+    let refused = put("1.111", clean("CUSTOM_RAID")).await.has(400);
+    assert!(refused.text.contains("one of CUSTOM_RAID"), "{}", refused.text);
+
+    let add = format!("/v1/runbooks/{RUNBOOK}/traits/CUSTOM_FAST");
+    api.send("PUT", &add, NEWEST, "").await.has(204);
+    for (version, name, is_quiet) in
+        [("1.111", "CUSTOM_RAID", true), (NEWEST, "CUSTOM_FAST", false)]
+    {
+        put(version, clean(RUNBOOK)).await.has(400);
+        api.edit(|node| node.traits = [name.to_owned()].into()).await;
+        patch(&api, &replace("/disable_ramdisk", json!(is_quiet))).await.has(200);
+        put(version, clean(RUNBOOK)).await.has(202);
+        let node = api.store.find_node(&ID.parse().unwrap()).await.unwrap().unwrap();
+        assert!(!format!("{:?}", node.work).contains("s3cret"));
+        let node = api.store.secrets().with_steps(&node).unwrap();
+        let work = node.work.unwrap();
+        assert_eq!(work.disables_ramdisk, is_quiet);
+        let WantedSteps::Requested(steps) = work.steps else { panic!("no steps") };
+        let names: Vec<String> = steps.iter().map(|step| step.name.to_string()).collect();
+        assert_eq!(names, ["deploy.erase_devices", "raid.create"]);
+        assert_eq!(steps[1].args["password"], "s3cret");
+        api.edit(|node| {
+            node.provision_state = State::Manageable;
+            node.work = None;
+            node.traits.clear();
+        })
+        .await;
+    }
 }

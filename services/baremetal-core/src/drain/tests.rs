@@ -13,6 +13,7 @@ fn node(leaving: Option<DrainRequest>) -> Node {
 fn a_new_request_replaces_the_waiting_one_and_keeps_its_drain() {
     let request = |then| NewDrainRequest {
         steps: None,
+        disables_ramdisk: false,
         host: "h1".to_owned(),
         then,
         forced: vec!["blue".to_owned()],

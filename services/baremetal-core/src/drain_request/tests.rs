@@ -6,6 +6,7 @@ pub(crate) const THEIRS: DrainOwner = DrainOwner::Operator;
 pub(crate) fn leaving(then: AfterDrain, stage: DrainStage) -> DrainRequest {
     DrainRequest {
         steps: None,
+        disables_ramdisk: false,
         host: "h1".to_owned(),
         then,
         forced: Vec::new(),

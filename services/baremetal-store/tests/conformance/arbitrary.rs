@@ -173,7 +173,8 @@ fn leaving() -> impl Strategy<Value = DrainRequest> {
     let asked = (vec(text(), 0..3), option::of(text()), moment(), option::of(wanted_steps()));
     (text(), then, asked, select(stages)).prop_map(|(host, then, asked, stage)| {
         let (forced, asked_by, asked_at, steps) = asked;
-        DrainRequest { host, then, steps, forced, asked_by, asked_at, stage }
+        let disables_ramdisk = steps.is_some();
+        DrainRequest { host, then, steps, disables_ramdisk, forced, asked_by, asked_at, stage }
     })
 }
 

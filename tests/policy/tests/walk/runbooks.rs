@@ -47,17 +47,33 @@ async fn a_manager_creates_runbooks_for_the_own_project_only() {
 }
 
 #[tokio::test]
-async fn every_project_sees_a_public_runbook_and_only_operators_change_it() {
+async fn every_project_sees_a_public_runbook_and_only_operators_change_and_use_it() {
     let service = Service::machines(Cloud::emulated().await).await;
     let [owner, ..] = service.projects.clone();
     let operator = "system-member";
     create(&service, operator, json!({"public": true})).await.has(201);
+    let trait_path = "/v1/runbooks/wipe/traits/CUSTOM_FAST";
+    service.ask_as(operator, "PUT", trait_path, &Value::Null).await.has(204);
+    let node = json!({"driver": "fake-hardware", "name": "n", "owner": owner});
+    service.ask_as("system-admin", "POST", "/v1/nodes", &node).await.has(201);
+    let clean = json!({"target": "clean", "runbook": "wipe"});
+    let path = "/v1/nodes/n/states/provision";
     for name in ["project-a-manager", "project-b-reader"] {
         service.ask_as(name, "GET", "/v1/runbooks/wipe", &Value::Null).await.has(200);
         assert_eq!(names(&service, name).await, ["wipe"]);
         patch(&service, name, "/extra", json!({})).await.has(403);
     }
+    let refused = service.ask_as("project-a-manager", "PUT", path, &clean).await.has(403);
+    assert!(refused.text.contains("only operators change or use it"), "{}", refused.text);
+    // An operator is refused because the node lacks the trait.
+    let refused = service.ask_as(operator, "PUT", path, &clean).await.has(400);
+    assert!(refused.text.contains("is not approved for node n"), "{}", refused.text);
+
+    // A project uses its own runbook, and no other project learns that the runbook exists.
     patch(&service, operator, "/public", json!(false)).await.has(200);
     patch(&service, operator, "/owner", json!(owner)).await.has(200);
+    let refused = service.ask_as("project-a-manager", "PUT", path, &clean).await.has(400);
+    assert!(refused.text.contains("is not approved for node n"), "{}", refused.text);
+    service.ask_as("project-a-member", "PUT", path, &clean).await.has(403);
     service.ask_as("project-b-reader", "GET", "/v1/runbooks/wipe", &Value::Null).await.has(404);
 }

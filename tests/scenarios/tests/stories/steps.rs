@@ -42,6 +42,34 @@ async fn requested_clean_steps_run_in_their_order_and_the_machine_restarts_betwe
 }
 
 #[tokio::test]
+async fn a_runbook_cleans_a_machine_in_the_order_of_its_steps() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(Machine::redfish("r1u5")).await;
+    let node = lab.manageable(&machine).await;
+    // The runbook has the three steps backwards.
+    let mut steps = three_steps();
+    let list = steps.as_array_mut().expect("a list");
+    for (order, step) in list.iter_mut().enumerate() {
+        step["order"] = json!(order);
+    }
+    list.reverse();
+    let runbook = json!({"name": "CUSTOM_REFRESH", "steps": steps});
+    let send = async |method: reqwest::Method, path: &str, body: Option<&Value>| {
+        lab.api().send(method, path, body).await.expect(path)
+    };
+    send(reqwest::Method::POST, "/v1/runbooks", Some(&runbook)).await;
+    let approval = format!("/v1/nodes/{}/traits/CUSTOM_REFRESH", node.0);
+    send(reqwest::Method::PUT, &approval, None).await;
+    let before = StateBefore::of(&lab, node, &machine).await;
+    let body = json!({"target": "clean", "runbook": "CUSTOM_REFRESH"});
+    lab.ask_once(node, &before.node, &body).await;
+    lab.reaches(node, "manageable").await;
+    let steps = ["get_clean_steps", "burnin_cpu", "update", "erase_devices", "sync"];
+    assert_eq!(before.steps(&machine), steps);
+    assert!(machine.disks_are_blank());
+}
+
+#[tokio::test]
 async fn steps_that_the_machine_cannot_run_fail_the_cleaning_before_any_runs() {
     let lab = Lab::start().await;
     let machine = lab.rack(Machine::redfish("r1u2")).await;
