@@ -24,6 +24,9 @@ fn a_mixed_rack_is_brought_up_by_one_command() {
         "up",
         "mixed",
         "--yes",
+        // Before the test runner's own limit, so that a failure says how far the machines came.
+        "--timeout",
+        "15m",
         "--image",
         &image.url,
         "--checksum",
