@@ -87,7 +87,7 @@ class BareMetal(unittest.TestCase):
         node = self.available("sdk-road")
         self.assertEqual(node.provision_state, "available")
         validated = self.baremetal.validate_node(node, required=("boot", "deploy", "management", "power", "storage"))
-        self.assertFalse(validated["raid"].result)
+        self.assertTrue(validated["raid"].result)
         node = self.baremetal.update_node(node, instance_info={"image_source": "http://192.0.2.1/i", "image_checksum": "0" * 64})
         node = self.baremetal.set_node_provision_state(
             node, "active", config_drive={"meta_data": {"hostname": "sdk-road"}}, wait=True, timeout=WAIT
