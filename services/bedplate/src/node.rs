@@ -219,14 +219,17 @@ fn needed_first(state: &str, is_in_maintenance: bool, node: &str) -> Option<Stri
         Some(format!("`openstack baremetal node {verb} {node} --wait`, then delete it"))
     };
     match state {
-        "verifying" | "inspecting" | "cleaning" | "deploying" | "deleting" | "adopting" => {
+        "verifying" | "inspecting" | "cleaning" | "deploying" | "deleting" | "adopting"
+        | "servicing" | "rescuing" | "unrescuing" => {
             Some("wait for the operation to complete, then delete it".to_owned())
         }
-        "clean wait" | "inspect wait" | "wait call-back" => {
+        "clean wait" | "inspect wait" | "wait call-back" | "clean hold" | "deploy hold"
+        | "service wait" | "service hold" => {
             Some(format!("`openstack baremetal node abort {node}`, then delete it"))
         }
         _ if is_in_maintenance => None,
-        "active" | "deploy failed" | "error" => verb("undeploy"),
+        "active" | "deploy failed" | "error" | "service failed" | "rescue" | "rescue failed"
+        | "unrescue failed" => verb("undeploy"),
         "clean failed" | "inspect failed" => verb("manage"),
         _ => None,
     }
@@ -312,6 +315,8 @@ mod tests {
         }
         assert!(first("active", false).unwrap().contains("node undeploy n1 --wait"));
         assert!(first("clean failed", false).unwrap().contains("node manage n1"));
+        assert!(first("rescue", false).unwrap().contains("node undeploy n1 --wait"));
+        assert!(first("clean hold", true).unwrap().contains("node abort n1"));
         assert!(first("clean wait", true).unwrap().contains("node abort n1"));
         assert!(first("deploying", true).unwrap().contains("wait for the operation"));
         assert_eq!(first("active", true), None);

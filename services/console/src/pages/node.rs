@@ -129,8 +129,8 @@ struct NodeAction {
     asks: bool,
 }
 
-/// The actions for a node in this state. The service may still refuse an action for other reasons. baremetald supports no rescue, service
-/// or hold, so the page does not offer them.
+/// The actions for a node in this state. The service may still refuse an action for other reasons. Service and rescue need arguments, so the
+/// page cannot begin them; it ends them.
 fn actions(state: &str) -> Vec<NodeAction> {
     let actions: &[(&'static str, &'static str)] = match state {
         "enroll" => &[("manage", "Manage")],
@@ -147,6 +147,14 @@ fn actions(state: &str) -> Vec<NodeAction> {
         }
         "clean failed" | "inspect failed" | "adopt failed" => &[("manage", "Manage")],
         "clean wait" | "inspect wait" | "wait call-back" => &[("abort", "Abort")],
+        "service wait" => &[("abort", "Abort"), ("deleted", "Undeploy")],
+        "clean hold" | "deploy hold" | "service hold" => {
+            &[("unhold", "Continue"), ("abort", "Abort")]
+        }
+        "service failed" => &[("abort", "Return to active"), ("deleted", "Undeploy")],
+        "rescue" | "rescue failed" | "unrescue failed" => {
+            &[("unrescue", "Unrescue"), ("deleted", "Undeploy")]
+        }
         _ => &[],
     };
     let action = |(target, name): &(&'static str, &'static str)| {
@@ -158,7 +166,7 @@ fn actions(state: &str) -> Vec<NodeAction> {
 
 /// Whether an action erases nothing. An unknown action counts as harmful.
 fn is_harmless(target: &str) -> bool {
-    matches!(target, "manage" | "inspect" | "adopt" | "abort")
+    matches!(target, "manage" | "inspect" | "adopt" | "abort" | "unrescue")
 }
 
 /// The name of an action, and its consequences.
@@ -170,6 +178,7 @@ fn loss(target: &str) -> (&'static str, &'static str) {
         "clean" => ("Clean", "Partition tables and file systems on the node's disks are erased."),
         "active" => ("Deploy", "The image overwrites the node's disk."),
         "rebuild" => ("Rebuild", "The image overwrites the node's disk again."),
+        "unhold" => ("Continue", "The work goes on with its next step, which may erase disks."),
         "deleted" => ("Undeploy", "The node is powered off and its disks are erased."),
         "delete" => (
             "Delete",
@@ -392,6 +401,10 @@ mod tests {
         assert_eq!(asking("active"), ["rebuild", "deleted"]);
         assert_eq!(asking("deploy failed"), ["active", "rebuild", "deleted"]);
         assert_eq!(asking("clean wait"), Vec::<&str>::new());
+        // The step after the hold may erase something.
+        assert_eq!(asking("clean hold"), ["unhold"]);
+        assert_eq!(asking("service failed"), ["deleted"]);
+        assert_eq!(asking("rescue"), ["deleted"]);
         for target in ["undeploy", "rescue", "DELETED", "", "service"] {
             assert!(!is_harmless(target), "{target:?}");
         }

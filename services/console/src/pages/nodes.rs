@@ -17,7 +17,7 @@ use crate::state::Console;
 const SHOWN: usize = 100;
 
 /// The states that the list can be filtered by, in the order of a node's life. States that baremetald does not use are left out.
-const STATES: [&str; 18] = [
+const STATES: [&str; 29] = [
     "enroll",
     "verifying",
     "manageable",
@@ -27,11 +27,22 @@ const STATES: [&str; 18] = [
     "cleaning",
     "clean wait",
     "clean failed",
+    "clean hold",
     "available",
     "deploying",
     "wait call-back",
     "deploy failed",
+    "deploy hold",
     "active",
+    "servicing",
+    "service wait",
+    "service failed",
+    "service hold",
+    "rescuing",
+    "rescue",
+    "rescue failed",
+    "unrescuing",
+    "unrescue failed",
     "deleting",
     "error",
     "adopting",
