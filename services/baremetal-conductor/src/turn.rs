@@ -33,7 +33,9 @@ impl TurnContext {
         };
         self.turn_versions.note(id, node.version);
         self.watch.answered(self.now());
-        if is_lease_stage_due(&node, &self.settings.lending.schedule, self.now()) {
+        // Work that holds waits for an operator, or for the end of the lease.
+        let is_held = node.provision_state.is_held();
+        if is_held || is_lease_stage_due(&node, &self.settings.lending.schedule, self.now()) {
             return Ok(execute(&LeaseTurn(self), node).await?.1);
         }
         if node.work.is_some() || node.power_request.is_some() {

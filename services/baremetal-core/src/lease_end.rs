@@ -38,6 +38,8 @@ pub struct LeaseRules<'a> {
 enum EndStep {
     /// Switch the machine off in this way.
     Power(PowerChange),
+    /// End the work that holds.
+    Abort,
     /// Take the node out of use, which leads to cleaning.
     Undeploy,
     Clean,
@@ -84,7 +86,8 @@ pub fn plan_lending(
                 false => ClusterdCall::Show { host },
             })
         }
-        (EndStep::Power(_) | EndStep::Undeploy, None) | (EndStep::Clean | EndStep::Release, _) => {
+        (EndStep::Power(_) | EndStep::Undeploy, None)
+        | (EndStep::Abort | EndStep::Clean | EndStep::Release, _) => {
             carry_out(node, step, rules, now)
         }
     }
@@ -113,6 +116,10 @@ pub fn after_lease_call(
 
 /// Returns what an ended lease requires of its node now.
 fn end_step(node: &Node, required: RequiredState) -> Option<EndStep> {
+    // Work that holds would keep the machine for ever.
+    if node.provision_state.is_held() && required != RequiredState::AsRequested {
+        return Some(EndStep::Abort);
+    }
     if node.provision_state.is_busy() || node.power_request.is_some() {
         return None;
     }
@@ -136,18 +143,10 @@ fn return_step(node: &Node) -> Option<EndStep> {
         | State::Rescued
         | State::RescueFailed
         | State::UnrescueFailed
-        | State::Error
-            if node.protected.is_some() || node.disable_power_off =>
-        {
-            None
+        | State::Error => {
+            let stays = node.protected.is_some() || node.disable_power_off;
+            (!stays).then_some(EndStep::Undeploy)
         }
-        State::Active
-        | State::DeployFailed
-        | State::ServiceFailed
-        | State::Rescued
-        | State::RescueFailed
-        | State::UnrescueFailed
-        | State::Error => Some(EndStep::Undeploy),
         State::Available => Some(EndStep::Release),
         State::Manageable
             if node.disable_power_off || node.maintenance.is_some() || node.retired.is_some() =>
@@ -214,6 +213,7 @@ fn carry_out<A>(
         EndStep::Power(change) => {
             request_power(node, change, now + rules.power_timeout).map(|off| (off, None))
         }
+        EndStep::Abort => verb(Verb::Abort),
         EndStep::Undeploy => verb(Verb::Undeploy),
         EndStep::Clean => verb(Verb::Provide),
     };

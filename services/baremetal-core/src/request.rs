@@ -169,21 +169,23 @@ fn check_flags(node: &Node, verb: Verb) -> Result<(), RequestRefused> {
     {
         return Err(RequestRefused::Maintenance { node: label(), verb: verb.as_str() });
     }
-    if matches!(verb, Verb::Rescue | Verb::Unrescue)
-        && node.rescue_interface() == RescueInterface::NoRescue
-    {
-        return Err(RequestRefused::NoRescue { node: label() });
-    }
     if node.protected.is_some() && matches!(verb, Verb::Rebuild | Verb::Undeploy) {
         return Err(RequestRefused::Protected { node: label(), verb: verb.as_str() });
     }
     if node.retired.is_some() && matches!(verb, Verb::Deploy | Verb::Provide) {
         return Err(RequestRefused::Retired { node: label(), verb: verb.as_str() });
     }
-    if node.wanted_by_lease() != RequiredState::AsRequested
-        && matches!(verb, Verb::Deploy | Verb::Rebuild)
-    {
+    let starts_machine = matches!(
+        verb,
+        Verb::Deploy | Verb::Rebuild | Verb::Service | Verb::Rescue | Verb::Unrescue
+    );
+    if node.wanted_by_lease() != RequiredState::AsRequested && starts_machine {
         return Err(RequestRefused::LeaseEnded { node: label(), verb: verb.as_str() });
+    }
+    if matches!(verb, Verb::Rescue | Verb::Unrescue)
+        && node.rescue_interface() == RescueInterface::NoRescue
+    {
+        return Err(RequestRefused::NoRescue { node: label() });
     }
     Ok(())
 }

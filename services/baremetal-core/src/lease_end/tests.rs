@@ -64,6 +64,23 @@ fn the_end_of_a_lease_waits_for_work_in_progress() {
 }
 
 #[test]
+fn the_end_of_a_lease_aborts_work_that_holds() {
+    for (held, failed) in [
+        (State::CleanHold, State::CleanFailed),
+        (State::DeployHold, State::DeployFailed),
+        (State::ServiceHold, State::ServiceFailed),
+    ] {
+        check(&lent(held), 1, "in 75 h");
+        check(&ended(held), 100, failed.as_str());
+        check(&gone(held), 120, failed.as_str());
+    }
+    for state in [State::ServiceFailed, State::Rescued, State::UnrescueFailed] {
+        check(&ended(state), 100, "[SoftOff]");
+        check(&gone(state), 120, "deleting");
+    }
+}
+
+#[test]
 fn an_obstacle_to_the_return_keeps_the_node_as_it_is() {
     let protected = Node { protected: Some("precious".to_owned()), ..gone(State::Active) };
     check(&protected, 120, "on change");

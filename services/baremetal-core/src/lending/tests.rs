@@ -62,7 +62,10 @@ fn a_node_whose_lease_ended_is_neither_powered_on_nor_installed() {
     assert!(matches!(refused, RequestRefused::LeaseEnded { .. }), "{refused}");
     assert!(request_power(&ended, PowerChange::ForceRestart, at(101)).is_err());
     assert!(request_power(&ended, PowerChange::ForceOff, at(101)).is_ok());
-    assert!(request_verb(&ended, Verb::Rebuild, WorkUuid::nil(), at(101)).is_err());
+    for verb in [Verb::Rebuild, Verb::Service, Verb::Rescue] {
+        let refused = request_verb(&ended, verb, WorkUuid::nil(), at(101)).unwrap_err();
+        assert!(matches!(refused, RequestRefused::LeaseEnded { .. }), "{refused}");
+    }
     assert!(request_verb(&ended, Verb::Undeploy, WorkUuid::nil(), at(101)).is_ok());
     let (again, _) = undo(&ended, "ann", &schedule(), Terms::default(), at(101)).unwrap();
     assert!(request_power(&again, PowerChange::On, at(101)).is_ok());

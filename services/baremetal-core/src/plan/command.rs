@@ -1,12 +1,14 @@
 //! Plans the next step of a task that the agent carries out.
 
+use hardware::PowerState;
+
 use super::action::Action;
 use super::seen::{AgentSeen, CommandSeen, Observed};
 use super::turn::{MachineTurn, Planned};
 use crate::conductor_step::conductor_steps;
 use crate::{
-    AgentCommand, Failure, HistoryEntry, NodeUpdate, Obstacle, OfferedStep, Problem, Reason, Task,
-    Work, elapsed,
+    AgentCommand, Failure, HistoryEntry, NodeUpdate, Obstacle, OfferedStep, Problem, Reason,
+    RequestRefused, Task, Work, elapsed,
 };
 
 /// After this many refusals in a row that a retry cannot cure, the work fails. An example is an agent that was booted with another token.
@@ -105,6 +107,11 @@ pub(super) fn plan_steps(turn: &MachineTurn<'_>, work: &Work, offered: &[Offered
             let mut planned = turn.node.clone();
             if let Some(work) = &mut planned.work {
                 work.add_steps(steps);
+            }
+            let powers_off = |work: &Work| work.tasks.contains(&Task::Power(PowerState::Off));
+            if turn.node.disable_power_off && planned.work.as_ref().is_some_and(powers_off) {
+                let refused = RequestRefused::PowerOffDisabled { node: turn.node.label() };
+                return turn.give_up(Failure::new(Reason::StepFailed, refused.to_string()));
             }
             turn.next_task_of(&planned)
         }

@@ -450,6 +450,25 @@ fn the_data_of_a_lessee_is_erased_before_the_next_use() {
 }
 
 #[test]
+fn a_step_never_powers_off_a_node_that_must_stay_on() {
+    let node = Node::new(NodeUuid::nil(), Driver::FakeHardware, T0);
+    let ready = Node { disable_power_off: true, ..live(&node, Verb::Manage) };
+    let clean = |step: &str| {
+        let name = StepName { interface: Interface::Power, step: step.to_owned() };
+        let steps = Some(WantedSteps::Requested(vec![RequestedStep { name, args: Map::new() }]));
+        let request = VerbRequest { verb: Verb::Clean, steps, disables_ramdisk: true };
+        live(&ready, request)
+    };
+    assert_eq!(clean("power_on").provision_state, State::Manageable);
+    for step in ["power_off", "reboot"] {
+        let failed = clean(step);
+        assert_eq!(failed.provision_state, State::CleanFailed, "{step}");
+        let cause = failed.failure.unwrap().cause;
+        assert!(cause.ends_with("has disable_power_off set and cannot be powered off"), "{cause}");
+    }
+}
+
+#[test]
 fn a_step_that_no_one_offers_fails_the_cleaning() {
     for driver in [Driver::Redfish, Driver::FakeHardware] {
         let ready = live(&Node::new(NodeUuid::nil(), driver, T0), Verb::Manage);
