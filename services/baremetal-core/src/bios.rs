@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// The most settings of a node. Machines have some hundred.
 pub const MOST_BIOS_SETTINGS: usize = 4096;
 
-/// A setting of the firmware, with what the BMC tells about the setting.
+/// A setting of the firmware, with the description that the BMC gives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BiosSetting {
     pub name: String,
@@ -22,7 +22,7 @@ pub struct BiosSetting {
     pub attribute: BiosAttribute,
 }
 
-/// What the BMC tells about a setting: a subset of Redfish's attribute registry. Empty if the BMC tells nothing.
+/// The description of a setting by the BMC: a subset of Redfish's attribute registry. Empty if the BMC gives none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct BiosAttribute {

@@ -38,7 +38,7 @@ pub enum Reason {
     StepTimedOut,
     /// The fields of the node do not allow the requested work.
     BadRequest,
-    /// The driver of the node cannot do what was requested.
+    /// The driver of the node cannot change the requested setting of the firmware.
     Unsupported,
     /// An operator aborted the work.
     Aborted,

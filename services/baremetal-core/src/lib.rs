@@ -54,6 +54,7 @@ mod rack_location;
 mod step;
 mod verb;
 mod volume;
+mod wanted_steps;
 mod work;
 
 mod driver;
@@ -160,7 +161,7 @@ pub use secret::is_secret;
 pub use state::{Event, IllegalEvent, State, TRANSITIONS, UnknownState, mermaid};
 pub use step::{
     DeployStep, OfferedStep, RequestedStep, Step, StepArgument, StepKind, StepName, StepRefused,
-    StepRunner, WantedSteps,
+    StepRunner,
 };
 pub use stored::{Content, Stored, StoredFilter, StoredSort};
 pub use take_out::{TakeOutRefused, check_take_out};
@@ -172,4 +173,5 @@ pub use verb::{Verb, VerbRequest};
 pub use volume::{
     VolumeConnector, VolumeInUse, VolumeTarget, check_volume_change, check_volume_deletion,
 };
+pub use wanted_steps::WantedSteps;
 pub use work::{AgentCommand, Task, Work};

@@ -107,6 +107,11 @@ impl Task {
         }
     }
 
+    /// Returns the step that the task runs.
+    pub const fn step(&self) -> Option<&Step> {
+        if let Task::Step(step) = self { Some(step) } else { None }
+    }
+
     /// Returns what is being done, as words for people: `writing the image`.
     pub fn describe(&self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
@@ -201,38 +206,14 @@ impl Work {
 
     /// Returns the arguments of all steps, which may contain secrets: those of the wanted steps and those of the planned ones.
     pub fn step_args(&self) -> impl Iterator<Item = &Map<String, Value>> {
-        let planned = self.tasks.iter().filter_map(|task| match task {
-            Task::Step(step) => Some(&step.args),
-            Task::TryBmc
-            | Task::AskBmcForInventory
-            | Task::Power(_)
-            | Task::BootRamdisk
-            | Task::BootDisk
-            | Task::AwaitInventory
-            | Task::AwaitAgent
-            | Task::Agent(_)
-            | Task::PlanSteps
-            | Task::Wait { .. }
-            | Task::Hold => None,
-        });
+        let planned = self.tasks.iter().filter_map(Task::step).map(|step| &step.args);
         self.steps.args().chain(planned)
     }
 
     /// Like [`Work::step_args`], to seal and to open the secrets.
     pub fn step_args_mut(&mut self) -> impl Iterator<Item = &mut Map<String, Value>> {
-        let planned = self.tasks.iter_mut().filter_map(|task| match task {
-            Task::Step(step) => Some(&mut step.args),
-            Task::TryBmc
-            | Task::AskBmcForInventory
-            | Task::Power(_)
-            | Task::BootRamdisk
-            | Task::BootDisk
-            | Task::AwaitInventory
-            | Task::AwaitAgent
-            | Task::Agent(_)
-            | Task::PlanSteps
-            | Task::Wait { .. }
-            | Task::Hold => None,
+        let planned = self.tasks.iter_mut().filter_map(|task| {
+            if let Task::Step(step) = task { Some(&mut step.args) } else { None }
         });
         self.steps.args_mut().chain(planned)
     }

@@ -78,18 +78,10 @@ fn state(node: &Node) -> &'static str {
         | State::ServiceHold
         | State::Rescuing
         | State::Rescued
-        | State::Unrescuing
-            if node.wanted_by_lease() == RequiredState::AsRequested =>
-        {
-            "active"
-        }
-        State::Active
-        | State::Servicing
-        | State::ServiceWait
-        | State::ServiceHold
-        | State::Rescuing
-        | State::Rescued
-        | State::Unrescuing => "ended",
+        | State::Unrescuing => match node.wanted_by_lease() {
+            RequiredState::AsRequested => "active",
+            RequiredState::Off | RequiredState::Deleted => "ended",
+        },
         State::DeployFailed
         | State::ServiceFailed
         | State::RescueFailed
