@@ -4,6 +4,7 @@ mod discovery;
 mod explanation;
 mod node;
 mod overview;
+mod plan;
 mod profile;
 mod rack;
 mod reservation;
@@ -15,6 +16,7 @@ pub use node::{
     SensorReading, Sensors,
 };
 pub use overview::{NodeCounts, NodesInState};
+pub use plan::{OfferedStep, OfferedSteps, Plan, PlannedStep, PlannedTask, StepArgument};
 pub use profile::{JoinTimeouts, Keystone, PlaceName, Placement, Profile, ProfileSettings};
 pub use rack::{
     EnrolledMachine, Enrolment, Failure, GoalProgress, Hypervisor, Rack, RackGoal, RackMachine,

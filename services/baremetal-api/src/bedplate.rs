@@ -8,6 +8,7 @@ mod hypervisor;
 mod lease_term;
 mod leases;
 mod machine;
+mod plan;
 mod profile;
 mod rack;
 mod reservations;
@@ -20,6 +21,7 @@ use crate::app::App;
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate")
         .merge(explain::routes())
+        .merge(plan::routes())
         .merge(machine::routes())
         .merge(console::routes())
         .merge(counts::routes())

@@ -10,7 +10,7 @@ use openstack_api::{
     ApiError, Microversion, Origin, PathParam, Query, Route, Routes, StrictJson, accepted_at,
 };
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
@@ -102,7 +102,9 @@ async fn request(
     StrictJson(body): StrictJson<Body>,
 ) -> Result<Response, Error> {
     request.asked.need(body.target.since(), "target")?;
-    let verb = body.verb()?;
+    body.check_fields()?;
+    body.check_password()?;
+    let verb = body.target.verb();
     let (steps, disables_ramdisk) = body.steps(&request, &ident).await?;
     let wanted = ProvisionRequest {
         verb: VerbRequest { verb, steps, disables_ramdisk },
@@ -120,6 +122,32 @@ async fn request(
     request.app.conductor.wake(node.id);
     let url = format!("{origin}/v1/nodes/{ident}/states");
     Ok(accepted_at(StatusCode::ACCEPTED, &url))
+}
+
+/// Returns the request whose plan a client wants to see: this target, with the steps of this runbook and of the node's deploy templates.
+pub(crate) async fn planned_verb(
+    request: &Request,
+    (ident, node): (&str, &Node),
+    target: &str,
+    runbook: Option<String>,
+) -> Result<VerbRequest, Error> {
+    let body = serde_json::from_value::<Body>(json!({"target": target, "runbook": runbook}));
+    let body = body.map_err(|why| ApiError::bad_field("target", why))?;
+    body.check_fields()?;
+    let verb = body.target.verb();
+    if matches!(verb, Verb::Abort | Verb::Unhold) {
+        return Err(ApiError::bad_field("target", "has no plan of its own").into());
+    }
+    // Without a runbook the plan of these verbs shows the steps that a request can name.
+    let is_open = matches!(verb, Verb::Clean | Verb::Service) && body.runbook().is_none();
+    let (steps, disables_ramdisk) = match is_open {
+        true => (None, false),
+        false => body.steps(request, ident).await?,
+    };
+    if matches!(verb, Verb::Deploy | Verb::Rebuild) {
+        check_deployable(&request.app, node)?;
+    }
+    Ok(VerbRequest { verb, steps, disables_ramdisk })
 }
 
 /// The requested steps. The machine says later whether it offers them.
@@ -221,11 +249,29 @@ impl Target {
             Target::Service => since::SERVICE,
         }
     }
+
+    fn verb(self) -> Verb {
+        match self {
+            Target::Manage => Verb::Manage,
+            Target::Provide => Verb::Provide,
+            Target::Active | Target::Deploy => Verb::Deploy,
+            Target::Rebuild => Verb::Rebuild,
+            Target::Deleted | Target::Undeploy => Verb::Undeploy,
+            Target::Inspect => Verb::Inspect,
+            Target::Abort => Verb::Abort,
+            Target::Clean => Verb::Clean,
+            Target::Adopt => Verb::Adopt,
+            Target::Rescue => Verb::Rescue,
+            Target::Unrescue => Verb::Unrescue,
+            Target::Unhold => Verb::Unhold,
+            Target::Service => Verb::Service,
+        }
+    }
 }
 
 impl Body {
-    /// The requested verb. Refuses fields that the verb cannot use.
-    fn verb(&self) -> Result<Verb, ApiError> {
+    /// Refuses fields that the target cannot use.
+    fn check_fields(&self) -> Result<(), ApiError> {
         if self.runbook().is_some() && !matches!(self.target, Target::Clean | Target::Service) {
             let problem = "goes only with the targets clean and service";
             return Err(ApiError::bad_field("runbook", problem));
@@ -255,25 +301,15 @@ impl Body {
             let problem = format!("goes only with the target {targets}");
             return Err(ApiError::bad_field(name, problem));
         }
+        Ok(())
+    }
+
+    fn check_password(&self) -> Result<(), ApiError> {
         let password = self.rescue_password.as_deref().unwrap_or_default();
         if self.target == Target::Rescue && password.trim().is_empty() {
             return Err(ApiError::bad_field("rescue_password", "is required"));
         }
-        match self.target {
-            Target::Manage => Ok(Verb::Manage),
-            Target::Provide => Ok(Verb::Provide),
-            Target::Active | Target::Deploy => Ok(Verb::Deploy),
-            Target::Rebuild => Ok(Verb::Rebuild),
-            Target::Deleted | Target::Undeploy => Ok(Verb::Undeploy),
-            Target::Inspect => Ok(Verb::Inspect),
-            Target::Abort => Ok(Verb::Abort),
-            Target::Clean => Ok(Verb::Clean),
-            Target::Adopt => Ok(Verb::Adopt),
-            Target::Rescue => Ok(Verb::Rescue),
-            Target::Unrescue => Ok(Verb::Unrescue),
-            Target::Unhold => Ok(Verb::Unhold),
-            Target::Service => Ok(Verb::Service),
-        }
+        Ok(())
     }
 
     /// The steps of the request, its runbook and the node's deploy templates, and whether they run without a boot of the ramdisk.

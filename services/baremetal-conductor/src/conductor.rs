@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_protocol::Progress;
-use baremetal_core::{Node, NodeUuid, RequestRefused, check_deploy};
+use baremetal_core::{Node, NodeUuid, RequestRefused, StepPriorities, check_deploy};
 use baremetal_store::{Store, StoreError};
 use bmc::{BmcError, IdentifyLight, LogEntry, Reading};
 use bytes::Bytes;
@@ -115,6 +115,11 @@ impl Conductor {
     /// Returns the time limit for a change of power.
     pub fn power_timeout(&self) -> Duration {
         self.context.settings.timeouts.power
+    }
+
+    /// Returns the priorities that the administrator gives to steps.
+    pub fn step_priorities(&self) -> &StepPriorities {
+        &self.context.settings.step_priorities
     }
 
     /// Returns the progress of the command that the node's agent is executing.

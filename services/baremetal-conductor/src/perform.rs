@@ -25,7 +25,11 @@ pub(crate) struct MachineTurn<'a>(pub(crate) &'a TurnContext);
 
 impl MachineTurn<'_> {
     fn rules(&self) -> PlanRules<'_> {
-        PlanRules { timeouts: &self.0.settings.timeouts, new_work: WorkUuid::new_v4() }
+        PlanRules {
+            timeouts: &self.0.settings.timeouts,
+            new_work: WorkUuid::new_v4(),
+            priorities: &self.0.settings.step_priorities,
+        }
     }
 }
 

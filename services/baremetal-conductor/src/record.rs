@@ -31,8 +31,11 @@ impl reconcile::TurnError for TurnError {
 impl TurnContext {
     /// Writes the node with its history, and returns the node with its new version.
     pub(crate) async fn write(&self, before: &Node, update: NodeUpdate) -> Result<Node, TurnError> {
-        let NodeUpdate { node: mut after, history, stage, obstacle } = update;
+        let NodeUpdate { node: mut after, history, stage, obstacle, listed } = update;
         let now = self.now();
+        if let Some(listed) = listed {
+            self.store.keep_listed_steps(after.id, &listed).await?;
+        }
         after.updated_at = Some(now);
         let written = match (stage, ended_allocation(before, &after)) {
             (Some(stage), _) => self.write_with_notices(&after, &history, stage, now).await?,

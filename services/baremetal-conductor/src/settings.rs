@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use baremetal_core::Timeouts;
+use baremetal_core::{StepPriorities, Timeouts};
 use baremetal_store::AddressPool;
 use hardware::AllowedHosts;
 use jiff::Timestamp;
@@ -24,6 +24,8 @@ pub struct Settings {
     /// How many turns run in parallel.
     pub workers: usize,
     pub timeouts: Timeouts,
+    /// The priorities that the administrator gives to steps of cleaning and deployment.
+    pub step_priorities: StepPriorities,
     /// How often and how fast BMCs get requests.
     pub bmc: BmcSettings,
     /// The hosts from which images may be fetched.
@@ -71,6 +73,7 @@ impl Settings {
                 ask_again: minute,
                 poll_every: minute,
             },
+            step_priorities: StepPriorities::default(),
             bmc: BmcSettings {
                 request_timeout: minute,
                 requests_per_second: 10,

@@ -5,6 +5,7 @@ mod join;
 mod lease_end;
 mod leaving;
 mod plan;
+mod preview;
 
 mod boot_again;
 mod drain;
@@ -26,6 +27,7 @@ mod console;
 mod indicator;
 mod inspection;
 mod instance;
+mod listed_steps;
 mod password;
 mod profile_check;
 mod raid;
@@ -121,6 +123,7 @@ pub use lending::{
     LendError, LendRequest, drain_noted, end_held, extend, lend, returned, undo, visible_reason,
     with_stage_taken,
 };
+pub use listed_steps::{ListedSteps, StepPriorities};
 pub use node::{Maintenance, Node};
 pub use node_lease::{LeaseDrain, NodeLease};
 pub use node_request::{NodeChange, NodeRefused, Passwords, check_new_node};
@@ -132,6 +135,7 @@ pub use plan::{
 pub use port::Port;
 pub use port_group::{GroupRefused, PortGroup, check_member, check_members};
 pub use power_request::PowerRequest;
+pub use preview::{Preview, PreviewRefused, preview};
 pub use profile::{
     BaseConfig, Bridge, ComputeSettings, CpuMode, Hugepages, HypervisorMachine, HypervisorSettings,
     Iommu, JoinLimits, KernelArgument, KeystoneSettings, MessageBus, NameSource, NeutronAgent,
@@ -160,8 +164,8 @@ pub use runbook::{Runbook, RunbookApproval, RunbookRefused, RunbookStep};
 pub use secret::is_secret;
 pub use state::{Event, IllegalEvent, State, TRANSITIONS, UnknownState, mermaid};
 pub use step::{
-    DeployStep, OfferedStep, RequestedStep, Step, StepArgument, StepKind, StepName, StepRefused,
-    StepRunner,
+    DeployStep, InvalidStepName, OfferedStep, RequestedStep, Step, StepArgument, StepKind,
+    StepName, StepRefused, StepRunner,
 };
 pub use stored::{Content, Stored, StoredFilter, StoredSort};
 pub use take_out::{TakeOutRefused, check_take_out};

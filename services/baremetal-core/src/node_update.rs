@@ -3,7 +3,7 @@
 use decision::{Decision, Requeue};
 use lease::LeaseStage;
 
-use crate::{HistoryEntry, Node};
+use crate::{HistoryEntry, ListedSteps, Node};
 
 /// A change of a node's record, with everything that is written in the same transaction.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,6 +14,8 @@ pub struct NodeUpdate {
     pub stage: Option<LeaseStage>,
     /// The obstacle that the history tells about. The conductor remembers it, so that the history tells about it once.
     pub obstacle: Option<Obstacle>,
+    /// The steps that the agent has listed. The list is written first, and plans of later requests show it.
+    pub listed: Option<ListedSteps>,
 }
 
 /// An obstacle that the conductor meets in each turn, and the history tells about once.
@@ -28,7 +30,13 @@ pub enum Obstacle {
 impl NodeUpdate {
     /// Makes a change of the node and its history.
     pub fn new(node: Node, history: impl IntoIterator<Item = HistoryEntry>) -> NodeUpdate {
-        NodeUpdate { node, history: history.into_iter().collect(), stage: None, obstacle: None }
+        NodeUpdate {
+            node,
+            history: history.into_iter().collect(),
+            stage: None,
+            obstacle: None,
+            listed: None,
+        }
     }
 
     /// Returns the decision to write the node. The next turn is due immediately as long as anything is left to do.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -70,7 +71,7 @@ pub struct Step {
 }
 
 /// A step that the agent or the conductor offers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OfferedStep {
     pub runner: StepRunner,
     pub name: StepName,
@@ -83,7 +84,7 @@ pub struct OfferedStep {
 }
 
 /// The description of an argument of a step.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StepArgument {
     pub description: String,
     pub is_required: bool,
@@ -104,6 +105,15 @@ pub struct RequestedStep {
     pub name: StepName,
     #[serde(default)]
     pub args: Map<String, Value>,
+}
+
+/// A text does not name a step.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{text:?} is no step: a step has an interface and a name, such as \"deploy.erase_devices\""
+)]
+pub struct InvalidStepName {
+    pub text: String,
 }
 
 /// Why the steps of a work cannot run.
@@ -157,6 +167,19 @@ impl StepName {
     /// Returns whether every deployment has the step.
     pub(crate) fn is_core(&self) -> bool {
         self.interface == Interface::Deploy && CORE_STEPS.contains(&&*self.step)
+    }
+}
+
+impl FromStr for StepName {
+    type Err = InvalidStepName;
+
+    /// Reads a name such as `deploy.erase_devices`.
+    fn from_str(text: &str) -> Result<Self, InvalidStepName> {
+        let invalid = || InvalidStepName { text: text.to_owned() };
+        let (interface, step) = text.split_once('.').ok_or_else(invalid)?;
+        let known = Interface::ALL.into_iter().find(|known| known.as_str() == interface);
+        let interface = known.filter(|_| !step.is_empty()).ok_or_else(invalid)?;
+        Ok(StepName { interface, step: step.to_owned() })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The verbs that change a node's provision state.
 
-use crate::{Event, WantedSteps};
+use crate::{Event, StepKind, WantedSteps};
 
 /// A verb of `PUT /v1/nodes/{node}/states/provision`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,6 +65,22 @@ impl Verb {
             Verb::Rescue => Event::Rescue,
             Verb::Unrescue => Event::Unrescue,
             Verb::Unhold => Event::Unhold,
+        }
+    }
+
+    /// Returns the kind of the steps that the verb leads to.
+    pub const fn step_kind(self) -> Option<StepKind> {
+        match self {
+            Verb::Provide | Verb::Clean | Verb::Undeploy => Some(StepKind::Clean),
+            Verb::Deploy | Verb::Rebuild => Some(StepKind::Deploy),
+            Verb::Service => Some(StepKind::Service),
+            Verb::Manage
+            | Verb::Inspect
+            | Verb::Abort
+            | Verb::Adopt
+            | Verb::Rescue
+            | Verb::Unrescue
+            | Verb::Unhold => None,
         }
     }
 

@@ -3,6 +3,7 @@
 mod allocation;
 mod bios;
 mod lending;
+mod listed_steps;
 mod machine;
 mod profile;
 mod record;
@@ -50,6 +51,7 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-13.sql"),
     include_str!("schema-14.sql"),
     include_str!("schema-15.sql"),
+    include_str!("schema-16.sql"),
 ];
 
 /// The observed power state of one node's machine.

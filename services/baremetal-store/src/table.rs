@@ -8,6 +8,7 @@ pub(crate) mod discovery;
 pub(crate) mod history;
 pub(crate) mod inspection;
 pub(crate) mod lease;
+pub(crate) mod listed_steps;
 pub(crate) mod node;
 pub(crate) mod port;
 pub(crate) mod profile;

@@ -6,6 +6,7 @@ mod conductor;
 mod dhcp;
 mod leases;
 mod provisioning;
+mod steps;
 
 use std::path::{Path, PathBuf};
 
@@ -19,6 +20,7 @@ pub use conductor::{BmcConfig, ConductorConfig, ConsolesConfig, ImagesConfig, Ti
 pub use dhcp::{DhcpConfig, DhcpListen, DhcpMode, InvalidDhcp};
 pub use leases::{AllocationsConfig, LeasesConfig, ReservationsConfig};
 pub use provisioning::ProvisioningConfig;
+pub use steps::StepsConfig;
 
 /// The content of `baremetald.toml`.
 #[derive(Clone, Debug, Deserialize)]
@@ -43,6 +45,9 @@ pub struct Config {
     pub conductor: ConductorConfig,
     #[serde(default)]
     pub timeouts: TimeoutsConfig,
+    /// Priorities of the steps of cleaning and deployment.
+    #[serde(default)]
+    pub steps: StepsConfig,
     #[serde(default)]
     pub bmc: BmcConfig,
     #[serde(default)]

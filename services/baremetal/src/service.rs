@@ -240,6 +240,7 @@ fn settings(
             silence: times.silence.unsigned_abs(),
             poll_every: times.poll_every.unsigned_abs(),
         },
+        step_priorities: config.steps.priorities(),
         bmc: BmcSettings {
             request_timeout: config.bmc.request_timeout.unsigned_abs(),
             requests_per_second: config.bmc.requests_per_second,

@@ -1,6 +1,7 @@
 //! `bedplate node`: actions that `openstack baremetal` does not have.
 
 mod console;
+mod plan;
 
 use anyhow::{Context, bail};
 use api_client::baremetald::{
@@ -35,6 +36,8 @@ pub(crate) enum Command {
         #[command(flatten)]
         watch: Watch,
     },
+    /// Show the tasks and steps of a change of provision state, before it is requested or while it runs.
+    Plan(plan::Options),
     /// Open the serial console of a machine. On a terminal, ~. at the beginning of a line closes it; in a pipe, standard input is sent and
     /// output is printed until the program is interrupted.
     Console(console::Options),
@@ -102,6 +105,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
         Command::Explain { node, watch } => {
             watch.show(format, async || explain(api, &node).await).await
         }
+        Command::Plan(options) => plan::show(&options, api).await?.write(format),
         Command::Console(options) => console::run(options, api).await,
         Command::Lend { node, to, length } => {
             let mut body = json!({"lessee": to});

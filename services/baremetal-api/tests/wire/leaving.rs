@@ -153,6 +153,17 @@ async fn put(api: &Api, what: &str, body: &str) -> crate::api::Answer {
     api.send("PUT", &format!("/v1/nodes/{ID}/{what}"), NEWEST, body).await
 }
 
+#[tokio::test]
+async fn the_plan_of_a_compute_host_begins_with_its_drain() {
+    let (api, clusterd) = host().await;
+    for (target, want) in [("deleted", json!("h1")), ("service", json!("h1"))] {
+        let path = format!("/bedplate/v1/nodes/{ID}/plan?target={target}");
+        let plan = api.get(&path).await.has(200).json();
+        assert_eq!(plan["drains"], want, "{target}");
+    }
+    assert_eq!(clusterd.effects(), Vec::<String>::new());
+}
+
 const UNDEPLOY: &str = r#"{"target": "deleted"}"#;
 const REBUILD: &str = r#"{"target": "rebuild"}"#;
 const OFF: &str = r#"{"target": "power off"}"#;

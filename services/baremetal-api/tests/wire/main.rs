@@ -49,6 +49,8 @@ mod parts;
 #[cfg(test)]
 mod patches;
 #[cfg(test)]
+mod plan;
+#[cfg(test)]
 mod port_groups;
 #[cfg(test)]
 mod ports;

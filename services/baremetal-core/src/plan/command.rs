@@ -5,10 +5,9 @@ use hardware::PowerState;
 use super::action::Action;
 use super::seen::{AgentSeen, CommandSeen, Observed};
 use super::turn::{MachineTurn, Planned};
-use crate::conductor_step::conductor_steps;
 use crate::{
-    AgentCommand, Failure, HistoryEntry, NodeUpdate, Obstacle, OfferedStep, Problem, Reason,
-    RequestRefused, Task, Work, elapsed,
+    AgentCommand, Failure, HistoryEntry, ListedSteps, NodeUpdate, Obstacle, OfferedStep, Problem,
+    Reason, RequestRefused, Task, Work, elapsed,
 };
 
 /// After this many refusals in a row that a retry cannot cure, the work fails. An example is an agent that was booted with another token.
@@ -79,7 +78,7 @@ pub(super) fn plan_command(
             None => give(turn, command, given.len()),
             Some(CommandSeen::Running(_)) => turn.look_again(),
             Some(CommandSeen::Succeeded) => after_success(turn, task, seen),
-            Some(CommandSeen::Listed(offered)) => plan_steps(turn, work, offered),
+            Some(CommandSeen::Listed(listed)) => plan_listed_steps(turn, work, listed),
             Some(CommandSeen::Failed(why)) => {
                 let cause = format!("{doing} failed: {why}");
                 turn.give_up(Failure::new(Reason::StepFailed, cause))
@@ -98,25 +97,31 @@ fn after_success(turn: &MachineTurn<'_>, task: &Task, seen: &Observed) -> Planne
     turn.give_up(Failure::new(Reason::StepFailed, cause))
 }
 
-/// Plans the steps of the work, given the offered ones, and begins the next task.
-pub(super) fn plan_steps(turn: &MachineTurn<'_>, work: &Work, offered: &[OfferedStep]) -> Planned {
-    let kind = work.steps.kind();
-    let offered = [conductor_steps(turn.node, kind), offered.to_vec()].concat();
-    match work.steps.plan(&offered, !work.disables_ramdisk) {
-        Ok(steps) => {
-            let mut planned = turn.node.clone();
-            if let Some(work) = &mut planned.work {
-                work.add_steps(steps);
-            }
-            let powers_off = |work: &Work| work.tasks.contains(&Task::Power(PowerState::Off));
-            if turn.node.disable_power_off && planned.work.as_ref().is_some_and(powers_off) {
-                let refused = RequestRefused::PowerOffDisabled { node: turn.node.label() };
-                return turn.give_up(Failure::new(Reason::StepFailed, refused.to_string()));
-            }
-            turn.next_task_of(&planned)
+/// Plans the steps of the work, given those that the agent listed, and begins the next task.
+pub(super) fn plan_steps(turn: &MachineTurn<'_>, work: &Work, listed: &[OfferedStep]) -> Planned {
+    let offered = turn.node.offered_steps(work.steps.kind(), listed, turn.rules.priorities);
+    let planned = match turn.node.with_steps(&offered) {
+        Ok(planned) => planned,
+        Err(refused) => {
+            return turn.give_up(Failure::new(Reason::StepFailed, refused.to_string()));
         }
-        Err(refused) => turn.give_up(Failure::new(Reason::StepFailed, refused.to_string())),
+    };
+    let powers_off = |work: &Work| work.tasks.contains(&Task::Power(PowerState::Off));
+    if turn.node.disable_power_off && planned.work.as_ref().is_some_and(powers_off) {
+        let refused = RequestRefused::PowerOffDisabled { node: turn.node.label() };
+        return turn.give_up(Failure::new(Reason::StepFailed, refused.to_string()));
     }
+    turn.next_task_of(&planned)
+}
+
+/// Like [`plan_steps`], and keeps the agent's list.
+fn plan_listed_steps(turn: &MachineTurn<'_>, work: &Work, listed: &[OfferedStep]) -> Planned {
+    let mut decision = plan_steps(turn, work, listed)?;
+    if let Some(update) = &mut decision.change {
+        let (kind, steps) = (work.steps.kind(), listed.to_vec());
+        update.listed = Some(ListedSteps { kind, listed_at: turn.now, steps });
+    }
+    Ok(decision)
 }
 
 /// Gives the agent a command. The intent is recorded first: after an interruption, the agent's list of commands tells whether the command

@@ -1,5 +1,7 @@
 //! The planned step in every situation.
 
+use std::collections::BTreeMap;
+
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use serde_json::Map;
@@ -7,8 +9,9 @@ use serde_json::Map;
 use super::*;
 use crate::{
     AgentCommand, DeployStep, Driver, Interface, NodeUuid, OfferedStep, Problem, RequestRefused,
-    RequestedStep, State, Step, StepKind, StepName, StepRunner, Verb, VerbRequest, WantedSteps,
-    WorkUuid, boot_again, fail_work, finish_work, power_step_done, request_verb, start_next_task,
+    RequestedStep, State, Step, StepKind, StepName, StepPriorities, StepRunner, Verb, VerbRequest,
+    WantedSteps, WorkUuid, boot_again, fail_work, finish_work, power_step_done, request_verb,
+    start_next_task,
 };
 
 mod agent;
@@ -16,6 +19,10 @@ mod lives;
 mod power;
 
 const T0: Timestamp = Timestamp::UNIX_EPOCH;
+
+/// The administrator gives no priorities.
+static PRIORITIES: StepPriorities =
+    StepPriorities { clean: BTreeMap::new(), deploy: BTreeMap::new() };
 
 fn timeouts() -> Timeouts {
     Timeouts {
@@ -49,13 +56,15 @@ fn at(task: Task, intent: Option<usize>) -> Node {
 
 /// Decides with the default timeouts.
 fn planned(node: &Node, seen: &Observed, now: Timestamp) -> Decision<NodeUpdate, Action> {
-    let rules = PlanRules { timeouts: &timeouts(), new_work: WorkUuid::nil() };
+    let rules =
+        PlanRules { timeouts: &timeouts(), new_work: WorkUuid::nil(), priorities: &PRIORITIES };
     plan(node, seen, &rules, now).unwrap()
 }
 
 /// Decides what follows from the result of an action.
 fn concluded(node: &Node, outcome: &ActionOutcome, now: Timestamp) -> Decision<NodeUpdate> {
-    let rules = PlanRules { timeouts: &timeouts(), new_work: WorkUuid::nil() };
+    let rules =
+        PlanRules { timeouts: &timeouts(), new_work: WorkUuid::nil(), priorities: &PRIORITIES };
     after_action(node, outcome, T0, &rules, now).unwrap()
 }
 
@@ -552,7 +561,8 @@ fn another_boot_of_the_ramdisk_has_another_token() {
     work.cursor = 4;
     work.add_steps(vec![step]);
     work.cursor = 5;
-    let rules = PlanRules { timeouts: &timeouts(), new_work: WorkUuid::max() };
+    let rules =
+        PlanRules { timeouts: &timeouts(), new_work: WorkUuid::max(), priorities: &PRIORITIES };
     let done = Observed { agent: AgentSeen::Commands(vec![CommandSeen::Succeeded]), ..seen() };
     let next = plan(&node, &done, &rules, T0).unwrap().change.unwrap().node.work.unwrap();
     assert_eq!((next.task(), next.id), (Some(&Task::Power(PowerState::Off)), WorkUuid::max()));

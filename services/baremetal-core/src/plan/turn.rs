@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use super::action::Action;
 use super::seen::{Observed, PowerSeen};
 use crate::{
-    Failure, HistoryEntry, IllegalEvent, Node, NodeUpdate, Problem, WorkUuid, boot_again, elapsed,
-    fail_work, finish_work, start_next_task,
+    Failure, HistoryEntry, IllegalEvent, Node, NodeUpdate, Problem, StepPriorities, WorkUuid,
+    boot_again, elapsed, fail_work, finish_work, start_next_task,
 };
 
 /// The time limits of tasks, and the interval of polling.
@@ -37,6 +37,8 @@ pub struct PlanRules<'a> {
     pub timeouts: &'a Timeouts,
     /// The id of the work that follows the current work.
     pub new_work: WorkUuid,
+    /// The priorities that the administrator gives to steps.
+    pub priorities: &'a StepPriorities,
 }
 
 /// A decision of a turn of a machine.

@@ -9,6 +9,7 @@ mod bios;
 mod crash;
 mod enrolment;
 mod leases;
+mod listed_steps;
 mod lists;
 mod machine;
 mod nodes;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use audit::{Filter, Order, Trail};
 use baremetal_core::{
     DeployTemplate, Interface, NodeFilter, NodeSort, Page, PortFilter, PortSort, Runbook, State,
-    StepName, Task,
+    StepKind, StepName, Task,
 };
 use baremetal_store::{DhcpLease, PagePart, SCHEMA, Store};
 use database::scratch::Scratch;
@@ -36,6 +36,7 @@ const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-13.sql"),
     include_str!("../fixtures/version-14.sql"),
     include_str!("../fixtures/version-15.sql"),
+    include_str!("../fixtures/version-16.sql"),
 ];
 /// The key file that sealed the secrets in the fixtures, from the time when key ids were numbers instead of fingerprints.
 const KEYS: &str = include_str!("../fixtures/seal.keys");
@@ -240,5 +241,10 @@ async fn holds_all(store: &Store, version: usize) {
         assert_eq!(template.unwrap().content.steps[0].priority, 90);
         let runbook = store.find_resource_by_name::<Runbook>("wipe").await.unwrap().unwrap();
         assert_eq!(runbook.content.steps[0].order, 1);
+    }
+    if version >= 16 {
+        let listed = store.find_listed_steps(enrolled.id, StepKind::Clean).await.unwrap().unwrap();
+        assert_eq!(listed.listed_at, at(0));
+        assert_eq!(listed.steps[0].name, StepName::erase_devices());
     }
 }

@@ -240,6 +240,7 @@ fn steps() -> Vec<Step> {
         see("/v1/nodes/{node}/firmware"),
 
         see("/bedplate/v1/nodes/{node}/explain"),
+        see("/bedplate/v1/nodes/{node}/plan"),
         see("/bedplate/v1/nodes/{node}/sensors"),
         see("/bedplate/v1/nodes/{node}/event-log"),
         see("/bedplate/v1/nodes/{node}/console"),

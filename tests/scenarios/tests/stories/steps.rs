@@ -126,6 +126,36 @@ async fn deploy_steps_run_in_the_places_of_their_priorities() {
     assert_eq!(before.steps(&machine), steps);
 }
 
+#[tokio::test]
+async fn the_plan_of_a_cleaning_is_what_the_cleaning_does() {
+    let more = "[steps.clean]\n'deploy.burnin_cpu' = 50\n".to_owned();
+    let lab = Lab::start_with(Settings { more, ..Settings::default() }).await;
+    let machine = lab.rack(Machine::redfish("r1u6")).await;
+    let node = lab.manageable(&machine).await;
+    let plan = async || {
+        let path = format!("/bedplate/v1/nodes/{}/plan?target=provide", node.0);
+        lab.api().get(&path).await
+    };
+    let steps = |plan: &Value| -> Vec<String> {
+        let tasks = plan["tasks"].as_array().expect("tasks").iter();
+        tasks.filter_map(|task| Some(task["step"]["step"].as_str()?.to_owned())).collect()
+    };
+    let unknown = plan().await;
+    assert_eq!((&unknown["offered"]["complete"], steps(&unknown)), (&json!(false), Vec::new()));
+
+    clean(&lab, node, &json!([{"interface": "deploy", "step": "burnin_cpu"}])).await;
+    lab.reaches(node, "manageable").await;
+    let known = plan().await;
+    let offered = known["offered"]["steps"].as_array().expect("steps");
+    assert!(offered.iter().any(|step| step["step"] == "burnin_cpu"), "{known:#}");
+
+    let before = StateBefore::of(&lab, node, &machine).await;
+    lab.provision(node, "provide").await.reaches("available").await;
+    let ran = before.steps(&machine);
+    assert!(steps(&known).contains(&"burnin_cpu".to_owned()), "the administrator's priority");
+    assert_eq!(ran[1..ran.len() - 1], steps(&known), "{ran:?}");
+}
+
 /// The service is killed at every second effect and write. Each step runs once, also the one that restarts the machine.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn steps_run_once_although_the_service_is_killed() {

@@ -128,7 +128,8 @@ impl Life {
 
     /// Plays one turn as the conductor does; returns whether the node is idle.
     fn turn(&mut self, seen: &Observed, performed: Performed) -> Result<bool, TestCaseError> {
-        let rules = PlanRules { timeouts: &timeouts(), new_work: WorkUuid::nil() };
+        let rules =
+            PlanRules { timeouts: &timeouts(), new_work: WorkUuid::nil(), priorities: &PRIORITIES };
         let decision = legal(plan(&self.node, seen, &rules, self.now))?;
         if decision == Decision::rest(Requeue::OnChange) {
             let is_idle = self.node.work.is_none() || self.node.provision_state.is_held();

@@ -1,0 +1,62 @@
+//! The steps that a node offers: those that its agent listed, and those of the conductor.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::conductor_step::conductor_steps;
+use crate::{Node, OfferedStep, StepKind, StepName, StepRefused};
+
+/// The steps of one kind that the agent of a node listed last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedSteps {
+    pub kind: StepKind,
+    pub listed_at: Timestamp,
+    pub steps: Vec<OfferedStep>,
+}
+
+/// The priorities that an administrator gives to steps, in place of those that the steps are offered with. Priority 0 takes a step out of
+/// automated cleaning or deployment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StepPriorities {
+    pub clean: BTreeMap<StepName, u32>,
+    pub deploy: BTreeMap<StepName, u32>,
+}
+
+impl StepPriorities {
+    /// Returns the priority that the administrator gives to a step.
+    fn of(&self, kind: StepKind, name: &StepName) -> Option<u32> {
+        match kind {
+            StepKind::Clean => self.clean.get(name).copied(),
+            StepKind::Deploy => self.deploy.get(name).copied(),
+            StepKind::Service => None,
+        }
+    }
+}
+
+impl Node {
+    /// Returns the steps that the node offers, given those that its agent listed.
+    pub fn offered_steps(
+        &self,
+        kind: StepKind,
+        listed: &[OfferedStep],
+        priorities: &StepPriorities,
+    ) -> Vec<OfferedStep> {
+        let mut offered = [conductor_steps(self, kind), listed.to_vec()].concat();
+        for step in &mut offered {
+            step.priority = priorities.of(kind, &step.name).unwrap_or(step.priority);
+        }
+        offered
+    }
+
+    /// Returns the node with the steps of its work among the tasks of the work.
+    pub(crate) fn with_steps(&self, offered: &[OfferedStep]) -> Result<Node, StepRefused> {
+        let mut planned = self.clone();
+        if let Some(work) = &mut planned.work {
+            let steps = work.steps.plan(offered, !work.disables_ramdisk)?;
+            work.add_steps(steps);
+        }
+        Ok(planned)
+    }
+}
