@@ -76,7 +76,7 @@ impl Bmcs {
             return Ok(known.bmc.clone());
         }
         let bmc = match node.driver {
-            Driver::FakeHardware => fake::bmc(node.power_state),
+            Driver::FakeHardware | Driver::ManualManagement => fake::bmc(node.power_state),
             Driver::Redfish => self.gated_bmc(self.redfish.bmc(self.redfish_target(node)?)),
             Driver::Ipmi => self.gated_bmc(self.ipmi.bmc(self.ipmi_target(node)?)),
         };
@@ -98,7 +98,7 @@ impl Bmcs {
     /// Checks `driver_info` without any connection.
     pub(crate) fn check(&self, node: &Node) -> Result<(), InvalidDriverInfo> {
         match node.driver {
-            Driver::FakeHardware => Ok(()),
+            Driver::FakeHardware | Driver::ManualManagement => Ok(()),
             Driver::Redfish => self.redfish_target(node).map(drop),
             Driver::Ipmi => self.ipmi_target(node).map(drop),
         }

@@ -7,7 +7,8 @@ use std::net::IpAddr;
 
 use agent_protocol::{AgentConfig, InspectionData, LookupAnswer, LookupNode, parameter};
 use baremetal_core::{
-    Boot, InspectionReport, Node, NodeIdent, NodeUuid, Port, Problem, Reason, State, Work, WorkUuid,
+    Boot, InspectionReport, Node, NodeIdent, NodeUuid, Page, Port, PortFilter, PortSort, Problem,
+    Reason, State, Work, WorkUuid,
 };
 use baremetal_store::StoreError;
 use hardware::MacAddress;
@@ -82,6 +83,26 @@ impl TurnContext {
         Ok(url.ok_or_else(no_address)?)
     }
 
+    /// Records that somebody else boots the ramdisk for the current work. The agent gets its token when it looks up its node.
+    pub(crate) async fn await_foreign_boot(&self, node: &Node) -> Result<(), ActionError> {
+        let Some(work) = &node.work else { return Ok(()) };
+        if self.boot_of_work(node).await?.is_none() {
+            self.store.save_boot(&new_boot(node.id, work.id)).await?;
+        }
+        Ok(())
+    }
+
+    /// Returns the token for an agent that looked up `node`: the first answer in each boot contains it if somebody else boots the ramdisk.
+    /// Otherwise the boot script contained the token.
+    async fn looked_up_token(&self, node: &Node) -> Result<Option<String>, StoreError> {
+        if !node.is_booted_by_others() {
+            return Ok(None);
+        }
+        let Some(boot) = self.boot_of_work(node).await? else { return Ok(None) };
+        let is_first = self.store.claim_boot(&boot, self.now()).await?;
+        Ok(is_first.then(|| self.agent_token(&boot)))
+    }
+
     /// Returns the kernel parameters that every boot needs. An agent without the URL of a conductor ends immediately.
     fn common_parameters(&self) -> Vec<(String, Option<String>)> {
         let mut parameters = self.settings.kernel_parameters.clone();
@@ -124,6 +145,23 @@ impl TurnContext {
         let awaited =
             node.work.as_ref().is_some_and(|at_hand| at_hand.id == work && at_hand.awaits_boot());
         if awaited { Ok(node) } else { Err(BootError::NotFound { what }) }
+    }
+
+    /// Returns the node of the ports with these addresses, or `None` if there are no such ports.
+    async fn node_with(&self, addresses: &[MacAddress]) -> Result<Option<NodeUuid>, BootError> {
+        if addresses.is_empty() {
+            return Ok(None);
+        }
+        let filter = PortFilter { addresses: addresses.to_vec(), ..PortFilter::default() };
+        let (sort, descending) = (PortSort::Id, false);
+        let page = Page { limit: 100, marker: None, sort, descending };
+        let ports = self.store.list_ports(&filter, &page).await?;
+        let Some(first) = ports.first() else { return Ok(None) };
+        if ports.iter().any(|port| port.node != first.node) {
+            let problem = "belong to several nodes".to_owned();
+            return Err(BootError::Invalid { field: "addresses", problem });
+        }
+        Ok(Some(first.node))
     }
 
     /// Returns the address that a machine booted without DHCP configures itself.
@@ -232,7 +270,8 @@ impl Conductor {
         Ok(context.parameters(&node, &boot, port).await)
     }
 
-    /// Tells an agent which node it runs on. The answer contains only what an agent needs, and no secret.
+    /// Tells an agent which node it runs on. The answer contains only what an agent needs, and the token only where
+    /// [`Node::is_booted_by_others`] holds.
     pub async fn lookup(
         &self,
         addresses: &[MacAddress],
@@ -243,27 +282,10 @@ impl Conductor {
             BootError::NotFound { what: "a node with these addresses that waits for an agent" };
         let id = match node {
             Some(id) => id,
-            None => {
-                let filter = baremetal_core::PortFilter {
-                    addresses: addresses.to_vec(),
-                    ..Default::default()
-                };
-                let page = baremetal_core::Page {
-                    limit: 100,
-                    marker: None,
-                    sort: baremetal_core::PortSort::Id,
-                    descending: false,
-                };
-                let ports = context.store.list_ports(&filter, &page).await?;
-                let Some(first) = ports.first() else { return Err(none) };
-                if ports.iter().any(|port| port.node != first.node) {
-                    return Err(BootError::Invalid {
-                        field: "addresses",
-                        problem: "belong to several nodes".to_owned(),
-                    });
-                }
-                first.node
-            }
+            None => match context.node_with(addresses).await? {
+                Some(id) => id,
+                None => return Err(none),
+            },
         };
         let Some(node) = context.store.find_node(&NodeIdent::Id(id)).await? else {
             return Err(none);
@@ -271,6 +293,7 @@ impl Conductor {
         if !node.work.as_ref().is_some_and(Work::boots_ramdisk) {
             return Err(none);
         }
+        let token = context.looked_up_token(&node).await?;
         let hints = node.properties.get("root_device").cloned();
         let properties = hints
             .map(|hints| Map::from_iter([("root_device".to_owned(), hints)]))
@@ -285,7 +308,7 @@ impl Conductor {
             },
             config: AgentConfig {
                 heartbeat_timeout: context.settings.heartbeat_timeout.as_secs(),
-                agent_token: Some("******".to_owned()),
+                agent_token: Some(token.unwrap_or_else(|| "******".to_owned())),
                 agent_token_required: true,
             },
         })
@@ -364,6 +387,39 @@ impl Conductor {
         if !context.key.verify(Purpose::Inventory, &parts, capability) {
             return Err(BootError::Forbidden);
         }
+        self.accept_inventory(boot, body).await
+    }
+
+    /// Accepts the inventory of an agent that somebody else booted. The MAC addresses in the inventory name the node. Returns its id.
+    pub async fn inspected_unsigned(
+        &self,
+        id: Option<NodeUuid>,
+        body: Map<String, Value>,
+    ) -> Result<NodeUuid, BootError> {
+        let context = &self.context;
+        let none = || BootError::NotFound { what: "a node that waits for an inventory" };
+        let found = context.node_with(&addresses_in(&body)).await?.ok_or_else(none)?;
+        if id.is_some_and(|id| id != found) {
+            return Err(none());
+        }
+        let node = context.store.find_node(&NodeIdent::Id(found)).await?.ok_or_else(none)?;
+        if !node.is_booted_by_others() {
+            return Err(BootError::Forbidden);
+        }
+        let boot = context.boot_of_work(&node).await?.ok_or_else(none)?;
+        self.accept_inventory(boot, body).await?;
+        Ok(found)
+    }
+
+    /// Stores the inventory that the machine of this boot has sent, if its node waits for one.
+    async fn accept_inventory(
+        &self,
+        boot: Boot,
+        body: Map<String, Value>,
+    ) -> Result<(), BootError> {
+        let context = &self.context;
+        let none = || BootError::NotFound { what: "a node that waits for an inventory" };
+        let id = boot.node;
         let node = context.store.find_node(&NodeIdent::Id(id)).await?.ok_or_else(none)?;
         if node.provision_state != State::InspectWait
             || node.work.as_ref().is_none_or(|work| work.id != boot.work)
@@ -449,6 +505,14 @@ fn check_callback(raw: &str, peer: IpAddr) -> Result<(), BootError> {
         return Err(invalid("must be the address that the agent reports from"));
     }
     Ok(())
+}
+
+/// Returns the MAC addresses of the interfaces in an inventory, up to 128.
+fn addresses_in(body: &Map<String, Value>) -> Vec<MacAddress> {
+    let interfaces = body.get("inventory").and_then(|inventory| inventory.get("interfaces"));
+    let interfaces = interfaces.and_then(Value::as_array).into_iter().flatten();
+    let addresses = interfaces.filter_map(|interface| interface.get("mac_address")?.as_str());
+    addresses.filter_map(|address| address.parse().ok()).take(128).collect()
 }
 
 /// Checks that the body is an inventory, and splits it into the two parts that are stored.

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_protocol::Progress;
-use baremetal_core::{Node, NodeUuid, RequestRefused, StepPriorities, check_deploy};
+use baremetal_core::{
+    ManagementInterface, Node, NodeUuid, RequestRefused, StepPriorities, check_deploy,
+};
 use baremetal_store::{Store, StoreError};
 use bmc::{BmcError, IdentifyLight, LogEntry, Reading};
 use bytes::Bytes;
@@ -169,16 +171,23 @@ impl Conductor {
 
     /// Returns the boot device override that is set in the BMC.
     pub async fn boot_device(&self, node: &Node) -> Result<Option<BootOverride>, BmcError> {
-        self.bmc(node)?.boot.get().await
+        Ok(self.bmc(node)?.boot.get().await?.filter(|_| sets_boot_device(node)))
     }
 
     /// Sets a boot device override in the BMC.
     pub async fn set_boot_device(&self, node: &Node, wanted: BootOverride) -> Result<(), BmcError> {
+        if !sets_boot_device(node) {
+            let what = "set a boot device with the management interface noop".to_owned();
+            return Err(BmcError::Unsupported { what });
+        }
         self.bmc(node)?.boot.set(wanted).await
     }
 
     /// Returns the boot devices that the BMC accepts as an override.
     pub async fn supported_boot_devices(&self, node: &Node) -> Result<Vec<BootDevice>, BmcError> {
+        if !sets_boot_device(node) {
+            return Ok(Vec::new());
+        }
         self.bmc(node)?.boot.supported().await
     }
 
@@ -223,4 +232,9 @@ impl Conductor {
         let none = || BmcError::Unsupported { what: "report its sensors".to_owned() };
         self.bmc(node)?.sensors.ok_or_else(none)
     }
+}
+
+/// Returns whether the service sets the boot device of the node's machine.
+fn sets_boot_device(node: &Node) -> bool {
+    node.management_interface() != ManagementInterface::Noop
 }

@@ -2,8 +2,9 @@
 
 use agent_protocol::{ImageInfo, name, step};
 use baremetal_core::{
-    Action, ActionOutcome, AgentCommand, BootInterface, Driver, Node, NodeUpdate, Observed,
-    PlanRules, Problem, Reason, StepKind, Task, Work, WorkUuid, after_action, image, plan,
+    Action, ActionOutcome, AgentCommand, BootInterface, Driver, ManagementInterface, Node,
+    NodeUpdate, Observed, PlanRules, Problem, Reason, StepKind, Task, Work, WorkUuid, after_action,
+    image, plan,
 };
 use bmc::{Bmc, BmcError};
 use decision::{Decision, Requeue};
@@ -148,7 +149,7 @@ impl TurnContext {
             BootInterface::Ipxe => BootDevice::Pxe,
             BootInterface::HttpIpxe => BootDevice::Http,
             BootInterface::VirtualMedia => BootDevice::Cdrom,
-            BootInterface::Fake => return Ok(()),
+            BootInterface::Fake => return self.await_foreign_boot(node).await,
         };
         if node.boot_interface() == BootInterface::VirtualMedia {
             let Some(media) = &bmc.media else { return Err(cannot("insert a virtual CD").into()) };
@@ -156,6 +157,9 @@ impl TurnContext {
             if let Err(error) = media.insert(&url).await {
                 return Err(self.note_bmc(node, &error).into());
             }
+        }
+        if node.management_interface() == ManagementInterface::Noop {
+            return Ok(());
         }
         let wanted = BootOverride { device, persistence: Persistence::Once, mode: boot_mode(node) };
         if let Err(error) = bmc.boot.set(wanted).await {
@@ -175,6 +179,9 @@ impl TurnContext {
             && let Err(error) = media.eject().await
         {
             return Err(self.note_bmc(node, &error).into());
+        }
+        if node.management_interface() == ManagementInterface::Noop {
+            return Ok(());
         }
         let set = async |persistence| {
             let wanted =
@@ -256,6 +263,10 @@ impl TurnContext {
                 params = Map::new();
                 name::SYNC
             }
+            AgentCommand::PowerOff => {
+                params = Map::new();
+                name::POWER_OFF
+            }
         };
         Ok((name, params))
     }
@@ -329,7 +340,7 @@ fn cannot(what: &str) -> Problem {
 fn boot_mode(node: &Node) -> Option<BootMode> {
     match node.driver {
         Driver::Ipmi => node.boot_mode,
-        Driver::Redfish | Driver::FakeHardware => None,
+        Driver::Redfish | Driver::FakeHardware | Driver::ManualManagement => None,
     }
 }
 

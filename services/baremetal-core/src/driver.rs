@@ -12,6 +12,8 @@ pub enum Driver {
     /// No machine at all: every step succeeds immediately.
     FakeHardware,
     Ipmi,
+    /// A machine without a BMC, which a person switches on and off.
+    ManualManagement,
     Redfish,
 }
 
@@ -33,13 +35,15 @@ pub const CREDENTIALS: [Credential; 2] = [
 
 impl Driver {
     /// Every driver, sorted by name.
-    pub const ALL: [Driver; 3] = [Driver::FakeHardware, Driver::Ipmi, Driver::Redfish];
+    pub const ALL: [Driver; 4] =
+        [Driver::FakeHardware, Driver::Ipmi, Driver::ManualManagement, Driver::Redfish];
 
     /// Returns the name of the driver in the Bare Metal API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Driver::FakeHardware => "fake-hardware",
             Driver::Ipmi => "ipmi",
+            Driver::ManualManagement => "manual-management",
             Driver::Redfish => "redfish",
         }
     }
@@ -47,7 +51,7 @@ impl Driver {
     /// Returns the keys of `driver_info` that this driver reads: key, description, and whether the key is required.
     pub const fn properties(self) -> &'static [(&'static str, &'static str, bool)] {
         match self {
-            Driver::FakeHardware => &[],
+            Driver::FakeHardware | Driver::ManualManagement => &[],
             Driver::Ipmi => &[
                 ("ipmi_address", "IP address of the BMC.", true),
                 ("ipmi_username", "User name (default: none).", false),
@@ -79,7 +83,7 @@ impl Driver {
 
 /// The error for a word that names no driver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown driver {raw:?}; use fake-hardware, ipmi or redfish")]
+#[error("unknown driver {raw:?}; use fake-hardware, ipmi, manual-management or redfish")]
 pub struct UnknownDriver {
     /// The word that was given, cut to 64 characters for the message.
     pub raw: String,
@@ -107,7 +111,7 @@ mod tests {
     #[test]
     fn a_driver_is_named_as_ironic_names_it() {
         let names = Driver::ALL.map(Driver::as_str);
-        assert_eq!(names, ["fake-hardware", "ipmi", "redfish"]);
+        assert_eq!(names, ["fake-hardware", "ipmi", "manual-management", "redfish"]);
         assert_eq!(names.map(|name| name.parse().ok()), Driver::ALL.map(Some));
         assert!("idrac".parse::<Driver>().is_err());
     }
@@ -129,6 +133,7 @@ mod tests {
     fn each_driver_needs_the_address_of_the_bmc_and_nothing_else() {
         for (driver, address, number) in [
             (Driver::FakeHardware, None, 0),
+            (Driver::ManualManagement, None, 0),
             (Driver::Ipmi, Some("ipmi_address"), 6),
             (Driver::Redfish, Some("redfish_address"), 6),
         ] {

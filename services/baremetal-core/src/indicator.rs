@@ -62,7 +62,9 @@ pub fn indicators(node: &Node) -> Result<&'static [Indicator], IndicatorRefused>
     let interface = node.management_interface();
     match interface {
         ManagementInterface::Fake => Ok(&FAKE),
-        ManagementInterface::Ipmitool | ManagementInterface::Redfish => {
+        ManagementInterface::Ipmitool
+        | ManagementInterface::Noop
+        | ManagementInterface::Redfish => {
             let (node, interface) = (node.label(), interface.as_str());
             Err(IndicatorRefused::Unsupported { node, interface })
         }

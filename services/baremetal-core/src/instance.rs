@@ -38,14 +38,9 @@ impl fmt::Debug for ConfigDrive {
     }
 }
 
-/// Checks that `node` has everything that its installation needs. A node without a real boot interface needs nothing.
+/// Checks that `node` has everything that its installation needs. A node without an agent needs nothing.
 pub fn check_deploy(node: &Node) -> Result<(), RequestRefused> {
-    match node.boot_interface() {
-        BootInterface::Fake => Ok(()),
-        BootInterface::Ipxe | BootInterface::HttpIpxe | BootInterface::VirtualMedia => {
-            image(node).map(|_| ())
-        }
-    }
+    if node.uses_agent() { image(node).map(|_| ()) } else { Ok(()) }
 }
 
 /// Checks that the ramdisk can reach the machine of `node`, which has these `ports`.

@@ -124,7 +124,7 @@ interfaces! {
         Fake = "fake",
     } {
         FakeHardware: Fake NoBios;
-        Ipmi | Redfish: NoBios;
+        Ipmi | ManualManagement | Redfish: NoBios;
     }
 
     /// How the ramdisk gets onto the machine.
@@ -135,11 +135,11 @@ interfaces! {
         HttpIpxe = "http-ipxe",
         /// By a virtual CD that the BMC inserts, without DHCP.
         VirtualMedia = "redfish-virtual-media",
-        /// The ramdisk is never booted.
+        /// The service boots no ramdisk. If the node uses an agent, somebody else starts it.
         Fake = "fake",
     } {
-        FakeHardware: Fake;
-        Ipmi: Ipxe HttpIpxe;
+        FakeHardware: Fake Ipxe HttpIpxe;
+        Ipmi | ManualManagement: Ipxe HttpIpxe;
         Redfish: Ipxe HttpIpxe VirtualMedia;
     }
 
@@ -152,7 +152,7 @@ interfaces! {
     } {
         FakeHardware: Fake NoConsole;
         Ipmi: NoConsole IpmitoolSocat;
-        Redfish: NoConsole;
+        ManualManagement | Redfish: NoConsole;
     }
 
     /// How the machine is installed and cleaned.
@@ -161,8 +161,8 @@ interfaces! {
         /// The agent writes an image to the disk.
         Direct = "direct",
     } {
-        FakeHardware: Fake;
-        Ipmi | Redfish: Direct;
+        FakeHardware: Fake Direct;
+        Ipmi | ManualManagement | Redfish: Direct;
     }
 
     /// How firmware is updated.
@@ -171,7 +171,7 @@ interfaces! {
         Fake = "fake",
     } {
         FakeHardware: Fake NoFirmware;
-        Ipmi | Redfish: NoFirmware;
+        Ipmi | ManualManagement | Redfish: NoFirmware;
     }
 
     /// How the hardware is inspected.
@@ -184,8 +184,8 @@ interfaces! {
         /// The hardware is not inspected.
         NoInspect = "no-inspect",
     } {
-        FakeHardware: Fake NoInspect;
-        Ipmi: Agent NoInspect;
+        FakeHardware: Fake Agent NoInspect;
+        Ipmi | ManualManagement: Agent NoInspect;
         Redfish: Agent Redfish NoInspect;
     }
 
@@ -194,26 +194,30 @@ interfaces! {
         Fake = "fake",
         Ipmitool = "ipmitool",
         Redfish = "redfish",
+        /// The boot device is never set: the machine's firmware always tries the network first, or a person chooses.
+        Noop = "noop",
     } {
-        FakeHardware: Fake;
-        Ipmi: Ipmitool;
-        Redfish: Redfish;
+        FakeHardware: Fake Noop;
+        Ipmi: Ipmitool Noop;
+        ManualManagement: Noop;
+        Redfish: Redfish Noop;
     }
 
     /// How the machine is connected to networks.
     Network network NetworkInterface {
         Noop = "noop",
     } {
-        FakeHardware | Ipmi | Redfish: Noop;
+        FakeHardware | Ipmi | ManualManagement | Redfish: Noop;
     }
 
     /// How the machine is switched on and off.
     Power power PowerInterface {
+        /// Nothing is switched; the record alone changes.
         Fake = "fake",
         Ipmitool = "ipmitool",
         Redfish = "redfish",
     } {
-        FakeHardware: Fake;
+        FakeHardware | ManualManagement: Fake;
         Ipmi: Ipmitool;
         Redfish: Redfish;
     }
@@ -224,7 +228,7 @@ interfaces! {
         Fake = "fake",
     } {
         FakeHardware: Fake NoRaid;
-        Ipmi | Redfish: NoRaid;
+        Ipmi | ManualManagement | Redfish: NoRaid;
     }
 
     /// How a broken installation is repaired.
@@ -233,7 +237,7 @@ interfaces! {
         Fake = "fake",
     } {
         FakeHardware: Fake NoRescue;
-        Ipmi | Redfish: NoRescue;
+        Ipmi | ManualManagement | Redfish: NoRescue;
     }
 
     /// How remote volumes are attached.
@@ -242,7 +246,7 @@ interfaces! {
         Fake = "fake",
     } {
         FakeHardware: Noop Fake;
-        Ipmi | Redfish: Noop;
+        Ipmi | ManualManagement | Redfish: Noop;
     }
 
     /// How functions of one vendor are called.
@@ -251,7 +255,7 @@ interfaces! {
         Fake = "fake",
     } {
         FakeHardware: Fake NoVendor;
-        Ipmi | Redfish: NoVendor;
+        Ipmi | ManualManagement | Redfish: NoVendor;
     }
 }
 

@@ -12,10 +12,10 @@ use uuid::Uuid;
 
 use crate::secret::Masked;
 use crate::{
-    AllocationUuid, BiosInterface, BootInterface, ConsoleInterface, DrainRequest, Driver, Failure,
-    FirmwareInterface, Hypervisor, InspectInterface, Interface, Interfaces, ManagementInterface,
-    NodeLease, NodeName, NodeUuid, PowerRequest, RackLocation, RescueInterface, State,
-    VendorInterface, WantedSteps, Work,
+    AllocationUuid, BiosInterface, BootInterface, ConsoleInterface, DeployInterface, DrainRequest,
+    Driver, Failure, FirmwareInterface, Hypervisor, InspectInterface, Interface, Interfaces,
+    ManagementInterface, NodeLease, NodeName, NodeUuid, PowerRequest, RackLocation,
+    RescueInterface, State, VendorInterface, WantedSteps, Work,
 };
 
 /// The record of one enrolled machine.
@@ -234,6 +234,17 @@ impl Node {
     /// Returns how the ramdisk gets onto the machine.
     pub fn boot_interface(&self) -> BootInterface {
         self.interfaces.boot.unwrap_or(BootInterface::default_of(self.driver))
+    }
+
+    /// Returns whether the agent installs and cleans the machine.
+    pub fn uses_agent(&self) -> bool {
+        let chosen = self.interfaces.deploy;
+        chosen.unwrap_or(DeployInterface::default_of(self.driver)) == DeployInterface::Direct
+    }
+
+    /// Returns whether somebody else boots the ramdisk, so that the agent gets its token when it looks up its node.
+    pub fn is_booted_by_others(&self) -> bool {
+        self.boot_interface() == BootInterface::Fake
     }
 
     /// Returns how the hardware is inspected.

@@ -12,8 +12,10 @@ use decision::{Decision, Requeue};
 use hardware::{PowerChange, PowerState};
 use jiff::Timestamp;
 
-use crate::{Failure, IllegalEvent, Node, NodeUpdate, Reason, StepRunner, Task, Work, elapsed};
-use command::{plan_command, plan_steps};
+use crate::{
+    AgentCommand, Failure, IllegalEvent, Node, NodeUpdate, Reason, StepRunner, Task, Work, elapsed,
+};
+use command::{plan_command, plan_shutdown, plan_steps};
 use power::{ask, plan_power, power_stuck, was_asked};
 use turn::{MachineTurn, Planned};
 
@@ -98,6 +100,7 @@ fn plan_work(turn: &MachineTurn<'_>, work: &Work, seen: &Observed) -> Planned {
         (Task::AwaitAgent, Observed { agent: AgentSeen::Absent, .. }) => turn.look_again(),
         (Task::AwaitAgent, _) => turn.next_task(seen),
 
+        (Task::Agent(AgentCommand::PowerOff), _) => plan_shutdown(turn, work, seen),
         (Task::Agent(command), _) => {
             plan_command(turn, task, Action::Command(*command), work, seen)
         }

@@ -92,7 +92,12 @@ fn planned_steps(work: &Work, task: &Task) -> Option<StepKind> {
         | Task::BootDisk
         | Task::AwaitInventory
         | Task::AwaitAgent
-        | Task::Agent(AgentCommand::WriteImage | AgentCommand::SetNextBoot | AgentCommand::Sync)
+        | Task::Agent(
+            AgentCommand::WriteImage
+            | AgentCommand::SetNextBoot
+            | AgentCommand::Sync
+            | AgentCommand::PowerOff,
+        )
         | Task::Step(_)
         | Task::Wait { .. }
         | Task::Hold => None,
@@ -247,7 +252,7 @@ mod tests {
     #[test]
     fn every_verb_has_a_plan_in_every_state_that_accepts_it() {
         let mut plans = 0;
-        for driver in [Driver::Redfish, Driver::Ipmi, Driver::FakeHardware] {
+        for driver in Driver::ALL {
             for state in State::ALL.into_iter().filter(|state| !state.is_busy()) {
                 for verb in VERBS {
                     let node = node(driver, state);

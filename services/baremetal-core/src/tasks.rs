@@ -2,9 +2,7 @@
 
 use hardware::PowerState;
 
-use crate::{
-    AgentCommand, BootInterface, Driver, InspectInterface, Node, StepKind, Task, WantedSteps,
-};
+use crate::{AgentCommand, Driver, InspectInterface, Node, StepKind, Task, WantedSteps};
 
 /// The tasks that check a node's BMC.
 pub(crate) fn verify() -> Vec<Task> {
@@ -24,10 +22,10 @@ pub(crate) fn inspect(node: &Node) -> Vec<Task> {
     tasks
 }
 
-/// The tasks that clean `node`, without `steps`, which are added once they are planned. A node without a real boot interface has no agent:
-/// automated cleaning only switches it off.
+/// The tasks that clean `node`, without `steps`, which are added once they are planned. A node without an agent is only switched off by
+/// automated cleaning.
 pub(crate) fn clean(node: &Node, steps: &WantedSteps) -> Vec<Task> {
-    if node.boot_interface() == BootInterface::Fake {
+    if !node.uses_agent() {
         let off = [Task::Power(PowerState::Off)];
         return plan_without_agent(steps).into_iter().chain(off).collect();
     }
@@ -42,17 +40,23 @@ fn plan_without_agent(steps: &WantedSteps) -> Option<Task> {
     steps.are_named().then_some(Task::PlanSteps)
 }
 
-/// The tasks that install `node` and boot its disk. A node without a real boot interface is only restarted.
+/// The tasks that install `node` and boot its disk. A node without an agent is only restarted.
 pub(crate) fn deploy(node: &Node, steps: &WantedSteps) -> Vec<Task> {
-    if node.boot_interface() == BootInterface::Fake {
+    if !node.uses_agent() {
         let restart = [Task::Power(PowerState::Off), Task::Power(PowerState::On)];
         return plan_without_agent(steps).into_iter().chain(restart).collect();
     }
     let mut tasks = Vec::from(Task::boot_and(Task::AwaitAgent));
     let list = AgentCommand::ListSteps(StepKind::Deploy);
     tasks.extend(
-        [list, AgentCommand::WriteImage, AgentCommand::SetNextBoot, AgentCommand::Sync]
-            .map(Task::Agent),
+        [
+            list,
+            AgentCommand::WriteImage,
+            AgentCommand::SetNextBoot,
+            AgentCommand::Sync,
+            AgentCommand::PowerOff,
+        ]
+        .map(Task::Agent),
     );
     tasks.extend([Task::Power(PowerState::Off), Task::BootDisk, Task::Power(PowerState::On)]);
     tasks
@@ -60,7 +64,7 @@ pub(crate) fn deploy(node: &Node, steps: &WantedSteps) -> Vec<Task> {
 
 /// The tasks that run service steps on `node` and boot its disk again, without the steps, which are added once they are planned.
 pub(crate) fn service(node: &Node) -> Vec<Task> {
-    if node.boot_interface() == BootInterface::Fake {
+    if !node.uses_agent() {
         return vec![Task::PlanSteps];
     }
     let mut tasks = Vec::from(Task::boot_and(Task::AwaitAgent));
@@ -84,7 +88,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::NodeUuid;
+    use crate::{DeployInterface, NodeUuid};
 
     const OFF: Task = Task::Power(PowerState::Off);
     const ON: Task = Task::Power(PowerState::On);
@@ -110,6 +114,18 @@ mod tests {
         assert_eq!(tasks(Driver::Ipmi, Agent), agent);
         assert_eq!(tasks(Driver::Ipmi, NoInspect), []);
         assert_eq!(tasks(Driver::FakeHardware, Fake), []);
+    }
+
+    #[test]
+    fn a_fake_node_can_use_an_agent() {
+        let mut node = node(Driver::FakeHardware);
+        node.interfaces.deploy = Some(DeployInterface::Direct);
+        node.interfaces.inspect = Some(InspectInterface::Agent);
+        let deploys = deploy(&node, &WantedSteps::default());
+        assert!(deploys.contains(&Task::Agent(AgentCommand::WriteImage)), "{deploys:?}");
+        let cleans = clean(&node, &WantedSteps::default());
+        assert!(cleans.contains(&Task::Agent(AgentCommand::ListSteps(StepKind::Clean))));
+        assert_eq!(inspect(&node)[..4], Task::boot_and(Task::AwaitInventory));
     }
 
     #[test]

@@ -84,6 +84,8 @@ pub enum AgentCommand {
     /// Make the written disk the next boot of the firmware.
     SetNextBoot,
     Sync,
+    /// Shut the machine down. The BMC switches it off if it is still on after a while.
+    PowerOff,
 }
 
 impl Task {
@@ -129,6 +131,7 @@ impl Task {
             Task::Agent(AgentCommand::WriteImage) => "writing the image",
             Task::Agent(AgentCommand::SetNextBoot) => "setting the firmware's next boot",
             Task::Agent(AgentCommand::Sync) => "flushing caches to disk",
+            Task::Agent(AgentCommand::PowerOff) => "shutting the machine down",
             Task::PlanSteps => "planning the steps",
             Task::Wait { seconds } => return format!("waiting for {seconds} s").into(),
             Task::Hold => "holding",
@@ -372,6 +375,7 @@ mod tests {
             "60",
             "1",
             "flushing caches to disk",
+            "shutting the machine down",
             "switching the machine off",
             "making the disk the next boot",
             "switching the machine on",

@@ -44,7 +44,7 @@ const LISTS: &[(&str, MemoryBound)] = &[
     ("/v1/chassis/{chassis}/nodes", InParts),
     ("/v1/conductors", AtMost(4, "one for each host that ran baremetald")),
     ("/v1/deploy_templates", AtMost(0, "there are none")),
-    ("/v1/drivers", AtMost(3, "the drivers of the program")),
+    ("/v1/drivers", AtMost(4, "the drivers of the program")),
     ("/v1/inspection_rules", AtMost(0, "there are none")),
     ("/v1/nodes", InParts),
     ("/v1/nodes/detail", InParts),

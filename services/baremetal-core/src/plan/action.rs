@@ -43,6 +43,7 @@ impl Action {
             Action::Command(AgentCommand::WriteImage) => "write_image",
             Action::Command(AgentCommand::SetNextBoot) => "set_next_boot",
             Action::Command(AgentCommand::Sync) => "sync",
+            Action::Command(AgentCommand::PowerOff) => "shut_down",
             Action::Command(AgentCommand::ListSteps(StepKind::Service)) => "list_service_steps",
             Action::ConductorStep => "conductor_step",
             Action::Step => "step",

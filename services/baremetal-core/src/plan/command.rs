@@ -87,6 +87,21 @@ pub(super) fn plan_command(
     }
 }
 
+/// Decides the next step while the agent shuts the machine down. An agent that is gone cannot say so, and the next task switches the machine
+/// off through its BMC, so every answer leads on.
+pub(super) fn plan_shutdown(turn: &MachineTurn<'_>, work: &Work, seen: &Observed) -> Planned {
+    if let (AgentSeen::Commands(given), None) = (&seen.agent, work.intent) {
+        return give(turn, Action::Command(AgentCommand::PowerOff), given.len());
+    }
+    let mut decision = turn.next_task(seen)?;
+    // The BMC is asked only after a while, so that the machine can shut down.
+    let was_asked = work.intent.is_some();
+    if let Some(work) = decision.change.as_mut().and_then(|update| update.node.work.as_mut()) {
+        work.asked_at = was_asked.then_some(turn.now);
+    }
+    Ok(decision)
+}
+
 /// Begins the next task after the agent carried out `task`.
 fn after_success(turn: &MachineTurn<'_>, task: &Task, seen: &Observed) -> Planned {
     if !matches!(task, Task::Agent(AgentCommand::ListSteps(_))) {

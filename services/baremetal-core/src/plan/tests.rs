@@ -292,6 +292,10 @@ fn obliging(
             commands.push(CommandSeen::Listed(offered(kind)));
             ActionOutcome::CommandGiven
         }
+        Action::Command(AgentCommand::PowerOff) => {
+            *power = PowerState::Off;
+            ActionOutcome::CommandGiven
+        }
         Action::Command(_) | Action::Step => {
             commands.push(CommandSeen::Succeeded);
             ActionOutcome::CommandGiven
@@ -515,6 +519,7 @@ fn a_deployment_runs_the_requested_steps_in_their_places() {
         "running the deploy step deploy.inject_files",
         "setting the firmware's next boot",
         "flushing caches to disk",
+        "shutting the machine down",
     ];
     assert_eq!((active.provision_state, done), (State::Active, want.map(str::to_owned).to_vec()));
 }

@@ -9,6 +9,8 @@ use database::{StoreError, reading, writing};
 use hardware::MacAddress;
 use uuid::Uuid;
 
+use jiff::Timestamp;
+
 use crate::Store;
 use crate::table::resource::check_group;
 use crate::table::{boot, history, inspection, lease, port};
@@ -117,6 +119,13 @@ impl Store {
     pub async fn save_boot(&self, boot: &Boot) -> Result<(), StoreError> {
         let boot = boot.clone();
         writing!(self.database, OneStatement, |c| boot::save(c, &boot).await)
+    }
+
+    /// Records that the token of this boot is handed out at `now`, and returns whether this is the first time. A boot that was replaced by a
+    /// newer one is not changed.
+    pub async fn claim_boot(&self, boot: &Boot, now: Timestamp) -> Result<bool, StoreError> {
+        let boot = boot.clone();
+        writing!(self.database, OneStatement, |c| boot::claim(c, &boot, now).await)
     }
 
     /// Writes what the machine of this boot has reported, and returns whether it did: a boot that was replaced by a newer one is not

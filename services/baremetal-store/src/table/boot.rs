@@ -4,6 +4,7 @@ use crate::table::no_node;
 use baremetal_core::{Boot, NodeUuid};
 use database::table::is_missing_owner;
 use database::{Connection, StoreError, values};
+use jiff::Timestamp;
 
 const TABLE: &str = "boots";
 
@@ -64,6 +65,18 @@ pub(crate) async fn report(connection: &mut Connection, boot: &Boot) -> Result<b
         boot.seen_at,
     ];
     Ok(connection.execute(REPORT, values).await? > 0)
+}
+
+/// Records when the token of this boot was handed out, and returns whether it was not handed out before.
+pub(crate) async fn claim(
+    connection: &mut Connection,
+    boot: &Boot,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    const CLAIM: &str =
+        "UPDATE boots SET script_at = $3 WHERE node = $1 AND nonce = $2 AND script_at IS NULL";
+    let values = values![boot.node, boot.nonce.as_str(), now];
+    Ok(connection.execute(CLAIM, values).await? > 0)
 }
 
 pub(crate) async fn delete(connection: &mut Connection, node: NodeUuid) -> Result<(), StoreError> {

@@ -16,6 +16,7 @@ on_both! { Store:
     records_of_a_missing_node_are_refused
     a_boot_is_written_whole
     a_report_of_an_earlier_boot_does_not_replace_the_newer_boot
+    the_token_of_a_boot_is_handed_out_once
     an_inventory_of_an_earlier_boot_changes_nothing
     an_inventory_replaces_the_one_before
     history_is_read_from_its_oldest_line
@@ -155,6 +156,24 @@ async fn a_report_of_an_earlier_boot_does_not_replace_the_newer_boot(store: Stor
     store.save_boot(&newer).await.unwrap();
     assert!(!store.report_boot(&reported).await.unwrap());
     assert_eq!(store.find_boot(node.id).await.unwrap(), Some(newer));
+}
+
+async fn the_token_of_a_boot_is_handed_out_once(store: Store) {
+    let node = bare_node();
+    store.insert_node(&node).await.unwrap();
+    let waiting = Boot { script_at: None, ..boot(&node) };
+    assert!(!store.claim_boot(&waiting, at(1)).await.unwrap(), "there is none");
+    store.save_boot(&waiting).await.unwrap();
+    let claim = || store.claim_boot(&waiting, at(2));
+    let (one, two, three) = tokio::join!(claim(), claim(), claim());
+    let claims = [one, two, three].map(Result::unwrap);
+    assert_eq!(claims.into_iter().filter(|is_first| *is_first).count(), 1);
+    let claimed = Boot { script_at: Some(at(2)), ..waiting };
+    assert_eq!(store.find_boot(node.id).await.unwrap(), Some(claimed.clone()));
+    let newer = Boot { nonce: "newer".into(), script_at: None, ..claimed.clone() };
+    store.save_boot(&newer).await.unwrap();
+    assert!(!store.claim_boot(&claimed, at(3)).await.unwrap(), "it is replaced");
+    assert!(store.claim_boot(&newer, at(3)).await.unwrap());
 }
 
 async fn an_inventory_of_an_earlier_boot_changes_nothing(store: Store) {

@@ -62,8 +62,8 @@ pub(super) async fn heartbeat(
 
 #[derive(Deserialize)]
 pub(super) struct InspectionQuery {
-    node_uuid: NodeUuid,
-    capability: String,
+    node_uuid: Option<NodeUuid>,
+    capability: Option<String>,
 }
 
 /// `POST /v1/continue_inspection`: the agent's inventory.
@@ -72,8 +72,19 @@ pub(super) async fn continue_inspection(
     Query(query): Query<InspectionQuery>,
     JsonBody(body): JsonBody<Map<String, Value>>,
 ) -> Result<(StatusCode, Json<Value>), ErrorAnswer> {
-    provisioning.conductor.inspected(query.node_uuid, &query.capability, body).await?;
-    Ok((StatusCode::ACCEPTED, Json(json!({"uuid": query.node_uuid}))))
+    let conductor = &provisioning.conductor;
+    let node = match (query.node_uuid, query.capability) {
+        (Some(node), Some(capability)) => {
+            conductor.inspected(node, &capability, body).await?;
+            node
+        }
+        (None, Some(_)) => {
+            let problem = "node_uuid: goes with the capability".to_owned();
+            return Err(ErrorAnswer::bad_request(problem));
+        }
+        (node, None) => conductor.inspected_unsigned(node, body).await?,
+    };
+    Ok((StatusCode::ACCEPTED, Json(json!({"uuid": node}))))
 }
 
 /// `POST /discover/{mac}/{capability}/inventory`: the inventory of a machine that nobody has enrolled.

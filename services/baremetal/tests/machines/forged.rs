@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use agent_protocol::KernelParameters;
 use baremetal_core::{
-    AgentCommand, Node, NodeFilter, NodeIdent, NodeSort, Page, Port, State, StepKind, Task, Verb,
+    AgentCommand, DeployInterface, Driver, InspectInterface, Node, NodeFilter, NodeIdent, NodeSort,
+    Page, Port, State, StepKind, Task, Verb, WorkUuid, request_verb,
 };
 use baremetal_store::{PagePart, Store};
 use hardware::MacAddress;
@@ -368,6 +369,75 @@ async fn a_lookup_returns_no_token_and_changes_nothing() {
     .await;
     let reported = site.http.get(of(&[mac(1)])).send().await.unwrap().text().await.unwrap();
     assert!(reported.contains("******") && !reported.contains(&token), "{reported}");
+}
+
+/// Returns a node whose machine somebody else boots, and which has just got this request.
+fn booted_by_others(name: &str, address: MacAddress, verb: Verb) -> (Node, Port) {
+    let (mut node, port) = enrolled(name, address);
+    node.driver = Driver::FakeHardware;
+    node.provision_state = State::Manageable;
+    node.interfaces.deploy = Some(DeployInterface::Direct);
+    node.interfaces.inspect = Some(InspectInterface::Agent);
+    let work = WorkUuid::new_v4();
+    let (node, _) = request_verb(&node, verb, work, jiff::Timestamp::now()).unwrap();
+    (node, port)
+}
+
+#[tokio::test]
+async fn an_agent_that_somebody_else_booted_gets_its_token_once() {
+    let nodes = [
+        booted_by_others("cleaned", mac(1), Verb::Provide),
+        awaited("booted", mac(2), Verb::Provide),
+    ];
+    let site = TestService::start(LOOPBACK, "refuse", &nodes).await;
+    let [cleaned, _] = nodes.map(|(node, _)| node);
+    site.until(&cleaned, |node| node.provision_state == State::CleanWait).await;
+    let lookup = async |n: u8| {
+        let url = site.machines(&format!("/v1/lookup?addresses={}", mac(n)));
+        let answer: Value = site.http.get(url).send().await.unwrap().json().await.unwrap();
+        answer["config"]["agent_token"].as_str().unwrap().to_owned()
+    };
+    let token = lookup(1).await;
+    assert!(token.len() >= 32, "{token}");
+    assert_eq!(lookup(1).await, "******");
+    assert_eq!(lookup(2).await, "******", "its boot script has the token");
+    let heartbeat = site.machines(&format!("/v1/heartbeat/{}", cleaned.id));
+    let wrong = beat(&"x".repeat(43), &certificate());
+    site.refuses(vec![post("another token", &heartbeat, wrong, 403)]).await;
+    let right = beat(&token, &certificate());
+    assert_eq!(site.send(&post("its token", &heartbeat, right, 202)).await, 202);
+}
+
+#[tokio::test]
+async fn an_inventory_without_a_capability_is_accepted_only_from_a_machine_that_somebody_else_booted()
+ {
+    let nodes = [
+        booted_by_others("inspected", mac(1), Verb::Inspect),
+        awaited("booted", mac(2), Verb::Inspect),
+        enrolled("at-rest", mac(3)),
+    ];
+    let site = TestService::start(LOOPBACK, "refuse", &nodes).await;
+    let [inspected, ..] = nodes.map(|(node, _)| node);
+    site.until(&inspected, |node| node.provision_state == State::InspectWait).await;
+    let url = site.machines("/v1/continue_inspection");
+    let of = |n: u8| {
+        let mut inventory = inventory();
+        inventory["inventory"]["interfaces"] =
+            json!([{"name": "eth0", "mac_address": mac(n).to_string()}]);
+        inventory
+    };
+    let other = format!("{url}?node_uuid={NOBODY}");
+    site.refuses(vec![
+        post("a machine that got a boot script", &url, of(2), 403),
+        post("a node at rest", &url, of(3), 403),
+        post("a stranger", &url, of(9), 404),
+        post("no addresses", &url, inventory(), 404),
+        post("another node", other, of(1), 404),
+        post("a capability without a node", format!("{url}?capability=x"), of(1), 400),
+    ])
+    .await;
+    assert_eq!(site.send(&post("the machine", &url, of(1), 202)).await, 202);
+    site.until(&inspected, |node| node.provision_state == State::Manageable).await;
 }
 
 #[tokio::test]

@@ -107,5 +107,7 @@ fn check_bmc(machine: &RackedMachine, before: usize, story: &str) {
         )
         .collect();
     use PowerRequest::{ForceOff, On};
-    assert_eq!(power, [On, ForceOff, On], "{story}");
+    // The agent shuts the machine down, unless the service was killed before it gave that command.
+    let allowed = [vec![On, On], vec![On, ForceOff, On]];
+    assert!(allowed.contains(&power), "{power:?}, {story}");
 }

@@ -1,8 +1,11 @@
 //! A machine is installed, rebuilt, and undeployed.
 
 use bmc_emulator::Firmware;
+use bmc_emulator::PowerRequest::{ForceOff, On};
 use lab::{Lab, Machine};
-use machine_emulator::{BootSource, Content, Stage};
+use machine_emulator::{BootSource, Content, Event, Stage};
+
+use crate::kill_points::StateBefore;
 
 #[tokio::test]
 async fn a_machine_is_deployed_and_given_back() {
@@ -12,6 +15,7 @@ async fn a_machine_is_deployed_and_given_back() {
     let node = lab.available(&machine).await;
     assert!(machine.disks_are_blank(), "an earlier owner's disk is erased before anyone gets it");
 
+    let before = StateBefore::of(&lab, node, &machine).await;
     lab.install_with(node, left::canary::USER_DATA).await.reaches("active").await;
     machine.stage().wait_for(|stage| *stage == Stage::Installed).await.expect("it boots its disk");
     assert_eq!(machine.booted_from(), Some(BootSource::Disk));
@@ -20,6 +24,11 @@ async fn a_machine_is_deployed_and_given_back() {
         panic!("the disk holds {:?}", machine.disks());
     };
     assert_eq!((name, checksum), (&lab.image().url, &lab.image().checksum));
+    let events = before.happened(&machine);
+    let shutdown = Event::Did("power_off".to_owned());
+    assert_eq!(events.iter().filter(|event| **event == shutdown).count(), 1, "{events:#?}");
+    assert_eq!(before.power(&machine), [On, ForceOff, On]);
+    assert_eq!(before.requested_power(&machine), [On, On], "the agent shut the machine down");
 
     lab.provision(node, "deleted").await.reaches("available").await;
     assert!(machine.disks_are_blank());

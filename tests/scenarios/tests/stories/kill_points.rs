@@ -48,6 +48,9 @@ pub(crate) const ERASES: &[&str] = &["get_clean_steps", "erase_devices_metadata"
 const ERASES_EVERYTHING: &[&str] =
     &["get_clean_steps", "erase_devices_metadata", "erase_devices", "sync"];
 
+/// The command that shuts a machine down. A kill of the service may leave it out, and then the BMC switches the machine off.
+const SHUTDOWN: &str = "power_off";
+
 /// All requests in the life of a machine, from its enrolment on.
 fn life() -> Vec<RequestAndEffects> {
     let erase = json!([{"interface": "deploy", "step": "erase_devices"}]);
@@ -98,8 +101,22 @@ impl StateBefore {
         }
     }
 
-    /// The power changes since then.
+    /// The power changes since then. A shutdown by the agent counts as the change that it replaces.
     pub(crate) fn power(&self, machine: &RackedMachine) -> Vec<PowerRequest> {
+        let mut changes = Vec::new();
+        let mut shutdowns = self.shutdowns(machine);
+        for change in self.requested_power(machine) {
+            if change == On && changes.last() == Some(&On) && shutdowns > 0 {
+                shutdowns -= 1;
+                changes.push(ForceOff);
+            }
+            changes.push(change);
+        }
+        changes
+    }
+
+    /// The changes of power that the BMC was asked for since then.
+    pub(crate) fn requested_power(&self, machine: &RackedMachine) -> Vec<PowerRequest> {
         let log = machine.chassis().log();
         let accepted = log[self.requests..].iter().filter(|it| it.outcome == Outcome::Accepted);
         let power = |request: &Request| match request {
@@ -115,16 +132,22 @@ impl StateBefore {
         accepted.filter_map(|it| power(&it.request)).collect()
     }
 
+    /// How often the agent has shut the machine down since then.
+    fn shutdowns(&self, machine: &RackedMachine) -> usize {
+        let is_shutdown = |event: &&Event| **event == Event::Begins(SHUTDOWN.to_owned());
+        self.happened(machine).iter().filter(is_shutdown).count()
+    }
+
     /// The events of the machine since then.
     pub(crate) fn happened(&self, machine: &RackedMachine) -> Vec<Event> {
         machine.events().split_off(self.events)
     }
 
-    /// The steps that the agent has started since then; each must also have finished.
+    /// The steps that the agent has started since then, without a shutdown; each must also have finished.
     pub(crate) fn steps(&self, machine: &RackedMachine) -> Vec<String> {
         let events = self.happened(machine);
         let steps = |of: fn(&Event) -> Option<&String>| -> Vec<String> {
-            events.iter().filter_map(of).cloned().collect()
+            events.iter().filter_map(of).filter(|step| *step != SHUTDOWN).cloned().collect()
         };
         let begun = steps(|event| if let Event::Begins(step) = event { Some(step) } else { None });
         let done = steps(|event| if let Event::Did(step) = event { Some(step) } else { None });
