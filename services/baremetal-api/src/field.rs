@@ -99,6 +99,8 @@ pub(crate) enum Kind {
     LinkLists,
     /// A list of deploy steps.
     Steps,
+    /// A list of conditions or actions, or null.
+    Operations,
 }
 
 impl<R: Resource> Field<R> {
@@ -236,6 +238,7 @@ impl Kind {
             Kind::Links => JsonShape::links(),
             Kind::LinkLists => JsonShape::list(JsonShape::links()),
             Kind::Steps => JsonShape::list(JsonShape::any_object()),
+            Kind::Operations => JsonShape::list(JsonShape::any_object()).or_null(),
         }
     }
 
@@ -243,7 +246,9 @@ impl Kind {
     pub(crate) fn body(self) -> Type {
         match self {
             Kind::Text => Type::String,
-            Kind::Texts | Kind::Links | Kind::LinkLists | Kind::Steps => Type::Array,
+            Kind::Texts | Kind::Links | Kind::LinkLists | Kind::Steps | Kind::Operations => {
+                Type::Array
+            }
             Kind::Boolean | Kind::MaybeBoolean => Type::Boolean,
             Kind::Integer => Type::Integer,
             Kind::Object => Type::Object,

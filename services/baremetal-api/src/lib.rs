@@ -11,13 +11,13 @@ mod conductor;
 mod console;
 mod deploy_template;
 mod driver;
-mod empty;
 mod error;
 mod field;
 mod filter;
 mod firmware;
 mod history;
 mod indicator;
+mod inspection_rule;
 mod inventory;
 mod list_query;
 mod listing;
@@ -90,8 +90,8 @@ fn routes() -> Routes<App> {
         .merge(volume::routes())
         .merge(deploy_template::routes())
         .merge(runbook::routes())
+        .merge(inspection_rule::routes())
         .merge(shards::routes())
-        .merge(empty::routes())
         .merge(bedplate::routes())
 }
 

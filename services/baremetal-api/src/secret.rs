@@ -14,7 +14,8 @@ const MASK: &str = "******";
 /// Serializes an object with its secrets masked at any depth.
 pub(crate) struct Masked<'a>(pub(crate) &'a Map<String, Value>);
 
-struct MaskedValue<'a>(&'a Value);
+/// Serializes a value like [`Masked`].
+pub(crate) struct MaskedValue<'a>(pub(crate) &'a Value);
 
 impl Serialize for Masked<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

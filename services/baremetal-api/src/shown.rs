@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::secret::Masked;
+use crate::secret::{Masked, MaskedValue};
 
 /// How the resources of one answer are shown.
 #[derive(Clone, Copy)]
@@ -60,6 +60,14 @@ pub(crate) enum Shown<'a> {
     DeploySteps(&'a [DeployStep]),
     #[serde(serialize_with = "runbook_steps")]
     RunbookSteps(&'a [RunbookStep]),
+    /// The conditions or actions of an inspection rule.
+    #[serde(serialize_with = "masked_value")]
+    Operations(Value),
+}
+
+/// Serializes a value with the secrets of its objects masked.
+fn masked_value<S: Serializer>(value: &Value, serializer: S) -> Result<S::Ok, S::Error> {
+    MaskedValue(value).serialize(serializer)
 }
 
 /// A step of a template or a runbook, with the secrets of its arguments masked.

@@ -397,7 +397,7 @@ pub(crate) async fn page<C: Served>(
     .await
 }
 
-async fn create<C: Served>(
+pub(crate) async fn create<C: Served>(
     request: Request,
     origin: Origin,
     StrictJson(body): StrictJson<Map<String, Value>>,
@@ -412,7 +412,7 @@ async fn create<C: Served>(
     Ok(with_location(json(StatusCode::CREATED, &view), &url))
 }
 
-async fn show<C: Served>(
+pub(crate) async fn show<C: Served>(
     request: Request,
     origin: Origin,
     PathParam(ident): PathParam<String>,
@@ -445,7 +445,7 @@ async fn patch<C: Served>(
     Ok(json(StatusCode::OK, &view))
 }
 
-async fn delete<C: Served>(
+pub(crate) async fn delete<C: Served>(
     request: Request,
     PathParam(ident): PathParam<String>,
 ) -> Result<StatusCode, Error> {
@@ -464,7 +464,7 @@ async fn delete<C: Served>(
 }
 
 /// A resource in the form that clients see.
-fn view_of<'a, C: Served>(
+pub(crate) fn view_of<'a, C: Served>(
     request: &'a Request,
     it: &'a Stored<C>,
     shown: FieldSet<Stored<C>>,

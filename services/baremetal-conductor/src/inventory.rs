@@ -1,23 +1,31 @@
 //! Stores the results of inspections.
 
+use std::panic::resume_unwind;
+
 use agent_protocol::InspectionData;
-use baremetal_core::{Node, Port, PortUuid, Problem, Reason, apply_bmc_inventory, apply_inventory};
+use baremetal_core::{
+    ActionOutcome, InspectInterface, InspectedMachine, InspectionChanges, InspectionReport,
+    InspectionRule, LogLevel, MAX_INSPECTION_RULES, Node, NodeIdent, Port, PortUuid, Problem,
+    Reason, RuleChanges, RuleLog, Stored, apply_bmc_inventory, apply_inspection_rules,
+    apply_inventory,
+};
 use baremetal_store::StoreError;
 use hardware::{Inventory, MacAddress};
 use serde_json::Value;
-use tracing::{info, warn};
+use tokio::task::spawn_blocking;
+use tracing::{debug, error, info, warn};
 
 use crate::context::TurnContext;
 use crate::problem::ActionError;
 
 impl TurnContext {
-    /// Returns the node with the facts of the agent's inventory, which has arrived. New ports are stored immediately, which may be repeated
-    /// without harm.
-    pub(crate) async fn take_inventory(&self, node: &Node) -> Result<Node, ActionError> {
+    /// Returns the node with the facts of the agent's inventory, which has arrived, and the changes of the inspection rules. New ports are
+    /// stored immediately, which may be repeated without harm.
+    pub(crate) async fn take_inventory(&self, node: &Node) -> Result<ActionOutcome, ActionError> {
         let lost = || failed("the inventory cannot be read".to_owned());
         let Some(found) = self.store.find_inspected(node.id).await? else { return Err(lost()) };
         let mut whole = found.plugin_data.as_object().cloned().unwrap_or_default();
-        whole.insert("inventory".to_owned(), found.inventory);
+        whole.insert("inventory".to_owned(), found.inventory.clone());
         let Ok(data) = serde_json::from_value::<InspectionData>(Value::Object(whole)) else {
             return Err(lost());
         };
@@ -27,31 +35,91 @@ impl TurnContext {
         }
         let (reported, macs) = apply_inventory(node, &data);
         self.add_ports(node, &macs).await?;
-        Ok(reported)
+        self.apply_rules(node, reported, found).await
     }
 
-    /// Returns the node with the facts of the BMC's inventory. A node without ports gets the ports that the BMC knows, to boot from.
+    /// Returns the node with the facts of the BMC's inventory. A node without ports gets the ports that the BMC knows, to boot from. If no
+    /// agent is asked afterwards, the inspection rules are applied.
     pub(crate) async fn take_bmc_inventory(
         &self,
         node: &Node,
         inventory: &Inventory,
-    ) -> Result<Node, ActionError> {
+    ) -> Result<ActionOutcome, ActionError> {
         let (reported, macs) = apply_bmc_inventory(node, inventory);
         if self.store.ports_of(node.id).await?.is_empty() {
             self.add_ports(node, &macs).await?;
         }
         let whole = serde_json::json!({ "bmc": inventory });
         info!(node.id = %node.id, nics = macs.len(), disks = inventory.disks.len(), "read the inventory of the BMC");
-        if node.inspect_interface() == baremetal_core::InspectInterface::Redfish {
-            let found = baremetal_core::InspectionReport {
-                node: node.id,
-                at: self.now(),
-                inventory: agent_inventory(inventory),
-                plugin_data: whole,
-            };
-            self.store.save_inspected(&found).await?;
+        if node.inspect_interface() != InspectInterface::Redfish {
+            return Ok(ActionOutcome::TaskDone(Box::new(reported)));
         }
-        Ok(reported)
+        let found = InspectionReport {
+            node: node.id,
+            at: self.now(),
+            inventory: agent_inventory(inventory),
+            plugin_data: whole,
+        };
+        self.store.save_inspected(&found).await?;
+        self.apply_rules(node, reported, found).await
+    }
+
+    /// Applies the inspection rules to the node `reported`, which is `before` with the facts of its inventory.
+    async fn apply_rules(
+        &self,
+        before: &Node,
+        reported: Node,
+        found: InspectionReport,
+    ) -> Result<ActionOutcome, ActionError> {
+        let rules = self.inspection_rules().await?;
+        let ports = self.store.ports_of(before.id).await?;
+        let (stored, report) = (before.clone(), found.clone());
+        // Many regular expressions take seconds, in which a thread of the runtime could serve nobody else.
+        let applying = spawn_blocking(move || {
+            let (inventory, plugin_data) = (&report.inventory, &report.plugin_data);
+            let (before, node) = (&stored, reported);
+            let machine = InspectedMachine { before, node, ports, inventory, plugin_data };
+            apply_inspection_rules(&rules, machine)
+        });
+        let applied = applying.await.unwrap_or_else(|panic| resume_unwind(panic.into_panic()));
+        let RuleChanges { node, mut ports, plugin_data, logs } =
+            applied.map_err(|why| failed(why.to_string()))?;
+        self.check_name(before, &node).await?;
+        for RuleLog { level, text } in logs {
+            match level {
+                LogLevel::Debug => debug!(node.id = %node.id, "{text}"),
+                LogLevel::Info => info!(node.id = %node.id, "{text}"),
+                LogLevel::Warning => warn!(node.id = %node.id, "{text}"),
+                LogLevel::Error => error!(node.id = %node.id, "{text}"),
+            }
+        }
+        ports.iter_mut().for_each(|port| port.updated_at = Some(self.now()));
+        let report = plugin_data.map(|plugin_data| InspectionReport { plugin_data, ..found });
+        let changes = InspectionChanges { ports, report };
+        Ok(ActionOutcome::Inspected(Box::new((node, changes))))
+    }
+
+    /// Returns all inspection rules, with their secrets unsealed.
+    async fn inspection_rules(&self) -> Result<Vec<Stored<InspectionRule>>, ActionError> {
+        let sealed = self.store.first_resources(MAX_INSPECTION_RULES).await?;
+        let open = |rule: &Stored<InspectionRule>| {
+            self.store.secrets().with_rule(rule).map_err(|why| {
+                failed(format!("the inspection rule {} cannot be unsealed: {why}", rule.id))
+            })
+        };
+        sealed.iter().map(open).collect()
+    }
+
+    /// Fails if a rule gave the node the name of another node, which could not be written.
+    async fn check_name(&self, before: &Node, after: &Node) -> Result<(), ActionError> {
+        let Some(name) = after.name.clone().filter(|_| before.name != after.name) else {
+            return Ok(());
+        };
+        let text = format!("name: an inspection rule set the name {name}, which another node has");
+        match self.store.find_node(&NodeIdent::Name(name)).await? {
+            Some(other) if other.id != after.id => Err(failed(text)),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Adds the ports that do not exist yet. An address that belongs to another node is skipped.

@@ -95,8 +95,8 @@ impl TurnContext {
                 self.conductor_step(node).await?;
                 done(node.clone())
             }
-            Action::ReadInventory => done(self.read_inventory(node, &bmc).await?),
-            Action::TakeInventory => done(self.take_inventory(node).await?),
+            Action::ReadInventory => self.read_inventory(node, &bmc).await,
+            Action::TakeInventory => self.take_inventory(node).await,
             Action::BootRamdisk => {
                 self.boot_ramdisk(node, &bmc).await?;
                 done(node.clone())
@@ -127,9 +127,11 @@ impl TurnContext {
         }
     }
 
-    /// Returns the node with the facts of its BMC's inventory.
-    async fn read_inventory(&self, node: &Node, bmc: &Bmc) -> Result<Node, ActionError> {
-        let Some(inspection) = &bmc.inspection else { return Ok(node.clone()) };
+    /// Reads the BMC's inventory, and returns the node with its facts.
+    async fn read_inventory(&self, node: &Node, bmc: &Bmc) -> Result<ActionOutcome, ActionError> {
+        let Some(inspection) = &bmc.inspection else {
+            return Ok(ActionOutcome::TaskDone(Box::new(node.clone())));
+        };
         // A BMC can answer each of hundreds of requests in time, so the whole inventory has a timeout of its own.
         let inventory = match timeout(self.settings.timeouts.bmc, inspection.inventory()).await {
             Ok(Ok(inventory)) => inventory,

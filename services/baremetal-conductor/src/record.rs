@@ -31,16 +31,22 @@ impl reconcile::TurnError for TurnError {
 impl TurnContext {
     /// Writes the node with its history, and returns the node with its new version.
     pub(crate) async fn write(&self, before: &Node, update: NodeUpdate) -> Result<Node, TurnError> {
-        let NodeUpdate { node: mut after, history, stage, obstacle, listed } = update;
+        let NodeUpdate { node: mut after, history, stage, obstacle, listed, inspection } = update;
         let now = self.now();
         if let Some(listed) = listed {
             self.store.keep_listed_steps(after.id, &listed).await?;
         }
         after.updated_at = Some(now);
-        let written = match (stage, ended_allocation(before, &after)) {
-            (Some(stage), _) => self.write_with_notices(&after, &history, stage, now).await?,
-            (None, Some(ended)) => self.store.update_node_and_end(&after, &history, ended).await?,
-            (None, None) => self.store.update_node(&after, &history).await?,
+        // The end of an inspection is neither a stage of a lease nor the end of an allocation.
+        let written = match (stage, ended_allocation(before, &after), &inspection) {
+            (Some(stage), _, _) => self.write_with_notices(&after, &history, stage, now).await?,
+            (None, Some(ended), _) => {
+                self.store.update_node_and_end(&after, &history, ended).await?
+            }
+            (None, None, Some(changes)) => {
+                self.store.update_node_and_inspection(&after, &history, changes).await?
+            }
+            (None, None, None) => self.store.update_node(&after, &history).await?,
         };
         if let Some(obstacle) = obstacle {
             self.sightings.note_obstacle(after.id, obstacle);

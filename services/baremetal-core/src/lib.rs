@@ -40,6 +40,7 @@ mod bios;
 mod boot;
 mod chassis;
 mod deploy_template;
+mod inspection_rule;
 mod node;
 mod port;
 mod port_group;
@@ -107,6 +108,11 @@ pub use ids::{
 };
 pub use indicator::{Indicator, IndicatorRefused, find_indicator, indicators, setting_refused};
 pub use inspection::{apply_bmc_inventory, apply_inventory};
+pub use inspection_rule::{
+    ActionOperator, Condition, ConditionOperator, InspectedMachine, InspectionRule, LogLevel,
+    MAX_INSPECTION_RULES, Multiple, Operator, RuleAction, RuleChanges, RuleFailed, RuleLog,
+    RuleProblem, apply_inspection_rules,
+};
 pub use instance::{ConfigDrive, Image, check_boot, check_deploy, image, parse_config_drive};
 pub use interface::{
     BiosInterface, BootInterface, ConsoleInterface, DeployInterface, FirmwareInterface,
@@ -127,7 +133,7 @@ pub use listed_steps::{ListedSteps, StepPriorities};
 pub use node::{Maintenance, Node};
 pub use node_lease::{LeaseDrain, NodeLease};
 pub use node_request::{NodeChange, NodeRefused, Passwords, check_new_node};
-pub use node_update::{NodeUpdate, Obstacle};
+pub use node_update::{InspectionChanges, NodeUpdate, Obstacle};
 pub use plan::{
     Action, ActionOutcome, AgentSeen, CommandSeen, Observed, PlanRules, PowerSeen, Timeouts,
     after_action, plan,

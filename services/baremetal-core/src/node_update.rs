@@ -3,7 +3,7 @@
 use decision::{Decision, Requeue};
 use lease::LeaseStage;
 
-use crate::{HistoryEntry, ListedSteps, Node};
+use crate::{HistoryEntry, InspectionReport, ListedSteps, Node, Port};
 
 /// A change of a node's record, with everything that is written in the same transaction.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +16,24 @@ pub struct NodeUpdate {
     pub obstacle: Option<Obstacle>,
     /// The steps that the agent has listed. The list is written first, and plans of later requests show it.
     pub listed: Option<ListedSteps>,
+    /// What inspection rules changed besides the node.
+    pub inspection: Option<InspectionChanges>,
+}
+
+/// The changes of an inspection besides those of the node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct InspectionChanges {
+    /// The ports that changed.
+    pub ports: Vec<Port>,
+    /// The report, if its plugin data changed.
+    pub report: Option<InspectionReport>,
+}
+
+impl InspectionChanges {
+    /// Returns the changes; `None` if there are none.
+    pub fn some(self) -> Option<InspectionChanges> {
+        (!self.ports.is_empty() || self.report.is_some()).then_some(self)
+    }
 }
 
 /// An obstacle that the conductor meets in each turn, and the history tells about once.
@@ -30,13 +48,8 @@ pub enum Obstacle {
 impl NodeUpdate {
     /// Makes a change of the node and its history.
     pub fn new(node: Node, history: impl IntoIterator<Item = HistoryEntry>) -> NodeUpdate {
-        NodeUpdate {
-            node,
-            history: history.into_iter().collect(),
-            stage: None,
-            obstacle: None,
-            listed: None,
-        }
+        let history = history.into_iter().collect();
+        NodeUpdate { node, history, stage: None, obstacle: None, listed: None, inspection: None }
     }
 
     /// Returns the decision to write the node. The next turn is due immediately as long as anything is left to do.

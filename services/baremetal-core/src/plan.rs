@@ -59,6 +59,14 @@ pub fn after_action(
     let turn = MachineTurn { node, rules, now };
     match outcome {
         ActionOutcome::TaskDone(node) => turn.next_task_of(node),
+        ActionOutcome::Inspected(inspected) => {
+            let (node, changes) = &**inspected;
+            let mut next = turn.next_task_of(node)?;
+            if let Some(update) = &mut next.change {
+                update.inspection = changes.clone().some();
+            }
+            Ok(next)
+        }
         // Most machines have switched by now, so the next turn looks immediately.
         ActionOutcome::PowerRequested | ActionOutcome::NoAgent => Ok(Decision::rest(Requeue::Now)),
         ActionOutcome::CommandGiven => turn.look_again(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use baremetal_core::{DeployTemplate, Node, Profile, Runbook, Stored, is_secret};
+use baremetal_core::{DeployTemplate, InspectionRule, Node, Profile, Runbook, Stored, is_secret};
 use sealing::{DecryptedSecret, Keyring, SealError, SealingKeys, id_of, is_sealed};
 use secrecy::SecretString;
 use serde_json::{Map, Value};
@@ -82,6 +82,20 @@ impl Secrets {
         let mut args = runbook.steps.iter_mut().map(|it| &mut it.step.args);
         args.try_for_each(|args| self.open_in(&place, args))?;
         Ok(runbook)
+    }
+
+    /// Returns the inspection rule with its secrets unsealed; of a sensitive rule these are all conditions and actions.
+    pub fn with_rule(
+        &self,
+        it: &Stored<InspectionRule>,
+    ) -> Result<Stored<InspectionRule>, SealError> {
+        let broken = |_| SealError::CannotOpen;
+        let mut document = serde_json::to_value(&it.content).map_err(broken)?;
+        if let Value::Object(document) = &mut document {
+            self.open_in(&resource(it.id), document)?;
+        }
+        let content = serde_json::from_value(document).map_err(broken)?;
+        Ok(Stored { content, ..it.clone() })
     }
 
     /// Unseals the secrets in an object of a rack's document.

@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use audit_store::Recorder;
 use baremetal_core::{
-    HistoryEntry, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Port, PortUuid,
+    HistoryEntry, InspectionChanges, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Port,
+    PortUuid,
 };
 use database::table::{PagePart, PageRows};
 use database::{
@@ -27,7 +28,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::table::resource::check_chassis;
-use crate::table::{NodeCount, ShardCount, history, lease, node, port, rack};
+use crate::table::{NodeCount, ShardCount, history, inspection, lease, node, port, rack};
 pub use allocation::{BackfillOutcome, ReserveOutcome};
 use database::WriteKind::{AnyStatementCanFail, OneStatement, OnlyFirstStatementCanFail};
 use database::seals::RegisteredKeys;
@@ -234,6 +235,29 @@ impl Store {
                 check_chassis(c, &node).await?;
             }
             let written = node::update(c, &node).await?;
+            history::append(c, node.id, &lines).await?;
+            Ok(written)
+        })
+    }
+
+    /// Writes a node like [`Store::update_node`], together with the changes that its inspection made to its ports and its report.
+    pub async fn update_node_and_inspection(
+        &self,
+        node: &Node,
+        history: &[HistoryEntry],
+        changes: &InspectionChanges,
+    ) -> Result<Node, StoreError> {
+        self.admit_node(node).await?;
+        let (node, lines) = (self.sealed(node).await?, history.to_vec());
+        let InspectionChanges { ports, report } = changes.clone();
+        writing!(self.database, AnyStatementCanFail, |c| {
+            let written = node::update(c, &node).await?;
+            for port in &ports {
+                port::update(c, port).await?;
+            }
+            if let Some(report) = &report {
+                inspection::save(c, report).await?;
+            }
             history::append(c, node.id, &lines).await?;
             Ok(written)
         })

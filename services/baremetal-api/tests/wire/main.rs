@@ -31,6 +31,8 @@ mod hosts;
 #[cfg(test)]
 mod indicators;
 #[cfg(test)]
+mod inspection_rules;
+#[cfg(test)]
 mod leases;
 #[cfg(test)]
 mod leaving;

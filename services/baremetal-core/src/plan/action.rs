@@ -2,7 +2,7 @@
 
 use hardware::PowerChange;
 
-use crate::{AgentCommand, Node, Problem, StepKind};
+use crate::{AgentCommand, InspectionChanges, Node, Problem, StepKind};
 
 /// An action of the conductor outside of its database. Every action may be repeated without harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,8 @@ impl Action {
 pub enum ActionOutcome {
     /// The current task is done. The node has the facts that the action found.
     TaskDone(Box<Node>),
+    /// The current task is done: the inventory was taken. The ports and the report are written together with the node.
+    Inspected(Box<(Node, InspectionChanges)>),
     /// The BMC accepted the change of power.
     PowerRequested,
     /// The agent accepted the command.

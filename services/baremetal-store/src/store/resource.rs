@@ -56,6 +56,22 @@ impl Store {
         reading!(self.database, |c| resource::list(c, &filter, &page, Some(&part)).await)
     }
 
+    /// Returns the first `limit` resources of the kind, in the order of their creation.
+    pub async fn first_resources<C: Content>(
+        &self,
+        limit: u32,
+    ) -> Result<Vec<Stored<C>>, StoreError> {
+        let page = Page { limit, marker: None, sort: StoredSort::CreatedAt, descending: false };
+        let part = PagePart::whole();
+        let any = StoredFilter::default();
+        Ok(self.list_resources_part(&any, &page, part).await?.found)
+    }
+
+    /// Deletes all resources of the kind, which no other resource may refer to.
+    pub async fn delete_resources<C: Content>(&self) -> Result<(), StoreError> {
+        writing!(self.database, OneStatement, |c| resource::delete_all::<C>(c).await)
+    }
+
     /// Writes the whole resource, if its version has not changed since it was read, and returns it with its new version.
     pub async fn update_resource<C: Content>(
         &self,

@@ -1,8 +1,8 @@
 //! The table `resources`: one row for each resource that is stored as one document.
 
 use baremetal_core::{
-    Chassis, Content, DeployTemplate, Node, Page, Port, PortGroup, Runbook, Stored, StoredFilter,
-    StoredSort, VolumeTarget,
+    Chassis, Content, DeployTemplate, InspectionRule, Node, Page, Port, PortGroup, Runbook, Stored,
+    StoredFilter, StoredSort, VolumeTarget,
 };
 use database::table::{
     Listing, PagePart, PageRows, changed_one, is_missing_owner, violated_unique_column,
@@ -56,6 +56,13 @@ pub(crate) async fn delete(
 ) -> Result<(), StoreError> {
     const DELETE: &str = "DELETE FROM resources WHERE id = $1 AND version = $2";
     changed_one(connection.execute(DELETE, values![id, version]).await?)
+}
+
+/// Deletes all resources of the kind.
+pub(crate) async fn delete_all<C: Content>(connection: &mut Connection) -> Result<(), StoreError> {
+    const DELETE: &str = "DELETE FROM resources WHERE kind = $1";
+    connection.execute(DELETE, values![C::KIND]).await?;
+    Ok(())
 }
 
 pub(crate) async fn find<C: Content>(
@@ -225,6 +232,7 @@ fn secret_fields(kind: &str) -> &'static [&'static str] {
         VolumeTarget::KIND => VolumeTarget::SECRETS,
         DeployTemplate::KIND => DeployTemplate::SECRETS,
         Runbook::KIND => Runbook::SECRETS,
+        InspectionRule::KIND => InspectionRule::SECRETS,
         _ => &[],
     }
 }

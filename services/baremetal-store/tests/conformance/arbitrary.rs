@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use baremetal_core::{
-    AfterDrain, AgentCommand, DeployStep, DrainOwner, DrainRequest, DrainStage, Driver,
-    EarlierReport, Failure, Hypervisor, Interface, Interfaces, JoinLimits, JoinState, LeaseDrain,
-    Maintenance, Node, NodeLease, NodeName, NodeUuid, Port, PortUuid, PowerRequest, RackLocation,
-    Reason, RequestedStep, Runbook, RunbookStep, State, Step, StepKind, StepName, StepRunner, Task,
-    WantedSteps, Work, WorkUuid,
+    ActionOperator, AfterDrain, AgentCommand, Condition, ConditionOperator, DeployStep, DrainOwner,
+    DrainRequest, DrainStage, Driver, EarlierReport, Failure, Hypervisor, InspectionRule,
+    Interface, Interfaces, JoinLimits, JoinState, LeaseDrain, Maintenance, Multiple, Node,
+    NodeLease, NodeName, NodeUuid, Operator, Port, PortUuid, PowerRequest, RackLocation, Reason,
+    RequestedStep, RuleAction, Runbook, RunbookStep, State, Step, StepKind, StepName, StepRunner,
+    Task, WantedSteps, Work, WorkUuid,
 };
 use hardware::{BootMode, MacAddress, PowerChange, PowerState};
 use jiff::Timestamp;
@@ -355,6 +356,49 @@ pub(crate) fn runbook() -> impl Strategy<Value = Runbook> {
             is_public,
             traits,
             extra,
+        },
+    )
+}
+
+/// The arguments of a condition or an action: an object that has secrets, or a list.
+fn arguments() -> impl Strategy<Value = Value> {
+    let secret = (map(), json()).prop_map(|(mut args, secret)| {
+        args.insert("a_password".to_owned(), secret);
+        Value::Object(args)
+    });
+    prop_oneof![secret, vec(json(), 0..3).prop_map(Value::from)]
+}
+
+/// A loop with items, or none.
+fn items() -> impl Strategy<Value = Value> {
+    let list = vec(json(), 1..3).prop_map(Value::from);
+    let object = map().prop_map(|mut item| {
+        item.insert("a_token".to_owned(), "t".into());
+        Value::Object(item)
+    });
+    prop_oneof![Just(Value::Null), list, object]
+}
+
+fn condition() -> impl Strategy<Value = Condition> {
+    let operator = (select(Operator::ALL), any::<bool>())
+        .prop_map(|(operator, is_inverted)| ConditionOperator { operator, is_inverted });
+    let multiple = vec![Multiple::Any, Multiple::All, Multiple::First, Multiple::Last];
+    (operator, arguments(), items(), option::of(select(multiple)))
+        .prop_map(|(op, args, items, multiple)| Condition { op, args, items, multiple })
+}
+
+pub(crate) fn inspection_rule() -> impl Strategy<Value = InspectionRule> {
+    let action = (select(ActionOperator::ALL), arguments(), items())
+        .prop_map(|(op, args, items)| RuleAction { op, args, items });
+    let operations = (vec(condition(), 0..3), vec(action, 0..3));
+    (option::of(text()), any::<u16>(), any::<bool>(), operations).prop_map(
+        |(description, priority, sensitive, (conditions, actions))| InspectionRule {
+            description,
+            priority,
+            sensitive,
+            conditions,
+            actions,
+            sealed: None,
         },
     )
 }

@@ -1,7 +1,8 @@
 //! Records of one node: ports, boot, inventory and history.
 
 use baremetal_core::{
-    Boot, HistoryEntry, HistoryUuid, InspectionReport, Node, NodeIdent, Port, PortUuid, WorkUuid,
+    Boot, HistoryEntry, HistoryUuid, InspectionChanges, InspectionReport, Node, NodeIdent, Port,
+    PortUuid, WorkUuid,
 };
 use baremetal_store::{Store, StoreError};
 use hardware::MacAddress;
@@ -19,6 +20,7 @@ on_both! { Store:
     the_token_of_a_boot_is_handed_out_once
     an_inventory_of_an_earlier_boot_changes_nothing
     an_inventory_replaces_the_one_before
+    an_inspection_writes_all_its_changes_or_none
     history_is_read_from_its_oldest_line
     history_keeps_its_newest_300_lines
     deleting_a_node_deletes_all_its_records
@@ -207,6 +209,49 @@ async fn an_inventory_replaces_the_one_before(store: Store) {
         InspectionReport { at: at(9), inventory: json!([]), plugin_data: json!(null), ..first };
     store.save_inspected(&second).await.unwrap();
     assert_eq!(store.find_inspected(node.id).await.unwrap(), Some(second));
+}
+
+async fn an_inspection_writes_all_its_changes_or_none(store: Store) {
+    let node = bare_node();
+    store.insert_node(&node).await.unwrap();
+    let (first, second) = (port(&node, 1), port(&node, 2));
+    for port in [&first, &second] {
+        store.insert_port(port).await.unwrap();
+    }
+    let before = inspected(&node);
+    store.save_inspected(&before).await.unwrap();
+    let read = async || {
+        let written = store.find_node(&NodeIdent::Id(node.id)).await.unwrap().unwrap();
+        let report = store.find_inspected(node.id).await.unwrap().unwrap();
+        let history = store.history(node.id, 9, None).await.unwrap().len();
+        (written, store.ports_of(node.id).await.unwrap(), report, history)
+    };
+    let named = |port: &Port| Port { description: Some("by a rule".to_owned()), ..port.clone() };
+    let after = Node { resource_class: Some("large".to_owned()), ..node.clone() };
+    let report = InspectionReport { plugin_data: json!({"class": "large"}), ..before.clone() };
+    let changes = InspectionChanges {
+        ports: vec![named(&first), named(&second)],
+        report: Some(report.clone()),
+    };
+    let lines = [line(&node, "inspected")];
+
+    // Somebody changes or deletes the second port meanwhile, or the node.
+    let changed = store.update_port(&second).await.unwrap();
+    let refused = store.update_node_and_inspection(&after, &lines, &changes).await;
+    assert!(matches!(refused, Err(StoreError::Stale)), "{refused:?}");
+    let unchanged = vec![first.clone(), changed.clone()];
+    assert_eq!(read().await, (node.clone(), unchanged.clone(), before.clone(), 0));
+    let stale = Node { version: 9, ..after.clone() };
+    let ports = vec![named(&first), named(&changed)];
+    let changes = InspectionChanges { ports, ..changes };
+    let refused = store.update_node_and_inspection(&stale, &lines, &changes).await;
+    assert!(matches!(refused, Err(StoreError::Stale)), "{refused:?}");
+    assert_eq!(read().await, (node.clone(), unchanged, before, 0));
+
+    let written = store.update_node_and_inspection(&after, &lines, &changes).await.unwrap();
+    assert_eq!(written, Node { version: 2, ..after });
+    let ports = changes.ports.into_iter().map(|it| Port { version: it.version + 1, ..it });
+    assert_eq!(read().await, (written, ports.collect(), report, 1));
 }
 
 async fn history_is_read_from_its_oldest_line(store: Store) {

@@ -1,7 +1,8 @@
 //! Resources that are stored as one document, and what refers to them.
 
 use baremetal_core::{
-    Chassis, Node, NodeIdent, Page, Port, PortGroup, Runbook, Stored, StoredFilter, StoredSort,
+    Chassis, InspectionRule, Node, NodeIdent, Page, Port, PortGroup, Runbook, Stored, StoredFilter,
+    StoredSort,
 };
 use baremetal_store::{Store, StoreError};
 use database::table::PagePart;
@@ -19,6 +20,7 @@ on_both! { Store:
     ports_move_to_the_network_of_their_group
     resources_are_listed_by_node_key_and_project
     a_project_sees_its_own_and_public_runbooks
+    the_first_resources_of_a_kind_are_listed_and_all_are_deleted
 }
 
 /// A port group of `node` with the name and the address `n`.
@@ -225,4 +227,24 @@ async fn a_project_sees_its_own_and_public_runbooks(store: Store) {
     store.update_resource(&it).await.unwrap();
     assert_eq!(list(Some("a"), None, Name).await.unwrap(), ["a", "b", "open"]);
     assert_eq!(list(Some("b"), None, Name).await.unwrap(), ["open"]);
+}
+
+async fn the_first_resources_of_a_kind_are_listed_and_all_are_deleted(store: Store) {
+    let chassis = Stored::new(Uuid::new_v4(), Chassis::default(), at(0));
+    store.insert_resource(&chassis).await.unwrap();
+    let mut ids = Vec::new();
+    for second in [3, 1, 2] {
+        let it = Stored::new(Uuid::new_v4(), InspectionRule::default(), at(second));
+        store.insert_resource(&it).await.unwrap();
+        ids.push(it.id);
+    }
+    let first = async |limit: u32| {
+        let found = store.first_resources::<InspectionRule>(limit).await.unwrap();
+        found.into_iter().map(|it| it.id).collect::<Vec<_>>()
+    };
+    assert_eq!(first(2).await, [ids[1], ids[2]]);
+    assert_eq!(first(9).await, [ids[1], ids[2], ids[0]]);
+    store.delete_resources::<InspectionRule>().await.unwrap();
+    assert!(first(9).await.is_empty());
+    assert_eq!(store.find_resource(chassis.id).await.unwrap().as_ref(), Some(&chassis));
 }

@@ -1,6 +1,6 @@
-//! Property tests: every node, port and runbook is read back as it was written.
+//! Property tests: every node, port, runbook and inspection rule is read back as it was written.
 
-use baremetal_core::{Chassis, NodeIdent, PortGroup, Runbook, Stored};
+use baremetal_core::{Chassis, InspectionRule, NodeIdent, PortGroup, Runbook, Stored};
 use baremetal_store::Store;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -10,11 +10,13 @@ use uuid::Uuid;
 
 use crate::arbitrary;
 use crate::scratch::{at, bare_node, on_both};
+use crate::seals::keyring;
 
 on_both! { Store:
     any_node_is_read_back_as_it_was_written
     any_port_is_read_back_as_it_was_written
     any_runbook_is_read_back_as_it_was_written
+    any_inspection_rule_is_read_back_as_it_was_written
 }
 
 /// Calls `check` with many values.
@@ -72,6 +74,26 @@ async fn any_runbook_is_read_back_as_it_was_written(store: Store) {
         let written = store.update_resource(&Stored { content: second, ..it }).await.unwrap();
         let read = store.find_resource::<Runbook>(written.id).await.unwrap();
         assert_eq!(read.as_ref(), Some(&written));
+        assert!(store.delete_resource(&written).await.unwrap());
+    });
+}
+
+/// The rule is written in the clear by one store, and sealed by the other.
+async fn any_inspection_rule_is_read_back_as_it_was_written(store: Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let sealing = store.clone().with_keys(keyring(folder.path())).await.unwrap();
+    let rule = arbitrary::inspection_rule;
+    for_any((rule(), rule(), any::<bool>()), async |(first, second, is_sealed)| {
+        let store = if is_sealed { &sealing } else { &store };
+        let read = async |id| {
+            let found = store.find_resource::<InspectionRule>(id).await.unwrap().unwrap();
+            store.secrets().with_rule(&found).unwrap()
+        };
+        let it = Stored::new(Uuid::new_v4(), first, at(0));
+        store.insert_resource(&it).await.unwrap();
+        assert_eq!(read(it.id).await, it);
+        let written = store.update_resource(&Stored { content: second, ..it }).await.unwrap();
+        assert_eq!(read(written.id).await, written);
         assert!(store.delete_resource(&written).await.unwrap());
     });
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use baremetal_core::{
-    Driver, Interface, Node, NodeIdent, NodeUuid, RequestedStep, Runbook, RunbookStep, StepName,
-    Stored, VolumeTarget,
+    Driver, InspectionRule, Interface, Node, NodeIdent, NodeUuid, RequestedStep, RuleAction,
+    Runbook, RunbookStep, StepName, Stored, VolumeTarget,
 };
 use baremetal_store::{ReencryptionResult, Store, StoreError};
 use sealing::{KeyFileError, Keyring, SealingKeys};
@@ -25,11 +25,12 @@ on_both! { Store:
     a_rack_keeps_its_secrets_sealed
     a_volume_keeps_its_secrets_sealed
     a_runbook_keeps_its_secrets_sealed
+    an_inspection_rule_keeps_its_secrets_sealed
     processes_that_share_a_key_file_follow_a_rotation
 }
 
 /// Opens or creates the key file of a test.
-fn keyring(folder: &Path) -> Arc<Keyring> {
+pub(crate) fn keyring(folder: &Path) -> Arc<Keyring> {
     Arc::new(Keyring::open(&folder.join("seal.keys"), &[]).unwrap())
 }
 
@@ -263,6 +264,34 @@ async fn a_runbook_keeps_its_secrets_sealed(store: Store) {
     let found = store.find_resource::<Runbook>(it.id).await.unwrap().unwrap();
     assert!(!format!("{found:?}").contains("canary"), "{found:?}");
     assert_eq!(store.secrets().with_runbook(&found).unwrap(), content);
+}
+
+/// A sensitive rule is sealed as a whole, so that a secret of any name is.
+async fn an_inspection_rule_keeps_its_secrets_sealed(store: Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = keyring(folder.path());
+    let store = store.with_keys(ring.clone()).await.unwrap();
+    let rule = |sensitive: bool, value: Value| {
+        let action = json!({"op": "set-attribute", "args": {"path": "extra/a", "value": value}});
+        let actions = vec![serde_json::from_value::<RuleAction>(action).unwrap()];
+        let content = InspectionRule { sensitive, actions, ..InspectionRule::default() };
+        Stored::new(Uuid::new_v4(), content, at(0))
+    };
+    let open = rule(false, json!([{"password": "canary"}]));
+    let sensitive = rule(true, json!("canary"));
+    for it in [&open, &sensitive] {
+        store.insert_resource(it).await.unwrap();
+    }
+    ring.rotate().unwrap();
+    assert_eq!(store.reseal().await.unwrap(), ReencryptionResult { done: 2, broken: 0 });
+    for it in [open, sensitive] {
+        let found = store.find_resource::<InspectionRule>(it.id).await.unwrap().unwrap();
+        assert!(!format!("{found:?}").contains("canary"), "{found:?}");
+        assert_eq!(found.content.actions.is_empty(), it.content.sensitive);
+        let foreign = Stored { id: Uuid::new_v4(), ..found.clone() };
+        assert!(store.secrets().with_rule(&foreign).is_err(), "the seal is for one rule");
+        assert_eq!(store.secrets().with_rule(&found).unwrap().content, it.content);
+    }
 }
 
 async fn processes_that_share_a_key_file_follow_a_rotation(store: Store) {

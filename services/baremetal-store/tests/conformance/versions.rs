@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use audit::{Filter, Order, Trail};
 use baremetal_core::{
-    DeployTemplate, Interface, NodeFilter, NodeSort, Page, PortFilter, PortSort, Runbook, State,
-    StepKind, StepName, Task,
+    DeployTemplate, InspectionRule, Interface, NodeFilter, NodeSort, Page, PortFilter, PortSort,
+    Runbook, State, StepKind, StepName, Task,
 };
 use baremetal_store::{DhcpLease, PagePart, SCHEMA, Store};
 use database::scratch::Scratch;
@@ -15,7 +15,7 @@ use database::{Database, WriteKind};
 use jiff::SignedDuration;
 use sealing::{Keyring, SealingKeys};
 use secrecy::ExposeSecret;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::scratch::{at, unfinished};
 
@@ -243,6 +243,11 @@ async fn holds_all(store: &Store, version: usize) {
         assert_eq!(runbook.content.steps[0].order, 1);
     }
     if version >= 16 {
+        let rules = store.first_resources::<InspectionRule>(9).await.unwrap();
+        let rules: Vec<_> = rules.iter().map(|it| store.secrets().with_rule(it).unwrap()).collect();
+        let values = rules.iter().map(|it| it.content.actions[0].args["value"].clone());
+        assert_eq!(values.collect::<Vec<_>>(), [json!(1), json!("rule-secret")]);
+        assert!(!rules[0].content.sensitive && rules[1].content.sensitive);
         let listed = store.find_listed_steps(enrolled.id, StepKind::Clean).await.unwrap().unwrap();
         assert_eq!(listed.listed_at, at(0));
         assert_eq!(listed.steps[0].name, StepName::erase_devices());

@@ -54,6 +54,8 @@ async fn everybody_tries(cloud: Cloud) {
         let runbook = json!({"name": trait_name(), "steps": [runbook_step()], "owner": owner});
         let runbook = service.ask_as(admin, "POST", "/v1/runbooks", &runbook).await;
         let runbook = runbook.has(201).json();
+        let rule = service.ask_as(admin, "POST", "/v1/inspection_rules", &inspection_rule()).await;
+        let rule = rule.has(201).json();
         let id = |made: &Value| made["uuid"].as_str().unwrap().to_owned();
         ResourceIds::from([
             ("node", node),
@@ -65,6 +67,7 @@ async fn everybody_tries(cloud: Cloud) {
             ("target", id(&target)),
             ("template", id(&template)),
             ("runbook", id(&runbook)),
+            ("rule", id(&rule)),
         ])
     };
     walk(&service, &steps(), make).await;
@@ -80,6 +83,10 @@ fn mac() -> String {
 /// A trait that no other deploy template or runbook has as its name.
 fn trait_name() -> String {
     format!("CUSTOM_{}", Uuid::new_v4().simple()).to_uppercase()
+}
+
+fn inspection_rule() -> Value {
+    json!({"actions": [{"op": "log", "args": {"msg": "inspected"}}]})
 }
 
 fn deploy_step() -> Value {
@@ -235,6 +242,11 @@ fn steps() -> Vec<Step> {
         step(Own, "PUT", "/v1/runbooks/{runbook}/traits/{trait}", nothing()),
         step(Own, "DELETE", "/v1/runbooks/{runbook}/traits/{trait}", nothing()),
         look("/v1/inspection_rules"),
+        step(Nobodys, "POST", "/v1/inspection_rules", inspection_rule()),
+        look("/v1/inspection_rules/{rule}"),
+        step(Nobodys, "PATCH", "/v1/inspection_rules/{rule}", json!([{"op": "replace", "path": "/priority", "value": 1}])),
+        step(Nobodys, "DELETE", "/v1/inspection_rules/{rule}", nothing()),
+        step(Nobodys, "DELETE", "/v1/inspection_rules", nothing()),
         see("/v1/nodes/{node}/bios"),
         see("/v1/nodes/{node}/bios/{setting}"),
         see("/v1/nodes/{node}/firmware"),

@@ -7,6 +7,7 @@ mod deploy_and_undeploy;
 mod faults;
 mod hypervisors;
 mod inspect;
+mod inspection_rules;
 mod kill_points;
 mod kinds;
 mod own_vm;
