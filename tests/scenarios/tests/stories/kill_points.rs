@@ -2,6 +2,7 @@
 //! nothing is lost, and nothing is done twice.
 
 mod drains;
+mod inspections;
 mod notices;
 
 use bmc_emulator::{Outcome, PowerRequest, Request};
