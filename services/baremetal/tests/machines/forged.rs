@@ -289,7 +289,7 @@ async fn a_forged_or_replayed_capability_is_refused() {
             "none",
             swapped(&callback, &format!("&capability={capability}"), &""),
             inventory(),
-            400,
+            404,
         ),
         post("an earlier boot's", earlier, inventory(), 401),
         post("another node's", swapped(&callback, &inspected.id, &first.id), inventory(), 401),
@@ -403,7 +403,7 @@ async fn an_agent_that_somebody_else_booted_gets_its_token_once() {
     assert_eq!(lookup(2).await, "******", "its boot script has the token");
     let heartbeat = site.machines(&format!("/v1/heartbeat/{}", cleaned.id));
     let wrong = beat(&"x".repeat(43), &certificate());
-    site.refuses(vec![post("another token", &heartbeat, wrong, 403)]).await;
+    site.refuses(vec![post("another token", &heartbeat, wrong, 401)]).await;
     let right = beat(&token, &certificate());
     assert_eq!(site.send(&post("its token", &heartbeat, right, 202)).await, 202);
 }
@@ -428,8 +428,8 @@ async fn an_inventory_without_a_capability_is_accepted_only_from_a_machine_that_
     };
     let other = format!("{url}?node_uuid={NOBODY}");
     site.refuses(vec![
-        post("a machine that got a boot script", &url, of(2), 403),
-        post("a node at rest", &url, of(3), 403),
+        post("a machine that got a boot script", &url, of(2), 401),
+        post("a node at rest", &url, of(3), 401),
         post("a stranger", &url, of(9), 404),
         post("no addresses", &url, inventory(), 404),
         post("another node", other, of(1), 404),
