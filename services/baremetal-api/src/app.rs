@@ -35,6 +35,8 @@ pub struct Settings {
     /// How many allocations a project may have.
     pub allocations_each: NonZeroU32,
     pub reservations: Reservations,
+    /// Whether the API serves the requests of agents.
+    pub serves_agents: bool,
 }
 
 /// The limits of reservations.

@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+pub mod agents;
+
 mod allocation;
 mod app;
 mod bedplate;
@@ -61,9 +63,12 @@ pub use app::{App, Reservations, Settings};
 const BODY_LIMIT: usize = 4 << 20;
 
 /// Every route, in the order of the OpenAPI document. A new resource adds one line here.
-fn routes() -> Routes<App> {
-    version_routes(&root::VERSIONS)
-        .merge(node::routes())
+fn routes(settings: &Settings) -> Routes<App> {
+    let all = match settings.serves_agents {
+        true => version_routes(&root::VERSIONS_WITH_AGENTS).merge(agents::routes()),
+        false => version_routes(&root::VERSIONS),
+    };
+    all.merge(node::routes())
         .merge(states::routes())
         .merge(console::routes())
         .merge(power::routes())
@@ -111,6 +116,6 @@ pub fn router(app: App) -> Router {
         longest_body: BODY_LIMIT,
         settings: app.settings.api.clone(),
     };
-    let router = routes().finish(openapi::document);
+    let router = routes(&app.settings).finish(openapi::document);
     openstack_api::apply(router.with_state(app), config)
 }

@@ -16,7 +16,9 @@ use serde::Deserialize;
 
 pub use cloud::CloudConfig;
 pub use clusters::{ClusterdConfig, ClusterdIdentityConfig};
-pub use conductor::{BmcConfig, ConductorConfig, ConsolesConfig, ImagesConfig, TimeoutsConfig};
+pub use conductor::{
+    AgentsConfig, BmcConfig, ConductorConfig, ConsolesConfig, ImagesConfig, TimeoutsConfig,
+};
 pub use dhcp::{DhcpConfig, DhcpListen, DhcpMode, InvalidDhcp};
 pub use leases::{AllocationsConfig, LeasesConfig, ReservationsConfig};
 pub use provisioning::ProvisioningConfig;
@@ -43,6 +45,9 @@ pub struct Config {
     pub database: DatabaseConfig,
     #[serde(default)]
     pub conductor: ConductorConfig,
+    /// Where agents report, besides the provisioning listener.
+    #[serde(default)]
+    pub agents: AgentsConfig,
     #[serde(default)]
     pub timeouts: TimeoutsConfig,
     /// Priorities of the steps of cleaning and deployment.

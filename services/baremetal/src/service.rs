@@ -215,6 +215,7 @@ fn api_settings(config: &Config) -> baremetal_api::Settings {
             nodes_per_project: config.reservations.nodes_per_project,
             lease: config.leases.nodes,
         },
+        serves_agents: config.agents.on_api_listener,
     }
 }
 

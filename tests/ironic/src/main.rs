@@ -11,7 +11,7 @@ use ironic::difference::InternalErrors::{Defects, Same};
 use ironic::difference::{Difference, InternalErrors, compare, counts};
 use ironic::walk::{self, Walk};
 use ironic::walker::{Answered, REACHED, Walker};
-use ironic::{PATIENCE, known, path, recording};
+use ironic::{CONFIGURATION, PATIENCE, known, path, recording};
 
 /// The longest time of one wait in a real Ironic.
 const PATIENCE_WITH_IRONIC: Duration = Duration::from_secs(60);
@@ -61,7 +61,7 @@ fn main() -> Result<()> {
             accept_if(accept, &differences(&walk, &url, PATIENCE, Defects)?)
         }
         Command::Compare { url: None, accept } => {
-            let service = Service::machines_with("");
+            let service = Service::machines_with(CONFIGURATION);
             accept_if(accept, &differences(&walk, &service.url, PATIENCE, Defects)?)
         }
     }

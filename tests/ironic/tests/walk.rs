@@ -3,13 +3,13 @@
 use compat::Service;
 use ironic::difference::{InternalErrors, compare, counts};
 use ironic::walker::Walker;
-use ironic::{PATIENCE, known, path, recording, walk};
+use ironic::{CONFIGURATION, PATIENCE, known, path, recording, walk};
 
 #[test]
 fn baremetald_answers_like_a_real_ironic_except_for_known_differences() {
     let walk = walk::read(&path("walk")).expect("the walk can be read");
     let recorded = recording::read(&path("recorded"), walk.keys()).expect("answers are recorded");
-    let service = Service::machines_with("");
+    let service = Service::machines_with(CONFIGURATION);
     let answered = Walker::new(&service.url, PATIENCE).walk(&walk, &recorded);
     let found = compare(&recorded, &answered, InternalErrors::Defects);
     for (kind, count) in counts(&found) {

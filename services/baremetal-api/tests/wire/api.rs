@@ -85,6 +85,7 @@ impl Api {
             consoles_each: NonZeroUsize::MIN,
             allocations_each: NonZeroU32::MIN.saturating_add(1),
             reservations: Reservations { nodes_per_project: 1, lease: terms() },
+            serves_agents: false,
         };
         let app = App {
             store: store.clone(),

@@ -1,4 +1,4 @@
-//! The sections of the conductor: parallelism, timeouts, and the treatment of BMCs, images and consoles.
+//! The sections of the conductor: parallelism, timeouts, and the treatment of agents, BMCs, images and consoles.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -33,6 +33,15 @@ impl Default for ConductorConfig {
             power_sync_at_once: NonZeroUsize::MIN.saturating_add(255),
         }
     }
+}
+
+/// The section `[agents]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AgentsConfig {
+    /// Whether the listener of the API also serves the requests of agents, for agents that know no other address. Anyone who reaches the
+    /// listener can then ask which node has a MAC address, while the node waits for its agent.
+    pub on_api_listener: bool,
 }
 
 /// The section `[timeouts]`, with values such as `10s`, `5m` or `1h 30m`.

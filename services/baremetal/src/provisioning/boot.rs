@@ -4,10 +4,10 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use baremetal_api::agents::ErrorAnswer;
 use baremetal_core::{NodeUuid, WorkUuid};
 use hardware::MacAddress;
 
-use super::error::ErrorAnswer;
 use super::state::Provisioning;
 
 /// `GET /boot/{node}/{work}/{mac}/{capability}/boot.ipxe`: the boot script of a node's machine.

@@ -2,10 +2,10 @@
 
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
+use baremetal_api::agents::ErrorAnswer;
 use tower::ServiceExt;
 use tower_http::services::ServeFile;
 
-use super::error::ErrorAnswer;
 use super::state::Provisioning;
 
 /// `GET /ramdisk/kernel` and `GET /ramdisk/ramdisk`.

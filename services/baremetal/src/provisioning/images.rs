@@ -6,12 +6,12 @@ use std::path::{Path as FilePath, PathBuf};
 
 use axum::extract::{Path, Request, State};
 use axum::response::{IntoResponse, Response};
+use baremetal_api::agents::ErrorAnswer;
 use rustix::fs::{FileType, Mode, OFlags, fstat, open, openat};
 use rustix::io::Errno;
 use tower::ServiceExt;
 use tower_http::services::ServeFile;
 
-use super::error::ErrorAnswer;
 use super::state::Provisioning;
 
 /// The longest name of a file or folder, in bytes: NAME_MAX of Linux.

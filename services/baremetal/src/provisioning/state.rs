@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use axum::extract::FromRef;
 use baremetal_conductor::Conductor;
 
 use super::iso::IsoTemplate;
@@ -14,6 +15,12 @@ pub struct Provisioning {
     pub conductor: Conductor,
     /// The files that are the same for every machine.
     pub files: Arc<Files>,
+}
+
+impl FromRef<Provisioning> for Conductor {
+    fn from_ref(provisioning: &Provisioning) -> Conductor {
+        provisioning.conductor.clone()
+    }
 }
 
 /// The files that are the same for every machine. They contain no secrets.

@@ -189,7 +189,7 @@ async fn a_forged_or_stale_heartbeat_is_refused() {
         post("a token at another node", at(&second.id.to_string()), right.clone(), 401),
         post("a node without a boot", at(&at_rest.id.to_string()), right.clone(), 404),
         post("a node that is not there", at(NOBODY), right.clone(), 404),
-        post("a node that is no UUID", at("first"), right.clone(), 400),
+        post("a node that is no UUID", at("first"), right.clone(), 404),
         post("no certificate", &here, but(&right, "agent_verify_ca", Value::Null), 400),
         post("an empty certificate", &here, but(&right, "agent_verify_ca", ""), 400),
         post("what is no certificate", &here, but(&right, "agent_verify_ca", "x"), 400),
@@ -479,4 +479,49 @@ async fn neither_port_serves_the_routes_of_the_other() {
     .await;
     assert_eq!(site.send(&get("the kernel", site.machines("/ramdisk/kernel"), 200)).await, 200);
     assert_eq!(site.send(&post("there", site.machines(&heartbeat), right, 202)).await, 202);
+}
+
+#[tokio::test]
+async fn the_api_serves_agents_if_it_is_configured_to() {
+    let nodes = nodes();
+    let tables = "[agents]\non_api_listener = true\n";
+    let mut site = TestService::start_with(LOOPBACK, "refuse", &nodes, tables).await;
+    let (script, reported) = site.boot(mac(1)).await;
+    let callback = site.boot(mac(3)).await.1.inspection_callback_url.unwrap();
+    let there = |url: &str| url.replace(&site.provisioning.to_string(), &site.api.to_string());
+    let (script, callback) = (there(&script), there(&callback));
+    let lookup = |query: String| format!("http://{}/v1/lookup{query}", site.api);
+    let (awaited, stranger) = [1, 9].map(|n| lookup(format!("?addresses={}", mac(n)))).into();
+    let (nobody, no_node) = (lookup(String::new()), lookup("?node_uuid=first".to_owned()));
+    let heartbeat = site.operators(&format!("/v1/heartbeat/{}", nodes[0].0.id));
+    let no_heartbeat = site.operators("/v1/heartbeat/first");
+    let right = beat(&reported.agent_token.unwrap(), &certificate());
+    let forged = callback.replace("capability=", "capability=0");
+    site.refuses(vec![get("a lookup of version 1.1", &awaited, 404)]).await;
+
+    let version = "x-openstack-ironic-api-version".parse().unwrap();
+    let headers = [(version, "1.115".parse().unwrap())].into_iter().collect();
+    let client = reqwest::Client::builder().no_proxy().default_headers(headers).build();
+    site.http = client.unwrap();
+    site.refuses(vec![
+        get("nobody", nobody, 400),
+        get("no UUID", no_node, 400),
+        get("a stranger", stranger, 404),
+        get("a node that is awaited", &awaited, 200),
+        post("a forged heartbeat", &heartbeat, but(&right, "agent_token", "forged"), 401),
+        post("a heartbeat of no node", no_heartbeat, right.clone(), 404),
+        post("a forged inventory", forged, inventory(), 401),
+        get("a script", script, 404),
+        get("the kernel", site.operators("/ramdisk/kernel"), 404),
+    ])
+    .await;
+    assert_eq!(site.send(&post("a heartbeat", heartbeat, right, 202)).await, 202);
+    assert_eq!(site.send(&post("an inventory", callback, inventory(), 202)).await, 202);
+    let found = site.store.find_inspected(nodes[2].0.id).await.unwrap().unwrap();
+    assert_eq!(found.inventory["hostname"], "h");
+    let listed = site.http.get(site.operators("/v1")).send().await.unwrap();
+    let listed: Value = listed.json().await.unwrap();
+    for resource in ["lookup", "heartbeat", "continue_inspection"] {
+        assert!(listed[resource].is_array(), "{listed:#}");
+    }
 }

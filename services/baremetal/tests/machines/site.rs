@@ -44,6 +44,16 @@ pub(crate) const LOOPBACK: Pool =
 impl TestService {
     /// Starts a service with these nodes, and with `unknown_machines = unknown`.
     pub(crate) async fn start(pool: Pool, unknown: &str, nodes: &[(Node, Port)]) -> TestService {
+        TestService::start_with(pool, unknown, nodes, "").await
+    }
+
+    /// Like [`TestService::start`], with these additional tables in the configuration.
+    pub(crate) async fn start_with(
+        pool: Pool,
+        unknown: &str,
+        nodes: &[(Node, Port)],
+        tables: &str,
+    ) -> TestService {
         // Another test of the process may have installed a provider already.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
@@ -65,7 +75,7 @@ impl TestService {
              [provisioning]\nlisten = '127.0.0.1:0'\nkernel = {:?}\nramdisk = {:?}\niso = {:?}\n\
              unknown_machines = '{unknown}'\n\
              [provisioning.dhcp]\nlisten = '127.0.0.1:0'\nserver = '{server}'\nprefix = {prefix}\n\
-             range = '{range}'\n",
+             range = '{range}'\n{tables}",
             file("kernel"),
             file("ramdisk"),
             file("iso"),

@@ -43,11 +43,16 @@ pub(super) enum AnswerBody {
     Text(&'static str),
 }
 
+/// The first version of every API.
+const FIRST: Microversion = Microversion::new(1);
+
 /// The answer of a route to clients that request a version before the route was introduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hidden {
     /// 404, as for a resource that does not exist.
     Resource,
+    /// Like `Resource`, but clients that request 1.1, or no version, see the route as well.
+    ResourceAfterFirst,
     /// 404, as for a path that does not exist.
     Path,
     /// 405, as for a method that the path does not have.
@@ -137,9 +142,20 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
         H: Handler<T, S>,
         T: 'static,
     {
-        let mut public = Route::new(MethodFilter::GET, HttpMethod::Get, summary, handler);
-        public.rule = None;
-        public
+        Route::new(MethodFilter::GET, HttpMethod::Get, summary, handler).public()
+    }
+
+    /// A `POST` route without authentication. Its requests are not recorded, because nobody is known to have sent them.
+    pub fn public_post<H, T>(summary: &'static str, handler: H) -> Self
+    where
+        H: Handler<T, S>,
+        T: 'static,
+    {
+        Route::new(MethodFilter::POST, HttpMethod::Post, summary, handler).public()
+    }
+
+    fn public(self) -> Self {
+        Route { rule: None, recorded: false, ..self }
     }
 
     fn new<H, T>(
@@ -279,11 +295,14 @@ async fn hide(
     next: Next,
 ) -> Response {
     match request.extensions().get::<Microversion>() {
+        Some(asked) if answer == Hidden::ResourceAfterFirst && *asked == FIRST => {
+            next.run(request).await
+        }
         Some(asked) if !asked.has(came) => {
             let why =
                 format!("this path requires API version {came}; the requested version is {asked}");
             match answer {
-                Hidden::Resource => ApiError::not_found(why),
+                Hidden::Resource | Hidden::ResourceAfterFirst => ApiError::not_found(why),
                 Hidden::Path => ApiError::protocol(StatusCode::NOT_FOUND, why),
                 Hidden::Method => ApiError::protocol(StatusCode::METHOD_NOT_ALLOWED, why),
                 Hidden::Version => ApiError::not_acceptable(why),

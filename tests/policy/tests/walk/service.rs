@@ -88,8 +88,9 @@ impl Cloud {
 }
 
 impl Service {
+    /// Starts baremetald, with agents on the listener of its API.
     pub(crate) async fn machines(cloud: Cloud) -> Service {
-        Service::machines_with(cloud, "").await
+        Service::machines_with(cloud, "[agents]\non_api_listener = true\n").await
     }
 
     /// Starts baremetald with these additional tables in its configuration.

@@ -1,24 +1,27 @@
-//! Error answers on the provisioning listener.
+//! Error answers to machines and agents.
 
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use baremetal_conductor::BootError;
+use openstack_api::ApiError;
 use serde_json::json;
 use tracing::error;
 
 /// An error in the Bare Metal API's envelope, which agents understand.
-pub(super) struct ErrorAnswer {
+pub struct ErrorAnswer {
     status: StatusCode,
     message: String,
 }
 
 impl ErrorAnswer {
-    pub(super) fn not_found(what: &str) -> Self {
+    /// 404.
+    pub fn not_found(what: &str) -> Self {
         ErrorAnswer { status: StatusCode::NOT_FOUND, message: format!("{what} not found") }
     }
 
-    pub(super) fn bad_request(message: String) -> Self {
+    /// 400, with this message.
+    pub fn bad_request(message: String) -> Self {
         ErrorAnswer { status: StatusCode::BAD_REQUEST, message }
     }
 }
@@ -42,6 +45,10 @@ impl IntoResponse for ErrorAnswer {
     fn into_response(self) -> Response {
         let fault = if self.status.is_server_error() { "Server" } else { "Client" };
         let inner = json!({"faultcode": fault, "faultstring": self.message, "debuginfo": null});
-        (self.status, Json(json!({"error_message": inner.to_string()}))).into_response()
+        let body = Json(json!({"error_message": inner.to_string()}));
+        let mut answer = (self.status, body).into_response();
+        // The API writes its refusals itself, from this extension. The provisioning listener sends the body.
+        answer.extensions_mut().insert(ApiError::new(self.status, self.message));
+        answer
     }
 }
