@@ -49,3 +49,52 @@ archive() {
   (cd "$1" && find . -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} + && find . -print0 | LC_ALL=C sort -z |
     cpio -0 -o -H newc -R 0:0 --quiet --reproducible)
 }
+
+# find_kernel   sets KERNEL to the folder with Debian's newest kernel, VERSION to its version, and BUSYBOX to a static busybox
+find_kernel() {
+  local package
+  package=$(apt-cache depends linux-image-amd64 | awk '$1 == "Depends:" && $2 ~ /^linux-image-/ {print $2; exit}')
+  [ -n "$package" ] || die "apt knows no linux-image-amd64: run apt-get update"
+  KERNEL=$(unpacked "$package")
+  VERSION=${package#linux-image-}
+  # since trixie, modules are below /usr
+  [ -d "$KERNEL/lib/modules" ] || ln -s usr/lib "$KERNEL/lib"
+  BUSYBOX=$(find "$(unpacked busybox-static)" -path "*bin/busybox" -type f | head -n 1)
+  if [ ! -f "$KERNEL/lib/modules/$VERSION/.listed" ]; then
+    "$BUSYBOX" depmod -b "$KERNEL" "$VERSION"
+    touch "$KERNEL/lib/modules/$VERSION/.listed"
+  fi
+}
+
+# copy_modules TREE NAME...   copies these modules of the kernel, and the modules that these need, into the tree of a ramdisk
+copy_modules() {
+  local tree=$1 modules=$KERNEL/lib/modules/$VERSION file
+  shift
+  mkdir -p "$tree/lib/modules/$VERSION"
+  with_needs "$@" | while read -r file; do
+    install -D -m 644 "$modules/$file" "$tree/lib/modules/$VERSION/$file"
+  done
+  cp "$modules"/modules.{builtin,order} "$tree/lib/modules/$VERSION/"
+  "$BUSYBOX" depmod -b "$tree" "$VERSION"
+}
+
+# with_needs NAME...   prints the files of these modules and of their dependencies, from modules.dep
+with_needs() {
+  awk -v names="$*" '
+    function module(path) { gsub(/.*\/|\.ko.*/, "", path); gsub(/-/, "_", path); return path }
+    function take(path,  i, n, list) {
+      if (path in taken) return
+      taken[path] = 1
+      print path
+      n = split(needs[path], list, " ")
+      for (i = 1; i <= n; i++) take(list[i])
+    }
+    { path = $1; sub(/:$/, "", path); file[module(path)] = path; $1 = ""; needs[path] = $0 }
+    END {
+      n = split(names, wanted, " ")
+      for (i = 1; i <= n; i++) {
+        if (module(wanted[i]) in file) take(file[module(wanted[i])])
+        else print "this kernel has no module " wanted[i] >"/dev/stderr"
+      }
+    }' "$KERNEL/lib/modules/$VERSION/modules.dep"
+}
