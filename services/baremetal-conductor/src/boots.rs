@@ -290,7 +290,9 @@ impl Conductor {
         let Some(node) = context.store.find_node(&NodeIdent::Id(id)).await? else {
             return Err(none);
         };
-        if !node.work.as_ref().is_some_and(Work::boots_ramdisk) {
+        // The agent looks its node up again after the inspection, and whenever it restarts. Once its part of the work is done, the machine is
+        // about to be switched off.
+        if !node.work.as_ref().is_some_and(Work::needs_agent) {
             return Err(none);
         }
         let token = context.looked_up_token(&node).await?;

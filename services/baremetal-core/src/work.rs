@@ -187,6 +187,23 @@ impl Work {
         self.tasks.contains(&Task::BootRamdisk)
     }
 
+    /// Returns whether the current task or a later one needs the agent.
+    pub fn needs_agent(&self) -> bool {
+        let rest = self.tasks.get(self.cursor..).unwrap_or_default();
+        rest.iter().any(|task| match task {
+            Task::AwaitInventory | Task::AwaitAgent | Task::Agent(_) => true,
+            Task::Step(step) => step.runner == StepRunner::Agent,
+            Task::TryBmc
+            | Task::AskBmcForInventory
+            | Task::Power(_)
+            | Task::BootRamdisk
+            | Task::BootDisk
+            | Task::PlanSteps
+            | Task::Wait { .. }
+            | Task::Hold => false,
+        })
+    }
+
     /// Returns whether a network boot of the machine has to get the ramdisk now: from the task that asks for this boot until the agent has
     /// reported.
     pub fn awaits_boot(&self) -> bool {
@@ -307,6 +324,29 @@ mod tests {
         assert_eq!(awaiting(tasks::inspect(&node)), boot(Task::AwaitInventory));
         assert_eq!(awaiting(tasks::undeploy()), []);
         assert_eq!(awaiting(tasks::verify()), []);
+    }
+
+    #[test]
+    fn an_agent_is_needed_until_its_last_task_is_done() {
+        let node = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
+        let last = |tasks: Vec<Task>| {
+            let mut work = Work::new(WorkUuid::nil(), tasks, T0);
+            let mut last = None;
+            for cursor in 0..=work.tasks.len() {
+                work.cursor = cursor;
+                if work.needs_agent() {
+                    last = work.task().cloned();
+                }
+            }
+            last
+        };
+        let sync = Some(Task::Agent(AgentCommand::Sync));
+        let shutdown = Some(Task::Agent(AgentCommand::PowerOff));
+        assert_eq!(last(tasks::deploy(&node, &WantedSteps::default())), shutdown);
+        assert_eq!(last(tasks::clean(&node, &WantedSteps::default())), sync);
+        assert_eq!(last(tasks::inspect(&node)), Some(Task::AwaitInventory));
+        assert_eq!(last(tasks::undeploy()), None);
+        assert_eq!(last(tasks::verify()), None);
     }
 
     #[test]

@@ -349,7 +349,12 @@ async fn a_discovery_needs_its_capability_and_ends_with_the_enrolment() {
 
 #[tokio::test]
 async fn a_lookup_returns_no_token_and_changes_nothing() {
-    let nodes = nodes();
+    let mut done = awaited("done", mac(5), Verb::Provide);
+    let work = done.0.work.as_mut().unwrap();
+    while work.needs_agent() {
+        work.cursor += 1;
+    }
+    let nodes = Vec::from_iter(nodes().into_iter().chain([done]));
     let site = TestService::start(LOOPBACK, "refuse", &nodes).await;
     let token = site.boot(mac(1)).await.1.agent_token.unwrap();
     let lookup = |query: String| site.machines(&format!("/v1/lookup{query}"));
@@ -362,6 +367,7 @@ async fn a_lookup_returns_no_token_and_changes_nothing() {
         get("no address", lookup("?addresses=first".to_owned()), 400),
         get("a stranger", of(&[mac(9)]), 404),
         get("a node at rest", of(&[mac(4)]), 404),
+        get("a node whose agent is done", of(&[mac(5)]), 404),
         get("a node that is not there", lookup(format!("?node_uuid={NOBODY}")), 404),
         get("two nodes at once", of(&[mac(1), mac(2)]), 400),
         get("a node that is awaited", of(&[mac(1)]), 200),
