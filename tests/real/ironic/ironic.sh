@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# ironic.sh up | down | url - a real Ironic, without authentication, on loopback, whose answers are compared with ours.
+# ironic.sh up | down | url - a real Ironic, without authentication, whose answers are compared with ours, and which drives our agent.
 #
 #   ironic.sh up     starts it with an empty database, waits until it answers, and prints its URL
 #   ironic.sh down   stops it
 #
-# It is one process (API and conductor) without a message broker, on SQLite. IRONIC_PORT is its port (16385). Logs are in the state folder,
-# target/ironic.
+# It is one process (API and conductor) without a message broker, on SQLite.
+#
+#   IRONIC_ADDRESS  its address (127.0.0.1)    IRONIC_STATE   the folder of its state and its log (target/ironic)
+#   IRONIC_PORT     its port (16385)           IRONIC_CONFIG  a file with further settings, which take precedence
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=../debian.sh disable=SC1091
@@ -14,8 +16,9 @@ HERE=$(dirname "$(readlink -f "$0")")
 . "$HERE/../processes.sh"
 
 PORT=${IRONIC_PORT:-16385}
-URL=http://127.0.0.1:$PORT
-STATE=$(readlink -f "$HERE/../../..")/target/ironic
+ADDRESS=${IRONIC_ADDRESS:-127.0.0.1}
+URL=http://$ADDRESS:$PORT
+STATE=${IRONIC_STATE:-$(readlink -f "$HERE/../../..")/target/ironic}
 
 config() {
   mkdir -p "$STATE"/{http/images,http/master,tftp/master}
@@ -38,12 +41,12 @@ enabled_storage_interfaces = noop,fake
 enabled_vendor_interfaces = no-vendor,ipmitool,redfish,fake
 default_network_interface = noop
 rpc_transport = none
-my_ip = 127.0.0.1
+my_ip = $ADDRESS
 host = ironic-$PORT
 tempdir = $STATE
 state_path = $STATE
 [api]
-host_ip = 127.0.0.1
+host_ip = $ADDRESS
 port = $PORT
 [conductor]
 automated_clean = false
@@ -54,7 +57,7 @@ connection = sqlite:///$STATE/ironic.sqlite
 sqlite_synchronous = false
 [deploy]
 http_root = $STATE/http
-http_url = http://127.0.0.1:$((PORT + 1))
+http_url = http://$ADDRESS:$((PORT + 1))
 [pxe]
 tftp_root = $STATE/tftp
 images_path = $STATE/http/images
@@ -74,12 +77,13 @@ CONF
 }
 
 up() {
-  local venv tries
+  local venv tries settings=(--config-file "$STATE/ironic.conf")
   down
   venv=$("$HERE/../venv.sh" "$HERE/requirements.txt")
   config
-  "$venv/bin/ironic-dbsync" --config-file "$STATE/ironic.conf" create_schema >"$STATE/log" 2>&1
-  setsid "$venv/bin/ironic" --config-file "$STATE/ironic.conf" >>"$STATE/log" 2>&1 </dev/null &
+  [ -z "${IRONIC_CONFIG:-}" ] || settings+=(--config-file "$IRONIC_CONFIG")
+  "$venv/bin/ironic-dbsync" "${settings[@]}" create_schema >"$STATE/log" 2>&1
+  setsid "$venv/bin/ironic" "${settings[@]}" >>"$STATE/log" 2>&1 </dev/null &
   record_process $! "$STATE/pid"
   for ((tries = 0; tries < 600; tries++)); do
     if curl -fs -m 5 "$URL/v1/drivers" | grep -q fake-hardware; then

@@ -61,10 +61,11 @@ pub(crate) fn last_lines(log: &Path, count: usize) -> String {
 }
 
 fn configuration(rack: &Rack, given: &RackOptions<'_>) -> String {
-    // The path is target/PROFILE/baremetald; `make build` puts the ramdisk next to the profile's directory.
-    let target = program("baremetald");
-    let ramdisk =
-        target.ancestors().nth(2).expect("a profile's folder is in target").join("ramdisk");
+    let ours = ramdisk_folder();
+    let (ramdisk, iso) = match given.ramdisk {
+        Some(folder) => (folder, String::new()),
+        None => (&*ours, format!("iso = \"{}/ramdisk.iso\"", ours.display())),
+    };
     format!(
         r#"
 state_dir = "{state}"
@@ -79,7 +80,7 @@ ca_file = "{authority}"
 listen = "{GATEWAY}:6386"
 kernel = "{ramdisk}/kernel"
 ramdisk = "{ramdisk}/ramdisk"
-iso = "{ramdisk}/ramdisk.iso"
+{iso}
 kernel_parameters = ["console=ttyS0"]
 tftp = "{GATEWAY}:69"
 router_advertisements = "br0"
@@ -98,4 +99,10 @@ range = "10.78.0.100-10.78.0.199"
         ramdisk = ramdisk.display(),
         authority = rack.machines[0].ca.display(),
     )
+}
+
+/// Returns the folder in which `make build` puts our ramdisk: next to the profile's folder, which has the programs.
+pub(crate) fn ramdisk_folder() -> PathBuf {
+    let program = program("baremetald");
+    program.ancestors().nth(2).expect("a profile's folder is in target").join("ramdisk")
 }

@@ -6,6 +6,7 @@ pub use crate::rack::{Rack, RackOptions};
 pub use crate::story::{Image, Story, image, images_folder};
 
 mod daemon;
+mod ironic;
 mod machine;
 mod rack;
 pub mod stations;

@@ -19,6 +19,8 @@ pub struct RackOptions<'a> {
     pub uplink: Option<&'a str>,
     /// Further tables of `baremetald.toml`.
     pub tables: &'a str,
+    /// The folder with the `kernel` and the `ramdisk` of another agent than ours.
+    pub ramdisk: Option<&'a Path>,
 }
 
 /// A rack of machines and their BMCs.

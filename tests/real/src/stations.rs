@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::daemon::ramdisk_folder;
 use crate::{Image, Machine, Story};
 
 /// How long a change of state that boots a machine may take, in seconds, on two cores with other machines.
@@ -46,6 +47,18 @@ impl ManagementAccess {
             "redfish_verify_ca=true".to_owned(),
         ];
         ManagementAccess { driver: "redfish", boot_interface, driver_info }
+    }
+
+    /// As `self`, for an Ironic: with our ramdisk, and with the certificate of the authority that signed the BMC's, which Ironic has nowhere
+    /// else.
+    pub fn under_ironic(mut self, machine: &Machine) -> Self {
+        let ramdisk = ramdisk_folder();
+        self.driver_info.extend([
+            format!("deploy_kernel=file://{}/kernel", ramdisk.display()),
+            format!("deploy_ramdisk=file://{}/ramdisk", ramdisk.display()),
+            format!("redfish_verify_ca={}", machine.ca.display()),
+        ]);
+        self
     }
 }
 
@@ -107,6 +120,14 @@ pub fn inspect(story: &mut Story, machine: &Machine) {
     assert_eq!(inventory["boot"]["current_boot_mode"], mode, "{inventory}");
 }
 
+/// Runs clean steps, given as JSON, on a manageable machine.
+#[track_caller]
+pub fn clean(story: &mut Story, machine: &Machine, steps: &Value) {
+    let steps = steps.to_string();
+    let words = ["node", "clean", &machine.name, "--clean-steps", &steps];
+    waited(story, machine, &words, "manageable");
+}
+
 /// Cleans the machine and makes it available.
 #[track_caller]
 pub fn provide(story: &mut Story, machine: &Machine) {
@@ -160,12 +181,15 @@ pub fn is_blank(machine: &Machine) -> bool {
 /// Requests a change of state by its verb, and waits for its end.
 #[track_caller]
 fn moved(story: &mut Story, machine: &Machine, verb: &str, end: &str) {
-    let answer = story.client.run(&["node", verb, &machine.name, "--wait", WAIT]);
+    waited(story, machine, &["node", verb, &machine.name], end);
+}
+
+/// Requests a change of state by the words of a command, and waits for its end.
+#[track_caller]
+fn waited(story: &mut Story, machine: &Machine, words: &[&str], end: &str) {
+    let answer = story.client.run(&[words, &["--wait", WAIT]].concat());
     let error = story.field(&machine.name, "last_error");
-    assert_eq!(answer.code, 0, "{verb} {}: {}\nlast_error: {error}", machine.name, answer.stderr);
-    assert_eq!(
-        story.field(&machine.name, "provision_state"),
-        end,
-        "after {verb}; last_error: {error}"
-    );
+    assert_eq!(answer.code, 0, "{words:?}: {}\nlast_error: {error}", answer.stderr);
+    let state = story.field(&machine.name, "provision_state");
+    assert_eq!(state, end, "after {words:?}; last_error: {error}");
 }

@@ -11,19 +11,27 @@ use compat::wait::wait_for;
 use serde_json::Value;
 
 use crate::daemon::{API, last_lines};
+use crate::ironic::{self, Ironic};
 use crate::rack::GATEWAY;
 use crate::{Daemon, Firmware, Machine, Rack, RackOptions};
 
 /// The port of the image server.
 const IMAGES_PORT: u16 = 8000;
 
-/// A running rack, with a daemon that manages it.
+/// A running rack, with a service that manages it.
 pub struct Story {
     pub client: CommandLine,
     // Dropped in this order: the rack is last, because the others run in its network.
-    _daemon: Daemon,
+    _service: Service,
     _images: Images,
     pub rack: Rack,
+}
+
+/// The service that manages the rack. It ends when the value is dropped.
+#[expect(dead_code, reason = "the values are only kept")]
+enum Service {
+    Ours(Daemon),
+    Ironic(Ironic),
 }
 
 struct Images(Child);
@@ -38,17 +46,36 @@ impl Story {
     /// Begins a story with further options for the rack.
     #[track_caller]
     pub fn begin_given(name: &str, firmware: &[Firmware], given: &RackOptions<'_>) -> Option<Self> {
+        let start = |rack: &Rack| Service::Ours(Daemon::start(rack, given));
+        Story::begin_under(name, firmware, given, API, start)
+    }
+
+    /// Begins a story in which a real Ironic manages the rack, and the machines boot our ramdisk.
+    #[track_caller]
+    pub fn begin_under_ironic(name: &str, firmware: &[Firmware]) -> Option<Self> {
+        let start = |rack: &Rack| Service::Ironic(Ironic::start(rack));
+        Story::begin_under(name, firmware, &RackOptions::default(), &ironic::api(), start)
+    }
+
+    #[track_caller]
+    fn begin_under(
+        name: &str,
+        firmware: &[Firmware],
+        given: &RackOptions<'_>,
+        api: &str,
+        start: impl FnOnce(&Rack) -> Service,
+    ) -> Option<Self> {
         if env::var_os("BEDPLATE_REAL").is_none() {
             peers::skip(name, "it needs a rack; `make test-rack` brings one up");
             return None;
         }
         let rack = Rack::up(name, firmware, given);
         let images = Images::serve(&rack);
-        let daemon = Daemon::start(&rack, given);
+        let service = start(&rack);
         let launcher = rack.launcher();
         let launcher: Vec<&str> = launcher.iter().map(String::as_str).collect();
-        let client = CommandLine::start_within(&launcher, API);
-        Some(Story { client, _daemon: daemon, _images: images, rack })
+        let client = CommandLine::start_within(&launcher, api);
+        Some(Story { client, _service: service, _images: images, rack })
     }
 
     /// Returns the machine with this number.
@@ -95,7 +122,7 @@ pub struct Image {
     pub format: &'static str,
 }
 
-/// Returns an image from the cache: `tiny.raw`, `tiny.raw.gz` and `tiny.qcow2` of `tiny-image.sh`, `hypervisor.qcow2` of
+/// Returns an image from the cache: `tiny.raw`, `tiny.raw.gz`, `tiny.qcow2` and `tiny-gpt.qcow2` of `tiny-image.sh`, `hypervisor.qcow2` of
 /// `images/hypervisor`.
 #[track_caller]
 pub fn image(file: &str) -> Image {

@@ -28,6 +28,7 @@ fn a_rack_joins_the_cloud_by_one_command_and_runs_a_server() {
             "[cloud]\nclouds_yaml = \"{}\"\nname = \"admin\"\n",
             cloud.clouds_yaml.display()
         ),
+        ..RackOptions::default()
     };
     let Some(story) = Story::begin_given("cloud", &[Firmware::Uefi], &given) else { return };
     let machine = story.machine(0);
