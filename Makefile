@@ -1,7 +1,7 @@
 # make run     starts a rack and a cluster  make test    runs all tests and prints a table of them
 # make check   the checks of each commit    make soak    the tests that take hours
 # make build   programs and ramdisk         make lint  unit  test-fast  test-compat  test-browser  test-rack  test-clouds
-#                                           make test-ironic  test-kubernetes  test-ignition
+#                                           make test-agents  test-ironic  test-kubernetes  test-ignition
 # make image-hypervisor   a disk that becomes a compute host of an OpenStack
 # make bench   measures the documented figures   make clean   removes builds and racks
 #
@@ -16,7 +16,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: build ramdisk make-ramdisk machines make-machines run check test soak lint unit build-tests rustdoc mutants test-fast test-compat test-browser test-ironic test-rack test-clouds \
+.PHONY: build ramdisk make-ramdisk machines make-machines run check test soak lint unit build-tests rustdoc mutants test-fast test-compat test-browser test-ironic test-rack test-agents test-clouds \
   test-kubernetes test-ignition image-hypervisor bench clean build-packages
 
 # One build lints and compiles: clippy is the compiler of this workspace's crates, and its warnings are errors.
@@ -100,8 +100,10 @@ check: lint unit
 test:
 	@tests/run.sh "lint | machines" "test-fast test-compat test-browser test-ironic | test-clouds | test-rack test-kubernetes test-ignition"
 
-# Takes hours: mutants of decision code, every kill point of the crash loops, rotation of every CA of a running cluster.
+# Takes hours: mutants of decision code, every kill point of the crash loops, the agents and conductors of others, rotation of every CA of
+# a running cluster.
 soak: mutants
+	$(MAKE) --no-print-directory test-agents
 	BEDPLATE_SOAK=1 $(MAKE) --no-print-directory test-fast
 	tests/real/kubernetes/nodes.sh deps
 	trap 'tests/real/kubernetes/nodes.sh down-all' EXIT; BEDPLATE_SOAK=1 BEDPLATE_REAL=1 cargo $(TEST) $(call binary,real-clusters,three_and_two)
@@ -185,7 +187,7 @@ run-real-ironic:
 test-rack:
 	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-rack, because it needs root"; else $(MAKE) --no-print-directory run-test-rack; fi
 
-RACKS := $(if $(NEXTEST),--workspace -E 'package(real) and not binary(rack_to_cloud)',-p real)
+RACKS := $(if $(NEXTEST),--workspace -E 'package(real) and not (binary(rack_to_cloud) or binary(/agent/))',-p real)
 
 .PHONY: run-test-rack
 run-test-rack: machines
@@ -194,6 +196,20 @@ run-test-rack: machines
 	  export RACK_NAME=contract; tests/real/rack.sh up uefi; \
 	  tests/real/rack.sh exec env BEDPLATE_TEST_REDFISH='https://10.78.1.10:8443 admin password mac=52:54:00:78:00:00' \
 	  cargo $(TEST) $(call binary,redfish,contract)
+
+# Agents and conductors of others on QEMU machines: the released ironic-python-agent under baremetald, and our agent under a real Ironic.
+test-agents:
+	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-agents, because it needs root"; else $(MAKE) --no-print-directory run-test-agents; fi
+
+AGENTS := $(if $(NEXTEST),--workspace -E 'package(real) and binary(/agent/)',-p real --test agent_under_ironic --test ironic_python_agent)
+
+.PHONY: run-test-agents
+run-test-agents: export BEDPLATE_RACKS := racks-of-agents
+run-test-agents: machines
+	@$(PACKAGES) dnsmasq-base mmdebstrap
+	tests/real/ipa.sh pypi
+	cargo build --workspace --all-targets
+	trap 'tests/real/rack.sh down-all' EXIT; BEDPLATE_REAL=1 cargo $(TEST) $(AGENTS)
 
 # A real OpenStack from Debian's packages. It first runs the contract tests of the driver and clusters on Nova's fake hypervisors; then
 # its servers are machines made of namespaces, and a cluster of real Kubernetes runs on them; then `bedplate rack up` makes a QEMU machine

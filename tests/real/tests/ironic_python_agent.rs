@@ -1,0 +1,66 @@
+//! A machine whose ramdisk has the released ironic-python-agent instead of our agent.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use real::stations::{self, ManagementAccess};
+use real::{Firmware, Image, Machine, RackOptions, Story, image};
+
+/// The memory of a machine, in MiB: the unpacked ramdisk alone has 400.
+const MEMORY: &str = "2048";
+
+/// Makes the ramdisk of this release, and returns its folder.
+#[track_caller]
+fn ramdisk(release: &str) -> PathBuf {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("ipa.sh");
+    let mut command = Command::new(script);
+    command.arg(release).stdin(Stdio::null()).stderr(Stdio::inherit());
+    let made = command.output().expect("ipa.sh can be started");
+    assert!(made.status.success(), "ipa.sh {release} failed");
+    PathBuf::from(String::from_utf8_lossy(&made.stdout).trim())
+}
+
+/// Begins a story with the agent of this release.
+#[track_caller]
+fn begin(name: &str, firmware: Firmware, release: &str) -> Option<Story> {
+    if std::env::var_os("BEDPLATE_REAL").is_none() {
+        peers::skip(name, "it needs a rack; `make test-agents` brings one up");
+        return None;
+    }
+    let ramdisk = ramdisk(release);
+    let sizes = &[("RACK_MEMORY", MEMORY)];
+    Story::begin_given(
+        name,
+        &[firmware],
+        &RackOptions { sizes, ramdisk: Some(&ramdisk), ..RackOptions::default() },
+    )
+}
+
+/// Cleans the machine by the steps that the agent reports with a priority, which erase the disks completely; deploys it, and undeploys it.
+#[track_caller]
+fn clean_and_deploy(story: &mut Story, machine: &Machine, image: &Image) {
+    stations::provide(story, machine);
+    for step in ["erase_devices_metadata", "erase_devices"] {
+        ran(story, machine, step);
+    }
+    stations::deploy(story, machine, image);
+    stations::give_back(story, machine);
+}
+
+/// Checks that the machine's history tells of this clean step.
+#[track_caller]
+fn ran(story: &mut Story, machine: &Machine, step: &str) {
+    let history = story.client.json(&["node", "history", "list", &machine.name]);
+    let told = format!("the clean step deploy.{step} took");
+    assert!(history.to_string().contains(&told), "{history}");
+}
+
+#[test]
+fn pypis_agent_installs_a_bios_machine_over_ipmi() {
+    let Some(mut story) = begin("ipa-pypi", Firmware::Bios, "pypi") else { return };
+    let machine = story.machine(0);
+    let reach = ManagementAccess::ipmi(&machine, "ipxe");
+    stations::enroll(&mut story, &machine, &reach);
+    stations::inspect(&mut story, &machine);
+    clean_and_deploy(&mut story, &machine, &image("tiny.raw"));
+}
