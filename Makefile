@@ -207,7 +207,7 @@ AGENTS := $(if $(NEXTEST),--workspace -E 'package(real) and binary(/agent/)',-p 
 run-test-agents: export BEDPLATE_RACKS := racks-of-agents
 run-test-agents: machines
 	@$(PACKAGES) dnsmasq-base mmdebstrap
-	tests/real/ipa.sh pypi
+	for release in debian pypi; do tests/real/ipa.sh $$release; done
 	cargo build --workspace --all-targets
 	trap 'tests/real/rack.sh down-all' EXIT; BEDPLATE_REAL=1 cargo $(TEST) $(AGENTS)
 

@@ -2,7 +2,8 @@
 # tiny-image.sh [FOLDER] - tiny.raw, tiny.raw.gz and tiny.qcow2: a 48 MiB disk that boots by BIOS and by UEFI, to install in tests.
 #
 # Its init prints "DISK-BOOTED BIOS" or "DISK-BOOTED UEFI" on the serial console. The disk has one FAT16 partition: syslinux for BIOS,
-# systemd-boot for UEFI, Debian's cloud kernel, an initramfs with only busybox. Needs no root and no loop device, and installs nothing:
+# systemd-boot for UEFI, Debian's cloud kernel, an initramfs with only busybox. The partition table is an MBR; tiny-gpt.qcow2 has a GPT and
+# boots by UEFI alone. Needs no root and no loop device, and installs nothing:
 # programs and kernel are unpacked in the cache. Takes three seconds, plus the kernel's download once.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
@@ -17,7 +18,7 @@ needs apt-get dpkg-deb gzip qemu-img
 newest_kernel() { # prints the newest cloud kernel, which has virtio built in
   apt-cache depends linux-image-cloud-amd64 | awk '$1 == "Depends:" && $2 ~ /^linux-image-/ {print $2; exit}'
 }
-TOOLS=$(unpacked busybox-static cpio syslinux syslinux-common mtools dosfstools systemd-boot-efi)
+TOOLS=$(unpacked busybox-static cpio fdisk syslinux syslinux-common mtools dosfstools systemd-boot-efi)
 KERNEL=$(unpacked "$(newest_kernel)")
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
@@ -66,9 +67,18 @@ file_system() { # -F 16: mkfs.vfat would take FAT32 for the offset and stop
   syslinux --install -t $OFFSET "$IMAGE"
 }
 
+# ironic-python-agent finds the EFI system partition by an id that only a GPT has.
+with_gpt() { # writes the same partition to another disk
+  truncate -s $((SIZE_MIB + 1))M "$1"
+  printf 'label: gpt\nstart=%d, size=%d, type=C12A7328-F81F-11D2-BA4B-00A0C93EC93B\n' $START $SECTORS | sfdisk -q "$1"
+  dd if="$IMAGE" of="$1" bs=1M skip=1 seek=1 conv=notrunc status=none
+}
+
 partition_table
 file_system
+with_gpt "$WORK/gpt.raw"
+qemu-img convert -O qcow2 -c "$WORK/gpt.raw" "$WORK/tiny-gpt.qcow2"
 gzip -1n <"$IMAGE" >"$WORK/tiny.raw.gz"
 qemu-img convert -O qcow2 -c "$IMAGE" "$WORK/tiny.qcow2"
 mkdir -p "$FOLDER"
-mv "$WORK"/tiny.* "$FOLDER/"
+mv "$WORK"/tiny* "$FOLDER/"

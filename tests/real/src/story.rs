@@ -122,7 +122,7 @@ pub struct Image {
     pub format: &'static str,
 }
 
-/// Returns an image from the cache: `tiny.raw`, `tiny.raw.gz` and `tiny.qcow2` of `tiny-image.sh`, `hypervisor.qcow2` of
+/// Returns an image from the cache: `tiny.raw`, `tiny.raw.gz`, `tiny.qcow2` and `tiny-gpt.qcow2` of `tiny-image.sh`, `hypervisor.qcow2` of
 /// `images/hypervisor`.
 #[track_caller]
 pub fn image(file: &str) -> Image {

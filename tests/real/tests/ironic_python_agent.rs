@@ -1,10 +1,11 @@
-//! A machine whose ramdisk has the released ironic-python-agent instead of our agent.
+//! Machines whose ramdisk has the released ironic-python-agent instead of our agent.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use real::stations::{self, ManagementAccess};
 use real::{Firmware, Image, Machine, RackOptions, Story, image};
+use serde_json::json;
 
 /// The memory of a machine, in MiB: the unpacked ramdisk alone has 400.
 const MEMORY: &str = "2048";
@@ -53,6 +54,19 @@ fn ran(story: &mut Story, machine: &Machine, step: &str) {
     let history = story.client.json(&["node", "history", "list", &machine.name]);
     let told = format!("the clean step deploy.{step} took");
     assert!(history.to_string().contains(&told), "{history}");
+}
+
+#[test]
+fn debians_agent_installs_a_uefi_machine_over_redfish() {
+    let Some(mut story) = begin("ipa-debian", Firmware::Uefi, "debian") else { return };
+    let machine = story.machine(0);
+    let reach = ManagementAccess::redfish(&machine, "ipxe");
+    stations::enroll(&mut story, &machine, &reach);
+    stations::inspect(&mut story, &machine);
+    let erase = json!([{"interface": "deploy", "step": "erase_devices_metadata"}]);
+    stations::clean(&mut story, &machine, &erase);
+    ran(&mut story, &machine, "erase_devices_metadata");
+    clean_and_deploy(&mut story, &machine, &image("tiny-gpt.qcow2"));
 }
 
 #[test]
