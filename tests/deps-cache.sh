@@ -41,6 +41,10 @@ theirs() { # TREE
 
 case ${1:?usage: deps-cache.sh restore|save} in
 restore)
+  # The lanes of `make test` restore at the same time; the later one finds the builds of the earlier one.
+  mkdir -p target
+  exec 9>target/.deps-cache.lock
+  flock 9
   for tree in "${TREES[@]}"; do
     if [ ! -d "$CACHE/$tree" ] || [ -d "target/$tree/.fingerprint" ]; then continue; fi
     touch "$CACHE"
