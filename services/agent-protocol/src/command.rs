@@ -45,11 +45,11 @@ pub mod step {
 
 /// The body of `POST /v1/commands`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct CommandRequest {
+pub struct CommandRequest<P = Map<String, Value>> {
     /// `extension.command`.
     pub name: String,
     #[serde(default)]
-    pub params: Map<String, Value>,
+    pub params: P,
 }
 
 /// A command that the agent has received since it started, and its outcome.

@@ -13,9 +13,9 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::server::ParsedCertificate;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
+use crate::agent_command::CommandParams;
 use crate::problem::chain;
 
 /// The maximum size of an agent's answer in bytes. The machine behind an agent is not trusted.
@@ -79,7 +79,7 @@ impl Agents {
         boot: &Boot,
         token: &str,
         name: &str,
-        params: Map<String, Value>,
+        params: CommandParams,
     ) -> Result<Command, AgentError> {
         let (client, url) = self.client(boot)?;
         let body = CommandRequest { name: name.to_owned(), params };

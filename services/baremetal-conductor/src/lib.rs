@@ -29,6 +29,7 @@ mod record;
 
 mod context;
 
+mod agent_command;
 mod agents;
 mod allowed;
 mod bmcs;

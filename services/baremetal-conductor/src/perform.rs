@@ -2,9 +2,9 @@
 
 use agent_protocol::{ImageInfo, name, step};
 use baremetal_core::{
-    Action, ActionOutcome, AgentCommand, BootInterface, Driver, ManagementInterface, Node,
-    NodeUpdate, Observed, PlanRules, Problem, Reason, StepKind, Task, Work, WorkUuid, after_action,
-    image, plan,
+    Action, ActionOutcome, AgentCommand, BootInterface, Driver, Interface, ManagementInterface,
+    Node, NodeUpdate, Observed, PlanRules, Problem, Reason, StepKind, Task, Work, WorkUuid,
+    after_action, image, plan,
 };
 use bmc::{Bmc, BmcError};
 use decision::{Decision, Requeue};
@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use tracing::{debug, info};
 
+use crate::agent_command::{CommandParams, StepArgs, StepParams, WriteImage};
 use crate::allowed::check_image;
 use crate::config_drive;
 use crate::context::TurnContext;
@@ -204,7 +205,7 @@ impl TurnContext {
     async fn command(
         &self,
         node: &Node,
-        (name, params): (&'static str, Map<String, Value>),
+        (name, params): (&'static str, CommandParams),
     ) -> Result<ActionOutcome, ActionError> {
         let Some(boot) = self.boot_of_work(node).await? else { return Ok(ActionOutcome::NoAgent) };
         let token = self.agent_token(&boot);
@@ -220,8 +221,8 @@ impl TurnContext {
         &self,
         node: &Node,
         command: AgentCommand,
-    ) -> Result<(&'static str, Map<String, Value>), ActionError> {
-        let mut params = self.machine_for_agent(node).await?;
+    ) -> Result<(&'static str, CommandParams), ActionError> {
+        let mut params = CommandParams::of(self.machine_for_agent(node).await?);
         let name = match command {
             AgentCommand::ListSteps(StepKind::Clean) => name::GET_CLEAN_STEPS,
             AgentCommand::ListSteps(StepKind::Deploy) => name::GET_DEPLOY_STEPS,
@@ -247,26 +248,29 @@ impl TurnContext {
                 let drive = image.config_drive.as_ref().map(config_drive::encode).transpose();
                 let drive = drive
                     .map_err(|error| bad_request(format!("instance_info.configdrive: {error}")))?;
-                let args = json!({"image_info": info, "configdrive": drive});
-                let step = json!({"interface": "deploy", "step": step::WRITE_IMAGE, "args": args});
-                params.insert("step".to_owned(), step);
-                params.insert("deploy_version".to_owned(), Value::Null);
+                let args = WriteImage { image_info: info, configdrive: drive };
+                params.step = Some(StepParams {
+                    interface: Interface::Deploy.as_str(),
+                    step: step::WRITE_IMAGE.to_owned(),
+                    args: StepArgs::WriteImage(Box::new(args)),
+                });
+                params.more.insert("deploy_version".to_owned(), Value::Null);
                 name::EXECUTE_DEPLOY_STEP
             }
             AgentCommand::SetNextBoot => {
                 let mode = node.boot_mode.map(BootMode::as_str);
-                params = Map::from_iter([
+                params = CommandParams::of(Map::from_iter([
                     ("root_uuid".to_owned(), Value::Null),
                     ("target_boot_mode".to_owned(), mode.into()),
-                ]);
+                ]));
                 name::INSTALL_BOOTLOADER
             }
             AgentCommand::Sync => {
-                params = Map::new();
+                params = CommandParams::default();
                 name::SYNC
             }
             AgentCommand::PowerOff => {
-                params = Map::new();
+                params = CommandParams::default();
                 name::POWER_OFF
             }
         };
@@ -277,7 +281,7 @@ impl TurnContext {
     async fn step_of_work(
         &self,
         node: &Node,
-    ) -> Result<(&'static str, Map<String, Value>), ActionError> {
+    ) -> Result<(&'static str, CommandParams), ActionError> {
         let opened = self.store.secrets().with_steps(node);
         let opened = opened.map_err(|why| bad_request(format!("the step's arguments: {why}")))?;
         let Some(Task::Step(step)) = opened.work.as_ref().and_then(Work::task) else {
@@ -288,10 +292,13 @@ impl TurnContext {
             StepKind::Deploy => (name::EXECUTE_DEPLOY_STEP, "deploy_version"),
             StepKind::Service => (name::EXECUTE_SERVICE_STEP, "service_version"),
         };
-        let (interface, name) = (step.name.interface.as_str(), &step.name.step);
-        let mut params = self.machine_for_agent(node).await?;
-        let step = json!({"interface": interface, "step": name, "args": step.args});
-        params.extend([("step".to_owned(), step), (version.to_owned(), Value::Null)]);
+        let mut params = CommandParams::of(self.machine_for_agent(node).await?);
+        params.step = Some(StepParams {
+            interface: step.name.interface.as_str(),
+            step: step.name.step.clone(),
+            args: StepArgs::Requested(step.args.clone()),
+        });
+        params.more.insert(version.to_owned(), Value::Null);
         Ok((command, params))
     }
 

@@ -1,6 +1,6 @@
 //! Tests of the actions on a machine, with an emulated BMC.
 
-use baremetal_core::{Interface, Step, StepKind, StepName, StepRunner};
+use baremetal_core::{Step, StepKind, StepName, StepRunner};
 use bmc_emulator::{BootDevice as Device, OverrideDuration, Request};
 use serde_json::json;
 
@@ -95,9 +95,10 @@ async fn commands_have_the_names_and_parameters_of_the_agents_protocol() {
             json!({"root_uuid": null, "target_boot_mode": "uefi"}),
         ),
         (AgentCommand::Sync, "standby.sync", json!({})),
+        (AgentCommand::PowerOff, "standby.power_off", json!({})),
     ] {
-        let request = context.request_of(&node, command).await.unwrap();
-        assert_eq!((request.0, Value::Object(request.1)), (name, params));
+        let (command, sent) = context.request_of(&node, command).await.unwrap();
+        assert_eq!((command, json!(sent)), (name, params));
     }
     let args = json!({"raid_config": {"a": [1]}});
     for (kind, command, version) in [
@@ -121,7 +122,10 @@ async fn commands_have_the_names_and_parameters_of_the_agents_protocol() {
             "step": {"interface": "raid", "step": "create_configuration", "args": args},
             "node": known, "ports": ports, version: null,
         });
-        assert_eq!(Value::Object(params), want);
+        assert_eq!(json!(params), want);
+        let sent = serde_json::to_string(&params).unwrap();
+        let named = r#"{"step":{"interface":"raid","step":"create_configuration","args":{"#;
+        assert!(sent.starts_with(named), "{sent}");
     }
 }
 
