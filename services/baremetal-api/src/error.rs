@@ -3,8 +3,8 @@
 use axum::response::{IntoResponse, Response};
 use baremetal_conductor::ConsoleError;
 use baremetal_core::{
-    BackfillMismatch, ChangeRefused, GroupRefused, IndicatorRefused, NoConsole, NodeRefused,
-    RackMistakes, RaidRefused, RequestRefused, TakeOutRefused, UnreadableRack,
+    BackfillMismatch, ChangeRefused, GroupRefused, IndicatorRefused, LocalLinkRefused, NoConsole,
+    NodeRefused, RackMistakes, RaidRefused, RequestRefused, TakeOutRefused, UnreadableRack,
     UnsupportedInterface, VendorRefused, VolumeInUse,
 };
 use baremetal_store::StoreError;
@@ -30,6 +30,8 @@ pub(crate) enum Error {
     Group(#[from] GroupRefused),
     #[error(transparent)]
     Indicator(#[from] IndicatorRefused),
+    #[error(transparent)]
+    LocalLink(#[from] LocalLinkRefused),
     #[error(transparent)]
     Raid(RaidRefused),
     #[error(transparent)]
@@ -113,9 +115,11 @@ impl From<Error> for ApiError {
             Error::Frozen(why) => frozen(why),
             // Ironic's refusal of an interface that a node lacks has another status for RAID than for all others.
             Error::Raid(RaidRefused::Unsupported { .. }) => StatusCode::NOT_FOUND,
-            Error::Indicator(_) | Error::Raid(_) | Error::Vendor(_) | Error::Volume(_) => {
-                StatusCode::BAD_REQUEST
-            }
+            Error::Indicator(_)
+            | Error::LocalLink(_)
+            | Error::Raid(_)
+            | Error::Vendor(_)
+            | Error::Volume(_) => StatusCode::BAD_REQUEST,
             Error::Group(why) => group(why),
             Error::Rack(why) => {
                 error!("{}", chain(why));

@@ -27,7 +27,10 @@ use crate::value::{malformed, text};
 use crate::view::View;
 use crate::write::{create as set_fields, patched};
 use crate::{list_query, microversion as since, openapi, rule, stored};
-use field::PortList;
+use field::{PortList, knows_vtep};
+
+/// The field with the switch port that a port is connected to.
+const LINK: &str = "local_link_connection";
 
 /// The routes of ports.
 pub(crate) fn routes() -> Routes<App> {
@@ -93,6 +96,15 @@ async fn create(
     let address = MacAddress::new([0; 6]);
     let mut port = Port::new(PortUuid::new_v4(), node.id, address, (request.app.clock)());
     set_fields(&mut port, body, request.asked)?;
+    let port = port.with_checked_link()?;
+    if port.link_network_type().is_some() {
+        request.asked.need(since::LINK_NETWORK_TYPE, LINK)?;
+    }
+    if port.is_linked_to_vtep() && !knows_vtep(request.asked) {
+        let (from, until) = (since::LINK_TO_VTEP, since::NO_LINK_TO_VTEP);
+        let why = format!("{LINK}: VTEPs are known from API version {from} to before {until}");
+        return Err(ApiError::not_acceptable(why).into());
+    }
     check_idle(&node)?;
     check_group(&request, &port).await?;
     request.app.store.insert_port(&port).await?;
@@ -158,6 +170,14 @@ async fn patch(
     let port = retry_if_stale(|| async {
         let before = find(&request, &id).await?;
         let mut after = patched(&before, patch.clone(), request.asked)?;
+        if before.link_network_type() != after.link_network_type() {
+            request.asked.need(since::LINK_NETWORK_TYPE, LINK)?;
+        }
+        // A connection that an earlier version of the service stored is not checked until it changes.
+        let link = |port: &Port| (port.local_link_connection.clone(), port.is_smartnic);
+        if link(&before) != link(&after) {
+            after = after.with_checked_link()?;
+        }
         idle(app, &before).await?;
         check_group(&request, &after).await?;
         after.updated_at = Some((app.clock)());

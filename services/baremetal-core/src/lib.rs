@@ -28,6 +28,7 @@ mod indicator;
 mod inspection;
 mod instance;
 mod listed_steps;
+mod local_link;
 mod password;
 mod profile_check;
 mod raid;
@@ -130,6 +131,7 @@ pub use lending::{
     with_stage_taken,
 };
 pub use listed_steps::{ListedSteps, StepPriorities};
+pub use local_link::LocalLinkRefused;
 pub use node::{Maintenance, Node};
 pub use node_lease::{LeaseDrain, NodeLease};
 pub use node_request::{NodeChange, NodeRefused, Passwords, check_new_node};

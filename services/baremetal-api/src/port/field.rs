@@ -3,7 +3,7 @@
 use baremetal_core::{NodeUuid, Port, PortFilter, PortSort, PortUuid};
 use hardware::MacAddress;
 use newtype_uuid::GenericUuid;
-use openstack_api::ApiError;
+use openstack_api::{ApiError, Microversion};
 use serde_json::Value;
 
 use crate::field::{Field, Kind, Read, Resource};
@@ -62,14 +62,14 @@ const FIELDS: &[Field<Port>] = &[
     field("extra", 1, Object, |it, _| (&it.extra).into())
         .change_object(SET_DRIVER, |it| &mut it.extra),
     field("internal_info", 18, Object, |_, _| Shown::EMPTY),
-    field("local_link_connection", 19, Object, |it, _| (&it.local_link_connection).into())
+    field("local_link_connection", 19, Object, |it, look| if it.is_linked_to_vtep() && !knows_vtep(look.asked) { Shown::EMPTY } else { (&it.local_link_connection).into() })
         .change_object(SET_DRIVER, |it| &mut it.local_link_connection),
     field("pxe_enabled", 19, Boolean, |it, _| it.pxe_enabled.into())
         .change(SET_DRIVER, |it, name, new| { it.pxe_enabled = boolean(name, new)?.unwrap_or(true); Ok(()) }),
     field("portgroup_uuid", 24, Text, |it, _| it.portgroup.into())
         .change(SET_DRIVER, |it, name, new| put(&mut it.portgroup, uuid(name, new))),
     field("physical_network", 34, Text, |it, _| (&it.physical_network).into())
-        .change(SET_DRIVER, |it, name, new| put(&mut it.physical_network, text(name, new, 64))),
+        .change(SET_DRIVER, |it, name, new| put(&mut it.physical_network, physical_network(name, new))),
     field("is_smartnic", 53, Boolean, |it, _| it.is_smartnic.into())
         .change(SET_DRIVER, |it, name, new| { it.is_smartnic = boolean(name, new)?.unwrap_or(false); Ok(()) }),
     field("name", 88, Text, |it, _| (&it.name).into())
@@ -93,6 +93,19 @@ const FILTERS: &[Filter<PortList>] = &[
     Filter { name: "conductor_groups", since: since::MINIMUM, narrow: |list, by| put(&mut list.filter.conductor_groups, Ok(by.list())) },
     Filter { name: "portgroup", since: since::PORTGROUP_FIELDS, narrow: |list, by| put(&mut list.portgroup, Ok(by.text())) },
 ];
+
+/// Whether clients of this version know connections to a VTEP.
+pub(super) fn knows_vtep(asked: Microversion) -> bool {
+    asked.has(since::LINK_TO_VTEP) && !asked.has(since::NO_LINK_TO_VTEP)
+}
+
+/// Parses the physical network of a port. Empty text is refused, as in Ironic.
+fn physical_network(name: &str, value: Value) -> Result<Option<String>, ApiError> {
+    if value == "" {
+        return Err(ApiError::bad_field(name, "must not be empty"));
+    }
+    text(name, value, 64)
+}
 
 /// Parses the MAC address of a port.
 fn address(value: Value) -> Result<MacAddress, ApiError> {

@@ -74,10 +74,12 @@ async fn a_port_is_changed_and_deleted() {
     let api = with_port().await;
     let path = format!("/v1/ports/{PORT}");
     let body = r#"[{"op": "replace", "path": "/pxe_enabled", "value": false},
-                   {"op": "add", "path": "/local_link_connection/port_id", "value": "Eth1"}]"#;
+                   {"op": "add", "path": "/local_link_connection",
+                    "value": {"switch_id": "0A:1B:2C:3D:4E:5F", "port_id": "Eth1"}}]"#;
     let port = api.send("PATCH", &path, NEWEST, body).await.has(200).json();
     assert_eq!(port["pxe_enabled"], false);
-    assert_eq!(port["local_link_connection"], serde_json::json!({"port_id": "Eth1"}));
+    let link = serde_json::json!({"switch_id": "0a:1b:2c:3d:4e:5f", "port_id": "Eth1"});
+    assert_eq!(port["local_link_connection"], link);
     let node = r#"[{"op": "replace", "path": "/node_uuid", "value": "x"}]"#;
     api.send("PATCH", &path, NEWEST, node).await.refuses(400, "node_uuid: cannot be changed");
     let address = r#"[{"op": "remove", "path": "/address"}]"#;
@@ -90,6 +92,41 @@ async fn a_port_is_changed_and_deleted() {
     api.send("DELETE", &path, NEWEST, "").await.has(204);
     let gone = format!("Port {PORT} could not be found.");
     api.get(&path).await.refuses(404, &gone);
+}
+
+#[tokio::test]
+async fn a_connection_to_a_switch_is_checked_in_the_version_that_knows_it() {
+    let api = with_port().await;
+    let post = async |version: &str, link: &str| {
+        let body = format!(
+            r#"{{"node_uuid": "{ID}", "address": "52:54:00:aa:00:77", "local_link_connection": {link}}}"#
+        );
+        api.send("POST", "/v1/ports", version, &body).await
+    };
+    let unmanaged = r#"{"network_type": "unmanaged"}"#;
+    post("1.63", unmanaged).await.has(406);
+    let vtep = r#"{"port_id": "p", "vtep-logical-switch": "l", "vtep-physical-switch": "q"}"#;
+    for version in ["1.89", "1.105", NEWEST] {
+        post(version, vtep).await.has(406);
+    }
+    let why = "local_link_connection/color: there is no such key";
+    post(NEWEST, r#"{"color": "red"}"#).await.refuses(400, why);
+    let port = post("1.90", vtep).await.has(201).json();
+    let path = format!("/v1/ports/{}", port["uuid"].as_str().unwrap());
+    for (version, want) in [("1.89", "{}"), ("1.90", vtep), ("1.104", vtep), ("1.105", "{}")] {
+        let shown = api.send("GET", &path, version, "").await.has(200).json();
+        let want: serde_json::Value = serde_json::from_str(want).unwrap();
+        assert_eq!(shown["local_link_connection"], want, "{version}");
+    }
+    let other = r#"[{"op": "replace", "path": "/extra", "value": {"a": 1}}]"#;
+    api.send("PATCH", &path, NEWEST, other).await.has(200);
+    let network =
+        r#"[{"op": "add", "path": "/local_link_connection/network_type", "value": "managed"}]"#;
+    api.send("PATCH", &path, "1.63", network).await.has(406);
+    api.send("PATCH", &path, "1.64", network).await.has(200);
+    let empty = r#"[{"op": "replace", "path": "/physical_network", "value": ""}]"#;
+    let why = "physical_network: must not be empty";
+    api.send("PATCH", &path, NEWEST, empty).await.refuses(400, why);
 }
 
 #[tokio::test]
