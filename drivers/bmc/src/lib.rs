@@ -54,6 +54,19 @@ pub trait VirtualMedia: Send + Sync {
 
     /// Empties the drive. Idempotent: ejecting from an empty drive succeeds.
     async fn eject(&self) -> Result<(), BmcError>;
+
+    /// Reads what is in the drive.
+    async fn content(&self) -> Result<VirtualDrive, BmcError>;
+}
+
+/// The state of a virtual drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VirtualDrive {
+    /// The kinds of media that the drive takes, such as `CD`.
+    pub media_types: Vec<String>,
+    pub inserted: bool,
+    /// The URL or the name of the image, as the BMC shows it.
+    pub image: Option<String>,
 }
 
 /// The inventory that the BMC has of the machine, read without booting the machine.

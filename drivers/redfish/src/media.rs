@@ -1,7 +1,7 @@
 //! The virtual CD drive (DSP0268 `VirtualMedia`).
 
 use async_trait::async_trait;
-use bmc::{BmcError, VirtualMedia};
+use bmc::{BmcError, VirtualDrive, VirtualMedia};
 use serde_json::{Value, json};
 use url::Url;
 
@@ -38,6 +38,17 @@ impl VirtualMedia for Service {
     async fn eject(&self) -> Result<(), BmcError> {
         let drive = self.drive().await?;
         if is_full(&drive.body) { self.empty(&drive).await } else { Ok(()) }
+    }
+
+    async fn content(&self) -> Result<VirtualDrive, BmcError> {
+        let drive = self.drive().await?.body;
+        let types = drive.words("MediaTypes").unwrap_or_default();
+        let image = drive.word("Image");
+        Ok(VirtualDrive {
+            media_types: types.into_iter().map(str::to_owned).collect(),
+            inserted: is_full(&drive),
+            image: (!image.is_empty()).then(|| image.to_owned()),
+        })
     }
 }
 

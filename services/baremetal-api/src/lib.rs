@@ -49,6 +49,7 @@ mod value;
 mod vendor;
 mod view;
 mod vifs;
+mod virtual_media;
 mod volume;
 mod write;
 
@@ -80,6 +81,7 @@ fn routes(settings: &Settings) -> Routes<App> {
         .merge(validate::routes())
         .merge(traits::routes())
         .merge(vifs::routes())
+        .merge(virtual_media::routes())
         .merge(raid::routes())
         .merge(bios::routes())
         .merge(firmware::routes())

@@ -69,6 +69,16 @@ pub(crate) fn check_image(
     })
 }
 
+/// Checks the address of an image for a virtual CD drive.
+pub(crate) fn check_medium(allowed: &AllowedHosts, url: &Url) -> Result<(), RequestRefused> {
+    check(allowed, url).map_err(|why| RequestRefused::Field {
+        field: "image_url".to_owned(),
+        problem: format!(
+            "{why}; allow the host with images.hosts in the configuration of the service"
+        ),
+    })
+}
+
 /// Checks the host as the URL parser reads it: `0x7f.1` is 127.0.0.1.
 fn check(allowed: &AllowedHosts, url: &Url) -> Result<(), HostRefused> {
     allowed.check(url.host_str().unwrap_or_default())

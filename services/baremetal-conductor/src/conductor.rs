@@ -9,13 +9,14 @@ use baremetal_core::{
     ManagementInterface, Node, NodeUuid, RequestRefused, StepPriorities, check_deploy,
 };
 use baremetal_store::{Store, StoreError};
-use bmc::{BmcError, IdentifyLight, LogEntry, Reading};
+use bmc::{BmcError, IdentifyLight, LogEntry, Reading, VirtualDrive};
 use bytes::Bytes;
 use hardware::{BootDevice, BootOverride};
 use lease::LeaseSchedule;
 use reconcile::{Queue, Watch};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
+use url::Url;
 
 use crate::agents::Agents;
 use crate::allowed;
@@ -191,6 +192,37 @@ impl Conductor {
         self.bmc(node)?.boot.supported().await
     }
 
+    /// Refuses the image of a virtual CD at an address that is not allowed.
+    ///
+    /// # Errors
+    ///
+    /// Returns the field and the reason.
+    pub fn check_medium_host(&self, url: &Url) -> Result<(), RequestRefused> {
+        allowed::check_medium(&self.context.settings.image_hosts, url)
+    }
+
+    /// Inserts the image at `url` into the virtual CD drive of the node's machine.
+    pub async fn insert_medium(&self, node: &Node, url: &Url) -> Result<(), BmcError> {
+        self.media(node)?.insert(url).await
+    }
+
+    /// Empties the virtual CD drive of the node's machine.
+    pub async fn eject_medium(&self, node: &Node) -> Result<(), BmcError> {
+        self.media(node)?.eject().await
+    }
+
+    /// Returns the state of the virtual CD drive of the node's machine.
+    pub async fn virtual_drive(&self, node: &Node) -> Result<VirtualDrive, BmcError> {
+        let drive = self.media(node)?.content().await?;
+        // The URL of the ramdisk contains a capability.
+        let own = self.context.provisioning("media/");
+        let is_own =
+            |image: &String| own.as_ref().is_some_and(|own| image.starts_with(own.as_str()));
+        let image =
+            drive.image.map(|image| if is_own(&image) { "boot.iso".to_owned() } else { image });
+        Ok(VirtualDrive { image, ..drive })
+    }
+
     /// Returns the readings of the machine's sensors.
     pub async fn sensors(&self, node: &Node) -> Result<Vec<Reading>, BmcError> {
         self.sensing(node)?.readings().await
@@ -226,6 +258,11 @@ impl Conductor {
             what: format!("be reached: {invalid}"),
         };
         self.context.bmcs.of(node).map_err(unusable)
+    }
+
+    fn media(&self, node: &Node) -> Result<Arc<dyn bmc::VirtualMedia>, BmcError> {
+        let none = || BmcError::Unsupported { what: "offer a virtual CD drive".to_owned() };
+        self.bmc(node)?.media.ok_or_else(none)
     }
 
     fn sensing(&self, node: &Node) -> Result<Arc<dyn bmc::Sensors>, BmcError> {

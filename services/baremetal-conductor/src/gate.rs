@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use baremetal_store::Tripwire;
 use bmc::{
     Bmc, BmcError, Boot, IdentifyLight, Inspection, LogEntry, Power, Reading, Sensors,
-    SerialConsole, SerialSession, VirtualMedia,
+    SerialConsole, SerialSession, VirtualDrive, VirtualMedia,
 };
 use hardware::{BootDevice, BootOverride, Inventory, PowerChange, PowerState};
 use tokio::time::{Instant, sleep_until};
@@ -157,6 +157,10 @@ impl VirtualMedia for Gated<dyn VirtualMedia> {
     async fn eject(&self) -> Result<(), BmcError> {
         self.changing("bmc: eject medium", self.inner.eject()).await
     }
+
+    async fn content(&self) -> Result<VirtualDrive, BmcError> {
+        self.through(self.inner.content()).await
+    }
 }
 
 #[async_trait]
@@ -267,7 +271,9 @@ mod tests {
         let image: Url = "http://10.0.0.1/boot.iso".parse().unwrap();
         let media = bmc.media.unwrap();
         media.insert(&image).await.unwrap();
-        assert_eq!(machine.media(), Some(image));
+        assert_eq!(machine.media(), Some(image.clone()));
+        let drive = media.content().await.unwrap();
+        assert_eq!((drive.inserted, drive.image), (true, Some(image.to_string())));
         media.eject().await.unwrap();
         assert_eq!(machine.media(), None);
 

@@ -40,8 +40,12 @@ async fn an_image_goes_into_the_cd_drive_once_and_out_once() {
     media.eject().await.unwrap();
     media.insert(&image()).await.unwrap();
     media.insert(&image()).await.unwrap();
+    let held = media.content().await.unwrap();
+    assert_eq!((held.inserted, held.image), (true, Some(image().to_string())));
+    assert!(held.media_types.contains(&"CD".to_owned()), "{:?}", held.media_types);
     media.eject().await.unwrap();
     media.eject().await.unwrap();
+    assert!(!media.content().await.unwrap().inserted);
     expect![[r#"
         POST /redfish/v1/Managers/iDRAC.Embedded.1/VirtualMedia/CD/Actions/VirtualMedia.InsertMedia {"Image":"http://10.0.0.1/ramdisk.iso"}
         POST /redfish/v1/Managers/iDRAC.Embedded.1/VirtualMedia/CD/Actions/VirtualMedia.EjectMedia {}"#]].assert_eq(&fixture.changes());

@@ -71,4 +71,6 @@ mod vendor;
 #[cfg(test)]
 mod versions;
 #[cfg(test)]
+mod virtual_media;
+#[cfg(test)]
 mod volumes;

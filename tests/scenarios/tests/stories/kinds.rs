@@ -2,6 +2,8 @@
 
 use lab::{Lab, Machine, RackedMachine};
 use machine_emulator::{BootSource, Event, Stage};
+use reqwest::Method;
+use serde_json::json;
 
 /// Takes a machine from enrolled to installed, and checks how the ramdisk was booted.
 async fn check(blueprint: Machine, way: BootSource) {
@@ -77,4 +79,21 @@ async fn every_family_of_redfish_bmcs_is_supported() {
         stage.wait_for(|stage| *stage == Stage::Installed).await.expect("it boots its disk");
     });
     futures::future::join_all(roads).await;
+}
+
+#[tokio::test]
+async fn an_image_goes_into_the_virtual_cd_drive_and_out() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(Machine::redfish("r1u12")).await;
+    let node = lab.manageable(&machine).await;
+    let path = format!("/v1/nodes/{}/vmedia", node.0);
+    let url = lab.images().put("rescue.iso", "raw", vec![7; 2048]).url;
+    let body = json!({"device_type": "cdrom", "image_url": url});
+    lab.api().send(Method::POST, &path, Some(&body)).await.expect("it is inserted");
+    assert_eq!(machine.chassis().media().map(|held| held.to_string()), Some(url.clone()));
+    let drive = lab.api().get(&path).await;
+    assert_eq!((&drive[0]["inserted"], &drive[0]["image"]), (&json!(true), &json!(url)));
+    lab.api().send(Method::DELETE, &path, None).await.expect("it is ejected");
+    assert_eq!(machine.chassis().media(), None);
+    assert_eq!(lab.api().get(&path).await[0]["inserted"], json!(false));
 }
