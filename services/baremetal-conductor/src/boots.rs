@@ -1,7 +1,8 @@
 //! Boots of the ramdisk: the boot script for a machine, the token of its agent, and the agent's reports.
 //!
 //! A MAC or IP address is never an identity. A boot script is handed out only for the capability in the DHCP answer to that machine. Each
-//! script carries a new token, and heartbeats and inventories are accepted only with that token.
+//! script carries a new token, and heartbeats and inventories are accepted only with that token. The exception are nodes with the boot
+//! interface `fake`: somebody else boots their ramdisk, so a lookup by MAC addresses tells the token, once in each boot.
 
 use std::net::IpAddr;
 

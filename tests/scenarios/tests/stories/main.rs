@@ -10,6 +10,7 @@ mod inspect;
 mod inspection_rules;
 mod kill_points;
 mod kinds;
+mod manual;
 mod own_vm;
 mod quorum;
 mod rack_up;
