@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use hardware::PowerState;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::conductor_step::conductor_steps;
-use crate::{Node, OfferedStep, StepKind, StepName, StepRefused};
+use crate::{Node, OfferedStep, StepKind, StepName, StepRefused, Task};
 
 /// The steps of one kind that the agent of a node listed last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +57,9 @@ impl Node {
         if let Some(work) = &mut planned.work {
             let steps = work.steps.plan(offered, !work.disables_ramdisk)?;
             work.add_steps(steps);
+            if self.disable_power_off && work.tasks.contains(&Task::Power(PowerState::Off)) {
+                return Err(StepRefused::PowerOffDisabled { node: self.label() });
+            }
         }
         Ok(planned)
     }

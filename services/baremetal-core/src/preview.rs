@@ -243,6 +243,21 @@ mod tests {
     }
 
     #[test]
+    fn a_step_that_powers_off_a_node_that_must_stay_on_is_the_problem_of_its_plan() {
+        let name = StepName { interface: Interface::Power, step: "power_off".to_owned() };
+        let step = RequestedStep { name, args: Map::new() };
+        let request = VerbRequest {
+            verb: Verb::Clean,
+            steps: Some(WantedSteps::Requested(vec![step])),
+            disables_ramdisk: true,
+        };
+        let node = node(Driver::FakeHardware, State::Manageable);
+        let node = Node { disable_power_off: true, ..node };
+        let want = StepRefused::PowerOffDisabled { node: node.label() };
+        assert_eq!(plan(&node, request, None).unwrap().problem, Some(want));
+    }
+
+    #[test]
     fn a_node_refuses_the_plan_of_a_request_that_it_refuses() {
         let enrolled = node(Driver::Redfish, State::Enroll);
         let refused = plan(&enrolled, Verb::Deploy, None);

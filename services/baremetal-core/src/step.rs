@@ -131,6 +131,8 @@ pub enum StepRefused {
     BadWait { name: StepName, argument: &'static str },
     #[error("the step {name} needs the argument {argument:?}: {description}")]
     MissingArgument { name: StepName, argument: String, description: String },
+    #[error("node \"{node}\" has disable_power_off set and cannot be powered off")]
+    PowerOffDisabled { node: String },
 }
 
 impl StepKind {

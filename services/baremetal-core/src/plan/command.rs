@@ -1,13 +1,11 @@
 //! Plans the next step of a task that the agent carries out.
 
-use hardware::PowerState;
-
 use super::action::Action;
 use super::seen::{AgentSeen, CommandSeen, Observed};
 use super::turn::{MachineTurn, Planned};
 use crate::{
     AgentCommand, Failure, HistoryEntry, ListedSteps, NodeUpdate, Obstacle, OfferedStep, Problem,
-    Reason, RequestRefused, Task, Work, elapsed,
+    Reason, Task, Work, elapsed,
 };
 
 /// After this many refusals in a row that a retry cannot cure, the work fails. An example is an agent that was booted with another token.
@@ -115,18 +113,10 @@ fn after_success(turn: &MachineTurn<'_>, task: &Task, seen: &Observed) -> Planne
 /// Plans the steps of the work, given those that the agent listed, and begins the next task.
 pub(super) fn plan_steps(turn: &MachineTurn<'_>, work: &Work, listed: &[OfferedStep]) -> Planned {
     let offered = turn.node.offered_steps(work.steps.kind(), listed, turn.rules.priorities);
-    let planned = match turn.node.with_steps(&offered) {
-        Ok(planned) => planned,
-        Err(refused) => {
-            return turn.give_up(Failure::new(Reason::StepFailed, refused.to_string()));
-        }
-    };
-    let powers_off = |work: &Work| work.tasks.contains(&Task::Power(PowerState::Off));
-    if turn.node.disable_power_off && planned.work.as_ref().is_some_and(powers_off) {
-        let refused = RequestRefused::PowerOffDisabled { node: turn.node.label() };
-        return turn.give_up(Failure::new(Reason::StepFailed, refused.to_string()));
+    match turn.node.with_steps(&offered) {
+        Ok(planned) => turn.next_task_of(&planned),
+        Err(refused) => turn.give_up(Failure::new(Reason::StepFailed, refused.to_string())),
     }
-    turn.next_task_of(&planned)
 }
 
 /// Like [`plan_steps`], and keeps the agent's list.
