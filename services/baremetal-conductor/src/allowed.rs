@@ -61,18 +61,17 @@ pub(crate) fn check_image(
     let url = instance_info.get(IMAGE_KEY).and_then(Value::as_str);
     // Text that is not a URL is refused together with all other problems of the image.
     let Some(url) = url.and_then(|url| Url::parse(url).ok()) else { return Ok(()) };
-    check(allowed, &url).map_err(|why| RequestRefused::Field {
-        field: format!("instance_info.{IMAGE_KEY}"),
-        problem: format!(
-            "{why}; allow the host with images.hosts in the configuration of the service"
-        ),
-    })
+    check_image_host(allowed, &format!("instance_info.{IMAGE_KEY}"), &url)
 }
 
-/// Checks the address of an image for a virtual CD drive.
-pub(crate) fn check_medium(allowed: &AllowedHosts, url: &Url) -> Result<(), RequestRefused> {
+/// Checks the address of an image, which is the value of `field`.
+pub(crate) fn check_image_host(
+    allowed: &AllowedHosts,
+    field: &str,
+    url: &Url,
+) -> Result<(), RequestRefused> {
     check(allowed, url).map_err(|why| RequestRefused::Field {
-        field: "image_url".to_owned(),
+        field: field.to_owned(),
         problem: format!(
             "{why}; allow the host with images.hosts in the configuration of the service"
         ),

@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_protocol::Progress;
-use baremetal_core::{
-    ManagementInterface, Node, NodeUuid, RequestRefused, StepPriorities, check_deploy,
-};
+use baremetal_core::{Node, NodeUuid, RequestRefused, StepPriorities, check_deploy};
 use baremetal_store::{Store, StoreError};
 use bmc::{BmcError, IdentifyLight, LogEntry, Reading, VirtualDrive};
 use bytes::Bytes;
@@ -172,12 +170,12 @@ impl Conductor {
 
     /// Returns the boot device override that is set in the BMC.
     pub async fn boot_device(&self, node: &Node) -> Result<Option<BootOverride>, BmcError> {
-        Ok(self.bmc(node)?.boot.get().await?.filter(|_| sets_boot_device(node)))
+        Ok(self.bmc(node)?.boot.get().await?.filter(|_| node.sets_boot_device()))
     }
 
     /// Sets a boot device override in the BMC.
     pub async fn set_boot_device(&self, node: &Node, wanted: BootOverride) -> Result<(), BmcError> {
-        if !sets_boot_device(node) {
+        if !node.sets_boot_device() {
             let what = "set a boot device with the management interface noop".to_owned();
             return Err(BmcError::Unsupported { what });
         }
@@ -186,7 +184,7 @@ impl Conductor {
 
     /// Returns the boot devices that the BMC accepts as an override.
     pub async fn supported_boot_devices(&self, node: &Node) -> Result<Vec<BootDevice>, BmcError> {
-        if !sets_boot_device(node) {
+        if !node.sets_boot_device() {
             return Ok(Vec::new());
         }
         self.bmc(node)?.boot.supported().await
@@ -198,7 +196,7 @@ impl Conductor {
     ///
     /// Returns the field and the reason.
     pub fn check_medium_host(&self, url: &Url) -> Result<(), RequestRefused> {
-        allowed::check_medium(&self.context.settings.image_hosts, url)
+        allowed::check_image_host(&self.context.settings.image_hosts, "image_url", url)
     }
 
     /// Inserts the image at `url` into the virtual CD drive of the node's machine.
@@ -269,9 +267,4 @@ impl Conductor {
         let none = || BmcError::Unsupported { what: "report its sensors".to_owned() };
         self.bmc(node)?.sensors.ok_or_else(none)
     }
-}
-
-/// Returns whether the service sets the boot device of the node's machine.
-fn sets_boot_device(node: &Node) -> bool {
-    node.management_interface() != ManagementInterface::Noop
 }

@@ -13,6 +13,8 @@ mod leaving;
 mod lending;
 mod perform;
 
+mod agent_reports;
+
 mod boots;
 mod directory;
 mod seal_keys;
@@ -48,7 +50,8 @@ mod problem;
 #[cfg(test)]
 mod samples;
 
-pub use boots::{BootError, Heartbeat};
+pub use agent_reports::Heartbeat;
+pub use boots::BootError;
 pub use clusterd::ClusterdClient;
 pub use conductor::{Conductor, StartError};
 pub use consoles::{ConsoleEnd, ConsoleError, ConsoleSettings, ConsoleViewer};

@@ -2,9 +2,9 @@
 
 use agent_protocol::{ImageInfo, name, step};
 use baremetal_core::{
-    Action, ActionOutcome, AgentCommand, BootInterface, Driver, Interface, ManagementInterface,
-    Node, NodeUpdate, Observed, PlanRules, Problem, Reason, StepKind, Task, Work, WorkUuid,
-    after_action, image, plan,
+    Action, ActionOutcome, AgentCommand, BootInterface, Driver, Interface, Node, NodeUpdate,
+    Observed, PlanRules, Problem, Reason, StepKind, Task, Work, WorkUuid, after_action, image,
+    plan,
 };
 use bmc::{Bmc, BmcError};
 use decision::{Decision, Requeue};
@@ -161,7 +161,7 @@ impl TurnContext {
                 return Err(self.note_bmc(node, &error).into());
             }
         }
-        if node.management_interface() == ManagementInterface::Noop {
+        if !node.sets_boot_device() {
             return Ok(());
         }
         let wanted = BootOverride { device, persistence: Persistence::Once, mode: boot_mode(node) };
@@ -183,7 +183,7 @@ impl TurnContext {
         {
             return Err(self.note_bmc(node, &error).into());
         }
-        if node.management_interface() == ManagementInterface::Noop {
+        if !node.sets_boot_device() {
             return Ok(());
         }
         let set = async |persistence| {

@@ -296,6 +296,11 @@ impl Node {
         self.interfaces.management.unwrap_or(ManagementInterface::default_of(self.driver))
     }
 
+    /// Returns whether the service sets the boot device of the machine.
+    pub fn sets_boot_device(&self) -> bool {
+        self.management_interface() != ManagementInterface::Noop
+    }
+
     /// Returns the state that the lease requires of the node.
     pub fn wanted_by_lease(&self) -> RequiredState {
         self.lending

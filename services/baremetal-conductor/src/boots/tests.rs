@@ -1,4 +1,4 @@
-//! The callback of an agent, and the parameters of a virtual CD.
+//! The parameters of a virtual CD.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
@@ -7,24 +7,8 @@ use baremetal_core::BootInterface;
 use baremetal_store::AddressPool;
 use pxe::{Listen, Prober};
 
-use super::*;
 use crate::Leases;
 use crate::samples::{SampleMachine, conductor, settings};
-
-#[track_caller]
-fn check(callback: &str, want: bool) {
-    assert_eq!(check_callback(callback, [10, 0, 0, 7].into()).is_ok(), want, "{callback}");
-}
-
-#[test]
-fn an_agent_is_called_back_only_at_its_own_address() {
-    check("https://10.0.0.7:9999", true);
-    check("https://10.0.0.8:9999", false);
-    check("http://10.0.0.7:9999", false);
-    check("https://metadata.internal:9999", false);
-    check("https://[::ffff:10.0.0.7]:9999", true);
-    check("file:///etc/passwd", false);
-}
 
 #[tokio::test]
 async fn a_machine_that_boots_by_virtual_cd_is_told_its_leased_address() {
