@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::request::Request;
 use crate::{microversion as since, rule};
 
-/// The device types of Ironic. BMCs have a drive for the first of them here.
+/// The device types of Ironic. The service supports the first one only.
 const DEVICES: [&str; 3] = ["cdrom", "disk", "floppy"];
 
 /// The routes of virtual media.
@@ -43,7 +43,7 @@ pub(crate) fn routes() -> Routes<App> {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Body {
-    /// `cdrom`; BMCs are given no other device.
+    /// `cdrom`, the only supported device.
     #[schema(example = "cdrom")]
     device_type: String,
     /// An `http` or `https` URL, from which the BMC reads the image.

@@ -16,7 +16,7 @@ pub struct NodeUpdate {
     pub obstacle: Option<Obstacle>,
     /// The steps that the agent has listed. The list is written first, and plans of later requests show it.
     pub listed: Option<ListedSteps>,
-    /// What inspection rules changed besides the node.
+    /// The changes that inspection rules made besides those of the node.
     pub inspection: Option<InspectionChanges>,
 }
 

@@ -45,7 +45,7 @@ async fn plan(api: &Api, query: &str) -> Answer {
     api.get(&format!("/bedplate/v1/nodes/n1/plan{query}")).await
 }
 
-/// What each task does.
+/// The words of each task.
 fn tasks(plan: &Value) -> Vec<&str> {
     plan["tasks"].as_array().unwrap().iter().map(|task| task["what"].as_str().unwrap()).collect()
 }

@@ -30,7 +30,7 @@ pub struct RuleAction {
 /// Declares the actions with their names in the Bare Metal API and their arguments.
 macro_rules! actions {
     ($($(#[$doc:meta])* $variant:ident = $name:literal $signature:expr;)*) => {
-        /// What an action does.
+        /// The kind of an action.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
         pub enum ActionOperator {

@@ -25,7 +25,7 @@ pub struct InspectedMachine<'a> {
     pub plugin_data: &'a Value,
 }
 
-/// What the rules changed.
+/// The changes that the rules made.
 #[derive(Debug, PartialEq)]
 pub struct RuleChanges {
     pub node: Node,
@@ -91,7 +91,7 @@ pub fn apply_inspection_rules(
     })
 }
 
-/// What the rules of an inspection have used of their limits.
+/// The use that the rules of an inspection have made of their limits.
 struct Spent {
     runs: usize,
     texts: usize,
