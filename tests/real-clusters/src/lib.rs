@@ -6,6 +6,7 @@ pub use crate::cluster::{control_plane, settings, worker};
 pub use crate::clusterd::{
     Mirror, VERSION, clusterd, for_machines, for_nobody, for_virtual_machines, mirror,
 };
+pub use crate::control_plane_logs::print_control_plane_logs;
 pub use crate::emulated::{Emulated, Server};
 pub use crate::fcos::{Disk, FcosMachine};
 pub use crate::kubectl::Kubectl;
@@ -18,6 +19,7 @@ mod claims;
 mod cloud;
 mod cluster;
 mod clusterd;
+mod control_plane_logs;
 mod emulated;
 mod fcos;
 mod kubectl;

@@ -8,6 +8,8 @@ use std::process::{Child, Command, Stdio};
 use cluster_bootstrap::{ClusterSettings, Member};
 use ignition::UserData;
 
+use crate::control_plane_logs::last_lines;
+
 /// The address of the network's host, where the mirror and the load balancer listen.
 pub const HOST: &str = "10.99.0.1";
 
@@ -190,10 +192,4 @@ pub(crate) fn cache() -> PathBuf {
     let cache =
         env::var_os("XDG_CACHE_HOME").map(PathBuf::from).unwrap_or_else(|| home.join(".cache"));
     env::var_os("BEDPLATE_CACHE").map(PathBuf::from).unwrap_or_else(|| cache.join("bedplate"))
-}
-
-fn last_lines(text: &str, count: usize) -> String {
-    let lines: Vec<&str> = text.lines().collect();
-    let from = lines.len().saturating_sub(count);
-    lines[from..].iter().map(|line| format!("  {line}\n")).collect()
 }

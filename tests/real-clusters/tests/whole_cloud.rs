@@ -5,7 +5,9 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use real_clusters::{Cloud, Kubectl, Mirror, Tenant, clusterd, for_machines};
+use real_clusters::{
+    Cloud, Kubectl, Mirror, Tenant, clusterd, for_machines, print_control_plane_logs,
+};
 
 /// Long, because the two processors are shared.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -59,13 +61,14 @@ fn a_requested_cluster_becomes_a_kubernetes_behind_its_name() {
     tenant.cloud.done(&format!("zone delete {ZONE}"));
 }
 
-/// Prints the state of Kubernetes if the test fails.
+/// Prints the state of Kubernetes and the last output of its control plane if the test fails.
 struct PrintOnFailure(Kubectl);
 
 impl Drop for PrintOnFailure {
     fn drop(&mut self) {
         if thread::panicking() {
             self.0.tell();
+            print_control_plane_logs();
         }
     }
 }
