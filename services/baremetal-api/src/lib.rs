@@ -14,6 +14,7 @@ mod console;
 mod deploy_template;
 mod driver;
 mod error;
+mod event;
 mod field;
 mod filter;
 mod firmware;
@@ -99,6 +100,7 @@ fn routes(settings: &Settings) -> Routes<App> {
         .merge(runbook::routes())
         .merge(inspection_rule::routes())
         .merge(shards::routes())
+        .merge(event::routes())
         .merge(bedplate::routes())
 }
 

@@ -44,6 +44,7 @@ versions! {
     CONDUCTORS 49 "Conductors."
     DESCRIPTION 51 "Descriptions."
     ALLOCATIONS 52 "Allocations."
+    EVENTS 54 "Events of the network service."
     DEPLOY_TEMPLATES 55 "Deploy templates."
     BUILD_CONFIG_DRIVE 56 "A config drive as an object."
     ALLOCATION_UPDATE 57 "Changing allocations."

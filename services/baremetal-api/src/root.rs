@@ -28,6 +28,7 @@ const RESOURCES: &[(&str, Microversion)] = &[
     ("volume", since::VOLUME),
     ("conductors", since::CONDUCTORS),
     ("allocations", since::ALLOCATIONS),
+    ("events", since::EVENTS),
     ("deploy_templates", since::DEPLOY_TEMPLATES),
     ("shards", since::SHARD),
     ("runbooks", since::RUNBOOKS),

@@ -24,6 +24,8 @@ mod deploy_templates;
 #[cfg(test)]
 mod documents;
 #[cfg(test)]
+mod events;
+#[cfg(test)]
 mod flags;
 #[cfg(test)]
 mod hostile;

@@ -97,6 +97,16 @@ fn runbook_step() -> Value {
     json!({"interface": "deploy", "step": "erase_devices", "args": {}, "order": 1})
 }
 
+fn network_event() -> Value {
+    let event = json!({
+        "event": "network.bind_port",
+        "port_id": Uuid::nil(),
+        "mac_address": "02:00:00:00:00:01",
+        "status": "ACTIVE",
+    });
+    json!({ "events": [event] })
+}
+
 #[rustfmt::skip]
 fn steps() -> Vec<Step> {
     let step = |about: StepSubject, method, path, body| Step { method, path, body, about };
@@ -222,6 +232,7 @@ fn steps() -> Vec<Step> {
         look("/v1/conductors"),
         look("/v1/conductors/{hostname}"),
         look("/v1/shards"),
+        step(Nobodys, "POST", "/v1/events", network_event()),
         look("/v1/chassis"),
         look("/v1/chassis/detail"),
         step(Nobodys, "POST", "/v1/chassis", json!({"description": "row 3"})),
