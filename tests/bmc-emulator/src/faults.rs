@@ -51,6 +51,8 @@ pub struct FaultSet {
     pub power_delay: Option<Duration>,
     /// The BMC accepts requests to switch on but ignores them.
     pub ignore_power_on: bool,
+    /// The firmware ignores changes of its settings that wait for a start.
+    pub ignore_settings: bool,
     /// Setting this makes the BMC forget all sessions once.
     pub forget_sessions: bool,
     /// The BMC sends every IPMI reply twice.
@@ -62,7 +64,7 @@ pub struct FaultSet {
 }
 
 /// An HTTP status for matching requests.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatusFault {
     pub status: u16,
@@ -75,6 +77,9 @@ pub struct StatusFault {
     /// Match only this number of requests. `None` means no limit.
     #[serde(default)]
     pub times: Option<u32>,
+    /// The seconds after which the answer asks for a retry (`Retry-After`, RFC 9110 §10.2.3). `None` sends no such header.
+    #[serde(default)]
+    pub retry_after: Option<u32>,
 }
 
 /// An IPMI completion code for matching requests.
@@ -168,7 +173,8 @@ impl Faults {
         self.read(|active| look(&active.faults))
     }
 
-    pub(crate) fn status_for(&self, method: &str, path: &str) -> Option<u16> {
+    /// The status of the answer, and the seconds after which the answer asks for a retry.
+    pub(crate) fn status_for(&self, method: &str, path: &str) -> Option<(u16, Option<u32>)> {
         if self.read(|active| active.faults.status.is_empty()) {
             return None;
         }
@@ -179,7 +185,7 @@ impl Faults {
                     && fault.path_prefix.as_deref().is_none_or(|prefix| path.starts_with(prefix))
             })?;
             hit.times = hit.times.map(|left| left - 1);
-            Some(hit.status)
+            Some((hit.status, hit.retry_after))
         })
     }
 
@@ -239,12 +245,13 @@ mod tests {
                 method: Some("PATCH".into()),
                 path_prefix: Some("/redfish/v1/Systems".into()),
                 times: Some(2),
+                retry_after: Some(7),
             });
         });
         assert_eq!(faults.status_for("GET", "/redfish/v1/Systems/1"), None);
         assert_eq!(faults.status_for("PATCH", "/redfish/v1/Managers/1"), None);
-        assert_eq!(faults.status_for("PATCH", "/redfish/v1/Systems/1"), Some(503));
-        assert_eq!(faults.status_for("PATCH", "/redfish/v1/Systems/1"), Some(503));
+        assert_eq!(faults.status_for("PATCH", "/redfish/v1/Systems/1"), Some((503, Some(7))));
+        assert_eq!(faults.status_for("PATCH", "/redfish/v1/Systems/1"), Some((503, Some(7))));
         assert_eq!(faults.status_for("PATCH", "/redfish/v1/Systems/1"), None);
     }
 

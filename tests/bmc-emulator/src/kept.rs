@@ -7,10 +7,11 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::boot::{BootDevice, BootOverride, OverrideDuration};
+use crate::setup::Setup;
 use crate::spec::Firmware;
 
-/// The power, next boot and virtual media of a machine. Logs, sessions and faults are not kept.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The power, next boot, virtual media and firmware settings of a machine. Logs, sessions and faults are not kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PersistedState {
     /// Whether the machine is on.
@@ -18,6 +19,8 @@ pub struct PersistedState {
     pub(crate) boot: Option<Boot>,
     /// Images, each with the id of its drive.
     pub(crate) media: Vec<(String, Url)>,
+    #[serde(default)]
+    pub(crate) setup: Setup,
 }
 
 /// A boot override, as it is stored.

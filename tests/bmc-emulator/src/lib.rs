@@ -13,6 +13,7 @@ mod redfish;
 mod sensors;
 mod serial;
 mod serve;
+mod setup;
 mod spec;
 mod template;
 mod tls;

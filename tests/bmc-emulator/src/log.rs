@@ -8,6 +8,7 @@ use serde::Serialize;
 use url::Url;
 
 use crate::boot::{BootDevice, OverrideDuration};
+use crate::spec::Firmware;
 
 /// How many entries a machine keeps. A full log drops the oldest entry.
 const KEPT: usize = 4096;
@@ -42,6 +43,14 @@ pub enum Request {
     Boot(BootDevice, OverrideDuration),
     /// Clear the boot override.
     ClearBoot,
+    /// Change the boot mode.
+    BootMode(Firmware),
+    /// Switch secure boot on or off.
+    SecureBoot(bool),
+    /// Change these BIOS attributes at the next start.
+    ChangeBios(Vec<String>),
+    /// Reset all BIOS attributes at the next start.
+    ResetBios,
     /// Insert this image into a virtual drive.
     InsertMedia(Url),
     /// Eject the image of a virtual drive.

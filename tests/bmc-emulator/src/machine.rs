@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::Instant;
 use url::Url;
@@ -14,7 +15,8 @@ use crate::kept::{Boot, PersistedState};
 use crate::log::{BmcLogEntry, Log, Outcome, PowerRequest, Protocol, Request};
 use crate::profile::{MediaDrive, Profile};
 use crate::serial::SerialPort;
-use crate::spec::MachineSpec;
+use crate::setup::{ChangeTime, Setup};
+use crate::spec::{Firmware, MachineSpec};
 
 /// A machine. Clones refer to the same machine.
 #[derive(Clone, Debug)]
@@ -53,6 +55,7 @@ pub(crate) struct Chassis {
     identify: Identify,
     /// Images and the virtual drives that hold them.
     media: Vec<(&'static MediaDrive, Url)>,
+    pub(crate) setup: Setup,
     pub(crate) events: Events,
     log: Log,
 }
@@ -84,6 +87,7 @@ impl Machine {
         let chassis = Chassis {
             boot: kept.boot.map(|boot| boot.held_from(Instant::now())),
             media: media.collect(),
+            setup: kept.setup,
             ..Chassis::default()
         };
         Machine(Arc::new(Inner {
@@ -95,17 +99,34 @@ impl Machine {
         }))
     }
 
-    /// The state to store for a restart of the emulator: power, next boot and virtual media.
+    /// The state to store for a restart of the emulator: power, next boot, virtual media and firmware settings.
     pub fn kept(&self) -> PersistedState {
         let mut chassis = self.chassis();
         let boot = chassis.boot_override().map(|boot| Boot::of(boot, Instant::now()));
         let media = chassis.media.iter().map(|(drive, image)| (drive.id.clone(), image.clone()));
-        PersistedState { on: self.power_now().on, boot, media: media.collect() }
+        let media = media.collect();
+        let setup = chassis.setup.clone();
+        PersistedState { on: self.power_now().on, boot, media, setup }
     }
 
     /// The hardware of the machine.
     pub fn spec(&self) -> &MachineSpec {
         &self.0.spec
+    }
+
+    /// The mode in which the firmware boots.
+    pub fn boot_mode(&self) -> Firmware {
+        self.chassis().setup.boot_mode(self.spec())
+    }
+
+    /// Whether the firmware starts only signed programs.
+    pub fn secure_boot(&self) -> bool {
+        self.chassis().setup.secure_boot
+    }
+
+    /// The BIOS attributes in force.
+    pub fn bios(&self) -> Map<String, Value> {
+        self.chassis().setup.attributes(self.spec())
     }
 
     /// Watches the power of the machine.
@@ -233,6 +254,31 @@ impl Machine {
         self.chassis().boot_override()
     }
 
+    pub(crate) fn change_boot_mode(&self, face: Protocol, mode: Firmware, time: ChangeTime) {
+        let mut chassis = self.chassis();
+        chassis.setup.change_boot_mode(mode, time);
+        chassis.log.record(face, Request::BootMode(mode), Outcome::Accepted);
+    }
+
+    pub(crate) fn change_secure_boot(&self, face: Protocol, on: bool, time: ChangeTime) {
+        let mut chassis = self.chassis();
+        chassis.setup.change_secure_boot(on, time);
+        chassis.log.record(face, Request::SecureBoot(on), Outcome::Accepted);
+    }
+
+    pub(crate) fn change_bios(&self, face: Protocol, values: Map<String, Value>) {
+        let mut chassis = self.chassis();
+        let names = values.keys().cloned().collect();
+        chassis.setup.change_attributes(values);
+        chassis.log.record(face, Request::ChangeBios(names), Outcome::Accepted);
+    }
+
+    pub(crate) fn reset_bios(&self, face: Protocol) {
+        let mut chassis = self.chassis();
+        chassis.setup.reset_attributes();
+        chassis.log.record(face, Request::ResetBios, Outcome::Accepted);
+    }
+
     pub(crate) fn insert_media(&self, face: Protocol, drive: &'static MediaDrive, image: Url) {
         let mut chassis = self.chassis();
         chassis.media.retain(|(other, _)| other.id != drive.id);
@@ -320,6 +366,7 @@ impl Machine {
 
     fn begin_generation(&self, chassis: &mut Chassis) {
         chassis.restart_after_soft_off = false;
+        chassis.setup.start(self.faults().with(|faults| faults.ignore_settings));
         self.0.power.send_modify(|power| {
             *power =
                 Power { on: true, generation: power.generation + 1, soft_off_requested: false };

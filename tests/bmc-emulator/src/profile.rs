@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::setup::ChangeTime;
 use crate::template::Item;
 pub(crate) use tree::{Delete, Get, Patch, Post, Row};
 
@@ -40,6 +41,7 @@ pub(crate) struct Profile {
     pub(crate) sessions: SessionRules,
     pub(crate) reset: ResetRules,
     pub(crate) boot: BootRules,
+    pub(crate) bios: BiosRules,
     /// The virtual drives. `None` if there are none.
     pub(crate) media: Option<MediaRules>,
     pub(crate) ipmi: IpmiRules,
@@ -104,6 +106,25 @@ pub(crate) struct BootRules {
     pub(crate) targets: Vec<String>,
     /// Whether an override may be `Continuous`.
     pub(crate) continuous: bool,
+    /// When a change of the boot mode takes effect. `None` if the mode is fixed.
+    pub(crate) mode_changes: Option<ChangeTime>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct BiosRules {
+    /// The attributes that the settings resource shows.
+    pub(crate) pending: ShownPending,
+    pub(crate) secure_boot_changes: ChangeTime,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ShownPending {
+    /// All, with their values after the next start.
+    All,
+    /// Those that change at the next start.
+    Changed,
 }
 
 #[derive(Debug, Deserialize)]

@@ -67,9 +67,11 @@ impl RedfishFace {
     /// Answers one request. A refused request to change the machine is logged.
     pub(crate) fn answer(&self, parts: &Parts, body: &[u8]) -> Answer {
         let path = parts.uri.path();
-        if let Some(status) = self.machine.faults().status_for(parts.method.as_str(), path) {
+        if let Some((status, retry_after)) =
+            self.machine.faults().status_for(parts.method.as_str(), path)
+        {
             self.record_refusal(parts, &format!("a fault answered {status}"));
-            return Problem::fault(status).into();
+            return Problem::fault(status, retry_after).into();
         }
         self.try_answer(parts, body).unwrap_or_else(|problem| {
             self.record_refusal(parts, &problem.summary());

@@ -113,7 +113,7 @@ async fn boot_by_tftp(machine: &Machine, world: &RackContext) -> Result<Handover
     let file = lease.boot_file.ok_or("DHCP names nothing to boot")?;
     // Firmware runs only programs of its own kind.
     let is_efi = file.ends_with(".efi");
-    if is_efi != (machine.spec().firmware == Firmware::Uefi) {
+    if is_efi != (machine.chassis().boot_mode() == Firmware::Uefi) {
         return Err(format!("this firmware cannot run {file}"));
     }
     let server = world.tftp.unwrap_or(SocketAddr::from((lease.next_server, 69)));
@@ -129,7 +129,7 @@ async fn boot_by_http(
     world: &RackContext,
     wanted: Option<&Url>,
 ) -> Result<Handover, String> {
-    if machine.spec().firmware == Firmware::Bios {
+    if machine.chassis().boot_mode() == Firmware::Bios {
         return Err("a BIOS knows no HTTP boot".to_owned());
     }
     let lease = world.lease(machine, Speaker::Http).await?;

@@ -199,12 +199,12 @@ fn about(machine: &Machine, speaker: Speaker) -> Vec<(u8, Vec<u8>)> {
         ];
     }
     // RFC 4578 §2.1 and IANA's "Processor Architecture Types".
-    let architecture: u16 = match (speaker, machine.spec().firmware) {
+    let architecture: u16 = match (speaker, machine.chassis().boot_mode()) {
         (Speaker::Http, _) => 16,
         (Speaker::Pxe | Speaker::Ipxe | Speaker::Ramdisk, Firmware::Bios) => 0,
         (Speaker::Pxe | Speaker::Ipxe | Speaker::Ramdisk, Firmware::Uefi) => 7,
     };
-    let (class, undi) = match (speaker, machine.spec().firmware) {
+    let (class, undi) = match (speaker, machine.chassis().boot_mode()) {
         (Speaker::Http, _) => ("HTTPClient", [1, 3, 0]),
         (Speaker::Pxe | Speaker::Ipxe | Speaker::Ramdisk, Firmware::Bios) => {
             ("PXEClient", [1, 2, 1])

@@ -61,6 +61,9 @@ pub(crate) enum Patch {
     Identify,
     Media,
     SessionService,
+    SecureBoot,
+    /// The BIOS attributes of the next start.
+    Bios,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -71,6 +74,7 @@ pub(crate) enum Post {
     InsertMedia,
     OpenSession,
     Reset,
+    ResetBios,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -1,5 +1,6 @@
 //! The bodies of POST and PATCH requests, and their effects.
 
+mod bios;
 mod boot;
 mod media;
 
@@ -35,6 +36,7 @@ impl RedfishFace {
             Post::ClearLog => self.machine.clear_events(Protocol::Redfish),
             Post::InsertMedia => self.insert_media(resource, &form)?,
             Post::EjectMedia => self.eject_media(resource)?,
+            Post::ResetBios => self.machine.reset_bios(Protocol::Redfish),
         }
         Ok(Answer::empty(StatusCode::NO_CONTENT))
     }
@@ -56,6 +58,8 @@ impl RedfishFace {
             Patch::System | Patch::Identify => self.patch_system(properties, &document, &form)?,
             Patch::SessionService => self.patch_session_service(&form)?,
             Patch::Media => self.patch_media(resource, &form)?,
+            Patch::SecureBoot => self.patch_secure_boot(&form)?,
+            Patch::Bios => self.patch_bios(&form)?,
         }
         // DSP0266 §7.7: the answer to a change contains the changed resource or nothing.
         let changed = Resource::find(&resource.path, self);
@@ -135,7 +139,12 @@ impl RedfishFace {
         for (name, value) in form.iter().filter(|(name, _)| !is_boot(name)) {
             identify = Some(read_identify(document, name, value)?);
         }
-        if let Some(boot) = boot {
+        if let Some(mode) = boot.as_ref().and_then(|boot| boot.mode)
+            && let Some(time) = self.profile.boot.mode_changes
+        {
+            self.machine.change_boot_mode(Protocol::Redfish, mode, time);
+        }
+        if let Some(boot) = boot.and_then(|boot| boot.boot_override) {
             self.machine.set_boot(Protocol::Redfish, boot);
         }
         if let Some(identify) = identify {

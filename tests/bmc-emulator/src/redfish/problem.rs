@@ -106,8 +106,10 @@ impl Problem {
     }
 
     /// The error of a fault, without details that a client could use.
-    pub(crate) fn fault(status: u16) -> Problem {
-        Problem { status: status_of(status), ..Problem::of(Message::FAULT) }
+    pub(crate) fn fault(status: u16, retry_after: Option<u32>) -> Problem {
+        let headers = retry_after.map(|seconds| ("retry-after", seconds.to_string()));
+        let headers = headers.into_iter().collect();
+        Problem { status: status_of(status), headers, ..Problem::of(Message::FAULT) }
     }
 
     pub(crate) fn vendor(refusal: &Refusal) -> Problem {

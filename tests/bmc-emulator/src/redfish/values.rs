@@ -6,10 +6,11 @@ use tokio::time::Instant;
 
 use crate::boot::OverrideDuration;
 use crate::machine::Identify;
-use crate::profile::MediaDrive;
+use crate::profile::{MediaDrive, ShownPending};
 use crate::redfish::face::RedfishFace;
 use crate::redfish::schema::{BOOT_TARGETS, mode_name};
 use crate::sensors::{SENSORS, Sensor, Unit};
+use crate::setup::registry_entries;
 use crate::spec::{DiskSpec, Firmware, MachineSpec};
 use crate::template::Item;
 
@@ -52,8 +53,18 @@ pub(crate) fn value(face: &RedfishFace, name: &str) -> Option<Value> {
             json!(BOOT_TARGETS.iter().find(|(_, target)| *target == device).map(|(name, _)| name))
         }
         "boot_targets" => json!(boot_targets(face).collect::<Vec<_>>()),
-        "boot_mode" => json!(mode_name(boot().and_then(|boot| boot.mode).unwrap_or(spec.firmware))),
-        "boot_modes" => json!([mode_name(spec.firmware)]),
+        "boot_mode" => json!(mode_name(machine.boot_mode())),
+        "boot_modes" => json!(boot_modes(face).map(mode_name).collect::<Vec<_>>()),
+        "secure_boot" => json!(machine.secure_boot()),
+        "secure_boot_now" => json!(match machine.chassis().setup.secure_boot_now {
+            true => "Enabled",
+            false => "Disabled",
+        }),
+        "bios_attributes" => machine.bios().into(),
+        "bios_pending" => pending_bios(face),
+        "bios_applied_at" => json!(machine.chassis().setup.applied_at.map(|at| at.to_string())),
+        "bios_messages" => bios_messages(face),
+        "registry_entries" => registry_entries(),
         "http_boot_uri" => json!(boot().and_then(|boot| boot.http_uri)),
         _ => return None,
     })
@@ -117,9 +128,46 @@ pub(crate) fn items(face: &RedfishFace, list: &str) -> Option<Vec<Item>> {
 
 /// The targets of a boot override on this machine. Only UEFI has HTTP boot.
 pub(crate) fn boot_targets(face: &RedfishFace) -> impl Iterator<Item = &str> {
-    let is_uefi = face.machine.spec().firmware == Firmware::Uefi;
+    let is_uefi = face.machine.boot_mode() == Firmware::Uefi;
     let targets = face.profile.boot.targets.iter().map(String::as_str);
     targets.filter(move |target| is_uefi || *target != "UefiHttp")
+}
+
+/// The boot modes that this machine can be set to.
+pub(crate) fn boot_modes(face: &RedfishFace) -> impl Iterator<Item = Firmware> + use<> {
+    let (now, is_fixed) = (face.machine.boot_mode(), face.profile.boot.mode_changes.is_none());
+    let modes = [Firmware::Bios, Firmware::Uefi].into_iter();
+    modes.filter(move |mode| !is_fixed || *mode == now)
+}
+
+/// The attributes in the settings resource.
+fn pending_bios(face: &RedfishFace) -> Value {
+    let pending = face.machine.chassis().setup.pending().clone();
+    match face.profile.bios.pending {
+        ShownPending::Changed => pending.into(),
+        ShownPending::All => {
+            let mut all = face.machine.bios();
+            all.extend(pending);
+            all.into()
+        }
+    }
+}
+
+/// The results of the last start with pending values: one message for each attribute that the firmware did not take. Null before.
+fn bios_messages(face: &RedfishFace) -> Value {
+    let chassis = face.machine.chassis();
+    let message = |name: &String| {
+        json!({
+            "MessageId": "Base.1.13.PropertyValueError",
+            "Message": format!("The firmware did not take the value of {name}."),
+            "MessageSeverity": "Warning",
+            "RelatedProperties": [format!("#/Attributes/{name}")],
+        })
+    };
+    match chassis.setup.applied_at {
+        Some(_) => chassis.setup.ignored.iter().map(message).collect(),
+        None => Value::Null,
+    }
 }
 
 /// The number of processors.

@@ -8,6 +8,7 @@ mod program;
 mod quirks;
 mod rack;
 mod redfish;
+mod settings;
 mod sushy;
 mod thousands;
 mod tree;

@@ -122,6 +122,7 @@ async fn some_requests_get_an_error() {
         method: Some("POST".to_owned()),
         path_prefix: None,
         times: Some(1),
+        retry_after: None,
     };
     bench.machine.faults().set(FaultSet { status: vec![fault], ..FaultSet::default() });
     bench.get(SYSTEM).await;

@@ -158,7 +158,7 @@ async fn errors_name_the_wrong_part_of_a_body() {
         (
             Method::PATCH,
             system,
-            json!({"Boot": {"BootSourceOverrideMode": "Legacy"}}),
+            json!({"Boot": {"BootSourceOverrideMode": "BIOS"}}),
             "PropertyValueNotInList",
         ),
         (

@@ -176,7 +176,7 @@ async fn a_refused_ipmi_password_is_reported_and_can_be_corrected() {
 async fn a_bmc_that_answers_503_is_retried_and_then_reported() {
     let settings = Settings { power_timeout: "3s", bmc_timeout: "3s", ..Settings::default() };
     let story = Story::begin(settings, Machine::redfish("m")).await;
-    let busy = StatusFault { status: 503, method: None, path_prefix: None, times: None };
+    let busy = StatusFault { status: 503, ..StatusFault::default() };
     story.machine.chassis().faults().update(|faults| faults.status.push(busy));
     story.fails(&["503", "the BMC"]).await;
     story.machine.chassis().faults().clear();
@@ -186,7 +186,7 @@ async fn a_bmc_that_answers_503_is_retried_and_then_reported() {
 #[tokio::test]
 async fn a_bmc_that_is_busy_for_a_while_is_tolerated() {
     let story = Story::begin(Settings::default(), Machine::redfish("m")).await;
-    let busy = StatusFault { status: 503, method: None, path_prefix: None, times: Some(5) };
+    let busy = StatusFault { status: 503, times: Some(5), ..StatusFault::default() };
     story.machine.chassis().faults().update(|faults| faults.status.push(busy));
     story.succeeds().await;
 }

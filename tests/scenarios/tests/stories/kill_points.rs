@@ -124,6 +124,10 @@ impl StateBefore {
             Request::Power(power) => Some(*power),
             Request::Boot(..)
             | Request::ClearBoot
+            | Request::BootMode(_)
+            | Request::SecureBoot(_)
+            | Request::ChangeBios(_)
+            | Request::ResetBios
             | Request::InsertMedia(_)
             | Request::EjectMedia
             | Request::Identify(_)

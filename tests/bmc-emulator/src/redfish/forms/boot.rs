@@ -7,20 +7,26 @@ use crate::boot::{BootOverride, OverrideDuration};
 use crate::redfish::face::RedfishFace;
 use crate::redfish::problem::{Message, Problem};
 use crate::redfish::schema::{BOOT_TARGETS, mode_name};
-use crate::redfish::values::boot_targets;
+use crate::redfish::values::{boot_modes, boot_targets};
+use crate::spec::Firmware;
 
 const ENABLED: &str = "BootSourceOverrideEnabled";
 const TARGET: &str = "BootSourceOverrideTarget";
 const MODE: &str = "BootSourceOverrideMode";
 const HTTP_URI: &str = "HttpBootUri";
 
+/// A change of a `Boot` object.
+pub(super) struct BootChange {
+    /// The new boot mode, if the mode changes.
+    pub(super) mode: Option<Firmware>,
+    /// The new override, if the request names any of its properties.
+    pub(super) boot_override: Option<Option<BootOverride>>,
+}
+
 impl RedfishFace {
-    /// The new override: the current one with the properties of `boot` merged in. `shown` is the object in the document.
-    pub(super) fn read_boot(
-        &self,
-        shown: &Value,
-        boot: &Value,
-    ) -> Result<Option<BootOverride>, Problem> {
+    /// The change that `boot` asks for: the new override is the current one with the properties of `boot` merged in. `shown` is the object
+    /// in the document.
+    pub(super) fn read_boot(&self, shown: &Value, boot: &Value) -> Result<BootChange, Problem> {
         let wrong = || Problem::value(Message::PROPERTY_TYPE, "Boot", boot);
         let form = boot.as_object().ok_or_else(wrong)?;
         refuse_unknown(shown, form)?;
@@ -41,23 +47,28 @@ impl RedfishFace {
             Some(other) => return Err(not_in_list(TARGET, other)),
             None => current.as_ref().map(|boot| boot.device),
         };
-        let firmware = self.machine.spec().firmware;
-        let mode = match text(form, MODE)? {
-            Some(name) if name == mode_name(firmware) => Some(firmware),
-            Some(other) => return Err(not_in_list(MODE, other)),
-            None => current.as_ref().and_then(|boot| boot.mode),
+        let new_mode = match text(form, MODE)? {
+            Some(name) => {
+                let known = boot_modes(self).find(|known| mode_name(*known) == name);
+                Some(known.ok_or_else(|| not_in_list(MODE, name))?)
+            }
+            None => None,
         };
+        let mode = new_mode.or_else(|| current.as_ref().and_then(|boot| boot.mode));
         let http_uri = match form.get(HTTP_URI) {
             Some(value) => read_uri(value)?,
             None => current.and_then(|boot| boot.http_uri),
         };
 
-        Ok(match (lasting, target) {
+        let new = match (lasting, target) {
             (Some(lasting), Some(device)) => {
                 Some(BootOverride { device, lasting, mode, http_uri, lapses_at: None })
             }
             (None, _) | (_, None) => None,
-        })
+        };
+        let changes_override = form.keys().any(|name| name != MODE);
+        let mode = new_mode.filter(|mode| *mode != self.machine.boot_mode());
+        Ok(BootChange { mode, boot_override: changes_override.then_some(new) })
     }
 }
 
