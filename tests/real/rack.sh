@@ -226,6 +226,7 @@ SUSHY_EMULATOR_STATE_DIR = '$home/redfish'
 SUSHY_EMULATOR_ALLOWED_INSTANCES = ['$(uuid "$1")']
 SUSHY_EMULATOR_BOOT_LOADER_MAP = {'UEFI': {'x86_64': '$OVMF/OVMF_CODE_4M.fd'}, 'Legacy': {'x86_64': '/usr/share/seabios/bios-256k.bin'}}
 SUSHY_EMULATOR_SECURE_BOOT_DISABLED_NVRAM = '$OVMF/OVMF_VARS_4M.fd'
+SUSHY_EMULATOR_SECURE_BOOT_ENABLED_NVRAM = '$OVMF/OVMF_VARS_4M.ms.fd'
 C
   start "$home/redfish.pid" "$home/redfish.log" "$VENV/bin/sushy-emulator" --config "$home/redfish.conf"
 }

@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+mod bios;
+mod boot_settings;
 mod error;
 mod sensors;
 mod serial;
@@ -10,6 +12,8 @@ use async_trait::async_trait;
 use hardware::{BootDevice, BootOverride, Inventory, PowerChange, PowerState};
 use url::Url;
 
+pub use bios::Bios;
+pub use boot_settings::BootSettings;
 pub use error::BmcError;
 pub use sensors::{LogEntry, Reading, ReadingHealth};
 pub use serial::{SerialConsole, SerialSession};
@@ -102,6 +106,8 @@ pub enum IdentifyLight {
 pub struct Bmc {
     pub power: Arc<dyn Power>,
     pub boot: Arc<dyn Boot>,
+    pub boot_settings: Option<Arc<dyn BootSettings>>,
+    pub bios: Option<Arc<dyn Bios>>,
     pub media: Option<Arc<dyn VirtualMedia>>,
     pub inspection: Option<Arc<dyn Inspection>>,
     pub sensors: Option<Arc<dyn Sensors>>,

@@ -1,13 +1,17 @@
 #![doc = include_str!("../README.md")]
 
 mod allowed;
+mod bios;
 mod boot;
+mod boot_setting;
 mod inventory;
 mod mac_address;
 mod power;
 
 pub use allowed::{AllowedHost, AllowedHosts, HostRefused, InvalidHost, InvalidNetwork, Network};
+pub use bios::{BiosAttribute, BiosValue, BiosValues};
 pub use boot::{BootDevice, BootMode, BootOverride, Persistence, UnknownBootDevice};
+pub use boot_setting::{BootSetting, BootSettings, PowerAndBootSettings};
 pub use inventory::{Disk, Firmware, Inventory, Nic, Processor};
 pub use mac_address::{InvalidMacAddress, MacAddress};
 pub use power::{PowerChange, PowerState};

@@ -32,6 +32,8 @@ impl Client {
         Bmc {
             power: client.clone(),
             boot: client.clone(),
+            boot_settings: None,
+            bios: None,
             media: None,
             inspection: Some(client.clone()),
             sensors: Some(client.clone()),

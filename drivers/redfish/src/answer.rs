@@ -12,7 +12,7 @@ use crate::message::{self, Message};
 use crate::quirks;
 
 /// The largest body that is read, in bytes. Collections of a full chassis stay below half of this size.
-const LARGEST_BODY: usize = 1024 * 1024;
+pub(crate) const LARGEST_BODY: usize = 1024 * 1024;
 
 /// The header that carries a session's token (DSP0266 §13.3.4).
 pub(crate) const X_AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
@@ -43,7 +43,11 @@ pub(crate) enum ReadError {
 
 impl Answer {
     /// Reads `response` to its end, or up to the size limit.
-    pub(crate) async fn read(request: String, mut response: Response) -> Result<Self, ReadError> {
+    pub(crate) async fn read(
+        request: String,
+        mut response: Response,
+        largest: usize,
+    ) -> Result<Self, ReadError> {
         let headers = response.headers();
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let mut answer = Answer {
@@ -56,8 +60,9 @@ impl Answer {
             request,
         };
         while let Some(chunk) = response.chunk().await.map_err(ReadError::Broken)? {
-            if answer.body.len() + chunk.len() > LARGEST_BODY {
-                return Err(ReadError::TooLarge(answer.malformed("it is larger than 1 MiB")));
+            if answer.body.len() + chunk.len() > largest {
+                let reason = format!("it is larger than {} MiB", largest / (1024 * 1024));
+                return Err(ReadError::TooLarge(answer.malformed(reason)));
             }
             answer.body.extend_from_slice(&chunk);
         }

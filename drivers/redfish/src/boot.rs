@@ -9,23 +9,23 @@ use crate::document::Document;
 use crate::quirks;
 use crate::service::{Resource, Service};
 
-const TARGET: &str = "BootSourceOverrideTarget";
-const ENABLED: &str = "BootSourceOverrideEnabled";
-const MODE: &str = "BootSourceOverrideMode";
+pub(crate) const TARGET: &str = "BootSourceOverrideTarget";
+pub(crate) const ENABLED: &str = "BootSourceOverrideEnabled";
+pub(crate) const MODE: &str = "BootSourceOverrideMode";
 
 #[async_trait]
 impl Boot for Service {
     async fn get(&self) -> Result<Option<BootOverride>, BmcError> {
         let system = self.system().await?;
         // The settings resource, if there is one, shows an override that was requested but not yet applied.
-        let pending = self.boot_settings(&system).await?;
+        let pending = self.boot_settings(&system, TARGET).await?;
         let pending = pending.and_then(|settings| read(settings.body.at("Boot")));
         Ok(pending.or_else(|| read(system.body.at("Boot"))))
     }
 
     async fn set(&self, wanted: BootOverride) -> Result<(), BmcError> {
         let system = self.system().await?;
-        let settings = self.boot_settings(&system).await?;
+        let settings = self.boot_settings(&system, TARGET).await?;
         let resource = settings.as_ref().unwrap_or(&system);
         let boot = overriding(wanted, &system.body, resource.body.at("Boot"))?;
         let done = self.patch(resource, json!({"Boot": boot})).await;
@@ -41,7 +41,7 @@ impl Boot for Service {
 
     async fn supported(&self) -> Result<Vec<BootDevice>, BmcError> {
         let system = self.system().await?;
-        let settings = self.boot_settings(&system).await?;
+        let settings = self.boot_settings(&system, TARGET).await?;
         let pending = settings.as_ref().map_or(&Value::Null, |settings| settings.body.at("Boot"));
         let Some(listed) = listed(TARGET, &system.body, pending) else {
             return Ok(BootDevice::ALL.to_vec());
@@ -51,15 +51,19 @@ impl Boot for Service {
 }
 
 impl Service {
-    /// Returns the resource that accepts changes of `system`'s boot override, if that resource is not `system` itself.
+    /// Returns the resource that accepts changes of the boot property `name` of `system`, if that resource is not `system` itself.
     ///
     /// Nokia's servers and iDRAC10 require changes in `@Redfish.Settings` (DSP0266 §8.10). Other BMCs use their settings resource for other
     /// properties, so the resource must have the boot property (sushy, `check-for-boot-attrs-in-settingsuri`).
-    async fn boot_settings(&self, system: &Resource) -> Result<Option<Resource>, BmcError> {
+    pub(crate) async fn boot_settings(
+        &self,
+        system: &Resource,
+        name: &str,
+    ) -> Result<Option<Resource>, BmcError> {
         let settings = self.link(system.body.at("@Redfish.Settings"), "SettingsObject");
         let Some(url) = settings else { return Ok(None) };
         let settings = self.find(&url).await?;
-        Ok(settings.filter(|settings| settings.body.at("Boot").get(TARGET).is_some()))
+        Ok(settings.filter(|settings| settings.body.at("Boot").get(name).is_some()))
     }
 }
 
@@ -141,14 +145,23 @@ fn wanted_mode(wanted: BootOverride, system: &Value) -> Option<&'static str> {
         return None;
     }
     let same = || mode(boot).filter(|_| quirks::ami_wants_the_boot_mode_too(system));
-    match wanted.mode.or_else(same)? {
-        BootMode::Uefi => Some("UEFI"),
-        BootMode::Bios => Some("Legacy"),
+    wanted.mode.or_else(same).map(mode_word)
+}
+
+/// Returns Redfish's name of a boot mode.
+pub(crate) const fn mode_word(mode: BootMode) -> &'static str {
+    match mode {
+        BootMode::Uefi => "UEFI",
+        BootMode::Bios => "Legacy",
     }
 }
 
 /// Returns the allowed values of property `name`. iDRAC10 lists them only in its settings resource (sushy, `idrac10-settings-resource`).
-fn listed<'a>(name: &str, system: &'a Value, pending: &'a Value) -> Option<Vec<&'a str>> {
+pub(crate) fn listed<'a>(
+    name: &str,
+    system: &'a Value,
+    pending: &'a Value,
+) -> Option<Vec<&'a str>> {
     let name = format!("{name}@Redfish.AllowableValues");
     let listed = system.at("Boot").words(&name).or_else(|| pending.words(&name));
     listed.filter(|listed| !listed.is_empty())

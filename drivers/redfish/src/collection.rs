@@ -63,7 +63,7 @@ impl Service {
     }
 
     /// Returns `entry` if it is a whole resource, and fetches the resource if `entry` is only a reference.
-    async fn whole(&self, entry: Value) -> Result<Option<Value>, BmcError> {
+    pub(crate) async fn whole(&self, entry: Value) -> Result<Option<Value>, BmcError> {
         let reference = entry.as_object().is_some_and(|entry| entry.len() == 1);
         match entry.id().filter(|_| reference).map(|id| self.origin.follow(id)) {
             Some(Ok(url)) => Ok(self.find(&url).await?.map(|resource| resource.body)),

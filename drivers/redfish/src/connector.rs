@@ -55,6 +55,8 @@ impl Connector {
         Bmc {
             power: service.clone(),
             boot: service.clone(),
+            boot_settings: Some(service.clone()),
+            bios: Some(service.clone()),
             media: Some(service.clone()),
             inspection: Some(service.clone()),
             sensors: Some(service),

@@ -20,7 +20,9 @@ mod discovery;
 mod quirks;
 mod resolve;
 
+mod bios;
 mod boot;
+mod boot_settings;
 mod event_log;
 mod identify;
 mod inspection;

@@ -14,6 +14,8 @@ pub(crate) struct Links {
     pub(crate) root: Option<Arc<Root>>,
     pub(crate) system: Option<Url>,
     pub(crate) drive: Option<Url>,
+    /// Whether the system was read and has no link to a SecureBoot resource.
+    pub(crate) lacks_secure_boot: bool,
 }
 
 /// The service root (DSP0268 `ServiceRoot`).
@@ -23,6 +25,7 @@ pub(crate) struct Root {
     pub(crate) managers: Option<Url>,
     pub(crate) chassis: Option<Url>,
     pub(crate) update_service: Option<Url>,
+    pub(crate) registries: Option<Url>,
     pub(crate) session_service: Option<Url>,
     pub(crate) sessions: Option<Url>,
     /// The query that makes a collection include its members as whole resources.
@@ -37,6 +40,7 @@ impl Root {
             managers: follow(root.link("Managers")),
             chassis: follow(root.link("Chassis")),
             update_service: follow(root.link("UpdateService")),
+            registries: follow(root.link("Registries")),
             session_service: follow(root.link("SessionService")),
             sessions: follow(root.at("Links").link("Sessions")),
             expand: expand(root.at("ProtocolFeaturesSupported").at("ExpandQuery")),

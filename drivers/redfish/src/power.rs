@@ -1,7 +1,5 @@
 //! Power control (DSP0268 `ComputerSystem.Reset`).
 
-use std::time::Duration;
-
 use async_trait::async_trait;
 use bmc::{BmcError, Power};
 use hardware::{PowerChange, PowerState};
@@ -10,13 +8,9 @@ use tracing::debug;
 
 use crate::document::Document;
 use crate::message::Message;
-use crate::service::Service;
+use crate::service::{Service, TASK_PATIENCE};
 
 const RESET: &str = "#ComputerSystem.Reset";
-
-/// How long the task of a reset is watched for a failure. The BMC has accepted the reset by then, [`Power::state`] shows its progress, and
-/// an operating system may take minutes to shut down.
-const TASK_PATIENCE: Duration = Duration::from_secs(3);
 
 /// The values of Redfish's `PowerState`, which are finer than those of the trait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +47,7 @@ impl Power for Service {
                 continue;
             }
             return match answer.accepted(&self.origin.host()) {
+                // [`Power::state`] shows the progress: an operating system may take minutes to shut down.
                 Ok(answer) => self.watch(answer, TASK_PATIENCE).await.map(|_| ()),
                 Err(refusal @ BmcError::Refused { .. }) => {
                     self.ignore_if_done(change, refusal).await
@@ -66,7 +61,7 @@ impl Power for Service {
 }
 
 impl Service {
-    fn reported(&self, system: &Value) -> Result<PowerState, BmcError> {
+    pub(crate) fn reported(&self, system: &Value) -> Result<PowerState, BmcError> {
         match phase(system) {
             // Only a machine that is fully off counts as off: while it powers off, it still writes to its disks.
             Some(Phase::Off) => Ok(PowerState::Off),

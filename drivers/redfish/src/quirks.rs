@@ -3,6 +3,7 @@
 //! Each function is named after the product that needs it. Every workaround must be traceable to someone who met the problem: most are
 //! field fixes of OpenStack's `sushy` and `ironic`, cited by their release notes.
 
+use reqwest::StatusCode;
 use serde_json::{Value, json};
 
 use crate::document::Document;
@@ -22,6 +23,11 @@ pub(crate) fn ami_wants_the_boot_mode_too(system: &Value) -> bool {
     let maker = system.word("Manufacturer").to_ascii_lowercase();
     maker.starts_with("american megatrends international")
         || ["ami", "asrockrack", "redfish_compatible"].contains(&maker.as_str())
+}
+
+/// Supermicro's BMC answers 403 to a request for `SecureBoot` unless it has a licence (ironic, `get_secure_boot_state`).
+pub(crate) fn supermicro_tells_secure_boot_only_with_a_licence(status: StatusCode) -> bool {
+    status == StatusCode::FORBIDDEN
 }
 
 /// Huawei's 1288H calls its managers `Managers` (sushy, `retry-on-missing-managedby`).

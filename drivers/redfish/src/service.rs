@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tracing::debug;
 use url::Url;
 
-use crate::answer::{self, Answer, ReadError, X_AUTH_TOKEN};
+use crate::answer::{self, Answer, LARGEST_BODY, ReadError, X_AUTH_TOKEN};
 use crate::clients::Clients;
 use crate::document::Document;
 use crate::links::{Links, Root};
@@ -21,8 +21,14 @@ use crate::session::{LoginOutcome, OpenSessions, Session};
 use crate::target::{Auth, Target, Trust};
 use crate::unanswered::unreachable;
 
+/// How long the task of a change is watched for a failure, if the change happens later than the answer.
+pub(crate) const TASK_PATIENCE: Duration = Duration::from_secs(3);
+
 /// The longest wait that a BMC's `Retry-After` can impose.
 const LONGEST_QUIET: Duration = Duration::from_secs(120);
+
+/// The size limit of an attribute registry. Registries of servers have up to 2 MiB.
+const LARGEST_REGISTRY: usize = 8 * 1024 * 1024;
 
 const ODATA_VERSION: HeaderName = HeaderName::from_static("odata-version");
 
@@ -59,6 +65,8 @@ struct Request {
     url: Url,
     body: Option<Value>,
     if_match: Option<String>,
+    /// The most bytes of the answer's body.
+    largest: usize,
     after: ConnectionUse,
 }
 
@@ -100,8 +108,7 @@ impl Service {
 
     /// Reads a resource, and closes the connection.
     pub(crate) async fn get_and_close(&self, url: &Url) -> Result<Resource, BmcError> {
-        let answer =
-            self.send(Request { after: ConnectionUse::Close, ..Request::get(url.clone()) }).await?;
+        let answer = self.fetch_and_close(url).await?;
         self.found(url, answer)
     }
 
@@ -127,6 +134,16 @@ impl Service {
         self.send(Request::get(url.clone())).await
     }
 
+    /// Like [`Service::fetch`], and closes the connection.
+    pub(crate) async fn fetch_and_close(&self, url: &Url) -> Result<Answer, BmcError> {
+        self.send(Request { after: ConnectionUse::Close, ..Request::get(url.clone()) }).await
+    }
+
+    /// Requests a resource that may be as large as an attribute registry.
+    pub(crate) async fn fetch_large(&self, url: &Url) -> Result<Answer, BmcError> {
+        self.send(Request { largest: LARGEST_REGISTRY, ..Request::get(url.clone()) }).await
+    }
+
     /// Calls an action, and returns the answer whatever its status.
     pub(crate) async fn post(&self, url: &Url, body: Value) -> Result<Answer, BmcError> {
         let method = Method::POST;
@@ -135,6 +152,27 @@ impl Service {
 
     /// Changes `resource` unless it has changed since it was read. If it has, reads it again and retries once.
     pub(crate) async fn patch(&self, resource: &Resource, body: Value) -> Result<(), BmcError> {
+        let answer = self.accepted_patch(resource, body).await?;
+        self.finish(answer).await
+    }
+
+    /// Like [`Service::patch`], for a change that takes effect at the next start of the machine: the task that some BMCs make of the change
+    /// ends only then, so the task is watched for a failure for a short time only.
+    pub(crate) async fn patch_for_next_start(
+        &self,
+        resource: &Resource,
+        body: Value,
+    ) -> Result<(), BmcError> {
+        let answer = self.accepted_patch(resource, body).await?;
+        self.watch_for_next_start(answer).await
+    }
+
+    /// Watches for a short time whether an accepted change fails, which takes effect at the next start of the machine.
+    pub(crate) async fn watch_for_next_start(&self, answer: Answer) -> Result<(), BmcError> {
+        self.watch(answer, TASK_PATIENCE).await.map(|_| ())
+    }
+
+    async fn accepted_patch(&self, resource: &Resource, body: Value) -> Result<Answer, BmcError> {
         let mut answer = self.patch_if(&resource.url, resource.etag.clone(), body.clone()).await?;
         if matches!(
             answer.status,
@@ -145,8 +183,7 @@ impl Service {
             let strong = fresh.etag.map(|tag| tag.trim_start_matches("W/").to_owned());
             answer = self.patch_if(&resource.url, strong, body).await?;
         }
-        let answer = answer.accepted(&self.origin.host())?;
-        self.finish(answer).await
+        answer.accepted(&self.origin.host())
     }
 
     async fn patch_if(
@@ -301,10 +338,11 @@ impl Service {
         let name = answer::name(&ask.method, &ask.url);
         let failed = |source| unreachable(&self.origin, self.target.timeout, source);
         let response = request.send().await.map_err(failed)?;
-        let answer = Answer::read(name, response).await.map_err(|unread| match unread {
-            ReadError::Broken(source) => failed(source),
-            ReadError::TooLarge(error) => error,
-        })?;
+        let answer =
+            Answer::read(name, response, ask.largest).await.map_err(|unread| match unread {
+                ReadError::Broken(source) => failed(source),
+                ReadError::TooLarge(error) => error,
+            })?;
         debug!("{} at {}: {}", answer.request, self.origin.host(), answer.status);
         Ok(answer)
     }
@@ -339,6 +377,13 @@ impl RequestSlot {
 
 impl Request {
     fn get(url: Url) -> Self {
-        Request { method: Method::GET, url, body: None, if_match: None, after: ConnectionUse::Keep }
+        Request {
+            method: Method::GET,
+            url,
+            body: None,
+            if_match: None,
+            largest: LARGEST_BODY,
+            after: ConnectionUse::Keep,
+        }
     }
 }

@@ -11,7 +11,10 @@ use std::time::Duration;
 
 use bmc::{Bmc, BmcError, IdentifyLight};
 use bmc_emulator::{BmcKind, BmcSpec, Firmware, Mac, Machine, MachineSpec, NicSpec, serve};
-use hardware::{BootDevice, BootOverride, MacAddress, Persistence, PowerChange, PowerState};
+use hardware::{
+    BiosValue, BiosValues, BootDevice, BootMode, BootOverride, BootSetting, BootSettings,
+    MacAddress, Persistence, PowerChange, PowerState,
+};
 use redfish::{Auth, Connector, Target, Trust};
 use tokio::time::{interval, timeout};
 use url::Url;
@@ -160,6 +163,9 @@ async fn honours_the_contract(candidates: Vec<Candidate>) {
         if let Some(image) = &candidate.image {
             media_goes_in_and_out(&bmc, image).await;
         }
+        boot_mode_changes(&bmc).await;
+        secure_boot_changes(&bmc).await;
+        bios_settings_change(&bmc).await;
         health_is_told(&bmc).await;
         wrong_password_is_refused(candidate.target).await;
     })
@@ -232,6 +238,91 @@ async fn media_goes_in_and_out(bmc: &Bmc, image: &Url) {
     bmc.boot.set(disk).await.unwrap();
     media.eject().await.unwrap();
     media.eject().await.unwrap();
+}
+
+async fn boot_settings(bmc: &Bmc) -> BootSettings {
+    let read = bmc.boot_settings.as_ref().unwrap().read().await.unwrap();
+    read.settings.expect("settings with every answer")
+}
+
+/// Requests a boot setting, restarts the machine unless the change is in force at once, and waits until it is.
+async fn takes(bmc: &Bmc, wanted: BootSetting) -> Option<()> {
+    let settings = bmc.boot_settings.as_ref().unwrap();
+    if_supported(settings.request(wanted).await)?;
+    // Idempotent.
+    settings.request(wanted).await.unwrap();
+    if !boot_settings(bmc).await.has(wanted) {
+        eprintln!("the {wanted} needs a restart");
+        restarts(bmc).await;
+    }
+    let taken = async {
+        let mut looks = interval(LOOK_EVERY);
+        while !boot_settings(bmc).await.has(wanted) {
+            looks.tick().await;
+        }
+    };
+    timeout(STATE_TIMEOUT, taken).await.unwrap_or_else(|_| panic!("never takes the {wanted}"));
+    Some(())
+}
+
+/// Starts the machine, which is off, and switches it off again.
+async fn restarts(bmc: &Bmc) {
+    asks(bmc, PowerChange::On).await;
+    reaches(bmc, PowerState::On).await;
+    asks(bmc, PowerChange::ForceOff).await;
+    reaches(bmc, PowerState::Off).await;
+}
+
+async fn boot_mode_changes(bmc: &Bmc) {
+    let Some(before) = boot_settings(bmc).await.mode else { return eprintln!("no boot mode") };
+    let other = match before {
+        BootMode::Bios => BootMode::Uefi,
+        BootMode::Uefi => BootMode::Bios,
+    };
+    if takes(bmc, BootSetting::Mode(other)).await.is_some() {
+        takes(bmc, BootSetting::Mode(before)).await.expect("the mode before");
+    }
+}
+
+async fn secure_boot_changes(bmc: &Bmc) {
+    let before = boot_settings(bmc).await;
+    let Some(was_on) = before.secure_boot else { return eprintln!("no secure boot") };
+    if before.mode == Some(BootMode::Uefi) {
+        takes(bmc, BootSetting::SecureBoot(!was_on)).await.expect("secure boot");
+        takes(bmc, BootSetting::SecureBoot(was_on)).await.expect("secure boot");
+    }
+}
+
+/// Changes an enumeration that both sushy-tools and the emulator have, and another setting of each BMC stays as it is.
+async fn bios_settings_change(bmc: &Bmc) {
+    const NAME: &str = "ProcTurboMode";
+    let bios = bmc.bios.as_ref().unwrap();
+    let Some(before) = if_supported(bios.values().await) else { return };
+    let attributes = bios.attributes().await.unwrap();
+    let Some(current) = before.current.get(NAME) else { return eprintln!("no {NAME}") };
+    let attribute = &attributes[NAME];
+    assert_eq!(attribute.attribute_type.as_deref(), Some("Enumeration"));
+    assert_eq!(attribute.read_only, Some(false));
+    let words = attribute.allowable_values.iter().map(|word| BiosValue::Text(word.clone()));
+    let other = words.into_iter().find(|word| !word.is(current)).expect("another value");
+    for wanted in [&other, current] {
+        let values = [(NAME.to_owned(), wanted.clone())].into();
+        bios.request(&values).await.unwrap();
+        bios.request(&values).await.unwrap();
+        restarts(bmc).await;
+        let after = bios.values().await.unwrap();
+        assert!(after.current[NAME].is(wanted), "{:?}", after.current[NAME]);
+        assert!(after.pending.get(NAME).is_none_or(|pending| pending.is(wanted)));
+        let others = |values: &BiosValues| {
+            let mut others = values.current.clone();
+            others.remove(NAME);
+            others
+        };
+        assert_eq!(others(&after), others(&before));
+    }
+    if_supported(bios.request_reset().await).expect("a reset of the settings");
+    restarts(bmc).await;
+    assert_eq!(bios.values().await.unwrap().current.len(), before.current.len());
 }
 
 async fn health_is_told(bmc: &Bmc) {

@@ -23,6 +23,8 @@ pub(crate) fn bmc(power: Option<PowerState>) -> Bmc {
     Bmc {
         power: fake.clone(),
         boot: fake,
+        boot_settings: None,
+        bios: None,
         media: None,
         inspection: None,
         sensors: None,

@@ -3,16 +3,20 @@
 //! The bucket is four lines of `wait_for_permit`. The crate `governor` would wait by a timer of its own (`futures-timer`), which tests with
 //! tokio's paused clock cannot advance.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use baremetal_store::Tripwire;
 use bmc::{
-    Bmc, BmcError, Boot, IdentifyLight, Inspection, LogEntry, Power, Reading, Sensors,
-    SerialConsole, SerialSession, VirtualDrive, VirtualMedia,
+    Bios, Bmc, BmcError, Boot, BootSettings, IdentifyLight, Inspection, LogEntry, Power, Reading,
+    Sensors, SerialConsole, SerialSession, VirtualDrive, VirtualMedia,
 };
-use hardware::{BootDevice, BootOverride, Inventory, PowerChange, PowerState};
+use hardware::{
+    BiosAttribute, BiosValue, BiosValues, BootDevice, BootOverride, BootSetting, Inventory,
+    PowerAndBootSettings, PowerChange, PowerState,
+};
 use tokio::time::{Instant, sleep_until};
 use url::Url;
 
@@ -77,6 +81,12 @@ pub(crate) fn gated(bmc: Bmc, gate: Arc<Gate>) -> Bmc {
     Bmc {
         power: Arc::new(Gated { inner: bmc.power, gate: through(&gate) }),
         boot: Arc::new(Gated { inner: bmc.boot, gate: through(&gate) }),
+        boot_settings: bmc
+            .boot_settings
+            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn BootSettings>),
+        bios: bmc
+            .bios
+            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn Bios>),
         media: bmc
             .media
             .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn VirtualMedia>),
@@ -145,6 +155,40 @@ impl Boot for Gated<dyn Boot> {
 
     async fn supported(&self) -> Result<Vec<BootDevice>, BmcError> {
         self.through(self.inner.supported()).await
+    }
+}
+
+#[async_trait]
+impl BootSettings for Gated<dyn BootSettings> {
+    async fn read(&self) -> Result<PowerAndBootSettings, BmcError> {
+        self.through(self.inner.read()).await
+    }
+
+    async fn read_once(&self) -> Result<PowerAndBootSettings, BmcError> {
+        self.through(self.inner.read_once()).await
+    }
+
+    async fn request(&self, wanted: BootSetting) -> Result<(), BmcError> {
+        self.changing("bmc: boot setting", self.inner.request(wanted)).await
+    }
+}
+
+#[async_trait]
+impl Bios for Gated<dyn Bios> {
+    async fn values(&self) -> Result<BiosValues, BmcError> {
+        self.through(self.inner.values()).await
+    }
+
+    async fn attributes(&self) -> Result<BTreeMap<String, BiosAttribute>, BmcError> {
+        self.through(self.inner.attributes()).await
+    }
+
+    async fn request(&self, values: &BTreeMap<String, BiosValue>) -> Result<(), BmcError> {
+        self.changing("bmc: bios settings", self.inner.request(values)).await
+    }
+
+    async fn request_reset(&self) -> Result<(), BmcError> {
+        self.changing("bmc: bios reset", self.inner.request_reset()).await
     }
 }
 

@@ -4,7 +4,9 @@
 
 mod fixture;
 
+mod bios;
 mod boot;
+mod boot_settings;
 mod hostile;
 mod inventory;
 mod media;
