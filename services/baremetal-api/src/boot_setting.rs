@@ -1,8 +1,8 @@
 //! `/v1/nodes/{node}/states/boot_mode` and `secure_boot`: request changes of how the firmware boots.
 
 use axum::response::Response;
-use baremetal_core::{BootSetting, request_boot_setting};
-use hardware::BootMode;
+use baremetal_core::request_boot_setting;
+use hardware::{BootMode, BootSetting};
 use http::StatusCode;
 use openstack_api::{ApiError, Origin, PathParam, Route, Routes, StrictJson, accepted_at};
 use serde::Deserialize;
@@ -74,11 +74,12 @@ async fn set(
     ident: &str,
     wanted: BootSetting,
 ) -> Result<Response, Error> {
-    request
+    let node = request
         .change(ident, |node| {
             let (node, entry) = request_boot_setting(node, wanted, (request.app.clock)())?;
             Ok((node, Some(entry)))
         })
         .await?;
+    request.app.conductor.wake(node.id);
     Ok(accepted_at(StatusCode::ACCEPTED, &format!("{origin}/v1/nodes/{ident}/states")))
 }

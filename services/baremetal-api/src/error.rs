@@ -108,9 +108,9 @@ impl From<Error> for ApiError {
                 | RequestRefused::NoRescue { .. }
                 | RequestRefused::PowerOffDisabled { .. } => StatusCode::BAD_REQUEST,
                 RequestRefused::Protected { .. } => StatusCode::FORBIDDEN,
-                RequestRefused::Locked { .. } | RequestRefused::Leaving { .. } => {
-                    StatusCode::CONFLICT
-                }
+                RequestRefused::Locked { .. }
+                | RequestRefused::BootSetting { .. }
+                | RequestRefused::Leaving { .. } => StatusCode::CONFLICT,
             },
             Error::Frozen(why) => frozen(why),
             // Ironic's refusal of an interface that a node lacks has another status for RAID than for all others.

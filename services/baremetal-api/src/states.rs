@@ -75,7 +75,7 @@ async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<R
         raid_config: request.asked.since(microversion::RAID, &node.raid_config),
         target_raid_config: request.asked.since(microversion::RAID, &node.target_raid_config),
         boot_mode: request.asked.since(microversion::BOOT_MODE, node.boot_mode),
-        secure_boot: request.asked.since(microversion::BOOT_MODE, None),
+        secure_boot: request.asked.since(microversion::BOOT_MODE, node.secure_boot),
     };
     Ok(json(StatusCode::OK, &body))
 }

@@ -8,6 +8,8 @@ mod sweep;
 mod turn;
 
 mod conductor_step;
+
+mod bios;
 mod joining;
 mod leaving;
 mod lending;

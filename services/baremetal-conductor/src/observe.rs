@@ -1,7 +1,10 @@
 //! Observes a node's machine: only as much as the current task needs.
 
-use baremetal_core::{AgentSeen, Boot, Node, Observed, PowerSeen, StepRunner, Task, Work};
+use baremetal_core::{
+    AgentSeen, Boot, BootSettingsSeen, Node, Observed, PowerSeen, StepRunner, Task, Work,
+};
 use baremetal_store::StoreError;
+use hardware::PowerAndBootSettings;
 use tracing::debug;
 
 use crate::agents;
@@ -22,6 +25,7 @@ impl TurnContext {
     pub(crate) async fn observe_machine(&self, node: &Node) -> Result<Observed, StoreError> {
         let mut seen = Observed {
             power: PowerSeen::NotAsked,
+            boot_settings: BootSettingsSeen::NotSeen,
             agent: AgentSeen::Absent,
             inventory: false,
             boot_trail: self.sightings.of(node.id).boot_trail(),
@@ -30,7 +34,10 @@ impl TurnContext {
         let task = node.work.as_ref().and_then(Work::task);
         match task {
             // The work ends with this answer, so no session with the BMC has to stay open.
-            Some(Task::TryBmc) => seen.power = self.look_at_power(node, FollowUp::Nothing).await,
+            Some(Task::TryBmc) => {
+                (seen.power, seen.boot_settings) =
+                    self.look_at_boot_settings(node, FollowUp::Nothing).await;
+            }
             Some(Task::Power(_)) => seen.power = self.look_at_power(node, FollowUp::Request).await,
             Some(Task::AwaitInventory | Task::AwaitAgent) => {
                 if let Some(boot) = self.boot_of_work(node).await? {
@@ -46,11 +53,17 @@ impl TurnContext {
                 | Task::BootRamdisk
                 | Task::BootDisk
                 | Task::PlanSteps
+                | Task::ReadBios
+                | Task::ConfirmBios { .. }
                 | Task::Wait { .. }
                 | Task::Hold,
             ) => {}
             None if node.power_request.is_some() => {
                 seen.power = self.look_at_power(node, FollowUp::Request).await;
+            }
+            None if node.boot_setting_request.is_some() => {
+                (seen.power, seen.boot_settings) =
+                    self.look_at_boot_settings(node, FollowUp::Request).await;
             }
             None => {}
         }
@@ -89,6 +102,38 @@ impl TurnContext {
                 debug!(problem = %problem.cause, "the BMC does not report the power state");
                 self.sightings.note(node.id, ObservedPart::Bmc, &*problem.cause);
                 PowerSeen::Failed(problem)
+            }
+        }
+    }
+
+    /// Reads power and boot settings together. A BMC without boot settings is asked for its power only.
+    async fn look_at_boot_settings(
+        &self,
+        node: &Node,
+        then: FollowUp,
+    ) -> (PowerSeen, BootSettingsSeen) {
+        let bmc = match self.bmcs.of(node) {
+            Ok(bmc) => bmc,
+            Err(invalid) => return (PowerSeen::Failed(invalid.into()), BootSettingsSeen::NotSeen),
+        };
+        let Some(settings) = &bmc.boot_settings else {
+            return (self.look_at_power(node, then).await, BootSettingsSeen::NotSeen);
+        };
+        let reported = match then {
+            FollowUp::Nothing => settings.read_once().await,
+            FollowUp::Request => settings.read().await,
+        };
+        match reported {
+            Ok(PowerAndBootSettings { power, settings }) => {
+                self.sightings.note(node.id, ObservedPart::Bmc, power.as_str());
+                let settings = settings.map_or(BootSettingsSeen::NotSeen, BootSettingsSeen::Are);
+                (PowerSeen::Is(power), settings)
+            }
+            Err(error) => {
+                let problem = problem::of_bmc(&error);
+                debug!(problem = %problem.cause, "the BMC does not report the boot settings");
+                self.sightings.note(node.id, ObservedPart::Bmc, &*problem.cause);
+                (PowerSeen::Failed(problem), BootSettingsSeen::NotSeen)
             }
         }
     }

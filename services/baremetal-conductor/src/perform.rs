@@ -8,7 +8,7 @@ use baremetal_core::{
 };
 use bmc::{Bmc, BmcError};
 use decision::{Decision, Requeue};
-use hardware::{BootDevice, BootMode, BootOverride, Persistence, PowerChange};
+use hardware::{BootDevice, BootMode, BootOverride, BootSetting, Persistence, PowerChange};
 use reconcile::Turn;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
@@ -92,10 +92,13 @@ impl TurnContext {
                 self.command(node, self.request_of(node, command).await?).await
             }
             Action::Step => self.command(node, self.step_of_work(node).await?).await,
-            Action::ConductorStep => {
-                self.conductor_step(node).await?;
+            Action::ConductorStep => self.conductor_step(node, &bmc).await,
+            Action::ReadBios => {
+                self.read_bios(node, &bmc).await?;
                 done(node.clone())
             }
+            Action::ConfirmBios => self.confirm_bios(node, &bmc).await,
+            Action::ChangeBootSetting(wanted) => self.change_boot_setting(node, &bmc, wanted).await,
             Action::ReadInventory => self.read_inventory(node, &bmc).await,
             Action::TakeInventory => self.take_inventory(node).await,
             Action::BootRamdisk => {
@@ -123,6 +126,29 @@ impl TurnContext {
                     format!("accepted {}", Action::RequestPower(change).name()),
                 );
                 Ok(ActionOutcome::PowerRequested)
+            }
+            Err(error) => Err(self.note_bmc(node, &error).into()),
+        }
+    }
+
+    async fn change_boot_setting(
+        &self,
+        node: &Node,
+        bmc: &Bmc,
+        wanted: BootSetting,
+    ) -> Result<ActionOutcome, ActionError> {
+        let Some(settings) = &bmc.boot_settings else {
+            return Err(cannot(&format!("change the {wanted}")).into());
+        };
+        match settings.request(wanted).await {
+            Ok(()) => {
+                let accepted = format!("accepted a change of the {wanted}");
+                self.sightings.note(node.id, ObservedPart::Bmc, accepted);
+                Ok(ActionOutcome::BootSettingAccepted)
+            }
+            Err(error @ BmcError::Unsupported { .. }) => {
+                let problem = self.note_bmc(node, &error);
+                Err(Problem { reason: Reason::Unsupported, ..problem }.into())
             }
             Err(error) => Err(self.note_bmc(node, &error).into()),
         }
@@ -317,7 +343,7 @@ impl TurnContext {
     }
 
     /// Converts a BMC's error, and remembers it for explanations.
-    fn note_bmc(&self, node: &Node, error: &BmcError) -> Problem {
+    pub(crate) fn note_bmc(&self, node: &Node, error: &BmcError) -> Problem {
         let problem = problem::of_bmc(error);
         self.sightings.note(node.id, ObservedPart::Bmc, &*problem.cause);
         problem
@@ -334,7 +360,7 @@ fn bad_request(cause: String) -> Problem {
     Problem { reason: Reason::BadRequest, cause, transient: false }
 }
 
-fn cannot(what: &str) -> Problem {
+pub(crate) fn cannot(what: &str) -> Problem {
     Problem {
         reason: Reason::BmcFailed,
         cause: format!("this BMC cannot {what}"),

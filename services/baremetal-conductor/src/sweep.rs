@@ -1,4 +1,4 @@
-//! Refreshes the power states of idle nodes, and reports that this conductor is alive.
+//! Refreshes the power states and boot settings of idle nodes, and reports that this conductor is alive.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use baremetal_core::Node;
 use baremetal_store::{SeenPower, StoreError};
+use hardware::PowerAndBootSettings;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 use tokio_util::sync::CancellationToken;
@@ -97,18 +98,50 @@ impl SweepInProgress {
 
 async fn look(context: Arc<TurnContext>, node: Node) -> Option<SeenPower> {
     let bmc = context.bmcs.of(&node).ok()?;
-    // `glance` keeps no connection open: ten thousand open connections need a hundred MiB, and would be closed long before the next sweep.
-    match bmc.power.state_once().await {
-        Ok(power) => {
+    // No connection stays open: ten thousand open connections need a hundred MiB, and would be closed long before the next sweep.
+    let reported = match &bmc.boot_settings {
+        Some(settings) => settings.read_once().await,
+        None => {
+            let power = bmc.power.state_once().await;
+            power.map(|power| PowerAndBootSettings { power, settings: None })
+        }
+    };
+    match reported {
+        Ok(PowerAndBootSettings { power, settings }) => {
             context.sightings.note(node.id, ObservedPart::Bmc, power.as_str());
             if node.power_state.is_some_and(|known| known != power) {
                 info!(node.id = %node.id, "node {} is now {power}, which was not requested here", node.id);
             }
-            Some(SeenPower::of(&node, power))
+            let changed = settings.map(|settings| node.with_boot_settings(settings));
+            match changed.filter(|changed| *changed != node) {
+                None => Some(SeenPower::of(&node, power)),
+                Some(changed) => {
+                    record(&context, Node { power_state: Some(power), ..changed }).await;
+                    None
+                }
+            }
         }
         Err(error) => {
             context.sightings.note(node.id, ObservedPart::Bmc, problem::of_bmc(&error).cause);
             None
+        }
+    }
+}
+
+/// Records a node whose BMC reports other boot settings than the record. They change rarely, so each node is written by itself.
+async fn record(context: &TurnContext, node: Node) {
+    let node = Node { updated_at: Some(context.now()), ..node };
+    match context.store.update_node(&node, &[]).await {
+        Ok(_) => {
+            info!(
+                "node {} now has the boot mode {:?} and secure boot {:?}",
+                node.id, node.boot_mode, node.secure_boot
+            );
+        }
+        // The observation may be older than the other write.
+        Err(StoreError::Stale) => {}
+        Err(error) => {
+            warn!(error = chain(&error), "the boot settings of node {} are not recorded", node.id);
         }
     }
 }

@@ -38,7 +38,8 @@ impl TurnContext {
         if is_held || is_lease_stage_due(&node, &self.settings.lending.schedule, self.now()) {
             return Ok(execute(&LeaseTurn(self), node).await?.1);
         }
-        if node.work.is_some() || node.power_request.is_some() {
+        let is_changing = node.power_request.is_some() || node.boot_setting_request.is_some();
+        if node.work.is_some() || is_changing {
             return Ok(execute(&MachineTurn(self), node).await?.1);
         }
         self.idle_turn(node).await

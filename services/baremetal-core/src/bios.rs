@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use hardware::BiosAttribute;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -20,33 +21,6 @@ pub struct BiosSetting {
     pub updated_at: Option<Timestamp>,
     #[serde(flatten)]
     pub attribute: BiosAttribute,
-}
-
-/// The description of a setting by the BMC: a subset of Redfish's attribute registry. Empty if the BMC gives none.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct BiosAttribute {
-    /// The type of the value, such as `Enumeration` or `Integer`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub attribute_type: Option<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub allowable_values: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub lower_bound: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub upper_bound: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min_length: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_length: Option<i64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub read_only: Option<bool>,
-    /// Whether a change takes effect after a restart of the machine only.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reset_required: Option<bool>,
-    /// Whether the value differs between machines, as a serial number does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unique: Option<bool>,
 }
 
 /// A setting that a step applies.

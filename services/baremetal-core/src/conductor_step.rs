@@ -1,8 +1,15 @@
-//! Steps that the conductor runs itself: those of the fake interfaces, as in `ironic/drivers/modules/fake.py`.
+//! Steps that the conductor runs itself: those of the fake interfaces, as in `ironic/drivers/modules/fake.py`, and those that a BMC carries
+//! out.
 
 use crate::{
     BiosInterface, FirmwareInterface, Interface, Node, OfferedStep, StepKind, VendorInterface,
 };
+
+/// The step that changes BIOS settings.
+pub const APPLY_BIOS_SETTINGS: &str = "apply_configuration";
+
+/// The step that resets all BIOS settings.
+pub const RESET_BIOS_SETTINGS: &str = "factory_reset";
 
 /// Returns the steps that the conductor offers for `node`, besides the general ones.
 pub(crate) fn conductor_steps(node: &Node, kind: StepKind) -> Vec<OfferedStep> {
@@ -21,10 +28,17 @@ pub(crate) fn conductor_steps(node: &Node, kind: StepKind) -> Vec<OfferedStep> {
         }
     }
     if kind == StepKind::Clean && node.bios_interface() == BiosInterface::Fake {
-        let apply = OfferedStep::of_conductor(Interface::Bios, "apply_configuration", 0);
+        let apply = OfferedStep::of_conductor(Interface::Bios, APPLY_BIOS_SETTINGS, 0);
         steps.push(apply.with_argument("settings", true, "the BIOS settings"));
-        steps.push(OfferedStep::of_conductor(Interface::Bios, "factory_reset", 0));
+        steps.push(OfferedStep::of_conductor(Interface::Bios, RESET_BIOS_SETTINGS, 0));
         steps.push(OfferedStep::of_conductor(Interface::Bios, "cache_bios_settings", 0));
+    }
+    if node.bios_interface() == BiosInterface::Redfish {
+        let without_ramdisk = |step| OfferedStep { needs_ramdisk: false, ..step };
+        let apply = OfferedStep::of_conductor(Interface::Bios, APPLY_BIOS_SETTINGS, 0);
+        let apply = apply.with_argument("settings", true, "the BIOS settings");
+        let reset = OfferedStep::of_conductor(Interface::Bios, RESET_BIOS_SETTINGS, 0);
+        steps.extend([apply, reset].map(without_ramdisk));
     }
     if kind == StepKind::Clean && node.firmware_interface() == FirmwareInterface::Fake {
         let update = OfferedStep::of_conductor(Interface::Firmware, "update", 0);
@@ -39,7 +53,7 @@ mod tests {
     use crate::{Driver, NodeUuid};
 
     #[test]
-    fn only_fake_interfaces_have_steps_of_the_conductor() {
+    fn fake_interfaces_and_bmcs_have_steps_of_the_conductor() {
         let names = |driver, kind| {
             let node = Node::new(NodeUuid::nil(), driver, jiff::Timestamp::UNIX_EPOCH);
             let steps = conductor_steps(&node, kind);
@@ -56,7 +70,8 @@ mod tests {
         let service = ["vendor.log_passthrough", "vendor.trigger_servicewait"];
         assert_eq!(names(Driver::FakeHardware, StepKind::Service), service);
         for kind in [StepKind::Clean, StepKind::Deploy, StepKind::Service] {
-            assert!(names(Driver::Redfish, kind).is_empty());
+            let bios = ["bios.apply_configuration", "bios.factory_reset"];
+            assert_eq!(names(Driver::Redfish, kind), bios);
             assert!(names(Driver::Ipmi, kind).is_empty());
         }
     }

@@ -87,6 +87,9 @@ fn summary(node: &Node) -> String {
 }
 
 fn at_rest(node: &Node) -> String {
+    if let Some(request) = &node.boot_setting_request {
+        return format!("in progress: a change of the {}", request.wanted);
+    }
     if let Some(leaving) = node.leaving.as_ref().filter(|leaving| leaving.is_waiting()) {
         let (host, then) = (&leaving.host, leaving.then.as_str());
         return format!("\"{then}\" was requested and waits until host {host} is drained");

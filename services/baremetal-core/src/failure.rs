@@ -40,6 +40,8 @@ pub enum Reason {
     BadRequest,
     /// The driver of the node cannot change the requested setting of the firmware.
     Unsupported,
+    /// The BMC applies a change of the firmware when the machine starts again, and this node must not be restarted for it.
+    NeedsRestart,
     /// An operator aborted the work.
     Aborted,
     /// The compute service of a new host did not come up in time.
@@ -104,6 +106,7 @@ impl Reason {
                 "correct the node's fields that the cause names; then repeat the request"
             }
             Reason::Unsupported => "change the setting in the machine's firmware setup",
+            Reason::NeedsRestart => "restart the machine when nobody needs it",
             Reason::Aborted => "repeat the request, or make another one",
             Reason::ServiceMissing => {
                 "check the machine's console, and whether the log of its nova-compute shows a wrong message bus, Keystone or \

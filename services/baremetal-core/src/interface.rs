@@ -122,9 +122,12 @@ interfaces! {
     Bios bios BiosInterface {
         NoBios = "no-bios",
         Fake = "fake",
+        /// By the BMC.
+        Redfish = "redfish",
     } {
         FakeHardware: Fake NoBios;
-        Ipmi | ManualManagement | Redfish: NoBios;
+        Ipmi | ManualManagement: NoBios;
+        Redfish: Redfish NoBios;
     }
 
     /// How the ramdisk gets onto the machine.

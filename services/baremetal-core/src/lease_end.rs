@@ -120,7 +120,8 @@ fn end_step(node: &Node, required: RequiredState) -> Option<EndStep> {
     if node.provision_state.is_held() && required != RequiredState::AsRequested {
         return Some(EndStep::Abort);
     }
-    if node.provision_state.is_busy() || node.power_request.is_some() {
+    let is_changing = node.power_request.is_some() || node.boot_setting_request.is_some();
+    if node.provision_state.is_busy() || is_changing {
         return None;
     }
     match required {

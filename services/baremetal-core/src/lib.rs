@@ -38,6 +38,7 @@ mod vendor;
 
 mod allocation;
 mod bios;
+mod bios_change;
 mod boot;
 mod chassis;
 mod deploy_template;
@@ -49,6 +50,7 @@ mod query;
 mod record;
 mod runbook;
 
+mod boot_setting_request;
 mod drain_request;
 mod hypervisor;
 mod node_lease;
@@ -76,14 +78,20 @@ pub use allocation::{
     assign, backfill, ended_allocation, release,
 };
 pub use bios::{
-    BiosAttribute, BiosRefused, BiosSetting, MOST_BIOS_SETTINGS, NewBiosSetting,
-    apply_bios_settings, parse_bios_settings,
+    BiosRefused, BiosSetting, MOST_BIOS_SETTINGS, NewBiosSetting, apply_bios_settings,
+    parse_bios_settings,
+};
+pub use bios_change::{
+    BiosProblem, BiosValuesRefused, NamedAttributes, NamedValues, bios_not_applied, bios_values,
+    recorded_bios_settings,
 };
 pub use boot::Boot;
 pub use boot_again::boot_again;
-pub use boot_setting::{BootSetting, request_boot_setting};
+pub use boot_setting::request_boot_setting;
+pub use boot_setting_request::{BootSettingRequest, BootSettingStage};
 pub use change::{ChangeRefused, check_change, check_delete, check_idle, check_release};
 pub use chassis::Chassis;
+pub use conductor_step::{APPLY_BIOS_SETTINGS, RESET_BIOS_SETTINGS};
 pub use console::{NoConsole, switch_console};
 pub use deploy_template::{DeployTemplate, TemplatesConflict, instance_traits, with_templates};
 pub use drain::{
@@ -137,8 +145,8 @@ pub use node_lease::{LeaseDrain, NodeLease};
 pub use node_request::{NodeChange, NodeRefused, Passwords, check_new_node};
 pub use node_update::{InspectionChanges, NodeUpdate, Obstacle};
 pub use plan::{
-    Action, ActionOutcome, AgentSeen, CommandSeen, Observed, PlanRules, PowerSeen, Timeouts,
-    after_action, plan,
+    Action, ActionOutcome, AgentSeen, BootSettingsSeen, CommandSeen, Observed, PlanRules,
+    PowerSeen, Timeouts, after_action, plan,
 };
 pub use port::Port;
 pub use port_group::{GroupRefused, PortGroup, check_member, check_members};

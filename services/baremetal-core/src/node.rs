@@ -12,10 +12,10 @@ use uuid::Uuid;
 
 use crate::secret::Masked;
 use crate::{
-    AllocationUuid, BiosInterface, BootInterface, ConsoleInterface, DeployInterface, DrainRequest,
-    Driver, Failure, FirmwareInterface, Hypervisor, InspectInterface, Interface, Interfaces,
-    ManagementInterface, NodeLease, NodeName, NodeUuid, PowerRequest, RackLocation,
-    RescueInterface, State, VendorInterface, WantedSteps, Work,
+    AllocationUuid, BiosInterface, BootInterface, BootSettingRequest, ConsoleInterface,
+    DeployInterface, DrainRequest, Driver, Failure, FirmwareInterface, Hypervisor,
+    InspectInterface, Interface, Interfaces, ManagementInterface, NodeLease, NodeName, NodeUuid,
+    PowerRequest, RackLocation, RescueInterface, State, VendorInterface, WantedSteps, Work,
 };
 
 /// The record of one enrolled machine.
@@ -94,12 +94,16 @@ pub struct Node {
     pub power_state: Option<PowerState>,
     /// A requested change of power that has not happened yet.
     pub power_request: Option<PowerRequest>,
+    /// A requested change of a boot setting that is not in force yet.
+    pub boot_setting_request: Option<BootSettingRequest>,
     /// The work in progress: `Some` exactly while `provision_state.is_busy()`.
     pub work: Option<Work>,
     /// Why the last work failed. The next work clears this field.
     pub failure: Option<Failure>,
     /// The mode in which the firmware boots, if known.
     pub boot_mode: Option<BootMode>,
+    /// Whether the firmware starts only signed programs, if known.
+    pub secure_boot: Option<bool>,
     /// The RAID configuration that the next steps create; empty if none is wanted.
     pub target_raid_config: Map<String, Value>,
     /// The RAID configuration that the last step has created; empty before.
@@ -157,10 +161,12 @@ impl fmt::Debug for Node {
             .field("provision_updated_at", &self.provision_updated_at)
             .field("power_state", &self.power_state)
             .field("power_request", &self.power_request)
+            .field("boot_setting_request", &self.boot_setting_request)
             .field("work", &self.work)
             .field("lending", &self.lending)
             .field("failure", &self.failure)
             .field("boot_mode", &self.boot_mode)
+            .field("secure_boot", &self.secure_boot)
             .field("target_raid_config", &self.target_raid_config)
             .field("raid_config", &self.raid_config)
             .field("inspection_started_at", &self.inspection_started_at)
@@ -211,9 +217,11 @@ impl Node {
             provision_updated_at: None,
             power_state: None,
             power_request: None,
+            boot_setting_request: None,
             work: None,
             failure: None,
             boot_mode: None,
+            secure_boot: None,
             target_raid_config: Map::new(),
             raid_config: Map::new(),
             inspection_started_at: None,

@@ -67,6 +67,7 @@ impl Node {
     pub fn needs_turns(&self) -> bool {
         self.work.is_some()
             || self.power_request.is_some()
+            || self.boot_setting_request.is_some()
             || self.lending.is_some()
             || self.leaving.is_some()
             || self.looks_at_cloud()

@@ -1,6 +1,8 @@
 //! Plans the next step of a node's machine: the pure part of a conductor's turn.
 
 mod action;
+mod bios;
+mod boot_setting;
 mod command;
 mod power;
 mod seen;
@@ -15,12 +17,14 @@ use jiff::Timestamp;
 use crate::{
     AgentCommand, Failure, IllegalEvent, Node, NodeUpdate, Reason, StepRunner, Task, Work, elapsed,
 };
+use bios::{bios_accepted, bios_not_applied};
+use boot_setting::{boot_setting_accepted, plan_boot_setting};
 use command::{plan_command, plan_shutdown, plan_steps};
 use power::{ask, plan_power, power_stuck, was_asked};
 use turn::{MachineTurn, Planned};
 
 pub use action::{Action, ActionOutcome};
-pub use seen::{AgentSeen, CommandSeen, Observed, PowerSeen};
+pub use seen::{AgentSeen, BootSettingsSeen, CommandSeen, Observed, PowerSeen};
 pub use turn::{PlanRules, Timeouts};
 
 /// Decides the next step for `node`, given the latest observation of its machine.
@@ -37,10 +41,11 @@ pub fn plan(
     now: Timestamp,
 ) -> Result<Decision<NodeUpdate, Action>, IllegalEvent> {
     let turn = MachineTurn { node, rules, now };
-    match (&node.work, &node.power_request) {
-        (Some(work), _) => plan_work(&turn, work, seen),
-        (None, Some(request)) => plan_power(&turn, request, seen),
-        (None, None) => Ok(Decision::rest(Requeue::OnChange)),
+    match (&node.work, &node.power_request, &node.boot_setting_request) {
+        (Some(work), _, _) => plan_work(&turn, work, seen),
+        (None, Some(request), _) => plan_power(&turn, request, seen),
+        (None, None, Some(request)) => plan_boot_setting(&turn, request, seen),
+        (None, None, None) => Ok(Decision::rest(Requeue::OnChange)),
     }
 }
 
@@ -69,6 +74,9 @@ pub fn after_action(
         }
         // Most machines have switched by now, so the next turn looks immediately.
         ActionOutcome::PowerRequested | ActionOutcome::NoAgent => Ok(Decision::rest(Requeue::Now)),
+        ActionOutcome::BiosAccepted => bios_accepted(&turn),
+        ActionOutcome::BiosNotApplied(what) => bios_not_applied(&turn, what, watching_since),
+        ActionOutcome::BootSettingAccepted => boot_setting_accepted(&turn),
         ActionOutcome::CommandGiven => turn.look_again(),
         ActionOutcome::Failed(problem) => turn.after_problem(problem, watching_since),
     }
@@ -89,6 +97,8 @@ fn plan_work(turn: &MachineTurn<'_>, work: &Work, seen: &Observed) -> Planned {
         (Task::TryBmc, Observed { power: PowerSeen::NotAsked, .. }) => turn.look_again(),
 
         (Task::AskBmcForInventory, _) => Ok(Decision::act(Action::ReadInventory)),
+        (Task::ReadBios, _) => Ok(Decision::act(Action::ReadBios)),
+        (Task::ConfirmBios { .. }, _) => Ok(Decision::act(Action::ConfirmBios)),
         (Task::BootRamdisk, _) => Ok(Decision::act(Action::BootRamdisk)),
         (Task::BootDisk, _) => Ok(Decision::act(Action::BootDisk)),
 

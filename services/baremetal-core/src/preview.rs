@@ -100,6 +100,8 @@ fn planned_steps(work: &Work, task: &Task) -> Option<StepKind> {
         )
         | Task::Step(_)
         | Task::Wait { .. }
+        | Task::ReadBios
+        | Task::ConfirmBios { .. }
         | Task::Hold => None,
     }
 }
@@ -227,7 +229,7 @@ mod tests {
             steps: Some(WantedSteps::Deployment(vec![wanted])),
             disables_ramdisk: false,
         };
-        let node = node(Driver::Redfish, State::Available);
+        let node = node(Driver::Ipmi, State::Available);
         let refused = plan(&node, request.clone(), Some(&list(StepKind::Deploy))).unwrap();
         assert_eq!(refused.problem, Some(StepRefused::Unknown { name: name("burn") }));
         let listing = Task::Agent(AgentCommand::ListSteps(StepKind::Deploy));
@@ -292,7 +294,7 @@ mod tests {
             clean: [(name("erase_devices_metadata"), 0), (name("update"), 20)].into(),
             deploy: [(name("update"), 7)].into(),
         };
-        let node = node(Driver::Redfish, State::Manageable);
+        let node = node(Driver::Ipmi, State::Manageable);
         let priorities = |kind| {
             let offered = node.offered_steps(kind, &listed(), &priorities);
             offered.iter().map(|step| step.priority).collect::<Vec<_>>()

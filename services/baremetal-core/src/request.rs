@@ -4,6 +4,7 @@ use hardware::{PowerChange, PowerState};
 use jiff::Timestamp;
 use lease::RequiredState;
 
+use crate::boot_setting::check_no_boot_setting;
 use crate::lending::{end_lease_of_reservation, returned};
 use crate::{
     DrainRequest, Event, Failure, HistoryEntry, Hypervisor, IllegalEvent, Node, PowerRequest,
@@ -138,13 +139,13 @@ fn target(node: &Node, verb: Verb, next: State) -> Option<State> {
 /// Returns the tasks of the work that `verb` begins; `next` is the state that the node enters at once.
 fn tasks_of(node: &Node, verb: Verb, next: State, steps: &WantedSteps) -> Vec<Task> {
     match verb {
-        Verb::Manage if next == State::Verifying => tasks::verify(),
+        Verb::Manage if next == State::Verifying => tasks::verify(node),
         Verb::Inspect => tasks::inspect(node),
         Verb::Provide => automated_clean(node, steps),
         Verb::Clean => tasks::clean(node, steps),
         Verb::Deploy | Verb::Rebuild => tasks::deploy(node, steps),
         Verb::Undeploy => tasks::undeploy(),
-        Verb::Adopt => tasks::verify(),
+        Verb::Adopt => tasks::verify(node),
         Verb::Service => tasks::service(node),
         Verb::Rescue | Verb::Unrescue => tasks::restart(),
         Verb::Manage | Verb::Abort | Verb::Unhold => Vec::new(),
@@ -153,6 +154,7 @@ fn tasks_of(node: &Node, verb: Verb, next: State, steps: &WantedSteps) -> Vec<Ta
 
 /// Checks everything that can forbid `verb` besides the provision state.
 fn check_flags(node: &Node, verb: Verb) -> Result<(), RequestRefused> {
+    check_no_boot_setting(node)?;
     let label = || node.label();
     if node.maintenance.is_some()
         && matches!(
@@ -221,6 +223,7 @@ pub fn request_power(
     if node.provision_state.is_busy() {
         return Err(RequestRefused::Locked { node: node.label(), state: node.provision_state });
     }
+    check_no_boot_setting(node)?;
     let goes_on = match change {
         PowerChange::On | PowerChange::ForceRestart | PowerChange::SoftRestart => true,
         PowerChange::ForceOff | PowerChange::SoftOff => false,
@@ -260,12 +263,14 @@ pub fn start_next_task(
     let mut next = node.clone();
     let Some(work) = &mut next.work else { return Ok((next, None)) };
     let step = match work.task() {
-        Some(Task::Step(step)) => {
-            let took = elapsed(work.task_started_at, now).as_secs();
-            Some(format!("the {} step {} took {took} s", step.kind.as_str(), step.name))
-        }
+        Some(Task::Step(step)) if !work.confirms_step() => Some((step, work.task_started_at)),
+        Some(Task::ConfirmBios { step, started_at }) => Some((step, *started_at)),
         Some(_) | None => None,
     };
+    let step = step.map(|(step, started_at)| {
+        let took = elapsed(started_at, now).as_secs();
+        format!("the {} step {} took {took} s", step.kind.as_str(), step.name)
+    });
     if work.task() == Some(&Task::Power(PowerState::On)) {
         work.switched_on_at = Some(work.asked_at.unwrap_or(now));
     }

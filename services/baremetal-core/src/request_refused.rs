@@ -1,5 +1,7 @@
 //! Why a request to a node is refused.
 
+use hardware::BootSetting;
+
 use crate::State;
 
 /// Why a request is refused. A refused request leaves the node unmodified.
@@ -70,6 +72,11 @@ pub enum RequestRefused {
         /// The refused verb in the API's words.
         verb: &'static str,
     },
+    /// A boot setting of the machine is being changed, which may restart the machine.
+    #[error(
+        "node \"{node}\" is locked while a change of the {wanted} is in progress; try again when it is done"
+    )]
+    BootSetting { node: String, wanted: BootSetting },
     /// Work is in progress that controls the machine's power.
     #[error("node \"{node}\" is locked while it is {state}; try again when its work is done")]
     Locked { node: String, state: State },

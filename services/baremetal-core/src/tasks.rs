@@ -2,11 +2,14 @@
 
 use hardware::PowerState;
 
-use crate::{AgentCommand, Driver, InspectInterface, Node, StepKind, Task, WantedSteps};
+use crate::{
+    AgentCommand, BiosInterface, Driver, InspectInterface, Node, StepKind, Task, WantedSteps,
+};
 
-/// The tasks that check a node's BMC.
-pub(crate) fn verify() -> Vec<Task> {
-    vec![Task::TryBmc]
+/// The tasks that check a node's BMC, and read what the BMC knows of the machine's firmware.
+pub(crate) fn verify(node: &Node) -> Vec<Task> {
+    let reads_bios = node.bios_interface() == BiosInterface::Redfish;
+    [Task::TryBmc].into_iter().chain(reads_bios.then_some(Task::ReadBios)).collect()
 }
 
 /// The tasks that inspect `node`: through the BMC, the agent, or both, as the node's interface says.

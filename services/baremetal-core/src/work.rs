@@ -51,6 +51,8 @@ pub enum Task {
     TryBmc,
     /// Read the inventory that the BMC knows.
     AskBmcForInventory,
+    /// Read the settings of the firmware and store them. A BMC that cannot show them fails nothing.
+    ReadBios,
     /// Switch the machine on or off, and wait until the BMC reports that state.
     Power(PowerState),
     /// Make the ramdisk the machine's next boot.
@@ -65,6 +67,11 @@ pub enum Task {
     PlanSteps,
     /// Run a step. If the agent runs it, wait until the step ends.
     Step(Step),
+    /// Wait until the firmware has the BIOS settings that `step` requested at `started_at`, before the machine was restarted.
+    ConfirmBios {
+        step: Step,
+        started_at: Timestamp,
+    },
     /// Wait for this long.
     Wait {
         seconds: u32,
@@ -97,9 +104,14 @@ impl Task {
     /// Returns whether the task waits for the machine, its agent or a time. The node's state is a `wait` state meanwhile.
     pub fn is_waiting(&self) -> bool {
         match self {
-            Task::AwaitInventory | Task::AwaitAgent | Task::Agent(_) | Task::Wait { .. } => true,
+            Task::AwaitInventory
+            | Task::AwaitAgent
+            | Task::Agent(_)
+            | Task::ConfirmBios { .. }
+            | Task::Wait { .. } => true,
             Task::Step(step) => step.runner == StepRunner::Agent,
             Task::TryBmc
+            | Task::ReadBios
             | Task::AskBmcForInventory
             | Task::Power(_)
             | Task::BootRamdisk
@@ -109,9 +121,23 @@ impl Task {
         }
     }
 
-    /// Returns the step that the task runs.
+    /// Returns the step that the task runs or confirms.
     pub const fn step(&self) -> Option<&Step> {
-        if let Task::Step(step) = self { Some(step) } else { None }
+        match self {
+            Task::Step(step) | Task::ConfirmBios { step, .. } => Some(step),
+            Task::TryBmc
+            | Task::ReadBios
+            | Task::AskBmcForInventory
+            | Task::Power(_)
+            | Task::BootRamdisk
+            | Task::BootDisk
+            | Task::AwaitInventory
+            | Task::AwaitAgent
+            | Task::Agent(_)
+            | Task::PlanSteps
+            | Task::Wait { .. }
+            | Task::Hold => None,
+        }
     }
 
     /// Returns what is being done, as words for people: `writing the image`.
@@ -119,6 +145,8 @@ impl Task {
         Cow::Borrowed(match self {
             Task::TryBmc => "verifying the BMC",
             Task::AskBmcForInventory => "reading the inventory of the BMC",
+            Task::ReadBios => "reading the BIOS settings",
+            Task::ConfirmBios { .. } => "waiting for the BIOS settings to take effect",
             Task::Power(PowerState::On) => "switching the machine on",
             Task::Power(PowerState::Off) => "switching the machine off",
             Task::BootRamdisk => "making the ramdisk the next boot",
@@ -194,11 +222,13 @@ impl Work {
             Task::AwaitInventory | Task::AwaitAgent | Task::Agent(_) => true,
             Task::Step(step) => step.runner == StepRunner::Agent,
             Task::TryBmc
+            | Task::ReadBios
             | Task::AskBmcForInventory
             | Task::Power(_)
             | Task::BootRamdisk
             | Task::BootDisk
             | Task::PlanSteps
+            | Task::ConfirmBios { .. }
             | Task::Wait { .. }
             | Task::Hold => false,
         })
@@ -232,8 +262,20 @@ impl Work {
 
     /// Like [`Work::step_args`], to seal and to open the secrets.
     pub fn step_args_mut(&mut self) -> impl Iterator<Item = &mut Map<String, Value>> {
-        let planned = self.tasks.iter_mut().filter_map(|task| {
-            if let Task::Step(step) = task { Some(&mut step.args) } else { None }
+        let planned = self.tasks.iter_mut().filter_map(|task| match task {
+            Task::Step(step) | Task::ConfirmBios { step, .. } => Some(&mut step.args),
+            Task::TryBmc
+            | Task::ReadBios
+            | Task::AskBmcForInventory
+            | Task::Power(_)
+            | Task::BootRamdisk
+            | Task::BootDisk
+            | Task::AwaitInventory
+            | Task::AwaitAgent
+            | Task::Agent(_)
+            | Task::PlanSteps
+            | Task::Wait { .. }
+            | Task::Hold => None,
         });
         self.steps.args_mut().chain(planned)
     }
@@ -260,6 +302,26 @@ impl Work {
             StepRunner::Conductor => self.tasks.extend(tasks_of(step, self.boots_ramdisk())),
         }
         self.tasks.extend(boot.into_iter().flatten());
+    }
+
+    /// Adds the restart of the machine after the current step, which has requested BIOS settings, and the task that confirms them. With the
+    /// ramdisk, the restart boots the ramdisk again.
+    pub(crate) fn restart_and_confirm(&mut self) {
+        let Some(Task::Step(step)) = self.task() else { return };
+        let confirm = Task::ConfirmBios { step: step.clone(), started_at: self.task_started_at };
+        let restart = match self.boots_ramdisk() {
+            true => Vec::from(Task::boot_and(Task::AwaitAgent)),
+            false => vec![Task::Power(PowerState::Off), Task::Power(PowerState::On)],
+        };
+        let after = (self.cursor + 1).min(self.tasks.len());
+        self.tasks.splice(after..after, restart.into_iter().chain([confirm]));
+    }
+
+    /// Returns whether a later task confirms the current step.
+    pub(crate) fn confirms_step(&self) -> bool {
+        let later = self.tasks.get(self.cursor + 1..).unwrap_or_default();
+        let next = later.iter().find(|task| task.step().is_some());
+        matches!(next, Some(Task::ConfirmBios { .. }))
     }
 
     /// Returns whether the work is an inspection by the agent.
@@ -323,7 +385,7 @@ mod tests {
         assert_eq!(awaiting(tasks::deploy(&node, &WantedSteps::default())), boot(Task::AwaitAgent));
         assert_eq!(awaiting(tasks::inspect(&node)), boot(Task::AwaitInventory));
         assert_eq!(awaiting(tasks::undeploy()), []);
-        assert_eq!(awaiting(tasks::verify()), []);
+        assert_eq!(awaiting(tasks::verify(&node)), []);
     }
 
     #[test]
@@ -346,7 +408,7 @@ mod tests {
         assert_eq!(last(tasks::clean(&node, &WantedSteps::default())), sync);
         assert_eq!(last(tasks::inspect(&node)), Some(Task::AwaitInventory));
         assert_eq!(last(tasks::undeploy()), None);
-        assert_eq!(last(tasks::verify()), None);
+        assert_eq!(last(tasks::verify(&node)), None);
     }
 
     #[test]

@@ -164,7 +164,7 @@ const FIELDS: &[Field<Node>] = &[
             false => Err(ApiError::bad_field(name, "static network data is not supported")),
         }),
     field("boot_mode", 75, Text, |it, _| it.boot_mode.map(|mode| mode.as_str()).into()),
-    field("secure_boot", 75, MaybeBoolean, |_, _| Shown::Null),
+    field("secure_boot", 75, MaybeBoolean, |it, _| it.secure_boot.into()),
     field("shard", 82, Text, |it, _| (&it.shard).into())
         .change(ADMINISTER, |it, name, new| put(&mut it.shard, text(name, new, 255)))
         .filter(|list, by| put(&mut list.filter.shard, Ok(by.value.split(',').map(str::to_owned).collect()))),

@@ -1,6 +1,7 @@
 //! Wire tests of BIOS settings and firmware components.
 
-use baremetal_core::{BiosAttribute, NewBiosSetting};
+use baremetal_core::NewBiosSetting;
+use hardware::BiosAttribute;
 
 use crate::api::{Api, ID, NEWEST};
 

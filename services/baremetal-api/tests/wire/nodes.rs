@@ -38,7 +38,7 @@ async fn a_node_is_created_with_every_field_of_the_newest_version() {
             "automated_clean": null, "protected": false, "protected_reason": null, "retired": false,
             "retired_reason": null, "owner": null, "lessee": null, "description": null, "boot_mode": null,
             "secure_boot": null, "shard": null, "parent_node": null, "disable_power_off": false,
-            "bios_interface": "no-bios", "boot_interface": "ipxe", "console_interface": "no-console",
+            "bios_interface": "redfish", "boot_interface": "ipxe", "console_interface": "no-console",
             "deploy_interface": "direct", "firmware_interface": "no-firmware", "inspect_interface": "agent",
             "management_interface": "redfish", "network_interface": "noop", "power_interface": "redfish",
             "raid_interface": "no-raid", "rescue_interface": "no-rescue", "storage_interface": "noop",

@@ -1,6 +1,6 @@
 //! The actions for a machine, and their results.
 
-use hardware::PowerChange;
+use hardware::{BootSetting, PowerChange};
 
 use crate::{AgentCommand, InspectionChanges, Node, Problem, StepKind};
 
@@ -9,8 +9,14 @@ use crate::{AgentCommand, InspectionChanges, Node, Problem, StepKind};
 pub enum Action {
     /// Ask the BMC for a change of power.
     RequestPower(PowerChange),
+    /// Ask the BMC for a change of a boot setting.
+    ChangeBootSetting(BootSetting),
     /// Read the BMC's inventory and store it.
     ReadInventory,
+    /// Read the settings of the firmware and store them.
+    ReadBios,
+    /// Look whether the firmware has the requested BIOS settings, and store its settings if it has.
+    ConfirmBios,
     /// Read the inventory that the agent has sent, and store the machine's ports.
     TakeInventory,
     /// Make the ramdisk the next boot.
@@ -34,7 +40,11 @@ impl Action {
             Action::RequestPower(PowerChange::SoftOff) => "soft_power_off",
             Action::RequestPower(PowerChange::ForceRestart) => "restart",
             Action::RequestPower(PowerChange::SoftRestart) => "soft_restart",
+            Action::ChangeBootSetting(BootSetting::Mode(_)) => "boot_mode",
+            Action::ChangeBootSetting(BootSetting::SecureBoot(_)) => "secure_boot",
             Action::ReadInventory => "read_inventory",
+            Action::ReadBios => "read_bios",
+            Action::ConfirmBios => "confirm_bios",
             Action::TakeInventory => "take_inventory",
             Action::BootRamdisk => "boot_ramdisk",
             Action::BootDisk => "boot_disk",
@@ -60,6 +70,12 @@ pub enum ActionOutcome {
     Inspected(Box<(Node, InspectionChanges)>),
     /// The BMC accepted the change of power.
     PowerRequested,
+    /// The BMC accepted the change of a boot setting.
+    BootSettingAccepted,
+    /// The BMC accepted BIOS settings that take effect when the machine starts again.
+    BiosAccepted,
+    /// The firmware does not have the requested BIOS settings. The text names them.
+    BiosNotApplied(String),
     /// The agent accepted the command.
     CommandGiven,
     /// The agent is no longer there.
@@ -85,7 +101,10 @@ mod tests {
         let commands = commands.map(Action::Command);
         let boots = [Action::BootRamdisk, Action::BootDisk];
         let steps = [Action::Step, Action::ConductorStep];
+        let settings = [BootSetting::Mode(hardware::BootMode::Uefi), BootSetting::SecureBoot(true)];
+        let settings = settings.map(Action::ChangeBootSetting);
         let others = [Action::ReadInventory, Action::TakeInventory].into_iter().chain(steps);
+        let others = others.chain([Action::ReadBios, Action::ConfirmBios]).chain(settings);
         let all = power.into_iter().chain(commands).chain(boots).chain(others);
         let mut names = BTreeSet::new();
         for action in all {

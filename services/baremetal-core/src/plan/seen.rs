@@ -1,7 +1,7 @@
 //! Observations of a machine, its BMC and its agent.
 
 use agent_protocol::Progress;
-use hardware::PowerState;
+use hardware::{BootSettings, PowerState};
 use jiff::Timestamp;
 
 use crate::{OfferedStep, Problem};
@@ -10,6 +10,7 @@ use crate::{OfferedStep, Problem};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observed {
     pub power: PowerSeen,
+    pub boot_settings: BootSettingsSeen,
     pub agent: AgentSeen,
     /// Whether the inventory of the current work has arrived.
     pub inventory: bool,
@@ -27,6 +28,15 @@ pub enum PowerSeen {
     /// The BMC reports this state.
     Is(PowerState),
     /// The BMC did not report a state.
+    Failed(Problem),
+}
+
+/// An observation of the machine's boot settings.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BootSettingsSeen {
+    /// The conductor did not ask, or the BMC could not report the settings at this time.
+    NotSeen,
+    Are(BootSettings),
     Failed(Problem),
 }
 

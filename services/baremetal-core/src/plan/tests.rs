@@ -15,6 +15,7 @@ use crate::{
 };
 
 mod agent;
+mod boot_setting;
 mod lives;
 mod power;
 
@@ -39,6 +40,7 @@ fn timeouts() -> Timeouts {
 fn seen() -> Observed {
     Observed {
         power: PowerSeen::NotAsked,
+        boot_settings: BootSettingsSeen::NotSeen,
         agent: AgentSeen::Absent,
         inventory: false,
         boot_trail: "DHCP: no".to_owned(),
@@ -300,7 +302,10 @@ fn obliging(
             commands.push(CommandSeen::Succeeded);
             ActionOutcome::CommandGiven
         }
+        Action::ChangeBootSetting(_) => ActionOutcome::BootSettingAccepted,
         Action::ReadInventory
+        | Action::ReadBios
+        | Action::ConfirmBios
         | Action::TakeInventory
         | Action::BootRamdisk
         | Action::BootDisk

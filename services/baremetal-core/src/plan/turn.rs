@@ -6,7 +6,7 @@ use decision::{Decision, Requeue};
 use jiff::Timestamp;
 
 use super::action::Action;
-use super::seen::{Observed, PowerSeen};
+use super::seen::{BootSettingsSeen, Observed, PowerSeen};
 use crate::{
     Failure, HistoryEntry, IllegalEvent, Node, NodeUpdate, Problem, StepPriorities, WorkUuid,
     boot_again, elapsed, fail_work, finish_work, start_next_task,
@@ -64,13 +64,17 @@ impl MachineTurn<'_> {
         Ok(Decision { change: Some(update), ..Decision::act(action) })
     }
 
-    /// Begins the next task, with the power state that was seen.
+    /// Begins the next task, with the power state and the boot settings that were seen.
     pub(super) fn next_task(&self, seen: &Observed) -> Planned {
         let power_state = match seen.power {
             PowerSeen::Is(power) => Some(power),
             PowerSeen::NotAsked | PowerSeen::Failed(_) => self.node.power_state,
         };
-        self.next_task_of(&Node { power_state, ..self.node.clone() })
+        let node = Node { power_state, ..self.node.clone() };
+        self.next_task_of(&match seen.boot_settings {
+            BootSettingsSeen::Are(settings) => node.with_boot_settings(settings),
+            BootSettingsSeen::NotSeen | BootSettingsSeen::Failed(_) => node,
+        })
     }
 
     /// Begins the next task of `node`. If no task is left, ends the work in the same write, unless the node has to leave a `wait` state first.
@@ -117,10 +121,15 @@ impl MachineTurn<'_> {
         }
     }
 
-    /// Ends the requested change of power with a failure.
+    /// Ends the requested change of power with a failure, and the change of a boot setting that needs the power.
     pub(super) fn give_up_power<A>(&self, failure: Failure, event: String) -> Planned<A> {
         let entry = HistoryEntry::failed(self.node, self.node, event, self.now);
-        let node = Node { power_request: None, failure: Some(failure), ..self.node.clone() };
+        let node = Node {
+            power_request: None,
+            boot_setting_request: None,
+            failure: Some(failure),
+            ..self.node.clone()
+        };
         Ok(NodeUpdate::decided(node, [entry]))
     }
 
@@ -131,7 +140,9 @@ impl MachineTurn<'_> {
         problem: &Problem,
         watching_since: Timestamp,
     ) -> Planned<A> {
-        let began = self.node.work.as_ref().map_or(watching_since, |work| work.task_started_at);
+        let work = self.node.work.as_ref().map(|work| work.task_started_at);
+        let request = self.node.boot_setting_request.as_ref().map(|request| request.since);
+        let began = work.or(request).unwrap_or(watching_since);
         let late = elapsed(began.max(watching_since), self.now) > self.rules.timeouts.bmc;
         if problem.transient && !late {
             return self.look_again();

@@ -3,7 +3,7 @@ use jiff::SignedDuration;
 use super::*;
 use crate::drain_request::tests::{OURS, THEIRS, leaving, off};
 use crate::lending::tests::{at, gone, lent};
-use crate::{AfterDrain, DrainStage, Driver, NodeUuid};
+use crate::{AfterDrain, BiosInterface, DrainStage, Driver, NodeUuid};
 
 const T0: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -28,7 +28,10 @@ fn manage_verifies_a_new_node_and_begins_no_work_on_a_free_one() {
     let new = asked(&node(State::Enroll), Verb::Manage);
     assert_eq!(new.provision_state, State::Verifying);
     assert_eq!(new.target_provision_state, Some(State::Manageable));
-    assert_eq!(new.work.unwrap().tasks, [Task::TryBmc]);
+    assert_eq!(new.work.unwrap().tasks, [Task::TryBmc, Task::ReadBios]);
+    let mut without_bios = node(State::Enroll);
+    without_bios.interfaces.bios = Some(BiosInterface::NoBios);
+    assert_eq!(asked(&without_bios, Verb::Manage).work.unwrap().tasks, [Task::TryBmc]);
     let taken_back = asked(&node(State::Available), Verb::Manage);
     assert_eq!(taken_back.provision_state, State::Manageable);
     assert_eq!((taken_back.target_provision_state, taken_back.work), (None, None));

@@ -244,7 +244,10 @@ fn columns(node: &Node) -> Result<Vec<Column>, StoreError> {
         position: place.map(|place| place.position),
         maintenance: node.maintenance.is_some(),
         retired: node.retired.is_some(),
-        busy: node.work.is_some() || node.power_request.is_some() || node.leaving.is_some(),
+        busy: node.work.is_some()
+            || node.power_request.is_some()
+            || node.boot_setting_request.is_some()
+            || node.leaving.is_some(),
         lent: node.lending.is_some(),
         document: document_of(node)?,
         sealed_by: secrets::node_sealed_by(node),

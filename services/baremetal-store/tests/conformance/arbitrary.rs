@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use baremetal_core::{
-    ActionOperator, AfterDrain, AgentCommand, Condition, ConditionOperator, DeployStep, DrainOwner,
-    DrainRequest, DrainStage, Driver, EarlierReport, Failure, Hypervisor, InspectionRule,
-    Interface, Interfaces, JoinLimits, JoinState, LeaseDrain, Maintenance, Multiple, Node,
-    NodeLease, NodeName, NodeUuid, Operator, Port, PortUuid, PowerRequest, RackLocation, Reason,
-    RequestedStep, RuleAction, Runbook, RunbookStep, State, Step, StepKind, StepName, StepRunner,
-    Task, WantedSteps, Work, WorkUuid,
+    ActionOperator, AfterDrain, AgentCommand, BootSettingRequest, BootSettingStage, Condition,
+    ConditionOperator, DeployStep, DrainOwner, DrainRequest, DrainStage, Driver, EarlierReport,
+    Failure, Hypervisor, InspectionRule, Interface, Interfaces, JoinLimits, JoinState, LeaseDrain,
+    Maintenance, Multiple, Node, NodeLease, NodeName, NodeUuid, Operator, Port, PortUuid,
+    PowerRequest, RackLocation, Reason, RequestedStep, RuleAction, Runbook, RunbookStep, State,
+    Step, StepKind, StepName, StepRunner, Task, WantedSteps, Work, WorkUuid,
 };
-use hardware::{BootMode, MacAddress, PowerChange, PowerState};
+use hardware::{BootMode, BootSetting, MacAddress, PowerChange, PowerState};
 use jiff::Timestamp;
 use lease::{Lease, Length};
 use proptest::collection::{btree_map, btree_set, vec};
@@ -81,7 +81,7 @@ fn step_name() -> impl Strategy<Value = StepName> {
 fn work() -> impl Strategy<Value = Work> {
     let task = prop_oneof![
         select(vec![Task::TryBmc, Task::AskBmcForInventory, Task::BootRamdisk, Task::BootDisk]),
-        select(vec![Task::AwaitInventory, Task::AwaitAgent]),
+        select(vec![Task::AwaitInventory, Task::AwaitAgent, Task::ReadBios]),
         select(vec![
             Task::Agent(AgentCommand::ListSteps(StepKind::Deploy)),
             Task::Agent(AgentCommand::WriteImage),
@@ -95,6 +95,13 @@ fn work() -> impl Strategy<Value = Work> {
                 Task::Step(Step { kind, runner, name, args, priority, reboots })
             }
         ),
+        (step_name(), map(), moment())
+            .prop_map(|(name, args, started_at)| {
+                let (kind, runner) = (StepKind::Clean, StepRunner::Conductor);
+                let step = Step { kind, runner, name, args, priority: 0, reboots: false };
+                Task::ConfirmBios { step, started_at }
+            })
+            .boxed(),
     ];
     let steps = wanted_steps();
     let begun = (work_id(), vec(task, 0..6), moment(), moment());
@@ -132,6 +139,19 @@ fn power_request() -> impl Strategy<Value = PowerRequest> {
     ];
     (vec(select(changes), 0..3), option::of(moment()), moment())
         .prop_map(|(remaining, asked_at, deadline)| PowerRequest { remaining, asked_at, deadline })
+}
+
+fn boot_setting_request() -> impl Strategy<Value = BootSettingRequest> {
+    let wanted = select(vec![BootSetting::Mode(BootMode::Uefi), BootSetting::SecureBoot(false)]);
+    let stage = prop_oneof![
+        select(vec![BootSettingStage::Asking, BootSettingStage::Accepted]),
+        power().prop_map(|before| BootSettingStage::Restarted { before }),
+    ];
+    (wanted, stage, moment()).prop_map(|(wanted, stage, since)| BootSettingRequest {
+        wanted,
+        stage,
+        since,
+    })
 }
 
 fn failure() -> impl Strategy<Value = Failure> {
@@ -221,10 +241,11 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
     );
     let life = (state(), option::of(state()), option::of(moment()), option::of(power()));
     let doing = (
-        option::of(power_request()),
-        option::of(work()),
+        option::of(power_request()).boxed(),
+        option::of(work()).boxed(),
         option::of(failure()),
-        option::of(select(vec![BootMode::Bios, BootMode::Uefi])),
+        (option::of(select(vec![BootMode::Bios, BootMode::Uefi])), option::of(any::<bool>())),
+        option::of(boot_setting_request()).boxed(),
         option::of(moment()),
         option::of(moment()),
         [map(), map()],
@@ -247,7 +268,8 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
                 console_enabled,
             ) = guards;
             let (provision_state, target_provision_state, provision_updated_at, power_state) = life;
-            let (power_request, work, failure, boot_mode, begun, finished, raid) = doing;
+            let (power_request, work, failure, settings, setting, begun, finished, raid) = doing;
+            let (boot_mode, secure_boot) = settings;
             let [target_raid_config, raid_config] = raid;
             Node {
                 id,
@@ -288,9 +310,11 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
                 provision_updated_at,
                 power_state,
                 power_request,
+                boot_setting_request: setting,
                 work,
                 failure,
                 boot_mode,
+                secure_boot,
                 target_raid_config,
                 raid_config,
                 inspection_started_at: begun,

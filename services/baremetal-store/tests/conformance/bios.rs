@@ -1,7 +1,8 @@
 //! The settings of machines' firmware.
 
-use baremetal_core::{BiosAttribute, BiosSetting, NewBiosSetting};
+use baremetal_core::{BiosSetting, NewBiosSetting};
 use baremetal_store::{Store, StoreError};
+use hardware::BiosAttribute;
 
 use crate::scratch::{at, bare_node, on_both};
 

@@ -2,6 +2,7 @@
 //! nothing is lost, and nothing is done twice.
 
 mod drains;
+mod firmware_settings;
 mod inspections;
 mod notices;
 

@@ -5,6 +5,7 @@ mod crash;
 mod database_away;
 mod deploy_and_undeploy;
 mod faults;
+mod firmware_settings;
 mod hypervisors;
 mod inspect;
 mod inspection_rules;

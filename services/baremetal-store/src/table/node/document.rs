@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use baremetal_core::{
-    AllocationUuid, DrainRequest, Driver, Failure, Hypervisor, Interfaces, Maintenance, Node,
-    NodeLease, NodeName, NodeUuid, PowerRequest, RackLocation, State, Work,
+    AllocationUuid, BootSettingRequest, DrainRequest, Driver, Failure, Hypervisor, Interfaces,
+    Maintenance, Node, NodeLease, NodeName, NodeUuid, PowerRequest, RackLocation, State, Work,
 };
 use hardware::{BootMode, PowerState};
 use jiff::Timestamp;
@@ -87,11 +87,15 @@ struct Fields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     power_request: Option<PowerRequest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    boot_setting_request: Option<BootSettingRequest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     work: Option<Work>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failure: Option<Failure>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     boot_mode: Option<BootMode>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    secure_boot: Option<bool>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     target_raid_config: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
