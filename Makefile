@@ -274,6 +274,7 @@ image-hypervisor: build-packages
 
 bench: unexport RUSTC_WORKSPACE_WRAPPER
 bench: build-packages
+	@$(PACKAGES) curl python3-venv
 	cargo build --release -p baremetal -p cluster -p bench --bins
 	cargo run --release -p bench -- --writer "$$(images/ramdisk/agent.sh --example write_image)"
 

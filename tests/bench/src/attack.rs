@@ -41,12 +41,12 @@ pub(crate) async fn measure(report: &mut Report) -> anyhow::Result<()> {
     std::fs::write(&passwords, format!("attacker:{HASH}\nadmin:{HASH}\n"))?;
     let daemon = home.start(&format!("auth = \"http_basic\"\nhtpasswd = {passwords:?}\n")).await?;
 
-    let mut admin = Client::connect_as(daemon.api, ADMIN).await?;
+    let mut admin = Client::connect_as(daemon.server.api, ADMIN).await?;
     for number in 0..NODES {
         let body = json!({"name": format!("node-{number}"), "driver": "fake-hardware"});
         made(&mut admin, "/v1/nodes", body).await?;
     }
-    let mut attacker = Client::connect_as(daemon.api, ATTACKER).await?;
+    let mut attacker = Client::connect_as(daemon.server.api, ATTACKER).await?;
     for number in 0..PROJECTS * ALLOCATIONS_EACH {
         let body = json!({
             "owner": format!("project-{}", number / ALLOCATIONS_EACH),
@@ -57,10 +57,10 @@ pub(crate) async fn measure(report: &mut Report) -> anyhow::Result<()> {
     }
     refused(&mut attacker).await?;
 
-    let cpu = process::cpu(daemon.pid)?;
+    let cpu = process::cpu(daemon.server.pid)?;
     let mut unread = Vec::new();
     for _ in 0..SOCKETS {
-        unread.push(ask_and_do_not_read(daemon.api).await?);
+        unread.push(ask_and_do_not_read(daemon.server.api).await?);
     }
     let load = reads(&mut admin).await?;
     // The sockets stay open until here.
@@ -91,9 +91,9 @@ fn tell(
         count: Some(LISTS),
         at_once: Some(sockets),
         seconds: Some(load.seconds),
-        cpu_seconds: Some((process::cpu(daemon.pid)? - cpu).as_secs_f64()),
-        resident_mib: Some(process::resident_mib(daemon.pid)?),
-        peak_mib: Some(process::peak_mib(daemon.pid)?),
+        cpu_seconds: Some((process::cpu(daemon.server.pid)? - cpu).as_secs_f64()),
+        resident_mib: Some(process::resident_mib(daemon.server.pid)?),
+        peak_mib: Some(process::peak_mib(daemon.server.pid)?),
         budget: Some(Budget::PeakMib(256.0)),
         is_binding: true,
         ..Row::default()

@@ -14,9 +14,9 @@ use tokio::net::TcpStream;
 /// The requested microversion. Other implementations were measured with the same one.
 const VERSION: &str = "1.81";
 
-/// A connection to the API.
+/// A connection to the API. Some servers close it after a number of requests; the next request makes a new one.
 pub(crate) struct Client {
-    host: String,
+    address: SocketAddr,
     authorization: Option<&'static str>,
     sender: SendRequest<Full<Bytes>>,
 }
@@ -39,13 +39,8 @@ impl Client {
         address: SocketAddr,
         authorization: Option<&'static str>,
     ) -> std::io::Result<Client> {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        let (sender, connection) =
-            handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
-        // The connection ends with its sender. The sender also gets its errors.
-        tokio::spawn(connection);
-        Ok(Client { host: address.to_string(), authorization, sender })
+        let sender = connected(address).await?;
+        Ok(Client { address, authorization, sender })
     }
 
     /// Sends one request and reads the whole answer.
@@ -53,7 +48,7 @@ impl Client {
         let mut request = Request::builder()
             .method(&call.method)
             .uri(&call.path)
-            .header("host", &self.host)
+            .header("host", self.address.to_string())
             .header("accept", "application/json")
             .header("x-openstack-ironic-api-version", VERSION);
         if let Some(proof) = self.authorization {
@@ -66,7 +61,9 @@ impl Client {
             }
             None => Bytes::new(),
         };
-        self.sender.ready().await.context("the connection was closed")?;
+        if self.sender.ready().await.is_err() {
+            self.sender = connected(self.address).await.context("cannot connect again")?;
+        }
         let answer = self.sender.send_request(request.body(Full::new(body))?).await?;
         let status = answer.status();
         Ok((status, answer.into_body().collect().await?.to_bytes()))
@@ -79,6 +76,16 @@ impl Client {
         anyhow::ensure!(status.is_success(), "GET {path}: {status} {}", text());
         Ok(answer)
     }
+}
+
+async fn connected(address: SocketAddr) -> std::io::Result<SendRequest<Full<Bytes>>> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    let (sender, connection) =
+        handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
+    // The connection ends with its sender. The sender also gets its errors.
+    tokio::spawn(connection);
+    Ok(sender)
 }
 
 /// One request to the API.

@@ -96,13 +96,13 @@ async fn many(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
         changes / count,
     ))?;
 
-    let (before, cpu) = (Instant::now(), process::cpu(site.daemon.pid)?);
+    let (before, cpu) = (Instant::now(), process::cpu(site.daemon.server.pid)?);
     tokio::time::sleep(REST_TIME).await;
     let row = Row {
         phase: &format!("{name}: looked after"),
         count: Some(count),
         seconds: Some(before.elapsed().as_secs_f64()),
-        cpu_seconds: Some((process::cpu(site.daemon.pid)? - cpu).as_secs_f64()),
+        cpu_seconds: Some((process::cpu(site.daemon.server.pid)? - cpu).as_secs_f64()),
         budget: Some(Budget::PeakMib(MOST_MIB)),
         is_binding: true,
         ..site.memory()?
@@ -148,15 +148,15 @@ async fn replayed(name: &str, count: usize, report: &mut Report) -> anyhow::Resu
 async fn at_rest(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     let count = sizes.resting;
     let site = Site::start(CloudPace::Quick).await?;
-    let empty = process::resident_mib(site.daemon.pid)?;
-    let cpu = process::cpu(site.daemon.pid)?;
+    let empty = process::resident_mib(site.daemon.server.pid)?;
+    let cpu = process::cpu(site.daemon.server.pid)?;
     let made = site.make(count, sizes.clients, SMALLEST).await?;
     let row = Row {
         phase: "clusters: made, of 2 machines",
         count: Some(count),
         at_once: Some(count),
         seconds: Some(made.seconds()),
-        cpu_seconds: Some((process::cpu(site.daemon.pid)? - cpu).as_secs_f64()),
+        cpu_seconds: Some((process::cpu(site.daemon.server.pid)? - cpu).as_secs_f64()),
         errors: made.errors(),
         ..site.memory()?
     };
@@ -164,13 +164,13 @@ async fn at_rest(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     if let Some(why) = &made.trouble {
         report.note(&format!("the first cluster that is not complete: {why}"))?;
     }
-    let (before, cpu) = (Instant::now(), process::cpu(site.daemon.pid)?);
+    let (before, cpu) = (Instant::now(), process::cpu(site.daemon.server.pid)?);
     tokio::time::sleep(REST_TIME).await;
     let row = Row {
         phase: "clusters: at rest",
         count: Some(count),
         seconds: Some(before.elapsed().as_secs_f64()),
-        cpu_seconds: Some((process::cpu(site.daemon.pid)? - cpu).as_secs_f64()),
+        cpu_seconds: Some((process::cpu(site.daemon.server.pid)? - cpu).as_secs_f64()),
         ..site.memory()?
     };
     let more = row.resident_mib.map_or(0.0, |mib| mib - empty) * 1000.0 / count as f64;
@@ -247,7 +247,7 @@ impl Site {
 
     /// Requests this number of clusters and waits until they are complete.
     async fn make(&self, count: usize, clients: usize, shape: ClusterSize) -> anyhow::Result<Made> {
-        let mut client = self.daemon.client().await?;
+        let mut client = self.daemon.server.client().await?;
         let template = json!({
             "name": "bench", "coe": "kubernetes", "image_id": "fedora-coreos", "network_driver": "flannel",
             "external_network_id": "public", "flavor_id": "m1.small", "master_flavor_id": "m1.small",
@@ -266,8 +266,9 @@ impl Site {
             Call::send(Method::POST, "/v1/clusters", body)
         };
         self.cloud.forget_calls().await?;
-        let (begun, cpu) = (Instant::now(), process::cpu(self.daemon.pid)?);
-        let asked = load::run(self.daemon.api, clients.min(count), (0..count).map(ask)).await?;
+        let (begun, cpu) = (Instant::now(), process::cpu(self.daemon.server.pid)?);
+        let asked =
+            load::run(self.daemon.server.api, clients.min(count), (0..count).map(ask)).await?;
         let mut made =
             Made { begun, asked, took: BTreeMap::new(), count, trouble: None, cpu: Duration::ZERO };
         // Each check costs the daemon time as well, so many clusters are checked less often.
@@ -280,7 +281,7 @@ impl Site {
             }
             tokio::time::sleep(pause).await;
         }
-        made.cpu = process::cpu(self.daemon.pid)? - cpu;
+        made.cpu = process::cpu(self.daemon.server.pid)? - cpu;
         if made.took.len() < count {
             let done: BTreeSet<&String> = made.took.keys().collect();
             let all = list(&mut client).await?;
@@ -357,8 +358,8 @@ impl Site {
 
     fn memory(&self) -> anyhow::Result<Row<'static>> {
         Ok(Row {
-            resident_mib: Some(process::resident_mib(self.daemon.pid)?),
-            peak_mib: Some(process::peak_mib(self.daemon.pid)?),
+            resident_mib: Some(process::resident_mib(self.daemon.server.pid)?),
+            peak_mib: Some(process::peak_mib(self.daemon.server.pid)?),
             ..Row::default()
         })
     }

@@ -24,13 +24,21 @@ pub(crate) struct DaemonFolder {
     program: &'static str,
 }
 
-/// A daemon that answers. Dropping the value kills it.
-pub(crate) struct Daemon {
+/// A process that serves the Bare Metal API or the Container Infra API.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Server {
     /// The address of the API.
     pub(crate) api: SocketAddr,
+    pub(crate) pid: u32,
+    /// The pause between two checks of the states of a few nodes. Each check costs the server time as well.
+    pub(crate) check_every: Duration,
+}
+
+/// A daemon that answers. Dropping the value kills it.
+pub(crate) struct Daemon {
+    pub(crate) server: Server,
     /// All addresses of the daemon.
     pub(crate) listeners: Listeners,
-    pub(crate) pid: u32,
     /// The time from the start of the process to the first answer.
     pub(crate) ready_after: Duration,
     child: Child,
@@ -93,19 +101,22 @@ impl DaemonFolder {
             })?;
         let ready_after = begun.elapsed();
         let pid = child.id().context("it has ended")?;
-        Ok(Daemon { api: listeners.api, listeners, pid, ready_after, child })
+        let server = Server { api: listeners.api, pid, check_every: Duration::from_millis(10) };
+        Ok(Daemon { server, listeners, ready_after, child })
+    }
+}
+
+impl Server {
+    /// Connects to the API.
+    pub(crate) async fn client(&self) -> anyhow::Result<Client> {
+        Client::connect(self.api).await.context("cannot connect to the API")
     }
 }
 
 impl Daemon {
-    /// Connects to the API.
-    pub(crate) async fn client(&self) -> anyhow::Result<Client> {
-        Client::connect(self.api).await.context("cannot connect to the daemon")
-    }
-
     /// Sends SIGTERM and waits until the daemon has ended.
     pub(crate) async fn stop(mut self) -> anyhow::Result<()> {
-        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        let pid = i32::try_from(self.server.pid).ok().and_then(Pid::from_raw);
         kill_process(pid.context("the daemon has no process id")?, Signal::TERM)?;
         let status = timeout(PATIENCE, self.child.wait()).await.context("it does not stop")??;
         anyhow::ensure!(status.success(), "the daemon ended with {status}");

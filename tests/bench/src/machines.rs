@@ -44,7 +44,7 @@ pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Resul
     let rows: Vec<Value> = serde_json::from_str(&hello)?;
 
     let begun = Instant::now();
-    let cpu = [process::cpu(daemon.pid)?, process::cpu(emulation.pid)?];
+    let cpu = [process::cpu(daemon.server.pid)?, process::cpu(emulation.pid)?];
     let racks = enroll(&rows, &daemon, sizes.clients, report).await?;
     let image = json!({
         "image_source": format!("http://{provisioning}/images/system.raw"),
@@ -65,7 +65,7 @@ pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Resul
         seconds: Some(begun.elapsed().as_secs_f64()),
         ..Row::default()
     };
-    finish(row, &LoadResult::default(), &daemon, cpu[0], report)?;
+    finish(row, &LoadResult::default(), &daemon.server, cpu[0], report)?;
     let spent = (process::cpu(emulation.pid)? - cpu[1]).as_secs_f64();
     let loaded = sizes.boot_mib;
     report.note(&format!(
@@ -81,7 +81,7 @@ async fn enroll(
     clients: usize,
     report: &mut Report,
 ) -> anyhow::Result<Vec<String>> {
-    let cpu = process::cpu(daemon.pid)?;
+    let cpu = process::cpu(daemon.server.pid)?;
     let name = |number: usize| format!("rack-{number}");
     let racks: Vec<&[Value]> = rows.chunks(RACK).collect();
     let calls: Vec<Call> = (0..)
@@ -91,9 +91,9 @@ async fn enroll(
             Call::send(Method::POST, "/bedplate/v1/racks", body)
         })
         .collect();
-    let load = load::run(daemon.api, clients, calls.into_iter()).await?;
+    let load = load::run(daemon.server.api, clients, calls.into_iter()).await?;
     let row = Row::of_load("machines: enroll racks of 40", clients, &load);
-    finish(Row { count: Some(rows.len()), ..row }, &load, daemon, cpu, report)?;
+    finish(Row { count: Some(rows.len()), ..row }, &load, &daemon.server, cpu, report)?;
     Ok((0..racks.len()).map(name).collect())
 }
 
@@ -106,12 +106,12 @@ async fn bring_up(
     daemon: &Daemon,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    let (begun, cpu) = (Instant::now(), process::cpu(daemon.pid)?);
+    let (begun, cpu) = (Instant::now(), process::cpu(daemon.server.pid)?);
     let up = |rack: &String| {
         Call::send(Method::PUT, format!("/bedplate/v1/racks/{rack}/up"), goal.clone())
     };
     let calls: Vec<Call> = racks.iter().map(up).collect();
-    let mut asked = load::run(daemon.api, 1, calls.into_iter()).await?;
+    let mut asked = load::run(daemon.server.api, 1, calls.into_iter()).await?;
     let (there, failure) = arrive(racks, begun, daemon).await?;
     asked.first_error = asked.first_error.or(failure);
     let row = Row {
@@ -122,7 +122,7 @@ async fn bring_up(
         errors: machines.saturating_sub(there) + asked.errors,
         ..Row::default()
     };
-    finish(row, &asked, daemon, cpu, report)
+    finish(row, &asked, &daemon.server, cpu, report)
 }
 
 #[derive(Deserialize)]
@@ -143,7 +143,7 @@ async fn arrive(
     begun: Instant,
     daemon: &Daemon,
 ) -> anyhow::Result<(usize, Option<String>)> {
-    let mut client = daemon.client().await?;
+    let mut client = daemon.server.client().await?;
     let (mut there, mut failure) = (0, None);
     for rack in racks {
         let arrived = loop {

@@ -6,6 +6,7 @@ mod client;
 mod clusters;
 mod daemon;
 mod emulation;
+mod ironic;
 mod load;
 mod machines;
 mod process;
@@ -54,6 +55,8 @@ enum Phase {
     Attack,
     /// Nodes of fake hardware from enroll to active.
     Life,
+    /// The same requests to baremetald and to a real Ironic, compared.
+    Ironic,
     /// Emulated machines enrolled, inspected, cleaned and deployed.
     Machines,
     /// Power states of emulated BMCs, first read and refreshed.
@@ -136,6 +139,7 @@ async fn measure(phases: &[Phase], sizes: &Sizes) -> anyhow::Result<ExitCode> {
             Phase::Api => api::nodes(sizes, &mut report).await?,
             Phase::Attack => attack::measure(&mut report).await?,
             Phase::Life => api::lives(sizes, &mut report).await?,
+            Phase::Ironic => ironic::compare(sizes, &mut report).await?,
             Phase::Machines => machines::measure(sizes, &mut report).await?,
             Phase::Refresh => refresh::measure(sizes, &mut report).await?,
             Phase::Clusters => clusters::measure(sizes, &mut report).await?,

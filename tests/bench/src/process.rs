@@ -15,6 +15,42 @@ pub(crate) fn cpu(pid: u32) -> anyhow::Result<Duration> {
     times(pid, 14)
 }
 
+/// The CPU time that `pid` and its descendants have spent so far.
+pub(crate) fn cpu_of_tree(pid: u32) -> anyhow::Result<Duration> {
+    tree(pid)?.into_iter().map(cpu).sum()
+}
+
+/// The memory of `pid` and its descendants in MiB. A page that several processes share counts once.
+pub(crate) fn shared_mib_of_tree(pid: u32) -> anyhow::Result<f64> {
+    tree(pid)?.into_iter().map(|pid| mib(&read(pid, "smaps_rollup")?, "Pss:")).sum()
+}
+
+/// The resident memory of `pid` and its descendants, in MiB.
+pub(crate) fn resident_mib_of_tree(pid: u32) -> anyhow::Result<f64> {
+    tree(pid)?.into_iter().map(resident_mib).sum()
+}
+
+/// The sum of the peaks of the resident memory of `pid` and its descendants, in MiB.
+pub(crate) fn peak_mib_of_tree(pid: u32) -> anyhow::Result<f64> {
+    tree(pid)?.into_iter().map(peak_mib).sum()
+}
+
+/// The process and its descendants.
+fn tree(pid: u32) -> anyhow::Result<Vec<u32>> {
+    let mut found = vec![pid];
+    let mut next = 0;
+    while let Some(pid) = found.get(next) {
+        for thread in fs::read_dir(format!("/proc/{pid}/task"))? {
+            let children = fs::read_to_string(thread?.path().join("children"))?;
+            let children: Result<Vec<u32>, _> =
+                children.split_whitespace().map(str::parse).collect();
+            found.extend(children?);
+        }
+        next += 1;
+    }
+    Ok(found)
+}
+
 /// The CPU time of all ended child processes, including their own ended children.
 pub(crate) fn cpu_of_children() -> anyhow::Result<Duration> {
     // The fields cutime and cstime.
@@ -77,5 +113,15 @@ mod tests {
         assert!(resident_mib(us).unwrap() > 0.1);
         assert!(peak_mib(us).unwrap() >= resident_mib(us).unwrap() / 2.0);
         cpu(us).unwrap();
+        assert!(shared_mib_of_tree(us).unwrap() > 0.1);
+    }
+
+    #[test]
+    fn a_child_belongs_to_the_tree_of_its_parent() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let tree = tree(std::process::id()).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(tree.contains(&child.id()), "{tree:?}");
     }
 }

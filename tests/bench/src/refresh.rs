@@ -39,9 +39,11 @@ pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Resul
     racks.power(ReportedPower::Off).await?;
     let daemon = home.start(&config(Duration::from_secs(86_400))).await?;
     let creates: Vec<Call> = racks.nodes.iter().enumerate().map(create).collect();
-    let made = timed("BMCs: enroll", &daemon, sizes.clients, creates.into_iter(), None, report);
+    let made =
+        timed("BMCs: enroll", &daemon.server, sizes.clients, creates.into_iter(), None, report);
     let uuids = uuids(&made.await?)?;
-    drive("BMCs: manage", ("manage", "manageable"), &uuids, &daemon, sizes.clients, report).await?;
+    drive("BMCs: manage", ("manage", "manageable"), &uuids, &daemon.server, sizes.clients, report)
+        .await?;
     daemon.stop().await?;
 
     // A daemon that has just started must log in to every BMC. The budget is for that refresh.
@@ -74,8 +76,8 @@ async fn await_power(
     daemon: &Daemon,
     report: &mut Report,
 ) -> anyhow::Result<()> {
-    let cpu = process::cpu(daemon.pid)?;
-    let mut client = daemon.client().await?;
+    let cpu = process::cpu(daemon.server.pid)?;
+    let mut client = daemon.server.client().await?;
     let known = loop {
         let known = with_power(&mut client, power).await?;
         if known >= count || begun.elapsed() > PATIENCE {
@@ -87,9 +89,9 @@ async fn await_power(
     row.count = Some(known);
     row.seconds = Some(begun.elapsed().as_secs_f64());
     row.errors = count.saturating_sub(known);
-    row.cpu_seconds = Some((process::cpu(daemon.pid)? - cpu).as_secs_f64());
-    row.resident_mib = Some(process::resident_mib(daemon.pid)?);
-    row.peak_mib = Some(process::peak_mib(daemon.pid)?);
+    row.cpu_seconds = Some((process::cpu(daemon.server.pid)? - cpu).as_secs_f64());
+    row.resident_mib = Some(process::resident_mib(daemon.server.pid)?);
+    row.peak_mib = Some(process::peak_mib(daemon.server.pid)?);
     report.row(&row)
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Row<'a> {
     /// The number of error answers, or of nodes that did not reach the state.
     pub(crate) errors: usize,
     pub(crate) retries: usize,
+    /// How many times as much another implementation needs.
+    pub(crate) ratio: Option<f64>,
     pub(crate) budget: Option<Budget>,
     /// Whether a missed budget fails the run.
     pub(crate) is_binding: bool,
@@ -40,6 +42,7 @@ pub(crate) enum Budget {
     ResidentMib(f64),
     PeakMib(f64),
     P99Ms(f64),
+    Ratio(f64),
 }
 
 impl Row<'_> {
@@ -79,6 +82,9 @@ impl Row<'_> {
             Budget::P99Ms(most) => {
                 (format!("p99 <= {most} ms"), self.p99_ms.map(|got| got <= most))
             }
+            Budget::Ratio(least) => {
+                (format!(">= {least} times"), self.ratio.map(|got| got >= least))
+            }
             Budget::Seconds(most) => (format!("<= {most} s"), self.seconds.map(|got| got <= most)),
             Budget::ResidentMib(most) => {
                 (format!("<= {most} MiB"), self.resident_mib.map(|got| got <= most))
@@ -99,6 +105,9 @@ impl Row<'_> {
             Some(value) => format!(" {value:>width$.digits$}"),
             None => format!(" {:>width$}", "-"),
         };
+        if let Some(ratio) = self.ratio {
+            return format!("{:28} {ratio:>7.1}  {}", self.phase, self.verdict());
+        }
         let whole = |value: Option<usize>, width| cell(value.map(|value| value as f64), 0, width);
         [
             format!("{:28}", self.phase),
@@ -185,6 +194,14 @@ mod tests {
         check(&Row { budget: Some(Budget::PerSecond(150.0)), ..row.clone() }, ">= 150 /s hit");
         check(&Row { budget: Some(Budget::PerSecond(151.0)), ..row.clone() }, ">= 151 /s MISS");
         check(&Row { budget: Some(Budget::Seconds(2.5)), ..row.clone() }, "<= 2.5 s hit");
+        check(
+            &Row { ratio: Some(9.0), budget: Some(Budget::Ratio(9.0)), ..row.clone() },
+            ">= 9 times hit",
+        );
+        check(
+            &Row { ratio: Some(8.9), budget: Some(Budget::Ratio(9.0)), ..row.clone() },
+            ">= 9 times MISS",
+        );
         check(&Row { budget: Some(Budget::ResidentMib(40.0)), ..row }, "<= 40 MiB MISS");
     }
 

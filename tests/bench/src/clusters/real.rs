@@ -118,7 +118,7 @@ impl RealCloud {
                 programs()
             ))
             .await?;
-        let mut client = daemon.client().await?;
+        let mut client = daemon.server.client().await?;
         let template = json!({
             "name": "bench", "coe": "kubernetes", "image_id": self.image, "network_driver": "flannel",
             "external_network_id": self.external_network, "flavor_id": self.flavor, "master_flavor_id": self.flavor,
