@@ -48,6 +48,12 @@ pub(crate) fn routes() -> Routes<App> {
         .refuses([StatusCode::UNAUTHORIZED, StatusCode::SERVICE_UNAVAILABLE])
         .answers(StatusCode::ACCEPTED)
         .tells_nothing();
+    let heartbeat_by_body = Route::public_post("Report that an agent runs", heartbeat_by_body)
+        .reads(any())
+        .max_body(MAX_REPORT)
+        .refuses([StatusCode::UNAUTHORIZED, StatusCode::SERVICE_UNAVAILABLE])
+        .answers(StatusCode::ACCEPTED)
+        .tells_nothing();
     let inspection = Route::public_post("Report the inventory of a machine", continue_inspection)
         .query_parameters(["node_uuid", "capability"])
         .reads(any())
@@ -57,6 +63,7 @@ pub(crate) fn routes() -> Routes<App> {
         .returns(any());
     Routes::new("agents")
         .at("/v1/lookup", [lookup.hidden_before(since::AGENTS, Hidden::Resource)])
+        .at("/v1/heartbeat", [heartbeat_by_body.hidden_before(since::AGENTS, Hidden::Resource)])
         .at("/v1/heartbeat/{node}", [heartbeat.hidden_before(since::AGENTS, Hidden::Resource)])
         .at(
             "/v1/continue_inspection",
@@ -106,6 +113,24 @@ pub async fn heartbeat(
 ) -> Result<StatusCode, ErrorAnswer> {
     let Path(node) = node.map_err(|_| ErrorAnswer::not_found("the node"))?;
     conductor.heartbeat(node, &beat, peer.ip()).await?;
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// A heartbeat whose body names the node.
+#[derive(Deserialize)]
+struct NamedHeartbeat {
+    node_ident: NodeUuid,
+    #[serde(flatten)]
+    beat: Heartbeat,
+}
+
+/// `POST /v1/heartbeat`: a report that the agent is running, as ironic-tempest-plugin sends it.
+async fn heartbeat_by_body(
+    State(conductor): State<Conductor>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    JsonBody(named): JsonBody<NamedHeartbeat>,
+) -> Result<StatusCode, ErrorAnswer> {
+    conductor.heartbeat(named.node_ident, &named.beat, peer.ip()).await?;
     Ok(StatusCode::ACCEPTED)
 }
 

@@ -57,7 +57,7 @@ pub(crate) fn routes() -> Routes<App> {
         .with_rule(rule::ALLOCATE)
         .reads(openapi::patch_body())
         .returns(openapi::shape::<Allocation>())
-        .since(since::ALLOCATION_UPDATE);
+        .hidden_before(since::ALLOCATION_UPDATE, Hidden::Method);
     // The rule checks the caller's relation to the node; the handlers check the relation to the allocation as well.
     let of_node = [
         Route::get("Show a node's allocation", show_of_node)
@@ -68,11 +68,13 @@ pub(crate) fn routes() -> Routes<App> {
             .with_rule(rule::USE)
             .answers(StatusCode::NO_CONTENT),
     ];
-    let came = |handle: Route<App>| handle.since(since::ALLOCATIONS);
+    let seen = |handle: Route<App>| handle.since(since::ALLOCATIONS);
+    let changed = |handle: Route<App>| handle.hidden_before(since::ALLOCATIONS, Hidden::Method);
     let hidden = |handle: Route<App>| handle.hidden_before(since::ALLOCATIONS, Hidden::Path);
+    let ([list, create], [show, delete]) = (all, one);
     Routes::new("allocations")
-        .at("/v1/allocations", all.map(came))
-        .at("/v1/allocations/{allocation}", one.map(came).into_iter().chain([patch]))
+        .at("/v1/allocations", [seen(list), changed(create)])
+        .at("/v1/allocations/{allocation}", [seen(show), changed(delete), patch])
         .at("/v1/nodes/{node}/allocation", of_node.map(hidden))
 }
 
@@ -153,7 +155,8 @@ async fn show_of_node(
 ) -> Result<Response, Error> {
     let shown = FieldSet::requested(&mut query, request.asked)?;
     query.finish()?;
-    let node = request.node(&ident).await?;
+    // As in Ironic, an unknown node is a wrong parameter, and a node without an allocation is not found.
+    let node = request.node(&ident).await.map_err(in_body("node"))?;
     let allocation = find_of_node(&request, &node, &ident).await?;
     Ok(json(StatusCode::OK, &view_of(&request, &allocation, shown, &origin)))
 }

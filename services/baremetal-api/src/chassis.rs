@@ -28,6 +28,7 @@ impl Served for Chassis {
         detail: Some("/v1/chassis/detail"),
         one: "/v1/chassis/{chassis}",
         of_node: None,
+        detail_of_node: None,
     };
     const SINCE: Microversion = since::MINIMUM;
     const RULES: [Rule; 4] = [READ_SHARED, ADMINISTER, SET_OWNER, ADMINISTER];
@@ -72,7 +73,15 @@ pub(crate) fn routes() -> Routes<App> {
         .query_parameters(["detail"])
         .refuses([StatusCode::NOT_FOUND])
         .returns(JsonShape::page("nodes", openapi::shape::<baremetal_core::Node>()));
-    stored::routes::<Chassis>().at("/v1/chassis/{chassis}/nodes", [nodes])
+    let detail = Route::get("List the nodes of a chassis with all their fields", list_nodes_detail)
+        .with_rule(READ_SHARED)
+        .query_parameters(list_query::PAGING)
+        .query_parameters(["detail"])
+        .refuses([StatusCode::NOT_FOUND])
+        .returns(JsonShape::page("nodes", openapi::shape::<baremetal_core::Node>()));
+    stored::routes::<Chassis>()
+        .at("/v1/chassis/{chassis}/nodes", [nodes])
+        .at("/v1/chassis/{chassis}/nodes/detail", [detail])
 }
 
 /// `GET /v1/chassis/{chassis}/nodes`: lists the nodes of a chassis.
@@ -83,4 +92,14 @@ async fn list_nodes(
 ) -> Result<Response, Error> {
     let chassis = stored::find::<Chassis>(&request, &ident, Purpose::See).await?.id;
     node::page(request, paging, DetailLevel::Brief, Some(chassis)).await
+}
+
+/// `GET /v1/chassis/{chassis}/nodes/detail`: lists the nodes of a chassis with all fields.
+async fn list_nodes_detail(
+    request: Request,
+    PathParam(ident): PathParam<String>,
+    paging: ListRequest,
+) -> Result<Response, Error> {
+    let chassis = stored::find::<Chassis>(&request, &ident, Purpose::See).await?.id;
+    node::page(request, paging, DetailLevel::Detail, Some(chassis)).await
 }

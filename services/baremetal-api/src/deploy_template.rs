@@ -35,6 +35,7 @@ impl Served for DeployTemplate {
         detail: None,
         one: "/v1/deploy_templates/{template}",
         of_node: None,
+        detail_of_node: None,
     };
     const SINCE: Microversion = since::DEPLOY_TEMPLATES;
     const HIDDEN: Hidden = Hidden::Path;

@@ -175,6 +175,14 @@ fn group(why: &GroupRefused) -> StatusCode {
 
 fn store(why: &StoreError) -> ApiError {
     match why {
+        StoreError::Duplicate { field: "connector_id", value } => {
+            let what = "A volume connector with this type and connector_id";
+            ApiError::conflict(format!("{what} already exists: {value}"))
+        }
+        StoreError::Duplicate { field: "boot_index", value } => {
+            let what = "A volume target with this node and boot_index";
+            ApiError::conflict(format!("{what} already exists: {value}"))
+        }
         StoreError::Duplicate { field, value } => {
             ApiError::conflict(format!("{field}: {value:?} is already in use"))
         }

@@ -29,6 +29,9 @@ pub(crate) trait Resource: Clone + Sized + 'static {
     /// Whether a later field is unknown (400) to clients that request an earlier version, instead of refused with the version (406).
     const HIDES_LATER_FIELDS: bool = false;
 
+    /// The microversion that introduced the query parameter `detail`.
+    const DETAIL_QUERY: Microversion = microversion::DETAIL_QUERY;
+
     /// The requested list, which the filters narrow.
     type List: Default + 'static;
 
@@ -302,8 +305,8 @@ impl<R: Resource> FieldSet<R> {
         let detail = match query.take("detail") {
             None => false,
             Some(raw) => {
-                if !asked.has(microversion::DETAIL_QUERY) {
-                    let since = microversion::DETAIL_QUERY;
+                let since = R::DETAIL_QUERY;
+                if !asked.has(since) {
                     return Err(ApiError::bad_field(
                         "detail",
                         format!("is known since version {since}"),

@@ -48,6 +48,7 @@ impl Served for InspectionRule {
         detail: None,
         one: "/v1/inspection_rules/{rule}",
         of_node: None,
+        detail_of_node: None,
     };
     const SINCE: Microversion = since::INSPECTION_RULES;
     const CHANGES_HIDDEN: Hidden = Hidden::Method;

@@ -72,6 +72,11 @@ pub(crate) fn routes() -> Routes<App> {
         .with_rule(rule::READ)
         .query_parameters(["limit", "marker", "sort_key", "sort_dir", "fields", "detail"])
         .returns(JsonShape::page("ports", openapi::shape::<Port>()));
+    let detail_of_node =
+        Route::get("List a node's ports with all their fields", list_detail_of_node)
+            .with_rule(rule::READ)
+            .query_parameters(["limit", "marker", "sort_key", "sort_dir", "fields", "detail"])
+            .returns(JsonShape::page("ports", openapi::shape::<Port>()));
     let of_group = Route::get("List a port group's ports", list_of_group)
         .hidden_before(since::PORTGROUP_FIELDS, Hidden::Path)
         .with_rule(rule::READ)
@@ -82,6 +87,7 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/v1/ports/detail", [detail])
         .at("/v1/ports/{port}", port)
         .at("/v1/nodes/{node}/ports", [of_node])
+        .at("/v1/nodes/{node}/ports/detail", [detail_of_node])
         .at("/v1/portgroups/{portgroup}/ports", [of_group])
 }
 
@@ -144,6 +150,16 @@ async fn list_of_node(
 ) -> Result<Response, Error> {
     let node = Some(request.node(&ident).await?.id);
     page(request, paging, DetailLevel::Brief, PortFilter { node, ..PortFilter::default() }).await
+}
+
+/// `GET /v1/nodes/{node}/ports/detail`: lists the ports of a node with all fields.
+async fn list_detail_of_node(
+    request: Request,
+    PathParam(ident): PathParam<String>,
+    paging: ListRequest,
+) -> Result<Response, Error> {
+    let node = Some(request.node(&ident).await?.id);
+    page(request, paging, DetailLevel::Detail, PortFilter { node, ..PortFilter::default() }).await
 }
 
 /// `GET /v1/ports/{port}`: shows a port.

@@ -27,6 +27,7 @@ impl Served for PortGroup {
         detail: Some("/v1/portgroups/detail"),
         one: "/v1/portgroups/{portgroup}",
         of_node: Some(("/v1/nodes/{node}/portgroups", since::PORTGROUP_FIELDS)),
+        detail_of_node: Some(("/v1/nodes/{node}/portgroups/detail", since::PORTGROUP_FIELDS)),
     };
     const SINCE: Microversion = since::PORTGROUPS;
     const RULES: [Rule; 4] = [READ, SET_PORTS, SET_DRIVER, SET_PORTS];

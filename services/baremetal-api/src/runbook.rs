@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::field::{Field, Kind, Read};
 use crate::filter::Filter;
 use crate::microversion as since;
-use crate::request::{Request, visible_project};
+use crate::request::Request;
 use crate::rule::{SEE_RUNBOOK, SET_OWNER, USE_RUNBOOK};
 use crate::shown::Shown;
 use crate::step::{RunbookStepBody, runbook_steps};
@@ -33,8 +33,13 @@ impl Served for Runbook {
     const COLLECTION: &'static str = "runbooks";
     const FIELDS: &'static [Field<Stored<Runbook>>] = FIELDS;
     const FILTERS: &'static [Filter<StoredList>] = FILTERS;
-    const PATHS: Paths =
-        Paths { all: "/v1/runbooks", detail: None, one: "/v1/runbooks/{runbook}", of_node: None };
+    const PATHS: Paths = Paths {
+        all: "/v1/runbooks",
+        detail: None,
+        one: "/v1/runbooks/{runbook}",
+        of_node: None,
+        detail_of_node: None,
+    };
     const SINCE: Microversion = since::RUNBOOKS;
     const HIDDEN: Hidden = Hidden::Path;
     const CHANGES_HIDDEN: Hidden = Hidden::Method;
@@ -50,22 +55,24 @@ impl Served for Runbook {
     const IS_NAMED: bool = true;
     const IS_NAME_ROUTED: bool = false;
 
-    /// A caller with access to one project creates runbooks for that project, which every project cannot see.
+    /// A token of a project creates runbooks of that project, which are not public, as in Ironic; a token of the system creates any.
     async fn check_new(request: &Request, new: &mut Stored<Runbook>) -> Result<(), Error> {
         let runbook = &mut new.content;
         if !request.asked.has(since::RUNBOOK_TRAITS) {
             Trait::try_from(runbook.name.clone())
                 .map_err(|why| ApiError::bad_field("name", why))?;
         }
-        let Some(own) = visible_project(&request.caller) else {
+        // The project of the token counts, also for an administrator.
+        let Some(own) = request.caller.project().map(str::to_owned) else {
             return check_project(request, runbook).await;
         };
         if runbook.owner.as_ref().is_some_and(|owner| *owner != own) {
-            let why = "only operators may create a runbook for another project";
+            let why =
+                "only operators with a token of the system may create a runbook of another project";
             return Err(ApiError::bad_field("owner", why).into());
         }
         if runbook.is_public {
-            let why = "only operators may create a public runbook";
+            let why = "only operators with a token of the system may create a public runbook";
             return Err(ApiError::bad_field("public", why).into());
         }
         runbook.owner = Some(own);

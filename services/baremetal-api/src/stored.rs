@@ -26,7 +26,7 @@ use crate::request::{Request, retry_if_stale, visible_project};
 use crate::value::{malformed, uuid};
 use crate::view::View;
 use crate::write::{create as set_fields, patched};
-use crate::{list_query, openapi};
+use crate::{list_query, microversion as since, openapi};
 
 /// The paths of a resource.
 pub(crate) struct Paths {
@@ -38,6 +38,8 @@ pub(crate) struct Paths {
     pub(crate) one: &'static str,
     /// The resources of one node, and the microversion that introduced this path.
     pub(crate) of_node: Option<(&'static str, Microversion)>,
+    /// The same resources with all fields.
+    pub(crate) detail_of_node: Option<(&'static str, Microversion)>,
 }
 
 /// A resource that is stored as one document, as the API serves it.
@@ -62,6 +64,9 @@ pub(crate) trait Served: Content + Default {
     const CHANGES_HIDDEN: Hidden = Self::HIDDEN;
     /// As for [`Resource`].
     const HIDES_LATER_FIELDS: bool = false;
+
+    /// As for [`Resource`].
+    const DETAIL_QUERY: Microversion = since::DETAIL_QUERY;
 
     /// Whether a request can name a resource by its name instead of its UUID.
     const IS_NAMED: bool = false;
@@ -110,6 +115,7 @@ impl<C: Served> Resource for Stored<C> {
     const FIELDS: &'static [Field<Stored<C>>] = C::FIELDS;
     const FILTERS: &'static [Filter<StoredList>] = C::FILTERS;
     const HIDES_LATER_FIELDS: bool = C::HIDES_LATER_FIELDS;
+    const DETAIL_QUERY: Microversion = C::DETAIL_QUERY;
     type List = StoredList;
     type Sort = StoredSort;
 }
@@ -230,11 +236,13 @@ pub(crate) fn routes<C: Served>() -> Routes<App> {
             [a_list(Route::get(to_list, list_detail::<C>)).hidden_before(C::SINCE, C::HIDDEN)],
         );
     }
-    if let Some((path, since)) = C::PATHS.of_node {
-        routes = routes.at(
-            path,
-            [a_list(Route::get(to_list, list_of_node::<C>)).hidden_before(since, Hidden::Path)],
-        );
+    if let Some((path, came)) = C::PATHS.of_node {
+        let list = a_list(Route::get(to_list, list_of_node::<C>));
+        routes = routes.at(path, [list.hidden_before(came, Hidden::Path)]);
+    }
+    if let Some((path, came)) = C::PATHS.detail_of_node {
+        let list = a_list(Route::get(to_list, list_detail_of_node::<C>));
+        routes = routes.at(path, [list.hidden_before(came, Hidden::Path)]);
     }
     routes
 }
@@ -370,6 +378,16 @@ async fn list_of_node<C: Served>(
 ) -> Result<Response, Error> {
     let node = request.node(&ident).await?.id;
     page::<C>(request, paging, DetailLevel::Brief, Some(node)).await
+}
+
+/// `GET` of the path `detail` of the collection of one node: lists the resources that belong to the node, with all fields.
+async fn list_detail_of_node<C: Served>(
+    request: Request,
+    PathParam(ident): PathParam<String>,
+    paging: ListRequest,
+) -> Result<Response, Error> {
+    let node = request.node(&ident).await?.id;
+    page::<C>(request, paging, DetailLevel::Detail, Some(node)).await
 }
 
 /// Answers with one page of a list of resources; of one node's resources, if it is given.

@@ -87,15 +87,10 @@ pub(crate) fn name(field: &str, value: Value) -> Result<Option<String>, ApiError
     }
 }
 
-/// The MAC address of one machine, or null.
+/// A MAC address, or null. As in Ironic, any address is valid, also a multicast one, which no machine sends from.
 pub(crate) fn mac_address(name: &str, value: Value) -> Result<Option<MacAddress>, ApiError> {
     let Some(raw) = text(name, value, 64)? else { return Ok(None) };
-    let address: MacAddress = raw.parse().map_err(|why| ApiError::bad_field(name, why))?;
-    if address.is_multicast() {
-        let problem = format!("{address} is a multicast address, which cannot belong to a machine");
-        return Err(ApiError::bad_field(name, problem));
-    }
-    Ok(Some(address))
+    raw.parse().map(Some).map_err(|why| ApiError::bad_field(name, why))
 }
 
 /// A UUID or null.

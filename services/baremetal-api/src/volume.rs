@@ -37,8 +37,10 @@ impl Served for VolumeConnector {
         detail: None,
         one: "/v1/volume/connectors/{connector}",
         of_node: Some(("/v1/nodes/{node}/volume/connectors", since::VOLUME)),
+        detail_of_node: None,
     };
     const SINCE: Microversion = since::VOLUME;
+    const DETAIL_QUERY: Microversion = since::VOLUME;
     const HIDDEN: Hidden = Hidden::Path;
     const RULES: [Rule; 4] = [READ, SET_VOLUMES, INSTALL, SET_VOLUMES];
     const SUMMARIES: [&'static str; 5] = [
@@ -50,7 +52,7 @@ impl Served for VolumeConnector {
     ];
 
     fn check_change(node: &Node, is_deletion: bool) -> Result<(), Error> {
-        check_change(node, is_deletion)
+        check_change::<Self>(node, is_deletion)
     }
 }
 
@@ -65,8 +67,10 @@ impl Served for VolumeTarget {
         detail: None,
         one: "/v1/volume/targets/{target}",
         of_node: Some(("/v1/nodes/{node}/volume/targets", since::VOLUME)),
+        detail_of_node: None,
     };
     const SINCE: Microversion = since::VOLUME;
+    const DETAIL_QUERY: Microversion = since::VOLUME;
     const HIDDEN: Hidden = Hidden::Path;
     const RULES: [Rule; 4] = [READ, SET_VOLUMES, INSTALL, SET_VOLUMES];
     const SUMMARIES: [&'static str; 5] = [
@@ -78,7 +82,7 @@ impl Served for VolumeTarget {
     ];
 
     fn check_change(node: &Node, is_deletion: bool) -> Result<(), Error> {
-        check_change(node, is_deletion)
+        check_change::<Self>(node, is_deletion)
     }
 }
 
@@ -155,8 +159,12 @@ fn node(name: &str, new: Value) -> Result<NodeUuid, openstack_api::ApiError> {
     Ok(uuid(name, new)?.map_or(NodeUuid::nil(), NodeUuid::from_untyped_uuid))
 }
 
-fn check_change(node: &Node, is_deletion: bool) -> Result<(), Error> {
-    Ok(if is_deletion { check_volume_deletion(node) } else { check_volume_change(node) }?)
+fn check_change<V: Served>(node: &Node, is_deletion: bool) -> Result<(), Error> {
+    let resource = V::NAME.trim_start_matches("a ");
+    match is_deletion {
+        true => Ok(check_volume_deletion(node, resource)?),
+        false => Ok(check_volume_change(node, resource)?),
+    }
 }
 
 /// The routes of volume connectors and targets.

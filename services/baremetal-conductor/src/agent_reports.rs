@@ -107,11 +107,12 @@ impl Conductor {
         peer: IpAddr,
     ) -> Result<(), BootError> {
         let context = &self.context;
-        let boot = context
-            .store
-            .find_boot(id)
-            .await?
-            .ok_or(BootError::NotFound { what: "a boot of this node" })?;
+        let Some(boot) = context.store.find_boot(id).await? else {
+            let node = context.store.find_node(&NodeIdent::Id(id)).await?;
+            node.ok_or(BootError::NotFound { what: "the node" })?;
+            let problem = "is not valid, because the node waits for no agent".to_owned();
+            return Err(BootError::Invalid { field: "agent_token", problem });
+        };
         let parts = [&*boot.node.to_string(), &*boot.work.to_string(), &*boot.nonce];
         let shown = beat.agent_token.as_deref().unwrap_or("");
         if !context.key.verify(Purpose::AgentToken, &parts, shown) {

@@ -76,7 +76,9 @@ impl Bmcs {
             return Ok(known.bmc.clone());
         }
         let bmc = match node.driver {
-            Driver::FakeHardware | Driver::ManualManagement => fake::bmc(node.power_state),
+            Driver::FakeHardware => fake::bmc(node.power_state),
+            // A person inserts media.
+            Driver::ManualManagement => Bmc { media: None, ..fake::bmc(node.power_state) },
             Driver::Redfish => self.gated_bmc(self.redfish.bmc(self.redfish_target(node)?)),
             Driver::Ipmi => self.gated_bmc(self.ipmi.bmc(self.ipmi_target(node)?)),
         };

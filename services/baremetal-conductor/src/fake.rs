@@ -3,29 +3,36 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use bmc::{Bmc, BmcError, Boot, Power, SerialConsole, SerialSession};
+use bmc::{Bmc, BmcError, Boot, Power, SerialConsole, SerialSession, VirtualDrive, VirtualMedia};
 use bytes::Bytes;
-use hardware::{BootDevice, BootOverride, PowerChange, PowerState};
+use hardware::{BootDevice, BootOverride, Persistence, PowerChange, PowerState};
 use tokio::sync::mpsc;
+use url::Url;
 
-/// The power and boot device of a machine that does not exist.
+/// The power, boot device and virtual drive of a machine that does not exist.
 struct Fake {
     power: Mutex<PowerState>,
-    boot: Mutex<Option<BootOverride>>,
+    boot: Mutex<BootOverride>,
+    image: Mutex<Option<Url>>,
 }
+
+/// The boot device of a new machine, as in Ironic.
+const FIRST_BOOT: BootOverride =
+    BootOverride { device: BootDevice::Pxe, persistence: Persistence::Once, mode: None };
 
 /// Makes a BMC without a machine. The power state starts as the node's last known state.
 pub(crate) fn bmc(power: Option<PowerState>) -> Bmc {
     let fake = Arc::new(Fake {
         power: Mutex::new(power.unwrap_or(PowerState::Off)),
-        boot: Mutex::new(None),
+        boot: Mutex::new(FIRST_BOOT),
+        image: Mutex::new(None),
     });
     Bmc {
         power: fake.clone(),
-        boot: fake,
+        boot: fake.clone(),
         boot_settings: None,
         bios: None,
-        media: None,
+        media: Some(fake),
         inspection: None,
         sensors: None,
         serial: Some(Arc::new(Port)),
@@ -47,16 +54,35 @@ impl Power for Fake {
 #[async_trait]
 impl Boot for Fake {
     async fn get(&self) -> Result<Option<BootOverride>, BmcError> {
-        Ok(*self.boot.lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(Some(*self.boot.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
     async fn set(&self, wanted: BootOverride) -> Result<(), BmcError> {
-        *self.boot.lock().unwrap_or_else(PoisonError::into_inner) = Some(wanted);
+        *self.boot.lock().unwrap_or_else(PoisonError::into_inner) = wanted;
         Ok(())
     }
 
     async fn supported(&self) -> Result<Vec<BootDevice>, BmcError> {
         Ok(BootDevice::ALL.to_vec())
+    }
+}
+
+#[async_trait]
+impl VirtualMedia for Fake {
+    async fn insert(&self, url: &Url) -> Result<(), BmcError> {
+        *self.image.lock().unwrap_or_else(PoisonError::into_inner) = Some(url.clone());
+        Ok(())
+    }
+
+    async fn eject(&self) -> Result<(), BmcError> {
+        *self.image.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        Ok(())
+    }
+
+    async fn content(&self) -> Result<VirtualDrive, BmcError> {
+        let image = self.image.lock().unwrap_or_else(PoisonError::into_inner);
+        let image = image.as_ref().map(Url::to_string);
+        Ok(VirtualDrive { media_types: vec!["CD".to_owned()], inserted: image.is_some(), image })
     }
 }
 

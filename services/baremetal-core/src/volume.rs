@@ -81,38 +81,52 @@ impl Content for VolumeTarget {
     }
 }
 
-/// The error for a change of the volumes of a machine that may be using them.
+/// The error for a change of the volumes of a machine that may be using them. Ironic's clients look for its first words.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the volumes of node {node} can be changed only while its machine is powered off")]
+#[error(
+    "The requested action {action:?} can not be performed on node {node:?} while its power state is {power}: power the machine off first"
+)]
 pub struct VolumeInUse {
+    action: String,
     node: String,
+    power: String,
 }
 
-/// Checks that a volume connector or target of `node` can be changed: its machine is off.
-pub fn check_volume_change(node: &Node) -> Result<(), VolumeInUse> {
-    match node.power_state {
-        Some(PowerState::Off) => Ok(()),
-        Some(_) | None => Err(VolumeInUse { node: node.label() }),
-    }
+/// Checks that a volume connector or target of `node` can be changed: its machine is off. `resource` names the resource in the error.
+pub fn check_volume_change(node: &Node, resource: &str) -> Result<(), VolumeInUse> {
+    check_is_off(node, &format!("{resource} update"))
 }
 
-/// Checks that a volume connector or target of `node` can be deleted: its machine is off, or has no instance yet.
-pub fn check_volume_deletion(node: &Node) -> Result<(), VolumeInUse> {
+/// Checks that a volume connector or target of `node` can be deleted: its machine is off, or has no instance yet. `resource` names the
+/// resource in the error.
+pub fn check_volume_deletion(node: &Node, resource: &str) -> Result<(), VolumeInUse> {
     if matches!(node.provision_state, State::Enroll | State::Manageable | State::AdoptFailed) {
         Ok(())
     } else {
-        check_volume_change(node)
+        check_is_off(node, &format!("{resource} deletion"))
     }
+}
+
+/// A machine that is requested to change its power is not off, because the request may already be with the BMC.
+fn check_is_off(node: &Node, action: &str) -> Result<(), VolumeInUse> {
+    let power = match (node.power_state, &node.power_request) {
+        (Some(PowerState::Off), None) => return Ok(()),
+        (Some(_) | None, Some(_)) => "about to change".to_owned(),
+        (Some(state), None) => format!("{:?}", state.as_str()),
+        (None, None) => "unknown".to_owned(),
+    };
+    Err(VolumeInUse { action: action.to_owned(), node: node.label(), power })
 }
 
 #[cfg(test)]
 mod tests {
+    use hardware::PowerChange;
     use jiff::Timestamp;
     use newtype_uuid::GenericUuid;
     use uuid::Uuid;
 
     use super::*;
-    use crate::Driver;
+    use crate::{Driver, PowerRequest};
 
     #[test]
     fn volumes_of_a_running_machine_stay() {
@@ -124,15 +138,30 @@ mod tests {
         for state in [State::Enroll, State::Manageable, State::AdoptFailed] {
             for power in [None, Some(PowerState::On), Some(PowerState::Off)] {
                 let node = node(state, power);
-                assert_eq!(check_volume_deletion(&node), Ok(()), "{state:?} {power:?}");
+                assert_eq!(
+                    check_volume_deletion(&node, "volume target"),
+                    Ok(()),
+                    "{state:?} {power:?}"
+                );
                 let is_off = power == Some(PowerState::Off);
-                assert_eq!(check_volume_change(&node).is_ok(), is_off, "{state:?} {power:?}");
+                assert_eq!(
+                    check_volume_change(&node, "volume target").is_ok(),
+                    is_off,
+                    "{state:?} {power:?}"
+                );
             }
         }
         for power in [None, Some(PowerState::On)] {
-            assert!(check_volume_deletion(&node(State::Active, power)).is_err(), "{power:?}");
+            assert!(
+                check_volume_deletion(&node(State::Active, power), "volume target").is_err(),
+                "{power:?}"
+            );
         }
-        assert_eq!(check_volume_deletion(&node(State::Active, Some(PowerState::Off))), Ok(()));
+        let off = node(State::Active, Some(PowerState::Off));
+        assert_eq!(check_volume_deletion(&off, "volume target"), Ok(()));
+        let change = PowerRequest::new(PowerChange::On, Timestamp::UNIX_EPOCH);
+        let begins = Node { power_request: Some(change), ..off };
+        assert!(check_volume_deletion(&begins, "volume target").is_err());
     }
 
     #[test]

@@ -18,6 +18,7 @@ use tracing::{Instrument, debug, debug_span, error};
 
 use crate::limits::{Limiter, PermitSlot};
 use crate::request_recorder::RequestRecorder;
+use crate::routes::no_such_method;
 use crate::security_headers::guard;
 use crate::{
     AllowedHostNames, ApiError, BrowserCheck, Envelope, Forwarded, HostName, Limits, Microversion,
@@ -85,9 +86,7 @@ const DEFAULT_RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 /// Wraps `router` with the layer. Call this last: routes that are added afterwards bypass the layer.
 pub fn apply(router: Router, config: ApiConfig) -> Router {
     let unknown = || async { ApiError::protocol(StatusCode::NOT_FOUND, "path not found") };
-    let mismatch = || async {
-        ApiError::protocol(StatusCode::METHOD_NOT_ALLOWED, "method not allowed for this path")
-    };
+    let mismatch = || async { no_such_method() };
     let (alias, dialect) = (config.alias, config.dialect.clone());
     let serve_alias = move |request| serve_alias(request, &dialect, alias);
     let longest = config.settings.limits.body.map_or(config.longest_body, NonZeroUsize::get);

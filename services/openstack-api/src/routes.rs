@@ -8,10 +8,13 @@ use axum::routing::MethodRouter;
 use axum::{Extension, Router};
 use utoipa::openapi::path::PathsBuilder;
 
+use crate::Microversion;
 use crate::admission::Gate;
 use crate::policy::ApiState;
 pub use describe::REFUSAL;
 use describe::describe;
+pub(crate) use route::no_such_method;
+use route::refuse_method;
 pub use route::{Authenticated, Guarded, Hidden, Route};
 pub use table::{PolicyRow, PolicyTable};
 
@@ -36,7 +39,17 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Routes<S> {
 
     /// Adds the routes of one path.
     pub fn at(mut self, path: &'static str, handles: impl IntoIterator<Item = Route<S>>) -> Self {
+        let handles: Vec<Route<S>> = handles.into_iter().collect();
         let mut methods = MethodRouter::new();
+        // Only if every route of the path is hidden before some version, the path itself does not exist there.
+        let hidden = handles.iter().map(|handle| handle.hidden);
+        let came = hidden.map(|hidden| hidden.map(|(came, _)| came)).min().flatten();
+        if came.is_some() {
+            methods =
+                methods.fallback(move |version: Option<Extension<Microversion>>| async move {
+                    refuse_method(version.as_deref(), came)
+                });
+        }
         for handle in handles {
             self.paths = self.paths.path(path, describe(self.tag, path, &handle));
             self.table.add(&handle.method, path, handle.rule, handle.recorded);

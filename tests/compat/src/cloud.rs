@@ -50,6 +50,11 @@ impl Cloud {
         self.folder.join("clouds.yaml")
     }
 
+    /// The URL of Keystone's API.
+    pub fn identity(&self) -> String {
+        format!("{}/identity/v3", self.url)
+    }
+
     /// The `[api]` settings of a service that uses this cloud's Keystone.
     pub fn keystone(&self) -> String {
         let file = self.clouds_yaml();

@@ -1,7 +1,7 @@
 //! Enrolls and changes nodes: gathers the facts that the rules of `baremetal-core` need, and records what they accept.
 
 use baremetal_core::{
-    CREDENTIALS, Driver, Interfaces, Node, NodeChange, NodeIdent, NodeUuid, Passwords,
+    CREDENTIALS, Driver, Interface, Interfaces, Node, NodeChange, NodeIdent, NodeUuid, Passwords,
     State as Stage, check_new_node, ended_allocation,
 };
 use openstack_api::{ApiError, Caller, Microversion, Operation, Query, Relation, flag};
@@ -108,7 +108,12 @@ impl NodePatch {
     fn applied_to(&self, before: &Node, asked: Microversion) -> Result<Node, ApiError> {
         let patch = self.operations.clone();
         if !self.reset_interfaces {
-            return patched(before, patch, asked);
+            let after = patched(before, patch.clone(), asked)?;
+            return match after.driver == before.driver {
+                true => Ok(after),
+                // As in Ironic, the interfaces stay as they are, also those that are the defaults of the former driver.
+                false => patched(&with_chosen_interfaces(before), patch, asked),
+            };
         }
         if !patch.iter().any(|operation| operation.field().is_ok_and(|field| field == "driver")) {
             let problem = "can only be used together with a change of driver";
@@ -124,6 +129,16 @@ impl NodePatch {
         let keys = CREDENTIALS.map(|credential| credential.password).into_iter();
         keys.filter(|key| gives(&self.operations, key)).collect()
     }
+}
+
+/// Returns the node with every interface chosen that is now the default of its driver.
+fn with_chosen_interfaces(node: &Node) -> Node {
+    let mut chosen = node.clone();
+    for interface in Interface::ALL {
+        let is_known = chosen.interfaces.choose(interface, node.interface(interface));
+        debug_assert!(is_known, "{interface:?}");
+    }
+    chosen
 }
 
 /// Names the instance after the `display_name` of a new `instance_info`, as Nova writes it, if the instance has no name.

@@ -118,9 +118,10 @@ async fn each_version_has_the_features_it_introduced() {
     for path in ["/v1/allocations", &path, "/v1/nodes/n1/allocation"] {
         api.send("GET", path, "1.51", "").await.has(404);
     }
-    api.send("POST", "/v1/allocations", "1.51", &body("")).await.has(404);
+    api.send("POST", "/v1/allocations", "1.51", &body("")).await.has(405);
+    api.send("DELETE", &path, "1.51", "").await.has(405);
     let patch = r#"[{"op": "replace", "path": "/name", "value": "other"}]"#;
-    api.send("PATCH", &path, "1.56", patch).await.has(404);
+    api.send("PATCH", &path, "1.56", patch).await.has(405);
     let owner = body(r#", "owner": "physics""#);
     api.send("POST", "/v1/allocations", "1.59", &owner).await.has(406);
     let node = body(r#", "node": "n1""#);

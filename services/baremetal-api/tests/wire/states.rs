@@ -340,6 +340,8 @@ async fn a_boot_device_is_set_and_shown() {
     let api = Api::start().await;
     api.enroll("").await;
     let path = format!("/v1/nodes/{ID}/management/boot_device");
+    // A fake machine boots from the network until it is told otherwise.
+    api.get(&path).await.has(200).is(r#"{"boot_device": "pxe", "persistent": false}"#);
     api.send("PUT", &path, NEWEST, r#"{"boot_device": "pxe", "persistent": true}"#).await.has(204);
     let supported = api.get(&format!("{path}/supported")).await.has(200).json();
     assert!(supported["supported_boot_devices"].as_array().unwrap().contains(&"pxe".into()));

@@ -48,7 +48,8 @@ async fn what_the_drive_cannot_hold_is_refused_before_the_bmc_is_asked() {
 #[tokio::test]
 async fn a_machine_without_a_drive_says_so() {
     let api = Api::start().await;
-    api.enroll("").await;
+    let node = json!({"uuid": ID, "driver": "manual-management"});
+    api.send("POST", "/v1/nodes", NEWEST, &node.to_string()).await.has(201);
     let path = format!("/v1/nodes/{ID}/vmedia");
     let body = json!({"device_type": "cdrom", "image_url": "http://images.example/a.iso"});
     for answer in [
@@ -59,4 +60,22 @@ async fn a_machine_without_a_drive_says_so() {
         let answer = answer.has(400);
         assert!(answer.text.contains("offer a virtual CD drive"), "{}", answer.text);
     }
+}
+
+#[tokio::test]
+async fn a_fake_machine_has_a_drive() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    let path = format!("/v1/nodes/{ID}/vmedia");
+    let image = "http://images.example/a.iso";
+    let body = json!({"device_type": "cdrom", "image_url": image}).to_string();
+    let inserted = async || api.get(&path).await.has(200).json()[0]["image"].clone();
+    assert_eq!(inserted().await, json!(null));
+    api.send("POST", &path, NEWEST, &body).await.has(204);
+    assert_eq!(inserted().await, json!(image));
+    api.send("DELETE", &path, NEWEST, "").await.has(204);
+    assert_eq!(inserted().await, json!(null));
+    // The path came with 1.89, whatever the method.
+    api.send("PUT", &path, "1.88", &body).await.has(404);
+    api.send("PUT", &path, "1.89", &body).await.has(405);
 }

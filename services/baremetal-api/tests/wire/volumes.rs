@@ -58,6 +58,7 @@ async fn a_connector_is_shown_and_listed() {
     ] {
         api.get(&query).await.has(200).is(&listed);
     }
+    api.send("GET", "/v1/volume/connectors?detail=true", "1.32", "").await.has(200);
     api.get("/v1/volume/connectors?detail=true")
         .await
         .has(200)
@@ -112,13 +113,19 @@ async fn the_links_lead_to_the_lists() {
 #[tokio::test]
 async fn volumes_of_a_running_machine_cannot_be_changed() {
     let api = with_volumes(PowerState::On).await;
-    let why = "the volumes of node n1 can be changed only while its machine is powered off";
-    for path in
-        [format!("/v1/volume/connectors/{CONNECTOR}"), format!("/v1/volume/targets/{TARGET}")]
-    {
+    for (what, path) in [
+        ("connector", format!("/v1/volume/connectors/{CONNECTOR}")),
+        ("target", format!("/v1/volume/targets/{TARGET}")),
+    ] {
+        let why = |action: &str| {
+            format!(
+                "The requested action \"volume {what} {action}\" can not be performed on node \"n1\" while its power state is \
+                 \"power on\": power the machine off first"
+            )
+        };
         let patch = r#"[{"op": "add", "path": "/extra/a", "value": 1}]"#;
-        api.send("PATCH", &path, NEWEST, patch).await.refuses(400, why);
-        api.send("DELETE", &path, NEWEST, "").await.refuses(400, why);
+        api.send("PATCH", &path, NEWEST, patch).await.refuses(400, &why("update"));
+        api.send("DELETE", &path, NEWEST, "").await.refuses(400, &why("deletion"));
     }
     api.edit(|node| node.power_state = Some(PowerState::Off)).await;
     for path in
@@ -141,13 +148,13 @@ async fn an_invalid_volume_is_refused_by_field() {
     let number = with(r#", "type": "ip", "connector_id": 1"#);
     post("connectors", &number, 400, "connector_id: must be a string, not a number").await;
     let same = with(r#", "type": "iqn", "connector_id": "iqn.2017-07.org.openstack:01:a""#);
-    let taken = "connector_id: \"iqn iqn.2017-07.org.openstack:01:a\" is already in use";
+    let taken = "A volume connector with this type and connector_id already exists: iqn iqn.2017-07.org.openstack:01:a";
     post("connectors", &same, 409, taken).await;
     let volume = r#", "volume_type": "iscsi", "volume_id": "v2""#;
     post("targets", &with(volume), 400, "boot_index: is required").await;
     let text = with(&format!(r#"{volume}, "boot_index": "first""#));
     post("targets", &text, 400, "boot_index: must be a whole number, not a string").await;
-    let taken = format!("boot_index: \"{ID} 0\" is already in use");
+    let taken = format!("A volume target with this node and boot_index already exists: {ID} 0");
     post("targets", &with(&format!(r#"{volume}, "boot_index": 0"#)), 409, &taken).await;
     let body = with(&format!(r#"{volume}, "boot_index": 1, "x": 1"#));
     post("targets", &body, 400, "x: unknown field of a volume target").await;

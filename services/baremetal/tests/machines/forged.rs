@@ -187,7 +187,7 @@ async fn a_forged_or_stale_heartbeat_is_refused() {
         post("the token of an earlier script", &here, but(&right, "agent_token", earlier), 401),
         post("another node's token", &here, but(&right, "agent_token", others.clone()), 401),
         post("a token at another node", at(&second.id.to_string()), right.clone(), 401),
-        post("a node without a boot", at(&at_rest.id.to_string()), right.clone(), 404),
+        post("a node without a boot", at(&at_rest.id.to_string()), right.clone(), 400),
         post("a node that is not there", at(NOBODY), right.clone(), 404),
         post("a node that is no UUID", at("first"), right.clone(), 404),
         post("no certificate", &here, but(&right, "agent_verify_ca", Value::Null), 400),

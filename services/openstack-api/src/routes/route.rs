@@ -29,6 +29,8 @@ pub struct Route<S> {
     pub(super) answer_body: AnswerBody,
     pub(super) refusals: Vec<StatusCode>,
     pub(super) asks: Vec<&'static str>,
+    /// The version that introduced the route, and the answer before.
+    pub(super) hidden: Option<(Microversion, Hidden)>,
     pub(super) streams: Option<&'static str>,
 }
 
@@ -184,6 +186,7 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
             answer_body: AnswerBody::Undeclared,
             refusals: Vec::new(),
             asks: Vec::new(),
+            hidden: None,
             streams: None,
         }
     }
@@ -197,6 +200,7 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
     pub fn hidden_before(mut self, came: Microversion, answer: Hidden) -> Self {
         self.methods = self.methods.route_layer(from_fn_with_state((came, answer), hide));
         self.since = Some(came);
+        self.hidden = Some((came, answer));
         if answer == Hidden::Method {
             self.refusals.push(StatusCode::METHOD_NOT_ALLOWED);
         }
@@ -286,6 +290,21 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
         self.streams = Some(what);
         self
     }
+}
+
+/// Answers a method that no route of the path has: 404 before the version that introduced the path, then 405.
+pub(super) fn refuse_method(asked: Option<&Microversion>, came: Option<Microversion>) -> ApiError {
+    match (asked, came) {
+        (Some(asked), Some(came)) if !asked.has(came) => {
+            ApiError::protocol(StatusCode::NOT_FOUND, "path not found")
+        }
+        (Some(_) | None, Some(_) | None) => no_such_method(),
+    }
+}
+
+/// The answer to a method that no route of the path has.
+pub(crate) fn no_such_method() -> ApiError {
+    ApiError::protocol(StatusCode::METHOD_NOT_ALLOWED, "method not allowed for this path")
 }
 
 /// Refuses the request if the client requests a version before `came`.

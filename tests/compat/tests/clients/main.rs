@@ -13,6 +13,7 @@ mod ports;
 mod provision_states;
 mod scan;
 mod sdk;
+mod suites;
 mod wire;
 
 /// The options of a node with fake hardware; the interfaces are named because a real Ironic has other defaults.

@@ -119,6 +119,7 @@ fn steps() -> Vec<Step> {
         look("/v1"),
         look("/v1/"),
         look("/v1/lookup"),
+        step(Nobodys, "POST", "/v1/heartbeat", nothing()),
         step(Nobodys, "POST", "/v1/heartbeat/{node}", nothing()),
         step(Nobodys, "POST", "/v1/continue_inspection", nothing()),
         look("/openapi.json"),
@@ -181,6 +182,7 @@ fn steps() -> Vec<Step> {
         node("PATCH", "/v1/ports/{port}", json!([{"op": "add", "path": "/extra/x", "value": 1}])),
         node("DELETE", "/v1/ports/{port}", nothing()),
         see("/v1/nodes/{node}/ports"),
+        see("/v1/nodes/{node}/ports/detail"),
 
         step(List, "GET", "/v1/portgroups", nothing()),
         node("POST", "/v1/portgroups", json!({"node_uuid": "{node}"})),
@@ -190,6 +192,7 @@ fn steps() -> Vec<Step> {
         node("PATCH", "/v1/portgroups/{portgroup}", json!([{"op": "add", "path": "/extra/x", "value": 1}])),
         node("DELETE", "/v1/portgroups/{portgroup}", nothing()),
         see("/v1/nodes/{node}/portgroups"),
+        see("/v1/nodes/{node}/portgroups/detail"),
 
         look("/v1/volume"),
         see("/v1/nodes/{node}/volume"),
@@ -238,6 +241,7 @@ fn steps() -> Vec<Step> {
         step(Nobodys, "POST", "/v1/chassis", json!({"description": "row 3"})),
         look("/v1/chassis/{chassis}"),
         look("/v1/chassis/{chassis}/nodes"),
+        look("/v1/chassis/{chassis}/nodes/detail"),
         step(Nobodys, "PATCH", "/v1/chassis/{chassis}", json!([{"op": "add", "path": "/extra/x", "value": 1}])),
         step(Nobodys, "DELETE", "/v1/chassis/{chassis}", nothing()),
         look("/v1/deploy_templates"),

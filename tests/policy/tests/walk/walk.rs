@@ -75,8 +75,8 @@ const WORDS: [(&str, &str); 12] = [
 ];
 
 /// Routes that are not `GET` and are not recorded: a plan only predicts a change, and agents report at short intervals without a user.
-const UNRECORDED: [&str; 3] =
-    ["/bedplate/v1/plan", "/v1/continue_inspection", "/v1/heartbeat/{node}"];
+const UNRECORDED: [&str; 4] =
+    ["/bedplate/v1/plan", "/v1/continue_inspection", "/v1/heartbeat", "/v1/heartbeat/{node}"];
 
 /// Ids of resources by the names of their path parameters.
 pub(crate) type ResourceIds = BTreeMap<&'static str, String>;
