@@ -25,6 +25,8 @@ pub mod name {
     pub const GET_PARTITION_UUIDS: &str = "standby.get_partition_uuids";
     /// Flushes all caches to disk.
     pub const SYNC: &str = "standby.sync";
+    /// Sets the password of the rescue system; the agent answers and ends, and the machine stays on.
+    pub const FINALIZE_RESCUE: &str = "rescue.finalize_rescue";
     /// Powers the machine off.
     pub const POWER_OFF: &str = "standby.power_off";
     /// Restarts the machine.

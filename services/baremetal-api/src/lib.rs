@@ -35,6 +35,7 @@ mod power;
 mod provision;
 mod raid;
 mod request;
+mod rescue_password;
 mod root;
 mod rule;
 mod runbook;

@@ -2,8 +2,8 @@
 
 use axum::response::Response;
 use baremetal_core::{
-    DeployStep, HistoryEntry, Node, RequestedStep, State as ProvisionState, Verb, VerbRequest,
-    WantedSteps, WorkUuid, after_drain, parse_config_drive, request_verb,
+    DeployStep, HistoryEntry, Node, RequestedStep, RescueInterface, State as ProvisionState, Verb,
+    VerbRequest, WantedSteps, WorkUuid, after_drain, parse_config_drive, request_verb,
 };
 use http::StatusCode;
 use openstack_api::{
@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::request::{Request, forced};
 use crate::runbook::steps_of;
 use crate::step::{CleanStepBody, DeployStepBody, deploy_steps};
-use crate::{microversion as since, rule};
+use crate::{microversion as since, rescue_password, rule};
 
 /// The largest body in bytes, large enough for a config drive.
 const BODY_LIMIT: usize = 16 << 20;
@@ -103,12 +103,12 @@ async fn request(
 ) -> Result<Response, Error> {
     request.asked.need(body.target.since(), "target")?;
     body.check_fields()?;
-    body.check_password()?;
     let verb = body.target.verb();
     let (steps, disables_ramdisk) = body.steps(&request, &ident).await?;
     let wanted = ProvisionRequest {
         verb: VerbRequest { verb, steps, disables_ramdisk },
         config_drive: body.config_drive(request.asked)?,
+        rescue_hash: body.rescue_hash()?,
         forced: forced(&mut query),
         work: WorkUuid::new_v4(),
     };
@@ -164,6 +164,8 @@ fn steps(field: &str, steps: &Option<Vec<CleanStepBody>>) -> Result<Vec<Requeste
 struct ProvisionRequest {
     verb: VerbRequest,
     config_drive: Option<Value>,
+    /// The hash of the rescue password.
+    rescue_hash: Option<String>,
     /// The clusters that a drain may leave without etcd's quorum.
     forced: Vec<String>,
     /// The id of the work that begins.
@@ -184,8 +186,16 @@ impl ProvisionRequest {
                 node.instance_info.insert("configdrive".to_owned(), drive.clone());
             }
         }
+        if let Some(hash) = &self.rescue_hash {
+            for node in [&mut node, &mut changed] {
+                node.set_rescue_password(hash);
+            }
+        }
         if matches!(verb, Verb::Deploy | Verb::Rebuild) {
             check_deployable(&request.app, &changed)?;
+        }
+        if verb == Verb::Rescue && changed.rescue_interface() == RescueInterface::Agent {
+            check_driver_info(&request.app, &changed)?;
         }
         let left = after_drain(verb).and_then(|then| {
             request.with_drain_request(&node, then, Some(&self.verb), &self.forced)
@@ -197,6 +207,11 @@ impl ProvisionRequest {
 /// Refuses a deployment that is bound to fail, before the state of the node changes.
 fn check_deployable(app: &App, node: &Node) -> Result<(), Error> {
     app.conductor.check_deploy(node)?;
+    check_driver_info(app, node)
+}
+
+/// Refuses work with a BMC that cannot be reached as the node says.
+fn check_driver_info(app: &App, node: &Node) -> Result<(), Error> {
     app.conductor.check_driver_info(node).map_err(|why| ApiError::bad_request(why).into())
 }
 
@@ -219,6 +234,7 @@ fn abort_since(state: ProvisionState) -> Microversion {
         | ProvisionState::ServiceFailed
         | ProvisionState::ServiceHold
         | ProvisionState::Rescuing
+        | ProvisionState::RescueWait
         | ProvisionState::Rescued
         | ProvisionState::RescueFailed
         | ProvisionState::Unrescuing
@@ -304,12 +320,12 @@ impl Body {
         Ok(())
     }
 
-    fn check_password(&self) -> Result<(), ApiError> {
-        let password = self.rescue_password.as_deref().unwrap_or_default();
-        if self.target == Target::Rescue && password.trim().is_empty() {
-            return Err(ApiError::bad_field("rescue_password", "is required"));
+    /// The hash of the password of the rescue system.
+    fn rescue_hash(&self) -> Result<Option<String>, ApiError> {
+        if self.target != Target::Rescue {
+            return Ok(None);
         }
-        Ok(())
+        rescue_password::hash(self.rescue_password.as_deref().unwrap_or_default()).map(Some)
     }
 
     /// The steps of the request, its runbook and the node's deploy templates, and whether they run without a boot of the ramdisk.

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use axum::response::Response;
-use baremetal_core::{InspectInterface, Interface, Node, Port, check_boot};
+use baremetal_core::{
+    InspectInterface, Interface, Node, Port, RescueInterface, check_boot, check_rescue,
+};
 use http::StatusCode;
 use openstack_api::{JsonShape, PathParam, Route, Routes, json};
 use serde::Serialize;
@@ -64,12 +66,17 @@ fn verdict(app: &App, node: &Node, ports: &[Port], interface: Interface) -> Verd
             (Ok(()), InspectInterface::Agent) => check_boot(node, ports).into(),
             (checked, _) => checked.into(),
         },
+        Interface::Rescue => match (bmc(), node.rescue_interface()) {
+            (Err(why), RescueInterface::Agent) => Err::<(), _>(why).into(),
+            (_, RescueInterface::Agent | RescueInterface::Fake | RescueInterface::NoRescue) => {
+                check_rescue(node, ports).into()
+            }
+        },
         // The implementations, `noop` and `fake`, need no settings. Nova does not deploy to a node whose storage interface is invalid.
         Interface::Bios
         | Interface::Firmware
         | Interface::Network
         | Interface::Raid
-        | Interface::Rescue
         | Interface::Storage
         | Interface::Vendor => Verdict { result: true, reason: None },
     }

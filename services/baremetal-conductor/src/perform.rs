@@ -1,10 +1,10 @@
 //! The part of a turn for a machine with work: performs actions through its BMC or its agent. Every action may be repeated without harm.
 
-use agent_protocol::{ImageInfo, name, step};
+use agent_protocol::{Command, ImageInfo, name, step};
 use baremetal_core::{
-    Action, ActionOutcome, AgentCommand, BootInterface, Driver, Interface, Node, NodeUpdate,
-    Observed, PlanRules, Problem, Reason, StepKind, Task, Work, WorkUuid, after_action, image,
-    plan,
+    Action, ActionOutcome, AgentCommand, BootInterface, CommandSeen, Driver,
+    HASHED_RESCUE_PASSWORD, Interface, Node, NodeUpdate, Observed, PlanRules, Problem, Reason,
+    StepKind, Task, Work, WorkUuid, after_action, image, plan,
 };
 use bmc::{Bmc, BmcError};
 use decision::{Decision, Requeue};
@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use tracing::{debug, info};
 
 use crate::agent_command::{CommandParams, StepArgs, StepParams, WriteImage};
+use crate::agents;
 use crate::allowed::check_image;
 use crate::config_drive;
 use crate::context::TurnContext;
@@ -88,6 +89,7 @@ impl TurnContext {
         let bmc = self.bmcs.of(node).map_err(Problem::from)?;
         match action {
             Action::RequestPower(change) => self.request_power(node, &bmc, change).await,
+            Action::Command(AgentCommand::FinalizeRescue) => self.finalize_rescue(node).await,
             Action::Command(command) => {
                 self.command(node, self.request_of(node, command).await?).await
             }
@@ -233,13 +235,53 @@ impl TurnContext {
         node: &Node,
         (name, params): (&'static str, CommandParams),
     ) -> Result<ActionOutcome, ActionError> {
-        let Some(boot) = self.boot_of_work(node).await? else { return Ok(ActionOutcome::NoAgent) };
+        match self.give(node, name, params).await? {
+            Some(_) => Ok(ActionOutcome::CommandGiven),
+            None => Ok(ActionOutcome::NoAgent),
+        }
+    }
+
+    /// Gives the agent the rescue password. The answer tells the result, because the agent ends after this command and lists it to nobody.
+    async fn finalize_rescue(&self, node: &Node) -> Result<ActionOutcome, ActionError> {
+        let (name, params) = self.request_of(node, AgentCommand::FinalizeRescue).await?;
+        match self.give(node, name, params).await?.map(|command| agents::seen(&command)) {
+            Some(CommandSeen::Succeeded) => Ok(ActionOutcome::TaskDone(Box::new(node.clone()))),
+            Some(CommandSeen::Failed(why)) => {
+                let cause = format!("setting the rescue password failed: {why}");
+                Err(Problem { reason: Reason::StepFailed, cause, transient: false }.into())
+            }
+            Some(CommandSeen::Running(_) | CommandSeen::Listed(_)) => {
+                Ok(ActionOutcome::CommandGiven)
+            }
+            None => Ok(ActionOutcome::NoAgent),
+        }
+    }
+
+    /// Gives the agent a command, and returns the command as the agent received it; `None` if there is no agent.
+    async fn give(
+        &self,
+        node: &Node,
+        name: &'static str,
+        params: CommandParams,
+    ) -> Result<Option<Command>, ActionError> {
+        let Some(boot) = self.boot_of_work(node).await? else { return Ok(None) };
         let token = self.agent_token(&boot);
         let giving = self.agents.give(&boot, &token, name, params);
-        match self.store.tripwire().around("agent: command", giving).await {
-            Ok(_) => Ok(ActionOutcome::CommandGiven),
-            Err(error) => Err(error.problem().into()),
-        }
+        let given = self.store.tripwire().around("agent: command", giving).await;
+        given.map(Some).map_err(|error| error.problem().into())
+    }
+
+    /// Returns the rescue password as parameters of a command: its hash, which the node's record contains until the rescue is over.
+    fn rescue_password(&self, node: &Node) -> Result<Map<String, Value>, ActionError> {
+        let node = self.with_instance(node).map_err(|refusal| bad_request(refusal.to_string()))?;
+        let Some(hash) = node.instance_info.get(HASHED_RESCUE_PASSWORD) else {
+            let cause = format!("instance_info.{HASHED_RESCUE_PASSWORD}: missing");
+            return Err(bad_request(cause).into());
+        };
+        Ok(Map::from_iter([
+            ("rescue_password".to_owned(), hash.clone()),
+            ("hashed".to_owned(), true.into()),
+        ]))
     }
 
     /// Returns the name and parameters of a command in the agent's protocol.
@@ -254,32 +296,7 @@ impl TurnContext {
             AgentCommand::ListSteps(StepKind::Deploy) => name::GET_DEPLOY_STEPS,
             AgentCommand::ListSteps(StepKind::Service) => name::GET_SERVICE_STEPS,
             AgentCommand::WriteImage => {
-                let checked = self.with_instance(node).and_then(|node| {
-                    check_image(&self.settings.image_hosts, &node.instance_info)?;
-                    image(&node)
-                });
-                let image = checked.map_err(|refusal| bad_request(refusal.to_string()))?;
-                let info = ImageInfo {
-                    id: name_in(&image.url),
-                    urls: vec![image.url],
-                    disk_format: image.format,
-                    os_hash_algo: image.algorithm,
-                    os_hash_value: image.value,
-                    node_uuid: node.id.to_string(),
-                    image_type: "whole-disk".to_owned(),
-                    stream_raw_images: true,
-                    image_ca: image.ca,
-                    image_hosts: self.settings.image_hosts.clone(),
-                };
-                let drive = image.config_drive.as_ref().map(config_drive::encode).transpose();
-                let drive = drive
-                    .map_err(|error| bad_request(format!("instance_info.configdrive: {error}")))?;
-                let args = WriteImage { image_info: info, configdrive: drive };
-                params.step = Some(StepParams {
-                    interface: Interface::Deploy.as_str(),
-                    step: step::WRITE_IMAGE.to_owned(),
-                    args: StepArgs::WriteImage(Box::new(args)),
-                });
+                params.step = Some(self.write_image(node)?);
                 params.more.insert("deploy_version".to_owned(), Value::Null);
                 name::EXECUTE_DEPLOY_STEP
             }
@@ -295,12 +312,46 @@ impl TurnContext {
                 params = CommandParams::default();
                 name::SYNC
             }
+            AgentCommand::FinalizeRescue => {
+                params = CommandParams::of(self.rescue_password(node)?);
+                name::FINALIZE_RESCUE
+            }
             AgentCommand::PowerOff => {
                 params = CommandParams::default();
                 name::POWER_OFF
             }
         };
         Ok((name, params))
+    }
+
+    /// Returns the step that writes the image of the node, with its config drive.
+    fn write_image(&self, node: &Node) -> Result<StepParams, ActionError> {
+        let checked = self.with_instance(node).and_then(|node| {
+            check_image(&self.settings.image_hosts, &node.instance_info)?;
+            image(&node)
+        });
+        let image = checked.map_err(|refusal| bad_request(refusal.to_string()))?;
+        let info = ImageInfo {
+            id: name_in(&image.url),
+            urls: vec![image.url],
+            disk_format: image.format,
+            os_hash_algo: image.algorithm,
+            os_hash_value: image.value,
+            node_uuid: node.id.to_string(),
+            image_type: "whole-disk".to_owned(),
+            stream_raw_images: true,
+            image_ca: image.ca,
+            image_hosts: self.settings.image_hosts.clone(),
+        };
+        let drive = image.config_drive.as_ref().map(config_drive::encode).transpose();
+        let drive =
+            drive.map_err(|error| bad_request(format!("instance_info.configdrive: {error}")))?;
+        let args = WriteImage { image_info: info, configdrive: drive };
+        Ok(StepParams {
+            interface: Interface::Deploy.as_str(),
+            step: step::WRITE_IMAGE.to_owned(),
+            args: StepArgs::WriteImage(Box::new(args)),
+        })
     }
 
     /// Returns the step of the current task as a command of the agent's protocol.

@@ -1,9 +1,9 @@
-//! A boot of the ramdisk that the service missed, because the service restarted, or its database was away, while the machine booted: the machine
-//! boots the ramdisk again.
+//! A boot of the ramdisk whose outcome the service missed, because the service restarted, or its database was away: the machine boots the
+//! ramdisk again.
 
 use jiff::Timestamp;
 
-use crate::{Event, HistoryEntry, IllegalEvent, Node, Work, WorkUuid};
+use crate::{AgentCommand, Event, HistoryEntry, IllegalEvent, Node, Task, Work, WorkUuid};
 
 /// How many times one work repeats the boot of the ramdisk. Without a bound, a service that restarts again and again would power-cycle the
 /// machine for ever.
@@ -17,6 +17,37 @@ impl Work {
         self.switched_on_at.is_some_and(|at| at < watching_since)
             && self.repeated_boots < MOST_REPEATED_BOOTS
     }
+
+    /// Whether the service restarted after it had sent the agent the rescue password, and may repeat the boot.
+    pub(crate) fn lost_rescue(&self, watching_since: Timestamp) -> bool {
+        self.task() == Some(&Task::Agent(AgentCommand::FinalizeRescue))
+            && self.intent.is_some()
+            && self.task_started_at < watching_since
+            && self.repeated_boots < MOST_REPEATED_BOOTS
+    }
+}
+
+/// Why a machine boots the ramdisk again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BootAgain {
+    /// The service or its database was away during the boot, and no agent reported.
+    Missed,
+    /// The service restarted while the agent was given the rescue password. The agent ends after this command, so nobody can tell whether the
+    /// password is set.
+    RescueUnknown,
+}
+
+impl BootAgain {
+    const fn as_str(self) -> &'static str {
+        match self {
+            BootAgain::Missed => {
+                "the service or its database was away during the boot, and no agent reported"
+            }
+            BootAgain::RescueUnknown => {
+                "the service restarted while the rescue password was set, and the agent does not answer"
+            }
+        }
+    }
 }
 
 /// The node once it is to boot the ramdisk again: at the task that switches its machine off, before the network boot is set.
@@ -25,6 +56,7 @@ impl Work {
 pub fn boot_again(
     node: &Node,
     work: WorkUuid,
+    why: BootAgain,
     now: Timestamp,
 ) -> Result<(Node, HistoryEntry), IllegalEvent> {
     let mut again = node.clone();
@@ -41,7 +73,7 @@ pub fn boot_again(
     }
     again.provision_state = node.provision_state.on(Event::Resume)?;
     again.provision_updated_at = Some(now);
-    let event = "the service or its database was away during the boot, and no agent reported: the machine boots the ramdisk again";
-    let entry = HistoryEntry::changed(node, &again, event.to_owned(), now);
+    let event = format!("{}: the machine boots the ramdisk again", why.as_str());
+    let entry = HistoryEntry::changed(node, &again, event, now);
     Ok((again, entry))
 }

@@ -235,6 +235,7 @@ pub fn check_delete(node: &Node) -> Result<(), ChangeRefused> {
         | State::ServiceFailed
         | State::ServiceHold
         | State::Rescuing
+        | State::RescueWait
         | State::Rescued
         | State::RescueFailed
         | State::Unrescuing
@@ -454,6 +455,7 @@ mod tests {
                 State::ServiceFailed,
                 State::ServiceHold,
                 State::Rescuing,
+                State::RescueWait,
                 State::Rescued,
                 State::RescueFailed,
                 State::Unrescuing,

@@ -77,7 +77,10 @@ pub fn wait_for_drain(
         asked_at: now,
         stage,
     };
-    let asked = Node { leaving: Some(leaving), failure: None, ..node.clone() };
+    let mut asked = Node { leaving: Some(leaving), failure: None, ..node.clone() };
+    if then != AfterDrain::Rescue {
+        asked.forget_rescue_password();
+    }
     let entry = HistoryEntry::changed(node, &asked, event, now);
     (asked, entry)
 }
@@ -113,7 +116,9 @@ pub fn drain_refused(
     let cause = format!("\"{then}\" was not carried out on host {host}: {why}");
     let failure = Failure::new(Reason::DrainRefused, cause);
     let entry = HistoryEntry::failed(node, node, failure.to_string(), now);
-    (Node { leaving, failure: Some(failure), ..node.clone() }, entry)
+    let mut stayed = Node { leaving, failure: Some(failure), ..node.clone() };
+    stayed.forget_rescue_password();
+    (stayed, entry)
 }
 
 /// Returns the node with the reason why its drain makes no progress and the entry for its history, or `None` if that was recorded before.

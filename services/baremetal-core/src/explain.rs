@@ -121,6 +121,7 @@ const fn meaning(state: State) -> &'static str {
         | State::Servicing
         | State::ServiceWait
         | State::Rescuing
+        | State::RescueWait
         | State::Unrescuing
         | State::Deleting
         | State::Adopting => "the last task of its work is ending",
@@ -159,9 +160,11 @@ fn next(node: &Node) -> String {
             "request \"unhold\" to go on, or \"abort\" to end the work"
         }
         State::Rescued => "repair the installation, then request \"unrescue\"",
-        State::InspectWait | State::CleanWait | State::DeployWait | State::ServiceWait => {
-            "wait for the machine; request \"abort\" to stop waiting"
-        }
+        State::InspectWait
+        | State::CleanWait
+        | State::DeployWait
+        | State::ServiceWait
+        | State::RescueWait => "wait for the machine; request \"abort\" to stop waiting",
         State::Verifying
         | State::Inspecting
         | State::Cleaning

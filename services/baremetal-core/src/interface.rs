@@ -238,9 +238,11 @@ interfaces! {
     Rescue rescue RescueInterface {
         NoRescue = "no-rescue",
         Fake = "fake",
+        /// The ramdisk is the rescue system; its agent sets the password.
+        Agent = "agent",
     } {
-        FakeHardware: Fake NoRescue;
-        Ipmi | ManualManagement | Redfish: NoRescue;
+        FakeHardware: Fake NoRescue Agent;
+        Ipmi | ManualManagement | Redfish: NoRescue Agent;
     }
 
     /// How remote volumes are attached.

@@ -170,6 +170,7 @@ fn return_step(node: &Node) -> Option<EndStep> {
         | State::DeployHold
         | State::Servicing
         | State::ServiceWait
+        | State::RescueWait
         | State::ServiceHold
         | State::Rescuing
         | State::Unrescuing

@@ -33,6 +33,7 @@ mod password;
 mod profile_check;
 mod raid;
 mod request_refused;
+mod rescue_password;
 mod tasks;
 mod vendor;
 
@@ -86,7 +87,7 @@ pub use bios_change::{
     recorded_bios_settings,
 };
 pub use boot::Boot;
-pub use boot_again::boot_again;
+pub use boot_again::{BootAgain, boot_again};
 pub use boot_setting::request_boot_setting;
 pub use boot_setting_request::{BootSettingRequest, BootSettingStage};
 pub use change::{ChangeRefused, check_change, check_delete, check_idle, check_release};
@@ -175,6 +176,7 @@ pub use request::{
     fail_work, finish_work, power_step_done, request_power, request_verb, start_next_task,
 };
 pub use request_refused::RequestRefused;
+pub use rescue_password::{HASHED_RESCUE_PASSWORD, check_rescue};
 pub use reservation::{ReservationRequest, check_reservation_image, reserve};
 pub use runbook::{Runbook, RunbookApproval, RunbookRefused, RunbookStep};
 pub use secret::is_secret;

@@ -15,7 +15,8 @@ use hardware::{PowerChange, PowerState};
 use jiff::Timestamp;
 
 use crate::{
-    AgentCommand, Failure, IllegalEvent, Node, NodeUpdate, Reason, StepRunner, Task, Work, elapsed,
+    AgentCommand, BootAgain, Failure, IllegalEvent, Node, NodeUpdate, Reason, StepRunner, Task,
+    Work, elapsed,
 };
 use bios::{bios_accepted, bios_not_applied};
 use boot_setting::{boot_setting_accepted, plan_boot_setting};
@@ -158,7 +159,7 @@ fn switch(turn: &MachineTurn<'_>, wanted: PowerState, work: &Work, seen: &Observ
 /// The next step of a boot that is late: the boot is repeated if the service or its database was away during it and no agent has reported.
 fn boot_missed(turn: &MachineTurn<'_>, work: &Work, seen: &Observed, what: &str) -> Planned {
     if seen.agent == AgentSeen::Absent && work.missed_boot(seen.watching_since) {
-        return turn.boot_again();
+        return turn.boot_again(BootAgain::Missed);
     }
     let cause = format!(
         "the machine was switched on {} s ago and {what} ({})",

@@ -96,6 +96,7 @@ fn planned_steps(work: &Work, task: &Task) -> Option<StepKind> {
             AgentCommand::WriteImage
             | AgentCommand::SetNextBoot
             | AgentCommand::Sync
+            | AgentCommand::FinalizeRescue
             | AgentCommand::PowerOff,
         )
         | Task::Step(_)

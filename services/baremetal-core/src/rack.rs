@@ -179,6 +179,7 @@ pub fn rack_progress(goal: &RackGoal, node: &Node) -> RackProgress {
         | State::ServiceWait
         | State::ServiceHold
         | State::Rescuing
+        | State::RescueWait
         | State::Unrescuing
         | State::Deleting
         | State::Adopting => RackProgress::InProgress,

@@ -35,13 +35,11 @@ pub fn request_verb(
     asked.provision_state = next;
     asked.provision_updated_at = Some(now);
     asked.leaving = node.leaving.as_ref().and_then(DrainRequest::superseded);
+    if verb != Verb::Rescue {
+        asked.forget_rescue_password();
+    }
     if verb == Verb::Unhold {
-        if let Some(held) = asked.work.as_mut().and_then(Work::task_mut) {
-            *held = Task::Wait { seconds: 0 };
-        }
-        let event = format!("{:?} requested", verb.as_str());
-        let entry = HistoryEntry::changed(node, &asked, event, now);
-        return Ok((asked, entry));
+        return Ok(continued(node, asked, now));
     }
     asked.failure = (verb == Verb::Abort && next.is_failed()).then(|| aborted(node));
     let disables_ramdisk = request.disables_ramdisk;
@@ -73,6 +71,16 @@ pub fn request_verb(
     }
     let entry = HistoryEntry::changed(node, &asked, format!("{:?} requested", verb.as_str()), now);
     Ok((asked, entry))
+}
+
+/// The node `asked` whose work goes on after a step `hold` of `node`, and the entry for its history.
+fn continued(node: &Node, mut asked: Node, now: Timestamp) -> (Node, HistoryEntry) {
+    if let Some(held) = asked.work.as_mut().and_then(Work::task_mut) {
+        *held = Task::Wait { seconds: 0 };
+    }
+    let event = format!("{:?} requested", Verb::Unhold.as_str());
+    let entry = HistoryEntry::changed(node, &asked, event, now);
+    (asked, entry)
 }
 
 /// The failure of work that an operator aborts.
@@ -147,7 +155,8 @@ fn tasks_of(node: &Node, verb: Verb, next: State, steps: &WantedSteps) -> Vec<Ta
         Verb::Undeploy => tasks::undeploy(),
         Verb::Adopt => tasks::verify(node),
         Verb::Service => tasks::service(node),
-        Verb::Rescue | Verb::Unrescue => tasks::restart(),
+        Verb::Rescue => tasks::rescue(node),
+        Verb::Unrescue => tasks::unrescue(node),
         Verb::Manage | Verb::Abort | Verb::Unhold => Vec::new(),
     }
 }
@@ -323,6 +332,7 @@ pub fn finish_work(
             done.hypervisor = node.hypervisor.as_ref().map(|host| host.begun(now));
         }
         State::Deleting => end_instance(&mut done, cleaning, now),
+        State::Rescuing => done.has_given_rescue_password(),
         // A retired node never becomes available, which is where `plan_lending` would release its lessee, so the lessee is released here.
         State::Cleaning if is_withheld && node.wanted_by_lease() == RequiredState::Deleted => {
             let (free, returned) = returned(&done, now);
@@ -348,7 +358,7 @@ pub fn finish_work(
         | State::ServiceWait
         | State::ServiceFailed
         | State::ServiceHold
-        | State::Rescuing
+        | State::RescueWait
         | State::Rescued
         | State::RescueFailed
         | State::Unrescuing
@@ -385,6 +395,9 @@ pub fn fail_work(
     failed.provision_state = node.provision_state.on(Event::Fail)?;
     failed.provision_updated_at = Some(now);
     failed.work = None;
+    if failed.provision_state == State::RescueFailed {
+        failed.forget_rescue_password();
+    }
     if failed.provision_state == State::Enroll {
         failed.target_provision_state = None;
     }

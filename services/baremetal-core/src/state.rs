@@ -47,6 +47,8 @@ pub enum State {
     ServiceHold,
     /// The conductor is booting a rescue system on a machine in use.
     Rescuing,
+    /// The machine was booted for the rescue; the conductor waits for the agent.
+    RescueWait,
     /// The machine runs a rescue system. The API calls this state `rescue`.
     Rescued,
     RescueFailed,
@@ -166,8 +168,12 @@ pub const TRANSITIONS: &[(State, Event, State)] = &[
     (ServiceHold,   Abort,      ServiceFailed),
 
     (Active,        Rescue,     Rescuing),
+    (Rescuing,      Wait,       RescueWait),
+    (RescueWait,    Resume,     Rescuing),
     (Rescuing,      Done,       Rescued),
     (Rescuing,      Fail,       RescueFailed),
+    (RescueWait,    Fail,       RescueFailed),
+    (RescueWait,    Abort,      RescueFailed),
     (Rescued,       Rescue,     Rescuing),
     (Rescued,       Unrescue,   Unrescuing),
     (RescueFailed,  Rescue,     Rescuing),
@@ -183,6 +189,7 @@ pub const TRANSITIONS: &[(State, Event, State)] = &[
     (Error,         Undeploy,   Deleting),
     (ServiceWait,   Undeploy,   Deleting),
     (ServiceFailed, Undeploy,   Deleting),
+    (RescueWait,    Undeploy,   Deleting),
     (Rescued,       Undeploy,   Deleting),
     (RescueFailed,  Undeploy,   Deleting),
     (UnrescueFailed, Undeploy,  Deleting),
@@ -193,7 +200,7 @@ pub const TRANSITIONS: &[(State, Event, State)] = &[
 
 impl State {
     /// Every state, in the order in which a node lives through them.
-    pub const ALL: [State; 29] = [
+    pub const ALL: [State; 30] = [
         Enroll,
         Verifying,
         Manageable,
@@ -215,6 +222,7 @@ impl State {
         ServiceFailed,
         ServiceHold,
         Rescuing,
+        RescueWait,
         Rescued,
         RescueFailed,
         Unrescuing,
@@ -255,6 +263,7 @@ impl State {
             ServiceFailed => "service failed",
             ServiceHold => "service hold",
             Rescuing => "rescuing",
+            RescueWait => "rescue wait",
             Rescued => "rescue",
             RescueFailed => "rescue failed",
             Unrescuing => "unrescuing",
@@ -271,7 +280,7 @@ impl State {
         match self {
             Verifying | Inspecting | InspectWait | Cleaning | CleanWait | CleanHold | Deploying
             | DeployWait | DeployHold | Servicing | ServiceWait | ServiceHold | Rescuing
-            | Unrescuing | Deleting | Adopting => true,
+            | RescueWait | Unrescuing | Deleting | Adopting => true,
             Enroll | Manageable | InspectFailed | CleanFailed | Available | DeployFailed
             | Active | ServiceFailed | Rescued | RescueFailed | UnrescueFailed | Error
             | AdoptFailed => false,
@@ -292,7 +301,7 @@ impl State {
     /// the deadline.
     pub const fn is_waiting(self) -> bool {
         match self {
-            InspectWait | CleanWait | DeployWait | ServiceWait => true,
+            InspectWait | CleanWait | DeployWait | ServiceWait | RescueWait => true,
             Enroll | Verifying | Manageable | Inspecting | InspectFailed | Cleaning
             | CleanFailed | CleanHold | Available | Deploying | DeployFailed | DeployHold
             | Active | Servicing | ServiceFailed | ServiceHold | Rescuing | Rescued
@@ -308,9 +317,8 @@ impl State {
             | UnrescueFailed | Error | AdoptFailed => true,
             Enroll | Verifying | Manageable | Inspecting | InspectWait | Cleaning | CleanWait
             | CleanHold | Available | Deploying | DeployWait | DeployHold | Active | Servicing
-            | ServiceWait | ServiceHold | Rescuing | Rescued | Unrescuing | Deleting | Adopting => {
-                false
-            }
+            | ServiceWait | ServiceHold | Rescuing | RescueWait | Rescued | Unrescuing
+            | Deleting | Adopting => false,
         }
     }
 }

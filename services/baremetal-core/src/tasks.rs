@@ -3,7 +3,8 @@
 use hardware::PowerState;
 
 use crate::{
-    AgentCommand, BiosInterface, Driver, InspectInterface, Node, StepKind, Task, WantedSteps,
+    AgentCommand, BiosInterface, Driver, InspectInterface, Node, RescueInterface, StepKind, Task,
+    WantedSteps,
 };
 
 /// The tasks that check a node's BMC, and read what the BMC knows of the machine's firmware.
@@ -76,9 +77,22 @@ pub(crate) fn service(node: &Node) -> Vec<Task> {
     tasks
 }
 
-/// The tasks that restart a machine into a rescue system, or out of it. Only fake machines have one.
-pub(crate) fn restart() -> Vec<Task> {
-    vec![Task::Power(PowerState::Off), Task::Power(PowerState::On)]
+/// The tasks that boot the ramdisk as the rescue system of `node` and give its agent the password. The next boot is the disk's again, as after
+/// Ironic's clean-up. A node with the interface `fake` is only restarted.
+pub(crate) fn rescue(node: &Node) -> Vec<Task> {
+    if node.rescue_interface() != RescueInterface::Agent {
+        return vec![Task::Power(PowerState::Off), Task::Power(PowerState::On)];
+    }
+    let mut tasks = Vec::from(Task::boot_and(Task::AwaitAgent));
+    tasks.extend([Task::Agent(AgentCommand::FinalizeRescue), Task::BootDisk]);
+    tasks
+}
+
+/// The tasks that boot the installed system of `node` after a rescue.
+pub(crate) fn unrescue(node: &Node) -> Vec<Task> {
+    let boot = (node.rescue_interface() == RescueInterface::Agent).then_some(Task::BootDisk);
+    let (off, on) = (Task::Power(PowerState::Off), Task::Power(PowerState::On));
+    [off].into_iter().chain(boot).chain([on]).collect()
 }
 
 /// The tasks that take a node out of use, before cleaning.
@@ -129,6 +143,23 @@ mod tests {
         let cleans = clean(&node, &WantedSteps::default());
         assert!(cleans.contains(&Task::Agent(AgentCommand::ListSteps(StepKind::Clean))));
         assert_eq!(inspect(&node)[..4], Task::boot_and(Task::AwaitInventory));
+    }
+
+    #[test]
+    fn a_rescue_by_the_agent_boots_the_ramdisk_and_its_end_boots_the_disk() {
+        let tasks = |driver, chosen| {
+            let mut node = node(driver);
+            node.interfaces.rescue = Some(chosen);
+            (rescue(&node), unrescue(&node))
+        };
+        let finalize = Task::Agent(AgentCommand::FinalizeRescue);
+        let begins = [OFF, Task::BootRamdisk, ON, Task::AwaitAgent, finalize, Task::BootDisk];
+        for driver in Driver::ALL {
+            let by_agent = tasks(driver, RescueInterface::Agent);
+            assert_eq!(by_agent, (Vec::from(begins.clone()), vec![OFF, Task::BootDisk, ON]));
+        }
+        let fake = tasks(Driver::FakeHardware, RescueInterface::Fake);
+        assert_eq!(fake, (vec![OFF, ON], vec![OFF, ON]));
     }
 
     #[test]

@@ -91,6 +91,8 @@ pub enum AgentCommand {
     /// Make the written disk the next boot of the firmware.
     SetNextBoot,
     Sync,
+    /// Set the password of the rescue system, after which the agent ends and the machine stays on.
+    FinalizeRescue,
     /// Shut the machine down. The BMC switches it off if it is still on after a while.
     PowerOff,
 }
@@ -159,6 +161,7 @@ impl Task {
             Task::Agent(AgentCommand::WriteImage) => "writing the image",
             Task::Agent(AgentCommand::SetNextBoot) => "setting the firmware's next boot",
             Task::Agent(AgentCommand::Sync) => "flushing caches to disk",
+            Task::Agent(AgentCommand::FinalizeRescue) => "setting the rescue password",
             Task::Agent(AgentCommand::PowerOff) => "shutting the machine down",
             Task::PlanSteps => "planning the steps",
             Task::Wait { seconds } => return format!("waiting for {seconds} s").into(),

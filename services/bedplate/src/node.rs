@@ -228,7 +228,7 @@ fn needed_first(state: &str, is_in_maintenance: bool, node: &str) -> Option<Stri
             Some("wait for the operation to complete, then delete it".to_owned())
         }
         "clean wait" | "inspect wait" | "wait call-back" | "clean hold" | "deploy hold"
-        | "service wait" | "service hold" => {
+        | "service wait" | "service hold" | "rescue wait" => {
             Some(format!("`openstack baremetal node abort {node}`, then delete it"))
         }
         _ if is_in_maintenance => None,

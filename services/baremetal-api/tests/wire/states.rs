@@ -50,6 +50,10 @@ async fn a_verb_the_state_does_not_allow_is_refused() {
     for (body, problem) in [
         (r#"{"target": "rescue"}"#, "rescue_password: is required"),
         (r#"{"target": "rescue", "rescue_password": " "}"#, "rescue_password: is required"),
+        (
+            r#"{"target": "rescue", "rescue_password": "a\u0000b"}"#,
+            "rescue_password: must have up to 255 bytes and no NUL",
+        ),
         (r#"{"target": "service"}"#, "service_steps: at least one step is required"),
         (
             r#"{"target": "manage", "disable_ramdisk": true}"#,
@@ -266,7 +270,15 @@ async fn only_a_node_with_a_rescue_interface_is_rescued() {
     assert!(!answer.text.contains("s3cret"));
     let node = api.get(&format!("/v1/nodes/{ID}")).await;
     assert_eq!(node.json()["provision_state"], "rescuing");
+    let masked =
+        serde_json::json!({"rescue_password": "******", "hashed_rescue_password": "******"});
+    assert_eq!(node.json()["instance_info"], masked);
     assert!(!node.text.contains("s3cret"));
+    let stored = api.store.find_node(&ID.parse().unwrap()).await.unwrap().unwrap();
+    let stored = api.store.secrets().with_instance(&stored).unwrap().instance_info;
+    let hash = stored["hashed_rescue_password"].as_str().unwrap();
+    assert!(hash.starts_with("$6$rounds=5000$"), "{hash}");
+    assert_eq!(stored["rescue_password"], "******", "the password itself is stored nowhere");
 }
 
 #[tokio::test]

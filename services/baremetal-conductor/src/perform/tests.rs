@@ -1,6 +1,6 @@
 //! Tests of the actions on a machine, with an emulated BMC.
 
-use baremetal_core::{Step, StepKind, StepName, StepRunner};
+use baremetal_core::{NodeIdent, Step, StepKind, StepName, StepRunner};
 use bmc_emulator::{BootDevice as Device, OverrideDuration, Request};
 use serde_json::json;
 
@@ -67,7 +67,9 @@ async fn commands_have_the_names_and_parameters_of_the_agents_protocol() {
     let machine = SampleMachine::start().await;
     let (mut node, port) = machine.node();
     node.boot_mode = Some(BootMode::Uefi);
+    node.set_rescue_password("$6$salt$hash");
     context.store.insert_node(&node).await.unwrap();
+    node = context.store.find_node(&NodeIdent::Id(node.id)).await.unwrap().unwrap();
     context.store.insert_port(&port).await.unwrap();
     let known = json!({
         "uuid": node.id, "properties": {}, "instance_info": {}, "driver_internal_info": {},
@@ -95,6 +97,11 @@ async fn commands_have_the_names_and_parameters_of_the_agents_protocol() {
             json!({"root_uuid": null, "target_boot_mode": "uefi"}),
         ),
         (AgentCommand::Sync, "standby.sync", json!({})),
+        (
+            AgentCommand::FinalizeRescue,
+            "rescue.finalize_rescue",
+            json!({"rescue_password": "$6$salt$hash", "hashed": true}),
+        ),
         (AgentCommand::PowerOff, "standby.power_off", json!({})),
     ] {
         let (command, sent) = context.request_of(&node, command).await.unwrap();

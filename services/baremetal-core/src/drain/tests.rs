@@ -51,6 +51,23 @@ fn a_refused_request_ends_the_drain_that_it_began() {
 }
 
 #[test]
+fn a_rescue_that_is_refused_or_replaced_leaves_no_password() {
+    let now = Timestamp::UNIX_EPOCH;
+    let mut before = node(Some(leaving(AfterDrain::Rescue, DrainStage::Waiting(OURS))));
+    before.set_rescue_password("$6$salt$hash");
+    let (refused, _) = drain_refused(&before, "no", DrainFate::EndDrain, now);
+    assert!(refused.instance_info.is_empty());
+    let replaced = |then| {
+        let host = "h1".to_owned();
+        let (steps, disables_ramdisk, forced, by) = (None, false, Vec::new(), None);
+        let request = NewDrainRequest { host, then, steps, disables_ramdisk, forced, by };
+        wait_for_drain(&before, request, now).0.instance_info.is_empty()
+    };
+    assert!(replaced(AfterDrain::Service));
+    assert!(!replaced(AfterDrain::Rescue));
+}
+
+#[test]
 fn a_lessee_does_not_see_whose_servers_a_host_carries() {
     let mut lent = node(Some(leaving(off(), DrainStage::Wanted)));
     lent.lessee = Some("lab".to_owned());

@@ -53,6 +53,7 @@ impl Action {
             Action::Command(AgentCommand::WriteImage) => "write_image",
             Action::Command(AgentCommand::SetNextBoot) => "set_next_boot",
             Action::Command(AgentCommand::Sync) => "sync",
+            Action::Command(AgentCommand::FinalizeRescue) => "finalize_rescue",
             Action::Command(AgentCommand::PowerOff) => "shut_down",
             Action::Command(AgentCommand::ListSteps(StepKind::Service)) => "list_service_steps",
             Action::ConductorStep => "conductor_step",
@@ -92,12 +93,13 @@ mod tests {
 
     #[test]
     fn each_action_has_a_name_of_its_own_in_logs() {
-        use AgentCommand::{ListSteps, SetNextBoot, Sync, WriteImage};
+        use AgentCommand::{FinalizeRescue, ListSteps, PowerOff, SetNextBoot, Sync, WriteImage};
         use PowerChange::{ForceOff, ForceRestart, On, SoftOff, SoftRestart};
 
         let power = [On, ForceOff, SoftOff, ForceRestart, SoftRestart].map(Action::RequestPower);
         let lists = [StepKind::Clean, StepKind::Deploy, StepKind::Service].map(ListSteps);
-        let commands = lists.into_iter().chain([WriteImage, SetNextBoot, Sync]);
+        let commands =
+            lists.into_iter().chain([WriteImage, SetNextBoot, Sync, FinalizeRescue, PowerOff]);
         let commands = commands.map(Action::Command);
         let boots = [Action::BootRamdisk, Action::BootDisk];
         let steps = [Action::Step, Action::ConductorStep];

@@ -1,11 +1,13 @@
 //! Plans the next step of a task that the agent carries out.
 
+use jiff::Timestamp;
+
 use super::action::Action;
 use super::seen::{AgentSeen, CommandSeen, Observed};
 use super::turn::{MachineTurn, Planned};
 use crate::{
-    AgentCommand, Failure, HistoryEntry, ListedSteps, NodeUpdate, Obstacle, OfferedStep, Problem,
-    Reason, Task, Work, elapsed,
+    AgentCommand, BootAgain, Failure, HistoryEntry, ListedSteps, NodeUpdate, Obstacle, OfferedStep,
+    Problem, Reason, Task, Work, elapsed,
 };
 
 /// After this many refusals in a row that a retry cannot cure, the work fails. An example is an agent that was booted with another token.
@@ -33,15 +35,7 @@ pub(super) fn plan_command(
 
     match (&seen.agent, work.intent) {
         (AgentSeen::Silent { since, problem }, _) => {
-            let silent_for = elapsed((*since).max(seen.watching_since), now);
-            if silent_for <= timeouts.silence {
-                return turn.look_again();
-            }
-            lost(format!(
-                "the agent fell silent {} s ago while {doing}: {}",
-                silent_for.as_secs(),
-                problem.cause
-            ))
+            plan_silence(turn, work, (*since).max(seen.watching_since), problem, seen)
         }
         (AgentSeen::Refuses { calls, since, problem, is_recorded }, _) => {
             let since = (*since).max(seen.watching_since);
@@ -83,6 +77,30 @@ pub(super) fn plan_command(
             }
         },
     }
+}
+
+/// Decides the next step while the agent has been silent since `since`.
+fn plan_silence(
+    turn: &MachineTurn<'_>,
+    work: &Work,
+    since: Timestamp,
+    problem: &Problem,
+    seen: &Observed,
+) -> Planned {
+    let silent_for = elapsed(since, turn.now);
+    if silent_for <= turn.rules.timeouts.silence {
+        return turn.look_again();
+    }
+    if work.lost_rescue(seen.watching_since) {
+        return turn.boot_again(BootAgain::RescueUnknown);
+    }
+    let doing = work.task().map_or("its work".into(), Task::describe);
+    let cause = format!(
+        "the agent fell silent {} s ago while {doing}: {}",
+        silent_for.as_secs(),
+        problem.cause
+    );
+    turn.give_up(Failure::new(Reason::AgentLost, cause))
 }
 
 /// Decides the next step while the agent shuts the machine down. An agent that is gone cannot say so, and the next task switches the machine

@@ -9,9 +9,9 @@ use serde_json::Map;
 use super::*;
 use crate::{
     AgentCommand, DeployStep, Driver, Interface, NodeUuid, OfferedStep, Problem, RequestRefused,
-    RequestedStep, State, Step, StepKind, StepName, StepPriorities, StepRunner, Verb, VerbRequest,
-    WantedSteps, WorkUuid, boot_again, fail_work, finish_work, power_step_done, request_verb,
-    start_next_task,
+    RequestedStep, RescueInterface, State, Step, StepKind, StepName, StepPriorities, StepRunner,
+    Verb, VerbRequest, WantedSteps, WorkUuid, boot_again, fail_work, finish_work, power_step_done,
+    request_verb, start_next_task,
 };
 
 mod agent;
@@ -264,7 +264,7 @@ fn a_repeated_boot_begins_with_the_power_and_is_another_work() {
         }
         assert_eq!(node.work.as_ref().unwrap().switched_on_at, Some(T0), "when it was asked for");
 
-        let (again, entry) = boot_again(&node, WorkUuid::max(), T0).unwrap();
+        let (again, entry) = boot_again(&node, WorkUuid::max(), BootAgain::Missed, T0).unwrap();
         let work = again.work.as_ref().unwrap();
         assert_eq!(
             work.tasks[work.cursor..][..2],
@@ -297,6 +297,10 @@ fn obliging(
         Action::Command(AgentCommand::PowerOff) => {
             *power = PowerState::Off;
             ActionOutcome::CommandGiven
+        }
+        // The agent answers and ends.
+        Action::Command(AgentCommand::FinalizeRescue) => {
+            ActionOutcome::TaskDone(Box::new(node.clone()))
         }
         Action::Command(_) | Action::Step => {
             commands.push(CommandSeen::Succeeded);
@@ -576,6 +580,31 @@ fn another_boot_of_the_ramdisk_has_another_token() {
     let done = Observed { agent: AgentSeen::Commands(vec![CommandSeen::Succeeded]), ..seen() };
     let next = plan(&node, &done, &rules, T0).unwrap().change.unwrap().node.work.unwrap();
     assert_eq!((next.task(), next.id), (Some(&Task::Power(PowerState::Off)), WorkUuid::max()));
+}
+
+#[test]
+fn a_rescue_by_the_agent_ends_without_the_password_and_is_left_again() {
+    let mut used = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
+    used.provision_state = State::Active;
+    used.interfaces.rescue = Some(RescueInterface::Agent);
+    let (mut asked, _) = request_verb(&used, Verb::Rescue, WorkUuid::nil(), T0).unwrap();
+    asked.set_rescue_password("$6$salt$hash");
+    let mut states = Vec::new();
+    let rescued = played(asked.clone(), |node| states.push(node.provision_state));
+    states.dedup();
+    assert_eq!(states[..3], [State::Rescuing, State::RescueWait, State::Rescuing]);
+    assert_eq!((rescued.provision_state, rescued.target_provision_state), (State::Rescued, None));
+    assert_eq!(rescued.instance_info, Map::new());
+    assert_eq!(live(&rescued, Verb::Unrescue).provision_state, State::Active);
+
+    asked.provision_state = State::RescueWait;
+    let failure = Failure::new(Reason::NoCallback, "no");
+    let (failed, _) = fail_work(&asked, failure, T0).unwrap();
+    assert_eq!((failed.provision_state, failed.instance_info), (State::RescueFailed, Map::new()));
+    for (verb, to) in [(Verb::Abort, State::RescueFailed), (Verb::Undeploy, State::Deleting)] {
+        let (left, _) = request_verb(&asked, verb, WorkUuid::nil(), T0).unwrap();
+        assert_eq!((left.provision_state, left.instance_info), (to, Map::new()));
+    }
 }
 
 #[test]

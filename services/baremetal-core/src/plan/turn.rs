@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use super::action::Action;
 use super::seen::{BootSettingsSeen, Observed, PowerSeen};
 use crate::{
-    Failure, HistoryEntry, IllegalEvent, Node, NodeUpdate, Problem, StepPriorities, WorkUuid,
-    boot_again, elapsed, fail_work, finish_work, start_next_task,
+    BootAgain, Failure, HistoryEntry, IllegalEvent, Node, NodeUpdate, Problem, StepPriorities,
+    WorkUuid, boot_again, elapsed, fail_work, finish_work, start_next_task,
 };
 
 /// The time limits of tasks, and the interval of polling.
@@ -98,9 +98,9 @@ impl MachineTurn<'_> {
         Ok(NodeUpdate::decided(done, [entry]))
     }
 
-    /// Boots the ramdisk again, because the service missed a part of the awaited boot.
-    pub(super) fn boot_again(&self) -> Planned {
-        let (again, entry) = boot_again(self.node, self.rules.new_work, self.now)?;
+    /// Boots the ramdisk again, because the service missed a part of the boot, or its outcome.
+    pub(super) fn boot_again(&self, why: BootAgain) -> Planned {
+        let (again, entry) = boot_again(self.node, self.rules.new_work, why, self.now)?;
         let line = format!("node {}: {}", self.node.label(), entry.event);
         Ok(NodeUpdate::decided(again, [entry]).warn(line))
     }

@@ -147,7 +147,7 @@ fn actions(state: &str) -> Vec<NodeAction> {
         }
         "clean failed" | "inspect failed" | "adopt failed" => &[("manage", "Manage")],
         "clean wait" | "inspect wait" | "wait call-back" => &[("abort", "Abort")],
-        "service wait" => &[("abort", "Abort"), ("deleted", "Undeploy")],
+        "service wait" | "rescue wait" => &[("abort", "Abort"), ("deleted", "Undeploy")],
         "clean hold" | "deploy hold" | "service hold" => {
             &[("unhold", "Continue"), ("abort", "Abort")]
         }

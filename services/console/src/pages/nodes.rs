@@ -17,7 +17,7 @@ use crate::state::Console;
 const SHOWN: usize = 100;
 
 /// The states that the list can be filtered by, in the order of a node's life. States that baremetald does not use are left out.
-const STATES: [&str; 29] = [
+const STATES: [&str; 30] = [
     "enroll",
     "verifying",
     "manageable",
@@ -39,6 +39,7 @@ const STATES: [&str; 29] = [
     "service failed",
     "service hold",
     "rescuing",
+    "rescue wait",
     "rescue",
     "rescue failed",
     "unrescuing",

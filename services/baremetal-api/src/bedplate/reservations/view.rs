@@ -77,6 +77,7 @@ fn state(node: &Node) -> &'static str {
         | State::ServiceWait
         | State::ServiceHold
         | State::Rescuing
+        | State::RescueWait
         | State::Rescued
         | State::Unrescuing => match node.wanted_by_lease() {
             RequiredState::AsRequested => "active",

@@ -73,6 +73,38 @@ fn an_agent_that_restarted_or_fell_silent_ends_the_work() {
 }
 
 #[test]
+fn a_rescue_whose_answer_was_lost_boots_the_ramdisk_again() {
+    let restarted = T0 + Duration::from_secs(10);
+    let finalizing = |intent| {
+        let mut node = at(Task::Agent(AgentCommand::FinalizeRescue), intent);
+        node.provision_state = State::RescueWait;
+        node
+    };
+    let silent = |watching_since| {
+        let agent = AgentSeen::Silent { since: T0, problem: problem(true) };
+        Observed { agent, watching_since, ..seen() }
+    };
+    let gives_up = || {
+        expect![
+            "GiveUp(AgentLost: the agent fell silent 121 s ago while setting the rescue password: cannot reach the BMC)"
+        ]
+    };
+    check(&finalizing(Some(0)), silent(restarted), 130, expect!["Wait(1 s)"]);
+    check(&finalizing(Some(0)), silent(restarted), 131, expect!["BootAgain"]);
+    check(&finalizing(None), silent(restarted), 131, gives_up());
+    check(&finalizing(Some(0)), silent(T0), 121, gives_up());
+    let mut repeated = finalizing(Some(0));
+    repeated.work.as_mut().unwrap().repeated_boots = crate::boot_again::MOST_REPEATED_BOOTS;
+    check(&repeated, silent(restarted), 131, gives_up());
+    let mut another = at(Task::Agent(AgentCommand::Sync), Some(0));
+    another.provision_state = State::CleanWait;
+    let lost = expect![
+        "GiveUp(AgentLost: the agent fell silent 121 s ago while flushing caches to disk: cannot reach the BMC)"
+    ];
+    check(&another, silent(restarted), 131, lost);
+}
+
+#[test]
 fn an_agent_that_refuses_calls_fails_the_work_before_the_command_times_out() {
     let node = at(Task::Agent(AgentCommand::WriteImage), None);
     let refuses = |calls, transient| Observed { agent: refuses(calls, transient), ..seen() };

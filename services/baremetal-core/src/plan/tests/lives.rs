@@ -9,7 +9,8 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRu
 use super::*;
 use crate::boot_again::MOST_REPEATED_BOOTS;
 use crate::{
-    Interface, LendRequest, Maintenance, TRANSITIONS, lend, request_power, with_stage_taken,
+    HASHED_RESCUE_PASSWORD, Interface, LendRequest, Maintenance, RescueInterface, TRANSITIONS,
+    lend, request_power, with_stage_taken,
 };
 
 type Checked = Result<(), TestCaseError>;
@@ -63,6 +64,10 @@ impl Life {
         prop_assert_eq!(next.work.is_some(), to.is_busy(), "{}", to);
         prop_assert!(!to.is_failed() || next.failure.is_some(), "{} without a failure", to);
         prop_assert!(next.work.is_none() || next.power_request.is_none(), "two own its power");
+        let keeps_password = matches!(to, State::Rescuing | State::RescueWait)
+            || (to == State::Rescued && next.rescue_interface() == RescueInterface::Fake);
+        let has_password = next.instance_info.contains_key(HASHED_RESCUE_PASSWORD);
+        prop_assert!(keeps_password || !has_password, "{} with a rescue password", to);
         self.taken.insert((from, to));
         self.node = next;
         Ok(())
@@ -98,7 +103,12 @@ impl Life {
 
     fn asked(&mut self, request: &VerbRequest) -> Checked {
         match request_verb(&self.node, request.clone(), WorkUuid::nil(), self.now) {
-            Ok((asked, _)) => self.becomes(asked),
+            Ok((mut asked, _)) => {
+                if request.verb == Verb::Rescue {
+                    asked.set_rescue_password("$6$salt$hash");
+                }
+                self.becomes(asked)
+            }
             Err(_) => Ok(()),
         }
     }
@@ -141,7 +151,10 @@ impl Life {
         if let Some(NodeUpdate { node, .. }) = decision.change {
             let boots = |node: &Node| node.work.as_ref().map_or(0, |work| work.repeated_boots);
             if node.work.is_some() && boots(&node) > boots(&self.node) {
-                prop_assert_eq!(&seen.agent, &AgentSeen::Absent);
+                let work = self.node.work.as_ref();
+                let is_lost = work.is_some_and(|work| work.lost_rescue(seen.watching_since))
+                    && matches!(seen.agent, AgentSeen::Silent { .. });
+                prop_assert!(is_lost || seen.agent == AgentSeen::Absent);
                 prop_assert!(boots(&node) <= MOST_REPEATED_BOOTS, "{} boots", boots(&node));
             }
             self.becomes(node)?;
@@ -289,12 +302,14 @@ fn happenings() -> impl Strategy<Value = Happening> {
     ]
 }
 
-/// Nodes that are enrolled, manageable, available, in use or rescued, of every driver, with any boot and inspect interface, and any flags.
+/// Nodes that are enrolled, manageable, available, in use or rescued, of every driver, with any boot, inspect and rescue interface, and any
+/// flags.
 fn nodes() -> impl Strategy<Value = Node> {
     let driver = prop::sample::select(Driver::ALL.to_vec());
     let ways = driver.prop_flat_map(|driver| {
         let one_of = |interface| prop::sample::select(driver.supported(interface).to_vec());
-        (Just(driver), one_of(Interface::Boot), one_of(Interface::Inspect))
+        let interfaces = [Interface::Boot, Interface::Inspect, Interface::Rescue];
+        (Just(driver), interfaces.map(|it| one_of(it).prop_map(move |chosen| (it, chosen))))
     });
     let state = prop::sample::select(vec![
         State::Enroll,
@@ -307,11 +322,12 @@ fn nodes() -> impl Strategy<Value = Node> {
     let rarely = || prop::bool::weighted(0.2);
     let flags = [rarely(), rarely(), rarely(), rarely()];
     (ways, state, flags, prop::option::of(any::<bool>()), lent).prop_map(
-        |((driver, boot, inspect), provision_state, flags, automated_clean, lent)| {
+        |((driver, interfaces), provision_state, flags, automated_clean, lent)| {
             let [maintenance, protected, retired, disable_power_off] = flags;
             let mut node = Node::new(NodeUuid::nil(), driver, T0);
-            assert!(node.interfaces.choose(Interface::Boot, boot));
-            assert!(node.interfaces.choose(Interface::Inspect, inspect));
+            for (interface, chosen) in interfaces {
+                assert!(node.interfaces.choose(interface, chosen));
+            }
             let node = Node {
                 provision_state,
                 maintenance: maintenance.then_some(Maintenance { reason: None }),
@@ -355,7 +371,7 @@ proptest! {
 
 #[test]
 fn every_row_of_the_table_is_taken_by_some_life() {
-    let config = Config { cases: 2000, failure_persistence: None, ..Config::default() };
+    let config = Config { cases: 4000, failure_persistence: None, ..Config::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut taken = BTreeSet::new();
     let all = RefCell::new(&mut taken);
