@@ -19,6 +19,8 @@ pub enum Ending {
     PowerOff,
     /// The machine restarts.
     Reboot,
+    /// The machine stays on, and its ramdisk lets the user `rescue` log in.
+    Rescue,
 }
 
 /// The machine that the agent works on.
@@ -59,7 +61,7 @@ impl Machine {
     }
 }
 
-/// Switches this machine off or restarts it. Does nothing for an emulated machine: the caller handles the exit status.
+/// Switches this machine off or restarts it. Does nothing for an emulated machine and for a rescue: the caller handles the exit status.
 pub fn end(root: &Root, ending: Ending) -> std::io::Result<()> {
     rustix::fs::sync();
     if !root.is_this_machine() {
@@ -68,6 +70,7 @@ pub fn end(root: &Root, ending: Ending) -> std::io::Result<()> {
     let command = match ending {
         Ending::PowerOff => RebootCommand::PowerOff,
         Ending::Reboot => RebootCommand::Restart,
+        Ending::Rescue => return Ok(()),
     };
     reboot(command)?;
     Ok(())

@@ -43,6 +43,7 @@ fn main() -> ExitCode {
     match ended {
         Ok(Ending::PowerOff) => ExitCode::SUCCESS,
         Ok(Ending::Reboot) => ExitCode::from(64),
+        Ok(Ending::Rescue) => ExitCode::from(65),
         Err(error) => {
             error!("{error:#}");
             ExitCode::FAILURE

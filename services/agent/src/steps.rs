@@ -16,7 +16,7 @@ use crate::inventory::{self, MANAGER, MANAGER_VERSION};
 use crate::machine::{Ending, Machine};
 use crate::meter::ProgressMeter;
 use crate::task::{CleanStep, StepRequest, Task, WriteImage};
-use crate::{efi, hints};
+use crate::{efi, hints, rescue};
 
 /// The result of a command that did not fail.
 pub enum Outcome {
@@ -56,6 +56,12 @@ pub async fn run(
                 Ok(())
             })
             .await?;
+            Value::Null
+        }
+        // The API ends with the agent, so that nobody on the network can use it during the rescue.
+        Task::FinalizeRescue(password) => {
+            rescue::allow_login(&machine.root, &password)?;
+            machine.ending.send_replace(Some(Ending::Rescue));
             Value::Null
         }
         Task::PowerOff => {

@@ -5,6 +5,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::rescue::RescuePassword;
+
 /// A command with its parsed parameters.
 #[derive(Clone, Debug)]
 pub enum Task {
@@ -18,6 +20,7 @@ pub enum Task {
     PartitionUuids,
     InstallBootloader,
     Sync,
+    FinalizeRescue(RescuePassword),
     PowerOff,
     RunImage,
     CollectLogs,
@@ -102,6 +105,7 @@ impl Task {
             name::GET_PARTITION_UUIDS => Task::PartitionUuids,
             name::INSTALL_BOOTLOADER => Task::InstallBootloader,
             name::SYNC => Task::Sync,
+            name::FINALIZE_RESCUE => Task::FinalizeRescue(read(&command, Value::Object(params))?),
             name::POWER_OFF => Task::PowerOff,
             name::RUN_IMAGE => Task::RunImage,
             name::COLLECT_SYSTEM_LOGS => Task::CollectLogs,
@@ -120,6 +124,7 @@ impl Task {
             Task::PartitionUuids => name::GET_PARTITION_UUIDS,
             Task::InstallBootloader => name::INSTALL_BOOTLOADER,
             Task::Sync => name::SYNC,
+            Task::FinalizeRescue(_) => name::FINALIZE_RESCUE,
             Task::PowerOff => name::POWER_OFF,
             Task::RunImage => name::RUN_IMAGE,
             Task::CollectLogs => name::COLLECT_SYSTEM_LOGS,
@@ -136,6 +141,7 @@ impl Task {
             | Task::ServiceSteps
             | Task::PartitionUuids
             | Task::Sync
+            | Task::FinalizeRescue(_)
             | Task::PowerOff
             | Task::RunImage
             | Task::CollectLogs => false,

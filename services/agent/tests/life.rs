@@ -181,6 +181,23 @@ fn the_machine_powers_off_or_restarts_as_commanded() {
     assert_eq!(machine.exit(), 64);
 }
 
+/// As ironic-python-agent does, the agent answers, and then ends with its API and its heartbeats.
+#[test]
+fn a_rescue_sets_the_password_and_ends_the_agent() {
+    let machine = Machine::start();
+    let refused = machine.run("rescue.finalize_rescue", json!({"hashed": true}));
+    assert_eq!(refused["command_status"], "FAILED");
+    assert_eq!(refused["command_error"]["type"], "RescueError");
+    assert_eq!(machine.run("standby.sync", json!({}))["command_status"], "SUCCEEDED");
+    let password = json!({"rescue_password": "$6$salt$hash", "hashed": true});
+    let query = format!("wait=false&agent_token={TOKEN}");
+    let (status, done) = machine.post(&query, "rescue.finalize_rescue", password);
+    assert_eq!((status, &done["command_status"]), (200, &json!("SUCCEEDED")), "{done}");
+    let shadow = std::fs::read_to_string(machine.path("etc/shadow")).unwrap();
+    assert_eq!(shadow, "rescue:$6$salt$hash::0:99999:7:::\n");
+    assert_eq!(machine.exit(), 65);
+}
+
 #[test]
 fn logs_can_be_collected() {
     let machine = Machine::start();
