@@ -14,6 +14,8 @@ pub const SMTP: &str = "canary smtp/5d0+Ty3";
 pub const WEBHOOK: &str = "canary webhook/8c2+Vn4";
 /// A password typed at a serial console.
 pub const CONSOLE: &str = "canary console/6b7+Jp1";
+/// The password of a rescue system.
+pub const RESCUE: &str = "canary rescue/3d9+Lf6";
 /// Planted by tests of the search itself.
 pub const PLANTED: &str = "canary planted/1b4+Hs8";
 
@@ -21,5 +23,5 @@ pub const PLANTED: &str = "canary planted/1b4+Hs8";
 pub const PRIVATE_KEY: &str = "PRIVATE KEY-----";
 
 /// The texts that must not be found anywhere.
-pub const ALL: [&str; 9] =
-    [BMC, USER_DATA, HTPASSWD, KEYSTONE, SMTP, WEBHOOK, CONSOLE, PLANTED, PRIVATE_KEY];
+pub const ALL: [&str; 10] =
+    [BMC, USER_DATA, HTPASSWD, KEYSTONE, SMTP, WEBHOOK, CONSOLE, RESCUE, PLANTED, PRIVATE_KEY];

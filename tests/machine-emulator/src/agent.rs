@@ -47,7 +47,7 @@ pub(crate) async fn run(
             Err(why) => machine.hang(&why).await,
         },
         AgentKind::Program { path, folder } => {
-            program::run(machine, path, folder, &handover.command_line).await
+            program::run(machine, path, folder, &handover.command_line, source).await
         }
     }
 }

@@ -18,6 +18,7 @@ pub(crate) async fn run(machine: Machine) {
         let host = match &*stage.borrow_and_update() {
             Stage::Installed => Some(machine.name().to_owned()),
             Stage::Ramdisk(_) => Some("ramdisk".to_owned()),
+            Stage::Rescue(..) => Some("rescue".to_owned()),
             Stage::Off | Stage::Booting | Stage::Hung(_) => None,
         };
         if prompt.as_ref().map(|prompt: &Prompt| &prompt.host) != host.as_ref() {

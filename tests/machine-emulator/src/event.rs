@@ -62,6 +62,8 @@ pub enum Stage {
     Booting,
     /// A ramdisk from this source runs.
     Ramdisk(BootSource),
+    /// The ramdisk from this source is a rescue system without an agent; the hash of its password.
+    Rescue(BootSource, String),
     /// The operating system on the disk runs.
     Installed,
     /// The machine is on and hangs, with the reason.

@@ -117,7 +117,7 @@ impl Machine {
     /// The source of the running system, if one runs.
     pub fn booted_from(&self) -> Option<BootSource> {
         match &*self.0.stage.borrow() {
-            Stage::Ramdisk(source) => Some(*source),
+            Stage::Ramdisk(source) | Stage::Rescue(source, _) => Some(*source),
             Stage::Installed => Some(BootSource::Disk),
             Stage::Off | Stage::Booting | Stage::Hung(_) => None,
         }
@@ -208,9 +208,11 @@ impl Machine {
         let Some(keeper) = &self.0.keeper else { return };
         let before = match &*self.0.stage.borrow() {
             Stage::Installed => SavedActivity::Installed,
-            Stage::Off | Stage::Booting | Stage::Ramdisk(_) | Stage::Hung(_) => {
-                SavedActivity::Boots(lock(&self.0.boots).clone())
-            }
+            Stage::Off
+            | Stage::Booting
+            | Stage::Ramdisk(_)
+            | Stage::Rescue(..)
+            | Stage::Hung(_) => SavedActivity::Boots(lock(&self.0.boots).clone()),
         };
         let disks = self.lock_disks();
         let disk = |disk: &Disk| KeptDisk {

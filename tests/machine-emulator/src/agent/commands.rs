@@ -164,6 +164,8 @@ impl Commands {
                 command_progress: None,
             });
         }
+        // ironic-python-agent answers a `sync_command` at its end (`extensions/rescue.py`).
+        let waits = waits || body.name == "rescue.finalize_rescue";
         let asked = CommandRequest { id: id.clone(), name: body.name, params: body.params };
         // The send fails only if the agent is gone, and its API ends with it.
         let _ = self.jobs.send(asked).await;

@@ -15,6 +15,7 @@ use url::Url;
 
 use super::commands::{CommandRequest, Commands};
 use super::inventory;
+use super::outcome::Ending;
 use super::parameters::Parameters;
 use super::steps;
 use crate::causes::chain;
@@ -45,7 +46,7 @@ pub(super) async fn run(
     source: BootSource,
     parameters: Parameters,
 ) -> Infallible {
-    let agent = Agent { machine, world, parameters };
+    let agent = Agent { machine, world, source, parameters };
     if let Err(why) = agent.inspect().await {
         return machine.hang(&why).await;
     }
@@ -62,6 +63,7 @@ pub(super) async fn run(
 struct Agent<'a> {
     machine: &'a Machine,
     world: &'a RackContext,
+    source: BootSource,
     parameters: Parameters,
 }
 
@@ -131,11 +133,12 @@ impl Agent<'_> {
             let api = api.clone();
             async move { api.answer(request).await }
         });
-        tokio::join!(
-            server,
-            self.heartbeats(&node, at, &identity, &commands),
-            self.work(&commands, asked)
-        );
+        let reports = self.heartbeats(&node, at, &identity, &commands);
+        // The agent of a rescue system ends, and its API and heartbeats with it.
+        tokio::select! {
+            ((), ()) = async { tokio::join!(server, reports) } => {}
+            () = self.work(&commands, asked) => {}
+        }
         std::future::pending().await
     }
 
@@ -173,16 +176,20 @@ impl Agent<'_> {
         }
     }
 
-    /// Runs commands, one after the other.
+    /// Runs commands, one after the other, until a command ends the agent.
     async fn work(&self, commands: &Commands, mut asked: mpsc::Receiver<CommandRequest>) {
         while let Some(asked) = asked.recv().await {
             let done = steps::run(self.machine, self.world, &asked, commands).await;
-            let ending = done.as_ref().ok().and_then(|done| done.ending);
+            let ending = done.as_ref().ok().and_then(|done| done.ending.clone());
             commands.end(&asked.id, done);
             if let Some(ending) = ending {
                 // The answer must be sent first, and a real system takes some time to shut down.
                 tokio::time::sleep(self.world.pace.of(PAUSE).max(LEAST_PAUSE)).await;
-                ending.take_effect(self.machine);
+                let is_over = matches!(ending, Ending::Rescue(_));
+                ending.take_effect(self.machine, self.source);
+                if is_over {
+                    return;
+                }
             }
         }
     }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::event::{BootSource, Stage};
 use crate::machine::Machine;
 
 /// Progress of a long command.
@@ -19,11 +20,13 @@ pub(super) struct Done {
     pub(super) ending: Option<Ending>,
 }
 
-/// How a command ends the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// How a command ends the agent, and the machine with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Ending {
     PowerOff,
     Reboot,
+    /// The machine goes on as a rescue system, whose password has this hash.
+    Rescue(String),
 }
 
 /// The error of a command, in the form of the protocol.
@@ -45,10 +48,11 @@ impl Failure {
 }
 
 impl Ending {
-    pub(super) fn take_effect(self, machine: &Machine) {
+    pub(super) fn take_effect(self, machine: &Machine, source: BootSource) {
         match self {
             Ending::PowerOff => machine.chassis().guest_power_off(),
             Ending::Reboot => machine.chassis().guest_reboot(),
+            Ending::Rescue(hash) => machine.now(Stage::Rescue(source, hash)),
         }
     }
 }

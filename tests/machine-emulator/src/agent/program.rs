@@ -9,10 +9,14 @@ use std::process::Stdio;
 use bmc_emulator::Firmware;
 use tokio::process::Command;
 
+use crate::event::{BootSource, Stage};
 use crate::machine::Machine;
 
 /// The agent's exit status after a command to restart the machine.
 const RESTART: i32 = 64;
+
+/// The agent's exit status after the password of the rescue system was set.
+const RESCUE: i32 = 65;
 
 /// Runs the agent until the power goes off, or until the agent ends the machine.
 pub(super) async fn run(
@@ -20,6 +24,7 @@ pub(super) async fn run(
     program: &Path,
     folder: &Path,
     command_line: &str,
+    source: BootSource,
 ) -> Infallible {
     if let Err(error) = create_files(machine, folder, command_line) {
         return machine.hang(&format!("cannot furnish {}: {error}", folder.display())).await;
@@ -42,6 +47,10 @@ pub(super) async fn run(
     match ended.map(|status| status.code()) {
         Ok(Some(0)) => machine.chassis().guest_power_off(),
         Ok(Some(RESTART)) => machine.chassis().guest_reboot(),
+        Ok(Some(RESCUE)) => match rescue_hash(folder) {
+            Some(hash) => machine.now(Stage::Rescue(source, hash)),
+            None => return machine.hang("the rescue system has no password").await,
+        },
         Ok(code) => {
             let code = code.map_or("a signal".to_owned(), |code| format!("status {code}"));
             return machine.hang(&format!("the agent ended with {code}")).await;
@@ -49,6 +58,13 @@ pub(super) async fn run(
         Err(error) => return machine.hang(&format!("the agent does not start: {error}")).await,
     }
     std::future::pending().await
+}
+
+/// The hash of the password of the user `rescue`.
+fn rescue_hash(root: &Path) -> Option<String> {
+    let shadow = fs::read_to_string(root.join("etc/shadow")).ok()?;
+    let line = shadow.lines().find_map(|line| line.strip_prefix("rescue:"))?;
+    line.split(':').next().map(str::to_owned)
 }
 
 /// Creates the files that the agent reads.

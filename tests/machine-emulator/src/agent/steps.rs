@@ -68,12 +68,17 @@ pub(super) async fn run(
         ("image.install_bootloader" | "standby.sync", _) => Ok(Value::Null),
         ("standby.get_partition_uuids", _) => Ok(json!({})),
         ("standby.power_off" | "standby.run_image", _) => Ok(Value::Null),
+        ("rescue.finalize_rescue", _) if rescue_hash(asked).is_none() => {
+            Err(Failure::new("RescueError", "This emulated agent takes hashed passwords only."))
+        }
+        ("rescue.finalize_rescue", _) => Ok(Value::Null),
         ("log.collect_system_logs", _) => Ok(json!({"system_logs": ""})),
         _ => Err(Failure::new("CommandNotFound", format!("There is no command {}.", asked.name))),
     };
     let ending = match &*asked.name {
         "standby.power_off" => Some(Ending::PowerOff),
         "standby.run_image" => Some(Ending::Reboot),
+        "rescue.finalize_rescue" => rescue_hash(asked).map(Ending::Rescue),
         _ => None,
     };
     match &done {
@@ -81,6 +86,13 @@ pub(super) async fn run(
         Err(failure) => machine.tell(Event::Failed(doing, failure.details.clone())),
     }
     done.map(|result| Done { result, ending })
+}
+
+/// The hash of the rescue password.
+fn rescue_hash(asked: &CommandRequest) -> Option<String> {
+    let is_hashed = asked.params.get("hashed") == Some(&Value::Bool(true));
+    let hash = asked.params.get("rescue_password").and_then(Value::as_str);
+    hash.filter(|hash| is_hashed && hash.starts_with('$')).map(str::to_owned)
 }
 
 /// Applies the machine's faults for this step.

@@ -5,6 +5,7 @@ mod drains;
 mod firmware_settings;
 mod inspections;
 mod notices;
+mod rescues;
 
 use bmc_emulator::{Outcome, PowerRequest, Request};
 use lab::{Lab, Machine, Node, Postgres, RackedMachine, Settings};

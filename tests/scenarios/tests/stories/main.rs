@@ -15,6 +15,7 @@ mod manual;
 mod own_vm;
 mod quorum;
 mod rack_up;
+mod rescue;
 mod reserve;
 mod serial;
 mod service;
