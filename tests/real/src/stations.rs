@@ -163,6 +163,19 @@ pub fn deploy(story: &mut Story, machine: &Machine, image: &Image) {
     machine.prints(machine.firmware.boots_as(), 1, BOOT_TIMEOUT);
 }
 
+/// Boots the ramdisk of an installed machine as a rescue system with this password.
+#[track_caller]
+pub fn rescue(story: &mut Story, machine: &Machine, password: &str) {
+    let words = ["node", "rescue", &machine.name, "--rescue-password", password];
+    waited(story, machine, &words, "rescue");
+}
+
+/// Boots the disk of a rescued machine again.
+#[track_caller]
+pub fn unrescue(story: &mut Story, machine: &Machine) {
+    moved(story, machine, "unrescue", "active");
+}
+
 /// Undeploys the machine: the disk must be blank, and the machine off.
 #[track_caller]
 pub fn give_back(story: &mut Story, machine: &Machine) {
