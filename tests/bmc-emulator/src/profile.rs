@@ -123,7 +123,7 @@ pub(crate) struct BiosRules {
 pub(crate) enum ShownPending {
     /// All, with their values after the next start.
     All,
-    /// Those that change at the next start.
+    /// The attributes that change at the next start.
     Changed,
 }
 

@@ -14,6 +14,11 @@ fn machine(name: &str, profile: &str) -> Machine {
     machine
 }
 
+/// Settings with which a change that the firmware ignores soon fails.
+fn impatient() -> Settings {
+    Settings { ask_again: "200ms", boot_timeout: "1s", poll_every: "50ms", ..Settings::default() }
+}
+
 async fn states(lab: &Lab, node: Node) -> Value {
     lab.api().get(&format!("/v1/nodes/{}/states", node.0)).await
 }
@@ -41,7 +46,7 @@ async fn set(lab: &Lab, node: Node, setting: &str, target: Value) -> Value {
 }
 
 /// The changes that the BMC accepted, without those of power and boot devices.
-fn changes(machine: &RackedMachine) -> Vec<Request> {
+pub(crate) fn changes(machine: &RackedMachine) -> Vec<Request> {
     let log = machine.chassis().log().into_iter();
     let accepted = log.filter(|entry| entry.outcome == Outcome::Accepted);
     let is_setting = |request: &Request| {
@@ -112,13 +117,7 @@ async fn a_machine_restarts_for_a_change_that_its_bmc_gives_to_the_firmware() {
 
 #[tokio::test]
 async fn a_firmware_that_ignores_a_change_is_reported() {
-    let settings = Settings {
-        ask_again: "200ms",
-        boot_timeout: "1s",
-        poll_every: "50ms",
-        ..Settings::default()
-    };
-    let lab = Lab::start_with(settings).await;
+    let lab = Lab::start_with(impatient()).await;
     let machine = lab.rack(machine("r1u3", "dell-idrac")).await;
     let node = lab.manageable(&machine).await;
     machine.chassis().faults().update(|faults| faults.ignore_settings = true);
@@ -277,13 +276,7 @@ async fn wrong_bios_settings_are_refused_by_name_before_anything_changes() {
 
 #[tokio::test]
 async fn bios_settings_that_the_firmware_ignores_fail_the_step_by_name() {
-    let settings = Settings {
-        ask_again: "200ms",
-        boot_timeout: "1s",
-        poll_every: "50ms",
-        ..Settings::default()
-    };
-    let lab = Lab::start_with(settings).await;
+    let lab = Lab::start_with(impatient()).await;
     let machine = lab.rack(machine("r1u8", "generic")).await;
     let node = lab.manageable(&machine).await;
     machine.chassis().faults().update(|faults| faults.ignore_settings = true);

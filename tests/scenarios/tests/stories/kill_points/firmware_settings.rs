@@ -1,11 +1,12 @@
 //! Changes of boot settings and BIOS settings, while the service is killed.
 
-use bmc_emulator::{Firmware, Outcome, Request};
+use bmc_emulator::{Firmware, Request};
 use lab::{Lab, Machine, RackedMachine};
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{StateBefore, every, settings};
+use crate::firmware_settings;
 
 /// A machine that applies every change at its next start.
 async fn racked(lab: &Lab, name: &str) -> RackedMachine {
@@ -16,19 +17,7 @@ async fn racked(lab: &Lab, name: &str) -> RackedMachine {
 
 /// The changes of settings that the BMC accepted, without repetitions.
 fn changes(machine: &RackedMachine) -> Vec<Request> {
-    let log = machine.chassis().log().into_iter();
-    let accepted = log.filter(|entry| entry.outcome == Outcome::Accepted);
-    let is_setting = |request: &Request| {
-        matches!(
-            request,
-            Request::BootMode(_)
-                | Request::SecureBoot(_)
-                | Request::ChangeBios(_)
-                | Request::ResetBios
-        )
-    };
-    let mut changes: Vec<Request> =
-        accepted.map(|entry| entry.request).filter(is_setting).collect();
+    let mut changes = firmware_settings::changes(machine);
     changes.dedup();
     changes
 }
