@@ -12,7 +12,7 @@ use baremetal_core::{
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Hidden, JsonShape, ListPart, ListRequest, Operation, Origin, PathParam, Query, Route,
+    ApiError, Hidden, JsonPatch, JsonShape, ListPart, ListRequest, Origin, PathParam, Query, Route,
     Routes, StrictJson, json, with_location,
 };
 use serde_json::{Map, Value};
@@ -166,7 +166,7 @@ async fn patch(
     request: Request,
     origin: Origin,
     PathParam(ident): PathParam<String>,
-    StrictJson(patch): StrictJson<Vec<Operation>>,
+    JsonPatch(patch): JsonPatch,
 ) -> Result<Response, Error> {
     let patched = retry_if_stale(|| async {
         let before = find(&request, &ident).await?;
@@ -222,7 +222,7 @@ async fn delete_and_free(app: &App, allocation: Allocation) -> Result<(), Error>
 }
 
 /// Finds an allocation by UUID or name, if the caller may access it under the rule of the route.
-async fn find(request: &Request, ident: &str) -> Result<Allocation, Error> {
+pub(crate) async fn find(request: &Request, ident: &str) -> Result<Allocation, Error> {
     let missing = || {
         let ident: String = ident.chars().take(64).collect();
         ApiError::not_found(format!("Allocation {ident} could not be found."))

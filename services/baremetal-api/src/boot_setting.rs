@@ -4,7 +4,7 @@ use axum::response::Response;
 use baremetal_core::request_boot_setting;
 use hardware::{BootMode, BootSetting};
 use http::StatusCode;
-use openstack_api::{ApiError, Origin, PathParam, Route, Routes, StrictJson, accepted_at};
+use openstack_api::{ApiError, Hidden, Origin, PathParam, Route, Routes, StrictJson, accepted_at};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::{PartialSchema, ToSchema};
@@ -19,7 +19,7 @@ use crate::{microversion, rule};
 pub(crate) fn routes() -> Routes<App> {
     let complete = |route: Route<App>| {
         route
-            .since(microversion::SET_BOOT_MODE)
+            .hidden_before(microversion::SET_BOOT_MODE, Hidden::ResourceAfterRule)
             .with_rule(rule::USE)
             .answers(StatusCode::ACCEPTED)
             .tells_nothing()
@@ -30,6 +30,8 @@ pub(crate) fn routes() -> Routes<App> {
     Routes::new("states")
         .at("/v1/nodes/{node}/states/boot_mode", [complete(mode)])
         .at("/v1/nodes/{node}/states/secure_boot", [complete(secure)])
+        // As in Ironic, other states do not exist, and no method changes them.
+        .at("/v1/nodes/{node}/states/{state}", [])
 }
 
 #[derive(Deserialize, ToSchema)]

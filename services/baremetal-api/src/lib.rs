@@ -2,6 +2,7 @@
 
 pub mod agents;
 
+mod admission;
 mod allocation;
 mod app;
 mod bedplate;
@@ -28,6 +29,7 @@ mod maintenance;
 mod microversion;
 mod node;
 mod openapi;
+mod parameters;
 mod paths;
 mod port;
 mod port_group;

@@ -12,7 +12,7 @@ use hardware::MacAddress;
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Hidden, JsonShape, ListPart, ListRequest, Operation, Origin, PathParam, Query, Route,
+    ApiError, Hidden, JsonPatch, JsonShape, ListPart, ListRequest, Origin, PathParam, Query, Route,
     Routes, StrictJson, json, with_location,
 };
 use serde_json::{Map, Value};
@@ -180,7 +180,7 @@ async fn patch(
     request: Request,
     origin: Origin,
     PathParam(id): PathParam<String>,
-    StrictJson(patch): StrictJson<Vec<Operation>>,
+    JsonPatch(patch): JsonPatch,
 ) -> Result<Response, Error> {
     let app = &request.app;
     let port = retry_if_stale(|| async {
@@ -237,7 +237,7 @@ async fn idle(app: &App, port: &Port) -> Result<(), Error> {
 }
 
 /// Finds a port by id or name, if the caller may access its node under the rule of the route.
-async fn find(request: &Request, ident: &str) -> Result<Port, Error> {
+pub(crate) async fn find(request: &Request, ident: &str) -> Result<Port, Error> {
     let found = match ident.parse() {
         Ok(NodeIdent::Id(id)) => {
             let id = PortUuid::from_untyped_uuid(id.into_untyped_uuid());

@@ -3,14 +3,12 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 
-use axum::extract::FromRequestParts;
 use baremetal_core::{
     AfterDrain, DrainRequest, HistoryEntry, NewDrainRequest, Node, NodeIdent, NodeUuid,
     TakeOutRefused, VerbRequest, end_maintenance_drain, wait_for_drain,
 };
 use baremetal_store::StoreError;
 use http::StatusCode;
-use http::request::Parts;
 use openstack_api::{
     AccessScope, ApiError, Authenticated, Caller, Microversion, Origin, Query, Relation,
 };
@@ -28,16 +26,6 @@ pub(crate) struct Request {
     pub(crate) caller: Caller,
     /// The requested version.
     pub(crate) asked: Microversion,
-}
-
-impl FromRequestParts<App> for Request {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
-        let caller = Caller::from_request_parts(parts, app).await?;
-        let asked = Microversion::from_request_parts(parts, app).await?;
-        Ok(Request { app: app.clone(), caller, asked })
-    }
 }
 
 impl Authenticated for Request {
@@ -141,10 +129,11 @@ impl Request {
     ) -> Option<(Node, HistoryEntry)> {
         let host = self.app.conductor.host_to_drain(node, forced)?;
         let by = self.caller.user().map(str::to_owned);
+        let project = self.caller.project().map(str::to_owned);
         let steps = verb.and_then(|verb| verb.steps.clone());
         let disables_ramdisk = verb.is_some_and(|verb| verb.disables_ramdisk);
         let forced = forced.to_vec();
-        let request = NewDrainRequest { host, then, steps, disables_ramdisk, forced, by };
+        let request = NewDrainRequest { host, then, steps, disables_ramdisk, forced, by, project };
         Some(wait_for_drain(node, request, (self.app.clock)()))
     }
 
@@ -192,7 +181,7 @@ impl Request {
         retry_if_stale(|| async {
             let (mut changed, entry) = decide(&self.node_at(asked, ident).await?)?;
             changed.updated_at = Some((self.app.clock)());
-            let entry = entry.map(|entry| entry.by(self.caller.user()));
+            let entry = entry.map(|entry| entry.by(self.caller.user(), self.caller.project()));
             Ok(self.app.store.update_node(&changed, entry.as_slice()).await?)
         })
         .await

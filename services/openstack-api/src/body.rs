@@ -10,11 +10,11 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use serde::de::DeserializeOwned;
 
 use crate::limits::{Limiter, PermitSlot, check_shape};
-use crate::{ApiError, check_unique_keys};
+use crate::{ApiError, Operation, check_unique_keys};
 
-/// A JSON body, deserialized to `T`.
+/// A JSON object as body, deserialized to `T`.
 ///
-/// A body is refused if it is too large, is not UTF-8, is nested too deeply, has too many elements, has a key twice in an object, or does
+/// A body is refused if it is no object, is too large, is not UTF-8, is nested too deeply, has too many elements, has a key twice in an object, or does
 /// not fit `T`. The last two refusals name the path of the mistake. As `Option<StrictJson<T>>` a missing body is `None`.
 #[derive(Clone, Debug)]
 pub struct StrictJson<T>(pub T);
@@ -25,9 +25,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for StrictJson<T> {
     async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
         let body = read(request, state).await?;
         if body.is_empty() {
-            return Err(ApiError::bad_request("body: is empty, but JSON is required"));
+            return Err(ApiError::bad_request(EMPTY));
         }
-        parse(&body).map(StrictJson)
+        parse_object(&body).map(StrictJson)
     }
 }
 
@@ -36,9 +36,30 @@ impl<S: Send + Sync, T: DeserializeOwned> OptionalFromRequest<S> for StrictJson<
 
     async fn from_request(request: Request, state: &S) -> Result<Option<Self>, ApiError> {
         let body = read(request, state).await?;
-        if body.is_empty() { Ok(None) } else { parse(&body).map(|body| Some(StrictJson(body))) }
+        if body.is_empty() {
+            return Ok(None);
+        }
+        parse_object(&body).map(|body| Some(StrictJson(body)))
     }
 }
+
+/// A body of JSON Patch (RFC 6902), read as strictly as [`StrictJson`].
+#[derive(Clone, Debug)]
+pub struct JsonPatch(pub Vec<Operation>);
+
+impl<S: Send + Sync> FromRequest<S> for JsonPatch {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, ApiError> {
+        let body = read(request, state).await?;
+        if body.is_empty() {
+            return Err(ApiError::bad_request(EMPTY));
+        }
+        parse(&body).map(JsonPatch)
+    }
+}
+
+const EMPTY: &str = "body: is empty, but JSON is required";
 
 /// How many bytes are counted for a body of unknown length until it was read.
 const OF_NO_LENGTH: usize = 4 << 20;
@@ -78,6 +99,14 @@ async fn read<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, ApiE
     }
     check_unique_keys(&body)?;
     Ok(body)
+}
+
+/// Parses `body`, which must be an object: serde would also fill the fields of a struct from an array, in their order.
+fn parse_object<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    match body.trim_ascii_start().first() {
+        Some(b'[') => Err(ApiError::bad_field("body", "must be an object, not a list")),
+        Some(_) | None => parse(body),
+    }
 }
 
 /// Parses `body`. A body that cannot be parsed is parsed a second time with path tracking, which is slower, to name the mistake.
@@ -182,6 +211,7 @@ mod tests {
         assert_eq!(put_cat("text/plain", good).await.status(), 415);
         assert_eq!(put_cat("application/json", vec![b' '; 1025]).await.status(), 413);
         assert_eq!(put_cat("application/json", Vec::new()).await.status(), 400);
+        assert_eq!(put_cat("application/json", br#" ["tom", []]"#.to_vec()).await.status(), 400);
         assert_eq!(
             put_cat("application/json", b"{\"name\": \"\xff\"}".to_vec()).await.status(),
             400

@@ -48,10 +48,11 @@ mod error;
 mod request_id;
 
 pub use access::{AccessError, AuthConfig, AuthKind, KeystoneAccess};
+pub use admission::{AdmissionRefused, admit};
 pub use api_config::{ApiConfig, ApiSettings, apply};
 pub use audit::Trail;
 pub use auth::{Auth, ListenerRefused, PlainHttp};
-pub use body::StrictJson;
+pub use body::{JsonPatch, StrictJson};
 pub use browser_check::{AllowedHostNames, BrowserCheck, HostName};
 pub use caller::{AccessScope, Caller};
 pub use error::{ApiError, Envelope, Kind, chain};

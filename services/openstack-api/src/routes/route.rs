@@ -9,6 +9,7 @@ use http::StatusCode;
 use utoipa::openapi::path::HttpMethod;
 use utoipa::openapi::{RefOr, Required, Schema};
 
+use crate::admission::MissingAfterRule;
 use crate::policy::ApiState;
 use crate::{ApiError, Caller, JsonShape, Microversion, RequiredAccess, Rule};
 
@@ -55,6 +56,8 @@ pub enum Hidden {
     Resource,
     /// Like `Resource`, but clients that request 1.1, or no version, see the route as well.
     ResourceAfterFirst,
+    /// Like `Resource`, but callers whom the rule refuses get this refusal.
+    ResourceAfterRule,
     /// 404, as for a path that does not exist.
     Path,
     /// 405, as for a method that the path does not have.
@@ -307,21 +310,31 @@ pub(crate) fn no_such_method() -> ApiError {
     ApiError::protocol(StatusCode::METHOD_NOT_ALLOWED, "method not allowed for this path")
 }
 
+fn too_early(came: Microversion, asked: Microversion) -> String {
+    format!("this path requires API version {came}; the requested version is {asked}")
+}
+
 /// Refuses the request if the client requests a version before `came`.
 async fn hide(
     State((came, answer)): State<(Microversion, Hidden)>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     match request.extensions().get::<Microversion>() {
+        Some(asked) if answer == Hidden::ResourceAfterRule && !asked.has(came) => {
+            let missing = MissingAfterRule(ApiError::not_found(too_early(came, *asked)));
+            request.extensions_mut().insert(missing);
+            next.run(request).await
+        }
         Some(asked) if answer == Hidden::ResourceAfterFirst && *asked == FIRST => {
             next.run(request).await
         }
         Some(asked) if !asked.has(came) => {
-            let why =
-                format!("this path requires API version {came}; the requested version is {asked}");
+            let why = too_early(came, *asked);
             match answer {
-                Hidden::Resource | Hidden::ResourceAfterFirst => ApiError::not_found(why),
+                Hidden::Resource | Hidden::ResourceAfterFirst | Hidden::ResourceAfterRule => {
+                    ApiError::not_found(why)
+                }
                 Hidden::Path => ApiError::protocol(StatusCode::NOT_FOUND, why),
                 Hidden::Method => ApiError::protocol(StatusCode::METHOD_NOT_ALLOWED, why),
                 Hidden::Version => ApiError::not_acceptable(why),

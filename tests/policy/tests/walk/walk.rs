@@ -78,6 +78,11 @@ const WORDS: [(&str, &str); 12] = [
 const UNRECORDED: [&str; 4] =
     ["/bedplate/v1/plan", "/v1/continue_inspection", "/v1/heartbeat", "/v1/heartbeat/{node}"];
 
+/// The path parameters that name resources of the bare metal service. As in Ironic, it answers 404 to callers of a project who do not see
+/// the resource, even if they lack the role.
+const HIDDEN: [&str; 7] =
+    ["allocation", "connector", "node", "port", "portgroup", "runbook", "target"];
+
 /// Ids of resources by the names of their path parameters.
 pub(crate) type ResourceIds = BTreeMap<&'static str, String>;
 
@@ -217,9 +222,11 @@ fn expected(row: &Value, step: &Step, standing: Relation) -> Outcome {
         Some(_) | None => Outcome::Forbidden,
     };
     let least = needed("owner").into_iter().chain(needed("lessee")).min();
+    let hides = HIDDEN.iter().any(|name| step.path.contains(&format!("{{{name}}}")));
     let in_project = |role: &str, relation: Option<&str>| {
         let gate = enough(role, least);
         match (gate, step.about, relation) {
+            (_, StepSubject::Thing | StepSubject::Own, None) if hides => Outcome::Hidden,
             (
                 Outcome::LetIn,
                 StepSubject::Thing | StepSubject::Own | StepSubject::Persons,
