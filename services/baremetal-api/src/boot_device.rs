@@ -5,12 +5,13 @@ use baremetal_core::check_idle;
 use bmc::BmcError;
 use hardware::{BootDevice, BootOverride, Persistence};
 use http::StatusCode;
-use openstack_api::{JsonShape, PathParam, Route, Routes, StrictJson, json, json_field};
+use openstack_api::{JsonShape, PathParam, Route, Routes, json, json_field};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Error;
+use crate::parameters::{Given, Parameters, boolean};
 use crate::request::Request;
 use crate::{microversion, rule};
 
@@ -27,7 +28,8 @@ pub(crate) fn routes() -> Routes<App> {
             .refuses([StatusCode::BAD_GATEWAY]),
         Route::put("Set the boot device", set)
             .with_rule(rule::SET_DRIVER)
-            .reads(Body::schema())
+            .reads_if_sent(Body::schema())
+            .query_parameters(Body::IN_QUERY.iter().copied())
             .answers(StatusCode::NO_CONTENT)
             .refuses([StatusCode::BAD_GATEWAY]),
     ];
@@ -52,8 +54,12 @@ pub(crate) fn routes() -> Routes<App> {
 struct Body {
     #[schema(value_type = String, example = "pxe")]
     boot_device: BootDevice,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "boolean")]
     persistent: bool,
+}
+
+impl Parameters for Body {
+    const IN_QUERY: &'static [&'static str] = &["boot_device", "persistent"];
 }
 
 /// `GET /v1/nodes/{node}/management/boot_device`: reads the boot device from the BMC.
@@ -76,7 +82,7 @@ async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<R
 async fn set(
     request: Request,
     PathParam(ident): PathParam<String>,
-    StrictJson(body): StrictJson<Body>,
+    Given(body): Given<Body>,
 ) -> Result<StatusCode, Error> {
     let node = request.node(&ident).await?;
     check_idle(&node)?;

@@ -3,12 +3,13 @@
 use axum::response::Response;
 use baremetal_core::{NodeUuid, switch_console};
 use http::StatusCode;
-use openstack_api::{JsonShape, Origin, PathParam, Route, Routes, StrictJson, accepted_at, json};
+use openstack_api::{JsonShape, Origin, PathParam, Route, Routes, accepted_at, json};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Error;
+use crate::parameters::{Given, Parameters, boolean};
 use crate::request::Request;
 use crate::rule;
 
@@ -24,7 +25,8 @@ pub(crate) fn routes() -> Routes<App> {
     ]);
     let show = Route::get("Show whether a node's console is enabled, and its URL", show);
     let switch = Route::put("Enable or disable a node's console", switch)
-        .reads(Body::schema())
+        .reads_if_sent(Body::schema())
+        .query_parameters(Body::IN_QUERY.iter().copied())
         .answers(StatusCode::ACCEPTED)
         .tells_nothing();
     Routes::new("states").at(
@@ -66,7 +68,12 @@ fn address(origin: &Origin, node: NodeUuid) -> String {
 #[serde(deny_unknown_fields)]
 struct Body {
     /// Whether the console can be opened.
+    #[serde(deserialize_with = "boolean")]
     enabled: bool,
+}
+
+impl Parameters for Body {
+    const IN_QUERY: &'static [&'static str] = &["enabled"];
 }
 
 /// `PUT /v1/nodes/{node}/states/console`: enables or disables the console before the answer is sent, in any provision state.
@@ -74,7 +81,7 @@ async fn switch(
     request: Request,
     origin: Origin,
     PathParam(ident): PathParam<String>,
-    StrictJson(body): StrictJson<Body>,
+    Given(body): Given<Body>,
 ) -> Result<Response, Error> {
     let node =
         request.change(&ident, |node| Ok((switch_console(node, body.enabled)?, None))).await?;

@@ -7,7 +7,7 @@ use baremetal_core::{Condition, InspectionRule, MAX_INSPECTION_RULES, RuleAction
 use baremetal_store::StoreError;
 use http::StatusCode;
 use openstack_api::{
-    ApiError, Direction, Hidden, JsonShape, ListPart, ListRequest, Microversion, Operation, Origin,
+    ApiError, Direction, Hidden, JsonPatch, JsonShape, ListPart, ListRequest, Microversion, Origin,
     Paging, PartRequest, PathParam, Route, Routes, Rule, StrictJson, json,
 };
 use serde::Serialize;
@@ -302,7 +302,7 @@ async fn patch(
     request: Request,
     origin: Origin,
     PathParam(ident): PathParam<String>,
-    StrictJson(patch): StrictJson<Vec<Operation>>,
+    JsonPatch(patch): JsonPatch,
 ) -> Result<Response, Error> {
     let app = &request.app;
     let written = retry_if_stale(|| async {

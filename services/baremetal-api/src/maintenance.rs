@@ -15,7 +15,7 @@ use crate::rule;
 pub(crate) fn routes() -> Routes<App> {
     let begin = Route::put("Put a node into maintenance", begin)
         .reads_if_sent(Body::schema())
-        .query_parameters(["force"])
+        .query_parameters(["force", "reason"])
         .refuses([StatusCode::CONFLICT]);
     let end = Route::delete("Take a node out of maintenance", end);
     Routes::new("nodes").at(
@@ -42,12 +42,13 @@ async fn begin(
     body: Option<StrictJson<Body>>,
 ) -> Result<StatusCode, Error> {
     let forced = forced(&mut query);
+    let reason = query.take("reason");
     query.finish()?;
     let node = request.node(&ident).await?;
     if node.maintenance.is_none() {
         request.check_maintenance(&node, &forced).await?;
     }
-    let reason = body.and_then(|StrictJson(body)| body.reason);
+    let reason = body.and_then(|StrictJson(body)| body.reason).or(reason);
     set(&request, &ident, Some(Maintenance { reason }), &forced).await
 }
 

@@ -7,12 +7,13 @@ use axum::response::Response;
 use baremetal_core::{AfterDrain, Node, power_change_stops_servers, request_power};
 use hardware::PowerChange;
 use http::StatusCode;
-use openstack_api::{Origin, PathParam, Query, Route, Routes, StrictJson, accepted_at};
+use openstack_api::{Origin, PathParam, Query, Route, Routes, accepted_at};
 use serde::Deserialize;
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Error;
+use crate::parameters::{Given, Parameters};
 use crate::request::{Request, forced};
 use crate::{microversion, rule};
 
@@ -20,8 +21,9 @@ use crate::{microversion, rule};
 pub(crate) fn routes() -> Routes<App> {
     let power = Route::put("Change the power state", request)
         .with_rule(rule::USE)
-        .reads(Body::schema())
+        .reads_if_sent(Body::schema())
         .query_parameters(["force"])
+        .query_parameters(Body::IN_QUERY.iter().copied())
         .refuses([StatusCode::CONFLICT])
         .answers(StatusCode::ACCEPTED)
         .tells_nothing();
@@ -37,6 +39,10 @@ struct Body {
     #[serde(default)]
     #[schema(value_type = Option<u32>, minimum = 1)]
     timeout: Option<NonZeroU32>,
+}
+
+impl Parameters for Body {
+    const IN_QUERY: &'static [&'static str] = &["target"];
 }
 
 #[derive(Clone, Copy, Deserialize, PartialEq, ToSchema)]
@@ -74,7 +80,7 @@ async fn request(
     origin: Origin,
     PathParam(ident): PathParam<String>,
     mut query: Query,
-    StrictJson(body): StrictJson<Body>,
+    Given(body): Given<Body>,
 ) -> Result<Response, Error> {
     if matches!(body.target, Target::SoftOff | Target::SoftReboot) {
         request.asked.need(microversion::SOFT_POWER, "target")?;
@@ -86,6 +92,7 @@ async fn request(
     let timeout = given.unwrap_or(request.app.settings.power_timeout);
     let change = PowerChange::from(body.target);
     let forced = forced(&mut query);
+    Body::finish(query)?;
     let decide = |node: &Node| {
         let changed = request_power(node, change, (request.app.clock)() + timeout)?;
         let then = AfterDrain::Power { change, timeout };

@@ -6,9 +6,7 @@ use baremetal_core::{
     VerbRequest, WantedSteps, WorkUuid, after_drain, parse_config_drive, request_verb,
 };
 use http::StatusCode;
-use openstack_api::{
-    ApiError, Microversion, Origin, PathParam, Query, Route, Routes, StrictJson, accepted_at,
-};
+use openstack_api::{ApiError, Microversion, Origin, PathParam, Query, Route, Routes, accepted_at};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::{PartialSchema, ToSchema};
@@ -16,6 +14,7 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::app::App;
 use crate::deploy_template::{merged, templates_of};
 use crate::error::Error;
+use crate::parameters::{Given, Parameters};
 use crate::request::{Request, forced};
 use crate::runbook::steps_of;
 use crate::step::{CleanStepBody, DeployStepBody, deploy_steps};
@@ -28,9 +27,10 @@ const BODY_LIMIT: usize = 16 << 20;
 pub(crate) fn routes() -> Routes<App> {
     let provision = Route::put("Change the provision state", request)
         .with_rule(rule::INSTALL)
-        .reads(Body::schema())
+        .reads_if_sent(Body::schema())
         .max_body(BODY_LIMIT)
         .query_parameters(["force"])
+        .query_parameters(Body::IN_QUERY.iter().copied())
         .refuses([StatusCode::CONFLICT])
         .answers(StatusCode::ACCEPTED)
         .tells_nothing();
@@ -70,6 +70,10 @@ struct Body {
     rescue_password: Option<String>,
 }
 
+impl Parameters for Body {
+    const IN_QUERY: &'static [&'static str] = &["target"];
+}
+
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum Target {
@@ -99,17 +103,19 @@ async fn request(
     origin: Origin,
     PathParam(ident): PathParam<String>,
     mut query: Query,
-    StrictJson(body): StrictJson<Body>,
+    Given(body): Given<Body>,
 ) -> Result<Response, Error> {
     request.asked.need(body.target.since(), "target")?;
     body.check_fields()?;
+    let forced = forced(&mut query);
+    Body::finish(query)?;
     let verb = body.target.verb();
     let (steps, disables_ramdisk) = body.steps(&request, &ident).await?;
     let wanted = ProvisionRequest {
         verb: VerbRequest { verb, steps, disables_ramdisk },
         config_drive: body.config_drive(request.asked)?,
         rescue_hash: body.rescue_hash()?,
-        forced: forced(&mut query),
+        forced,
         work: WorkUuid::new_v4(),
     };
     if after_drain(wanted.verb.verb).is_some() {

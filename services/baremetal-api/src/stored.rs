@@ -11,8 +11,8 @@ use baremetal_core::{
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, Hidden, JsonShape, ListPart, ListRequest, Microversion, Operation, Origin,
-    PathParam, Query, Route, Routes, Rule, StrictJson, json, with_location,
+    ApiError, Caller, Hidden, JsonPatch, JsonShape, ListPart, ListRequest, Microversion, Operation,
+    Origin, PathParam, Query, Route, Routes, Rule, StrictJson, json, with_location,
 };
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -446,7 +446,7 @@ async fn patch<C: Served>(
     request: Request,
     origin: Origin,
     PathParam(ident): PathParam<String>,
-    StrictJson(patch): StrictJson<Vec<Operation>>,
+    JsonPatch(patch): JsonPatch,
 ) -> Result<Response, Error> {
     let app = &request.app;
     let written = retry_if_stale(|| async {

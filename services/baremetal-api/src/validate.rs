@@ -7,7 +7,7 @@ use baremetal_core::{
     InspectInterface, Interface, Node, Port, RescueInterface, check_boot, check_rescue,
 };
 use http::StatusCode;
-use openstack_api::{JsonShape, PathParam, Route, Routes, json};
+use openstack_api::{ApiError, JsonShape, PathParam, Query, Route, Routes, json};
 use serde::Serialize;
 
 use crate::app::App;
@@ -18,10 +18,18 @@ use crate::rule;
 /// The routes of validation.
 pub(crate) fn routes() -> Routes<App> {
     let validate = Route::get("Validate a node's interfaces", validate).with_rule(rule::INSTALL);
-    let verdict = JsonShape::object([("result", JsonShape::boolean())])
-        .maybe([("reason", JsonShape::text())]);
-    let validate = validate.returns(JsonShape::map(verdict));
-    Routes::new("nodes").at("/v1/nodes/{node}/validate", [validate])
+    let verdict = || {
+        JsonShape::object([("result", JsonShape::boolean())]).maybe([("reason", JsonShape::text())])
+    };
+    let validate = validate.returns(JsonShape::map(verdict()));
+    let named = Route::get("Validate the interfaces of the node that the query names", named)
+        .with_rule(rule::INSTALL)
+        .query_parameters(["node", "node_uuid"])
+        .refuses([StatusCode::NOT_FOUND])
+        .returns(JsonShape::map(verdict()));
+    Routes::new("nodes")
+        .at("/v1/nodes/validate", [named])
+        .at("/v1/nodes/{node}/validate", [validate])
 }
 
 #[derive(Serialize)]
@@ -34,6 +42,16 @@ struct Verdict {
 impl<E: ToString> From<Result<(), E>> for Verdict {
     fn from(checked: Result<(), E>) -> Self {
         Verdict { result: checked.is_ok(), reason: checked.err().map(|why| why.to_string()) }
+    }
+}
+
+/// `GET /v1/nodes/validate?node=`: the same as `GET /v1/nodes/{node}/validate`.
+async fn named(request: Request, mut query: Query) -> Result<Response, Error> {
+    let (node, id) = (query.take("node"), query.take("node_uuid"));
+    query.finish()?;
+    match node.or(id) {
+        Some(ident) => validate(request, PathParam(ident)).await,
+        None => Err(ApiError::bad_field("node", "is required").into()),
     }
 }
 

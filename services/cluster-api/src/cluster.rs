@@ -15,7 +15,7 @@ use cluster_store::{ClusterChange, PagePart, Position, Scope};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    JsonShape, ListPart, ListRequest, Operation, PathParam, Route, Routes, StrictJson,
+    JsonPatch, JsonShape, ListPart, ListRequest, PathParam, Route, Routes, StrictJson,
     with_location,
 };
 
@@ -159,7 +159,7 @@ async fn patch(
     request: Request,
     look: Context,
     PathParam(ident): PathParam<String>,
-    StrictJson(patch): StrictJson<Vec<Operation>>,
+    JsonPatch(patch): JsonPatch,
 ) -> Result<Response, Error> {
     let mut size = NewSize::default();
     write_flat_patch::<Cluster>(patch, UNCHANGEABLE, &mut size)?;

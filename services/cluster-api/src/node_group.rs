@@ -10,8 +10,8 @@ use cluster_store::ClusterChange;
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, JsonShape, Op, Operation, Paging, PathParam, Query, Route, Routes, StrictJson,
-    json_field,
+    ApiError, JsonPatch, JsonShape, Op, Operation, Paging, PathParam, Query, Route, Routes,
+    StrictJson, json_field,
 };
 
 use crate::app::App;
@@ -150,7 +150,7 @@ async fn patch(
     request: Request,
     look: Context,
     PathParam((ident, name)): PathParam<(String, String)>,
-    StrictJson(patch): StrictJson<Vec<Operation>>,
+    JsonPatch(patch): JsonPatch,
 ) -> Result<Response, Error> {
     let change = request.change(&ident, |cluster, groups| {
         check_not_deleting(&cluster)?;

@@ -12,7 +12,7 @@ use cluster_store::StoreError;
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Caller, JsonShape, ListPart, ListRequest, Operation, PathParam, Route, Routes,
+    ApiError, Caller, JsonPatch, JsonShape, ListPart, ListRequest, PathParam, Route, Routes,
     StrictJson,
 };
 
@@ -111,7 +111,7 @@ async fn patch(
     request: Request,
     look: Context,
     PathParam(ident): PathParam<String>,
-    StrictJson(patch): StrictJson<Vec<Operation>>,
+    JsonPatch(patch): JsonPatch,
 ) -> Result<Response, Error> {
     let template = retry_stale(|| async {
         let before = own(&request, &ident).await?;

@@ -51,6 +51,19 @@ impl Query {
         found
     }
 
+    /// Refuses a parameter that is given several times: two readers of the query could act on different values.
+    fn check_unique(&self) -> Result<(), ApiError> {
+        let mut names: Vec<&str> = self.pairs.iter().map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            None => Ok(()),
+            Some(pair) => {
+                let name: String = pair[0].chars().take(64).collect();
+                Err(ApiError::bad_field(&name, "is given more than once"))
+            }
+        }
+    }
+
     /// Refuses parameters that were not taken, as unknown.
     pub fn finish(self) -> Result<(), ApiError> {
         match self.pairs.first() {
@@ -79,7 +92,9 @@ impl<S: Sync> FromRequestParts<S> for Query {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        parts.uri.query().map_or_else(|| Ok(Query::default()), Query::parse)
+        let query = parts.uri.query().map_or_else(|| Ok(Query::default()), Query::parse)?;
+        query.check_unique()?;
+        Ok(query)
     }
 }
 
@@ -104,6 +119,14 @@ mod tests {
         assert_eq!(query.take("limit").as_deref(), Some("6"));
         assert_eq!(query.pairs, [("bogus".to_owned(), "é x".to_owned())]);
         assert_eq!(query.finish().unwrap_err().message, "bogus: unknown parameter");
+    }
+
+    #[test]
+    fn a_repeated_parameter_is_refused_by_name() {
+        let refused = |query: &str| Query::parse(query).unwrap().check_unique().err();
+        assert_eq!(refused("limit=5&marker=a"), None);
+        let why = refused("limit=5&marker=a&limit=5").expect("a refusal");
+        assert_eq!(why.message, "limit: is given more than once");
     }
 
     #[test]

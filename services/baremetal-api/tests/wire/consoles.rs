@@ -41,7 +41,7 @@ async fn an_invalid_console_flag_is_refused_and_changes_nothing() {
     api.enroll(r#", "console_interface": "fake""#).await;
     let path = format!("/v1/nodes/{ID}/states/console");
     for (body, words) in [
-        (r#"{"enabled": "yes"}"#, "enabled"),
+        (r#"{"enabled": "maybe"}"#, "enabled"),
         (r#"{"enabled": null}"#, "enabled"),
         (r#"{}"#, "enabled"),
         (r#"{"enabled": true, "mode": "text"}"#, "mode"),

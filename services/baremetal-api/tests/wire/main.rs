@@ -49,6 +49,8 @@ mod openapi;
 #[cfg(test)]
 mod others;
 #[cfg(test)]
+mod parameters;
+#[cfg(test)]
 mod parts;
 #[cfg(test)]
 mod patches;

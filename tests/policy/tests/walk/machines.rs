@@ -130,6 +130,7 @@ fn steps() -> Vec<Step> {
         step(List, "GET", "/v1/nodes", nothing()),
         step(Nobodys, "POST", "/v1/nodes", json!({"driver": "fake-hardware"})),
         step(List, "GET", "/v1/nodes/detail", nothing()),
+        step(Nobodys, "GET", "/v1/nodes/validate", nothing()),
         see("/v1/nodes/{node}"),
         node("PATCH", "/v1/nodes/{node}", json!([{"op": "add", "path": "/extra/x", "value": 1}])),
         node("DELETE", "/v1/nodes/{node}", nothing()),
