@@ -29,7 +29,7 @@ impl Service {
     /// The header that selects the microversion, and the value that a client sends by default.
     pub(crate) const fn microversion(self) -> (&'static str, &'static str) {
         match self {
-            Service::Baremetald => ("X-OpenStack-Ironic-API-Version", "1.96"),
+            Service::Baremetald => ("X-OpenStack-Ironic-API-Version", "1.115"),
             Service::Clusterd => ("OpenStack-API-Version", "container-infra latest"),
         }
     }

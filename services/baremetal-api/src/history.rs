@@ -46,6 +46,10 @@ fn shape() -> JsonShape {
         ("event_type", JsonShape::text()),
         ("conductor", JsonShape::text()),
         ("user", JsonShape::text().or_null()),
+        ("project", JsonShape::text().or_null()),
+        ("state", JsonShape::text()),
+        ("target_provision_state", JsonShape::text().or_null()),
+        ("duration_seconds", JsonShape::integer().or_null()),
     ])
 }
 
@@ -72,6 +76,14 @@ struct DetailFields<'a> {
     event_type: &'a str,
     conductor: &'a str,
     user: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project: Option<Option<&'a str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_provision_state: Option<Option<&'a str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    duration_seconds: Option<Option<i64>>,
 }
 
 /// How many fields of each event are shown.
@@ -82,11 +94,12 @@ enum DetailLevel {
 }
 
 fn view<'a>(
-    app: &'a App,
+    request: &'a Request,
     entry: &'a HistoryEntry,
     origin: &Origin,
     extent: DetailLevel,
 ) -> Shown<'a> {
+    let asked = request.asked;
     let id = entry.id.unwrap_or(HistoryUuid::nil());
     let href = format!("{origin}/v1/nodes/{}/history/{id}", entry.node);
     Shown {
@@ -95,9 +108,14 @@ fn view<'a>(
         severity: entry.severity.as_str(),
         event: &entry.event,
         more: (extent == DetailLevel::Detail).then(|| DetailFields {
-            event_type: &entry.to,
-            conductor: app.conductor.hostname(),
+            event_type: entry.activity(),
+            conductor: request.app.conductor.hostname(),
             user: entry.user.as_deref(),
+            project: asked.since(microversion::HISTORY_PROJECT, entry.project.as_deref()),
+            state: asked.since(microversion::HISTORY_STATES, &entry.from),
+            target_provision_state: asked
+                .since(microversion::HISTORY_STATES, entry.target.as_deref()),
+            duration_seconds: asked.since(microversion::HISTORY_STATES, entry.seconds),
         }),
         links: [Link { href, rel: "self" }],
     }
@@ -123,17 +141,17 @@ async fn list(
     let node = request.node(&ident).await?;
     let marker = page.marker.map(HistoryUuid::from_untyped_uuid);
     let extent = if detail { DetailLevel::Detail } else { DetailLevel::Brief };
+    let reader = (request.clone(), paging.origin.clone());
     let at = paging.of(&request.app);
-    let reader = (request.app.clone(), paging.origin.clone());
     parts_of("history", page.limit, at, move |asked| {
-        let (app, origin) = reader.clone();
+        let (request, origin) = reader.clone();
         Box::pin(async move {
             let part = PagePart { after: asked.after, bytes: asked.bytes };
-            let read = app.store.history_part(node.id, asked.elements, marker, part);
+            let read = request.app.store.history_part(node.id, asked.elements, marker, part);
             let PageRows { found, more } = read.await?;
             let id = |entry: &HistoryEntry| entry.id.unwrap_or(HistoryUuid::nil());
-            let part = ListPart::of(&found, id, |entry| view(&app, entry, &origin, extent), more);
-            Ok(part?)
+            let view = |entry| view(&request, entry, &origin, extent);
+            Ok(ListPart::of(&found, id, view, more)?)
         })
     })
     .await
@@ -149,5 +167,5 @@ async fn show(
     let missing = || ApiError::not_found("the event was not found in this node's history");
     let id: HistoryUuid = event.parse().map_err(|_| missing())?;
     let entry = request.app.store.find_history(node.id, id).await?.ok_or_else(missing)?;
-    Ok(json(StatusCode::OK, &view(&request.app, &entry, &origin, DetailLevel::Detail)))
+    Ok(json(StatusCode::OK, &view(&request, &entry, &origin, DetailLevel::Detail)))
 }

@@ -78,7 +78,9 @@ versions! {
     SERVICE_DISABLES_RAMDISK 108 "`disable_ramdisk` for `service`."
     ABORT_DEPLOYMENT 110 "Aborting a deployment."
     RUNBOOK_TRAITS 112 "Traits and descriptions of runbooks, and names of runbooks that are no traits."
+    HISTORY_PROJECT 113 "The project of history entries."
     FIRMWARE_IDENTITY 114 "Vendor, model and serial number of firmware components."
+    HISTORY_STATES 115 "The states and durations of history entries."
     MAXIMUM 115 "The highest supported version."
 }
 

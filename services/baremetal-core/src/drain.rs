@@ -23,6 +23,8 @@ pub struct NewDrainRequest {
     pub forced: Vec<String>,
     /// The user who makes the request.
     pub by: Option<String>,
+    /// The id of the project of the user's token.
+    pub project: Option<String>,
 }
 
 impl Node {
@@ -65,7 +67,7 @@ pub fn wait_for_drain(
         Some(DrainStage::Asking(owner) | DrainStage::Waiting(owner)) => DrainStage::Asking(owner),
         Some(DrainStage::Wanted | DrainStage::Ending) | None => DrainStage::Wanted,
     };
-    let NewDrainRequest { host, then, steps, disables_ramdisk, forced, by } = request;
+    let NewDrainRequest { host, then, steps, disables_ramdisk, forced, by, project } = request;
     let event = format!("{:?} requested; draining host {host} first", then.as_str());
     let leaving = DrainRequest {
         host,
@@ -74,6 +76,7 @@ pub fn wait_for_drain(
         disables_ramdisk,
         forced,
         asked_by: by,
+        project,
         asked_at: now,
         stage,
     };
@@ -97,6 +100,7 @@ pub fn end_maintenance_drain(node: &Node, host: &str, by: Option<String>, now: T
         disables_ramdisk: false,
         forced: Vec::new(),
         asked_by: by,
+        project: None,
         asked_at: now,
         stage: DrainStage::Ending,
     };

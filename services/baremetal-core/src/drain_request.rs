@@ -30,6 +30,9 @@ pub struct DrainRequest {
     pub forced: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_by: Option<String>,
+    /// The id of the project of the caller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     pub asked_at: Timestamp,
     /// The progress of the drain.
     pub stage: DrainStage,

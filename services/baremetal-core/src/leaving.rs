@@ -131,7 +131,8 @@ impl LeavingTurn<'_> {
             let DrainRequest { steps, disables_ramdisk, .. } = self.leaving.clone();
             let request = VerbRequest { verb, steps, disables_ramdisk };
             let asked = request_verb(&free, request, self.rules.new_work, self.now);
-            asked.map(|(to, entry)| (to, Some(entry.by(self.leaving.asked_by.as_deref()))))
+            let (user, project) = (&self.leaving.asked_by, &self.leaving.project);
+            asked.map(|(to, entry)| (to, Some(entry.by(user.as_deref(), project.as_deref()))))
         };
         let begun = match then {
             AfterDrain::Maintenance => Ok((free, None)),

@@ -16,12 +16,18 @@ pub struct HistoryEntry {
     pub severity: Severity,
     /// The provision state before the event.
     pub from: String,
-    /// The provision state after the event, which the Bare Metal API shows as `event_type`.
+    /// The provision state after the event.
     pub to: String,
+    /// The provision state that the node was about to reach before the event; `None` if it rested.
+    pub target: Option<String>,
+    /// How long the node had been in the state before the event, in seconds; `None` if that is not known.
+    pub seconds: Option<i64>,
     /// The event in words for people.
     pub event: String,
     /// The user who asked for the change, by Keystone id or by name; `None` if the service acted by itself or runs without authentication.
     pub user: Option<String>,
+    /// The id of the project of the user's token; `None` without a project.
+    pub project: Option<String>,
 }
 
 /// The severity of a history entry.
@@ -53,14 +59,30 @@ impl HistoryEntry {
             severity: Severity::Info,
             from: before.provision_state.to_string(),
             to: after.provision_state.to_string(),
+            target: before.leads_to().map(|state| state.to_string()),
+            seconds: before.provision_updated_at.map(|since| at.duration_since(since).as_secs()),
             event,
             user: None,
+            project: None,
         }
     }
 
-    /// Returns the entry with the user who asked for the change.
-    pub fn by(self, user: Option<&str>) -> Self {
-        HistoryEntry { user: user.map(str::to_owned), ..self }
+    /// Returns the entry with the user who asked for the change, and the project of the user.
+    pub fn by(self, user: Option<&str>, project: Option<&str>) -> Self {
+        HistoryEntry { user: user.map(str::to_owned), project: project.map(str::to_owned), ..self }
+    }
+
+    /// The activity in which the event occurred: for a failure the work that failed, for other events the state after the event.
+    pub fn activity(&self) -> &str {
+        match (self.severity, &*self.from) {
+            (Severity::Info, _) => &self.to,
+            (Severity::Error, "clean wait") => "cleaning",
+            (Severity::Error, "wait call-back") => "deploying",
+            (Severity::Error, "inspecting" | "inspect wait") => "introspection",
+            (Severity::Error, "rescuing" | "rescue wait" | "unrescuing") => "rescue",
+            (Severity::Error, "service wait") => "servicing",
+            (Severity::Error, state) => state,
+        }
     }
 
     /// Makes the entry for work that failed.
@@ -97,6 +119,23 @@ pub struct Discovery {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Driver, State};
+
+    #[test]
+    fn an_entry_tells_how_long_the_node_was_in_its_state_and_what_failed() {
+        let node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
+        let since = Some(Timestamp::UNIX_EPOCH);
+        let before =
+            Node { provision_state: State::CleanWait, provision_updated_at: since, ..node.clone() };
+        let after = Node { provision_state: State::CleanFailed, ..node };
+        let at = Timestamp::from_second(90).unwrap();
+        let failed = HistoryEntry::failed(&before, &after, "it broke".to_owned(), at);
+        assert_eq!((failed.activity(), failed.seconds), ("cleaning", Some(90)));
+        let moved = HistoryEntry::changed(&before, &after, "it moved".to_owned(), at);
+        assert_eq!(moved.activity(), "clean failed");
+        let never = Node { provision_updated_at: None, ..before };
+        assert_eq!(HistoryEntry::changed(&never, &after, String::new(), at).seconds, None);
+    }
 
     #[test]
     fn a_severity_is_named_as_ironic_names_it() {

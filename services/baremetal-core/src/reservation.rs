@@ -51,7 +51,7 @@ pub fn reserve(
     check_deploy(&taken)?;
     let (asked, entry) = request_verb(&taken, Verb::Deploy, order.work, now)?;
     let user = allocation.reservation.as_ref().and_then(|it| it.user.as_deref());
-    Ok((asked, written, entry.by(user)))
+    Ok((asked, written, entry.by(user, allocation.owner.as_deref())))
 }
 
 #[cfg(test)]

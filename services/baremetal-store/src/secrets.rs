@@ -491,6 +491,7 @@ mod tests {
             disables_ramdisk: true,
             forced: vec![],
             asked_by: None,
+            project: None,
             asked_at,
             stage,
         };

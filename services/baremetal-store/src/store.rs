@@ -53,6 +53,7 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-14.sql"),
     include_str!("schema-15.sql"),
     include_str!("schema-16.sql"),
+    include_str!("schema-17.sql"),
 ];
 
 /// The observed power state of one node's machine.

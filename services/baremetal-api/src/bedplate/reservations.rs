@@ -205,7 +205,9 @@ async fn give_back(
         let Some(node) = node else { return Err(gone(&ident).into()) };
         let (mut asked, entry) = decide(&node)?;
         asked.updated_at = Some((app.clock)());
-        app.store.update_node(&asked, &[entry.by(request.caller.user())]).await?;
+        app.store
+            .update_node(&asked, &[entry.by(request.caller.user(), request.caller.project())])
+            .await?;
         app.conductor.wake(node.id);
         info!(node.id = %node.id, "node {} is returned by {}", node.label(), found.id);
         Ok(())
@@ -257,8 +259,11 @@ async fn change(
         let Some(node) = node else { return Err(gone(ident).into()) };
         let (mut changed, entry) = decide(&node, now)?;
         changed.updated_at = Some(now);
-        let written =
-            request.app.store.update_node(&changed, &[entry.by(request.caller.user())]).await?;
+        let written = request
+            .app
+            .store
+            .update_node(&changed, &[entry.by(request.caller.user(), request.caller.project())])
+            .await?;
         request.app.conductor.wake(written.id);
         Ok((found, written))
     })

@@ -35,8 +35,10 @@ async fn a_verb_is_recorded_and_shown() {
     api.get(&format!("/v1/nodes/{ID}/history"))
         .await
         .is(&format!(r#"{{"history": [{{{entry}}}]}}"#));
-    let detailed =
-        format!(r#"{{{entry}, "event_type": "verifying", "conductor": "host-1", "user": null}}"#);
+    let detailed = format!(
+        r#"{{{entry}, "event_type": "verifying", "conductor": "host-1", "user": null, "project": null,
+            "state": "enroll", "target_provision_state": null, "duration_seconds": null}}"#
+    );
     api.get(&format!("/v1/nodes/{ID}/history/{event}")).await.has(200).is(&detailed);
     api.get(&format!("/v1/nodes/{ID}/history/zz")).await.has(404);
 }

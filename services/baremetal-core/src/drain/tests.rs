@@ -18,6 +18,7 @@ fn a_new_request_replaces_the_waiting_one_and_keeps_its_drain() {
         then,
         forced: vec!["blue".to_owned()],
         by: None,
+        project: None,
     };
     let now = Timestamp::UNIX_EPOCH;
     let (asked, entry) = wait_for_drain(&node(None), request(AfterDrain::Undeploy), now);
@@ -58,9 +59,9 @@ fn a_rescue_that_is_refused_or_replaced_leaves_no_password() {
     let (refused, _) = drain_refused(&before, "no", DrainFate::EndDrain, now);
     assert!(refused.instance_info.is_empty());
     let replaced = |then| {
-        let host = "h1".to_owned();
-        let (steps, disables_ramdisk, forced, by) = (None, false, Vec::new(), None);
-        let request = NewDrainRequest { host, then, steps, disables_ramdisk, forced, by };
+        let (host, forced) = ("h1".to_owned(), Vec::new());
+        let (steps, disables_ramdisk, by, project) = (None, false, None, None);
+        let request = NewDrainRequest { host, then, steps, disables_ramdisk, forced, by, project };
         wait_for_drain(&before, request, now).0.instance_info.is_empty()
     };
     assert!(replaced(AfterDrain::Service));

@@ -11,6 +11,7 @@ pub(crate) fn leaving(then: AfterDrain, stage: DrainStage) -> DrainRequest {
         then,
         forced: Vec::new(),
         asked_by: Some("ann".to_owned()),
+        project: None,
         asked_at: Timestamp::UNIX_EPOCH,
         stage,
     }

@@ -16,8 +16,9 @@ pub(crate) async fn append(
     node: NodeUuid,
     entries: &[HistoryEntry],
 ) -> Result<(), StoreError> {
-    const INSERT: &str = "INSERT INTO history (id, node, at, severity, state_from, state_to, event, user_id) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+    const INSERT: &str = "INSERT INTO history \
+         (id, node, at, severity, state_from, state_to, event, user_id, project, target, seconds) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
     const TRIM: &str = "DELETE FROM history WHERE node = $1 AND seq <= \
          (SELECT seq FROM history WHERE node = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2)";
     if entries.is_empty() {
@@ -33,6 +34,9 @@ pub(crate) async fn append(
             entry.to.as_str(),
             entry.event.as_str(),
             entry.user.as_deref(),
+            entry.project.as_deref(),
+            entry.target.as_deref(),
+            entry.seconds,
         ];
         connection.execute(INSERT, values).await?;
     }
@@ -48,15 +52,15 @@ pub(crate) async fn list(
     marker: Option<HistoryUuid>,
     part: &PagePart<i64>,
 ) -> Result<PageRows<HistoryEntry, i64>, StoreError> {
-    const LIST: &str = "SELECT id, node, at, severity, state_from, state_to, event, user_id, seq FROM history \
-         WHERE node = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+    const LIST: &str = "SELECT id, node, at, severity, state_from, state_to, event, user_id, project, target, seconds, seq \
+         FROM history WHERE node = $1 AND seq > $2 ORDER BY seq LIMIT $3";
     let after = match part.after {
         Some(after) => after,
         None => number_of(connection, node, marker).await?,
     };
     let mut rows = connection.rows(LIST, values![node, after, limit]).await?;
     let is_full = cut(&mut rows, limit, part.bytes, 6)?;
-    let last = rows.last().filter(|_| is_full).map(|row| row.int(8)).transpose()?;
+    let last = rows.last().filter(|_| is_full).map(|row| row.int(11)).transpose()?;
     let found = rows.iter().map(read).collect::<Result<_, StoreError>>()?;
     Ok(PageRows { found, more: last })
 }
@@ -78,8 +82,8 @@ pub(crate) async fn find(
     node: NodeUuid,
     entry: HistoryUuid,
 ) -> Result<Option<HistoryEntry>, StoreError> {
-    const FIND: &str = "SELECT id, node, at, severity, state_from, state_to, event, user_id FROM history \
-         WHERE node = $1 AND id = $2";
+    const FIND: &str = "SELECT id, node, at, severity, state_from, state_to, event, user_id, project, target, seconds \
+         FROM history WHERE node = $1 AND id = $2";
     connection.row(FIND, values![node, entry]).await?.as_ref().map(read).transpose()
 }
 
@@ -98,5 +102,8 @@ fn read(row: &Row) -> Result<HistoryEntry, StoreError> {
         to: row.text(5)?.to_owned(),
         event: row.text(6)?.to_owned(),
         user: row.optional_text(7)?.map(str::to_owned),
+        project: row.optional_text(8)?.map(str::to_owned),
+        target: row.optional_text(9)?.map(str::to_owned),
+        seconds: row.optional_int(10)?,
     })
 }

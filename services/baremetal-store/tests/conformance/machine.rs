@@ -258,7 +258,8 @@ async fn history_is_read_from_its_oldest_line(store: Store) {
     let (node, other) = (bare_node(), bare_node());
     store.insert_node(&node).await.unwrap();
     store.insert_node(&other).await.unwrap();
-    let failed = HistoryEntry::failed(&node, &node, "it broke".into(), at(6)).by(Some("u1"));
+    let failed =
+        HistoryEntry::failed(&node, &node, "it broke".into(), at(6)).by(Some("u1"), Some("p1"));
     let written = store.update_node(&node, &[line(&node, "a"), line(&node, "b")]).await.unwrap();
     store.update_node(&other, &[line(&other, "elsewhere")]).await.unwrap();
     store.update_node(&written, std::slice::from_ref(&failed)).await.unwrap();

@@ -37,6 +37,7 @@ const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-14.sql"),
     include_str!("../fixtures/version-15.sql"),
     include_str!("../fixtures/version-16.sql"),
+    include_str!("../fixtures/version-17.sql"),
 ];
 /// The key file that sealed the secrets in the fixtures, from the time when key ids were numbers instead of fingerprints.
 const KEYS: &str = include_str!("../fixtures/seal.keys");
@@ -190,6 +191,9 @@ async fn holds_all(store: &Store, version: usize) {
     assert_eq!(history.len(), 2);
     assert_eq!(history[0].user.as_deref(), (version >= 11).then_some("u1"));
     assert_eq!(history[1].user, None);
+    assert_eq!(history[0].project.as_deref(), (version >= 17).then_some("p1"));
+    assert_eq!(history[0].seconds, (version >= 17).then_some(5));
+    assert_eq!(history[1].target.as_deref(), (version >= 17).then_some("manageable"));
     let leased = store.find_lease("52:54:00:00:00:01".parse().unwrap()).await.unwrap();
     assert_eq!(leased, Some(DhcpLease { address: [10, 0, 0, 9].into(), is_probed: true }));
     assert_eq!(store.list_discoveries_part(1000, PagePart::whole()).await.unwrap().found.len(), 1);
