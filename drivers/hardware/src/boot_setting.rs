@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{BootMode, PowerState};
+use crate::{BootMode, Health, PowerState};
 
 /// A boot setting with a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -22,10 +22,12 @@ pub struct BootSettings {
     pub secure_boot: Option<bool>,
 }
 
-/// The power state and the boot settings of a machine, read together.
+/// The power state, the health and the boot settings of a machine, read together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PowerAndBootSettings {
     pub power: PowerState,
+    /// `None` if the BMC does not report it.
+    pub health: Option<Health>,
     /// `None` if the BMC could not report the settings at this time.
     pub settings: Option<BootSettings>,
 }

@@ -4,6 +4,7 @@ mod allowed;
 mod bios;
 mod boot;
 mod boot_setting;
+mod health;
 mod inventory;
 mod mac_address;
 mod power;
@@ -12,6 +13,7 @@ pub use allowed::{AllowedHost, AllowedHosts, HostRefused, InvalidHost, InvalidNe
 pub use bios::{BiosAttribute, BiosValue, BiosValues};
 pub use boot::{BootDevice, BootMode, BootOverride, Persistence, UnknownBootDevice};
 pub use boot_setting::{BootSetting, BootSettings, PowerAndBootSettings};
+pub use health::Health;
 pub use inventory::{Disk, Firmware, Inventory, Nic, Processor};
 pub use mac_address::{InvalidMacAddress, MacAddress};
 pub use power::{PowerChange, PowerState};

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use bmc::BmcError;
-use hardware::{BootMode, BootSetting, BootSettings, PowerAndBootSettings};
+use hardware::{BootMode, BootSetting, BootSettings, Health, PowerAndBootSettings};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tracing::debug;
@@ -22,7 +22,8 @@ impl bmc::BootSettings for Service {
         let system = self.system().await?;
         let secure = self.secure_boot(&system).await?;
         let settings = Some(reported(&system, secure.as_ref()));
-        Ok(PowerAndBootSettings { power: self.reported(&system.body)?, settings })
+        let (power, health) = (self.reported(&system.body)?, health(&system.body));
+        Ok(PowerAndBootSettings { power, health, settings })
     }
 
     async fn read_once(&self) -> Result<PowerAndBootSettings, BmcError> {
@@ -41,7 +42,7 @@ impl bmc::BootSettings for Service {
                 None
             }
         };
-        Ok(PowerAndBootSettings { power, settings })
+        Ok(PowerAndBootSettings { power, health: health(&system.body), settings })
     }
 
     async fn request(&self, wanted: BootSetting) -> Result<(), BmcError> {
@@ -101,6 +102,13 @@ fn is_missing(status: StatusCode) -> bool {
         status,
         StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::NOT_IMPLEMENTED
     )
+}
+
+/// The health of the whole system (DSP0268 `ComputerSystem`, `Status`). `HealthRollup` is not read: it also counts parts outside of the system.
+fn health(system: &Value) -> Option<Health> {
+    let known = [Health::Ok, Health::Warning, Health::Critical];
+    let word = system.at("Status").word("Health");
+    known.into_iter().find(|health| health.as_str() == word)
 }
 
 fn reported(system: &Resource, secure: Option<&Resource>) -> BootSettings {

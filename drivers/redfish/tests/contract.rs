@@ -12,7 +12,7 @@ use std::time::Duration;
 use bmc::{Bmc, BmcError, IdentifyLight};
 use bmc_emulator::{BmcKind, BmcSpec, Firmware, Mac, Machine, MachineSpec, NicSpec, serve};
 use hardware::{
-    BiosValue, BiosValues, BootDevice, BootMode, BootOverride, BootSetting, BootSettings,
+    BiosValue, BiosValues, BootDevice, BootMode, BootOverride, BootSetting, BootSettings, Health,
     MacAddress, Persistence, PowerChange, PowerState,
 };
 use redfish::{Auth, Connector, Target, Trust};
@@ -242,6 +242,7 @@ async fn media_goes_in_and_out(bmc: &Bmc, image: &Url) {
 
 async fn boot_settings(bmc: &Bmc) -> BootSettings {
     let read = bmc.boot_settings.as_ref().unwrap().read().await.unwrap();
+    assert_eq!(read.health, Some(Health::Ok));
     read.settings.expect("settings with every answer")
 }
 

@@ -124,7 +124,7 @@ impl TurnContext {
             FollowUp::Request => settings.read().await,
         };
         match reported {
-            Ok(PowerAndBootSettings { power, settings }) => {
+            Ok(PowerAndBootSettings { power, settings, .. }) => {
                 self.sightings.note(node.id, ObservedPart::Bmc, power.as_str());
                 let settings = settings.map_or(BootSettingsSeen::NotSeen, BootSettingsSeen::Are);
                 (PowerSeen::Is(power), settings)

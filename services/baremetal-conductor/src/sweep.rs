@@ -4,9 +4,10 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baremetal_core::Node;
+use baremetal_core::{HistoryEntry, Node};
 use baremetal_store::{SeenPower, StoreError};
-use hardware::PowerAndBootSettings;
+use hardware::{Health, PowerAndBootSettings};
+use jiff::Timestamp;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
 use tokio_util::sync::CancellationToken;
@@ -103,23 +104,23 @@ async fn look(context: Arc<TurnContext>, node: Node) -> Option<SeenPower> {
         Some(settings) => settings.read_once().await,
         None => {
             let power = bmc.power.state_once().await;
-            power.map(|power| PowerAndBootSettings { power, settings: None })
+            power.map(|power| PowerAndBootSettings { power, health: None, settings: None })
         }
     };
     match reported {
-        Ok(PowerAndBootSettings { power, settings }) => {
+        Ok(PowerAndBootSettings { power, health, settings }) => {
             context.sightings.note(node.id, ObservedPart::Bmc, power.as_str());
             if node.power_state.is_some_and(|known| known != power) {
                 info!(node.id = %node.id, "node {} is now {power}, which was not requested here", node.id);
             }
-            let changed = settings.map(|settings| node.with_boot_settings(settings));
-            match changed.filter(|changed| *changed != node) {
-                None => Some(SeenPower::of(&node, power)),
-                Some(changed) => {
-                    record(&context, Node { power_state: Some(power), ..changed }).await;
-                    None
-                }
+            let changed =
+                settings.map_or_else(|| node.clone(), |settings| node.with_boot_settings(settings));
+            let changed = Node { health, ..changed };
+            if changed == node {
+                return Some(SeenPower::of(&node, power));
             }
+            record(&context, &node, Node { power_state: Some(power), ..changed }).await;
+            None
         }
         Err(error) => {
             context.sightings.note(node.id, ObservedPart::Bmc, problem::of_bmc(&error).cause);
@@ -128,14 +129,16 @@ async fn look(context: Arc<TurnContext>, node: Node) -> Option<SeenPower> {
     }
 }
 
-/// Records a node whose BMC reports other boot settings than the record. They change rarely, so each node is written by itself.
-async fn record(context: &TurnContext, node: Node) {
+/// Records a node whose BMC reports another health or other boot settings than the record. They change rarely, so each node is written by
+/// itself.
+async fn record(context: &TurnContext, before: &Node, node: Node) {
     let node = Node { updated_at: Some(context.now()), ..node };
-    match context.store.update_node(&node, &[]).await {
+    let entry = changed_health(before, &node, context.now());
+    match context.store.update_node(&node, entry.as_slice()).await {
         Ok(_) => {
             info!(
-                "node {} now has the boot mode {:?} and secure boot {:?}",
-                node.id, node.boot_mode, node.secure_boot
+                "node {} now has the health {:?}, the boot mode {:?} and secure boot {:?}",
+                node.id, node.health, node.boot_mode, node.secure_boot
             );
         }
         // The observation may be older than the other write.
@@ -144,6 +147,17 @@ async fn record(context: &TurnContext, node: Node) {
             warn!(error = chain(&error), "the boot settings of node {} are not recorded", node.id);
         }
     }
+}
+
+/// The history entry for another health than before. The first health of a machine that is well is no event.
+fn changed_health(before: &Node, after: &Node, now: Timestamp) -> Option<HistoryEntry> {
+    let word = |health: Option<Health>| health.map_or("unknown", Health::as_str);
+    let event = match (before.health, after.health) {
+        (was, is) if was == is => return None,
+        (None, Some(Health::Ok)) => return None,
+        (was, is) => format!("the BMC reports the health {}; it was {}", word(is), word(was)),
+    };
+    Some(HistoryEntry::changed(before, after, event, now))
 }
 
 /// Reports that this conductor is alive, until `stop` is cancelled.

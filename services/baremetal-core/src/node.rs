@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use hardware::{BootMode, PowerState};
+use hardware::{BootMode, Health, PowerState};
 use jiff::Timestamp;
 use lease::RequiredState;
 use serde::{Deserialize, Serialize};
@@ -104,6 +104,8 @@ pub struct Node {
     pub boot_mode: Option<BootMode>,
     /// Whether the firmware starts only signed programs, if known.
     pub secure_boot: Option<bool>,
+    /// The health that the BMC reports, if it reports one.
+    pub health: Option<Health>,
     /// The RAID configuration that the next steps create; empty if none is wanted.
     pub target_raid_config: Map<String, Value>,
     /// The RAID configuration that the last step has created; empty before.
@@ -167,6 +169,7 @@ impl fmt::Debug for Node {
             .field("failure", &self.failure)
             .field("boot_mode", &self.boot_mode)
             .field("secure_boot", &self.secure_boot)
+            .field("health", &self.health)
             .field("target_raid_config", &self.target_raid_config)
             .field("raid_config", &self.raid_config)
             .field("inspection_started_at", &self.inspection_started_at)
@@ -222,6 +225,7 @@ impl Node {
             failure: None,
             boot_mode: None,
             secure_boot: None,
+            health: None,
             target_raid_config: Map::new(),
             raid_config: Map::new(),
             inspection_started_at: None,

@@ -42,6 +42,8 @@ pub struct FaultSet {
     pub completion: Vec<CompletionFault>,
     /// The power state that the BMC reports, regardless of the real one.
     pub reported_power: Option<ReportedPower>,
+    /// The health of the system that the BMC reports, instead of `OK`.
+    pub reported_health: Option<String>,
     /// The BMC refuses every password.
     pub refuse_credentials: bool,
     /// The BMC has no free session slot.

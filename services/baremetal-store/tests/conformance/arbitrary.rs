@@ -10,7 +10,7 @@ use baremetal_core::{
     PowerRequest, RackLocation, Reason, RequestedStep, RuleAction, Runbook, RunbookStep, State,
     Step, StepKind, StepName, StepRunner, Task, WantedSteps, Work, WorkUuid,
 };
-use hardware::{BootMode, BootSetting, MacAddress, PowerChange, PowerState};
+use hardware::{BootMode, BootSetting, Health, MacAddress, PowerChange, PowerState};
 use jiff::Timestamp;
 use lease::{Lease, Length};
 use proptest::collection::{btree_map, btree_set, vec};
@@ -194,8 +194,19 @@ fn leaving() -> impl Strategy<Value = DrainRequest> {
     let asked = (vec(text(), 0..3), option::of(text()), moment(), option::of(wanted_steps()));
     (text(), then, asked, select(stages)).prop_map(|(host, then, asked, stage)| {
         let (forced, asked_by, asked_at, steps) = asked;
+        let project = asked_by.clone();
         let disables_ramdisk = steps.is_some();
-        DrainRequest { host, then, steps, disables_ramdisk, forced, asked_by, asked_at, stage }
+        DrainRequest {
+            host,
+            then,
+            steps,
+            disables_ramdisk,
+            forced,
+            asked_by,
+            project,
+            asked_at,
+            stage,
+        }
     })
 }
 
@@ -244,7 +255,11 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
         option::of(power_request()).boxed(),
         option::of(work()).boxed(),
         option::of(failure()),
-        (option::of(select(vec![BootMode::Bios, BootMode::Uefi])), option::of(any::<bool>())),
+        (
+            option::of(select(vec![BootMode::Bios, BootMode::Uefi])),
+            option::of(any::<bool>()),
+            option::of(select(vec![Health::Ok, Health::Critical])),
+        ),
         option::of(boot_setting_request()).boxed(),
         option::of(moment()),
         option::of(moment()),
@@ -269,7 +284,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
             ) = guards;
             let (provision_state, target_provision_state, provision_updated_at, power_state) = life;
             let (power_request, work, failure, settings, setting, begun, finished, raid) = doing;
-            let (boot_mode, secure_boot) = settings;
+            let (boot_mode, secure_boot, health) = settings;
             let [target_raid_config, raid_config] = raid;
             Node {
                 id,
@@ -315,6 +330,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
                 failure,
                 boot_mode,
                 secure_boot,
+                health,
                 target_raid_config,
                 raid_config,
                 inspection_started_at: begun,

@@ -38,6 +38,10 @@ pub(crate) fn value(face: &RedfishFace, name: &str) -> Option<Value> {
         "processors" => json!(processor_count(spec)),
         "memory_gib" => gibibytes(spec.memory_mib),
         "power_state" => json!(if machine.reported_on() { "On" } else { "Off" }),
+        "system_health" => {
+            let reported = machine.faults().with(|faults| faults.reported_health.clone());
+            json!(reported.as_deref().unwrap_or("OK"))
+        }
         "lit" => json!(is_lit()),
         "led" => json!(if is_lit() { "Blinking" } else { "Off" }),
         "now" => json!(Timestamp::now().to_string()),

@@ -76,3 +76,26 @@ async fn a_shutdown_of_an_installed_machine_is_noticed_and_left_alone() {
     machine.chassis().faults().clear();
     is_recorded(&lab, node, "power on").await;
 }
+
+#[tokio::test]
+async fn the_health_that_a_bmc_reports_is_recorded() {
+    let lab = watchful().await;
+    let machine = lab.rack(Machine::redfish("m")).await;
+    let node = lab.available(&machine).await;
+    let path = format!("/v1/nodes/{}", node.0);
+    for health in ["OK", "Critical", "OK"] {
+        let reported = Some(health.to_owned());
+        machine.chassis().faults().update(|faults| faults.reported_health = reported);
+        let seen = |it: &Value| (it["health"] == health).then_some(());
+        lab.api().until(&path, health, seen).await;
+    }
+    let history = lab.api().get(&format!("{path}/history?limit=1000")).await;
+    let events = history["history"].as_array().into_iter().flatten();
+    let events = events.filter_map(|entry| entry["event"].as_str());
+    let of_health: Vec<&str> = events.filter(|event| event.contains("health")).collect();
+    let want = [
+        "the BMC reports the health Critical; it was OK",
+        "the BMC reports the health OK; it was Critical",
+    ];
+    assert_eq!(of_health, want);
+}

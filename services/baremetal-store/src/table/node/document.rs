@@ -8,7 +8,7 @@ use baremetal_core::{
     AllocationUuid, BootSettingRequest, DrainRequest, Driver, Failure, Hypervisor, Interfaces,
     Maintenance, Node, NodeLease, NodeName, NodeUuid, PowerRequest, RackLocation, State, Work,
 };
-use hardware::{BootMode, PowerState};
+use hardware::{BootMode, Health, PowerState};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -96,6 +96,8 @@ struct Fields {
     boot_mode: Option<BootMode>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     secure_boot: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    health: Option<Health>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     target_raid_config: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
