@@ -57,7 +57,9 @@ fn a_rescued_machine_lets_its_owner_log_in_and_boots_its_disk_again() {
     let mut keyboard = Keyboard::of(&machine);
     keyboard.types("", "login: ");
     keyboard.types("rescue", "Password: ");
-    keyboard.types("wrong", "Login incorrect");
+    // login discards all input before its next prompt.
+    keyboard.types("wrong", "login: ");
+    machine.prints("Login incorrect", 1, TIMEOUT);
     keyboard.types("rescue", "Password: ");
     keyboard.types(PASSWORD, "~ # ");
     keyboard.types("echo $(id -un) sees $(ls /sys/block | grep vda)", "rescue sees vda");
