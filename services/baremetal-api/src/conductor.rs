@@ -53,6 +53,7 @@ const BRIEF: usize = 4;
 /// A conductor in the form that clients see.
 struct View<'a> {
     hostname: &'a str,
+    group: &'a str,
     seen: Timestamp,
     is_alive: bool,
     origin: &'a Origin,
@@ -67,7 +68,7 @@ impl Serialize for View<'_> {
         for name in self.shown {
             match *name {
                 "hostname" => object.serialize_entry(name, self.hostname)?,
-                "conductor_group" => object.serialize_entry(name, "")?,
+                "conductor_group" => object.serialize_entry(name, self.group)?,
                 "alive" => object.serialize_entry(name, &self.is_alive)?,
                 "links" => object.serialize_entry(name, &links)?,
                 "drivers" => object.serialize_entry(name, &Driver::ALL.map(Driver::as_str))?,
@@ -104,13 +105,15 @@ fn named(raw: &str) -> Result<Vec<&'static str>, ApiError> {
 }
 
 fn view<'a>(
+    app: &'a App,
     (hostname, seen): &'a (String, Timestamp),
-    now: Timestamp,
     origin: &'a Origin,
     shown: &'a [&'static str],
 ) -> View<'a> {
-    let is_alive = now.as_second() - seen.as_second() <= SILENCE;
-    View { hostname, seen: *seen, is_alive, origin, shown }
+    let is_alive = (app.clock)().as_second() - seen.as_second() <= SILENCE;
+    // The database does not tell the groups of conductors that are no more.
+    let own = (app.conductor.hostname() == hostname).then(|| app.conductor.groups()[0].as_str());
+    View { hostname, group: own.unwrap_or_default(), seen: *seen, is_alive, origin, shown }
 }
 
 /// The part of the list that the client requested. The order is the order of the names, since there are only a few conductors.
@@ -152,8 +155,7 @@ async fn list(
     let shown = requested(&mut query, BRIEF)?;
     let known = page(app.store.list_conductors().await?, &mut query)?;
     query.finish()?;
-    let now = (app.clock)();
-    let views: Vec<View<'_>> = known.iter().map(|it| view(it, now, &origin, &shown)).collect();
+    let views: Vec<View<'_>> = known.iter().map(|it| view(&app, it, &origin, &shown)).collect();
     Ok(json_field(StatusCode::OK, "conductors", &views))
 }
 
@@ -171,5 +173,5 @@ async fn show(
         let hostname: String = hostname.chars().take(64).collect();
         ApiError::not_found(format!("Conductor {hostname} could not be found."))
     })?;
-    Ok(json(StatusCode::OK, &view(found, (app.clock)(), &origin, &shown)))
+    Ok(json(StatusCode::OK, &view(&app, found, &origin, &shown)))
 }

@@ -49,6 +49,8 @@ pub(crate) struct Field<R: Resource> {
     pub(crate) access: Access<R>,
     /// Whether the field must be given when a resource is created.
     pub(crate) is_required: bool,
+    /// Whether the field of a new resource has its default, although clients change it later.
+    pub(crate) is_set_later: bool,
     /// Whether a list shows the field by default.
     pub(crate) is_brief: bool,
     /// Whether the field reveals details of the site, which a lessee must not see. Ironic shows such a field with a text that the caller may
@@ -116,6 +118,7 @@ impl<R: Resource> Field<R> {
             read,
             access: Access::Read,
             is_required: false,
+            is_set_later: false,
             is_brief: false,
             is_site_detail: false,
             is_fixed_in_use: false,
@@ -165,6 +168,11 @@ impl<R: Resource> Field<R> {
     /// The field must be given when a resource is created.
     pub(crate) const fn required(self) -> Self {
         Field { is_required: true, ..self }
+    }
+
+    /// Clients write the field only of an existing resource.
+    pub(crate) const fn not_at_creation(self) -> Self {
+        Field { is_set_later: true, ..self }
     }
 
     /// Lists show the field by default.

@@ -16,7 +16,7 @@ use baremetal_store::PageRows;
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    JsonShape, ListPart, ListRequest, Operation, Origin, PathParam, Query, Relation, Route, Routes,
+    JsonPatch, JsonShape, ListPart, ListRequest, Origin, PathParam, Query, Relation, Route, Routes,
     StrictJson, json_of, with_location,
 };
 use serde_json::{Map, Value};
@@ -126,9 +126,10 @@ async fn patch(
     origin: Origin,
     PathParam(ident): PathParam<String>,
     query: Query,
-    StrictJson(operations): StrictJson<Vec<Operation>>,
+    JsonPatch(operations): JsonPatch,
 ) -> Result<Response, Error> {
     let patch = NodePatch::parse(ident, operations, query, request.asked)?;
+    let patch = patch.find_parent(&request).await?;
     let node = retry_if_stale(|| patch.record(&request)).await?;
     if node.leaving.is_some() {
         request.app.conductor.wake(node.id);

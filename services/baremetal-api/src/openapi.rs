@@ -29,7 +29,8 @@ pub(crate) fn body<R: Resource>(
     for field in R::FIELDS.iter().filter(|field| field.is_required) {
         body = body.required(field.name);
     }
-    let settable = R::FIELDS.iter().filter(|field| field.access.set().is_some());
+    let settable =
+        R::FIELDS.iter().filter(|field| field.access.set().is_some() && !field.is_set_later);
     let settable = settable.map(|field| (field.name, field.kind.body(), field.since));
     let besides = besides.into_iter().map(|(name, since)| (name, Type::String, since));
     for (name, kind, since) in settable.chain(besides) {

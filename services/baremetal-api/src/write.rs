@@ -21,7 +21,7 @@ pub(crate) fn create<R: Resource>(
 ) -> Result<(), ApiError> {
     for name in body.keys() {
         let field = Field::<R>::known(name)?;
-        if field.access.set().is_none() {
+        if field.access.set().is_none() || field.is_set_later {
             let problem = format!("cannot be set when {} is created", R::NAME);
             return Err(ApiError::bad_field(field.name, problem));
         }

@@ -184,7 +184,12 @@ impl Conductor {
     ) -> Result<NodeUuid, BootError> {
         let context = &self.context;
         let none = || BootError::NotFound { what: "a node that waits for an inventory" };
-        let found = context.node_with(&addresses_in(&body)).await?.ok_or_else(none)?;
+        let addresses = addresses_in(&body);
+        if addresses.is_empty() {
+            let problem = "has no interface with a MAC address".to_owned();
+            return Err(BootError::Invalid { field: "inventory", problem });
+        }
+        let found = context.node_with(&addresses).await?.ok_or_else(none)?;
         if id.is_some_and(|id| id != found) {
             return Err(none());
         }

@@ -88,6 +88,11 @@ impl Conductor {
         &self.context.settings.hostname
     }
 
+    /// Returns the conductor groups whose nodes this conductor manages, at least one. New nodes are in the first.
+    pub fn groups(&self) -> &[String] {
+        &self.context.settings.groups
+    }
+
     /// Wakes the conductor after a request to `node` was recorded.
     pub fn wake(&self, node: NodeUuid) {
         self.context.queue.wake(node);

@@ -214,6 +214,8 @@ impl Allocation {
             state: AllocationState::Active,
             last_error: None,
             node: Some(node.id),
+            // Ironic processes an allocation after its creation. Here it is processed at once.
+            updated_at: Some(self.created_at),
             ..self.clone()
         }
     }
@@ -232,7 +234,13 @@ impl Allocation {
             )
         };
         let last_error = Some(format!("Failed to process allocation {}: {why}.", self.id));
-        Allocation { state: AllocationState::Error, last_error, node: None, ..self.clone() }
+        Allocation {
+            state: AllocationState::Error,
+            last_error,
+            node: None,
+            updated_at: Some(self.created_at),
+            ..self.clone()
+        }
     }
 }
 

@@ -22,6 +22,7 @@ mod take_out;
 
 mod boot_setting;
 mod change;
+mod conductor_group;
 mod conductor_step;
 mod console;
 mod indicator;
@@ -92,6 +93,7 @@ pub use boot_setting::request_boot_setting;
 pub use boot_setting_request::{BootSettingRequest, BootSettingStage};
 pub use change::{ChangeRefused, check_change, check_delete, check_idle, check_release};
 pub use chassis::Chassis;
+pub use conductor_group::{InvalidGroup, parse_conductor_group};
 pub use conductor_step::{APPLY_BIOS_SETTINGS, RESET_BIOS_SETTINGS};
 pub use console::{NoConsole, switch_console};
 pub use deploy_template::{DeployTemplate, TemplatesConflict, instance_traits, with_templates};

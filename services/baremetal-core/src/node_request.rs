@@ -65,13 +65,15 @@ impl NodeChange<'_> {
     }
 }
 
-/// Refuses a parent that does not exist, or that is the node itself.
+/// Refuses a parent that does not exist, that is the node itself, or that has another owner.
 fn check_parent(node: &Node, parent: Option<&Node>) -> Result<(), RequestRefused> {
     let Some(named) = node.parent_node else { return Ok(()) };
-    if named != node.id && parent.is_some_and(|parent| parent.id == named) {
+    // As in Ironic, the answer to a parent of another owner does not tell that the node exists.
+    let is_it = |parent: &Node| parent.id == named && parent.owner == node.owner;
+    if named != node.id && parent.is_some_and(is_it) {
         return Ok(());
     }
-    let problem = "must be the UUID of another node".to_owned();
+    let problem = "must be another node of the same owner".to_owned();
     Err(RequestRefused::Field { field: "parent_node".to_owned(), problem })
 }
 
@@ -120,7 +122,12 @@ mod tests {
         };
         check(&before, both, Passwords::Trusted, "driver: cannot be changed");
         check(&before, all(2), Passwords::Trusted, "instance_info.hypervisor_hostname: ");
-        check(&before, all(3), Passwords::Trusted, "parent_node: must be the UUID of another node");
+        check(
+            &before,
+            all(3),
+            Passwords::Trusted,
+            "parent_node: must be another node of the same owner",
+        );
         check(&before, |_| {}, Passwords::Given(&[]), "accepted");
     }
 
@@ -130,6 +137,8 @@ mod tests {
         let child = Node { parent_node: Some(parent.id), ..node() };
         assert_eq!(check_new_node(&child, Some(&parent)), Ok(()));
         assert!(check_new_node(&child, None).is_err());
+        let of_other = Node { owner: Some("other".to_owned()), ..parent.clone() };
+        assert!(check_new_node(&child, Some(&of_other)).is_err());
         let own = Node { parent_node: Some(child.id), ..node() };
         assert!(check_new_node(&own, Some(&own)).is_err());
         // A parent that was deleted since does not keep the child from other changes.

@@ -231,6 +231,7 @@ fn settings(
     let times = &config.timeouts;
     Ok(Settings {
         hostname: config.conductor.hostname.clone().unwrap_or_else(own_name),
+        groups: config.conductor.groups.0.clone(),
         workers: config.conductor.workers.get(),
         timeouts: Timeouts {
             bmc: times.bmc.unsigned_abs(),

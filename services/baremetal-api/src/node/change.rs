@@ -16,13 +16,18 @@ use crate::write::{create, patched};
 use crate::{microversion, rule, secret};
 
 /// Enrolls the node that `body` describes.
-pub(super) async fn enroll(request: &Request, body: Map<String, Value>) -> Result<Node, Error> {
+pub(super) async fn enroll(request: &Request, mut body: Map<String, Value>) -> Result<Node, Error> {
+    if let Some(parent) = body.get_mut("parent_node") {
+        name_to_uuid(request, parent).await?;
+    }
     let mut node = Node::new(NodeUuid::new_v4(), Driver::FakeHardware, (request.app.clock)());
     if !request.asked.has(microversion::ENROLL) {
         // Before the state `enroll` existed, a new node could be deployed at once.
         node.provision_state = Stage::Available;
     }
+    request.app.conductor.groups()[0].clone_into(&mut node.conductor_group);
     create(&mut node, body, request.asked)?;
+    check_group(&request.app, &node)?;
     check_new_node(&node, parent(&request.app, &node).await?.as_ref())?;
     request.app.conductor.check_hosts(None, &node)?;
     owner_and_lessee::check(&request.app.auth, &request.caller, None, &node).await?;
@@ -59,6 +64,15 @@ impl NodePatch {
         Ok(NodePatch { ident, operations, reset_interfaces, forced })
     }
 
+    /// Replaces the name of a parent by its UUID.
+    pub(super) async fn find_parent(mut self, request: &Request) -> Result<Self, Error> {
+        let parents = self.operations.iter_mut().filter(|change| change.path == "/parent_node");
+        for parent in parents.filter_map(|change| change.value.as_mut()) {
+            name_to_uuid(request, parent).await?;
+        }
+        Ok(self)
+    }
+
     /// Changes the node once, unless another writer changes the node meanwhile.
     pub(super) async fn record(&self, request: &Request) -> Result<Node, Error> {
         let before = &request.node(&self.ident).await?;
@@ -72,8 +86,12 @@ impl NodePatch {
         };
         let change = NodeChange { before, after: &after, passwords, parent: parent.as_ref() };
         change.check()?;
+        if before.conductor_group != after.conductor_group {
+            check_group(&request.app, &after)?;
+        }
         request.app.conductor.check_hosts(Some(before), &after)?;
         owner_and_lessee::check(&request.app.auth, &request.caller, Some(before), &after).await?;
+        owner_and_lessee::check_allocation(&request.app.store, before, &after).await?;
         if change.begins_maintenance() {
             request.check_maintenance(before, &self.forced).await?;
         }
@@ -159,6 +177,28 @@ fn gives(patch: &[Operation], key: &str) -> bool {
         _ => None,
     });
     said.flatten().is_some_and(|value| !secret::is_mask(value))
+}
+
+/// Refuses a conductor group without a conductor, because nobody would manage the node.
+fn check_group(app: &App, node: &Node) -> Result<(), ApiError> {
+    let (wanted, groups) = (&node.conductor_group, app.conductor.groups());
+    if groups.contains(wanted) {
+        return Ok(());
+    }
+    let problem =
+        format!("no conductor is in group {wanted:?}; the groups with one are {groups:?}");
+    Err(ApiError::bad_field("conductor_group", problem))
+}
+
+/// Replaces the name of a node by its UUID. A name that no node has stays, and is refused with the field.
+async fn name_to_uuid(request: &Request, value: &mut Value) -> Result<(), Error> {
+    let ident = value.as_str().and_then(|name| name.parse().ok());
+    if let Some(ident @ NodeIdent::Name(_)) = ident
+        && let Some(node) = request.app.store.find_node(&ident).await?
+    {
+        *value = Value::String(node.id.to_string());
+    }
+    Ok(())
 }
 
 /// Finds the node that `node` names as its parent.

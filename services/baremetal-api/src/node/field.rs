@@ -79,7 +79,7 @@ const FIELDS: &[Field<Node>] = &[
         .filter(|list, by| put(&mut list.filter.instance_uuid, by.id()))
         .sort(NodeSort::InstanceUuid),
     field("instance_name", 104, Text, |it, _| (&it.instance_name).into())
-        .change(INSTALL, |it, name, new| put(&mut it.instance_name, text(name, new, 255)))
+        .change(INSTALL, |it, name, new| put(&mut it.instance_name, write::instance_name(name, new)))
         .filter(|list, by| put(&mut list.filter.instance_name, Ok(by.text()))),
     field("chassis_uuid", 1, Text, |it, _| it.chassis.into())
         .change(ADMINISTER, |it, name, new| put(&mut it.chassis, uuid(name, new)))
@@ -127,7 +127,7 @@ const FIELDS: &[Field<Node>] = &[
     field("traits", 37, Texts, |it, _| Shown::Texts(&it.traits)),
     field("fault", 42, Text, |_, _| Shown::Null)
         .filter(|list, by| put(&mut list.is_faulty, super::list::fault(by))),
-    field("health", 109, Text, |_, _| Shown::Null),
+    field("health", 109, Text, |it, _| it.health.map(|health| health.as_str()).into()),
     field("conductor_group", 46, Text, |it, _| (&it.conductor_group).into())
         .change(SET_OWNER, |it, name, new| put(&mut it.conductor_group, write::conductor_group(name, new)))
         .filter(|list, by| put(&mut list.filter.conductor_group, Ok(Some(by.value.to_lowercase()))))
@@ -138,9 +138,11 @@ const FIELDS: &[Field<Node>] = &[
     field("automated_clean", 47, MaybeBoolean, |it, _| it.automated_clean.into())
         .change(ADMINISTER, |it, name, new| put(&mut it.automated_clean, boolean(name, new))),
     field("protected", 48, Boolean, |it, _| it.protected.is_some().into())
-        .change(USE, |it, name, new| write::switch(&mut it.protected, name, new)),
+        .change(USE, |it, name, new| write::switch(&mut it.protected, name, new))
+        .not_at_creation(),
     field("protected_reason", 48, Text, |it, _| view::reason(&it.protected).into())
-        .change(USE, |it, name, new| write::reason(&mut it.protected, name, new)),
+        .change(USE, |it, name, new| write::reason(&mut it.protected, name, new))
+        .not_at_creation(),
     field("owner", 50, Text, |it, _| (&it.owner).into())
         .change(SET_OWNER, |it, name, new| put(&mut it.owner, text(name, new, 255)))
         .fixed_in_use()

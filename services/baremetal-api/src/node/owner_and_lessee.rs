@@ -1,7 +1,10 @@
-//! Checks that owner and lessee of a node are existing projects: after a typing error nobody could access the node.
+//! Checks a new owner and lessee of a node: they are existing projects, since after a typing error nobody could access the node.
 
 use baremetal_core::Node;
+use baremetal_store::Store;
 use openstack_api::{ApiError, Auth, Caller};
+
+use crate::error::Error;
 
 /// Refuses a new owner or lessee in `after` that does not exist. Values that `before` has already are not checked again.
 pub(super) async fn check(
@@ -22,4 +25,21 @@ pub(super) async fn check(
         }
     }
     Ok(())
+}
+
+/// Refuses to change the owner of a node whose allocation belongs to a project.
+pub(super) async fn check_allocation(
+    store: &Store,
+    before: &Node,
+    after: &Node,
+) -> Result<(), Error> {
+    let Some(id) = before.allocation.filter(|_| before.owner != after.owner) else { return Ok(()) };
+    let allocation = store.find_allocation(id).await?;
+    match allocation.and_then(|allocation| allocation.owner) {
+        Some(_) => {
+            let why = format!("owner: node {} is allocated to a project", before.label());
+            Err(ApiError::conflict(why).into())
+        }
+        None => Ok(()),
+    }
 }

@@ -1,6 +1,8 @@
 //! Parses the values of a node's fields that have rules of their own.
 
-use baremetal_core::{Driver, Interface, Node, NodeName, UnsupportedInterface};
+use baremetal_core::{
+    Driver, Interface, Node, NodeName, UnsupportedInterface, parse_conductor_group,
+};
 use openstack_api::ApiError;
 use serde_json::Value;
 
@@ -58,14 +60,28 @@ pub(super) fn reason(
     Ok(())
 }
 
+/// Names that no node has, because `/v1/nodes/NAME` is something else (`get_controller_reserved_names` of Ironic).
+const RESERVED: [&str; 6] =
+    ["detail", "maintenance", "management", "states", "validate", "vendor_passthru"];
+
 pub(super) fn name(value: Value) -> Result<Option<NodeName>, ApiError> {
+    if value == "" {
+        return Err(ApiError::bad_field("name", "must not be empty"));
+    }
     match text("name", value, 255)? {
-        // A node with this name could not be shown, since `/v1/nodes/detail` is the detailed list.
-        Some(name) if name == "detail" => {
-            Err(ApiError::bad_field("name", "\"detail\" is reserved"))
+        Some(name) if RESERVED.contains(&name.as_str()) => {
+            Err(ApiError::bad_field("name", format!("{name:?} is reserved")))
         }
         Some(name) => name.parse().map(Some).map_err(|why| ApiError::bad_field("name", why)),
         None => Ok(None),
+    }
+}
+
+/// The name of an instance, which is not empty.
+pub(super) fn instance_name(name: &str, value: Value) -> Result<Option<String>, ApiError> {
+    match value == "" {
+        true => Err(ApiError::bad_field(name, "must not be empty")),
+        false => text(name, value, 255),
     }
 }
 
@@ -76,10 +92,6 @@ pub(super) fn driver(value: Value) -> Result<Driver, ApiError> {
 }
 
 pub(super) fn conductor_group(name: &str, value: Value) -> Result<String, ApiError> {
-    let group = text(name, value, 255)?.unwrap_or_default().to_lowercase();
-    let legal = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if group.chars().all(legal) {
-        return Ok(group);
-    }
-    Err(ApiError::bad_field(name, "may only contain letters, digits, '-', '_' and '.'"))
+    let group = text(name, value, 255)?.unwrap_or_default();
+    parse_conductor_group(&group).map_err(|why| ApiError::bad_field(name, why))
 }

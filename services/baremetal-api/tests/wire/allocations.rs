@@ -34,7 +34,7 @@ const ACTIVE: &str = r#"{
     "uuid": "0d4b7a5e-7c1a-4c39-9d0c-2f6a0a1b2c3d", "name": "job-1", "node_uuid": "7c9e6679-7425-40de-944b-e07fc1f90ae7",
     "state": "active", "last_error": null, "resource_class": "gpu", "traits": ["CUSTOM_FAST"],
     "candidate_nodes": ["7c9e6679-7425-40de-944b-e07fc1f90ae7"], "extra": {"a": 1}, "owner": null,
-    "created_at": "2026-01-02T03:04:05.000006+00:00", "updated_at": null, "links": [
+    "created_at": "2026-01-02T03:04:05.000006+00:00", "updated_at": "2026-01-02T03:04:05.000006+00:00", "links": [
         {"href": "http://api:6385/v1/allocations/0d4b7a5e-7c1a-4c39-9d0c-2f6a0a1b2c3d", "rel": "self"},
         {"href": "http://api:6385/allocations/0d4b7a5e-7c1a-4c39-9d0c-2f6a0a1b2c3d", "rel": "bookmark"}
     ]
@@ -199,6 +199,20 @@ async fn a_deleted_allocation_frees_its_node() {
         api.send("POST", "/v1/allocations", NEWEST, &body("")).await.has(201);
         assert_eq!(api.get("/v1/nodes/n1").await.json()["allocation_uuid"], WISH);
     }
+}
+
+#[tokio::test]
+async fn the_owner_of_an_allocation_keeps_the_node() {
+    let api = with_free_node().await;
+    let take = r#"[{"op": "add", "path": "/owner", "value": "a"}]"#;
+    api.send("PATCH", "/v1/nodes/n1", NEWEST, take).await.has(200);
+    let own = body(r#", "name": "job-1", "owner": "a""#);
+    api.send("POST", "/v1/allocations", NEWEST, &own).await.has(201);
+    let give = r#"[{"op": "add", "path": "/owner", "value": "b"}]"#;
+    let refused = api.send("PATCH", "/v1/nodes/n1", NEWEST, give).await;
+    refused.refuses(409, "owner: node n1 is allocated to a project");
+    api.send("DELETE", "/v1/allocations/job-1", NEWEST, "").await.has(204);
+    api.send("PATCH", "/v1/nodes/n1", NEWEST, give).await.has(200);
 }
 
 #[tokio::test]

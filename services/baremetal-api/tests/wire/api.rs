@@ -72,7 +72,8 @@ impl Api {
         Api::of(auth, limits, ConductorSettings::sample(noon)).await
     }
 
-    async fn of(auth: Auth, limits: Limits, conducting: ConductorSettings) -> Api {
+    async fn of(auth: Auth, limits: Limits, mut conducting: ConductorSettings) -> Api {
+        conducting.groups = ["", "g", "g1"].map(str::to_owned).to_vec();
         let folder = tempfile::tempdir().unwrap();
         let keys = Keyring::open(&folder.path().join("seal.keys"), &[]).unwrap();
         let store = Store::open("sqlite::memory:").await.unwrap();

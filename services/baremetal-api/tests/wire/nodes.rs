@@ -175,18 +175,52 @@ async fn an_invalid_new_node_is_refused_by_field() {
     .await;
     let owner = "owner: the requested version is 1.20; the minimal required API version is 1.50";
     post("1.20", r#"{"driver": "ipmi", "owner": "me"}"#, 406, owner).await;
-    let parent = "parent_node: must be the UUID of another node";
+    let parent = "parent_node: must be another node of the same owner";
     let body = format!(r#"{{"driver": "ipmi", "parent_node": "{ID}"}}"#);
     post(NEWEST, &body, 400, parent).await;
     let masked = "driver_info.ipmi_password: is the mask ******, but no secret is stored: send the secret itself";
     post(NEWEST, r#"{"driver": "ipmi", "driver_info": {"ipmi_password": "******"}}"#, 400, masked)
         .await;
 
+    for (field, problem) in [
+        (r#""name": """#, "name: must not be empty"),
+        (r#""name": "maintenance""#, "name: \"maintenance\" is reserved"),
+        (r#""instance_name": """#, "instance_name: must not be empty"),
+        (r#""protected": true"#, "protected: cannot be set when a node is created"),
+        (
+            r#""conductor_group": "G2""#,
+            "conductor_group: no conductor is in group \"g2\"; the groups with one are [\"\", \"g\", \"g1\"]",
+        ),
+    ] {
+        post(NEWEST, &format!(r#"{{"driver": "ipmi", {field}}}"#), 400, problem).await;
+    }
+
     api.enroll(r#", "name": "n1""#).await;
     post(NEWEST, r#"{"driver": "ipmi", "name": "n1"}"#, 409, "name: \"n1\" is already in use")
         .await;
     let id = format!(r#"{{"driver": "ipmi", "uuid": "{ID}"}}"#);
     post(NEWEST, &id, 409, &format!("uuid: \"{ID}\" is already in use")).await;
+}
+
+#[tokio::test]
+async fn a_parent_is_named_and_has_the_same_owner() {
+    let api = Api::start().await;
+    api.enroll(r#", "name": "n1", "owner": "a""#).await;
+    let child = async |more: &str| {
+        let body = format!(r#"{{"driver": "ipmi", "parent_node": "n1"{more}}}"#);
+        api.send("POST", "/v1/nodes", NEWEST, &body).await
+    };
+    let shown = child(r#", "name": "n2", "owner": "a""#).await.has(201).json();
+    assert_eq!(shown["parent_node"], ID);
+    let refused = "parent_node: must be another node of the same owner";
+    child(r#", "owner": "b""#).await.refuses(400, refused);
+    let patch =
+        |parent: &str| format!(r#"[{{"op": "add", "path": "/parent_node", "value": "{parent}"}}]"#);
+    child(r#", "name": "n3", "owner": "a""#).await.has(201);
+    let patched = api.send("PATCH", "/v1/nodes/n3", NEWEST, &patch("n2")).await.has(200).json();
+    assert_eq!(patched["parent_node"], shown["uuid"]);
+    let unknown = api.send("PATCH", "/v1/nodes/n3", NEWEST, &patch("n9")).await;
+    unknown.refuses(400, "parent_node: must be a UUID");
 }
 
 #[tokio::test]

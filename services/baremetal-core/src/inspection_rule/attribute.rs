@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::problem::RuleProblem;
 use super::{limits, path};
-use crate::{Node, Port};
+use crate::{Node, Port, parse_conductor_group};
 
 /// A field of a node or a port.
 pub(super) struct Attribute<T: 'static> {
@@ -179,11 +179,8 @@ fn name(value: Value) -> Result<Option<crate::NodeName>, RuleProblem> {
 }
 
 fn group(value: Value) -> Result<String, RuleProblem> {
-    let group = text(value, 255)?.unwrap_or_default().to_lowercase();
-    match group.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c)) {
-        true => Ok(group),
-        false => Err(RuleProblem::new("may only contain letters, digits, '-', '_' and '.'")),
-    }
+    let group = text(value, 255)?.unwrap_or_default();
+    parse_conductor_group(&group).map_err(|why| RuleProblem::new(why.to_string()))
 }
 
 fn object(value: Value) -> Result<Map<String, Value>, RuleProblem> {

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use baremetal_core::parse_conductor_group;
 use hardware::{AllowedHost, Network};
 use jiff::SignedDuration;
 use serde::Deserialize;
@@ -13,6 +14,8 @@ use serde::Deserialize;
 pub struct ConductorConfig {
     /// The name under which the conductor is listed; by default the host's name.
     pub hostname: Option<String>,
+    /// The conductor groups whose nodes this conductor manages. New nodes are in the first; the empty name is the default group.
+    pub groups: ConductorGroups,
     /// How many turns run in parallel.
     pub workers: NonZeroUsize,
     /// The interval for refreshing the power states of idle nodes.
@@ -27,11 +30,30 @@ impl Default for ConductorConfig {
     fn default() -> Self {
         ConductorConfig {
             hostname: None,
+            groups: ConductorGroups(vec![String::new()]),
             workers: NonZeroUsize::MIN.saturating_add(255),
             power_sync_every: SignedDuration::from_secs(60),
             look_every: SignedDuration::from_secs(10),
             power_sync_at_once: NonZeroUsize::MIN.saturating_add(255),
         }
+    }
+}
+
+/// The names of conductor groups, at least one.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "Vec<String>")]
+pub struct ConductorGroups(pub Vec<String>);
+
+impl TryFrom<Vec<String>> for ConductorGroups {
+    type Error = String;
+
+    fn try_from(names: Vec<String>) -> Result<Self, String> {
+        if names.is_empty() {
+            return Err("groups: must name at least one conductor group".to_owned());
+        }
+        let parsed = names.iter().map(|name| parse_conductor_group(name));
+        let parsed: Result<_, _> = parsed.collect();
+        parsed.map(ConductorGroups).map_err(|why| format!("groups: {why}"))
     }
 }
 

@@ -289,7 +289,7 @@ async fn a_forged_or_replayed_capability_is_refused() {
             "none",
             swapped(&callback, &format!("&capability={capability}"), &""),
             inventory(),
-            404,
+            400,
         ),
         post("an earlier boot's", earlier, inventory(), 401),
         post("another node's", swapped(&callback, &inspected.id, &first.id), inventory(), 401),
@@ -437,7 +437,7 @@ async fn an_inventory_without_a_capability_is_accepted_only_from_a_machine_that_
         post("a machine that got a boot script", &url, of(2), 401),
         post("a node at rest", &url, of(3), 401),
         post("a stranger", &url, of(9), 404),
-        post("no addresses", &url, inventory(), 404),
+        post("no addresses", &url, inventory(), 400),
         post("another node", other, of(1), 404),
         post("a capability without a node", format!("{url}?capability=x"), of(1), 400),
     ])
