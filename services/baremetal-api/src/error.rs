@@ -1,11 +1,11 @@
 //! Converts errors to statuses, and writes them in Ironic's error envelope.
 
 use axum::response::{IntoResponse, Response};
-use baremetal_conductor::ConsoleError;
+use baremetal_conductor::{ConsoleError, VifLookupError};
 use baremetal_core::{
     BackfillMismatch, ChangeRefused, GroupRefused, IndicatorRefused, LocalLinkRefused, NoConsole,
     NodeRefused, RackMistakes, RaidRefused, RequestRefused, TakeOutRefused, UnreadableRack,
-    UnsupportedInterface, VendorRefused, VolumeInUse,
+    UnsupportedInterface, VendorRefused, VifRefused, VolumeInUse,
 };
 use baremetal_store::StoreError;
 use bmc::BmcError;
@@ -36,6 +36,10 @@ pub(crate) enum Error {
     Raid(RaidRefused),
     #[error(transparent)]
     Vendor(VendorRefused),
+    #[error(transparent)]
+    Vif(#[from] VifRefused),
+    #[error(transparent)]
+    VifLookup(#[from] VifLookupError),
     #[error(transparent)]
     Volume(#[from] VolumeInUse),
     #[error(transparent)]
@@ -120,6 +124,9 @@ impl From<Error> for ApiError {
             | Error::Raid(_)
             | Error::Vendor(_)
             | Error::Volume(_) => StatusCode::BAD_REQUEST,
+            Error::Vif(why) => vif(why),
+            Error::VifLookup(VifLookupError::Missing { .. }) => StatusCode::BAD_REQUEST,
+            Error::VifLookup(VifLookupError::Unknown { transient, .. }) => no_answer(*transient),
             Error::Group(why) => group(why),
             Error::Rack(why) => {
                 error!("{}", chain(why));
@@ -131,15 +138,11 @@ impl From<Error> for ApiError {
                 StatusCode::CONFLICT
             }
             Error::Stays(TakeOutRefused::Unknown { .. }) => StatusCode::SERVICE_UNAVAILABLE,
-            Error::Console(ConsoleError::Disabled { .. }) => StatusCode::CONFLICT,
-            Error::Console(
-                ConsoleError::Crowded { .. }
-                | ConsoleError::Exhausted { .. }
-                | ConsoleError::Stopping,
-            ) => StatusCode::SERVICE_UNAVAILABLE,
+            Error::Console(why) => console(why),
             // The status of Ironic's `UnsupportedDriverExtension`.
-            Error::NoConsole(_) => StatusCode::BAD_REQUEST,
-            Error::Bmc(BmcError::Unsupported { .. }) => StatusCode::BAD_REQUEST,
+            Error::NoConsole(_) | Error::Bmc(BmcError::Unsupported { .. }) => {
+                StatusCode::BAD_REQUEST
+            }
             Error::Bmc(BmcError::InUse { .. }) => StatusCode::CONFLICT,
             Error::Bmc(why) if why.is_transient() => StatusCode::SERVICE_UNAVAILABLE,
             Error::Bmc(_) => StatusCode::BAD_GATEWAY,
@@ -161,6 +164,31 @@ fn frozen(why: &ChangeRefused) -> StatusCode {
         | ChangeRefused::Delete { .. } => StatusCode::CONFLICT,
         ChangeRefused::Protected { .. } => StatusCode::FORBIDDEN,
     }
+}
+
+/// The status of a VIF that is not attached or detached.
+fn vif(why: &VifRefused) -> StatusCode {
+    match why {
+        VifRefused::NoFreePort { .. } | VifRefused::NotAttached { .. } => StatusCode::BAD_REQUEST,
+        VifRefused::Attached { .. } | VifRefused::InUse { .. } | VifRefused::Needed { .. } => {
+            StatusCode::CONFLICT
+        }
+    }
+}
+
+/// The status of a console that is not opened.
+fn console(why: &ConsoleError) -> StatusCode {
+    match why {
+        ConsoleError::Disabled { .. } => StatusCode::CONFLICT,
+        ConsoleError::Crowded { .. } | ConsoleError::Exhausted { .. } | ConsoleError::Stopping => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+    }
+}
+
+/// The status if a cloud could not be asked.
+fn no_answer(transient: bool) -> StatusCode {
+    if transient { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::BAD_GATEWAY }
 }
 
 /// The status of a port that cannot be in its group.

@@ -51,6 +51,7 @@ versions! {
     ALLOCATION_BACKFILL 58 "Recording an allocation for a node in use."
     LINK_NETWORK_TYPE 64 "The network type of a port's local link connection."
     LESSEE 65 "Lessees."
+    VIF_PLACE 67 "The port or port group of a VIF."
     DEPLOY_STEPS 69 "Deploy steps of a request."
     CLEAN_DISABLES_RAMDISK 70 "`disable_ramdisk` for `clean`."
     DEPLOY_VERBS 73 "The verbs `deploy` and `undeploy`."

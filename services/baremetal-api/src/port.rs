@@ -7,6 +7,7 @@ use std::sync::Arc;
 use axum::response::Response;
 use baremetal_core::{
     Node, NodeIdent, Port, PortFilter, PortGroup, PortUuid, check_idle, check_member,
+    check_port_deletion,
 };
 use hardware::MacAddress;
 use http::StatusCode;
@@ -208,7 +209,9 @@ async fn patch(
 async fn forget(request: Request, PathParam(id): PathParam<String>) -> Result<StatusCode, Error> {
     retry_if_stale(|| async {
         let port = find_by_id(&request, &id).await?;
-        idle(&request.app, &port).await?;
+        if let Some(node) = idle(&request.app, &port).await? {
+            check_port_deletion(&node, &port)?;
+        }
         Ok(request.app.store.delete_port(&port).await?)
     })
     .await?;
@@ -228,12 +231,13 @@ async fn check_group(request: &Request, port: &Port) -> Result<(), Error> {
     Ok(check_member(port, &group, &store.ports_of_group(id).await?)?)
 }
 
-/// Refuses the change while work on the port's node is in progress.
-async fn idle(app: &App, port: &Port) -> Result<(), Error> {
-    match app.store.find_node(&NodeIdent::Id(port.node)).await? {
-        Some(node) => Ok(check_idle(&node)?),
-        None => Ok(()),
+/// Refuses the change while work on the port's node is in progress. Returns the node.
+async fn idle(app: &App, port: &Port) -> Result<Option<Node>, Error> {
+    let node = app.store.find_node(&NodeIdent::Id(port.node)).await?;
+    if let Some(node) = &node {
+        check_idle(node)?;
     }
+    Ok(node)
 }
 
 /// Finds a port by id or name, if the caller may access its node under the rule of the route.

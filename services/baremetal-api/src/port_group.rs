@@ -76,7 +76,7 @@ const FIELDS: &[Field<Group>] = &[
         .change_object(SET_DRIVER, |it| &mut it.content.properties),
     field("standalone_ports_supported", 23, Boolean, |it, _| it.content.standalone_ports.into())
         .change(SET_DRIVER, |it, name, new| { it.content.standalone_ports = boolean(name, new)?.unwrap_or(true); Ok(()) }),
-    field("internal_info", 23, Object, |_, _| Shown::EMPTY),
+    field("internal_info", 23, Object, |it, _| Shown::internal(&it.content.vif)),
     field("extra", 23, Object, |it, _| (&it.content.extra).into())
         .change_object(SET_DRIVER, |it| &mut it.content.extra),
     field("physical_network", 102, Text, |it, _| (&it.content.physical_network).into())

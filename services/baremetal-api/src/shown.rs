@@ -56,6 +56,11 @@ pub(crate) enum Shown<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         priority: Option<u32>,
     },
+    /// The internal information of a port or a port group.
+    Internal {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tenant_vif_port_id: Option<&'a str>,
+    },
     #[serde(serialize_with = "deploy_steps")]
     DeploySteps(&'a [DeployStep]),
     #[serde(serialize_with = "runbook_steps")]
@@ -113,6 +118,11 @@ impl<'a> Shown<'a> {
     /// The empty object.
     pub(crate) const EMPTY: Shown<'static> =
         Shown::Step { interface: None, step: None, args: None, priority: None };
+
+    /// The internal information of a port or a port group to which `vif` is attached.
+    pub(crate) fn internal(vif: &'a Option<String>) -> Self {
+        Shown::Internal { tenant_vif_port_id: vif.as_deref() }
+    }
 
     /// An object whose secrets are masked.
     pub(crate) fn masked(object: &'a Map<String, Value>) -> Self {

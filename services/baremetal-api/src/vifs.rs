@@ -1,32 +1,43 @@
-//! `/v1/nodes/{node}/vifs`: virtual interfaces, for the network interface `noop`, which attaches none.
+//! `/v1/nodes/{node}/vifs`: virtual interfaces of a node.
 //!
-//! Nova requests VIFs in every deployment and expects 204. As with Ironic's own `noop`, nothing is stored: the operator manages the
-//! networks, and a list of VIFs that are not attached would be wrong.
+//! The network interface `flat` attaches each VIF to a port or a port group. `noop` accepts every VIF and forgets it, as Ironic's does: the
+//! operator manages the networks.
+
+use std::collections::BTreeSet;
 
 use axum::response::Response;
+use baremetal_conductor::VifLookupError;
+use baremetal_core::{
+    Node, NodeIdent, Port, PortGroup, PortUuid, Stored, VifPlace, VifRefused, VifRequest,
+    check_bound_vifs, check_idle, choose_place, place_of_vif, vifs,
+};
 use http::StatusCode;
+use newtype_uuid::GenericUuid;
 use openstack_api::{
     ApiError, Hidden, JsonShape, PathParam, Route, Routes, StrictJson, json_field,
 };
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::app::App;
 use crate::error::Error;
-use crate::request::Request;
+use crate::request::{Request, retry_if_stale, visible_project};
+use crate::value::uuid;
 use crate::{microversion, rule};
 
 /// The routes of VIFs.
 pub(crate) fn routes() -> Routes<App> {
+    let vif = JsonShape::object([("id", JsonShape::text())]);
     let all = [
-        Route::get("List a node's VIFs (always empty)", list)
+        Route::get("List a node's VIFs", list)
             .with_rule(rule::READ)
-            .returns(JsonShape::object([("vifs", JsonShape::list(JsonShape::anything()))])),
-        Route::post("Accept a VIF without attaching it", attach)
+            .returns(JsonShape::object([("vifs", JsonShape::list(vif))])),
+        Route::post("Attach a VIF to a port or port group", attach)
             .with_rule(rule::INSTALL)
             .reads(JsonShape::any_object())
             .answers(StatusCode::NO_CONTENT),
     ];
-    let one = Route::delete("Accept the removal of a VIF", detach).with_rule(rule::INSTALL);
+    let one = Route::delete("Detach a VIF", detach).with_rule(rule::INSTALL);
     Routes::new("vifs")
         .at(
             "/v1/nodes/{node}/vifs",
@@ -38,30 +49,141 @@ pub(crate) fn routes() -> Routes<App> {
         )
 }
 
-/// `GET /v1/nodes/{node}/vifs`: always an empty list.
-async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
-    request.node(&ident).await?;
-    Ok(json_field(StatusCode::OK, "vifs", &[(); 0]))
+/// A VIF in the form that clients see.
+#[derive(Serialize)]
+struct Vif<'a> {
+    id: &'a str,
 }
 
-/// `POST /v1/nodes/{node}/vifs`: accepts a VIF and does nothing. Fields besides `id` are accepted, because clients send their own.
+/// The ports and port groups of a node.
+type Places = (Vec<Port>, Vec<Stored<PortGroup>>);
+
+/// `GET /v1/nodes/{node}/vifs`: lists the VIFs of a node.
+async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+    let node = request.node(&ident).await?;
+    let (ports, groups) = match node.keeps_vifs() {
+        true => places(&request.app, &node).await?,
+        false => Places::default(),
+    };
+    let all: Vec<Vif<'_>> = vifs(&ports, &groups).map(|id| Vif { id }).collect();
+    Ok(json_field(StatusCode::OK, "vifs", &all))
+}
+
+/// `POST /v1/nodes/{node}/vifs`: attaches a VIF. Fields besides those that are known are accepted, because clients send their own.
 async fn attach(
     request: Request,
     PathParam(ident): PathParam<String>,
-    StrictJson(body): StrictJson<Map<String, Value>>,
+    StrictJson(mut body): StrictJson<Map<String, Value>>,
 ) -> Result<StatusCode, Error> {
-    if !body.get("id").is_some_and(Value::is_string) {
+    let Some(Value::String(vif)) = body.remove("id") else {
         return Err(ApiError::bad_field("id", "is required and must be text").into());
+    };
+    check_id(&vif)?;
+    let is_double = body.contains_key("port_uuid") && body.contains_key("portgroup_uuid");
+    if is_double && request.asked.has(microversion::VIF_PLACE) {
+        return Err(ApiError::bad_field("port_uuid", "excludes portgroup_uuid").into());
     }
-    request.node(&ident).await?;
+    let node = request.node(&ident).await?;
+    if !node.keeps_vifs() {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    let place = place(body)?;
+    let physical_networks = physical_networks(&request, &vif).await?;
+    let wanted = VifRequest { vif, place, physical_networks };
+    let app = &request.app;
+    retry_if_stale(|| async {
+        let node = request.node(&ident).await?;
+        check_node(app, &node)?;
+        let (ports, groups) = places(app, &node).await?;
+        let place = choose_place(&wanted, &ports, &groups)?;
+        write(app, &node, (ports, groups), place, Some(wanted.vif.clone())).await
+    })
+    .await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// `DELETE /v1/nodes/{node}/vifs/{vif}`: accepts the removal of a VIF and does nothing.
+/// `DELETE /v1/nodes/{node}/vifs/{vif}`: detaches a VIF.
 async fn detach(
     request: Request,
-    PathParam((ident, _)): PathParam<(String, String)>,
+    PathParam((ident, vif)): PathParam<(String, String)>,
 ) -> Result<StatusCode, Error> {
-    request.node(&ident).await?;
+    let app = &request.app;
+    retry_if_stale(|| async {
+        let node = request.node(&ident).await?;
+        check_id(&vif)?;
+        if !node.keeps_vifs() {
+            return Ok(());
+        }
+        let (ports, groups) = places(app, &node).await?;
+        // During the cleaning that follows an undeployment the VIFs are detached already, and clients expect to be told so.
+        let missing = || VifRefused::NotAttached { vif: vif.clone(), node: node.label() };
+        let place = place_of_vif(&vif, &ports, &groups).ok_or_else(missing)?;
+        check_node(app, &node)?;
+        write(app, &node, (ports, groups), place, None).await
+    })
+    .await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Refuses what is neither a UUID nor a name, as Ironic does.
+fn check_id(vif: &str) -> Result<(), ApiError> {
+    match vif.parse::<NodeIdent>() {
+        Ok(NodeIdent::Id(_) | NodeIdent::Name(_)) => Ok(()),
+        Err(_) => Err(ApiError::bad_field("id", "must be a UUID or a name")),
+    }
+}
+
+/// Returns the port or port group that a client wants.
+fn place(mut body: Map<String, Value>) -> Result<Option<VifPlace>, ApiError> {
+    let mut id = |name| uuid(name, body.remove(name).unwrap_or_default());
+    let port = id("port_uuid")?.map(|id| VifPlace::Port(PortUuid::from_untyped_uuid(id)));
+    Ok(port.or(id("portgroup_uuid")?.map(VifPlace::Group)))
+}
+
+/// Returns the physical networks of the VIF's network, if there is a cloud to ask.
+///
+/// The cloud is asked as an administrator, so a caller who does not see every node names a VIF of its own project.
+async fn physical_networks(request: &Request, vif: &str) -> Result<BTreeSet<String>, Error> {
+    let Some(seen) = request.app.conductor.look_at_vif(vif).await? else {
+        return Ok(BTreeSet::new());
+    };
+    match visible_project(&request.caller) {
+        Some(own) if seen.project.as_deref() != Some(&*own) => {
+            Err(VifLookupError::Missing { vif: vif.to_owned() }.into())
+        }
+        Some(_) | None => Ok(seen.physical_networks),
+    }
+}
+
+/// Refuses a change of VIFs that the state of the node does not allow.
+fn check_node(app: &App, node: &Node) -> Result<(), Error> {
+    check_idle(node)?;
+    if app.conductor.has_cloud() {
+        check_bound_vifs(node)?;
+    }
+    Ok(())
+}
+
+async fn places(app: &App, node: &Node) -> Result<Places, Error> {
+    Ok((app.store.ports_of(node.id).await?, app.store.port_groups_of(node.id).await?))
+}
+
+/// Writes `vif` at its place.
+async fn write(
+    app: &App,
+    node: &Node,
+    (mut ports, mut groups): Places,
+    place: VifPlace,
+    vif: Option<String>,
+) -> Result<(), Error> {
+    ports.retain(|port| place == VifPlace::Port(port.id));
+    groups.retain(|group| place == VifPlace::Group(group.id));
+    for port in &mut ports {
+        (port.vif, port.updated_at) = (vif.clone(), Some((app.clock)()));
+    }
+    for group in &mut groups {
+        (group.content.vif, group.updated_at) = (vif.clone(), Some((app.clock)()));
+    }
+    app.store.update_vifs(node, &ports, &groups).await?;
+    Ok(())
 }

@@ -103,7 +103,8 @@ fn no_cloud() -> Problem {
     Problem { reason: Reason::CloudRefuses, cause: cause.to_owned(), transient: false }
 }
 
-fn problem(error: &CloudError) -> Problem {
+/// Converts an error of the cloud into a problem of the node's work.
+pub(crate) fn problem(error: &CloudError) -> Problem {
     let transient = error.is_transient() || error.is_outcome_unknown();
     let reason = if transient { Reason::CloudUnreachable } else { Reason::CloudRefuses };
     Problem { reason, cause: chain(error), transient }

@@ -21,6 +21,7 @@ mod boots;
 mod directory;
 mod seal_keys;
 mod take_out;
+mod vifs;
 
 mod conductor;
 
@@ -63,3 +64,4 @@ pub use secrets::ServiceKey;
 pub use settings::{
     BmcSettings, Leases, LendingSettings, Settings, SweepSettings, UnknownMachines,
 };
+pub use vifs::{VifLookupError, VifSeen};

@@ -54,6 +54,8 @@ impl TurnContext {
                 | Task::BootDisk
                 | Task::PlanSteps
                 | Task::ReadBios
+                | Task::BindVifs
+                | Task::DetachVifs
                 | Task::ConfirmBios { .. }
                 | Task::Wait { .. }
                 | Task::Hold,

@@ -103,6 +103,11 @@ impl TurnContext {
             Action::ChangeBootSetting(wanted) => self.change_boot_setting(node, &bmc, wanted).await,
             Action::ReadInventory => self.read_inventory(node, &bmc).await,
             Action::TakeInventory => self.take_inventory(node).await,
+            Action::BindVifs => {
+                self.bind_vifs(node).await?;
+                done(node.clone())
+            }
+            Action::DetachVifs => done(self.detach_vifs(node).await?),
             Action::BootRamdisk => {
                 self.boot_ramdisk(node, &bmc).await?;
                 done(node.clone())

@@ -11,6 +11,8 @@ use baremetal_store::Store;
 use bmc_emulator::{BmcKind, BmcSpec, Firmware, Mac, Machine, MachineSpec, NicSpec, Served, serve};
 use hardware::{AllowedHosts, MacAddress};
 use jiff::Timestamp;
+use openstack::{CloudConfig, Session};
+use openstack_emulator::Cloud;
 use redfish::{Auth, Target, Trust};
 use serde_json::json;
 
@@ -86,6 +88,22 @@ impl SampleMachine {
         let port = Port::new(PortUuid::new_v4(), node.id, MAC, now);
         (node, port)
     }
+}
+
+/// Makes a session of the administrator of an emulated cloud. It does not repeat calls.
+pub(crate) fn session_of_admin(cloud: &Cloud) -> Session {
+    let variables = [
+        ("OS_AUTH_URL", cloud.auth_url()),
+        ("OS_USERNAME", "admin".to_owned()),
+        ("OS_PASSWORD", "admin-secret".to_owned()),
+        ("OS_PROJECT_NAME", "admin".to_owned()),
+        ("OS_USER_DOMAIN_NAME", "Default".to_owned()),
+        ("OS_PROJECT_DOMAIN_NAME", "Default".to_owned()),
+    ];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value));
+    let mut config = CloudConfig::from_environment(variables).unwrap();
+    config.patience.attempts = 1;
+    Session::new(config).unwrap()
 }
 
 /// Returns settings for machines on this host.

@@ -208,9 +208,12 @@ interfaces! {
 
     /// How the machine is connected to networks.
     Network network NetworkInterface {
+        /// The service knows nothing of the machine's networks, and forgets every VIF.
         Noop = "noop",
+        /// VIFs are attached to ports. All networks of the machine are always connected.
+        Flat = "flat",
     } {
-        FakeHardware | Ipmi | ManualManagement | Redfish: Noop;
+        FakeHardware | Ipmi | ManualManagement | Redfish: Noop Flat;
     }
 
     /// How the machine is switched on and off.

@@ -37,6 +37,7 @@ mod request_refused;
 mod rescue_password;
 mod tasks;
 mod vendor;
+mod vif;
 
 mod allocation;
 mod bios;
@@ -194,6 +195,10 @@ pub use vendor::{
     VendorAnswer, VendorMethod, VendorRefused, call_vendor_method, driver_call_refused,
 };
 pub use verb::{Verb, VerbRequest};
+pub use vif::{
+    VifPlace, VifRefused, VifRequest, check_bound_vifs, check_port_deletion, choose_place,
+    place_of_vif, vifs,
+};
 pub use volume::{
     VolumeConnector, VolumeInUse, VolumeTarget, check_volume_change, check_volume_deletion,
 };

@@ -14,8 +14,9 @@ use crate::secret::Masked;
 use crate::{
     AllocationUuid, BiosInterface, BootInterface, BootSettingRequest, ConsoleInterface,
     DeployInterface, DrainRequest, Driver, Failure, FirmwareInterface, Hypervisor,
-    InspectInterface, Interface, Interfaces, ManagementInterface, NodeLease, NodeName, NodeUuid,
-    PowerRequest, RackLocation, RescueInterface, State, VendorInterface, WantedSteps, Work,
+    InspectInterface, Interface, Interfaces, ManagementInterface, NetworkInterface, NodeLease,
+    NodeName, NodeUuid, PowerRequest, RackLocation, RescueInterface, State, VendorInterface,
+    WantedSteps, Work,
 };
 
 /// The record of one enrolled machine.
@@ -272,6 +273,16 @@ impl Node {
     /// Returns how firmware is updated.
     pub fn firmware_interface(&self) -> FirmwareInterface {
         self.interfaces.firmware.unwrap_or(FirmwareInterface::default_of(self.driver))
+    }
+
+    /// Returns how the machine is connected to networks.
+    pub fn network_interface(&self) -> NetworkInterface {
+        self.interfaces.network.unwrap_or(NetworkInterface::default_of(self.driver))
+    }
+
+    /// Returns whether VIFs are attached to the node's ports, instead of being forgotten.
+    pub fn keeps_vifs(&self) -> bool {
+        self.network_interface() == NetworkInterface::Flat
     }
 
     /// Returns how a broken installation is repaired.

@@ -99,6 +99,8 @@ fn plan_work(turn: &MachineTurn<'_>, work: &Work, seen: &Observed) -> Planned {
 
         (Task::AskBmcForInventory, _) => Ok(Decision::act(Action::ReadInventory)),
         (Task::ReadBios, _) => Ok(Decision::act(Action::ReadBios)),
+        (Task::BindVifs, _) => Ok(Decision::act(Action::BindVifs)),
+        (Task::DetachVifs, _) => Ok(Decision::act(Action::DetachVifs)),
         (Task::ConfirmBios { .. }, _) => Ok(Decision::act(Action::ConfirmBios)),
         (Task::BootRamdisk, _) => Ok(Decision::act(Action::BootRamdisk)),
         (Task::BootDisk, _) => Ok(Decision::act(Action::BootDisk)),

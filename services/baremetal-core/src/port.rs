@@ -35,6 +35,8 @@ pub struct Port {
     pub vendor: Option<String>,
     /// A word by which the operator divides ports, such as `storage`.
     pub category: Option<String>,
+    /// The VIF that is attached to the port.
+    pub vif: Option<String>,
     /// Free-form notes of the operator, ignored by the service.
     pub extra: Map<String, Value>,
 }
@@ -59,6 +61,7 @@ impl Port {
             available_for_dynamic_portgroup: true,
             vendor: None,
             category: None,
+            vif: None,
             extra: Map::new(),
         }
     }

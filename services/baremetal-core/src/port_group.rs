@@ -28,6 +28,9 @@ pub struct PortGroup {
     pub physical_network: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
+    /// The VIF that is attached to the group.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vif: Option<String>,
     /// Free-form notes of the operator, ignored by the service.
     pub extra: Map<String, Value>,
 }
@@ -43,6 +46,7 @@ impl Default for PortGroup {
             standalone_ports: true,
             physical_network: None,
             category: None,
+            vif: None,
             extra: Map::new(),
         }
     }

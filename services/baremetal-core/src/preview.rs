@@ -102,6 +102,8 @@ fn planned_steps(work: &Work, task: &Task) -> Option<StepKind> {
         | Task::Step(_)
         | Task::Wait { .. }
         | Task::ReadBios
+        | Task::BindVifs
+        | Task::DetachVifs
         | Task::ConfirmBios { .. }
         | Task::Hold => None,
     }

@@ -50,7 +50,8 @@ pub(crate) fn deploy(node: &Node, steps: &WantedSteps) -> Vec<Task> {
         let restart = [Task::Power(PowerState::Off), Task::Power(PowerState::On)];
         return plan_without_agent(steps).into_iter().chain(restart).collect();
     }
-    let mut tasks = Vec::from(Task::boot_and(Task::AwaitAgent));
+    let mut tasks: Vec<Task> = node.keeps_vifs().then_some(Task::BindVifs).into_iter().collect();
+    tasks.extend(Task::boot_and(Task::AwaitAgent));
     let list = AgentCommand::ListSteps(StepKind::Deploy);
     tasks.extend(
         [
@@ -96,8 +97,9 @@ pub(crate) fn unrescue(node: &Node) -> Vec<Task> {
 }
 
 /// The tasks that take a node out of use, before cleaning.
-pub(crate) fn undeploy() -> Vec<Task> {
-    vec![Task::Power(PowerState::Off)]
+pub(crate) fn undeploy(node: &Node) -> Vec<Task> {
+    let detach = node.keeps_vifs().then_some(Task::DetachVifs);
+    [Task::Power(PowerState::Off)].into_iter().chain(detach).collect()
 }
 
 #[cfg(test)]
@@ -105,7 +107,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::{DeployInterface, NodeUuid};
+    use crate::{DeployInterface, NetworkInterface, NodeUuid};
 
     const OFF: Task = Task::Power(PowerState::Off);
     const ON: Task = Task::Power(PowerState::On);
@@ -160,6 +162,17 @@ mod tests {
         }
         let fake = tasks(Driver::FakeHardware, RescueInterface::Fake);
         assert_eq!(fake, (vec![OFF, ON], vec![OFF, ON]));
+    }
+
+    #[test]
+    fn the_network_interface_flat_binds_vifs_before_the_ramdisk_and_detaches_them_with_the_machine_off()
+     {
+        let mut node = node(Driver::Redfish);
+        assert_eq!(undeploy(&node), [OFF]);
+        assert!(!deploy(&node, &WantedSteps::default()).contains(&Task::BindVifs));
+        node.interfaces.network = Some(NetworkInterface::Flat);
+        assert_eq!(undeploy(&node), [OFF, Task::DetachVifs]);
+        assert_eq!(deploy(&node, &WantedSteps::default())[..2], [Task::BindVifs, OFF]);
     }
 
     #[test]

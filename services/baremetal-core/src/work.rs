@@ -55,6 +55,10 @@ pub enum Task {
     ReadBios,
     /// Switch the machine on or off, and wait until the BMC reports that state.
     Power(PowerState),
+    /// Bind the ports of the node's VIFs in Neutron to the machine.
+    BindVifs,
+    /// Release the ports of the node's VIFs in Neutron, and detach the VIFs.
+    DetachVifs,
     /// Make the ramdisk the machine's next boot.
     BootRamdisk,
     /// Make the disk the machine's boot device, and eject the ramdisk's virtual medium.
@@ -114,6 +118,8 @@ impl Task {
             Task::Step(step) => step.runner == StepRunner::Agent,
             Task::TryBmc
             | Task::ReadBios
+            | Task::BindVifs
+            | Task::DetachVifs
             | Task::AskBmcForInventory
             | Task::Power(_)
             | Task::BootRamdisk
@@ -129,6 +135,8 @@ impl Task {
             Task::Step(step) | Task::ConfirmBios { step, .. } => Some(step),
             Task::TryBmc
             | Task::ReadBios
+            | Task::BindVifs
+            | Task::DetachVifs
             | Task::AskBmcForInventory
             | Task::Power(_)
             | Task::BootRamdisk
@@ -147,6 +155,8 @@ impl Task {
         Cow::Borrowed(match self {
             Task::TryBmc => "verifying the BMC",
             Task::AskBmcForInventory => "reading the inventory of the BMC",
+            Task::BindVifs => "binding the VIFs",
+            Task::DetachVifs => "detaching the VIFs",
             Task::ReadBios => "reading the BIOS settings",
             Task::ConfirmBios { .. } => "waiting for the BIOS settings to take effect",
             Task::Power(PowerState::On) => "switching the machine on",
@@ -226,6 +236,8 @@ impl Work {
             Task::Step(step) => step.runner == StepRunner::Agent,
             Task::TryBmc
             | Task::ReadBios
+            | Task::BindVifs
+            | Task::DetachVifs
             | Task::AskBmcForInventory
             | Task::Power(_)
             | Task::BootRamdisk
@@ -269,6 +281,8 @@ impl Work {
             Task::Step(step) | Task::ConfirmBios { step, .. } => Some(&mut step.args),
             Task::TryBmc
             | Task::ReadBios
+            | Task::BindVifs
+            | Task::DetachVifs
             | Task::AskBmcForInventory
             | Task::Power(_)
             | Task::BootRamdisk
@@ -387,7 +401,7 @@ mod tests {
         assert_eq!(awaiting(tasks::clean(&node, &WantedSteps::default())), boot(Task::AwaitAgent));
         assert_eq!(awaiting(tasks::deploy(&node, &WantedSteps::default())), boot(Task::AwaitAgent));
         assert_eq!(awaiting(tasks::inspect(&node)), boot(Task::AwaitInventory));
-        assert_eq!(awaiting(tasks::undeploy()), []);
+        assert_eq!(awaiting(tasks::undeploy(&node)), []);
         assert_eq!(awaiting(tasks::verify(&node)), []);
     }
 
@@ -410,7 +424,7 @@ mod tests {
         assert_eq!(last(tasks::deploy(&node, &WantedSteps::default())), shutdown);
         assert_eq!(last(tasks::clean(&node, &WantedSteps::default())), sync);
         assert_eq!(last(tasks::inspect(&node)), Some(Task::AwaitInventory));
-        assert_eq!(last(tasks::undeploy()), None);
+        assert_eq!(last(tasks::undeploy(&node)), None);
         assert_eq!(last(tasks::verify(&node)), None);
     }
 

@@ -37,6 +37,27 @@ pub struct Network {
     pub mtu: Option<u32>,
     #[serde(default)]
     pub tags: Vec<String>,
+    /// The physical network of a network with one segment. Only administrators see it.
+    #[serde(default, rename = "provider:physical_network")]
+    pub physical_network: Option<String>,
+    /// The segments of a network with several. Only administrators see them.
+    #[serde(default, deserialize_with = "lenient::or_default")]
+    pub segments: Vec<Segment>,
+}
+
+/// A part of a network that is on one physical network.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Segment {
+    #[serde(default, rename = "provider:physical_network")]
+    pub physical_network: Option<String>,
+}
+
+impl Network {
+    /// Returns the physical networks that the network is on, as far as we may see them.
+    pub fn physical_networks(&self) -> impl Iterator<Item = &str> {
+        let of_segments = self.segments.iter().filter_map(|it| it.physical_network.as_deref());
+        self.physical_network.as_deref().into_iter().chain(of_segments)
+    }
 }
 
 /// A network to create.

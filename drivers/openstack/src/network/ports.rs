@@ -43,6 +43,11 @@ pub struct Port {
     pub allowed_address_pairs: Vec<AddressPair>,
     #[serde(default)]
     pub tags: Vec<String>,
+    #[serde(default)]
+    pub project_id: Option<String>,
+    /// The host that the port is bound to; empty if it is bound to none. Only administrators see it.
+    #[serde(default, rename = "binding:host_id", deserialize_with = "lenient::or_default")]
+    pub host: String,
 }
 
 /// An address of a port.
@@ -156,6 +161,30 @@ pub async fn set_allowed_address_pairs(
     pairs: &[AddressPair],
 ) -> Result<Port, CloudError> {
     KIND.update(session, id, json!({"allowed_address_pairs": pairs})).await
+}
+
+/// Binds a port to a bare metal host, whose network card has this MAC address; `None` leaves the address of the port.
+///
+/// A port that is bound to another host already keeps its address (Neutron answers 409): [`release`] it first.
+pub async fn bind(
+    session: &Session,
+    id: &str,
+    host: &str,
+    mac: Option<&str>,
+) -> Result<Port, CloudError> {
+    let body =
+        json!({"binding:host_id": host, "binding:vnic_type": "baremetal", "mac_address": mac});
+    KIND.update(session, id, without_nulls(body)).await
+}
+
+/// Releases a port from its host. It keeps its addresses.
+pub async fn release(session: &Session, id: &str) -> Result<Port, CloudError> {
+    KIND.update(session, id, json!({"binding:host_id": "", "binding:profile": {}})).await
+}
+
+/// Gives a port that is bound to no host a MAC address of Neutron's choice.
+pub async fn renew_mac(session: &Session, id: &str) -> Result<Port, CloudError> {
+    KIND.update(session, id, json!({"mac_address": null})).await
 }
 
 /// Deletes a port.

@@ -78,6 +78,36 @@ async fn a_network_gets_a_router_and_a_floating_ip_and_is_deleted() {
 }
 
 #[tokio::test]
+async fn an_administrator_binds_a_port_to_a_machine_and_releases_it() {
+    let (Some(alice), Some(admin)) = (given::session("alice"), given::session("admin")) else {
+        return;
+    };
+    let (name, _tidy) = given::named("alice");
+    let (network, _) = given::network(&alice, &name, "10.79.0.0/24").await;
+    let new = NewPort { name, network_id: network.id.clone(), ..NewPort::default() };
+    let port = ports::create(&alice, &new).await.unwrap();
+    assert!(network.physical_networks().next().is_none(), "alice does not see them");
+    let [mac, other] = ["52:54:00:c0:77:01", "52:54:00:c0:77:02"];
+    for _ in 0..2 {
+        let bound = ports::bind(&admin, &port.id, "a-machine", Some(mac)).await.unwrap();
+        assert_eq!((&*bound.host, &*bound.mac_address), ("a-machine", mac));
+        assert_eq!(
+            (&bound.fixed_ips, bound.project_id),
+            (&port.fixed_ips, port.project_id.clone())
+        );
+    }
+    let taken = ports::bind(&admin, &port.id, "a-machine", Some(other)).await.unwrap_err();
+    assert!(taken.is_conflict(), "a bound port keeps its address: {taken:?}");
+    for _ in 0..2 {
+        assert_eq!(ports::release(&admin, &port.id).await.unwrap().host, "");
+        let renewed = ports::renew_mac(&admin, &port.id).await.unwrap();
+        assert_ne!(renewed.mac_address, mac);
+    }
+    ports::delete(&alice, &port.id).await.unwrap();
+    given::remove_network(&alice, &network.id).await;
+}
+
+#[tokio::test]
 async fn ports_are_made_all_at_once_with_the_rules_of_a_group() {
     let Some(alice) = given::session("alice") else { return };
     let (name, _tidy) = given::named("alice");

@@ -61,7 +61,7 @@ const FIELDS: &[Field<Port>] = &[
         .filter(|list, by| put(&mut list.filter.node, by.id())),
     field("extra", 1, Object, |it, _| (&it.extra).into())
         .change_object(SET_DRIVER, |it| &mut it.extra),
-    field("internal_info", 18, Object, |_, _| Shown::EMPTY),
+    field("internal_info", 18, Object, |it, _| Shown::internal(&it.vif)),
     field("local_link_connection", 19, Object, |it, look| if it.is_linked_to_vtep() && !knows_vtep(look.asked) { Shown::EMPTY } else { (&it.local_link_connection).into() })
         .change_object(SET_DRIVER, |it| &mut it.local_link_connection),
     field("pxe_enabled", 19, Boolean, |it, _| it.pxe_enabled.into())

@@ -75,6 +75,8 @@ mod vendor;
 #[cfg(test)]
 mod versions;
 #[cfg(test)]
+mod vifs;
+#[cfg(test)]
 mod virtual_media;
 #[cfg(test)]
 mod volumes;

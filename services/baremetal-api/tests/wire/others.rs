@@ -31,7 +31,7 @@ async fn drivers_are_listed_and_shown() {
             "default_deploy_interface": "direct", "enabled_deploy_interfaces": ["direct"],
             "default_inspect_interface": "agent", "enabled_inspect_interfaces": ["agent", "no-inspect"],
             "default_management_interface": "ipmitool", "enabled_management_interfaces": ["ipmitool", "noop"],
-            "default_network_interface": "noop", "enabled_network_interfaces": ["noop"],
+            "default_network_interface": "noop", "enabled_network_interfaces": ["noop", "flat"],
             "default_power_interface": "ipmitool", "enabled_power_interfaces": ["ipmitool"],
             "default_raid_interface": "no-raid", "enabled_raid_interfaces": ["no-raid"],
             "default_vendor_interface": "no-vendor", "enabled_vendor_interfaces": ["no-vendor"]

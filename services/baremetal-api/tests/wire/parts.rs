@@ -63,7 +63,7 @@ const LISTS: &[(&str, MemoryBound)] = &[
     ("/v1/nodes/{node}/ports", InParts),
     ("/v1/nodes/{node}/ports/detail", InParts),
     ("/v1/nodes/{node}/traits", AtMost(50, "a node has no more traits")),
-    ("/v1/nodes/{node}/vifs", AtMost(0, "there are none")),
+    ("/v1/nodes/{node}/vifs", AtMost(0, "noop has none; otherwise one for each port of the node")),
     ("/v1/nodes/{node}/volume/connectors", InParts),
     ("/v1/nodes/{node}/volume/targets", InParts),
     ("/v1/portgroups", InParts),

@@ -2,12 +2,11 @@
 
 use baremetal_core::{EarlierReport, JoinLimits};
 use jiff::Timestamp;
-use openstack::CloudConfig;
 use openstack_emulator::{Act, Cloud, Emulator, Rule, Settings};
 
 use super::*;
 use crate::conductor::Conductor;
-use crate::samples::{conductor, settings};
+use crate::samples::{conductor, session_of_admin, settings};
 
 /// A conductor with a session of the cloud's administrator.
 struct CloudSite {
@@ -21,18 +20,7 @@ impl CloudSite {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let emulator = Emulator::start(Settings::default()).await.unwrap();
         let cloud = emulator.cloud.clone();
-        let variables = [
-            ("OS_AUTH_URL", cloud.auth_url()),
-            ("OS_USERNAME", "admin".to_owned()),
-            ("OS_PASSWORD", "admin-secret".to_owned()),
-            ("OS_PROJECT_NAME", "admin".to_owned()),
-            ("OS_USER_DOMAIN_NAME", "Default".to_owned()),
-            ("OS_PROJECT_DOMAIN_NAME", "Default".to_owned()),
-        ];
-        let variables = variables.map(|(name, value)| (name.to_owned(), value));
-        let mut config = CloudConfig::from_environment(variables).unwrap();
-        config.patience.attempts = 1;
-        let session = Session::new(config).unwrap();
+        let session = session_of_admin(&cloud);
         let conductor = conductor(crate::Settings { cloud: Some(session), ..settings() }).await;
         CloudSite { cloud, conductor, _emulator: emulator }
     }

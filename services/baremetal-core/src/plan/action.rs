@@ -19,6 +19,10 @@ pub enum Action {
     ConfirmBios,
     /// Read the inventory that the agent has sent, and store the machine's ports.
     TakeInventory,
+    /// Bind the ports of the node's VIFs in Neutron to the machine.
+    BindVifs,
+    /// Release the ports of the node's VIFs in Neutron, and detach the VIFs.
+    DetachVifs,
     /// Make the ramdisk the next boot.
     BootRamdisk,
     /// Make the disk the boot device of all boots.
@@ -46,6 +50,8 @@ impl Action {
             Action::ReadBios => "read_bios",
             Action::ConfirmBios => "confirm_bios",
             Action::TakeInventory => "take_inventory",
+            Action::BindVifs => "bind_vifs",
+            Action::DetachVifs => "detach_vifs",
             Action::BootRamdisk => "boot_ramdisk",
             Action::BootDisk => "boot_disk",
             Action::Command(AgentCommand::ListSteps(StepKind::Clean)) => "list_clean_steps",
@@ -106,7 +112,9 @@ mod tests {
         let settings = [BootSetting::Mode(hardware::BootMode::Uefi), BootSetting::SecureBoot(true)];
         let settings = settings.map(Action::ChangeBootSetting);
         let others = [Action::ReadInventory, Action::TakeInventory].into_iter().chain(steps);
-        let others = others.chain([Action::ReadBios, Action::ConfirmBios]).chain(settings);
+        let others = others
+            .chain([Action::ReadBios, Action::ConfirmBios, Action::BindVifs, Action::DetachVifs])
+            .chain(settings);
         let all = power.into_iter().chain(commands).chain(boots).chain(others);
         let mut names = BTreeSet::new();
         for action in all {

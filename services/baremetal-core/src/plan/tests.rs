@@ -309,6 +309,8 @@ fn obliging(
         Action::ChangeBootSetting(_) => ActionOutcome::BootSettingAccepted,
         Action::ReadInventory
         | Action::ReadBios
+        | Action::BindVifs
+        | Action::DetachVifs
         | Action::ConfirmBios
         | Action::TakeInventory
         | Action::BootRamdisk

@@ -1,6 +1,8 @@
 //! Resources that are stored as one document.
 
-use baremetal_core::{Content, Page, Port, PortGroup, Stored, StoredFilter, StoredSort};
+use baremetal_core::{
+    Content, Node, NodeUuid, Page, Port, PortGroup, Stored, StoredFilter, StoredSort,
+};
 use database::WriteKind::{AnyStatementCanFail, OneStatement};
 use database::table::{PagePart, PageRows};
 use database::{FieldSizes, StoreError, reading, writing};
@@ -8,7 +10,7 @@ use sealing::SealingKeys;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::table::{port, resource};
+use crate::table::{node, port, resource};
 use crate::{Store, secrets};
 
 impl Store {
@@ -98,6 +100,39 @@ impl Store {
                 }
             }
             Ok(written)
+        })
+    }
+
+    /// Returns all port groups of a node.
+    pub async fn port_groups_of(
+        &self,
+        node: NodeUuid,
+    ) -> Result<Vec<Stored<PortGroup>>, StoreError> {
+        reading!(self.database, |c| resource::of_node(c, node).await)
+    }
+
+    /// Writes ports and port groups of `node` after a change of their VIFs, if neither they nor the node were written since they were read.
+    /// Returns the node with its new version: the changes of a node's VIFs exclude each other.
+    pub async fn update_vifs(
+        &self,
+        node: &Node,
+        ports: &[Port],
+        groups: &[Stored<PortGroup>],
+    ) -> Result<Node, StoreError> {
+        let (node, ports) = (node.clone(), ports.to_vec());
+        let mut written = Vec::new();
+        for group in groups {
+            written.push((group.clone(), self.sealed_resource(group).await?));
+        }
+        writing!(self.database, AnyStatementCanFail, |c| {
+            let touched = node::touch(c, &node).await?;
+            for port in &ports {
+                port::update(c, port).await?;
+            }
+            for (group, document) in &written {
+                resource::update(c, group, document).await?;
+            }
+            Ok(touched)
         })
     }
 

@@ -94,6 +94,13 @@ pub(crate) async fn reseal(connection: &mut Connection, node: &Node) -> Result<b
     Ok(connection.execute(RESEAL, values).await? == 1)
 }
 
+/// Raises the version of a node, so that other writers that have read it have to read it again.
+pub(crate) async fn touch(connection: &mut Connection, node: &Node) -> Result<Node, StoreError> {
+    const TOUCH: &str = "UPDATE nodes SET version = version + 1 WHERE id = $1 AND version = $2";
+    changed_one(connection.execute(TOUCH, values![node.id, node.version]).await?)?;
+    Ok(Node { version: node.version + 1, ..node.clone() })
+}
+
 /// Whether the stored node is in the chassis of `node`.
 pub(crate) async fn keeps_chassis(
     connection: &mut Connection,

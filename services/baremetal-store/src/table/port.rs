@@ -36,6 +36,8 @@ struct Document<'a> {
     vendor: Option<Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     category: Option<Cow<'a, str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    vif: Option<Cow<'a, str>>,
     extra: Cow<'a, Map<String, serde_json::Value>>,
 }
 
@@ -170,6 +172,7 @@ fn columns(port: &Port) -> Result<Vec<Column>, StoreError> {
         available_for_dynamic_portgroup: port.available_for_dynamic_portgroup,
         vendor: text(&port.vendor),
         category: text(&port.category),
+        vif: text(&port.vif),
         extra: Cow::Borrowed(&port.extra),
     };
     let document = serde_json::to_string(&document)
@@ -208,6 +211,7 @@ fn read(row: &Row) -> Result<Port, StoreError> {
         available_for_dynamic_portgroup: document.available_for_dynamic_portgroup,
         vendor: text(document.vendor),
         category: text(document.category),
+        vif: text(document.vif),
         extra: document.extra.into_owned(),
     })
 }

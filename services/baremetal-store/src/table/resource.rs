@@ -1,8 +1,8 @@
 //! The table `resources`: one row for each resource that is stored as one document.
 
 use baremetal_core::{
-    Chassis, Content, DeployTemplate, InspectionRule, Node, Page, Port, PortGroup, Runbook, Stored,
-    StoredFilter, StoredSort, VolumeTarget,
+    Chassis, Content, DeployTemplate, InspectionRule, Node, NodeUuid, Page, Port, PortGroup,
+    Runbook, Stored, StoredFilter, StoredSort, VolumeTarget,
 };
 use database::table::{
     Listing, PagePart, PageRows, changed_one, is_missing_owner, violated_unique_column,
@@ -85,6 +85,18 @@ pub(crate) async fn find_by_name<C: Content>(
     query.and_value("name = ?", name.to_owned());
     let (sql, values) = query.into_parts();
     connection.row(sql, values).await?.map(|row| read(&row)).transpose()
+}
+
+/// Returns all resources of a node.
+pub(crate) async fn of_node<C: Content>(
+    connection: &mut Connection,
+    node: NodeUuid,
+) -> Result<Vec<Stored<C>>, StoreError> {
+    let mut query = Query::new(SELECT);
+    query.and_value("kind = ?", C::KIND);
+    query.and_value("node = ?", node);
+    let (sql, values) = query.into_parts();
+    connection.rows(sql, values).await?.iter().map(read).collect()
 }
 
 /// Returns the resources with any of these names, in the order of the names.

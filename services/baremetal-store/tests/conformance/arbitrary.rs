@@ -81,7 +81,7 @@ fn step_name() -> impl Strategy<Value = StepName> {
 fn work() -> impl Strategy<Value = Work> {
     let task = prop_oneof![
         select(vec![Task::TryBmc, Task::AskBmcForInventory, Task::BootRamdisk, Task::BootDisk]),
-        select(vec![Task::AwaitInventory, Task::AwaitAgent, Task::ReadBios]),
+        select(vec![Task::AwaitInventory, Task::AwaitAgent, Task::ReadBios, Task::DetachVifs]),
         select(vec![
             Task::Agent(AgentCommand::ListSteps(StepKind::Deploy)),
             Task::Agent(AgentCommand::WriteImage),
@@ -350,12 +350,13 @@ pub(crate) fn port(node: NodeUuid) -> impl Strategy<Value = Port> {
         option::of(uuid()),
         option::of(text()),
         option::of(text()),
+        option::of(text()),
     );
     (written, said, map(), map(), any::<[bool; 3]>()).prop_map(
         move |(written, said, local_link_connection, extra, flags)| {
             let [pxe_enabled, is_smartnic, available_for_dynamic_portgroup] = flags;
             let (id, created_at, updated_at, octets) = written;
-            let (name, description, physical_network, portgroup, vendor, category) = said;
+            let (name, description, physical_network, portgroup, vendor, category, vif) = said;
             let id: PortUuid = id.to_string().parse().unwrap();
             let address = MacAddress::new(octets);
             Port {
@@ -375,6 +376,7 @@ pub(crate) fn port(node: NodeUuid) -> impl Strategy<Value = Port> {
                 available_for_dynamic_portgroup,
                 vendor,
                 category,
+                vif,
                 extra,
             }
         },

@@ -18,6 +18,7 @@ on_both! { Store:
     a_resource_in_use_is_not_deleted
     what_refers_to_a_missing_resource_is_refused
     ports_move_to_the_network_of_their_group
+    changes_of_the_vifs_of_a_node_exclude_each_other
     resources_are_listed_by_node_key_and_project
     a_project_sees_its_own_and_public_runbooks
     the_first_resources_of_a_kind_are_listed_and_all_are_deleted
@@ -142,6 +143,32 @@ async fn ports_move_to_the_network_of_their_group(store: Store) {
     assert_eq!(members, std::slice::from_ref(&member));
     store.update_port_group(&group).await.unwrap();
     assert_eq!(store.find_port(member.id).await.unwrap(), Some(member));
+}
+
+async fn changes_of_the_vifs_of_a_node_exclude_each_other(store: Store) {
+    let node = bare_node();
+    store.insert_node(&node).await.unwrap();
+    let (group, one) = (group(&node, 1), port(&node, 1));
+    store.insert_resource(&group).await.unwrap();
+    store.insert_port(&one).await.unwrap();
+    let vif = Some("v".to_owned());
+    let mut attached = group.clone();
+    attached.content.vif.clone_from(&vif);
+    let written = store.update_vifs(&node, &[], &[attached]).await.unwrap();
+    assert_eq!(store.find_node(&NodeIdent::Id(node.id)).await.unwrap(), Some(written.clone()));
+    assert_eq!(
+        (written.version, store.port_groups_of(node.id).await.unwrap()[0].content.vif.clone()),
+        (2, vif.clone())
+    );
+    // Another request has read the node before, so it does not attach the VIF at a second place.
+    let other = Port { vif, ..one.clone() };
+    let stale = store.update_vifs(&node, std::slice::from_ref(&other), &[]).await;
+    assert!(matches!(stale, Err(StoreError::Stale)), "{stale:?}");
+    assert_eq!(store.find_port(one.id).await.unwrap(), Some(one));
+    let stale = store.update_vifs(&written, &[other], &[group]).await;
+    assert!(matches!(stale, Err(StoreError::Stale)), "the group was written: {stale:?}");
+    let nobody = store.port_groups_of(named("nobody").id).await.unwrap();
+    assert!(nobody.is_empty(), "{nobody:?}");
 }
 
 async fn resources_are_listed_by_node_key_and_project(store: Store) {

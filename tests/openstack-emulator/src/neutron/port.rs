@@ -51,12 +51,7 @@ fn finish(
 ) -> Result<String, ApiError> {
     let network = object.text("network_id").to_owned();
     if object.text("mac_address").is_empty() {
-        let bytes = &object.id.as_bytes()[..8];
-        let hex = String::from_utf8_lossy(bytes);
-        object.set(
-            "mac_address",
-            format!("fa:16:{}:{}:{}:{}", &hex[0..2], &hex[2..4], &hex[4..6], &hex[6..8]),
-        );
+        object.set("mac_address", new_mac(&object.id.clone()));
     }
     let groups = match given.get("security_groups").and_then(Value::as_array) {
         Some(groups) => checked_groups(world, groups)?,
@@ -75,6 +70,13 @@ fn finish(
     let id = object.id.clone();
     world.store.insert(Kind::Port, object);
     Ok(id)
+}
+
+/// A MAC address made of the first digits of `id`.
+fn new_mac(id: &str) -> String {
+    let hex: Vec<char> = id.chars().filter(char::is_ascii_hexdigit).take(8).collect();
+    let pairs: Vec<String> = hex.chunks(2).map(|pair| pair.iter().collect()).collect();
+    format!("fa:16:{}", pairs.join(":"))
 }
 
 /// The DNS names of a port within its network.
@@ -98,13 +100,47 @@ fn checked_groups(world: &World, groups: &[Value]) -> Result<Vec<Value>, ApiErro
     Ok(groups.to_vec())
 }
 
+/// Refuses a change of the binding by others than administrators, and a change of the MAC address of a bound port.
+fn check_binding(
+    world: &World,
+    asked: &ApiRequest,
+    id: &str,
+    given: &Map<String, Value>,
+) -> Result<(), ApiError> {
+    let admins = ["binding:host_id", "binding:profile", "mac_address"];
+    if let Some(key) = admins.into_iter().find(|key| given.contains_key(*key))
+        && !asked.caller.is_admin()
+    {
+        return Err(ApiError::forbidden(format!(
+            "((rule:update_port and rule:update_port:{key})) is disallowed by policy"
+        )));
+    }
+    let Some(port) = world.store.get(Kind::Port, id) else { return Ok(()) };
+    let (old, host) = (port.text("mac_address"), port.text("binding:host_id"));
+    let is_new = given.get("mac_address").is_some_and(|new| new.as_str() != Some(old));
+    if is_new && !host.is_empty() {
+        return Err(ApiError::new(
+            409,
+            "PortBound",
+            format!(
+                "Unable to complete operation on port {id}, port is already bound, port type: other, old_mac {old}"
+            ),
+        ));
+    }
+    Ok(())
+}
+
 pub(super) fn change(
     world: &mut World,
-    _: &ApiRequest,
+    asked: &ApiRequest,
     id: &str,
     given: &Map<String, Value>,
 ) -> Result<(), ApiError> {
     let mut given = given.clone();
+    check_binding(world, asked, id, &given)?;
+    if given.get("mac_address").is_some_and(Value::is_null) {
+        given.insert("mac_address".into(), json!(new_mac(&uuid::Uuid::new_v4().to_string())));
+    }
     if let Some(groups) = given.get("security_groups").and_then(Value::as_array) {
         checked_groups(world, groups)?;
     }

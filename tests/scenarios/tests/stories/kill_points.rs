@@ -6,6 +6,7 @@ mod firmware_settings;
 mod inspections;
 mod notices;
 mod rescues;
+mod vifs;
 
 use bmc_emulator::{Outcome, PowerRequest, Request};
 use lab::{Lab, Machine, Node, Postgres, RackedMachine, Settings};
