@@ -1,7 +1,7 @@
 //! Converts errors to statuses, and writes them in Ironic's error envelope.
 
 use axum::response::{IntoResponse, Response};
-use baremetal_conductor::{ConsoleError, VifLookupError};
+use baremetal_conductor::{ConsoleError, GlanceError, VifLookupError};
 use baremetal_core::{
     BackfillMismatch, ChangeRefused, GroupRefused, IndicatorRefused, LocalLinkRefused, NoConsole,
     NodeRefused, RackMistakes, RaidRefused, RequestRefused, TakeOutRefused, UnreadableRack,
@@ -26,6 +26,8 @@ pub(crate) enum Error {
     Refused(#[from] RequestRefused),
     #[error(transparent)]
     Frozen(#[from] ChangeRefused),
+    #[error(transparent)]
+    Glance(#[from] GlanceError),
     #[error(transparent)]
     Group(#[from] GroupRefused),
     #[error(transparent)]
@@ -125,8 +127,12 @@ impl From<Error> for ApiError {
             | Error::Vendor(_)
             | Error::Volume(_) => StatusCode::BAD_REQUEST,
             Error::Vif(why) => vif(why),
-            Error::VifLookup(VifLookupError::Missing { .. }) => StatusCode::BAD_REQUEST,
-            Error::VifLookup(VifLookupError::Unknown { transient, .. }) => no_answer(*transient),
+            Error::VifLookup(VifLookupError::Missing { .. })
+            | Error::Glance(GlanceError::Missing { .. } | GlanceError::Unusable { .. }) => {
+                StatusCode::BAD_REQUEST
+            }
+            Error::VifLookup(VifLookupError::Unknown { transient, .. })
+            | Error::Glance(GlanceError::Unknown { transient, .. }) => no_answer(*transient),
             Error::Group(why) => group(why),
             Error::Rack(why) => {
                 error!("{}", chain(why));

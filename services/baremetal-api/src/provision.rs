@@ -118,6 +118,9 @@ async fn request(
         forced,
         work: WorkUuid::new_v4(),
     };
+    if matches!(wanted.verb.verb, Verb::Deploy | Verb::Rebuild) {
+        request.app.conductor.check_glance_image(&request.node(&ident).await?).await?;
+    }
     if after_drain(wanted.verb.verb).is_some() {
         let node = request.node(&ident).await?;
         wanted.decide(&request, &node)?;

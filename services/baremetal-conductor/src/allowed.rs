@@ -59,8 +59,9 @@ pub(crate) fn check_image(
     instance_info: &Map<String, Value>,
 ) -> Result<(), RequestRefused> {
     let url = instance_info.get(IMAGE_KEY).and_then(Value::as_str);
-    // Text that is not a URL is refused together with all other problems of the image.
-    let Some(url) = url.and_then(|url| Url::parse(url).ok()) else { return Ok(()) };
+    // Text that is not a URL is refused together with all other problems of the image. An image in Glance has no address.
+    let url = url.and_then(|url| Url::parse(url).ok()).filter(|url| url.scheme() != "glance");
+    let Some(url) = url else { return Ok(()) };
     check_image_host(allowed, &format!("instance_info.{IMAGE_KEY}"), &url)
 }
 
@@ -140,6 +141,7 @@ mod tests {
         };
         let any = AllowedHosts::default();
         assert_eq!(checked(&any, "http://images.example/x"), Ok(()));
+        assert_eq!(checked(&any, "glance://b7f1b8a4-6c2b-4a1e-8b57-6a1d4f6c2a11"), Ok(()));
         let refused = checked(&any, "http://169.254.169.254/latest/meta-data").unwrap_err();
         assert_eq!(
             refused,

@@ -33,6 +33,9 @@ pub enum BootError {
     /// A field of the request is wrong.
     #[error("{field}: {problem}")]
     Invalid { field: &'static str, problem: String },
+    /// Glance does not send the image. The text is for the log.
+    #[error("Glance does not send the image")]
+    Glance(String),
     #[error("the database does not answer")]
     Store(#[from] StoreError),
 }

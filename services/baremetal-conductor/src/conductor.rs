@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_protocol::Progress;
-use baremetal_core::{Node, NodeUuid, RequestRefused, StepPriorities, check_deploy};
+use baremetal_core::{Node, NodeUuid, RequestRefused, StepPriorities, check_deploy, glance_image};
 use baremetal_store::{Store, StoreError};
 use bmc::{BmcError, IdentifyLight, LogEntry, Reading, VirtualDrive};
 use bytes::Bytes;
@@ -147,6 +147,13 @@ impl Conductor {
     pub fn check_deploy(&self, node: &Node) -> Result<(), RequestRefused> {
         let node = self.context.with_instance(node)?;
         check_deploy(&node)?;
+        let is_in_glance = node.uses_agent() && glance_image(&node).is_some();
+        if is_in_glance && !self.has_cloud() {
+            let field = "instance_info.image_source".to_owned();
+            let problem =
+                "an image in Glance needs a cloud; set [cloud] in the configuration of the service";
+            return Err(RequestRefused::Field { field, problem: problem.to_owned() });
+        }
         self.check_image_host(&node.instance_info)
     }
 

@@ -19,6 +19,7 @@ mod agent_reports;
 
 mod boots;
 mod directory;
+mod glance;
 mod seal_keys;
 mod take_out;
 mod vifs;
@@ -58,6 +59,7 @@ pub use boots::BootError;
 pub use clusterd::ClusterdClient;
 pub use conductor::{Conductor, StartError};
 pub use consoles::{ConsoleEnd, ConsoleError, ConsoleSettings, ConsoleViewer};
+pub use glance::GlanceError;
 pub use observations::{LastSeen, TimedObservation};
 pub use run::RunError;
 pub use secrets::ServiceKey;

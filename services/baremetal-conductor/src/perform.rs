@@ -4,7 +4,8 @@ use agent_protocol::{Command, ImageInfo, name, step};
 use baremetal_core::{
     Action, ActionOutcome, AgentCommand, BootInterface, CommandSeen, Driver,
     HASHED_RESCUE_PASSWORD, Interface, Node, NodeUpdate, Observed, PlanRules, Problem, Reason,
-    StepKind, Task, Work, WorkUuid, after_action, image, plan,
+    RequestRefused, StepKind, Task, Work, WorkUuid, after_action, config_drive_of, glance_image,
+    image, plan,
 };
 use bmc::{Bmc, BmcError};
 use decision::{Decision, Requeue};
@@ -301,7 +302,7 @@ impl TurnContext {
             AgentCommand::ListSteps(StepKind::Deploy) => name::GET_DEPLOY_STEPS,
             AgentCommand::ListSteps(StepKind::Service) => name::GET_SERVICE_STEPS,
             AgentCommand::WriteImage => {
-                params.step = Some(self.write_image(node)?);
+                params.step = Some(self.write_image(node).await?);
                 params.more.insert("deploy_version".to_owned(), Value::Null);
                 name::EXECUTE_DEPLOY_STEP
             }
@@ -330,13 +331,30 @@ impl TurnContext {
     }
 
     /// Returns the step that writes the image of the node, with its config drive.
-    fn write_image(&self, node: &Node) -> Result<StepParams, ActionError> {
-        let checked = self.with_instance(node).and_then(|node| {
-            check_image(&self.settings.image_hosts, &node.instance_info)?;
-            image(&node)
-        });
-        let image = checked.map_err(|refusal| bad_request(refusal.to_string()))?;
-        let info = ImageInfo {
+    async fn write_image(&self, node: &Node) -> Result<StepParams, ActionError> {
+        let refuse = |refusal: RequestRefused| bad_request(refusal.to_string());
+        let node = &self.with_instance(node).map_err(refuse)?;
+        let info = match glance_image(node) {
+            Some(id) => self.image_of_glance(node, id).await?,
+            None => self.image_at_url(node).map_err(refuse)?,
+        };
+        let drive = config_drive_of(node).map_err(refuse)?;
+        let drive = drive.as_ref().map(config_drive::encode).transpose();
+        let drive =
+            drive.map_err(|error| bad_request(format!("instance_info.configdrive: {error}")))?;
+        let args = WriteImage { image_info: info, configdrive: drive };
+        Ok(StepParams {
+            interface: Interface::Deploy.as_str(),
+            step: step::WRITE_IMAGE.to_owned(),
+            args: StepArgs::WriteImage(Box::new(args)),
+        })
+    }
+
+    /// Returns the image at the URL that `instance_info` names.
+    fn image_at_url(&self, node: &Node) -> Result<ImageInfo, RequestRefused> {
+        check_image(&self.settings.image_hosts, &node.instance_info)?;
+        let image = image(node)?;
+        Ok(ImageInfo {
             id: name_in(&image.url),
             urls: vec![image.url],
             disk_format: image.format,
@@ -347,15 +365,6 @@ impl TurnContext {
             stream_raw_images: true,
             image_ca: image.ca,
             image_hosts: self.settings.image_hosts.clone(),
-        };
-        let drive = image.config_drive.as_ref().map(config_drive::encode).transpose();
-        let drive =
-            drive.map_err(|error| bad_request(format!("instance_info.configdrive: {error}")))?;
-        let args = WriteImage { image_info: info, configdrive: drive };
-        Ok(StepParams {
-            interface: Interface::Deploy.as_str(),
-            step: step::WRITE_IMAGE.to_owned(),
-            args: StepArgs::WriteImage(Box::new(args)),
         })
     }
 

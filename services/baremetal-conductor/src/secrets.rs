@@ -60,6 +60,8 @@ pub(crate) enum Purpose {
     BootScript,
     /// Fetching the virtual CD of one boot.
     BootMedium,
+    /// Fetching an image of Glance for one boot.
+    GlanceImage,
     /// Sending the inventory of one boot.
     Inventory,
     /// Fetching the boot script of a machine that nobody has enrolled.
@@ -72,6 +74,7 @@ impl Purpose {
             Purpose::AgentToken => "agent-token",
             Purpose::BootScript => "boot-script",
             Purpose::BootMedium => "boot-medium",
+            Purpose::GlanceImage => "glance-image",
             Purpose::Inventory => "inventory",
             Purpose::Discovery => "discovery",
         }

@@ -40,7 +40,8 @@ pub struct Settings {
     pub consoles: ConsoleSettings,
     /// The stages at the end of a node's lease, and the receivers of notices.
     pub lending: LendingSettings,
-    /// An administrator's session in the OpenStack that machines join as hypervisors; `None` if machines join none.
+    /// An administrator's session in the OpenStack that machines join as hypervisors and that has their VIFs and images; `None` if there is
+    /// none.
     pub cloud: Option<Session>,
     /// The connection to clusterd, which is asked before a compute host is taken out; `None` if no clusterd is asked.
     pub clusters: Option<ClusterdClient>,

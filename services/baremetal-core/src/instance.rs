@@ -4,6 +4,7 @@ use std::fmt;
 
 use agent_protocol::{ChecksumAlgorithm, DiskFormat};
 use serde_json::{Map, Value};
+use uuid::Uuid;
 
 use crate::{BootInterface, Node, Port, RequestRefused};
 
@@ -38,9 +39,20 @@ impl fmt::Debug for ConfigDrive {
     }
 }
 
-/// Checks that `node` has everything that its installation needs. A node without an agent needs nothing.
+/// Checks that `node` has everything that its installation needs. A node without an agent needs nothing, and Glance knows what its images
+/// need.
 pub fn check_deploy(node: &Node) -> Result<(), RequestRefused> {
-    if node.uses_agent() { image(node).map(|_| ()) } else { Ok(()) }
+    match (node.uses_agent(), glance_image(node)) {
+        (false, _) => Ok(()),
+        (true, Some(_)) => config_drive_of(node).map(drop),
+        (true, None) => image(node).map(drop),
+    }
+}
+
+/// Returns the id of the image in Glance that `node` is to be installed with, as `ID` or `glance://ID`; `None` if its image is elsewhere.
+pub fn glance_image(node: &Node) -> Option<Uuid> {
+    let source = node.instance_info.get("image_source")?.as_str()?;
+    Uuid::try_parse(source.strip_prefix("glance://").unwrap_or(source)).ok()
 }
 
 /// Checks that the ramdisk can reach the machine of `node`, which has these `ports`.
@@ -81,7 +93,7 @@ pub fn image(node: &Node) -> Result<Image, RequestRefused> {
         return Err(refuse("image_ca", "not a PEM certificate".to_owned()));
     }
     let url = url.to_owned();
-    Ok(Image { url, algorithm, value, format, ca, config_drive: config_drive(node)? })
+    Ok(Image { url, algorithm, value, format, ca, config_drive: config_drive_of(node)? })
 }
 
 fn image_url(node: &Node) -> Result<&str, RequestRefused> {
@@ -143,7 +155,8 @@ fn checksum(node: &Node) -> Result<(ChecksumAlgorithm, String), RequestRefused> 
     Ok((by_length, value.to_ascii_lowercase()))
 }
 
-fn config_drive(node: &Node) -> Result<Option<ConfigDrive>, RequestRefused> {
+/// Returns the config drive of `node`.
+pub fn config_drive_of(node: &Node) -> Result<Option<ConfigDrive>, RequestRefused> {
     match node.instance_info.get("configdrive") {
         None | Some(Value::Null) => Ok(None),
         Some(value) => parse_config_drive(value).map(Some),
@@ -342,6 +355,23 @@ mod tests {
         fake.driver = Driver::FakeHardware;
         assert_eq!(check_deploy(&fake), Ok(()));
         assert!(check_deploy(&node(json!({}))).is_err());
+    }
+
+    #[test]
+    fn an_image_in_glance_is_named_by_its_id() {
+        let id = "b7f1b8a4-6c2b-4a1e-8b57-6a1d4f6c2a11";
+        for source in [id.to_owned(), format!("glance://{id}")] {
+            let machine = node(json!({"image_source": source}));
+            assert_eq!(glance_image(&machine).map(|it| it.to_string()).as_deref(), Some(id));
+            assert_eq!(check_deploy(&machine), Ok(()));
+            let drive = node(json!({"image_source": source, "configdrive": "http://h/drive"}));
+            assert!(check_deploy(&drive).is_err());
+        }
+        for source in ["http://images/x", "glance://x", "debian"] {
+            let machine = node(json!({"image_source": source}));
+            assert_eq!(glance_image(&machine), None, "{source}");
+            assert!(check_deploy(&machine).is_err(), "{source}");
+        }
     }
 
     proptest! {

@@ -126,7 +126,10 @@ pub use inspection_rule::{
     MAX_INSPECTION_RULES, Multiple, Operator, RuleAction, RuleChanges, RuleFailed, RuleLog,
     RuleProblem, apply_inspection_rules,
 };
-pub use instance::{ConfigDrive, Image, check_boot, check_deploy, image, parse_config_drive};
+pub use instance::{
+    ConfigDrive, Image, check_boot, check_deploy, config_drive_of, glance_image, image,
+    parse_config_drive,
+};
 pub use interface::{
     BiosInterface, BootInterface, ConsoleInterface, DeployInterface, FirmwareInterface,
     InspectInterface, Interface, Interfaces, ManagementInterface, NetworkInterface, PowerInterface,

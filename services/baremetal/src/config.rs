@@ -71,7 +71,8 @@ pub struct Config {
     /// How many whole nodes a project may reserve.
     #[serde(default)]
     pub reservations: ReservationsConfig,
-    /// The OpenStack that machines join as hypervisors, with an administrator's credentials; absent if machines join none.
+    /// The OpenStack that machines join as hypervisors and that has their VIFs and images, with an administrator's credentials; absent if
+    /// there is none.
     #[serde(default)]
     pub cloud: Option<CloudConfig>,
     /// The clusterd that is asked before a compute host is taken out; absent if no clusterd is asked.

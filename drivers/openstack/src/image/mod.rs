@@ -1,5 +1,6 @@
 //! Glance: images, their metadata and their data.
 
+pub mod download;
 pub mod images;
 pub mod upload;
 

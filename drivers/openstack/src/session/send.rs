@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
-use reqwest::{Method, RequestBuilder};
+use reqwest::{Method, RequestBuilder, Response};
 use secrecy::ExposeSecret;
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::debug;
@@ -27,8 +27,8 @@ const X_AUTH_TOKEN: HeaderName = HeaderName::from_static("x-auth-token");
 const X_OPENSTACK_REQUEST_ID: HeaderName = HeaderName::from_static("x-openstack-request-id");
 const OPENSTACK_API_VERSION: HeaderName = HeaderName::from_static("openstack-api-version");
 
-/// The limit for an upload.
-const LONGEST_UPLOAD: Duration = Duration::from_secs(12 * 3600);
+/// The limit for an upload or a download.
+const LONGEST_TRANSFER: Duration = Duration::from_secs(12 * 3600);
 
 impl Call<'_> {
     /// Sends the call, with retries where they are useful and harmless; returns the answer if its status is a success.
@@ -93,27 +93,13 @@ impl Call<'_> {
         token: Option<&Token>,
         deadline: Instant,
     ) -> Result<Answer, Failure> {
-        let sure = |error| Failure { error, unsent: true };
-        let url = self.url(token).map_err(sure)?;
-        let request = Request {
-            method: self.method.clone(),
-            path: url.path().chars().take(200).collect(),
-            id: request_id().unwrap_or_else(|| format!("req-{}", uuid::Uuid::new_v4())),
-        };
         let timeout = self.timeout(deadline);
-        let host = url.host_str().unwrap_or_default().to_owned();
-        let builder = self.session.client().request(self.method.clone(), url).timeout(timeout);
-        let builder = self.with_headers(builder, token, &request).map_err(sure)?;
-        let builder = self.with_body(builder);
-        let service = self.service;
-        let lost = |error: reqwest::Error| Failure {
-            unsent: error.is_connect(),
-            error: no_answer(service, &host, &request, timeout, &error),
-        };
-        let response = builder.send().await.map_err(lost)?;
-        let answer = match Answer::read(service, request.clone(), response).await {
+        let (response, sent) = self.respond(token, timeout).await?;
+        let answer = match Answer::read(sent.service, sent.request.clone(), response).await {
             Ok(answer) => answer,
-            Err(ReadError::Broken(error)) => return Err(Failure { unsent: false, ..lost(error) }),
+            Err(ReadError::Broken(error)) => {
+                return Err(Failure { unsent: false, ..sent.lost(&error) });
+            }
             Err(ReadError::TooLarge(error)) => return Err(Failure { error, unsent: false }),
         };
         if answer.status.is_success() {
@@ -122,10 +108,61 @@ impl Call<'_> {
         Err(Failure { error: refused(answer), unsent: false })
     }
 
+    /// Sends the call once, and returns the answer before its body is read, whatever its status.
+    async fn respond(
+        &mut self,
+        token: Option<&Token>,
+        timeout: Duration,
+    ) -> Result<(Response, SentCall), Failure> {
+        let sure = |error| Failure { error, unsent: true };
+        let url = self.url(token).map_err(sure)?;
+        let request = Request {
+            method: self.method.clone(),
+            path: url.path().chars().take(200).collect(),
+            id: request_id().unwrap_or_else(|| format!("req-{}", uuid::Uuid::new_v4())),
+        };
+        let host = url.host_str().unwrap_or_default().to_owned();
+        let builder = self.session.client().request(self.method.clone(), url).timeout(timeout);
+        let builder = self.with_headers(builder, token, &request).map_err(sure)?;
+        let builder = self.with_body(builder);
+        let sent = SentCall { service: self.service, host, request, timeout };
+        let response = builder.send().await.map_err(|error| sent.lost(&error))?;
+        Ok((response, sent))
+    }
+
+    /// Sends a call whose answer is read as a stream, and returns the answer before its body is read. The call has one attempt, and another
+    /// one if the service refuses the token. The limit of concurrent calls covers it until then.
+    pub(crate) async fn open(mut self) -> Result<Response, CloudError> {
+        let _leave = self.session.service_permit(self.service).await;
+        let deadline = Instant::now() + self.session.config().patience.call_timeout;
+        let token = self.token_until(deadline).await?;
+        match self.open_with(&token).await {
+            Err(CloudError::Unauthorized(_)) => {
+                self.session.forget(&token).await;
+                let token = self.token_until(deadline).await?;
+                self.open_with(&token).await
+            }
+            opened => opened,
+        }
+    }
+
+    async fn open_with(&mut self, token: &Token) -> Result<Response, CloudError> {
+        let opened = self.respond(Some(token), LONGEST_TRANSFER).await;
+        let (response, sent) = opened.map_err(|failure| failure.error)?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        match Answer::read(sent.service, sent.request.clone(), response).await {
+            Ok(answer) => Err(refused(answer)),
+            Err(ReadError::Broken(error)) => Err(sent.lost(&error).error),
+            Err(ReadError::TooLarge(error)) => Err(error),
+        }
+    }
+
     fn timeout(&self, deadline: Instant) -> Duration {
         if matches!(self.body, Body::Stream(_)) {
             // The duration of an upload depends on the image; a dead connection is ended by the client's own timeouts.
-            return LONGEST_UPLOAD;
+            return LONGEST_TRANSFER;
         }
         let left = deadline.saturating_duration_since(Instant::now());
         left.min(self.session.config().patience.attempt_timeout)
@@ -197,6 +234,23 @@ impl Call<'_> {
             url.query_pairs_mut().extend_pairs(&self.query);
         }
         Ok(url)
+    }
+}
+
+/// A call that was sent, as the error of a lost connection describes it.
+struct SentCall {
+    service: Service,
+    host: String,
+    request: Request,
+    timeout: Duration,
+}
+
+impl SentCall {
+    fn lost(&self, error: &reqwest::Error) -> Failure {
+        Failure {
+            unsent: error.is_connect(),
+            error: no_answer(self.service, &self.host, &self.request, self.timeout, error),
+        }
     }
 }
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 
 use bytes::Bytes;
-use futures::stream;
+use futures::{TryStreamExt, stream};
 use openstack::Service;
+use openstack::image::download::download;
 use openstack::image::images::{self, ImageStatus, NewImage};
 use openstack::image::upload;
 use uuid::Uuid;
@@ -30,6 +31,7 @@ async fn an_image_is_made_sent_described_found_and_deleted() {
     let again = images::create(&alice, &new).await.unwrap();
     assert_eq!(again.id, id, "a repeated create finds the first one");
 
+    assert!(download(&alice, &id).await.unwrap().is_none(), "it has no data yet");
     let chunks = (0..64).map(|n| Ok::<_, Infallible>(Bytes::from(vec![n; 16384])));
     upload::upload(&alice, &id, stream::iter(chunks)).await.unwrap();
     let sent = given::until("an active image", || async {
@@ -41,6 +43,12 @@ async fn an_image_is_made_sent_described_found_and_deleted() {
     assert_eq!(sent.os_hash_value.map(|digest| digest.len()), Some(128));
     assert_eq!(sent.properties["os_distro"], "fedora-coreos");
     assert_eq!(sent.tags, ["contract"]);
+
+    let arriving = download(&alice, &id).await.unwrap().unwrap();
+    assert_eq!(arriving.length(), Some(1 << 20));
+    let arrived: Vec<Bytes> = arriving.into_stream().try_collect().await.unwrap();
+    assert_eq!(arrived.concat(), (0..64).flat_map(|n| [n; 16384]).collect::<Vec<u8>>());
+    assert!(download(&alice, &Uuid::nil().to_string()).await.unwrap().is_none());
 
     let changes = BTreeMap::from([
         ("os_distro".to_owned(), None),

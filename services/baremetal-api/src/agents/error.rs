@@ -32,6 +32,10 @@ impl From<BootError> for ErrorAnswer {
             BootError::NotFound { .. } => StatusCode::NOT_FOUND,
             BootError::Forbidden => StatusCode::UNAUTHORIZED,
             BootError::Invalid { .. } => StatusCode::BAD_REQUEST,
+            BootError::Glance(cause) => {
+                error!("Glance does not send an image to a machine: {cause}");
+                StatusCode::BAD_GATEWAY
+            }
             BootError::Store(source) => {
                 error!(error = %source, "the database does not answer for a machine");
                 StatusCode::SERVICE_UNAVAILABLE

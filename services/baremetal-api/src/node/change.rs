@@ -2,7 +2,7 @@
 
 use baremetal_core::{
     CREDENTIALS, Driver, Interface, Interfaces, Node, NodeChange, NodeIdent, NodeUuid, Passwords,
-    State as Stage, check_new_node, ended_allocation,
+    State as Stage, check_new_node, ended_allocation, glance_image,
 };
 use openstack_api::{ApiError, Caller, Microversion, Operation, Query, Relation, flag};
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use super::owner_and_lessee;
 use crate::app::App;
 use crate::error::Error;
 use crate::field::{Access, Field};
-use crate::request::{Request, forced, relation};
+use crate::request::{Request, forced, relation, visible_project};
 use crate::write::{create, patched};
 use crate::{microversion, rule, secret};
 
@@ -30,9 +30,24 @@ pub(super) async fn enroll(request: &Request, mut body: Map<String, Value>) -> R
     check_group(&request.app, &node)?;
     check_new_node(&node, parent(&request.app, &node).await?.as_ref())?;
     request.app.conductor.check_hosts(None, &node)?;
+    check_glance_access(request, None, &node).await?;
     owner_and_lessee::check(&request.app.auth, &request.caller, None, &node).await?;
     request.app.store.insert_node(&node).await?;
     Ok(node)
+}
+
+/// Checks that a caller who names an image in Glance may use the image, which the conductor later reads as an administrator. Callers who
+/// see every node may name any image.
+async fn check_glance_access(
+    request: &Request,
+    before: Option<&Node>,
+    after: &Node,
+) -> Result<(), Error> {
+    let Some(project) = visible_project(&request.caller) else { return Ok(()) };
+    if before.and_then(glance_image) == glance_image(after) {
+        return Ok(());
+    }
+    Ok(request.app.conductor.check_glance_access(after, &project).await?)
 }
 
 /// A request to change a node.
@@ -90,6 +105,7 @@ impl NodePatch {
             check_group(&request.app, &after)?;
         }
         request.app.conductor.check_hosts(Some(before), &after)?;
+        check_glance_access(request, Some(before), &after).await?;
         owner_and_lessee::check(&request.app.auth, &request.caller, Some(before), &after).await?;
         owner_and_lessee::check_allocation(&request.app.store, before, &after).await?;
         if change.begins_maintenance() {

@@ -3,6 +3,7 @@
 mod boot;
 mod discovery;
 mod files;
+mod glance;
 mod images;
 mod iso;
 mod state;
@@ -29,6 +30,7 @@ pub fn router(provisioning: Provisioning) -> Router {
         .route("/ramdisk/{file}", get(files::ramdisk))
         .route("/ipxe/{loader}", get(files::loader))
         .route("/images/{*name}", get(images::image))
+        .route("/glance/{node}/{work}/{image}/{capability}", get(glance::image))
         .layer(DefaultBodyLimit::max(MAX_REPORT))
         .with_state(provisioning)
 }

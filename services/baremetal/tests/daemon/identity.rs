@@ -29,7 +29,7 @@ impl TestDaemon {
         let text = format!(
             "state_dir = {:?}\n[api]\nlisten = '127.0.0.1:0'\nauth = 'keystone'\n\
              [api.keystone]\nclouds_yaml = {clouds:?}\nname = 'clusterd'\n\
-             public_url = 'https://cloud.example:5000/'\n",
+             public_url = 'https://cloud.example:5000/'\n[cloud]\nclouds_yaml = {clouds:?}\nname = 'admin'\n",
             state.path().join("state"),
         );
         let config: Config = toml::from_str(&text).unwrap();
@@ -78,6 +78,30 @@ impl TestDaemon {
         let request = request.header("x-openstack-ironic-api-version", "1.80");
         let answer = request.send().await.unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
+    /// Creates an object of the cloud, and returns its id.
+    async fn create(&self, token: &str, path: &str, body: Value) -> String {
+        let request = self.client.post(format!("{}{path}", self.cloud.url()));
+        let answer = request.header("x-auth-token", token).json(&body).send().await.unwrap();
+        let made: Value = answer.json().await.unwrap();
+        let objects = std::iter::once(&made).chain(made.as_object().unwrap().values());
+        let mut ids = objects.filter_map(|it| it["id"].as_str());
+        ids.next().unwrap_or_else(|| panic!("{made}")).to_owned()
+    }
+
+    /// Creates a port on a network of its own in Neutron, and returns its id.
+    async fn vif(&self, token: &str) -> String {
+        let network = json!({"network": {"name": "own"}});
+        let network = self.create(token, "/network/v2.0/networks", network).await;
+        let port = json!({"port": {"network_id": network}});
+        self.create(token, "/network/v2.0/ports", port).await
+    }
+
+    /// Creates a record of a private image in Glance, and returns its id.
+    async fn image(&self, token: &str) -> String {
+        let image = json!({"name": "own", "visibility": "private", "disk_format": "raw", "container_format": "bare"});
+        self.create(token, "/image/v2/images", image).await
     }
 
     /// Returns the status of a read and of a change.
@@ -164,4 +188,39 @@ async fn a_project_unknown_to_keystone_is_refused_as_owner_or_lessee() {
     let (status, text) = given.reported(&ann, Method::PATCH, "/v1/nodes/n", &lend("another")).await;
     assert_eq!(status, 503);
     assert!(text.contains("lessee: Keystone is unavailable"), "{text}");
+}
+
+/// The service asks the cloud as an administrator, and must not do for a project what the cloud refuses to the project.
+#[tokio::test]
+async fn a_project_attaches_its_own_vifs_and_names_images_that_it_sees() {
+    let given = TestDaemon::start().await;
+    let admin = given.token("admin", project("admin")).await;
+    let owner = given.cloud.add_user("ann", "ann-secret", "owners").project_id;
+    let ann = given.token("ann", project("owners")).await;
+    let id = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+    let node = json!({"uuid": id, "driver": "fake-hardware", "name": "n", "owner": owner, "network_interface": "flat"});
+    assert_eq!(given.reported(&admin, Method::POST, "/v1/nodes", &node).await.0, 201);
+    let port = json!({"node_uuid": id, "address": "52:54:00:aa:00:01"});
+    assert_eq!(given.reported(&admin, Method::POST, "/v1/ports", &port).await.0, 201);
+
+    let attach = async |token: &str, vif: &str| {
+        let body = json!({"id": vif});
+        given.reported(token, Method::POST, "/v1/nodes/n/vifs", &body).await
+    };
+    let (theirs, own) = (given.vif(&admin).await, given.vif(&ann).await);
+    let (status, text) = attach(&ann, &theirs).await;
+    assert!(status == 400 && text.contains("was not found in Neutron"), "{status} {text}");
+    assert_eq!(attach(&ann, &own).await.0, 204);
+
+    let choose = async |token: &str, image: &str| {
+        let patch = json!([{"op": "add", "path": "/instance_info/image_source", "value": image}]);
+        given.reported(token, Method::PATCH, "/v1/nodes/n", &patch).await
+    };
+    let (theirs, own) = (given.image(&admin).await, given.image(&ann).await);
+    let (status, text) = choose(&ann, &theirs).await;
+    assert!(status == 400 && text.contains("was not found in Glance"), "{status} {text}");
+    let (status, _) = choose(&ann, &format!("glance://{theirs}")).await;
+    assert_eq!(status, 400);
+    assert_eq!(choose(&ann, &own).await.0, 200);
+    assert_eq!(choose(&admin, &theirs).await.0, 200, "an operator may name any image");
 }

@@ -6,6 +6,7 @@ mod database_away;
 mod deploy_and_undeploy;
 mod faults;
 mod firmware_settings;
+mod glance;
 mod hypervisors;
 mod inspect;
 mod inspection_rules;

@@ -1,0 +1,199 @@
+//! Images in the Glance of the configured cloud. A machine reads its image from the service, which reads it from Glance with its own token.
+
+use agent_protocol::{ChecksumAlgorithm, DiskFormat, ImageInfo};
+use baremetal_core::{
+    AgentCommand, Node, NodeIdent, NodeUuid, Problem, Reason, Task, Work, WorkUuid, glance_image,
+};
+use hardware::AllowedHosts;
+use openstack::image::download::{Download, download};
+use openstack::image::images::{self, Image, ImageStatus};
+use openstack::{CloudError, Session};
+use uuid::Uuid;
+
+use crate::boots::BootError;
+use crate::cloud::problem;
+use crate::conductor::Conductor;
+use crate::context::TurnContext;
+use crate::problem::{ActionError, chain};
+use crate::secrets::Purpose;
+
+/// Why a node cannot be installed with its image in Glance.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GlanceError {
+    #[error("instance_info.image_source: image {id} was not found in Glance")]
+    Missing { id: Uuid },
+    #[error("instance_info.image_source: image {id} cannot be installed: {why}")]
+    Unusable { id: Uuid, why: String },
+    #[error("cannot look up image {id} in Glance: {cause}")]
+    Unknown {
+        id: Uuid,
+        cause: String,
+        /// Whether the same request may succeed later.
+        transient: bool,
+    },
+}
+
+/// What installing an image of Glance needs.
+struct Installable {
+    format: DiskFormat,
+    algorithm: ChecksumAlgorithm,
+    value: String,
+}
+
+impl Conductor {
+    /// Checks that Glance has the image that `node` is to be installed with, and that it can be written to a disk. A node whose image is not
+    /// in Glance passes.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the image cannot be installed, or if the cloud does not answer.
+    pub async fn check_glance_image(&self, node: &Node) -> Result<(), GlanceError> {
+        let Some(id) = glance_image(node).filter(|_| node.uses_agent()) else { return Ok(()) };
+        let Some(cloud) = &self.context.settings.cloud else { return Ok(()) };
+        let image = show(cloud, id).await?;
+        installable(&image).map(drop).map_err(|why| GlanceError::Unusable { id, why })
+    }
+
+    /// Checks that the image of `node` in Glance is one that `project` may use: its own, a public one, or one that is shared with it.
+    ///
+    /// # Errors
+    ///
+    /// As for an image that does not exist.
+    pub async fn check_glance_access(&self, node: &Node, project: &str) -> Result<(), GlanceError> {
+        let (Some(id), Some(cloud)) = (glance_image(node), &self.context.settings.cloud) else {
+            return Ok(());
+        };
+        let image = show(cloud, id).await?;
+        match is_visible(cloud, &image, project).await.map_err(|error| unknown(id, &error))? {
+            true => Ok(()),
+            false => Err(GlanceError::Missing { id }),
+        }
+    }
+
+    /// Begins to read an image of Glance for the machine of a node. The capability is that of the boot in which the image is written.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the machine may not read the image now, or if Glance does not answer.
+    pub async fn glance_image(
+        &self,
+        id: NodeUuid,
+        work: WorkUuid,
+        image: Uuid,
+        capability: &str,
+    ) -> Result<Download, BootError> {
+        let context = &self.context;
+        let what = "an image to be written";
+        let boot = context.store.find_boot(id).await?.filter(|boot| boot.work == work);
+        let boot = boot.ok_or(BootError::NotFound { what })?;
+        let parts = [&*id.to_string(), &*work.to_string(), &*image.to_string(), &*boot.nonce];
+        if !context.key.verify(Purpose::GlanceImage, &parts, capability) {
+            return Err(BootError::Forbidden);
+        }
+        let node = context.store.find_node(&NodeIdent::Id(id)).await?;
+        let writes = |at_hand: &Work| {
+            at_hand.id == work && at_hand.task() == Some(&Task::Agent(AgentCommand::WriteImage))
+        };
+        let is_awaited = node.and_then(|node| node.work).as_ref().is_some_and(writes);
+        let cloud = context.settings.cloud.as_ref().filter(|_| is_awaited);
+        let cloud = cloud.ok_or(BootError::NotFound { what })?;
+        match download(cloud, &image.to_string()).await {
+            Ok(opened) => opened.ok_or(BootError::NotFound { what }),
+            Err(error) => Err(BootError::Glance(chain(&error))),
+        }
+    }
+}
+
+async fn show(cloud: &Session, id: Uuid) -> Result<Image, GlanceError> {
+    let image = images::show(cloud, &id.to_string()).await;
+    image.map_err(|error| unknown(id, &error))?.ok_or(GlanceError::Missing { id })
+}
+
+fn unknown(id: Uuid, error: &CloudError) -> GlanceError {
+    GlanceError::Unknown { id, cause: chain(error), transient: error.is_transient() }
+}
+
+impl TurnContext {
+    /// Returns the image of Glance as the agent gets it: at a URL of this service, for the current boot.
+    pub(crate) async fn image_of_glance(
+        &self,
+        node: &Node,
+        id: Uuid,
+    ) -> Result<ImageInfo, ActionError> {
+        let refuse =
+            |cause: String| Problem { reason: Reason::BadRequest, cause, transient: false };
+        let cloud = self.settings.cloud.as_ref();
+        let cloud = cloud.ok_or_else(|| refuse("no cloud is configured ([cloud])".to_owned()))?;
+        let image = images::show(cloud, &id.to_string()).await.map_err(|error| problem(&error))?;
+        let image = image.ok_or_else(|| refuse(GlanceError::Missing { id }.to_string()))?;
+        let unusable = |why| refuse(GlanceError::Unusable { id, why }.to_string());
+        let Installable { format, algorithm, value } = installable(&image).map_err(unusable)?;
+        let Some(boot) = self.boot_of_work(node).await? else {
+            return Err(refuse("the agent has not reported".to_owned()).into());
+        };
+        let parts = [&*boot.node.to_string(), &*boot.work.to_string(), &*id.to_string()];
+        let [node_id, work, image_id] = parts;
+        let capability =
+            self.key.derive(Purpose::GlanceImage, &[node_id, work, image_id, &boot.nonce]);
+        let path = format!("glance/{node_id}/{work}/{image_id}/{capability}");
+        let url = self.provisioning(&path).ok_or_else(|| {
+            refuse("an image in Glance needs a provisioning address; set [provisioning] in the service's configuration".to_owned())
+        })?;
+        // The agent may fetch from this service, wherever it is.
+        let own = url.host_str().and_then(|host| {
+            host.trim_start_matches('[').trim_end_matches(']').to_owned().try_into().ok()
+        });
+        Ok(ImageInfo {
+            id: id.to_string(),
+            image_hosts: AllowedHosts::new(own.map(|own| vec![own])),
+            urls: vec![url.to_string()],
+            disk_format: format,
+            os_hash_algo: algorithm,
+            os_hash_value: value,
+            node_uuid: node.id.to_string(),
+            image_type: "whole-disk".to_owned(),
+            stream_raw_images: true,
+            image_ca: None,
+        })
+    }
+}
+
+/// Returns whether a project may use an image that an administrator sees.
+async fn is_visible(cloud: &Session, image: &Image, project: &str) -> Result<bool, CloudError> {
+    if matches!(&*image.visibility, "public" | "community") {
+        return Ok(true);
+    }
+    if image.owner.as_deref() == Some(project) {
+        return Ok(true);
+    }
+    if image.visibility != "shared" {
+        return Ok(false);
+    }
+    let members = images::members(cloud, &image.id).await?;
+    Ok(members.iter().any(|member| member == project))
+}
+
+/// Returns what the installation of an image needs, or why it is not installed. An image without a known checksum never is.
+fn installable(image: &Image) -> Result<Installable, String> {
+    if image.status != ImageStatus::Active {
+        return Err("it is not active".to_owned());
+    }
+    let format = match image.disk_format.as_deref() {
+        Some("raw") => DiskFormat::Raw,
+        Some("qcow2") => DiskFormat::Qcow2,
+        other => return Err(format!("its disk_format is {}", other.unwrap_or("unknown"))),
+    };
+    let (algorithm, digits) = match image.os_hash_algo.as_deref() {
+        Some("sha256") => (ChecksumAlgorithm::Sha256, 64),
+        Some("sha512") => (ChecksumAlgorithm::Sha512, 128),
+        other => return Err(format!("its os_hash_algo is {}", other.unwrap_or("unknown"))),
+    };
+    let value = image.os_hash_value.as_deref().unwrap_or_default().to_ascii_lowercase();
+    if value.len() != digits || !value.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err("it has no valid os_hash_value".to_owned());
+    }
+    Ok(Installable { format, algorithm, value })
+}
+
+#[cfg(test)]
+mod tests;
