@@ -235,7 +235,7 @@ run-test-clouds: machines
 	  $(OPENSTACK) reset; eval "$$($(OPENSTACK) env)"; \
 	  cargo $(TEST) $(call binary,openstack,contract); cargo $(TEST) $(call named,policy,walk,given_keystone); \
 	  cargo $(TEST) $(call binary,real-clusters,eight_servers); cargo $(TEST) $(call binary,real-clusters,own_project); \
-	  cargo $(TEST) $(call binary,real-clusters,own_machine); \
+	  cargo $(TEST) $(call binary,real-clusters,own_machine); cargo $(TEST) $(call binary,real-clusters,nova_on_machine); \
 	  $(OPENSTACK) machines; eval "$$($(OPENSTACK) env)"; cargo $(TEST) $(call binary,real-clusters,servers); \
 	  wait $$kubernetes || { cat target/log/kubernetes; exit 1; }; \
 	  cargo $(TEST) $(call binary,real-clusters,whole_cloud); \

@@ -41,6 +41,13 @@ unpack_root() {
   rm -rf "$CLOUD/packages"
 }
 
+# Adds packages that are only Python, and their dependencies are there already.
+add_python() { # PACKAGE...
+  local folder
+  folder=$(unpacked "$@")
+  cp -rn "$folder/usr/lib/python3/dist-packages/." "$ROOT/usr/lib/python3/dist-packages/"
+}
+
 finish_root() { # does what the packages' own scripts would have done, as far as it matters here
   local etc=$ROOT/etc folder
   printf '%s\n' root:x:0:0:root:/root:/bin/bash daemon:x:1:1::/:/bin/false bind:x:53:53::/:/bin/false \
