@@ -1,4 +1,4 @@
-//! The ramdisk, which runs on a machine after the kernel has started.
+//! The ramdisk, which runs on a machine after the kernel has started. Without an agent it is a live system.
 
 mod commands;
 mod inventory;
@@ -36,6 +36,10 @@ pub(crate) async fn run(
         return machine.hang("the kernel has no ramdisk").await;
     }
     tokio::time::sleep(world.pace.kernel()).await;
+    if !handover.command_line.contains("ipa-api-url=") {
+        machine.now(Stage::Live(source, handover.command_line));
+        return std::future::pending().await;
+    }
     machine.now(Stage::Ramdisk(source));
     find_network(machine, world, &handover.command_line).await;
     if machine.faults().never_call_back {

@@ -1,7 +1,7 @@
 //! Boots from the virtual CD: downloads the BMC's image and searches it for the agent's parameters.
 //!
 //! The parameters are a line in a file that the ramdisk reads, or follow `linux …` (GRUB) or `append …` (ISOLINUX) in the configuration of
-//! a boot loader.
+//! a boot loader. An ISO image without parameters is a live system.
 
 use url::Url;
 
@@ -16,6 +16,8 @@ use crate::rack_context::RackContext;
 const LONGEST_LINE: usize = 8 << 10;
 /// The text by which the agent's parameters are recognized.
 const SIGN: &[u8] = b"ipa-api-url=http";
+/// The beginning of the primary volume descriptor of an ISO image (ECMA-119 §8.4).
+const ISO: &[u8] = b"\x01CD001\x01";
 
 /// Boots from the CD in the drive.
 pub(crate) async fn boot(machine: &Machine, world: &RackContext) -> Result<Handover, String> {
@@ -23,20 +25,28 @@ pub(crate) async fn boot(machine: &Machine, world: &RackContext) -> Result<Hando
     boot_url(machine, world, &url).await
 }
 
-async fn boot_url(machine: &Machine, world: &RackContext, url: &Url) -> Result<Handover, String> {
+/// Boots from the ISO image at `url`.
+pub(crate) async fn boot_url(
+    machine: &Machine,
+    world: &RackContext,
+    url: &Url,
+) -> Result<Handover, String> {
     let mut search = Search::default();
     let fetched = fetch::download(machine, &world.http, url, |piece| search.see(piece)).await;
     let bytes = fetched.map_err(|error| chain(&error))?;
-    let command_line = search.found.ok_or("the CD holds no kernel command line for an agent")?;
+    let is_live = search.found.is_none() && search.is_iso;
+    let command_line = if is_live { Some(String::new()) } else { search.found };
+    let command_line = command_line.ok_or("the CD holds no kernel command line for an agent")?;
     machine.tell(Event::LoadedLoader("the virtual CD".to_owned(), bytes));
     Ok(Handover { command_line, kernel_bytes: 0, ramdisk_bytes: bytes })
 }
 
-/// Searches a stream of pieces for the line.
+/// Searches a stream of pieces for the line, and for the sign of an ISO image.
 #[derive(Default)]
 struct Search {
     window: Vec<u8>,
     found: Option<String>,
+    is_iso: bool,
 }
 
 impl Search {
@@ -46,6 +56,7 @@ impl Search {
         }
         self.window.extend(piece);
         self.found = command_line(&self.window);
+        self.is_iso |= self.window.windows(ISO.len()).any(|octets| octets == ISO);
         let surplus = self.window.len().saturating_sub(LONGEST_LINE);
         self.window.drain(..surplus);
     }
@@ -86,6 +97,16 @@ mod tests {
         assert_eq!(command_line(isolinux).as_deref(), Some("initrd=/r ipa-api-url=http://x"));
         assert_eq!(command_line(b"  linux /kernel quiet\n"), None);
         assert_eq!(command_line(b"# see ipa-api-url= in the README\n"), None);
+    }
+
+    #[test]
+    fn an_iso_image_is_recognized() {
+        let mut search = Search::default();
+        search.see(&[0; 32 << 10]);
+        search.see(b"\x01CD0");
+        assert!(!search.is_iso);
+        search.see(b"01\x01 LIVE");
+        assert!(search.is_iso && search.found.is_none());
     }
 
     #[test]

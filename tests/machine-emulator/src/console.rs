@@ -19,6 +19,7 @@ pub(crate) async fn run(machine: Machine) {
             Stage::Installed => Some(machine.name().to_owned()),
             Stage::Ramdisk(_) => Some("ramdisk".to_owned()),
             Stage::Rescue(..) => Some("rescue".to_owned()),
+            Stage::Live(..) => Some("live".to_owned()),
             Stage::Off | Stage::Booting | Stage::Hung(_) => None,
         };
         if prompt.as_ref().map(|prompt: &Prompt| &prompt.host) != host.as_ref() {

@@ -64,6 +64,8 @@ pub enum Stage {
     Ramdisk(BootSource),
     /// The ramdisk from this source is a rescue system without an agent; the hash of its password.
     Rescue(BootSource, String),
+    /// A system without an agent and without a disk runs from this source; the kernel's command line, if the source has one.
+    Live(BootSource, String),
     /// The operating system on the disk runs.
     Installed,
     /// The machine is on and hangs, with the reason.

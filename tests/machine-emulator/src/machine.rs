@@ -117,7 +117,9 @@ impl Machine {
     /// The source of the running system, if one runs.
     pub fn booted_from(&self) -> Option<BootSource> {
         match &*self.0.stage.borrow() {
-            Stage::Ramdisk(source) | Stage::Rescue(source, _) => Some(*source),
+            Stage::Ramdisk(source) | Stage::Rescue(source, _) | Stage::Live(source, _) => {
+                Some(*source)
+            }
             Stage::Installed => Some(BootSource::Disk),
             Stage::Off | Stage::Booting | Stage::Hung(_) => None,
         }
@@ -212,6 +214,7 @@ impl Machine {
             | Stage::Booting
             | Stage::Ramdisk(_)
             | Stage::Rescue(..)
+            | Stage::Live(..)
             | Stage::Hung(_) => SavedActivity::Boots(lock(&self.0.boots).clone()),
         };
         let disks = self.lock_disks();

@@ -46,12 +46,19 @@ pub(super) async fn run(
     source: BootSource,
     parameters: Parameters,
 ) -> Infallible {
-    let agent = Agent { machine, world, source, parameters };
-    if let Err(why) = agent.inspect().await {
-        return machine.hang(&why).await;
-    }
+    let mut agent = Agent { machine, world, source, parameters };
+    let inspected = agent.inspect().await;
     if agent.parameters.token.is_empty() {
-        return machine.hang(&format!("nothing more to do after {source}")).await;
+        // The command line of an image that the conductor did not make has no token; the conductor gives it to the first look-up. Such an
+        // image always posts its inventory, and goes on if the conductor wants none.
+        let Some(token) = agent.looked_up_token().await else {
+            let why = inspected.err();
+            let why = why.unwrap_or_else(|| format!("nothing more to do after {source}"));
+            return machine.hang(&why).await;
+        };
+        agent.parameters.token = token;
+    } else if let Err(why) = inspected {
+        return machine.hang(&why).await;
     }
     let node = agent.find_node().await;
     match agent.serve(node).await {
@@ -91,17 +98,27 @@ impl Agent<'_> {
         Err(why)
     }
 
-    /// Looks up the node of this machine, until the conductor answers.
-    async fn find_node(&self) -> Node {
+    /// Returns the token from the answer to a look-up, if the conductor knows the machine and gives the token away.
+    async fn looked_up_token(&self) -> Option<String> {
+        let body = self.look_up().await?;
+        let token = body.pointer("/config/agent_token").and_then(Value::as_str)?;
+        (!token.starts_with('*')).then(|| token.to_owned())
+    }
+
+    /// Looks up the node of this machine; `None` if the conductor does not answer or knows no such node.
+    async fn look_up(&self) -> Option<Value> {
         let macs: Vec<String> =
             self.machine.spec().nics.iter().map(|nic| nic.mac.to_string()).collect();
         let mut url = self.url("v1/lookup");
         url.query_pairs_mut().append_pair("addresses", &macs.join(","));
+        let answer = self.world.http.get(url).timeout(PATIENCE).send().await.ok()?;
+        if answer.status().is_success() { answer.json().await.ok() } else { None }
+    }
+
+    /// Looks up the node of this machine, until the conductor answers.
+    async fn find_node(&self) -> Node {
         loop {
-            let asked = self.world.http.get(url.clone()).timeout(PATIENCE).send().await;
-            if let Ok(answer) = asked
-                && answer.status().is_success()
-                && let Ok(body) = answer.json::<Value>().await
+            if let Some(body) = self.look_up().await
                 && let Some(uuid) = body.pointer("/node/uuid").and_then(Value::as_str)
             {
                 let timeout = body.pointer("/config/heartbeat_timeout").and_then(Value::as_u64);

@@ -46,6 +46,10 @@ pub(super) async fn run(
         ("service.execute_service_step", other) if offers(&SERVICE_STEPS, other) => {
             Ok(json!({"service_result": null, "service_step": asked.params.get("step")}))
         }
+        ("deploy.execute_deploy_step", "install_live") => {
+            install_live(machine, asked);
+            Ok(json!({"deploy_result": null, "deploy_step": asked.params.get("step")}))
+        }
         ("deploy.execute_deploy_step", other)
             if other != "write_image" && offers(&DEPLOY_STEPS, other) =>
         {
@@ -56,7 +60,11 @@ pub(super) async fn run(
             let of = |value: Option<&Value>| value.and_then(Value::as_object).cloned();
             let arguments = of(asked.params.get("step").and_then(|step| step.get("args")));
             let properties = of(asked.params.get("node").and_then(|node| node.get("properties")));
-            let hints = of(properties.as_ref().and_then(|all| all.get("root_device")));
+            let instance = of(asked.params.get("node").and_then(|node| node.get("instance_info")));
+            let hint = |all: &Option<Map<String, Value>>| {
+                of(all.as_ref().and_then(|all| all.get("root_device")))
+            };
+            let hints = hint(&instance).or_else(|| hint(&properties));
             let arguments = arguments.unwrap_or_else(|| empty.clone());
             let report = |progress| commands.progress(&asked.id, progress);
             let written =
@@ -86,6 +94,21 @@ pub(super) async fn run(
         Err(failure) => machine.tell(Event::Failed(doing, failure.details.clone())),
     }
     done.map(|result| Done { result, ending })
+}
+
+/// Installs a system without an image, with the config drive of the node, like an agent with an installer of its own.
+fn install_live(machine: &Machine, asked: &CommandRequest) {
+    let node = asked.params.get("node");
+    let drive = node.and_then(|node| node.pointer("/instance_info/configdrive"));
+    let drive = drive.and_then(Value::as_str).map(str::to_owned);
+    let system = Content::Image {
+        name: "the step install_live".to_owned(),
+        bytes: 1 << 20,
+        checksum: String::new(),
+        bootable: true,
+        config_drive: drive.is_some(),
+    };
+    machine.install(0, system, drive);
 }
 
 /// The hash of the rescue password.
@@ -144,8 +167,9 @@ const CLEAN_STEPS: [OfferedStep; 4] = [
     },
 ];
 
-const DEPLOY_STEPS: [OfferedStep; 3] = [
+const DEPLOY_STEPS: [OfferedStep; 4] = [
     OfferedStep { name: "write_image", ..PLAIN },
+    OfferedStep { name: "install_live", ..PLAIN },
     OfferedStep { name: "inject_files", argument: Some(("files", "what to write")), ..PLAIN },
     OfferedStep { interface: "bios", name: "tune", argument: Some(("profile", "how")), ..PLAIN },
 ];

@@ -9,6 +9,7 @@ use url::Url;
 
 use super::words;
 use crate::causes::chain;
+use crate::cd;
 use crate::event::Event;
 use crate::fetch;
 use crate::handover::Handover;
@@ -123,12 +124,20 @@ impl<'a> Environment<'a> {
             }
             ("boot", _) => self.boot(),
             ("chain", _) => self.chain(arguments).await,
-            ("sanboot", _) => match arguments.windows(2).any(|pair| pair == ["--drive", "0x80"]) {
-                true => Ok(Flow::LocalDisk),
-                false => Err("only the first local disk can be started so".to_owned()),
-            },
+            ("sanboot", _) => self.sanboot(arguments).await,
             _ => Err(format!("{name}: no such command, or too few arguments")),
         }
+    }
+
+    /// Boots the first local disk, or the ISO image at a URL.
+    async fn sanboot(&self, arguments: &[String]) -> Result<Flow, String> {
+        if arguments.windows(2).any(|pair| pair == ["--drive", "0x80"]) {
+            return Ok(Flow::LocalDisk);
+        }
+        let url = arguments.last().filter(|word| word.starts_with("http://"));
+        let url = url.ok_or("only the first local disk and http URLs can be started so")?;
+        let url = Url::parse(url).map_err(|_| format!("{url} is not a URL"))?;
+        cd::boot_url(self.machine, self.world, &url).await.map(Flow::Boot)
     }
 
     async fn load(&mut self, selected: bool, arguments: &[String]) -> Result<Flow, String> {
