@@ -71,6 +71,20 @@ impl Script {
         )))
     }
 
+    /// Boots an ISO image over HTTP; retries for ever if the image cannot be loaded.
+    pub fn iso(image: &Url) -> Result<Self, InvalidScript> {
+        let (image, pause) = (url_word(image)?, PAUSE.as_secs());
+        Ok(Script(format!(
+            "#!ipxe\n\
+             :again\n\
+             sanboot --no-describe {image} || goto failed\n\
+             :failed\n\
+             echo The image could not be booted, trying again in {pause} seconds\n\
+             sleep {pause}\n\
+             goto again\n"
+        )))
+    }
+
     /// Boots the first disk.
     ///
     /// When iPXE exits, UEFI continues with its next boot option. A BIOS may not continue, so on a BIOS the script starts the disk first.

@@ -43,6 +43,23 @@ fn a_kernel_is_loaded_until_it_runs() {
 }
 
 #[test]
+fn an_iso_image_is_booted_until_it_runs() {
+    check(
+        Script::iso(&url("http://10.78.0.1/live.iso?token=a$b")).unwrap(),
+        expect![[r#"
+        #!ipxe
+        :again
+        sanboot --no-describe http://10.78.0.1/live.iso?token=a%24b || goto failed
+        :failed
+        echo The image could not be booted, trying again in 5 seconds
+        sleep 5
+        goto again
+    "#]],
+    );
+    assert!(Script::iso(&url("https://10.78.0.1/live.iso")).is_err());
+}
+
+#[test]
 fn the_disk_is_started_on_a_bios_and_left_to_uefi() {
     check(
         Script::local_disk(),
