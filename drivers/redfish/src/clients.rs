@@ -14,7 +14,7 @@ use tracing::warn;
 use url::Url;
 
 use crate::origin::Origin;
-use crate::resolve::Resolver;
+use crate::resolve::AllowedResolver;
 use crate::tls::{Pinned, Unverified};
 use crate::unanswered::unreachable;
 
@@ -146,7 +146,7 @@ fn client(mut config: ClientConfig, allowed: &AllowedHosts) -> Result<Client, re
         .tls_backend_preconfigured(config)
         .user_agent("bedplate")
         .redirect(reqwest::redirect::Policy::none())
-        .dns_resolver(Arc::new(Resolver(allowed.clone())))
+        .dns_resolver(Arc::new(AllowedResolver::new(allowed.clone())))
         .referer(false)
         // BMCs are on a private network, which a proxy for the internet cannot reach.
         .no_proxy()

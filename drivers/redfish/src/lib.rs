@@ -32,4 +32,5 @@ mod sensors;
 
 pub use clients::{fingerprint, pinned_tls};
 pub use connector::{Connector, ConnectorError};
+pub use resolve::AllowedResolver;
 pub use target::{Auth, Target, Trust};

@@ -1,4 +1,4 @@
-//! Resolves a BMC's host name to the addresses that connections may go to.
+//! Resolves a host name to the addresses that connections may go to.
 
 use std::error::Error;
 use std::io;
@@ -9,9 +9,16 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 /// Resolves like the operating system, and drops addresses that are not allowed. So a name that was changed after its check, to point at
 /// this machine, leads nowhere.
-pub(crate) struct Resolver(pub(crate) AllowedHosts);
+pub struct AllowedResolver(AllowedHosts);
 
-impl Resolve for Resolver {
+impl AllowedResolver {
+    /// Makes a resolver of addresses that `allowed` permits.
+    pub fn new(allowed: AllowedHosts) -> Self {
+        AllowedResolver(allowed)
+    }
+}
+
+impl Resolve for AllowedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let allowed = self.0.clone();
         Box::pin(async move {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use axum::response::Response;
-use baremetal_core::{Driver, Interface};
+use baremetal_core::{BOOT_PROPERTIES, Driver, Interface};
 use http::StatusCode;
 use openstack_api::{
     ApiError, Caller, JsonShape, Links, Microversion, Origin, PathParam, Query, Route, Routes,
@@ -217,9 +217,13 @@ async fn properties(
     _caller: Caller,
     PathParam(name): PathParam<String>,
 ) -> Result<Response, Error> {
-    let described = find(&name)?.properties().iter().map(|(key, meaning, required)| {
-        let need = if *required { "Required." } else { "Optional." };
-        (*key, format!("{meaning} {need}"))
+    let driver = find(&name)?;
+    let own = driver.properties().iter().copied();
+    let of_boots = BOOT_PROPERTIES.into_iter().filter(|_| driver != Driver::FakeHardware);
+    let all = own.chain(of_boots.map(|(key, meaning)| (key, meaning, false)));
+    let described = all.map(|(key, meaning, required)| {
+        let need = if required { "Required." } else { "Optional." };
+        (key, format!("{meaning} {need}"))
     });
     Ok(json(StatusCode::OK, &described.collect::<BTreeMap<_, _>>()))
 }

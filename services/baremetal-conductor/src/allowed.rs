@@ -11,10 +11,21 @@ use url::Url;
 /// The keys of `driver_info` with a BMC's address.
 const BMC_KEYS: [&str; 2] = ["redfish_address", "ipmi_address"];
 
-/// The key of `instance_info` with an image's address.
-const IMAGE_KEY: &str = "image_source";
+/// The keys of `instance_info` with addresses of images, and of files with their checksums.
+const IMAGE_KEYS: [&str; 6] =
+    ["image_source", "image_checksum", "image_os_hash_value", "boot_iso", "kernel", "ramdisk"];
 
-/// Checks the addresses of a node's BMC and image, except addresses that did not change since `before`.
+/// The keys of `driver_info` with addresses of a ramdisk that belongs to a single node.
+const AGENT_IMAGE_KEYS: [&str; 6] = [
+    "deploy_kernel",
+    "deploy_ramdisk",
+    "deploy_iso",
+    "rescue_kernel",
+    "rescue_ramdisk",
+    "rescue_iso",
+];
+
+/// Checks the addresses of a node's BMC and images, except addresses that did not change since `before`.
 pub(crate) fn check_hosts(
     bmcs: &AllowedHosts,
     images: &AllowedHosts,
@@ -31,11 +42,16 @@ pub(crate) fn check_hosts(
             })?;
         }
     }
-    let image = |node: &Node| node.instance_info.get(IMAGE_KEY).cloned();
-    match before.and_then(image) == image(node) {
-        true => Ok(()),
-        false => check_image(images, &node.instance_info),
+    let is_new = |of: fn(&Node) -> &Map<String, Value>, key: &str| {
+        before.and_then(|it| of(it).get(key)) != of(node).get(key)
+    };
+    for key in IMAGE_KEYS.into_iter().filter(|key| is_new(|it| &it.instance_info, key)) {
+        check_url_of(images, "instance_info", &node.instance_info, key)?;
     }
+    for key in AGENT_IMAGE_KEYS.into_iter().filter(|key| is_new(|it| &it.driver_info, key)) {
+        check_url_of(images, "driver_info", &node.driver_info, key)?;
+    }
+    Ok(())
 }
 
 /// Checks a BMC's address, which is a URL, or a host with or without a port. The error is the reason for the refusal.
@@ -53,16 +69,36 @@ pub(crate) fn check_bmc(allowed: &AllowedHosts, address: &str) -> Result<(), Str
     })
 }
 
-/// Checks the address of the image in `instance_info`.
+/// Checks the addresses of the images in `instance_info`.
 pub(crate) fn check_image(
     allowed: &AllowedHosts,
     instance_info: &Map<String, Value>,
 ) -> Result<(), RequestRefused> {
-    let url = instance_info.get(IMAGE_KEY).and_then(Value::as_str);
-    // Text that is not a URL is refused together with all other problems of the image. An image in Glance has no address.
+    let mut keys = IMAGE_KEYS.into_iter();
+    keys.try_for_each(|key| check_url_of(allowed, "instance_info", instance_info, key))
+}
+
+/// Checks the addresses of the ramdisk that belongs to the node alone.
+pub(crate) fn check_agent_images(
+    allowed: &AllowedHosts,
+    node: &Node,
+) -> Result<(), RequestRefused> {
+    let mut keys = AGENT_IMAGE_KEYS.into_iter();
+    keys.try_for_each(|key| check_url_of(allowed, "driver_info", &node.driver_info, key))
+}
+
+fn check_url_of(
+    allowed: &AllowedHosts,
+    field: &str,
+    info: &Map<String, Value>,
+    key: &str,
+) -> Result<(), RequestRefused> {
+    let url = info.get(key).and_then(Value::as_str);
+    // Text that is not a URL, such as a checksum, is refused together with all other problems of the image. An image in Glance has no
+    // address.
     let url = url.and_then(|url| Url::parse(url).ok()).filter(|url| url.scheme() != "glance");
     let Some(url) = url else { return Ok(()) };
-    check_image_host(allowed, &format!("instance_info.{IMAGE_KEY}"), &url)
+    check_image_host(allowed, &format!("{field}.{key}"), &url)
 }
 
 /// Checks the address of an image, which is the value of `field`.
@@ -147,8 +183,33 @@ mod tests {
             refused,
             "instance_info.image_source: 169.254.169.254 is a link-local address; allow the host with images.hosts in the configuration of the service"
         );
+        for key in IMAGE_KEYS {
+            let info = json!({key: "http://169.254.169.254/x"});
+            let refused = check_image(&any, info.as_object().unwrap()).unwrap_err().to_string();
+            assert!(refused.starts_with(&format!("instance_info.{key}: ")), "{refused}");
+        }
         let some = AllowedHosts::new(Some(vec!["images.example".to_owned().try_into().unwrap()]));
         assert_eq!(checked(&some, "https://images.example:8443/x"), Ok(()));
         assert!(checked(&some, "https://images.example@evil.example/x").is_err());
+    }
+
+    #[test]
+    fn the_addresses_of_a_ramdisk_of_a_node_have_to_be_allowed() {
+        let any = AllowedHosts::default();
+        let id = baremetal_core::NodeUuid::nil();
+        let node = |info: Value| {
+            let driver = baremetal_core::Driver::Redfish;
+            let mut node = Node::new(id, driver, jiff::Timestamp::UNIX_EPOCH);
+            node.driver_info = info.as_object().unwrap().clone();
+            node
+        };
+        for key in AGENT_IMAGE_KEYS {
+            let wrong = node(json!({key: "http://127.0.0.1/x"}));
+            let refused = check_hosts(&any, &any, None, &wrong).unwrap_err().to_string();
+            assert!(refused.starts_with(&format!("driver_info.{key}: ")), "{refused}");
+            assert_eq!(check_hosts(&any, &any, Some(&wrong), &wrong), Ok(()), "it is not new");
+            assert!(check_agent_images(&any, &wrong).is_err());
+            assert_eq!(check_agent_images(&any, &node(json!({key: "http://h/x"}))), Ok(()));
+        }
     }
 }

@@ -12,8 +12,7 @@ use hardware::BiosValues;
 use tracing::{debug, warn};
 
 use crate::context::TurnContext;
-use crate::perform::cannot;
-use crate::problem::{self, ActionError};
+use crate::problem::{self, ActionError, cannot};
 
 /// The settings of a machine with their descriptions.
 struct BiosReading {

@@ -5,13 +5,17 @@
 //! `fake` are the exception: somebody else boots their ramdisk, so a lookup by MAC addresses returns the token, once in each boot.
 
 use agent_protocol::parameter;
-use baremetal_core::{Boot, Node, NodeIdent, NodeUuid, Port, Problem, Reason, Work, WorkUuid};
+use baremetal_core::{
+    AgentKernel, Boot, KernelWord, Node, NodeIdent, NodeUuid, OwnImage, Port, Problem, Reason,
+    RequestRefused, Work, WorkUuid, check_agent_ramdisk, own_image,
+};
 use baremetal_store::StoreError;
 use hardware::MacAddress;
 use pxe::ipxe;
 use tracing::info;
 use url::Url;
 
+use crate::allowed::{check_agent_images, check_image};
 use crate::conductor::Conductor;
 use crate::context::TurnContext;
 use crate::observations::ObservedPart;
@@ -36,6 +40,9 @@ pub enum BootError {
     /// Glance does not send the image. The text is for the log.
     #[error("Glance does not send the image")]
     Glance(String),
+    /// A field of the node is wrong.
+    #[error(transparent)]
+    Node(#[from] RequestRefused),
     #[error("the database does not answer")]
     Store(#[from] StoreError),
 }
@@ -46,6 +53,13 @@ impl TurnContext {
         let (node, work, mac) = (node.id.to_string(), work.id.to_string(), mac.to_string());
         let capability = self.key.derive(Purpose::BootScript, &[&node, &work, &mac]);
         self.provisioning(&format!("boot/{node}/{work}/{mac}/{capability}/boot.ipxe"))
+    }
+
+    /// Returns the URL of the boot script for a machine that boots the image of its user by iPXE.
+    pub(crate) fn own_image_url(&self, node: &Node, mac: MacAddress) -> Option<Url> {
+        let (node, mac) = (node.id.to_string(), mac.to_string());
+        let capability = self.key.derive(Purpose::OwnImageScript, &[&node, &mac]);
+        self.provisioning(&format!("own-image/{node}/{mac}/{capability}/boot.ipxe"))
     }
 
     /// Returns the URL of the boot script for an unknown machine that may be discovered.
@@ -86,13 +100,33 @@ impl TurnContext {
         Ok(())
     }
 
-    /// Returns the kernel parameters that every boot needs. An agent without the URL of a conductor ends immediately.
-    fn common_parameters(&self) -> Vec<(String, Option<String>)> {
-        let mut parameters = self.settings.kernel_parameters.clone();
+    /// Returns the kernel parameters that a node or the configuration adds to every boot.
+    fn added_parameters(&self, node: Option<&Node>) -> Vec<(String, Option<String>)> {
+        let configured = &self.settings.kernel_parameters;
+        let Some(words) = node.and_then(Node::kernel_words) else { return configured.clone() };
+        let parameters = words.into_iter().flat_map(|word| match word {
+            KernelWord::Configured => configured.clone(),
+            KernelWord::Parameter { key, value } => vec![(key, value)],
+        });
+        parameters.collect()
+    }
+
+    /// Returns the kernel parameters that every boot of the ramdisk needs. An agent without the URL of a conductor ends immediately.
+    fn common_parameters(&self, node: Option<&Node>) -> Vec<(String, Option<String>)> {
+        let mut parameters = self.added_parameters(node);
         let base = self.settings.provisioning_url.as_ref();
         let base = base.map(|base| base.as_str().trim_end_matches('/').to_owned());
         parameters.extend(base.map(|base| set(parameter::API_URL, base)));
         parameters
+    }
+
+    /// Returns the node's own kernel and ramdisk with an agent, if the node has them.
+    fn own_agent_kernel(&self, node: &Node) -> Result<Option<(Url, Url)>, BootError> {
+        check_agent_ramdisk(node)?;
+        let Some(AgentKernel { kernel, ramdisk }) = node.agent_kernel() else { return Ok(None) };
+        check_agent_images(&self.settings.image_hosts, node)?;
+        let url = |url: &str| Url::parse(url).map_err(|why| invalid("driver_info", &why));
+        Ok(Some((url(&kernel)?, url(&ramdisk)?)))
     }
 
     /// Returns the kernel parameters of this boot.
@@ -102,7 +136,7 @@ impl TurnContext {
         boot: &Boot,
         port: Option<(MacAddress, Option<String>)>,
     ) -> Vec<(String, Option<String>)> {
-        let mut parameters = self.common_parameters();
+        let mut parameters = self.common_parameters(Some(node));
         parameters.push(set(parameter::AGENT_TOKEN, self.agent_token(boot)));
         if node.work.as_ref().is_some_and(Work::inspects) {
             let (id, work) = (boot.node.to_string(), boot.work.to_string());
@@ -159,7 +193,49 @@ impl Conductor {
         context.sightings.note(id, ObservedPart::Http, "fetched its boot script");
         info!(node.id = %id, "node {id} fetched its boot script");
         let parameters = context.parameters(&node, &boot, Some((mac, None))).await;
-        self.ramdisk_script(&parameters)
+        self.ramdisk_script(context.own_agent_kernel(&node)?, &parameters)
+    }
+
+    /// Returns the iPXE script of a machine that boots the image of its user.
+    pub async fn own_image_script(
+        &self,
+        id: NodeUuid,
+        mac: MacAddress,
+        capability: &str,
+    ) -> Result<String, BootError> {
+        let context = &self.context;
+        let parts = [&*id.to_string(), &*mac.to_string()];
+        if !context.key.verify(Purpose::OwnImageScript, &parts, capability) {
+            return Err(BootError::Forbidden);
+        }
+        let what = "a node that boots an image of its own";
+        let node = context.store.find_node(&NodeIdent::Id(id)).await?;
+        let node = node.filter(Node::boots_own_image).ok_or(BootError::NotFound { what })?;
+        let node = context.with_instance(&node)?;
+        check_image(&context.settings.image_hosts, &node.instance_info)?;
+        let image = own_image(&node)?;
+        context.sightings.note(id, ObservedPart::Http, "fetched the boot script of its own image");
+        info!(node.id = %id, "node {id} boots its own image");
+        let url = |field, url: &str| {
+            Url::parse(url).map_err(|why| BootError::Invalid { field, problem: why.to_string() })
+        };
+        match image {
+            OwnImage::Iso(iso) => {
+                let script = ipxe::Script::iso(&url("boot_iso", &iso)?);
+                Ok(script.map_err(|why| invalid("boot_iso", &why))?.to_string())
+            }
+            OwnImage::Kernel { kernel, ramdisk, arguments } => {
+                let (kernel, initrd) = (url("kernel", &kernel)?, url("ramdisk", &ramdisk)?);
+                let words =
+                    arguments.split_ascii_whitespace().map(|word| match word.split_once('=') {
+                        Some((key, value)) => set(key, value.to_owned()),
+                        None => (word.to_owned(), None),
+                    });
+                let mut parameters = context.added_parameters(Some(&node));
+                parameters.extend(words);
+                kernel_script(kernel, initrd, &parameters)
+            }
+        }
     }
 
     /// Returns the iPXE script of a machine that nobody has enrolled. The booted agent only sends its inventory.
@@ -170,11 +246,11 @@ impl Conductor {
     ) -> Result<String, BootError> {
         let context = &self.context;
         self.check_discovery(mac, capability).await?;
-        let mut parameters = context.common_parameters();
+        let mut parameters = context.common_parameters(None);
         let back = context.provisioning(&format!("discover/{mac}/{capability}/inventory"));
         parameters.extend(back.map(|url| set(parameter::INSPECTION_CALLBACK_URL, url.to_string())));
         parameters.push(boot_interface(mac));
-        self.ramdisk_script(&parameters)
+        self.ramdisk_script(None, &parameters)
     }
 
     /// Checks that this machine may be discovered: discovery has to be enabled, and an enrolled machine is refused even if it has an older
@@ -198,22 +274,18 @@ impl Conductor {
         }
     }
 
-    fn ramdisk_script(&self, parameters: &[(String, Option<String>)]) -> Result<String, BootError> {
+    /// Returns the script that boots a ramdisk with an agent: the node's own, or the configured one.
+    fn ramdisk_script(
+        &self,
+        own: Option<(Url, Url)>,
+        parameters: &[(String, Option<String>)],
+    ) -> Result<String, BootError> {
         let context = &self.context;
-        let (Some(kernel), Some(ramdisk)) =
-            (context.provisioning("ramdisk/kernel"), context.provisioning("ramdisk/ramdisk"))
-        else {
-            return Err(BootError::NotFound { what: "a provisioning address" });
-        };
-        let invalid = |problem: String| BootError::Invalid { field: "kernel_parameters", problem };
-        let arguments = parameters.iter().map(|(key, value)| match value {
-            Some(value) => ipxe::Argument::new(key, value),
-            None => ipxe::Argument::flag(key),
-        });
-        let arguments =
-            arguments.collect::<Result<Vec<_>, _>>().map_err(|error| invalid(error.to_string()))?;
-        let script = ipxe::Script::boot(&ipxe::Kernel { kernel, initrd: ramdisk, arguments });
-        Ok(script.map_err(|error| invalid(error.to_string()))?.to_string())
+        let configured =
+            || context.provisioning("ramdisk/kernel").zip(context.provisioning("ramdisk/ramdisk"));
+        let none = BootError::NotFound { what: "a provisioning address" };
+        let (kernel, initrd) = own.or_else(configured).ok_or(none)?;
+        kernel_script(kernel, initrd, parameters)
     }
 
     /// Returns the kernel parameters for the virtual CD that was requested with this capability.
@@ -239,6 +311,26 @@ impl Conductor {
         context.sightings.note(id, ObservedPart::Http, "its BMC fetched the boot medium");
         Ok(context.parameters(&node, &boot, port).await)
     }
+}
+
+/// Returns the script that boots a kernel with these parameters.
+fn kernel_script(
+    kernel: Url,
+    initrd: Url,
+    parameters: &[(String, Option<String>)],
+) -> Result<String, BootError> {
+    let arguments = parameters.iter().map(|(key, value)| match value {
+        Some(value) => ipxe::Argument::new(key, value),
+        None => ipxe::Argument::flag(key),
+    });
+    let arguments = arguments.collect::<Result<Vec<_>, _>>();
+    let arguments = arguments.map_err(|error| invalid("kernel_parameters", &error))?;
+    let script = ipxe::Script::boot(&ipxe::Kernel { kernel, initrd, arguments });
+    Ok(script.map_err(|error| invalid("kernel_parameters", &error))?.to_string())
+}
+
+fn invalid(field: &'static str, problem: &dyn std::fmt::Display) -> BootError {
+    BootError::Invalid { field, problem: problem.to_string() }
 }
 
 /// Returns a kernel parameter with a value.

@@ -82,10 +82,13 @@ impl Conductor {
         context.sightings.note_address_owner(node.id, client.mac);
         let hostname = node.name.as_ref().map(ToString::to_string);
         let lease = self.lease(client.mac, hostname).await?;
-        let boot = work_to_boot(&node, &port).and_then(|work| {
-            let script = || context.script_url(&node, work, client.mac);
-            self.boot_file(client, script)
-        });
+        let boot = match work_to_boot(&node, &port) {
+            Some(work) => self.boot_file(client, || context.script_url(&node, work, client.mac)),
+            None if boots_by_network(&node, &port) && node.boots_own_image() => {
+                self.boot_file(client, || context.own_image_url(&node, client.mac))
+            }
+            None => None,
+        };
         Ok(Decision::Answer { lease, boot })
     }
 
@@ -142,11 +145,15 @@ impl Conductor {
 
 /// Returns the work for which the node's machine has to boot the ramdisk from this port, if there is any.
 fn work_to_boot<'a>(node: &'a Node, port: &Port) -> Option<&'a Work> {
-    let by_network = match node.boot_interface() {
+    node.work.as_ref().filter(|work| boots_by_network(node, port) && work.awaits_boot())
+}
+
+/// Returns whether the node's machine boots from the network by this port.
+fn boots_by_network(node: &Node, port: &Port) -> bool {
+    match node.boot_interface() {
         BootInterface::Ipxe | BootInterface::HttpIpxe => port.pxe_enabled,
         BootInterface::VirtualMedia | BootInterface::Fake => false,
-    };
-    node.work.as_ref().filter(|work| by_network && work.awaits_boot())
+    }
 }
 
 /// Hides the URL of a boot script, because its capability must not appear in explanations.

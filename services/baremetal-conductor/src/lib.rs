@@ -10,6 +10,7 @@ mod turn;
 mod conductor_step;
 
 mod bios;
+mod boot_device;
 mod joining;
 mod leaving;
 mod lending;
@@ -39,6 +40,7 @@ mod agent_command;
 mod agents;
 mod allowed;
 mod bmcs;
+mod checksum_file;
 mod clusterd;
 mod consoles;
 mod fake;

@@ -52,6 +52,7 @@ impl TurnContext {
                 Task::AskBmcForInventory
                 | Task::BootRamdisk
                 | Task::BootDisk
+                | Task::BootOwnImage
                 | Task::PlanSteps
                 | Task::ReadBios
                 | Task::BindVifs

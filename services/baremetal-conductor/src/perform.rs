@@ -1,15 +1,15 @@
 //! The part of a turn for a machine with work: performs actions through its BMC or its agent. Every action may be repeated without harm.
 
-use agent_protocol::{Command, ImageInfo, name, step};
+use agent_protocol::{ChecksumAlgorithm, Command, ImageInfo, name, step};
 use baremetal_core::{
-    Action, ActionOutcome, AgentCommand, BootInterface, CommandSeen, Driver,
-    HASHED_RESCUE_PASSWORD, Interface, Node, NodeUpdate, Observed, PlanRules, Problem, Reason,
-    RequestRefused, StepKind, Task, Work, WorkUuid, after_action, config_drive_of, glance_image,
-    image, plan,
+    Action, ActionOutcome, AgentCommand, CommandSeen, DeployInterface, HASHED_RESCUE_PASSWORD,
+    Image, ImageChecksum, Interface, Node, NodeUpdate, Observed, PlanRules, Problem, Reason,
+    RequestRefused, State, StepKind, Task, Work, WorkUuid, after_action, config_drive_of,
+    glance_image, image, plan,
 };
 use bmc::{Bmc, BmcError};
 use decision::{Decision, Requeue};
-use hardware::{BootDevice, BootMode, BootOverride, BootSetting, Persistence, PowerChange};
+use hardware::{BootMode, BootSetting, PowerChange};
 use reconcile::Turn;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
@@ -18,11 +18,15 @@ use tracing::{debug, info};
 use crate::agent_command::{CommandParams, StepArgs, StepParams, WriteImage};
 use crate::agents;
 use crate::allowed::check_image;
+use crate::checksum_file::fetch_checksum;
 use crate::config_drive;
 use crate::context::TurnContext;
 use crate::observations::ObservedPart;
-use crate::problem::{self, ActionError};
+use crate::problem::{self, ActionError, bad_request, cannot};
 use crate::record::TurnError;
+
+/// The key of `instance_info` with the hints for the root disk. They come before those of `properties`, as in Ironic.
+const ROOT_DEVICE: &str = "root_device";
 
 /// The part of a turn for a node whose machine has work, or a requested change of power.
 pub(crate) struct MachineTurn<'a>(pub(crate) &'a TurnContext);
@@ -117,6 +121,10 @@ impl TurnContext {
                 self.boot_disk(node, &bmc).await?;
                 done(node.clone())
             }
+            Action::BootOwnImage => {
+                self.boot_own_image(node, &bmc).await?;
+                done(node.clone())
+            }
         }
     }
 
@@ -179,61 +187,6 @@ impl TurnContext {
             }
         };
         self.take_bmc_inventory(node, &inventory).await
-    }
-
-    async fn boot_ramdisk(&self, node: &Node, bmc: &Bmc) -> Result<(), ActionError> {
-        let device = match node.boot_interface() {
-            BootInterface::Ipxe => BootDevice::Pxe,
-            BootInterface::HttpIpxe => BootDevice::Http,
-            BootInterface::VirtualMedia => BootDevice::Cdrom,
-            BootInterface::Fake => return self.await_foreign_boot(node).await,
-        };
-        if node.boot_interface() == BootInterface::VirtualMedia {
-            let Some(media) = &bmc.media else { return Err(cannot("insert a virtual CD").into()) };
-            let url = self.medium(node).await?;
-            if let Err(error) = media.insert(&url).await {
-                return Err(self.note_bmc(node, &error).into());
-            }
-        }
-        if !node.sets_boot_device() {
-            return Ok(());
-        }
-        let wanted = BootOverride { device, persistence: Persistence::Once, mode: boot_mode(node) };
-        if let Err(error) = bmc.boot.set(wanted).await {
-            return Err(self.note_bmc(node, &error).into());
-        }
-        self.sightings.note(
-            node.id,
-            ObservedPart::Bmc,
-            format!("accepted {device} as the next boot"),
-        );
-        Ok(())
-    }
-
-    async fn boot_disk(&self, node: &Node, bmc: &Bmc) -> Result<(), ActionError> {
-        if node.boot_interface() == BootInterface::VirtualMedia
-            && let Some(media) = &bmc.media
-            && let Err(error) = media.eject().await
-        {
-            return Err(self.note_bmc(node, &error).into());
-        }
-        if !node.sets_boot_device() {
-            return Ok(());
-        }
-        let set = async |persistence| {
-            let wanted =
-                BootOverride { device: BootDevice::Disk, persistence, mode: boot_mode(node) };
-            bmc.boot.set(wanted).await
-        };
-        let answer = match set(Persistence::Continuous).await {
-            // Some BMCs support overrides for the next boot only. Their firmware's own boot order begins with the disk.
-            Err(BmcError::Unsupported { .. }) => set(Persistence::Once).await,
-            answered => answered,
-        };
-        if let Err(error) = answer {
-            return Err(self.note_bmc(node, &error).into());
-        }
-        Ok(())
     }
 
     async fn command(
@@ -336,7 +289,7 @@ impl TurnContext {
         let node = &self.with_instance(node).map_err(refuse)?;
         let info = match glance_image(node) {
             Some(id) => self.image_of_glance(node, id).await?,
-            None => self.image_at_url(node).map_err(refuse)?,
+            None => self.image_at_url(node).await?,
         };
         let drive = config_drive_of(node).map_err(refuse)?;
         let drive = drive.as_ref().map(config_drive::encode).transpose();
@@ -351,21 +304,34 @@ impl TurnContext {
     }
 
     /// Returns the image at the URL that `instance_info` names.
-    fn image_at_url(&self, node: &Node) -> Result<ImageInfo, RequestRefused> {
-        check_image(&self.settings.image_hosts, &node.instance_info)?;
-        let image = image(node)?;
+    async fn image_at_url(&self, node: &Node) -> Result<ImageInfo, ActionError> {
+        let checked =
+            check_image(&self.settings.image_hosts, &node.instance_info).and_then(|()| image(node));
+        let image = checked.map_err(|refusal| bad_request(refusal.to_string()))?;
+        let (os_hash_algo, os_hash_value) = self.checksum_of(&image).await?;
         Ok(ImageInfo {
             id: name_in(&image.url),
             urls: vec![image.url],
             disk_format: image.format,
-            os_hash_algo: image.algorithm,
-            os_hash_value: image.value,
+            os_hash_algo,
+            os_hash_value,
             node_uuid: node.id.to_string(),
             image_type: "whole-disk".to_owned(),
             stream_raw_images: true,
             image_ca: image.ca,
             image_hosts: self.settings.image_hosts.clone(),
         })
+    }
+
+    /// Returns the checksum of an image. The file of checksums is fetched if the node names one.
+    async fn checksum_of(&self, image: &Image) -> Result<(ChecksumAlgorithm, String), Problem> {
+        match &image.checksum {
+            ImageChecksum::Value { algorithm, value } => Ok((*algorithm, value.clone())),
+            ImageChecksum::File { url, algorithm } => {
+                let fetched = fetch_checksum(&self.settings.image_hosts, image, url, *algorithm);
+                self.store.tripwire().around("image: checksum", fetched).await
+            }
+        }
     }
 
     /// Returns the step of the current task as a command of the agent's protocol.
@@ -401,10 +367,34 @@ impl TurnContext {
         let known = json!({
             "uuid": node.id,
             "properties": node.properties,
-            "instance_info": {},
+            "instance_info": self.instance_for_agent(node)?,
             "driver_internal_info": {},
         });
         Ok(Map::from_iter([("node".to_owned(), known), ("ports".to_owned(), ports.into())]))
+    }
+
+    /// Returns the fields of `instance_info` that the agent gets: the hints for the root disk, or everything for a custom agent, whose steps
+    /// install the machine.
+    fn instance_for_agent(&self, node: &Node) -> Result<Map<String, Value>, ActionError> {
+        let refused = |why: RequestRefused| bad_request(why.to_string());
+        let is_deploying = matches!(node.provision_state, State::Deploying | State::DeployWait);
+        if !is_deploying || node.deploy_interface() != DeployInterface::CustomAgent {
+            let hints = node.instance_info.get_key_value(ROOT_DEVICE);
+            return Ok(hints
+                .map(|(key, hints)| (key.clone(), hints.clone()))
+                .into_iter()
+                .collect());
+        }
+        let opened = self.with_instance(node).map_err(refused)?;
+        let drive = config_drive_of(&opened).map_err(refused)?;
+        let drive = drive.as_ref().map(config_drive::encode).transpose();
+        let drive =
+            drive.map_err(|error| bad_request(format!("instance_info.configdrive: {error}")))?;
+        let mut info = opened.instance_info;
+        if let Some(drive) = drive {
+            info.insert("configdrive".to_owned(), drive.into());
+        }
+        Ok(info)
     }
 
     /// Converts a BMC's error, and remembers it for explanations.
@@ -419,29 +409,6 @@ impl TurnContext {
 fn name_in(url: &str) -> String {
     let path = url.split(['?', '#']).next().unwrap_or(url);
     path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("image").to_owned()
-}
-
-fn bad_request(cause: String) -> Problem {
-    Problem { reason: Reason::BadRequest, cause, transient: false }
-}
-
-pub(crate) fn cannot(what: &str) -> Problem {
-    Problem {
-        reason: Reason::BmcFailed,
-        cause: format!("this BMC cannot {what}"),
-        transient: false,
-    }
-}
-
-/// Returns the boot mode to set together with the boot device.
-///
-/// IPMI sets the mode with every boot device (IPMI 2.0 §28.13): without the mode, a UEFI machine would boot by BIOS. Redfish keeps the mode
-/// unless a request names one.
-fn boot_mode(node: &Node) -> Option<BootMode> {
-    match node.driver {
-        Driver::Ipmi => node.boot_mode,
-        Driver::Redfish | Driver::FakeHardware | Driver::ManualManagement => None,
-    }
 }
 
 #[cfg(test)]

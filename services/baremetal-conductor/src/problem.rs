@@ -22,6 +22,17 @@ impl From<Problem> for ActionError {
     }
 }
 
+/// The problem of a node whose fields are wrong.
+pub(crate) fn bad_request(cause: String) -> Problem {
+    Problem { reason: Reason::BadRequest, cause, transient: false }
+}
+
+/// The problem of a BMC that lacks a capability.
+pub(crate) fn cannot(what: &str) -> Problem {
+    let cause = format!("this BMC cannot {what}");
+    Problem { reason: Reason::BmcFailed, cause, transient: false }
+}
+
 /// Converts a BMC's error into a problem of the node's work.
 pub(crate) fn of_bmc(error: &BmcError) -> Problem {
     let reason = match error {

@@ -58,6 +58,8 @@ pub(crate) enum Purpose {
     AgentToken,
     /// Fetching the boot script for one work and one port.
     BootScript,
+    /// Fetching the boot script of a machine that boots the image of its user, from one port.
+    OwnImageScript,
     /// Fetching the virtual CD of one boot.
     BootMedium,
     /// Fetching an image of Glance for one boot.
@@ -73,6 +75,7 @@ impl Purpose {
         match self {
             Purpose::AgentToken => "agent-token",
             Purpose::BootScript => "boot-script",
+            Purpose::OwnImageScript => "own-image-script",
             Purpose::BootMedium => "boot-medium",
             Purpose::GlanceImage => "glance-image",
             Purpose::Inventory => "inventory",

@@ -6,21 +6,38 @@ use agent_protocol::{ChecksumAlgorithm, DiskFormat};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::{BootInterface, Node, Port, RequestRefused};
+use crate::checksum_file::algorithm_of;
+use crate::image_url::check_url;
+use crate::{Node, RequestRefused};
 
 /// An image to install, with its checksum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Image {
     /// An `http` or `https` URL.
     pub url: String,
-    pub algorithm: ChecksumAlgorithm,
-    /// The checksum of the bytes as served, in lower-case hexadecimal, as long as `algorithm` requires.
-    pub value: String,
+    /// The checksum of the bytes as served.
+    pub checksum: ImageChecksum,
     /// The format of the image after decompression.
     pub format: DiskFormat,
     /// A PEM certificate of a CA that signs the image server's certificate, trusted in addition to the usual CAs.
     pub ca: Option<String>,
     pub config_drive: Option<ConfigDrive>,
+}
+
+/// The checksum of an image, or the file that contains the checksum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ImageChecksum {
+    Value {
+        algorithm: ChecksumAlgorithm,
+        /// Lower-case hexadecimal, as long as `algorithm` requires.
+        value: String,
+    },
+    /// The `http` or `https` URL of a file of checksums, such as `SHA256SUMS`.
+    File {
+        url: String,
+        /// The algorithm whose checksum counts, or `None` for any.
+        algorithm: Option<ChecksumAlgorithm>,
+    },
 }
 
 /// The config drive, which the machine reads at its first boot.
@@ -39,43 +56,16 @@ impl fmt::Debug for ConfigDrive {
     }
 }
 
-/// Checks that `node` has everything that its installation needs. A node without an agent needs nothing, and Glance knows what its images
-/// need.
-pub fn check_deploy(node: &Node) -> Result<(), RequestRefused> {
-    match (node.uses_agent(), glance_image(node)) {
-        (false, _) => Ok(()),
-        (true, Some(_)) => config_drive_of(node).map(drop),
-        (true, None) => image(node).map(drop),
-    }
-}
-
 /// Returns the id of the image in Glance that `node` is to be installed with, as `ID` or `glance://ID`; `None` if its image is elsewhere.
 pub fn glance_image(node: &Node) -> Option<Uuid> {
     let source = node.instance_info.get("image_source")?.as_str()?;
     Uuid::try_parse(source.strip_prefix("glance://").unwrap_or(source)).ok()
 }
 
-/// Checks that the ramdisk can reach the machine of `node`, which has these `ports`.
-pub fn check_boot(node: &Node, ports: &[Port]) -> Result<(), RequestRefused> {
-    match node.boot_interface() {
-        BootInterface::Fake | BootInterface::VirtualMedia => Ok(()),
-        BootInterface::Ipxe | BootInterface::HttpIpxe
-            if ports.iter().any(|port| port.pxe_enabled) =>
-        {
-            Ok(())
-        }
-        BootInterface::Ipxe | BootInterface::HttpIpxe => {
-            let problem =
-                "no port has pxe_enabled; network boot needs one to recognize the machine";
-            Err(RequestRefused::Field { field: "ports".to_owned(), problem: problem.to_owned() })
-        }
-    }
-}
-
 /// Returns the image that `node` is to be installed with, or the field that is missing or wrong.
 pub fn image(node: &Node) -> Result<Image, RequestRefused> {
     let url = image_url(node)?;
-    let (algorithm, value) = checksum(node)?;
+    let checksum = checksum(node)?;
     let format = match text(node, "image_disk_format")? {
         Some("raw") => DiskFormat::Raw,
         Some("qcow2") => DiskFormat::Qcow2,
@@ -93,7 +83,7 @@ pub fn image(node: &Node) -> Result<Image, RequestRefused> {
         return Err(refuse("image_ca", "not a PEM certificate".to_owned()));
     }
     let url = url.to_owned();
-    Ok(Image { url, algorithm, value, format, ca, config_drive: config_drive_of(node)? })
+    Ok(Image { url, checksum, format, ca, config_drive: config_drive_of(node)? })
 }
 
 fn image_url(node: &Node) -> Result<&str, RequestRefused> {
@@ -101,25 +91,13 @@ fn image_url(node: &Node) -> Result<&str, RequestRefused> {
     let url = text(node, field)?.ok_or_else(|| {
         refuse(field, "missing; set it to the http or https URL of a whole-disk image".into())
     })?;
-    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
-    let Some(rest) = rest else {
-        return Err(refuse(field, "must be an http or https URL".to_owned()));
-    };
-    let host = rest.split(['/', '?', '#']).next().unwrap_or("");
-    if host.is_empty() || host.starts_with(':') {
-        return Err(refuse(field, "the URL names no host".to_owned()));
-    }
-    if !url.bytes().all(|byte| byte.is_ascii_graphic()) || url.len() > 2048 {
-        return Err(refuse(
-            field,
-            "a URL has up to 2048 visible ASCII characters and no blanks".to_owned(),
-        ));
-    }
+    check_url(url).map_err(|problem| refuse(field, problem.to_owned()))?;
     Ok(url)
 }
 
-/// Returns the checksum from `image_os_hash_algo` and `image_os_hash_value`, or from `image_checksum`, whose length tells the algorithm.
-fn checksum(node: &Node) -> Result<(ChecksumAlgorithm, String), RequestRefused> {
+/// Returns the checksum from `image_os_hash_algo` and `image_os_hash_value`, or from `image_checksum`, whose length tells the algorithm. Each
+/// value may be the URL of a file of checksums instead.
+fn checksum(node: &Node) -> Result<ImageChecksum, RequestRefused> {
     let algorithm = match text(node, "image_os_hash_algo")? {
         None => None,
         Some("sha256") => Some(ChecksumAlgorithm::Sha256),
@@ -138,24 +116,25 @@ fn checksum(node: &Node) -> Result<(ChecksumAlgorithm, String), RequestRefused> 
         let problem = "missing; an image is installed only with a known checksum";
         return Err(refuse("image_os_hash_value", problem.to_owned()));
     };
-    if !value.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        return Err(refuse(field, "not hexadecimal".to_owned()));
+    if value.starts_with("http://") || value.starts_with("https://") {
+        check_url(value).map_err(|problem| refuse(field, problem.to_owned()))?;
+        return Ok(ImageChecksum::File { url: value.to_owned(), algorithm });
     }
-    let by_length = match value.len() {
-        64 => ChecksumAlgorithm::Sha256,
-        128 => ChecksumAlgorithm::Sha512,
-        other => {
-            let problem = format!("has {other} digits; sha256 has 64 and sha512 has 128");
-            return Err(refuse(field, problem));
-        }
+    if !value.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(refuse(field, "neither hexadecimal nor an http or https URL".to_owned()));
+    }
+    let Some(by_length) = algorithm_of(value.len()) else {
+        let digits = value.len();
+        let problem = format!("has {digits} digits; sha256 has 64 and sha512 has 128");
+        return Err(refuse(field, problem));
     };
     if algorithm.is_some_and(|named| named != by_length) {
         return Err(refuse(field, "the length does not match image_os_hash_algo".to_owned()));
     }
-    Ok((by_length, value.to_ascii_lowercase()))
+    Ok(ImageChecksum::Value { algorithm: by_length, value: value.to_ascii_lowercase() })
 }
 
-/// Returns the config drive of `node`.
+/// Returns the config drive of the node, if it has one.
 pub fn config_drive_of(node: &Node) -> Result<Option<ConfigDrive>, RequestRefused> {
     match node.instance_info.get("configdrive") {
         None | Some(Value::Null) => Ok(None),
@@ -194,7 +173,7 @@ pub fn parse_config_drive(value: &Value) -> Result<ConfigDrive, RequestRefused> 
 }
 
 /// Returns a text of `instance_info`. The empty text counts as missing.
-fn text<'a>(node: &'a Node, key: &str) -> Result<Option<&'a str>, RequestRefused> {
+pub(crate) fn text<'a>(node: &'a Node, key: &str) -> Result<Option<&'a str>, RequestRefused> {
     match node.instance_info.get(key) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text.as_str()).filter(|text| !text.is_empty())),
@@ -202,7 +181,8 @@ fn text<'a>(node: &'a Node, key: &str) -> Result<Option<&'a str>, RequestRefused
     }
 }
 
-fn refuse(key: &str, problem: String) -> RequestRefused {
+/// The refusal of a field of `instance_info`.
+pub(crate) fn refuse(key: &str, problem: String) -> RequestRefused {
     RequestRefused::Field { field: format!("instance_info.{key}"), problem }
 }
 
@@ -213,7 +193,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Driver, NodeUuid, PortUuid};
+    use crate::{Driver, NodeUuid, check_deploy};
 
     fn node(info: Value) -> Node {
         let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
@@ -235,14 +215,33 @@ mod tests {
         })))
         .expect("an image");
         assert_eq!(read.format, DiskFormat::Qcow2);
-        assert_eq!(read.algorithm, ChecksumAlgorithm::Sha256);
-        assert_eq!(read.value, "a".repeat(64));
+        let value = |algorithm, value: String| ImageChecksum::Value { algorithm, value };
+        assert_eq!(read.checksum, value(ChecksumAlgorithm::Sha256, "a".repeat(64)));
 
         let read = image(&node(
             json!({"image_source": "http://images/debian.raw.zst", "image_checksum": "b".repeat(128)}),
         ))
         .expect("an image");
-        assert_eq!((read.format, read.algorithm), (DiskFormat::Raw, ChecksumAlgorithm::Sha512));
+        assert_eq!(read.format, DiskFormat::Raw);
+        assert_eq!(read.checksum, value(ChecksumAlgorithm::Sha512, "b".repeat(128)));
+    }
+
+    #[test]
+    fn a_checksum_can_be_in_a_file() {
+        let sums = "https://images/SHA512SUMS";
+        let mut info = json!({"image_source": "http://images/x.raw", "image_checksum": sums});
+        let file = |algorithm| ImageChecksum::File { url: sums.to_owned(), algorithm };
+        assert_eq!(image(&node(info.clone())).unwrap().checksum, file(None));
+        info["image_os_hash_algo"] = json!("sha512");
+        info["image_os_hash_value"] = json!(sums);
+        let sha512 = file(Some(ChecksumAlgorithm::Sha512));
+        assert_eq!(image(&node(info.clone())).unwrap().checksum, sha512);
+        info["image_os_hash_value"] = json!("https:///SHA512SUMS");
+        check(info.clone(), "instance_info.image_os_hash_value: the URL names no host");
+        info["image_os_hash_value"] = json!("ftp://images/SHA512SUMS");
+        let neither =
+            "instance_info.image_os_hash_value: neither hexadecimal nor an http or https URL";
+        check(info, neither);
     }
 
     #[test]
@@ -327,34 +326,6 @@ mod tests {
             let said = refused(&bad);
             assert_eq!(said, "instance_info.configdrive: must be base64 text or an object");
         }
-    }
-
-    #[test]
-    fn a_network_boot_needs_a_port_that_boots() {
-        let mut machine = node(json!({}));
-        let port = |pxe_enabled| {
-            let mac = hardware::MacAddress::new([2, 0, 0, 0, 0, 1]);
-            let port = Port::new(PortUuid::nil(), NodeUuid::nil(), mac, Timestamp::UNIX_EPOCH);
-            Port { pxe_enabled, ..port }
-        };
-        for boot in [BootInterface::Ipxe, BootInterface::HttpIpxe] {
-            machine.interfaces.boot = Some(boot);
-            assert!(check_boot(&machine, &[]).is_err());
-            assert!(check_boot(&machine, &[port(false)]).is_err());
-            assert_eq!(check_boot(&machine, &[port(false), port(true)]), Ok(()));
-        }
-        for boot in [BootInterface::Fake, BootInterface::VirtualMedia] {
-            machine.interfaces.boot = Some(boot);
-            assert_eq!(check_boot(&machine, &[]), Ok(()));
-        }
-    }
-
-    #[test]
-    fn a_node_without_a_machine_needs_no_image() {
-        let mut fake = node(json!({}));
-        fake.driver = Driver::FakeHardware;
-        assert_eq!(check_deploy(&fake), Ok(()));
-        assert!(check_deploy(&node(json!({}))).is_err());
     }
 
     #[test]

@@ -163,9 +163,13 @@ interfaces! {
         Fake = "fake",
         /// The agent writes an image to the disk.
         Direct = "direct",
+        /// Steps of the agent that the request names install the machine.
+        CustomAgent = "custom-agent",
+        /// The machine boots an ISO image or a kernel of its user. Nothing is written to its disk.
+        Ramdisk = "ramdisk",
     } {
         FakeHardware: Fake Direct;
-        Ipmi | ManualManagement | Redfish: Direct;
+        Ipmi | ManualManagement | Redfish: Direct CustomAgent Ramdisk;
     }
 
     /// How firmware is updated.

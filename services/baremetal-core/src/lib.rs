@@ -20,16 +20,20 @@ mod request;
 mod reservation;
 mod take_out;
 
+mod agent_ramdisk;
 mod boot_setting;
 mod change;
+mod checksum_file;
 mod conductor_group;
 mod conductor_step;
 mod console;
+mod deploy_check;
 mod indicator;
 mod inspection;
 mod instance;
 mod listed_steps;
 mod local_link;
+mod own_image;
 mod password;
 mod profile_check;
 mod raid;
@@ -70,12 +74,14 @@ mod driver;
 mod elapsed;
 mod failure;
 mod ids;
+mod image_url;
 mod interface;
 mod secret;
 mod state;
 mod stored;
 mod traits;
 
+pub use agent_ramdisk::{AgentKernel, BOOT_PROPERTIES, KernelWord, check_agent_ramdisk};
 pub use allocation::{
     Allocation, AllocationState, BackfillMismatch, NodePool, Reservation, UnknownAllocationState,
     assign, backfill, ended_allocation, release,
@@ -94,9 +100,11 @@ pub use boot_setting::request_boot_setting;
 pub use boot_setting_request::{BootSettingRequest, BootSettingStage};
 pub use change::{ChangeRefused, check_change, check_delete, check_idle, check_release};
 pub use chassis::Chassis;
+pub use checksum_file::{ChecksumFileError, find_checksum};
 pub use conductor_group::{InvalidGroup, parse_conductor_group};
 pub use conductor_step::{APPLY_BIOS_SETTINGS, RESET_BIOS_SETTINGS};
 pub use console::{NoConsole, switch_console};
+pub use deploy_check::{check_boot, check_deploy};
 pub use deploy_template::{DeployTemplate, TemplatesConflict, instance_traits, with_templates};
 pub use drain::{
     NewDrainRequest, drain_refused, drain_stuck, end_maintenance_drain, wait_for_drain,
@@ -127,8 +135,7 @@ pub use inspection_rule::{
     RuleProblem, apply_inspection_rules,
 };
 pub use instance::{
-    ConfigDrive, Image, check_boot, check_deploy, config_drive_of, glance_image, image,
-    parse_config_drive,
+    ConfigDrive, Image, ImageChecksum, config_drive_of, glance_image, image, parse_config_drive,
 };
 pub use interface::{
     BiosInterface, BootInterface, ConsoleInterface, DeployInterface, FirmwareInterface,
@@ -151,6 +158,7 @@ pub use node::{Maintenance, Node};
 pub use node_lease::{LeaseDrain, NodeLease};
 pub use node_request::{NodeChange, NodeRefused, Passwords, check_new_node};
 pub use node_update::{InspectionChanges, NodeUpdate, Obstacle};
+pub use own_image::{OwnImage, own_image};
 pub use plan::{
     Action, ActionOutcome, AgentSeen, BootSettingsSeen, CommandSeen, Observed, PlanRules,
     PowerSeen, Timeouts, after_action, plan,

@@ -249,15 +249,19 @@ impl Node {
         self.interfaces.boot.unwrap_or(BootInterface::default_of(self.driver))
     }
 
-    /// Returns whether the agent installs and cleans the machine.
-    pub fn uses_agent(&self) -> bool {
-        let chosen = self.interfaces.deploy;
-        chosen.unwrap_or(DeployInterface::default_of(self.driver)) == DeployInterface::Direct
+    /// Returns how the machine is installed.
+    pub fn deploy_interface(&self) -> DeployInterface {
+        self.interfaces.deploy.unwrap_or(DeployInterface::default_of(self.driver))
     }
 
-    /// Returns whether somebody else boots the ramdisk, so that the agent gets its token when it looks up its node.
-    pub fn is_booted_by_others(&self) -> bool {
-        self.boot_interface() == BootInterface::Fake
+    /// Returns whether the agent cleans and serves the machine.
+    pub fn uses_agent(&self) -> bool {
+        match self.deploy_interface() {
+            DeployInterface::Direct | DeployInterface::CustomAgent | DeployInterface::Ramdisk => {
+                true
+            }
+            DeployInterface::Fake => false,
+        }
     }
 
     /// Returns how the hardware is inspected.

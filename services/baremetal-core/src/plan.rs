@@ -104,6 +104,7 @@ fn plan_work(turn: &MachineTurn<'_>, work: &Work, seen: &Observed) -> Planned {
         (Task::ConfirmBios { .. }, _) => Ok(Decision::act(Action::ConfirmBios)),
         (Task::BootRamdisk, _) => Ok(Decision::act(Action::BootRamdisk)),
         (Task::BootDisk, _) => Ok(Decision::act(Action::BootDisk)),
+        (Task::BootOwnImage, _) => Ok(Decision::act(Action::BootOwnImage)),
 
         (Task::Power(wanted), _) => switch(turn, *wanted, work, seen),
 

@@ -90,6 +90,7 @@ fn planned_steps(work: &Work, task: &Task) -> Option<StepKind> {
         | Task::Power(_)
         | Task::BootRamdisk
         | Task::BootDisk
+        | Task::BootOwnImage
         | Task::AwaitInventory
         | Task::AwaitAgent
         | Task::Agent(

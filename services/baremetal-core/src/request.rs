@@ -153,7 +153,7 @@ fn tasks_of(node: &Node, verb: Verb, next: State, steps: &WantedSteps) -> Vec<Ta
         Verb::Clean => tasks::clean(node, steps),
         Verb::Deploy | Verb::Rebuild => tasks::deploy(node, steps),
         Verb::Undeploy => tasks::undeploy(node),
-        Verb::Adopt => tasks::verify(node),
+        Verb::Adopt => tasks::adopt(node),
         Verb::Service => tasks::service(node),
         Verb::Rescue => tasks::rescue(node),
         Verb::Unrescue => tasks::unrescue(node),

@@ -3,14 +3,30 @@
 use hardware::PowerState;
 
 use crate::{
-    AgentCommand, BiosInterface, Driver, InspectInterface, Node, RescueInterface, StepKind, Task,
-    WantedSteps,
+    AgentCommand, BiosInterface, DeployInterface, Driver, InspectInterface, Node, RescueInterface,
+    StepKind, Task, WantedSteps,
 };
 
 /// The tasks that check a node's BMC, and read what the BMC knows of the machine's firmware.
 pub(crate) fn verify(node: &Node) -> Vec<Task> {
     let reads_bios = node.bios_interface() == BiosInterface::Redfish;
     [Task::TryBmc].into_iter().chain(reads_bios.then_some(Task::ReadBios)).collect()
+}
+
+/// The tasks that take over a machine that is in use. The image of its user is made its boot again, as in Ironic.
+pub(crate) fn adopt(node: &Node) -> Vec<Task> {
+    let is_diskless = node.deploy_interface() == DeployInterface::Ramdisk;
+    verify(node).into_iter().chain(is_diskless.then_some(Task::BootOwnImage)).collect()
+}
+
+/// The task that makes the system of the machine's user its next boot.
+fn boot_system(node: &Node) -> Task {
+    match node.deploy_interface() {
+        DeployInterface::Ramdisk => Task::BootOwnImage,
+        DeployInterface::Direct | DeployInterface::CustomAgent | DeployInterface::Fake => {
+            Task::BootDisk
+        }
+    }
 }
 
 /// The tasks that inspect `node`: through the BMC, the agent, or both, as the node's interface says.
@@ -44,62 +60,68 @@ fn plan_without_agent(steps: &WantedSteps) -> Option<Task> {
     steps.are_named().then_some(Task::PlanSteps)
 }
 
-/// The tasks that install `node` and boot its disk. A node without an agent is only restarted.
+/// The tasks that install `node` and boot its system. A node without an agent is only restarted, and a node that boots the image of its user
+/// runs no agent for that.
 pub(crate) fn deploy(node: &Node, steps: &WantedSteps) -> Vec<Task> {
-    if !node.uses_agent() {
-        let restart = [Task::Power(PowerState::Off), Task::Power(PowerState::On)];
-        return plan_without_agent(steps).into_iter().chain(restart).collect();
-    }
-    let mut tasks: Vec<Task> = node.keeps_vifs().then_some(Task::BindVifs).into_iter().collect();
-    tasks.extend(Task::boot_and(Task::AwaitAgent));
+    let (off, on) = (Task::Power(PowerState::Off), Task::Power(PowerState::On));
+    let bind = node.keeps_vifs().then_some(Task::BindVifs);
+    let writes: &[AgentCommand] = match node.deploy_interface() {
+        DeployInterface::Fake => {
+            return plan_without_agent(steps).into_iter().chain([off, on]).collect();
+        }
+        DeployInterface::Ramdisk => {
+            let boot = [off, Task::BootOwnImage, on];
+            return bind.into_iter().chain(plan_without_agent(steps)).chain(boot).collect();
+        }
+        DeployInterface::Direct => &[AgentCommand::WriteImage, AgentCommand::SetNextBoot],
+        // The requested steps write whatever the machine boots (ironic, `CustomAgentDeploy`).
+        DeployInterface::CustomAgent => &[],
+    };
     let list = AgentCommand::ListSteps(StepKind::Deploy);
-    tasks.extend(
-        [
-            list,
-            AgentCommand::WriteImage,
-            AgentCommand::SetNextBoot,
-            AgentCommand::Sync,
-            AgentCommand::PowerOff,
-        ]
-        .map(Task::Agent),
-    );
-    tasks.extend([Task::Power(PowerState::Off), Task::BootDisk, Task::Power(PowerState::On)]);
+    let ends = [AgentCommand::Sync, AgentCommand::PowerOff];
+    let commands = [list].into_iter().chain(writes.iter().copied()).chain(ends);
+    let mut tasks: Vec<Task> = bind.into_iter().chain(Task::boot_and(Task::AwaitAgent)).collect();
+    tasks.extend(commands.map(Task::Agent));
+    tasks.extend([off, Task::BootDisk, on]);
     tasks
 }
 
-/// The tasks that run service steps on `node` and boot its disk again, without the steps, which are added once they are planned.
+/// The tasks that run service steps on `node` and boot its system again, without the steps, which are added once they are planned.
 pub(crate) fn service(node: &Node) -> Vec<Task> {
     if !node.uses_agent() {
         return vec![Task::PlanSteps];
     }
     let mut tasks = Vec::from(Task::boot_and(Task::AwaitAgent));
     tasks.extend([AgentCommand::ListSteps(StepKind::Service), AgentCommand::Sync].map(Task::Agent));
-    tasks.extend([Task::Power(PowerState::Off), Task::BootDisk, Task::Power(PowerState::On)]);
+    tasks.extend([Task::Power(PowerState::Off), boot_system(node), Task::Power(PowerState::On)]);
     tasks
 }
 
-/// The tasks that boot the ramdisk as the rescue system of `node` and give its agent the password. The next boot is the disk's again, as after
-/// Ironic's clean-up. A node with the interface `fake` is only restarted.
+/// The tasks that boot the ramdisk as the rescue system of `node` and give its agent the password. The next boot is the system's again, as
+/// after Ironic's clean-up. A node with the interface `fake` is only restarted.
 pub(crate) fn rescue(node: &Node) -> Vec<Task> {
     if node.rescue_interface() != RescueInterface::Agent {
         return vec![Task::Power(PowerState::Off), Task::Power(PowerState::On)];
     }
     let mut tasks = Vec::from(Task::boot_and(Task::AwaitAgent));
-    tasks.extend([Task::Agent(AgentCommand::FinalizeRescue), Task::BootDisk]);
+    tasks.extend([Task::Agent(AgentCommand::FinalizeRescue), boot_system(node)]);
     tasks
 }
 
 /// The tasks that boot the installed system of `node` after a rescue.
 pub(crate) fn unrescue(node: &Node) -> Vec<Task> {
-    let boot = (node.rescue_interface() == RescueInterface::Agent).then_some(Task::BootDisk);
+    let by_agent = node.rescue_interface() == RescueInterface::Agent;
+    let boot = by_agent.then(|| boot_system(node));
     let (off, on) = (Task::Power(PowerState::Off), Task::Power(PowerState::On));
     [off].into_iter().chain(boot).chain([on]).collect()
 }
 
-/// The tasks that take a node out of use, before cleaning.
+/// The tasks that take a node out of use, before cleaning. The image of its user is not booted again, also if nothing is cleaned.
 pub(crate) fn undeploy(node: &Node) -> Vec<Task> {
+    let is_diskless = node.deploy_interface() == DeployInterface::Ramdisk;
+    let disk = is_diskless.then_some(Task::BootDisk);
     let detach = node.keeps_vifs().then_some(Task::DetachVifs);
-    [Task::Power(PowerState::Off)].into_iter().chain(detach).collect()
+    [Task::Power(PowerState::Off)].into_iter().chain(disk).chain(detach).collect()
 }
 
 #[cfg(test)]
@@ -145,6 +167,41 @@ mod tests {
         let cleans = clean(&node, &WantedSteps::default());
         assert!(cleans.contains(&Task::Agent(AgentCommand::ListSteps(StepKind::Clean))));
         assert_eq!(inspect(&node)[..4], Task::boot_and(Task::AwaitInventory));
+    }
+
+    #[test]
+    fn a_node_with_an_image_of_its_user_boots_the_image_instead_of_its_disk() {
+        let mut node = node(Driver::Redfish);
+        node.interfaces.deploy = Some(DeployInterface::Ramdisk);
+        node.interfaces.rescue = Some(RescueInterface::Agent);
+        let steps = WantedSteps::default();
+        assert_eq!(deploy(&node, &steps), [OFF, Task::BootOwnImage, ON]);
+        assert_eq!(undeploy(&node), [OFF, Task::BootDisk]);
+        for tasks in [service(&node), unrescue(&node), rescue(&node), adopt(&node)] {
+            let own = tasks.contains(&Task::BootOwnImage);
+            assert!(own && !tasks.contains(&Task::BootDisk), "{tasks:?}");
+        }
+        assert!(clean(&node, &steps).contains(&Task::AwaitAgent), "the agent cleans it");
+        let named = WantedSteps::Deployment(vec![crate::DeployStep {
+            step: crate::RequestedStep {
+                name: crate::StepName::erase_devices(),
+                args: serde_json::Map::new(),
+            },
+            priority: 90,
+        }]);
+        assert_eq!(deploy(&node, &named)[0], Task::PlanSteps);
+    }
+
+    #[test]
+    fn a_custom_agent_gets_only_the_requested_steps() {
+        let mut node = node(Driver::Ipmi);
+        node.interfaces.deploy = Some(DeployInterface::CustomAgent);
+        let tasks = deploy(&node, &WantedSteps::default());
+        let list = AgentCommand::ListSteps(StepKind::Deploy);
+        let commands = [list, AgentCommand::Sync, AgentCommand::PowerOff].map(Task::Agent);
+        let is_command = |task: &&Task| matches!(task, Task::Agent(_));
+        assert!(tasks.iter().filter(is_command).eq(&commands), "{tasks:?}");
+        assert_eq!(tasks[tasks.len() - 2..], [Task::BootDisk, ON]);
     }
 
     #[test]

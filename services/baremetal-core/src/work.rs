@@ -63,6 +63,8 @@ pub enum Task {
     BootRamdisk,
     /// Make the disk the machine's boot device, and eject the ramdisk's virtual medium.
     BootDisk,
+    /// Make the ISO image or the kernel of the machine's user the boot of all its starts.
+    BootOwnImage,
     AwaitInventory,
     AwaitAgent,
     /// Give the agent a command, and wait until the command ends.
@@ -124,6 +126,7 @@ impl Task {
             | Task::Power(_)
             | Task::BootRamdisk
             | Task::BootDisk
+            | Task::BootOwnImage
             | Task::PlanSteps
             | Task::Hold => false,
         }
@@ -141,6 +144,7 @@ impl Task {
             | Task::Power(_)
             | Task::BootRamdisk
             | Task::BootDisk
+            | Task::BootOwnImage
             | Task::AwaitInventory
             | Task::AwaitAgent
             | Task::Agent(_)
@@ -163,6 +167,7 @@ impl Task {
             Task::Power(PowerState::Off) => "switching the machine off",
             Task::BootRamdisk => "making the ramdisk the next boot",
             Task::BootDisk => "making the disk the next boot",
+            Task::BootOwnImage => "making the user's image the next boot",
             Task::AwaitInventory => "waiting for the inventory",
             Task::AwaitAgent => "waiting for the agent",
             Task::Agent(AgentCommand::ListSteps(StepKind::Clean)) => "listing the clean steps",
@@ -242,6 +247,7 @@ impl Work {
             | Task::Power(_)
             | Task::BootRamdisk
             | Task::BootDisk
+            | Task::BootOwnImage
             | Task::PlanSteps
             | Task::ConfirmBios { .. }
             | Task::Wait { .. }
@@ -256,6 +262,16 @@ impl Work {
         let awaits = |task: &Task| matches!(task, Task::AwaitAgent | Task::AwaitInventory);
         let between = self.tasks.get(asked..self.cursor).unwrap_or_default();
         self.task().is_some() && !between.iter().any(awaits)
+    }
+
+    /// Returns whether the latest task that set a boot, the current task included, chose the image of the machine's user; `None` if no task
+    /// has set a boot yet.
+    pub(crate) fn chose_own_image(&self) -> Option<bool> {
+        let end = (self.cursor + 1).min(self.tasks.len());
+        let sets =
+            |task: &&Task| matches!(task, Task::BootRamdisk | Task::BootDisk | Task::BootOwnImage);
+        let last = self.tasks.get(..end)?.iter().rfind(sets)?;
+        Some(*last == Task::BootOwnImage)
     }
 
     /// Returns the index of the latest task that made the ramdisk the next boot, the current task included.
@@ -287,6 +303,7 @@ impl Work {
             | Task::Power(_)
             | Task::BootRamdisk
             | Task::BootDisk
+            | Task::BootOwnImage
             | Task::AwaitInventory
             | Task::AwaitAgent
             | Task::Agent(_)

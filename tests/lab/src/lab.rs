@@ -27,6 +27,7 @@ pub struct Lab {
     pub(crate) api: Api,
     pub(crate) image: Image,
     images: Images,
+    provisioning: Url,
     rack: Mutex<Rack>,
     pub(crate) folder: TempDir,
     pub(crate) records: OnceCell<Store>,
@@ -124,11 +125,14 @@ impl Lab {
         let rack = rack.expect("a rack starts");
         let images = Images::start().await.expect("an image server starts");
         let base = Url::parse(&format!("http://{}/", listeners.api));
+        let provisioning = listeners.provisioning.expect("a provisioning listener is configured");
+        let provisioning = Url::parse(&format!("http://{provisioning}/"));
         Lab {
             daemon: Mutex::new(daemon),
             api: Api::new(Service::Baremetald, base.expect("an address makes a URL")),
             image: images.bootable("system.raw"),
             images,
+            provisioning: provisioning.expect("an address makes a URL"),
             rack: Mutex::new(rack),
             folder,
             records: OnceCell::new(),
@@ -161,6 +165,11 @@ impl Lab {
     /// The default image of nodes.
     pub fn image(&self) -> &Image {
         &self.image
+    }
+
+    /// The URL at which machines and their agents reach the service.
+    pub fn provisioning(&self) -> &Url {
+        &self.provisioning
     }
 
     /// A client of the API.

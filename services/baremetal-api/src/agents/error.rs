@@ -31,7 +31,7 @@ impl From<BootError> for ErrorAnswer {
         let status = match &error {
             BootError::NotFound { .. } => StatusCode::NOT_FOUND,
             BootError::Forbidden => StatusCode::UNAUTHORIZED,
-            BootError::Invalid { .. } => StatusCode::BAD_REQUEST,
+            BootError::Invalid { .. } | BootError::Node(_) => StatusCode::BAD_REQUEST,
             BootError::Glance(cause) => {
                 error!("Glance does not send an image to a machine: {cause}");
                 StatusCode::BAD_GATEWAY

@@ -28,7 +28,7 @@ async fn drivers_are_listed_and_shown() {
             "name": "ipmi", "hosts": ["host-1"], "links": {}, "properties": {}, "type": "dynamic",
             "default_boot_interface": "ipxe", "enabled_boot_interfaces": ["ipxe", "http-ipxe"],
             "default_console_interface": "no-console", "enabled_console_interfaces": ["no-console", "ipmitool-socat"],
-            "default_deploy_interface": "direct", "enabled_deploy_interfaces": ["direct"],
+            "default_deploy_interface": "direct", "enabled_deploy_interfaces": ["direct", "custom-agent", "ramdisk"],
             "default_inspect_interface": "agent", "enabled_inspect_interfaces": ["agent", "no-inspect"],
             "default_management_interface": "ipmitool", "enabled_management_interfaces": ["ipmitool", "noop"],
             "default_network_interface": "noop", "enabled_network_interfaces": ["noop", "flat"],
@@ -41,6 +41,8 @@ async fn drivers_are_listed_and_shown() {
     ));
     let properties = api.get("/v1/drivers/ipmi/properties").await.has(200).json();
     assert_eq!(properties["ipmi_address"], "IP address of the BMC. Required.");
+    let iso = "URL of an ISO image with an agent that redfish-virtual-media boots. Optional.";
+    assert_eq!(properties["deploy_iso"], iso);
     let named = "/v1/drivers/ipmi?fields=name,default_boot_interface";
     let want = format!(
         r#"{{"name": "ipmi", "links": {}, "default_boot_interface": "ipxe"}}"#,

@@ -1,14 +1,93 @@
-//! The parameters of a virtual CD.
+//! The parameters of a virtual CD, and boot scripts.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
-use baremetal_core::BootInterface;
+use baremetal_core::{BootInterface, DeployInterface, Node, NodeUuid, State};
 use baremetal_store::AddressPool;
+use hardware::AllowedHosts;
 use pxe::{Listen, Prober};
+use serde_json::json;
 
 use crate::Leases;
-use crate::samples::{SampleMachine, conductor, settings};
+use crate::conductor::Conductor;
+use crate::samples::{MAC, SampleMachine, conductor, settings};
+
+/// A conductor that adds a kernel parameter to each boot and allows all images.
+async fn with_parameter() -> Conductor {
+    let kernel_parameters = vec![("console".to_owned(), Some("ttyS0".to_owned()))];
+    let image_hosts = AllowedHosts::anywhere();
+    conductor(crate::Settings { kernel_parameters, image_hosts, ..settings() }).await
+}
+
+/// The path segment with the capability, which is the last but one.
+fn capability(url: &url::Url) -> String {
+    url.path_segments().unwrap().nth_back(1).unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_boot_script_starts_the_ramdisk_and_the_parameters_of_the_node() {
+    let conductor = with_parameter().await;
+    let machine = SampleMachine::start().await;
+    let script = async |info: serde_json::Value| {
+        let (mut node, _) = machine.node();
+        node.id = NodeUuid::new_v4();
+        node.driver_info.extend(info.as_object().unwrap().clone());
+        conductor.context.store.insert_node(&node).await.unwrap();
+        let work = node.work.as_ref().unwrap();
+        let url = conductor.context.script_url(&node, work, MAC).unwrap();
+        conductor.boot_script(node.id, work.id, MAC, &capability(&url)).await
+    };
+    let usual = script(json!({})).await.unwrap();
+    assert!(usual.contains("kernel http://10.0.0.1:8080/ramdisk/kernel "), "{usual}");
+    assert!(usual.contains(" console=ttyS0 ipa-api-url="), "{usual}");
+    let both = json!({"deploy_kernel": "http://h/k", "deploy_ramdisk": "http://h/r"});
+    let own = script(both).await.unwrap();
+    assert!(own.contains("kernel http://h/k ") && own.contains("initrd http://h/r "), "{own}");
+    let added = script(json!({"kernel_append_params": "%default% nofb a=b"})).await.unwrap();
+    assert!(added.contains(" console=ttyS0 nofb a=b ipa-api-url="), "{added}");
+    let replaced = script(json!({"kernel_append_params": "nofb"})).await.unwrap();
+    assert!(replaced.contains("initrd=initrd nofb ipa-api-url="), "{replaced}");
+    let wrong = script(json!({"kernel_append_params": "a=\"b"})).await.unwrap_err().to_string();
+    assert_eq!(wrong, "kernel_parameters: the kernel argument a cannot hold '\"'");
+    let half = script(json!({"deploy_kernel": "http://h/k"})).await.unwrap_err().to_string();
+    assert!(half.starts_with("driver_info.deploy_ramdisk: missing"), "{half}");
+}
+
+#[tokio::test]
+async fn a_machine_in_use_gets_the_boot_script_of_its_own_image() {
+    let conductor = with_parameter().await;
+    let machine = SampleMachine::start().await;
+    let (mut node, _) = machine.node();
+    node.work = None;
+    node.provision_state = State::Active;
+    node.interfaces.deploy = Some(DeployInterface::Ramdisk);
+    let script = async |change: fn(&mut Node)| {
+        let mut node = node.clone();
+        node.id = NodeUuid::new_v4();
+        change(&mut node);
+        conductor.context.store.insert_node(&node).await.unwrap();
+        let url = conductor.context.own_image_url(&node, MAC).unwrap();
+        conductor.own_image_script(node.id, MAC, &capability(&url)).await
+    };
+    let iso =
+        |node: &mut Node| drop(node.instance_info.insert("boot_iso".into(), "http://h/i".into()));
+    let boots_iso = script(iso).await.unwrap();
+    assert!(boots_iso.contains("sanboot --no-describe http://h/i "), "{boots_iso}");
+    let kernel = script(|node| {
+        let info = json!({"kernel": "http://h/k", "ramdisk": "http://h/r", "ramdisk_kernel_arguments": "quiet"});
+        node.instance_info = info.as_object().unwrap().clone();
+    });
+    let kernel = kernel.await.unwrap();
+    assert!(kernel.contains("http://h/k initrd=initrd console=ttyS0 quiet |"), "{kernel}");
+    assert!(!kernel.contains("ipa-"), "no token leaves the service: {kernel}");
+    let nothing = script(|_| {}).await.unwrap_err().to_string();
+    assert!(nothing.starts_with("instance_info.boot_iso: missing"), "{nothing}");
+    let free = script(|node| node.provision_state = State::Available).await.unwrap_err();
+    assert_eq!(free.to_string(), "a node that boots an image of its own not found");
+    let forged = conductor.own_image_script(node.id, MAC, "forged").await.unwrap_err();
+    assert_eq!(forged.to_string(), "the token is not valid for this boot");
+}
 
 #[tokio::test]
 async fn a_machine_that_boots_by_virtual_cd_is_told_its_leased_address() {
@@ -37,9 +116,9 @@ async fn a_machine_that_boots_by_virtual_cd_is_told_its_leased_address() {
         store.insert_node(&node).await.unwrap();
         store.insert_port(&port).await.unwrap();
         let url = conductor.context.medium(&node).await.unwrap();
-        let capability = url.path_segments().unwrap().nth_back(1).unwrap();
+        let capability = capability(&url);
         let work = node.work.as_ref().unwrap().id;
-        let given = conductor.medium_parameters(node.id, work, capability).await.unwrap();
+        let given = conductor.medium_parameters(node.id, work, &capability).await.unwrap();
         let address = given.iter().find(|(key, _)| key == "bedplate.address");
         assert_eq!(address.and_then(|(_, value)| value.as_deref()), want);
     }

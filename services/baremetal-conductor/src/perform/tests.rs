@@ -1,65 +1,10 @@
 //! Tests of the actions on a machine, with an emulated BMC.
 
 use baremetal_core::{NodeIdent, Step, StepKind, StepName, StepRunner};
-use bmc_emulator::{BootDevice as Device, OverrideDuration, Request};
 use serde_json::json;
 
 use super::*;
 use crate::samples::{MAC, SampleMachine, conductor, settings};
-
-/// Returns the last boot override that the machine's BMC accepted.
-fn last_override(machine: &SampleMachine) -> Option<(Device, OverrideDuration)> {
-    machine.machine.log().into_iter().rev().find_map(|entry| {
-        let Request::Boot(device, lasting) = entry.request else { return None };
-        Some((device, lasting))
-    })
-}
-
-#[tokio::test]
-async fn the_ramdisk_boots_by_the_boot_interface_of_the_node() {
-    let context = conductor(settings()).await.context;
-    for (interface, device) in [
-        (BootInterface::Ipxe, Some(Device::Pxe)),
-        (BootInterface::HttpIpxe, Some(Device::Http)),
-        (BootInterface::VirtualMedia, Some(Device::Cdrom)),
-        (BootInterface::Fake, None),
-    ] {
-        let machine = SampleMachine::start().await;
-        let (mut node, _) = machine.node();
-        node.interfaces.boot = Some(interface);
-        context.store.insert_node(&node).await.unwrap();
-        let bmc = context.bmcs.of(&node).unwrap();
-        context.boot_ramdisk(&node, &bmc).await.unwrap();
-        let wanted = device.map(|device| (device, OverrideDuration::Once));
-        assert_eq!(last_override(&machine), wanted, "{interface:?}");
-        let medium = machine.machine.media().map(|url| url.to_string());
-        match interface {
-            BootInterface::VirtualMedia => {
-                let path = format!("http://10.0.0.1:8080/media/{}/", node.id);
-                assert!(medium.as_ref().unwrap().starts_with(&path), "{medium:?}");
-            }
-            BootInterface::Ipxe | BootInterface::HttpIpxe | BootInterface::Fake => {
-                assert_eq!(medium, None, "{interface:?}");
-            }
-        }
-    }
-}
-
-#[tokio::test]
-async fn the_disk_boots_from_then_on_and_the_virtual_cd_is_ejected() {
-    let context = conductor(settings()).await.context;
-    let someones = "http://10.0.0.9/other.iso".parse().unwrap();
-    for (interface, keeps) in [(BootInterface::VirtualMedia, false), (BootInterface::Ipxe, true)] {
-        let machine = SampleMachine::start().await;
-        let (mut node, _) = machine.node();
-        node.interfaces.boot = Some(interface);
-        let bmc = context.bmcs.of(&node).unwrap();
-        bmc.media.as_ref().unwrap().insert(&someones).await.unwrap();
-        context.boot_disk(&node, &bmc).await.unwrap();
-        assert_eq!(last_override(&machine), Some((Device::Disk, OverrideDuration::Always)));
-        assert_eq!(machine.machine.media().is_some(), keeps, "{interface:?}");
-    }
-}
 
 #[tokio::test]
 async fn commands_have_the_names_and_parameters_of_the_agents_protocol() {
@@ -134,15 +79,6 @@ async fn commands_have_the_names_and_parameters_of_the_agents_protocol() {
         let named = r#"{"step":{"interface":"raid","step":"create_configuration","args":{"#;
         assert!(sent.starts_with(named), "{sent}");
     }
-}
-
-#[test]
-fn only_ipmi_sets_the_boot_mode_with_the_boot_device() {
-    let mut node = Node::new(baremetal_core::NodeUuid::new_v4(), Driver::Ipmi, Default::default());
-    node.boot_mode = Some(BootMode::Uefi);
-    assert_eq!(boot_mode(&node), Some(BootMode::Uefi));
-    node.driver = Driver::Redfish;
-    assert_eq!(boot_mode(&node), None);
 }
 
 #[test]

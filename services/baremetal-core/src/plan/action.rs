@@ -27,6 +27,8 @@ pub enum Action {
     BootRamdisk,
     /// Make the disk the boot device of all boots.
     BootDisk,
+    /// Make the ISO image or the kernel of the machine's user the boot of all its starts.
+    BootOwnImage,
     /// Give the agent a command, after its intent was recorded.
     Command(AgentCommand),
     /// Run the conductor's step of the current task.
@@ -54,6 +56,7 @@ impl Action {
             Action::DetachVifs => "detach_vifs",
             Action::BootRamdisk => "boot_ramdisk",
             Action::BootDisk => "boot_disk",
+            Action::BootOwnImage => "boot_own_image",
             Action::Command(AgentCommand::ListSteps(StepKind::Clean)) => "list_clean_steps",
             Action::Command(AgentCommand::ListSteps(StepKind::Deploy)) => "list_deploy_steps",
             Action::Command(AgentCommand::WriteImage) => "write_image",
@@ -107,7 +110,7 @@ mod tests {
         let commands =
             lists.into_iter().chain([WriteImage, SetNextBoot, Sync, FinalizeRescue, PowerOff]);
         let commands = commands.map(Action::Command);
-        let boots = [Action::BootRamdisk, Action::BootDisk];
+        let boots = [Action::BootRamdisk, Action::BootDisk, Action::BootOwnImage];
         let steps = [Action::Step, Action::ConductorStep];
         let settings = [BootSetting::Mode(hardware::BootMode::Uefi), BootSetting::SecureBoot(true)];
         let settings = settings.map(Action::ChangeBootSetting);

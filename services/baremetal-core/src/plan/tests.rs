@@ -315,6 +315,7 @@ fn obliging(
         | Action::TakeInventory
         | Action::BootRamdisk
         | Action::BootDisk
+        | Action::BootOwnImage
         | Action::ConductorStep => ActionOutcome::TaskDone(Box::new(node.clone())),
     }
 }

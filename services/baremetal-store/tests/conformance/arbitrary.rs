@@ -81,7 +81,8 @@ fn step_name() -> impl Strategy<Value = StepName> {
 fn work() -> impl Strategy<Value = Work> {
     let task = prop_oneof![
         select(vec![Task::TryBmc, Task::AskBmcForInventory, Task::BootRamdisk, Task::BootDisk]),
-        select(vec![Task::AwaitInventory, Task::AwaitAgent, Task::ReadBios, Task::DetachVifs]),
+        select(vec![Task::AwaitInventory, Task::AwaitAgent, Task::ReadBios]),
+        select(vec![Task::DetachVifs, Task::BootOwnImage]),
         select(vec![
             Task::Agent(AgentCommand::ListSteps(StepKind::Deploy)),
             Task::Agent(AgentCommand::WriteImage),

@@ -18,6 +18,14 @@ pub(super) async fn script(
     Ok(plain(provisioning.conductor.boot_script(node, work, mac, &capability).await?))
 }
 
+/// `GET /own-image/{node}/{mac}/{capability}/boot.ipxe`: the boot script of a machine that boots the image of its user.
+pub(super) async fn own_image_script(
+    State(provisioning): State<Provisioning>,
+    Path((node, mac, capability)): Path<(NodeUuid, MacAddress, String)>,
+) -> Result<Response, ErrorAnswer> {
+    Ok(plain(provisioning.conductor.own_image_script(node, mac, &capability).await?))
+}
+
 /// `GET /discover/{mac}/{capability}/boot.ipxe`: the boot script of a machine that nobody has enrolled.
 pub(super) async fn discovery_script(
     State(provisioning): State<Provisioning>,

@@ -26,6 +26,7 @@ pub fn router(provisioning: Provisioning) -> Router {
         .route("/discover/{mac}/{capability}/inventory", post(discovery::discovered))
         .route("/discover/{mac}/{capability}/boot.ipxe", get(boot::discovery_script))
         .route("/boot/{node}/{work}/{mac}/{capability}/boot.ipxe", get(boot::script))
+        .route("/own-image/{node}/{mac}/{capability}/boot.ipxe", get(boot::own_image_script))
         .route("/media/{node}/{work}/{capability}/boot.iso", get(boot::medium))
         .route("/ramdisk/{file}", get(files::ramdisk))
         .route("/ipxe/{loader}", get(files::loader))

@@ -3,6 +3,7 @@
 
 mod drains;
 mod firmware_settings;
+mod images;
 mod inspections;
 mod notices;
 mod rescues;

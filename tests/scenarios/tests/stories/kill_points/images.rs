@@ -1,0 +1,67 @@
+//! Deployments that boot a live ISO image or read a file of checksums, while baremetald is killed.
+
+use bmc_emulator::PowerRequest::{ForceOff, On};
+use lab::{Lab, Machine};
+use machine_emulator::{BootSource, Stage};
+use reqwest::Method;
+use serde_json::json;
+
+use super::{DEPLOYMENT, ERASES, UNDEPLOYMENT, WRITES, anywhere, outlived, part, settings};
+
+/// Serves an ISO image with a live system, and returns its URL.
+fn live_iso(lab: &Lab, name: &str) -> String {
+    let mut iso = vec![0; 64 << 10];
+    iso[32 << 10..][..7].copy_from_slice(b"\x01CD001\x01");
+    lab.images().put(name, "raw", iso).url
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_live_iso_survives_kills() {
+    let blueprints = [
+        (Machine::redfish("r1u1").without_tls(), BootSource::Network),
+        (Machine::redfish("r1u2").without_tls().boot("redfish-virtual-media"), BootSource::Cd),
+    ];
+    for (blueprint, source) in blueprints {
+        let lab = Lab::with_mortal(settings()).await;
+        let machine = lab.rack(blueprint).await;
+        let node = lab.available(&machine).await;
+        let iso = live_iso(&lab, "live.iso");
+        let patch = json!([
+            {"op": "add", "path": "/deploy_interface", "value": "ramdisk"},
+            {"op": "add", "path": "/instance_info", "value": {"boot_iso": iso}},
+        ]);
+        let path = format!("/v1/nodes/{}", node.0);
+        lab.api().send(Method::PATCH, &path, Some(&patch)).await.expect("the node changes");
+        let is_live = |stage: &Stage| matches!(stage, Stage::Live(from, _) if *from == source);
+        let mut kills = 0;
+        for part in [
+            part("active", &["deploying", "active"], &[On], &[]),
+            part("rebuild", &["deploying", "active"], &[ForceOff, On], &[]),
+        ] {
+            kills += outlived(&lab, node, &machine, &part, anywhere()).await.len();
+            machine.stage().wait_for(is_live).await.expect("the machine lives");
+        }
+        let undeployment = part("deleted", UNDEPLOYMENT, &[ForceOff, On, ForceOff], ERASES);
+        kills += outlived(&lab, node, &machine, &undeployment, anywhere()).await.len();
+        assert!(kills >= 10, "it was killed {kills} times only");
+        assert_eq!(machine.chassis().media(), None);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_of_checksums_is_read_again_after_kills() {
+    let lab = Lab::with_mortal(settings()).await;
+    let machine = lab.rack(Machine::redfish("r1u3").without_tls()).await;
+    let node = lab.available(&machine).await;
+    let image = lab.image();
+    let sums = format!("{}  system.raw\n", image.checksum);
+    let sums = lab.images().put("SHA256SUMS", "raw", sums.into_bytes());
+    let info = json!({"image_source": image.url, "image_checksum": sums.url});
+    let patch = json!([{"op": "add", "path": "/instance_info", "value": info}]);
+    let path = format!("/v1/nodes/{}", node.0);
+    lab.api().send(Method::PATCH, &path, Some(&patch)).await.expect("instance_info changes");
+    let deployment = part("active", DEPLOYMENT, &[On, ForceOff, On], WRITES);
+    let spares = |point: &str| !point.contains("image: checksum");
+    let points = outlived(&lab, node, &machine, &deployment, (1, spares)).await;
+    assert_eq!(points.len(), 2, "before the file is fetched, and after: {points:#?}");
+}
