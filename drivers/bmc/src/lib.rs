@@ -9,7 +9,7 @@ mod serial;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hardware::{BootDevice, BootOverride, Inventory, PowerChange, PowerState};
+use hardware::{BootDevice, BootOverride, Firmware, Inventory, PowerChange, PowerState};
 use url::Url;
 
 pub use bios::Bios;
@@ -78,6 +78,9 @@ pub struct VirtualDrive {
 pub trait Inspection: Send + Sync {
     /// Returns the out-of-band inventory; parts that the BMC leaves out are `None` or empty.
     async fn inventory(&self) -> Result<Inventory, BmcError>;
+
+    /// Returns the versions of BIOS and BMC as `bios` and `bmc`, for a few requests; empty if the BMC tells neither.
+    async fn main_firmware(&self) -> Result<Vec<Firmware>, BmcError>;
 }
 
 /// Sensors, event log and identify light of the machine.

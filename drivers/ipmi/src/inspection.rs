@@ -20,7 +20,7 @@ const FRU_BUSY: CompletionCode = CompletionCode(0x81);
 #[async_trait]
 impl Inspection for Client {
     async fn inventory(&self) -> Result<Inventory, BmcError> {
-        let device = self.device_id().await?;
+        let firmware = self.main_firmware().await?;
         let fru = match self.fru().await {
             Ok(fru) => fru,
             Err(
@@ -33,10 +33,13 @@ impl Inspection for Client {
             }
             Err(error) => return Err(error),
         };
-        let (major, minor) = device.firmware;
-        let firmware =
-            Firmware { component: "bmc".to_owned(), version: format!("{major}.{minor:02}") };
-        Ok(Inventory { firmware: vec![firmware], ..identity(fru) })
+        Ok(Inventory { firmware, ..identity(fru) })
+    }
+
+    async fn main_firmware(&self) -> Result<Vec<Firmware>, BmcError> {
+        let (major, minor) = self.device_id().await?.firmware;
+        let version = format!("{major}.{minor:02}");
+        Ok(vec![Firmware { component: "bmc".to_owned(), version }])
     }
 }
 

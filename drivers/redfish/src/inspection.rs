@@ -10,7 +10,7 @@ mod processor;
 
 use async_trait::async_trait;
 use bmc::{BmcError, Inspection};
-use hardware::Inventory;
+use hardware::{Firmware, Inventory};
 use serde_json::Value;
 
 use crate::boot;
@@ -33,6 +33,11 @@ impl Inspection for Service {
             firmware: self.firmware(&system).await?,
             boot_mode: boot::mode(system.at("Boot")),
         })
+    }
+
+    async fn main_firmware(&self) -> Result<Vec<Firmware>, BmcError> {
+        let system = self.system().await?.body;
+        self.firmware_of(&system).await
     }
 }
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use baremetal_core::{
-    APPLY_BIOS_SETTINGS, ActionOutcome, NamedAttributes, NamedValues, Node, Problem, Reason, Step,
-    Task, Work, bios_not_applied, bios_values, parse_bios_settings, recorded_bios_settings,
+    APPLY_BIOS_SETTINGS, ActionOutcome, BiosInterface, FirmwareInterface, NamedAttributes,
+    NamedValues, Node, Problem, Reason, Step, Task, Work, bios_not_applied, bios_values,
+    parse_bios_settings, recorded_bios_settings,
 };
 use baremetal_store::StoreError;
 use bmc::{Bios, Bmc, BmcError};
@@ -34,8 +35,30 @@ impl BiosReading {
 }
 
 impl TurnContext {
+    /// Reads the settings and the versions of the firmware, as far as the interfaces of the node want, and returns the node with the versions.
+    pub(crate) async fn read_firmware(&self, node: &Node, bmc: &Bmc) -> Result<Node, StoreError> {
+        if node.bios_interface() == BiosInterface::Redfish {
+            self.read_bios(node, bmc).await?;
+        }
+        let Some(inspection) = bmc
+            .inspection
+            .as_ref()
+            .filter(|_| node.firmware_interface() == FirmwareInterface::Redfish)
+        else {
+            return Ok(node.clone());
+        };
+        match inspection.main_firmware().await {
+            Ok(versions) => Ok(node.with_firmware(&versions, self.now())),
+            Err(error) => {
+                let error = problem::chain(&error);
+                warn!(error, "the versions of the firmware of node {} cannot be read", node.id);
+                Ok(node.clone())
+            }
+        }
+    }
+
     /// Reads the settings and stores them. A BMC that cannot show them is logged, as in Ironic.
-    pub(crate) async fn read_bios(&self, node: &Node, bmc: &Bmc) -> Result<(), StoreError> {
+    async fn read_bios(&self, node: &Node, bmc: &Bmc) -> Result<(), StoreError> {
         let Some(bios) = &bmc.bios else { return Ok(()) };
         match BiosReading::of(&**bios).await {
             Ok(reading) => self.record_bios(node, &reading).await,

@@ -14,8 +14,8 @@ use bmc::{
     Sensors, SerialConsole, SerialSession, VirtualDrive, VirtualMedia,
 };
 use hardware::{
-    BiosAttribute, BiosValue, BiosValues, BootDevice, BootOverride, BootSetting, Inventory,
-    PowerAndBootSettings, PowerChange, PowerState,
+    BiosAttribute, BiosValue, BiosValues, BootDevice, BootOverride, BootSetting, Firmware,
+    Inventory, PowerAndBootSettings, PowerChange, PowerState,
 };
 use tokio::time::{Instant, sleep_until};
 use url::Url;
@@ -211,6 +211,10 @@ impl VirtualMedia for Gated<dyn VirtualMedia> {
 impl Inspection for Gated<dyn Inspection> {
     async fn inventory(&self) -> Result<Inventory, BmcError> {
         self.through(self.inner.inventory()).await
+    }
+
+    async fn main_firmware(&self) -> Result<Vec<Firmware>, BmcError> {
+        self.through(self.inner.main_firmware()).await
     }
 }
 

@@ -100,10 +100,7 @@ impl TurnContext {
             }
             Action::Step => self.command(node, self.step_of_work(node).await?).await,
             Action::ConductorStep => self.conductor_step(node, &bmc).await,
-            Action::ReadBios => {
-                self.read_bios(node, &bmc).await?;
-                done(node.clone())
-            }
+            Action::ReadBios => done(self.read_firmware(node, &bmc).await?),
             Action::ConfirmBios => self.confirm_bios(node, &bmc).await,
             Action::ChangeBootSetting(wanted) => self.change_boot_setting(node, &bmc, wanted).await,
             Action::ReadInventory => self.read_inventory(node, &bmc).await,

@@ -176,9 +176,12 @@ interfaces! {
     Firmware firmware FirmwareInterface {
         NoFirmware = "no-firmware",
         Fake = "fake",
+        /// By the BMC, which tells the versions of BIOS and BMC. No step updates them yet; Metal3 chooses this implementation for each host.
+        Redfish = "redfish",
     } {
         FakeHardware: Fake NoFirmware;
-        Ipmi | ManualManagement | Redfish: NoFirmware;
+        Ipmi | ManualManagement: NoFirmware;
+        Redfish: NoFirmware Redfish;
     }
 
     /// How the hardware is inspected.
@@ -236,9 +239,12 @@ interfaces! {
     Raid raid RaidInterface {
         NoRaid = "no-raid",
         Fake = "fake",
+        /// By the BMC. No step combines disks yet; Metal3 chooses this implementation for each host.
+        Redfish = "redfish",
     } {
         FakeHardware: Fake NoRaid;
-        Ipmi | ManualManagement | Redfish: NoRaid;
+        Ipmi | ManualManagement: NoRaid;
+        Redfish: NoRaid Redfish;
     }
 
     /// How a broken installation is repaired.

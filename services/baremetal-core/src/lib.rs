@@ -59,6 +59,7 @@ mod runbook;
 
 mod boot_setting_request;
 mod drain_request;
+mod firmware_component;
 mod hypervisor;
 mod node_lease;
 mod power_request;
@@ -121,6 +122,7 @@ pub use enrolment::{
 };
 pub use explain::{CurrentTask, Explanation, current_task, explain};
 pub use failure::{Failure, Problem, Reason};
+pub use firmware_component::FirmwareComponent;
 pub use host_placement::HostPlacement;
 pub use hypervisor::{EarlierReport, Hypervisor, JoinState};
 pub use ids::{

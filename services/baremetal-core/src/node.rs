@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use hardware::{BootMode, Health, PowerState};
+use hardware::{BootMode, Firmware, Health, PowerState};
 use jiff::Timestamp;
 use lease::RequiredState;
 use serde::{Deserialize, Serialize};
@@ -13,10 +13,10 @@ use uuid::Uuid;
 use crate::secret::Masked;
 use crate::{
     AllocationUuid, BiosInterface, BootInterface, BootSettingRequest, ConsoleInterface,
-    DeployInterface, DrainRequest, Driver, Failure, FirmwareInterface, Hypervisor,
-    InspectInterface, Interface, Interfaces, ManagementInterface, NetworkInterface, NodeLease,
-    NodeName, NodeUuid, PowerRequest, RackLocation, RescueInterface, State, VendorInterface,
-    WantedSteps, Work,
+    DeployInterface, DrainRequest, Driver, Failure, FirmwareComponent, FirmwareInterface,
+    Hypervisor, InspectInterface, Interface, Interfaces, ManagementInterface, NetworkInterface,
+    NodeLease, NodeName, NodeUuid, PowerRequest, RackLocation, RescueInterface, State,
+    VendorInterface, WantedSteps, Work,
 };
 
 /// The record of one enrolled machine.
@@ -107,6 +107,8 @@ pub struct Node {
     pub secure_boot: Option<bool>,
     /// The health that the BMC reports, if it reports one.
     pub health: Option<Health>,
+    /// The components with firmware of their own; empty until the BMC has told.
+    pub firmware: Vec<FirmwareComponent>,
     /// The RAID configuration that the next steps create; empty if none is wanted.
     pub target_raid_config: Map<String, Value>,
     /// The RAID configuration that the last step has created; empty before.
@@ -171,6 +173,7 @@ impl fmt::Debug for Node {
             .field("boot_mode", &self.boot_mode)
             .field("secure_boot", &self.secure_boot)
             .field("health", &self.health)
+            .field("firmware", &self.firmware)
             .field("target_raid_config", &self.target_raid_config)
             .field("raid_config", &self.raid_config)
             .field("inspection_started_at", &self.inspection_started_at)
@@ -227,6 +230,7 @@ impl Node {
             boot_mode: None,
             secure_boot: None,
             health: None,
+            firmware: Vec::new(),
             target_raid_config: Map::new(),
             raid_config: Map::new(),
             inspection_started_at: None,
@@ -247,6 +251,12 @@ impl Node {
     /// Returns how the ramdisk gets onto the machine.
     pub fn boot_interface(&self) -> BootInterface {
         self.interfaces.boot.unwrap_or(BootInterface::default_of(self.driver))
+    }
+
+    /// Returns the node with these versions of its firmware, read at `now`.
+    pub fn with_firmware(&self, read: &[Firmware], now: Timestamp) -> Node {
+        let firmware = FirmwareComponent::read_again(&self.firmware, read, now);
+        Node { firmware, ..self.clone() }
     }
 
     /// Returns how the machine is installed.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::{ChangeRefused, Interface, Node, check_idle};
+use crate::{ChangeRefused, Interface, Node, RaidInterface, check_idle};
 
 /// A property of a logical disk.
 #[derive(Clone, Copy, Debug)]
@@ -85,8 +85,8 @@ pub fn with_target_raid_config(
 ) -> Result<Node, RaidRefused> {
     check_idle(node)?;
     if !wanted.is_empty() {
-        if !node.has(Interface::Raid) {
-            let interface = node.interface(Interface::Raid);
+        let interface = node.interface(Interface::Raid);
+        if interface != RaidInterface::Fake.as_str() {
             return Err(RaidRefused::Unsupported { node: node.label(), interface });
         }
         check(&wanted)?;

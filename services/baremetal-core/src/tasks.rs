@@ -3,14 +3,15 @@
 use hardware::PowerState;
 
 use crate::{
-    AgentCommand, BiosInterface, DeployInterface, Driver, InspectInterface, Node, RescueInterface,
-    StepKind, Task, WantedSteps,
+    AgentCommand, BiosInterface, DeployInterface, Driver, FirmwareInterface, InspectInterface,
+    Node, RescueInterface, StepKind, Task, WantedSteps,
 };
 
 /// The tasks that check a node's BMC, and read what the BMC knows of the machine's firmware.
 pub(crate) fn verify(node: &Node) -> Vec<Task> {
-    let reads_bios = node.bios_interface() == BiosInterface::Redfish;
-    [Task::TryBmc].into_iter().chain(reads_bios.then_some(Task::ReadBios)).collect()
+    let reads_firmware = node.bios_interface() == BiosInterface::Redfish
+        || node.firmware_interface() == FirmwareInterface::Redfish;
+    [Task::TryBmc].into_iter().chain(reads_firmware.then_some(Task::ReadBios)).collect()
 }
 
 /// The tasks that take over a machine that is in use. The image of its user is made its boot again, as in Ironic.

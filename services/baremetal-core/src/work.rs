@@ -51,7 +51,7 @@ pub enum Task {
     TryBmc,
     /// Read the inventory that the BMC knows.
     AskBmcForInventory,
-    /// Read the settings of the firmware and store them. A BMC that cannot show them fails nothing.
+    /// Read the settings and the versions of the firmware and store them. A BMC that cannot show them fails nothing.
     ReadBios,
     /// Switch the machine on or off, and wait until the BMC reports that state.
     Power(PowerState),

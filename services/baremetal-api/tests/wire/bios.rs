@@ -1,7 +1,7 @@
 //! Wire tests of BIOS settings and firmware components.
 
 use baremetal_core::NewBiosSetting;
-use hardware::BiosAttribute;
+use hardware::{BiosAttribute, Firmware};
 
 use crate::api::{Api, ID, NEWEST};
 
@@ -91,6 +91,31 @@ async fn one_setting_is_shown() {
 
     api.store.reset_bios_settings(ID.parse().unwrap()).await.unwrap();
     api.get(&format!("/v1/nodes/{ID}/bios")).await.has(200).is(r#"{"bios": []}"#);
+}
+
+#[tokio::test]
+async fn firmware_components_are_listed_with_their_versions() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    let read =
+        |version: &str| [Firmware { component: "bmc".to_owned(), version: version.to_owned() }];
+    let at = |time: &str| time.parse().unwrap();
+    api.edit(|node| {
+        let first = node.with_firmware(&read("7.10"), at("2026-01-02T03:04:05Z"));
+        *node = first.with_firmware(&read("7.20"), at("2026-02-02T03:04:05Z"));
+    })
+    .await;
+    let path = format!("/v1/nodes/{ID}/firmware");
+    let times = r#""created_at": "2026-01-02T03:04:05.000000+00:00", "updated_at": "2026-02-02T03:04:05.000000+00:00""#;
+    let versions = r#""component": "bmc", "initial_version": "7.10", "current_version": "7.20", "last_version_flashed": "7.20""#;
+    let identity = r#""vendor": null, "model": null, "serial_number": null"#;
+    let old = format!(r#"{{"firmware": [{{{times}, {versions}}}]}}"#);
+    api.send("GET", &path, "1.86", "").await.has(200).is(&old);
+    let new = format!(r#"{{"firmware": [{{{times}, {versions}, {identity}}}]}}"#);
+    api.get(&path).await.has(200).is(&new);
+    let one = format!(r#"{{"firmware": [{{{times}, "current_version": "7.20"}}]}}"#);
+    let path = format!("{path}?fields=current_version,created_at");
+    api.get(&path).await.has(200).is(&one);
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ const LISTS: &[(&str, MemoryBound)] = &[
     ("/v1/nodes/detail", InParts),
     ("/v1/nodes/{node}/bios", AtMost(4096, "a step records no more settings")),
     ("/v1/nodes/{node}/children", AtMost(1000, "the ids of one page of nodes")),
-    ("/v1/nodes/{node}/firmware", AtMost(0, "there are none")),
+    ("/v1/nodes/{node}/firmware", AtMost(2, "BIOS and BMC")),
     ("/v1/nodes/{node}/history", InParts),
     (
         "/v1/nodes/{node}/management/boot_device/supported",

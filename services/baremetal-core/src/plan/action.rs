@@ -13,7 +13,7 @@ pub enum Action {
     ChangeBootSetting(BootSetting),
     /// Read the BMC's inventory and store it.
     ReadInventory,
-    /// Read the settings of the firmware and store them.
+    /// Read the settings and the versions of the firmware and store them.
     ReadBios,
     /// Look whether the firmware has the requested BIOS settings, and store its settings if it has.
     ConfirmBios,

@@ -5,10 +5,10 @@ use std::time::Duration;
 use baremetal_core::{
     ActionOperator, AfterDrain, AgentCommand, BootSettingRequest, BootSettingStage, Condition,
     ConditionOperator, DeployStep, DrainOwner, DrainRequest, DrainStage, Driver, EarlierReport,
-    Failure, Hypervisor, InspectionRule, Interface, Interfaces, JoinLimits, JoinState, LeaseDrain,
-    Maintenance, Multiple, Node, NodeLease, NodeName, NodeUuid, Operator, Port, PortUuid,
-    PowerRequest, RackLocation, Reason, RequestedStep, RuleAction, Runbook, RunbookStep, State,
-    Step, StepKind, StepName, StepRunner, Task, WantedSteps, Work, WorkUuid,
+    Failure, FirmwareComponent, Hypervisor, InspectionRule, Interface, Interfaces, JoinLimits,
+    JoinState, LeaseDrain, Maintenance, Multiple, Node, NodeLease, NodeName, NodeUuid, Operator,
+    Port, PortUuid, PowerRequest, RackLocation, Reason, RequestedStep, RuleAction, Runbook,
+    RunbookStep, State, Step, StepKind, StepName, StepRunner, Task, WantedSteps, Work, WorkUuid,
 };
 use hardware::{BootMode, BootSetting, Health, MacAddress, PowerChange, PowerState};
 use jiff::Timestamp;
@@ -76,6 +76,21 @@ fn power() -> impl Strategy<Value = PowerState> {
 fn step_name() -> impl Strategy<Value = StepName> {
     let interface = select(&Interface::ALL[..]);
     (interface, text()).prop_map(|(interface, step)| StepName { interface, step })
+}
+
+fn firmware_component() -> impl Strategy<Value = FirmwareComponent> {
+    let versions = (text(), text(), text(), option::of(text()));
+    (versions, moment(), option::of(moment())).prop_map(|(versions, created_at, updated_at)| {
+        let (component, initial_version, current_version, last_version_flashed) = versions;
+        FirmwareComponent {
+            component,
+            initial_version,
+            current_version,
+            last_version_flashed,
+            created_at,
+            updated_at,
+        }
+    })
 }
 
 fn work() -> impl Strategy<Value = Work> {
@@ -260,6 +275,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
             option::of(select(vec![BootMode::Bios, BootMode::Uefi])),
             option::of(any::<bool>()),
             option::of(select(vec![Health::Ok, Health::Critical])),
+            vec(firmware_component(), 0..3),
         ),
         option::of(boot_setting_request()).boxed(),
         option::of(moment()),
@@ -285,7 +301,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
             ) = guards;
             let (provision_state, target_provision_state, provision_updated_at, power_state) = life;
             let (power_request, work, failure, settings, setting, begun, finished, raid) = doing;
-            let (boot_mode, secure_boot, health) = settings;
+            let (boot_mode, secure_boot, health, firmware) = settings;
             let [target_raid_config, raid_config] = raid;
             Node {
                 id,
@@ -332,6 +348,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
                 boot_mode,
                 secure_boot,
                 health,
+                firmware,
                 target_raid_config,
                 raid_config,
                 inspection_started_at: begun,

@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 
 use PowerRequest::{ForceOff, On, SoftOff};
 
+pub(crate) use images::live_iso;
+
 /// The service is killed at every `EVERY`-th point that it reaches for the first time.
 const EVERY: usize = 4;
 

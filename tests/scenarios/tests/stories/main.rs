@@ -14,6 +14,7 @@ mod kill_points;
 mod kinds;
 mod lab_in_cloud;
 mod manual;
+mod metal3;
 mod own_vm;
 mod quorum;
 mod rack_up;

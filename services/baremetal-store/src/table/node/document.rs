@@ -5,8 +5,9 @@
 use std::collections::BTreeSet;
 
 use baremetal_core::{
-    AllocationUuid, BootSettingRequest, DrainRequest, Driver, Failure, Hypervisor, Interfaces,
-    Maintenance, Node, NodeLease, NodeName, NodeUuid, PowerRequest, RackLocation, State, Work,
+    AllocationUuid, BootSettingRequest, DrainRequest, Driver, Failure, FirmwareComponent,
+    Hypervisor, Interfaces, Maintenance, Node, NodeLease, NodeName, NodeUuid, PowerRequest,
+    RackLocation, State, Work,
 };
 use hardware::{BootMode, Health, PowerState};
 use jiff::Timestamp;
@@ -98,6 +99,8 @@ struct Fields {
     secure_boot: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     health: Option<Health>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    firmware: Vec<FirmwareComponent>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     target_raid_config: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{DEPLOYMENT, ERASES, UNDEPLOYMENT, WRITES, anywhere, outlived, part, settings};
 
 /// Serves an ISO image with a live system, and returns its URL.
-fn live_iso(lab: &Lab, name: &str) -> String {
+pub(crate) fn live_iso(lab: &Lab, name: &str) -> String {
     let mut iso = vec![0; 64 << 10];
     iso[32 << 10..][..7].copy_from_slice(b"\x01CD001\x01");
     lab.images().put(name, "raw", iso).url
