@@ -2,6 +2,7 @@
 
 mod discovery;
 mod explanation;
+mod import;
 mod node;
 mod overview;
 mod plan;
@@ -11,6 +12,7 @@ mod reservation;
 
 pub use discovery::Discovery;
 pub use explanation::{Explanation, LastSeen, Location, Observation};
+pub use import::ImportAnswer;
 pub use node::{
     EventLog, EventLogEntry, History, HistoryEvent, Inventory, Node, NodeLease, Port, Ports,
     SensorReading, Sensors,

@@ -5,6 +5,7 @@ mod counts;
 mod discoveries;
 mod explain;
 mod hypervisor;
+mod import;
 mod lease_term;
 mod leases;
 mod machine;
@@ -33,4 +34,5 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(openstack_api::health_routes())
         .merge(profile::routes())
         .merge(hypervisor::routes())
+        .merge(import::routes())
 }

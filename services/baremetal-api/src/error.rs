@@ -3,9 +3,9 @@
 use axum::response::{IntoResponse, Response};
 use baremetal_conductor::{ConsoleError, GlanceError, VifLookupError};
 use baremetal_core::{
-    BackfillMismatch, ChangeRefused, GroupRefused, IndicatorRefused, LocalLinkRefused, NoConsole,
-    NodeRefused, RackMistakes, RaidRefused, RequestRefused, TakeOutRefused, UnreadableRack,
-    UnsupportedInterface, VendorRefused, VifRefused, VolumeInUse,
+    BackfillMismatch, ChangeRefused, GroupRefused, ImportRefused, IndicatorRefused,
+    LocalLinkRefused, NoConsole, NodeRefused, RackMistakes, RaidRefused, RequestRefused,
+    TakeOutRefused, UnreadableRack, UnsupportedInterface, VendorRefused, VifRefused, VolumeInUse,
 };
 use baremetal_store::StoreError;
 use bmc::BmcError;
@@ -30,6 +30,8 @@ pub(crate) enum Error {
     Glance(#[from] GlanceError),
     #[error(transparent)]
     Group(#[from] GroupRefused),
+    #[error(transparent)]
+    Import(#[from] ImportRefused),
     #[error(transparent)]
     Indicator(#[from] IndicatorRefused),
     #[error(transparent)]
@@ -121,7 +123,8 @@ impl From<Error> for ApiError {
             Error::Frozen(why) => frozen(why),
             // Ironic's refusal of an interface that a node lacks has another status for RAID than for all others.
             Error::Raid(RaidRefused::Unsupported { .. }) => StatusCode::NOT_FOUND,
-            Error::Indicator(_)
+            Error::Import(_)
+            | Error::Indicator(_)
             | Error::LocalLink(_)
             | Error::Raid(_)
             | Error::Vendor(_)

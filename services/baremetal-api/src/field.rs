@@ -47,6 +47,8 @@ pub(crate) struct Field<R: Resource> {
     pub(crate) kind: Kind,
     pub(crate) read: Read<R>,
     pub(crate) access: Access<R>,
+    /// How an import writes the field, if otherwise only the service writes it or if an import writes it differently.
+    pub(crate) import: Option<Write<R>>,
     /// Whether the field must be given when a resource is created.
     pub(crate) is_required: bool,
     /// Whether the field of a new resource has its default, although clients change it later.
@@ -117,6 +119,7 @@ impl<R: Resource> Field<R> {
             kind,
             read,
             access: Access::Read,
+            import: None,
             is_required: false,
             is_set_later: false,
             is_brief: false,
@@ -163,6 +166,11 @@ impl<R: Resource> Field<R> {
         write: Write<R>,
     ) -> Self {
         Field { access: Access::Change(rule, Set::List(present, write)), ..self }
+    }
+
+    /// An import from another service writes the field.
+    pub(crate) const fn imported(self, write: Write<R>) -> Self {
+        Field { import: Some(write), ..self }
     }
 
     /// The field must be given when a resource is created.

@@ -3,6 +3,7 @@
 mod change;
 mod children;
 mod field;
+mod imported;
 mod list;
 mod owner_and_lessee;
 mod view;
@@ -32,6 +33,8 @@ use crate::view::View;
 use crate::{list_query, openapi, rule};
 use change::NodePatch;
 
+pub(crate) use change::{check_group, parent};
+pub(crate) use owner_and_lessee::check as check_owner_and_lessee;
 pub(crate) use view::{last_error, state_word};
 
 /// The average size of a field in bytes, measured on nodes whose objects contain little.

@@ -22,6 +22,7 @@ use crate::stored::{
     self, Paths, Purpose, Served, StoredList, check_owner, created_field, links_field, lookup,
     updated_field, uuid_field,
 };
+use crate::traits::parse_traits;
 use crate::value::{boolean, list, name, text};
 use crate::write::put;
 
@@ -140,7 +141,8 @@ const FIELDS: &[Field<Stored<Runbook>>] = &[
         .change(SET_OWNER, |it, name, new| put(&mut it.content.owner, text(name, new, 255)))
         .sort(StoredSort::Owner),
     // Requests set the traits at a path of their own.
-    field("traits", 112, Kind::Texts, |it, _| Shown::Texts(&it.content.traits)),
+    field("traits", 112, Kind::Texts, |it, _| Shown::Texts(&it.content.traits))
+        .imported(|it, name, new| put(&mut it.content.traits, parse_traits(name, new))),
     field("extra", 92, Kind::Object, |it, _| (&it.content.extra).into())
         .change_object(USE_RUNBOOK, |it| &mut it.content.extra),
     created_field(92),

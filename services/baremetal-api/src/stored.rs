@@ -23,9 +23,9 @@ use crate::field::{Access, DetailLevel, Field, FieldSet, Kind, Resource, in_body
 use crate::filter::Filter;
 use crate::listing::list_of;
 use crate::request::{Request, retry_if_stale, visible_project};
-use crate::value::{malformed, uuid};
+use crate::value::{malformed, time, uuid};
 use crate::view::View;
-use crate::write::{create as set_fields, patched};
+use crate::write::{create as set_fields, patched, put};
 use crate::{list_query, microversion as since, openapi};
 
 /// The paths of a resource.
@@ -175,12 +175,17 @@ pub(crate) const fn uuid_field<C: Served>(minor: u16) -> Field<Stored<C>> {
 /// The field `created_at`.
 pub(crate) const fn created_field<C: Served>(minor: u16) -> Field<Stored<C>> {
     Field::<Stored<C>>::new("created_at", minor, Kind::Text, |it, _| it.created_at.into())
+        .imported(|it, name, new| {
+            it.created_at = time(name, new)?.unwrap_or(it.created_at);
+            Ok(())
+        })
         .sort(StoredSort::CreatedAt)
 }
 
 /// The field `updated_at`.
 pub(crate) const fn updated_field<C: Served>(minor: u16) -> Field<Stored<C>> {
     Field::<Stored<C>>::new("updated_at", minor, Kind::Text, |it, _| it.updated_at.into())
+        .imported(|it, name, new| put(&mut it.updated_at, time(name, new)))
         .sort(StoredSort::UpdatedAt)
 }
 

@@ -10,18 +10,20 @@ use openstack_api::{
     json_field,
 };
 use serde::Deserialize;
+use serde_json::Value;
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Error;
 use crate::request::Request;
+use crate::value::{list, text};
 use crate::{microversion, rule};
 
 /// The routes of traits.
 pub(crate) fn routes() -> Routes<App> {
     let came = microversion::TRAITS;
     let all = [
-        Route::get("List a node's traits", list)
+        Route::get("List a node's traits", list_of_node)
             .hidden_before(came, Hidden::Version)
             .with_rule(rule::READ)
             .returns(JsonShape::object([("traits", JsonShape::list(JsonShape::text()))])),
@@ -60,8 +62,20 @@ struct Body {
 /// The most traits that a node may have, as in Ironic. The same limit applies to runbooks.
 pub(crate) const MOST: usize = 50;
 
+/// Parses a list of traits.
+pub(crate) fn parse_traits(name: &str, value: Value) -> Result<BTreeSet<String>, ApiError> {
+    let given = list(name, value, MOST)?.into_iter().map(|one| {
+        let one = text(name, one, 255)?.unwrap_or_default();
+        Trait::try_from(one).map(String::from).map_err(|why| ApiError::bad_field(name, why))
+    });
+    given.collect()
+}
+
 /// `GET /v1/nodes/{node}/traits`: lists the traits of a node.
-async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn list_of_node(
+    request: Request,
+    PathParam(ident): PathParam<String>,
+) -> Result<Response, Error> {
     let node = request.node(&ident).await?;
     Ok(json_field(StatusCode::OK, "traits", &node.traits))
 }

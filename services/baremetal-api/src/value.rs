@@ -2,6 +2,7 @@
 
 use baremetal_core::NodeIdent;
 use hardware::MacAddress;
+use jiff::Timestamp;
 use openstack_api::ApiError;
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -104,6 +105,14 @@ pub(crate) fn uuid(name: &str, value: Value) -> Result<Option<Uuid>, ApiError> {
             Err(wrong(name, "a UUID", &other))
         }
     }
+}
+
+/// A time with its offset from UTC, as OpenStack writes times, or null.
+pub(crate) fn time(name: &str, value: Value) -> Result<Option<Timestamp>, ApiError> {
+    let Some(raw) = text(name, value, 64)? else { return Ok(None) };
+    let malformed =
+        |_| ApiError::bad_field(name, "must be a time such as 2026-01-31T23:59:59+00:00");
+    raw.parse().map(Some).map_err(malformed)
 }
 
 fn wrong(name: &str, wanted: &str, got: &Value) -> ApiError {

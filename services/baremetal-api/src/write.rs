@@ -75,15 +75,60 @@ fn set_all<R: Resource>(it: &mut R, mut wanted: Map<String, Value>) -> Result<()
     for field in R::FIELDS {
         let Some(set) = field.access.set() else { continue };
         let Some(value) = wanted.remove(field.name) else { continue };
-        match set {
-            Set::Value(write) | Set::List(_, write) => write(it, field.name, value)?,
-            Set::Object(place) => *place(it) = object(field.name, value)?,
-            Set::Secrets(place) => {
-                let mut wanted = object(field.name, value)?;
-                restore_masked(field.name, place(it), &mut wanted)?;
-                *place(it) = wanted;
-            }
+        write_value(it, field.name, set, value)?;
+    }
+    Ok(())
+}
+
+/// Sets one field.
+fn write_value<R>(
+    it: &mut R,
+    name: &'static str,
+    set: &Set<R>,
+    value: Value,
+) -> Result<(), ApiError> {
+    match set {
+        Set::Value(write) | Set::List(_, write) => write(it, name, value)?,
+        Set::Object(place) => *place(it) = object(name, value)?,
+        Set::Secrets(place) => {
+            let mut wanted = object(name, value)?;
+            restore_masked(name, place(it), &mut wanted)?;
+            *place(it) = wanted;
         }
     }
     Ok(())
+}
+
+/// Sets the fields of a resource that another service had before, times and states included. The error names every mistake, because each
+/// is a reason not to move the resource.
+pub(crate) fn import<R: Resource>(
+    it: &mut R,
+    mut body: Map<String, Value>,
+) -> Result<(), ApiError> {
+    let mut mistakes = Vec::new();
+    for field in R::FIELDS {
+        let Some(value) = body.remove(field.name) else {
+            if field.is_required {
+                mistakes.push(ApiError::bad_field(field.name, "is required"));
+            }
+            continue;
+        };
+        let written = match (field.import, field.access.set()) {
+            (Some(write), _) => write(it, field.name, value),
+            (None, Some(set)) => write_value(it, field.name, set, value),
+            (None, None) => Err(ApiError::bad_field(field.name, "cannot be imported")),
+        };
+        mistakes.extend(written.err());
+    }
+    mistakes.extend(body.keys().filter_map(|name| Field::<R>::known(name).err()));
+    match mistakes.is_empty() {
+        true => Ok(()),
+        false => Err(all_of(&mistakes)),
+    }
+}
+
+/// One refusal for several mistakes.
+fn all_of(mistakes: &[ApiError]) -> ApiError {
+    let sentences: Vec<&str> = mistakes.iter().map(|why| why.message.as_str()).collect();
+    ApiError::bad_request(sentences.join("; "))
 }

@@ -58,6 +58,8 @@ pub enum Reason {
     DrainRefused,
     /// The drain of the compute host makes no progress.
     DrainWaits,
+    /// The work failed in the Ironic from which the node was imported.
+    BeforeImport,
 }
 
 /// A problem during work, which becomes a failure if it does not pass.
@@ -98,7 +100,7 @@ impl Reason {
                 "check that nothing (a firewall, a proxy) stands between this service and the agent's address, and that \
                  the ramdisk is one of this service; then repeat the request"
             }
-            Reason::StepFailed => "fix the cause; then repeat the request",
+            Reason::StepFailed | Reason::BeforeImport => "fix the cause; then repeat the request",
             Reason::StepTimedOut => {
                 "check the speed of the image server and of the disk; then repeat the request"
             }

@@ -311,14 +311,19 @@ pub struct UnsupportedInterface {
 impl Interfaces {
     /// Checks that `driver` supports every chosen implementation.
     pub fn check(&self, driver: Driver) -> Result<(), UnsupportedInterface> {
-        for interface in Interface::ALL {
-            if let Some(chosen) = self.chosen(interface)
-                && !driver.supported(interface).contains(&chosen)
-            {
-                return Err(UnsupportedInterface { driver, interface, raw: chosen.to_owned() });
-            }
-        }
-        Ok(())
+        self.unsupported(driver).next().map_or(Ok(()), Err)
+    }
+
+    /// Returns every chosen implementation that `driver` does not support.
+    pub fn unsupported(&self, driver: Driver) -> impl Iterator<Item = UnsupportedInterface> {
+        let chosen = Interface::ALL.into_iter().filter_map(|it| Some((it, self.chosen(it)?)));
+        chosen
+            .filter(move |(interface, chosen)| !driver.supported(*interface).contains(chosen))
+            .map(move |(interface, chosen)| UnsupportedInterface {
+                driver,
+                interface,
+                raw: chosen.to_owned(),
+            })
     }
 }
 

@@ -28,6 +28,7 @@ mod conductor_group;
 mod conductor_step;
 mod console;
 mod deploy_check;
+mod import;
 mod indicator;
 mod inspection;
 mod instance;
@@ -129,6 +130,7 @@ pub use ids::{
     AllocationKind, AllocationUuid, HistoryUuid, InvalidName, NodeIdent, NodeKind, NodeName,
     NodeUuid, PortKind, PortUuid, WorkKind, WorkUuid,
 };
+pub use import::{ImportRefused, check_imported};
 pub use indicator::{Indicator, IndicatorRefused, find_indicator, indicators, setting_refused};
 pub use inspection::{apply_bmc_inventory, apply_inventory};
 pub use inspection_rule::{

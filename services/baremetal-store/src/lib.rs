@@ -8,5 +8,8 @@ mod table;
 pub use database::table::{PagePart, PageRows, Position};
 pub use database::{SchemaVersion, StoreError, Tripwire};
 pub use secrets::{SecretError, Secrets};
-pub use store::{BackfillOutcome, ReencryptionResult, ReserveOutcome, SCHEMA, SeenPower, Store};
+pub use store::{
+    BackfillOutcome, ImportEffect, ImportedNode, ReencryptionResult, ReserveOutcome, SCHEMA,
+    SeenPower, Store,
+};
 pub use table::{AddressPool, DhcpLease, NodeCount, ProfileRow, Seen, ShardCount};

@@ -2,6 +2,7 @@
 
 mod allocation;
 mod bios;
+mod import;
 mod lending;
 mod listed_steps;
 mod machine;
@@ -32,6 +33,7 @@ use crate::table::{NodeCount, ShardCount, history, inspection, lease, node, port
 pub use allocation::{BackfillOutcome, ReserveOutcome};
 use database::WriteKind::{AnyStatementCanFail, OneStatement, OnlyFirstStatementCanFail};
 use database::seals::RegisteredKeys;
+pub use import::{ImportEffect, ImportedNode};
 use sealing::Keyring;
 pub use seals::ReencryptionResult;
 

@@ -7,6 +7,7 @@ use openstack_api::ApiError;
 use serde_json::{Map, Value};
 use tracing::info;
 
+use super::field::MOST_CANDIDATES;
 use crate::app::App;
 use crate::error::Error;
 use crate::field::in_body;
@@ -14,9 +15,6 @@ use crate::microversion as since;
 use crate::request::{Request, retry_if_stale, visible_project};
 use crate::value::{list, text};
 use crate::write::create;
-
-/// The most candidate nodes that a request may name.
-const MOST_CANDIDATES: usize = 1000;
 
 /// A request for an allocation.
 pub(super) struct NewAllocation {

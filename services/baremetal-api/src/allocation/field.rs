@@ -1,9 +1,8 @@
 //! The fields of an allocation, and the query parameters of a list of allocations.
 
-use std::collections::BTreeSet;
-
 use baremetal_core::{
-    Allocation, AllocationFilter, AllocationSort, AllocationUuid, NodeName, Trait,
+    Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid, NodeName,
+    NodeUuid,
 };
 use newtype_uuid::GenericUuid;
 use openstack_api::ApiError;
@@ -14,8 +13,8 @@ use crate::filter::Filter;
 use crate::microversion as since;
 use crate::rule::ALLOCATE;
 use crate::shown::Shown;
-use crate::traits::MOST;
-use crate::value::{list, text, uuid};
+use crate::traits::parse_traits;
+use crate::value::{list, text, time, uuid};
 use crate::write::put;
 
 impl Resource for Allocation {
@@ -34,6 +33,12 @@ pub(crate) struct AllocationList {
     /// Only the allocation of the node with this UUID or name.
     pub(crate) node: Option<String>,
 }
+
+/// The most candidate nodes that a request may name.
+pub(super) const MOST_CANDIDATES: usize = 1000;
+
+/// The longest error of another service in bytes.
+const LONGEST_ERROR: usize = 1 << 16;
 
 use Kind::{Links, Object, Text, Texts};
 
@@ -54,20 +59,24 @@ const FIELDS: &[Field<Allocation>] = &[
     field("name", 52, Text, |it, _| it.name.as_ref().map(|name| name.as_str()).into())
         .change(ALLOCATE, |it, _, new| put(&mut it.name, name(new)))
         .sort(AllocationSort::Name),
-    field("node_uuid", 52, Text, |it, _| it.node.into()),
+    field("node_uuid", 52, Text, |it, _| it.node.into())
+        .imported(|it, name, new| put(&mut it.node, uuid(name, new).map(|id| id.map(NodeUuid::from_untyped_uuid)))),
     field("state", 52, Text, |it, _| it.state.as_str().into())
+        .imported(|it, name, new| put(&mut it.state, state(name, new)))
         .filter(|list, by| put(&mut list.filter.state, by.parsed()))
         .sort(AllocationSort::State),
-    field("last_error", 52, Text, |it, _| (&it.last_error).into()),
+    field("last_error", 52, Text, |it, _| (&it.last_error).into())
+        .imported(|it, name, new| put(&mut it.last_error, text(name, new, LONGEST_ERROR))),
     field("resource_class", 52, Text, |it, _| (&it.resource_class).into())
         .create(|it, name, new| { it.resource_class = text(name, new, 80)?.or(it.resource_class.take()); Ok(()) })
         .filter(|list, by| put(&mut list.filter.resource_class, Ok(by.text())))
         .sort(AllocationSort::ResourceClass),
     field("traits", 52, Texts, |it, _| Shown::Texts(&it.traits))
-        .create(|it, name, new| put(&mut it.traits, traits(name, new))),
+        .create(|it, name, new| put(&mut it.traits, parse_traits(name, new))),
     // The handler removes the candidates from the request, because it has to look them up.
     field("candidate_nodes", 52, Texts, |it, _| Shown::Ids(&it.candidate_nodes))
-        .create(|_, _, _| Ok(())),
+        .create(|_, _, _| Ok(()))
+        .imported(|it, name, new| put(&mut it.candidate_nodes, candidates(name, new))),
     field("extra", 52, Object, |it, _| (&it.extra).into())
         .change_object(ALLOCATE, |it| &mut it.extra),
     field("owner", 60, Text, |it, _| (&it.owner).into())
@@ -75,8 +84,10 @@ const FIELDS: &[Field<Allocation>] = &[
         .filter(|list, by| put(&mut list.filter.owner, Ok(by.text())))
         .sort(AllocationSort::Owner),
     field("created_at", 52, Text, |it, _| it.created_at.into())
+        .imported(|it, name, new| { it.created_at = time(name, new)?.unwrap_or(it.created_at); Ok(()) })
         .sort(AllocationSort::CreatedAt),
     field("updated_at", 52, Text, |it, _| it.updated_at.into())
+        .imported(|it, name, new| put(&mut it.updated_at, time(name, new)))
         .sort(AllocationSort::UpdatedAt),
     field("links", 52, Links, |it, look| look.links("allocations", it.id, "")),
 ];
@@ -91,11 +102,23 @@ fn name(value: Value) -> Result<Option<NodeName>, ApiError> {
     given.map_err(|why| ApiError::bad_field("name", why))
 }
 
-/// Parses the traits that the node must have.
-fn traits(name: &str, value: Value) -> Result<BTreeSet<String>, ApiError> {
-    let given = list(name, value, MOST)?.into_iter().map(|one| {
-        let one = text(name, one, 255)?.unwrap_or_default();
-        Trait::try_from(one).map(String::from).map_err(|why| ApiError::bad_field(name, why))
+/// The state of an allocation of another service, which has finished its work on the allocation.
+fn state(name: &str, value: Value) -> Result<AllocationState, ApiError> {
+    let word = text(name, value, 255)?.unwrap_or_default();
+    match word.parse().map_err(|why| ApiError::bad_field(name, why))? {
+        AllocationState::Allocating => Err(ApiError::bad_field(
+            name,
+            "an allocation that still waits for its node cannot be imported",
+        )),
+        ended @ (AllocationState::Active | AllocationState::Error) => Ok(ended),
+    }
+}
+
+/// The ids of the nodes to choose from. The choice is made already, so the nodes need not exist.
+fn candidates(name: &str, value: Value) -> Result<Vec<NodeUuid>, ApiError> {
+    let ids = list(name, value, MOST_CANDIDATES)?.into_iter().map(|one| {
+        let id = uuid(name, one)?.ok_or_else(|| ApiError::bad_field(name, "must be UUIDs"))?;
+        Ok(NodeUuid::from_untyped_uuid(id))
     });
-    given.collect()
+    ids.collect()
 }

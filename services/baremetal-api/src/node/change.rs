@@ -196,7 +196,7 @@ fn gives(patch: &[Operation], key: &str) -> bool {
 }
 
 /// Refuses a conductor group without a conductor, because nobody would manage the node.
-fn check_group(app: &App, node: &Node) -> Result<(), ApiError> {
+pub(crate) fn check_group(app: &App, node: &Node) -> Result<(), ApiError> {
     let (wanted, groups) = (&node.conductor_group, app.conductor.groups());
     if groups.contains(wanted) {
         return Ok(());
@@ -218,7 +218,7 @@ async fn name_to_uuid(request: &Request, value: &mut Value) -> Result<(), Error>
 }
 
 /// Finds the node that `node` names as its parent.
-async fn parent(app: &App, node: &Node) -> Result<Option<Node>, Error> {
+pub(crate) async fn parent(app: &App, node: &Node) -> Result<Option<Node>, Error> {
     match node.parent_node {
         Some(parent) => Ok(app.store.find_node(&NodeIdent::Id(parent)).await?),
         None => Ok(None),

@@ -1,17 +1,18 @@
 //! The fields of a node.
 
-use baremetal_core::{Interface, Maintenance, Node, NodeSort, NodeUuid, State};
+use baremetal_core::{AllocationUuid, Interface, Maintenance, Node, NodeSort, NodeUuid, State};
 use newtype_uuid::GenericUuid;
 use openstack_api::ApiError;
 
 use super::list::{FILTERS, NodeList};
-use super::{view, write};
+use super::{imported, view, write};
 use crate::field::{Field, Kind, Read, Resource};
 use crate::filter::Filter;
 use crate::microversion as since;
 use crate::rule::{ADMINISTER, INSTALL, OPERATE, SET_DRIVER, SET_OWNER, USE};
 use crate::shown::Shown;
-use crate::value::{boolean, object, text, uuid};
+use crate::traits::parse_traits;
+use crate::value::{boolean, object, text, time, uuid};
 use crate::write::put;
 
 impl Resource for Node {
@@ -50,8 +51,10 @@ const FIELDS: &[Field<Node>] = &[
         .brief()
         .sort(NodeSort::Name),
     field("created_at", 1, Text, |it, _| it.created_at.into())
+        .imported(|it, name, new| { it.created_at = time(name, new)?.unwrap_or(it.created_at); Ok(()) })
         .sort(NodeSort::CreatedAt),
     field("updated_at", 1, Text, |it, _| it.updated_at.into())
+        .imported(|it, name, new| put(&mut it.updated_at, time(name, new)))
         .sort(NodeSort::UpdatedAt),
     field("driver", 1, Text, |it, _| it.driver.as_str().into())
         .change(SET_DRIVER, |it, _, new| put(&mut it.driver, write::driver(new)))
@@ -85,17 +88,21 @@ const FIELDS: &[Field<Node>] = &[
         .change(ADMINISTER, |it, name, new| put(&mut it.chassis, uuid(name, new)))
         .filter(|list, by| put(&mut list.filter.chassis, by.id())),
     field("power_state", 1, Text, |it, _| it.power_state.map(|power| power.as_str()).into())
+        .imported(|it, name, new| put(&mut it.power_state, imported::power_state(name, new)))
         .brief()
         .sort(NodeSort::PowerState),
     field("target_power_state", 1, Text, |it, _| it.target_power_state().map(|power| power.as_str()).into()),
     field("provision_state", 1, Text, |it, look| view::state_word(it, look.asked).into())
+        .imported(|it, name, new| put(&mut it.provision_state, imported::provision_state(name, new)))
         .brief()
         .filter_since(since::STATE_FILTER, |list, by| put(&mut list.filter.provision_state, by.parsed()))
         .sort(NodeSort::ProvisionState),
     field("target_provision_state", 1, Text, |it, _| it.leads_to().map(State::as_str).into()),
     field("provision_updated_at", 1, Text, |it, _| it.provision_updated_at.into())
+        .imported(|it, name, new| put(&mut it.provision_updated_at, time(name, new)))
         .sort(NodeSort::ProvisionUpdatedAt),
     field("last_error", 1, Text, |it, _| view::last_error(it).into())
+        .imported(|it, name, new| put(&mut it.failure, imported::failure(name, new)))
         .site_detail(),
     field("maintenance", 1, Boolean, |it, _| it.maintenance.is_some().into())
         .change(INSTALL, |it, name, new| {
@@ -108,23 +115,30 @@ const FIELDS: &[Field<Node>] = &[
         .brief()
         .filter(|list, by| put(&mut list.filter.maintenance, by.flag()))
         .sort(NodeSort::Maintenance),
-    field("maintenance_reason", 1, Text, |it, _| it.maintenance.as_ref().and_then(|why| why.reason.as_deref()).into()),
-    field("console_enabled", 1, Boolean, |it, _| it.console_enabled.into()),
+    field("maintenance_reason", 1, Text, |it, _| it.maintenance.as_ref().and_then(|why| why.reason.as_deref()).into())
+        .imported(imported::maintenance_reason),
+    field("console_enabled", 1, Boolean, |it, _| it.console_enabled.into())
+        .imported(|it, name, new| { it.console_enabled = boolean(name, new)?.unwrap_or(false); Ok(()) }),
     // Ironic's conductor still holds the node's lock when it answers a PATCH.
     field("reservation", 1, Text, |it, look| (look.is_changed || view::is_locked(it)).then_some(look.conductor).into())
         .site_detail(),
-    field("inspection_started_at", 6, Text, |it, _| it.inspection_started_at.into()),
-    field("inspection_finished_at", 6, Text, |it, _| it.inspection_finished_at.into()),
+    field("inspection_started_at", 6, Text, |it, _| it.inspection_started_at.into())
+        .imported(|it, name, new| put(&mut it.inspection_started_at, time(name, new))),
+    field("inspection_finished_at", 6, Text, |it, _| it.inspection_finished_at.into())
+        .imported(|it, name, new| put(&mut it.inspection_finished_at, time(name, new))),
     field("clean_step", 7, Object, |it, _| view::clean_step(it)),
     field("deploy_step", 44, Object, |it, _| view::deploy_step(it)),
     field("service_step", 87, Object, |it, _| view::service_step(it)),
-    field("raid_config", 12, Object, |it, _| Shown::Object(&it.raid_config)),
-    field("target_raid_config", 12, Object, |it, _| Shown::Object(&it.target_raid_config)),
+    field("raid_config", 12, Object, |it, _| Shown::Object(&it.raid_config))
+        .imported(|it, name, new| put(&mut it.raid_config, object(name, new))),
+    field("target_raid_config", 12, Object, |it, _| Shown::Object(&it.target_raid_config))
+        .imported(|it, name, new| put(&mut it.target_raid_config, object(name, new))),
     field("resource_class", 21, Text, |it, _| (&it.resource_class).into())
         .change(OPERATE, |it, name, new| put(&mut it.resource_class, text(name, new, 80)))
         .filter(|list, by| put(&mut list.filter.resource_class, Ok(by.text())))
         .sort(NodeSort::ResourceClass),
-    field("traits", 37, Texts, |it, _| Shown::Texts(&it.traits)),
+    field("traits", 37, Texts, |it, _| Shown::Texts(&it.traits))
+        .imported(|it, name, new| put(&mut it.traits, parse_traits(name, new))),
     field("fault", 42, Text, |_, _| Shown::Null)
         .filter(|list, by| put(&mut list.is_faulty, super::list::fault(by))),
     field("health", 109, Text, |it, _| it.health.map(|health| health.as_str()).into()),
@@ -154,7 +168,8 @@ const FIELDS: &[Field<Node>] = &[
         .sort(NodeSort::Lessee),
     field("description", 51, Text, |it, _| (&it.description).into())
         .change(USE, |it, name, new| put(&mut it.description, text(name, new, 4096))),
-    field("allocation_uuid", 52, Text, |it, _| it.allocation.into()),
+    field("allocation_uuid", 52, Text, |it, _| it.allocation.into())
+        .imported(|it, name, new| put(&mut it.allocation, uuid(name, new).map(|id| id.map(AllocationUuid::from_untyped_uuid)))),
     field("retired", 61, Boolean, |it, _| it.retired.is_some().into())
         .change(OPERATE, |it, name, new| write::switch(&mut it.retired, name, new))
         .filter(|list, by| put(&mut list.filter.retired, by.flag())),
@@ -165,8 +180,10 @@ const FIELDS: &[Field<Node>] = &[
             true => Ok(()),
             false => Err(ApiError::bad_field(name, "static network data is not supported")),
         }),
-    field("boot_mode", 75, Text, |it, _| it.boot_mode.map(|mode| mode.as_str()).into()),
-    field("secure_boot", 75, MaybeBoolean, |it, _| it.secure_boot.into()),
+    field("boot_mode", 75, Text, |it, _| it.boot_mode.map(|mode| mode.as_str()).into())
+        .imported(|it, name, new| put(&mut it.boot_mode, imported::boot_mode(name, new))),
+    field("secure_boot", 75, MaybeBoolean, |it, _| it.secure_boot.into())
+        .imported(|it, name, new| put(&mut it.secure_boot, boolean(name, new))),
     field("shard", 82, Text, |it, _| (&it.shard).into())
         .change(ADMINISTER, |it, name, new| put(&mut it.shard, text(name, new, 255)))
         .filter(|list, by| put(&mut list.filter.shard, Ok(by.value.split(',').map(str::to_owned).collect()))),

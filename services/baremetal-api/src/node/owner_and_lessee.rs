@@ -7,7 +7,7 @@ use openstack_api::{ApiError, Auth, Caller};
 use crate::error::Error;
 
 /// Refuses a new owner or lessee in `after` that does not exist. Values that `before` has already are not checked again.
-pub(super) async fn check(
+pub(crate) async fn check(
     auth: &Auth,
     caller: &Caller,
     before: Option<&Node>,

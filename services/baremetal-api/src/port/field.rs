@@ -11,7 +11,7 @@ use crate::filter::Filter;
 use crate::microversion as since;
 use crate::rule::SET_DRIVER;
 use crate::shown::Shown;
-use crate::value::{boolean, mac_address, name, text, uuid};
+use crate::value::{boolean, mac_address, name, text, time, uuid};
 use crate::write::put;
 
 impl Resource for Port {
@@ -46,8 +46,10 @@ const FIELDS: &[Field<Port>] = &[
         .brief()
         .sort(PortSort::Id),
     field("created_at", 1, Text, |it, _| it.created_at.into())
+        .imported(|it, name, new| { it.created_at = time(name, new)?.unwrap_or(it.created_at); Ok(()) })
         .sort(PortSort::CreatedAt),
     field("updated_at", 1, Text, |it, _| it.updated_at.into())
+        .imported(|it, name, new| put(&mut it.updated_at, time(name, new)))
         .sort(PortSort::UpdatedAt),
     field("address", 1, Text, |it, _| Shown::Address(it.address))
         .change(SET_DRIVER, |it, _, new| put(&mut it.address, address(new)))

@@ -1,8 +1,9 @@
 //! The types with which our clients read the answers. Every wire test reads its answers with them.
 
 use api_client::baremetald::{
-    Discovery, Enrolment, EventLog, Explanation, History, Inventory, Node, NodeCounts, NodeLease,
-    Port, Ports, Profile, Rack, RackMachine, RackSummary, Reservation, SensorReading, Sensors,
+    Discovery, Enrolment, EventLog, Explanation, History, ImportAnswer, Inventory, Node,
+    NodeCounts, NodeLease, Port, Ports, Profile, Rack, RackMachine, RackSummary, Reservation,
+    SensorReading, Sensors,
 };
 use api_client::shared::{ApiRoot, AuditRow, AuditVerdict, Health, Key, PolicyRow};
 use contract::ClientType;
@@ -38,6 +39,11 @@ pub(crate) const TYPES: &[ClientType] = &[
     ClientType::answer::<Reservation>("GET", "/bedplate/v1/reservations/{reservation}"),
     ClientType::answer::<Reservation>("PUT", "/bedplate/v1/reservations/{reservation}/lease"),
     ClientType::answer::<Reservation>("POST", "/bedplate/v1/reservations/{reservation}/lease/undo"),
+    ClientType::answer::<ImportAnswer>("PUT", "/bedplate/v1/import/nodes/{node}"),
+    ClientType::answer::<ImportAnswer>("PUT", "/bedplate/v1/import/chassis/{chassis}"),
+    ClientType::answer::<ImportAnswer>("PUT", "/bedplate/v1/import/deploy-templates/{template}"),
+    ClientType::answer::<ImportAnswer>("PUT", "/bedplate/v1/import/runbooks/{runbook}"),
+    ClientType::answer::<ImportAnswer>("PUT", "/bedplate/v1/import/allocations/{allocation}"),
     ClientType::element::<Key>("/bedplate/v1/keys"),
     ClientType::element::<PolicyRow>("/bedplate/v1/policy"),
     ClientType::element::<AuditRow>("/bedplate/v1/audit"),

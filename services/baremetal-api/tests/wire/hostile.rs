@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, ID};
 
+/// The id of a node that is not enrolled.
+const IMPORTED: &str = "8d0f7780-8536-51ef-a55c-f18fd2f91bf8";
+
 /// Every route that reads a body, with a body that it accepts.
 fn readers() -> Vec<(&'static str, String, Value)> {
     let node = |part: &str| format!("/v1/nodes/{ID}{part}");
@@ -36,6 +39,15 @@ fn readers() -> Vec<(&'static str, String, Value)> {
             json!({"node_uuid": ID, "address": "52:54:00:00:00:01", "extra": {}}),
         ),
         ("PUT", format!("/bedplate/v1/nodes/{ID}/identify"), json!({"on": true})),
+        (
+            "PUT",
+            format!("/bedplate/v1/import/nodes/{IMPORTED}"),
+            json!({
+                "node": {"uuid": IMPORTED, "driver": "fake-hardware", "provision_state": "active"},
+                "ports": [], "portgroups": [], "volume_connectors": [], "volume_targets": [],
+                "allocation": null, "inventory": null,
+            }),
+        ),
     ]
 }
 

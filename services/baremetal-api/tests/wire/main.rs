@@ -31,6 +31,8 @@ mod flags;
 mod hostile;
 mod hosts;
 #[cfg(test)]
+mod imports;
+#[cfg(test)]
 mod indicators;
 #[cfg(test)]
 mod inspection_rules;

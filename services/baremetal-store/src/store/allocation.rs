@@ -19,7 +19,7 @@ use crate::table::{allocation, history, node};
 
 /// The name of the lock on which allocations wait for each other. Without the lock, two allocations would try the same last node, and the
 /// second would see a conflict instead of a missing node.
-const ALLOCATION_LOCK: &str = "allocations";
+pub(super) const ALLOCATION_LOCK: &str = "allocations";
 /// The number of nodes read per query while searching for a matching one.
 const NODES_AT_ONCE: u32 = 64;
 /// How often a matching node is retried when other writers change it at the same time.

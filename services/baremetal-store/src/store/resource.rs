@@ -150,7 +150,10 @@ impl Store {
     }
 
     /// Returns the content of a resource with all secrets sealed, as it is written.
-    async fn sealed_resource<C: Content>(&self, it: &Stored<C>) -> Result<Value, StoreError> {
+    pub(super) async fn sealed_resource<C: Content>(
+        &self,
+        it: &Stored<C>,
+    ) -> Result<Value, StoreError> {
         let id = it.id.to_string();
         let document = serde_json::to_value(&it.content)
             .map_err(|error| StoreError::corrupt("resources", &id, error))?;
@@ -161,7 +164,10 @@ impl Store {
         self.seal(&document, seal).await
     }
 
-    async fn admit_resource<C: Content>(&self, it: &Stored<C>) -> Result<(), StoreError> {
+    pub(super) async fn admit_resource<C: Content>(
+        &self,
+        it: &Stored<C>,
+    ) -> Result<(), StoreError> {
         let of = |content: &C| FieldSizes::default().and(C::KIND, content);
         let stored = async || {
             let found = self.find_resource::<C>(it.id).await?;

@@ -8,6 +8,7 @@ mod arbitrary;
 mod bios;
 mod crash;
 mod enrolment;
+mod imports;
 mod leases;
 mod listed_steps;
 mod lists;

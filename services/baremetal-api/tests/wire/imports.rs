@@ -1,0 +1,319 @@
+//! Wire tests of imports: records of another service keep their ids, times and states.
+
+use baremetal_core::NodeIdent;
+use serde_json::{Map, Value, json};
+
+use crate::api::{Answer, Api, ID, NEWEST};
+
+const CHASSIS: &str = "5b1f2f0e-6a4b-4b0a-9a55-2f7a8e0c1d22";
+const TEMPLATE: &str = "5c1f2f0e-6a4b-4b0a-9a55-2f7a8e0c1d22";
+const RUNBOOK: &str = "5d1f2f0e-6a4b-4b0a-9a55-2f7a8e0c1d22";
+const GROUP: &str = "5e1f2f0e-6a4b-4b0a-9a55-2f7a8e0c1d22";
+const PORT: &str = "5f1f2f0e-6a4b-4b0a-9a55-2f7a8e0c1d22";
+const CONNECTOR: &str = "601f2f0e-6a4b-4b0a-9a55-2f7a8e0c1d22";
+const TARGET: &str = "611f2f0e-6a4b-4b0a-9a55-2f7a8e0c1d22";
+const ALLOCATION: &str = "621f2f0e-6a4b-4b0a-9a55-2f7a8e0c1d22";
+const MADE: &str = "2025-03-01T10:00:00.000000+00:00";
+const CHANGED: &str = "2025-04-01T10:00:00.000001+00:00";
+
+/// A node in use with something of every kind, as Ironic shows them.
+fn whole() -> Value {
+    let mut node = json!({
+        "uuid": ID, "name": "r1u1", "driver": "fake-hardware", "driver_info": {"redfish_password": "s3cret", "a": 1},
+        "properties": {"cpus": 4}, "extra": {"e": 1}, "instance_info": {"image_source": "http://images.example/a.raw", "traits": []},
+        "instance_uuid": ALLOCATION, "allocation_uuid": ALLOCATION, "instance_name": "web", "chassis_uuid": CHASSIS,
+        "power_state": "power on", "provision_state": "active", "provision_updated_at": CHANGED,
+        "last_error": "it burned.", "maintenance": true, "maintenance_reason": "fan", "console_enabled": false,
+        "inspection_started_at": MADE, "inspection_finished_at": CHANGED, "raid_config": {}, "target_raid_config": {},
+    });
+    let more = json!({
+        "resource_class": "gpu", "traits": ["CUSTOM_GPU"], "conductor_group": "", "automated_clean": false,
+        "protected": true, "protected_reason": "payroll", "retired": true, "retired_reason": "old", "owner": null, "lessee": null,
+        "description": "blue", "boot_mode": "uefi", "secure_boot": false, "shard": "s1", "disable_power_off": true,
+        "created_at": MADE, "updated_at": CHANGED, "deploy_interface": "fake", "rescue_interface": "no-rescue",
+    });
+    node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let group = json!({
+        "uuid": GROUP, "node_uuid": ID, "name": "bond", "address": "52:54:00:00:00:09", "mode": "802.3ad", "properties": {"miimon": "100"},
+        "standalone_ports_supported": true, "extra": {}, "physical_network": null, "category": null,
+        "created_at": MADE, "updated_at": null,
+    });
+    let port = json!({
+        "uuid": PORT, "node_uuid": ID, "address": "52:54:00:00:00:01", "pxe_enabled": false, "portgroup_uuid": GROUP, "name": "p1",
+        "local_link_connection": {"switch_id": "0a:1b:2c:3d:4e:5f", "port_id": "Gig0/1"}, "extra": {"x": 1}, "is_smartnic": false,
+        "physical_network": null, "description": null, "created_at": MADE, "updated_at": CHANGED,
+    });
+    let connector = json!({
+        "uuid": CONNECTOR, "node_uuid": ID, "type": "iqn", "connector_id": "iqn.2025-01.example:a", "extra": {},
+        "created_at": MADE, "updated_at": null,
+    });
+    let target = json!({
+        "uuid": TARGET, "node_uuid": ID, "volume_type": "iscsi", "volume_id": "v1", "boot_index": 0,
+        "properties": {"auth_password": "s3cret"}, "extra": {}, "created_at": MADE, "updated_at": null,
+    });
+    let allocation = json!({
+        "uuid": ALLOCATION, "name": "web", "node_uuid": ID, "state": "active", "last_error": null, "resource_class": "gpu",
+        "traits": [], "candidate_nodes": [ID], "extra": {"who": "ann"}, "owner": null, "created_at": MADE, "updated_at": CHANGED,
+    });
+    json!({
+        "node": node, "portgroups": [group], "ports": [port], "volume_connectors": [connector],
+        "volume_targets": [target], "allocation": allocation,
+        "inventory": {"inventory": {"cpu": {"count": 4}}, "plugin_data": {"root_disk": "sda"}},
+    })
+}
+
+async fn put(api: &Api, kind: &str, id: &str, body: &Value) -> Answer {
+    api.send("PUT", &format!("/bedplate/v1/import/{kind}/{id}"), NEWEST, &body.to_string()).await
+}
+
+async fn with_chassis() -> Api {
+    let api = Api::start().await;
+    let chassis = json!({"uuid": CHASSIS, "description": "row 3", "extra": {}, "created_at": MADE, "updated_at": null});
+    put(&api, "chassis", CHASSIS, &chassis).await.has(200).is(r#"{"result": "imported"}"#);
+    api
+}
+
+/// A node with only the required fields, in this state.
+fn node_in(state: &str) -> Value {
+    json!({"node": {"uuid": ID, "driver": "fake-hardware", "provision_state": state}})
+}
+
+/// Fails unless `shown` has every field of `sent`.
+#[track_caller]
+fn has_all(shown: &Value, sent: &Value) {
+    let fields = |it: &Value| it.as_object().unwrap().clone();
+    let (shown, sent): (Map<String, Value>, _) = (fields(shown), fields(sent));
+    for (field, value) in sent {
+        assert_eq!(shown[&field], value, "{field}");
+    }
+}
+
+#[tokio::test]
+async fn a_node_is_imported_with_everything_that_belongs_to_it() {
+    let api = with_chassis().await;
+    put(&api, "nodes", ID, &whole()).await.has(200).is(r#"{"result": "imported"}"#);
+    let mut want = whole();
+    want["node"]["driver_info"]["redfish_password"] = "******".into();
+    want["node"]["last_error"] = "it burned. Hint: fix the cause; then repeat the request.".into();
+    want["volume_targets"][0]["properties"]["auth_password"] = "******".into();
+    for (path, sent) in [
+        (format!("/v1/nodes/{ID}"), &want["node"]),
+        (format!("/v1/portgroups/{GROUP}"), &want["portgroups"][0]),
+        (format!("/v1/ports/{PORT}"), &want["ports"][0]),
+        (format!("/v1/volume/connectors/{CONNECTOR}"), &want["volume_connectors"][0]),
+        (format!("/v1/volume/targets/{TARGET}"), &want["volume_targets"][0]),
+        (format!("/v1/allocations/{ALLOCATION}"), &want["allocation"]),
+        (format!("/v1/nodes/{ID}/inventory"), &want["inventory"]),
+    ] {
+        has_all(&api.get(&path).await.has(200).json(), sent);
+    }
+    let chassis = api.get(&format!("/v1/chassis/{CHASSIS}")).await.has(200).json();
+    assert_eq!(chassis["created_at"], MADE);
+    let history = api.get(&format!("/v1/nodes/{ID}/history")).await.has(200).json();
+    assert_eq!(history["history"][0]["event"], "the node was imported");
+}
+
+#[tokio::test]
+async fn no_work_and_no_power_request_follows_an_import() {
+    let api = with_chassis().await;
+    put(&api, "nodes", ID, &whole()).await.has(200);
+    let ident: NodeIdent = ID.parse().unwrap();
+    let node = api.store.find_node(&ident).await.unwrap().unwrap();
+    assert!(
+        node.work.is_none() && node.power_request.is_none() && node.boot_setting_request.is_none()
+    );
+    assert_eq!(api.store.unfinished_nodes().await.unwrap(), []);
+    let stored = node.driver_info["redfish_password"].as_str().unwrap();
+    assert!(!stored.contains("s3cret"), "the password is sealed");
+}
+
+#[tokio::test]
+async fn a_second_import_changes_nothing() {
+    let api = with_chassis().await;
+    put(&api, "nodes", ID, &whole()).await.has(200);
+    let path = format!("/v1/nodes/{ID}");
+    let before = api.get(&path).await.json();
+    let mut other = whole();
+    other["node"]["description"] = "green".into();
+    put(&api, "nodes", ID, &other).await.has(200).is(r#"{"result": "present"}"#);
+    assert_eq!(api.get(&path).await.json(), before);
+    let chassis = json!({"uuid": CHASSIS, "description": "row 4"});
+    put(&api, "chassis", CHASSIS, &chassis).await.has(200).is(r#"{"result": "present"}"#);
+    let shown = api.get(&format!("/v1/chassis/{CHASSIS}")).await.json();
+    assert_eq!(shown["description"], "row 3");
+}
+
+#[tokio::test]
+async fn a_dry_run_writes_nothing_and_finds_what_is_in_use() {
+    let api = Api::start().await;
+    let path = format!("/bedplate/v1/import/nodes/{ID}?dry_run=true");
+    let check = async |body: &Value| api.send("PUT", &path, NEWEST, &body.to_string()).await;
+    check(&whole()).await.has(200).is(r#"{"result": "checked"}"#);
+    api.get(&format!("/v1/nodes/{ID}")).await.has(404);
+    for list in ["ports", "portgroups", "allocations", "nodes"] {
+        assert_eq!(api.get(&format!("/v1/{list}")).await.json()[list], json!([]), "{list}");
+    }
+    let other = json!({"driver": "fake-hardware", "name": "other"});
+    let other = api.send("POST", "/v1/nodes", NEWEST, &other.to_string()).await.has(201).json();
+    let port = json!({"node_uuid": other["uuid"], "address": "52:54:00:00:00:01"});
+    api.send("POST", "/v1/ports", NEWEST, &port.to_string()).await.has(201);
+    let used = "address: \"52:54:00:00:00:01\" is already in use";
+    check(&whole()).await.refuses(409, used);
+    put(&api, "nodes", ID, &{
+        let mut body = whole();
+        body["node"].as_object_mut().unwrap().remove("chassis_uuid");
+        body
+    })
+    .await
+    .refuses(409, used);
+    api.get(&format!("/v1/nodes/{ID}")).await.has(404);
+    api.get(&format!("/v1/allocations/{ALLOCATION}")).await.has(404);
+}
+
+#[tokio::test]
+async fn every_state_without_work_in_progress_is_imported() {
+    let stable = [
+        "enroll",
+        "manageable",
+        "available",
+        "active",
+        "rescue",
+        "error",
+        "inspect failed",
+        "clean failed",
+        "deploy failed",
+        "adopt failed",
+        "service failed",
+        "rescue failed",
+        "unrescue failed",
+    ];
+    for state in stable {
+        let api = Api::start().await;
+        put(&api, "nodes", ID, &node_in(state)).await.has(200);
+        let shown = api.get(&format!("/v1/nodes/{ID}")).await.has(200).json();
+        assert_eq!(shown["provision_state"], state);
+        assert_eq!(shown["target_provision_state"], Value::Null);
+    }
+    let api = Api::start().await;
+    for state in ["deploying", "cleaning", "wait call-back", "clean hold", "deleting", "verifying"]
+    {
+        let why = format!(
+            "provision_state: a node in state \"{state}\" has work in progress, which cannot continue here; wait for its end or abort it, then import the node again"
+        );
+        put(&api, "nodes", ID, &node_in(state)).await.refuses(400, &why);
+    }
+}
+
+#[tokio::test]
+async fn every_mistake_of_a_node_is_named() {
+    let api = Api::start().await;
+    let mut body = node_in("active");
+    for (field, value) in [
+        ("raid_interface", json!("redfish")),
+        ("network_interface", json!("neutron")),
+        ("created_at", json!("yesterday")),
+        ("reservation", json!("c1")),
+        ("colour", json!("red")),
+    ] {
+        body["node"][field] = value;
+    }
+    let why = "created_at: must be a time such as 2026-01-31T23:59:59+00:00; reservation: cannot be imported; \
+        network_interface: driver fake-hardware does not support \"neutron\"; it supports noop; \
+        raid_interface: driver fake-hardware does not support \"redfish\"; it supports fake, no-raid; \
+        colour: unknown field of a node";
+    put(&api, "nodes", ID, &body).await.refuses(400, why);
+
+    let mut body = node_in("active");
+    body["node"]["driver"] = "redfish".into();
+    body["node"]["deploy_interface"] = "fake".into();
+    body["node"]["storage_interface"] = "fake".into();
+    let why = "deploy_interface: driver redfish does not support \"fake\"; it supports direct; \
+        storage_interface: driver redfish does not support \"fake\"; it supports noop";
+    put(&api, "nodes", ID, &body).await.refuses(400, why);
+
+    body["node"]["driver"] = "idrac".into();
+    let why =
+        "driver: unknown driver \"idrac\"; use fake-hardware, ipmi, manual-management or redfish";
+    put(&api, "nodes", ID, &body).await.refuses(400, why);
+    api.get(&format!("/v1/nodes/{ID}")).await.has(404);
+}
+
+#[tokio::test]
+async fn a_masked_secret_or_an_unusable_bmc_is_refused() {
+    let api = Api::start().await;
+    let mut body = node_in("manageable");
+    body["node"]["driver"] = "redfish".into();
+    body["node"]["driver_info"] =
+        json!({"redfish_address": "https://192.0.2.1", "redfish_password": "******"});
+    let why = "driver_info.redfish_password: is the mask ******, but no secret is stored: send the secret itself";
+    put(&api, "nodes", ID, &body).await.refuses(400, why);
+    body["node"]["driver_info"] =
+        json!({"redfish_address": "https://192.0.2.1", "redfish_verify_ca": "/etc/ca.pem"});
+    let refused = put(&api, "nodes", ID, &body).await.has(400);
+    assert!(
+        refused.text.contains("driver_info") && refused.text.contains("redfish_verify_ca"),
+        "{}",
+        refused.text
+    );
+}
+
+#[tokio::test]
+async fn a_conductor_group_without_a_conductor_is_refused() {
+    let api = Api::start().await;
+    let mut body = node_in("active");
+    body["node"]["conductor_group"] = "row-9".into();
+    let refused = put(&api, "nodes", ID, &body).await.has(400);
+    assert!(refused.text.contains("no conductor is in group"), "{}", refused.text);
+}
+
+#[tokio::test]
+async fn a_part_of_another_node_is_refused() {
+    let api = Api::start().await;
+    let mut body = node_in("active");
+    body["ports"] = json!([{"uuid": PORT, "node_uuid": PORT, "address": "52:54:00:00:00:01"}]);
+    let why = "uuid and node_uuid must be there, and node_uuid must be this node";
+    put(&api, "nodes", ID, &body).await.refuses(400, &format!("port {PORT}: {why}"));
+    body["ports"] = json!([]);
+    body["volume_connectors"] =
+        json!([{"uuid": PORT, "node_uuid": PORT, "type": "ip", "connector_id": "x"}]);
+    put(&api, "nodes", ID, &body).await.refuses(400, &format!("volume connector {PORT}: {why}"));
+    put(&api, "nodes", PORT, &node_in("active"))
+        .await
+        .refuses(400, "uuid: must be the UUID of the path");
+}
+
+#[tokio::test]
+async fn templates_runbooks_and_failed_allocations_are_imported() {
+    let api = Api::start().await;
+    let template = json!({
+        "uuid": TEMPLATE, "name": "CUSTOM_RAID", "description": null, "extra": {}, "created_at": MADE, "updated_at": CHANGED,
+        "steps": [{"interface": "raid", "step": "create", "args": {}, "priority": 90}],
+    });
+    put(&api, "deploy-templates", TEMPLATE, &template).await.has(200);
+    has_all(&api.get("/v1/deploy_templates/CUSTOM_RAID").await.has(200).json(), &template);
+    let mut second = template.clone();
+    second["uuid"] = RUNBOOK.into();
+    put(&api, "deploy-templates", RUNBOOK, &second)
+        .await
+        .refuses(409, "name: \"CUSTOM_RAID\" is already in use");
+
+    let runbook = json!({
+        "uuid": RUNBOOK, "name": "CUSTOM_WIPE", "description": "d", "public": true, "owner": null, "disable_ramdisk": false,
+        "traits": ["CUSTOM_A"], "extra": {}, "created_at": MADE, "updated_at": null,
+        "steps": [{"interface": "deploy", "step": "erase_devices", "args": {}, "order": 1}],
+    });
+    put(&api, "runbooks", RUNBOOK, &runbook).await.has(200);
+    has_all(&api.get(&format!("/v1/runbooks/{RUNBOOK}")).await.has(200).json(), &runbook);
+
+    let failed = json!({
+        "uuid": ALLOCATION, "name": "x", "node_uuid": null, "state": "error", "last_error": "none", "resource_class": "gpu",
+        "traits": ["CUSTOM_A"], "candidate_nodes": [], "extra": {}, "owner": null, "created_at": MADE, "updated_at": null,
+    });
+    put(&api, "allocations", ALLOCATION, &failed).await.has(200);
+    has_all(&api.get(&format!("/v1/allocations/{ALLOCATION}")).await.has(200).json(), &failed);
+    let mut waiting = failed.clone();
+    waiting["uuid"] = PORT.into();
+    waiting["state"] = "allocating".into();
+    let why = "state: an allocation that still waits for its node cannot be imported";
+    put(&api, "allocations", PORT, &waiting).await.refuses(400, why);
+}

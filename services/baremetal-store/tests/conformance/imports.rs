@@ -1,0 +1,103 @@
+//! Nodes that another service managed before, with everything that belongs to them.
+
+use baremetal_core::{
+    Allocation, AllocationState, AllocationUuid, HistoryEntry, InspectionReport, Node, NodeIdent,
+    PortGroup, Stored, VolumeConnector, VolumeTarget,
+};
+use baremetal_store::{ImportEffect, ImportedNode, Store, StoreError};
+use newtype_uuid::GenericUuid;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::machine::port;
+use crate::scratch::{at, bare_node, on_both};
+
+on_both! { Store:
+    a_node_is_imported_with_everything_or_with_nothing
+    a_check_leaves_nothing
+    a_failed_allocation_is_imported
+}
+
+/// A node that an allocation reserves, with one resource of every kind.
+fn imported() -> ImportedNode {
+    let id = AllocationUuid::new_v4();
+    let instance = Some(id.into_untyped_uuid());
+    let node = Node { allocation: Some(id), instance_uuid: instance, ..bare_node() };
+    let group = PortGroup { node: node.id, ..PortGroup::default() };
+    let group = Stored::new(Uuid::new_v4(), group, at(1));
+    let mut first = port(&node, 1);
+    first.portgroup = Some(group.id);
+    let mut allocation = Allocation::new(id, at(2));
+    allocation.node = Some(node.id);
+    allocation.state = AllocationState::Active;
+    let connector = VolumeConnector { node: node.id, ..VolumeConnector::default() };
+    let target = VolumeTarget { node: node.id, ..VolumeTarget::default() };
+    let (inventory, plugin_data) = (json!({"cpu": 4}), json!({}));
+    let inspection = InspectionReport { node: node.id, at: at(3), inventory, plugin_data };
+    ImportedNode {
+        entry: HistoryEntry::changed(&node, &node, "imported".to_owned(), at(4)),
+        portgroups: vec![group],
+        ports: vec![first, port(&node, 2)],
+        connectors: vec![Stored::new(Uuid::new_v4(), connector, at(1))],
+        targets: vec![Stored::new(Uuid::new_v4(), target, at(1))],
+        allocation: Some(allocation),
+        inspection: Some(inspection),
+        node,
+    }
+}
+
+/// Whether the store has the node and each of its parts; the store has all of them or none.
+async fn is_there(store: &Store, it: &ImportedNode) -> bool {
+    let node = store.find_node(&NodeIdent::Id(it.node.id)).await.unwrap();
+    let allocation = store.find_allocation(it.allocation.as_ref().unwrap().id).await.unwrap();
+    let group = store.find_resource::<PortGroup>(it.portgroups[0].id).await.unwrap();
+    let connector = store.find_resource::<VolumeConnector>(it.connectors[0].id).await.unwrap();
+    let target = store.find_resource::<VolumeTarget>(it.targets[0].id).await.unwrap();
+    let inspection = store.find_inspected(it.node.id).await.unwrap();
+    let found = [
+        node.is_some(),
+        allocation.is_some(),
+        group.is_some(),
+        connector.is_some(),
+        target.is_some(),
+        inspection.is_some(),
+        store.ports_of(it.node.id).await.unwrap().len() == 2,
+    ];
+    assert!(found.iter().all(|it| *it == found[0]), "{found:?}");
+    found[0]
+}
+
+async fn a_node_is_imported_with_everything_or_with_nothing(store: Store) {
+    let it = imported();
+    store.import_node(&it, ImportEffect::Write).await.unwrap();
+    assert!(is_there(&store, &it).await);
+    let found = store.find_node(&NodeIdent::Id(it.node.id)).await.unwrap().unwrap();
+    assert_eq!(found, it.node);
+    // The ports have the addresses of the first node.
+    let other = imported();
+    let refused = store.import_node(&other, ImportEffect::Write).await;
+    assert!(matches!(refused, Err(StoreError::Duplicate { .. })), "{refused:?}");
+    let node = store.find_node(&NodeIdent::Id(other.node.id)).await.unwrap();
+    assert!(node.is_none());
+    let allocation = other.allocation.unwrap().id;
+    assert_eq!(store.find_allocation(allocation).await.unwrap(), None);
+}
+
+async fn a_check_leaves_nothing(store: Store) {
+    let it = imported();
+    store.import_node(&it, ImportEffect::Check).await.unwrap();
+    assert!(!is_there(&store, &it).await);
+    store.import_node(&it, ImportEffect::Write).await.unwrap();
+    let again = store.import_node(&it, ImportEffect::Check).await;
+    assert!(matches!(again, Err(StoreError::Duplicate { .. })), "{again:?}");
+    assert!(is_there(&store, &it).await, "a refused check deletes nothing");
+}
+
+async fn a_failed_allocation_is_imported(store: Store) {
+    let mut it = Allocation::new(AllocationUuid::new_v4(), at(1));
+    it.state = AllocationState::Error;
+    store.import_allocation(&it, ImportEffect::Check).await.unwrap();
+    assert_eq!(store.find_allocation(it.id).await.unwrap(), None);
+    store.import_allocation(&it, ImportEffect::Write).await.unwrap();
+    assert_eq!(store.find_allocation(it.id).await.unwrap(), Some(it));
+}
