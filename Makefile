@@ -172,6 +172,7 @@ test-browser: build-packages
 # The walk of Ironic's whole API: baremetald answers as recorded, except for the listed differences. With BEDPLATE_REAL=1, a real Ironic
 # from PyPI walks too, and answers as recorded.
 test-ironic: build-packages
+	@$(PACKAGES) curl python3-venv
 	cargo build --workspace --all-targets
 	$(forget_skips)
 	cargo $(TEST) $(call only,ironic)

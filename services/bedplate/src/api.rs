@@ -102,6 +102,12 @@ impl Api {
         Api { client }
     }
 
+    /// Changes the requested microversion.
+    #[must_use]
+    pub(crate) fn with_microversion(self, version: &'static str) -> Self {
+        Api { client: self.client.with_microversion(Some(version)) }
+    }
+
     /// Returns the URL of the service.
     pub(crate) fn base(&self) -> &Url {
         self.client.base()

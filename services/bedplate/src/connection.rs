@@ -46,6 +46,18 @@ impl Connection {
         Ok(self.session()?.map_or(Credentials::Anonymous, Credentials::Keystone))
     }
 
+    /// The connection to a baremetald beside another service, whose cloud `--os-cloud` selects: with the credentials of `cloud`, if it is
+    /// given, else of `--user`, else of the other service's cloud.
+    pub(crate) fn of_baremetald(&self, cloud: Option<&str>) -> Connection {
+        let has_password = self.user.is_some() && self.password_file.is_some();
+        let os_cloud = match cloud {
+            Some(cloud) => Some(cloud.to_owned()),
+            None if has_password => None,
+            None => self.os_cloud.clone(),
+        };
+        Connection { os_cloud, ..self.clone() }
+    }
+
     /// The session with the named cloud; `None` if no cloud is named.
     pub(crate) fn session(&self) -> anyhow::Result<Option<Session>> {
         let Some(mut config) = cloud(self.os_cloud.as_deref())? else { return Ok(None) };

@@ -2,6 +2,7 @@
 
 mod api;
 mod audit;
+mod bmc_secrets;
 mod cluster;
 mod confirmation;
 mod connection;
@@ -10,11 +11,15 @@ mod discovery;
 mod doctor;
 mod drain;
 mod exit;
+mod export;
 mod host;
 mod image;
+mod import;
+mod ironic;
 mod keys;
 mod location;
 mod manual;
+mod move_report;
 mod node;
 mod output;
 mod policy;
@@ -101,6 +106,12 @@ enum Command {
     /// Encryption keys of the services: list, rotate, remove.
     #[command(subcommand)]
     Keys(keys::Command),
+    /// Take over nodes and other resources of another service.
+    #[command(subcommand)]
+    Import(import::Command),
+    /// Move nodes to another service.
+    #[command(subcommand)]
+    Export(export::Command),
     /// Start all services locally with an emulated rack and cloud, and run a demo.
     Dev(dev::Options),
     /// Check an installation without changing it; list problems with the likeliest cause first, and hints.
@@ -165,6 +176,8 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Policy(options) => policy::run(&options, connection, output).await,
         Command::Audit(command) => audit::run(command, connection, output).await,
         Command::Keys(command) => keys::run(command, connection, output).await,
+        Command::Import(command) => import::run(command, connection, output).await,
+        Command::Export(command) => export::run(command, connection, output).await,
         Command::Dev(options) => dev::run(&options).await,
         Command::Doctor(options) => doctor::run(&options, connection, output).await,
         Command::Completion(options) => manual::complete(&options, Arguments::command()),

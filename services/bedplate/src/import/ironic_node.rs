@@ -1,0 +1,24 @@
+//! A node of an Ironic with everything that belongs to it, as Ironic's API shows them.
+
+use serde_json::Value;
+
+use crate::ironic::{LET_GO_BY_IMPORT, Object, word};
+
+/// A node with everything that belongs to it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct IronicNode {
+    pub(super) node: Object,
+    pub(super) portgroups: Vec<Object>,
+    pub(super) ports: Vec<Object>,
+    pub(super) connectors: Vec<Object>,
+    pub(super) targets: Vec<Object>,
+    /// The allocation that reserves the node.
+    pub(super) allocation: Option<Object>,
+    /// The facts that the last inspection found.
+    pub(super) inventory: Option<Value>,
+}
+
+/// Whether an earlier run has put the node into maintenance.
+pub(super) fn is_quiesced(node: &Object) -> bool {
+    word(node, "maintenance_reason") == LET_GO_BY_IMPORT
+}
