@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 
@@ -166,6 +167,51 @@ fn clients() -> PathBuf {
     Path::new(String::from_utf8(made.stdout).unwrap().trim()).join("bin")
 }
 
+/// Enrolls the rack of the guide that repairs a failed node; and, in the service that stands for Ironic, the nodes of the guide that moves
+/// them, with passwords that the service masks.
+const NODES: &str = r#"
+printf 'name,mac,bmc_type,bmc_address\nr8u2,52:54:00:aa:08:02,fake,127.0.0.1\n' > r8.csv
+bedplate rack enroll r8.csv
+for node in r7u1 r7u2; do
+  openstack --os-cloud ironic baremetal node create --driver fake-hardware --name $node --driver-info redfish_password=calvin
+done
+"#;
+
+/// A second baremetald in place of the Ironic whose nodes are moved. `Drop` ends the process.
+struct Ironic {
+    child: Child,
+    url: String,
+}
+
+impl Ironic {
+    fn start(folder: &Path) -> Ironic {
+        let config = folder.join("ironic.toml");
+        let state = folder.join("ironic");
+        let text = format!("state_dir = '{}'\n[api]\nlisten = '127.0.0.1:0'\n", state.display());
+        fs::write(&config, text).unwrap();
+        let mut command = Command::new(Path::new(BEDPLATE).with_file_name("baremetald"));
+        let child = command.arg("--config").arg(config).stderr(Stdio::null()).spawn().unwrap();
+        let end = Instant::now() + Duration::from_secs(30);
+        let listener = loop {
+            let text = fs::read(state.join("listeners.json")).unwrap_or_default();
+            let listeners: serde_json::Value = serde_json::from_slice(&text).unwrap_or_default();
+            if let Some(address) = listeners["api"].as_str() {
+                break address.to_owned();
+            }
+            assert!(Instant::now() < end, "baremetald does not listen");
+            std::thread::sleep(Duration::from_millis(50));
+        };
+        Ironic { child, url: format!("http://{listener}") }
+    }
+}
+
+impl Drop for Ironic {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 /// A running `bedplate dev`. `Drop` ends the process.
 struct Dev {
     child: Child,
@@ -174,6 +220,7 @@ struct Dev {
     clients: PathBuf,
     /// The SHA-256 of the demo image.
     image: String,
+    ironic: Ironic,
 }
 
 impl Dev {
@@ -193,19 +240,25 @@ impl Dev {
         std::thread::spawn(move || out.lines().for_each(drop));
         let image = fs::read(folder.path().join(".state/dev/files/images/demo.raw.gz")).unwrap();
         let image = hex::encode(Sha256::digest(image));
-        let dev = Dev { child, folder, clients: clients(), image };
+        let ironic = Ironic::start(folder.path());
+        let dev = Dev { child, folder, clients: clients(), image, ironic };
         dev.name_clouds();
+        let (place, text) = ("the nodes of the guides".to_owned(), NODES.to_owned());
+        dev.runs(&Block { place, runs: Environment::OnLaptop, text });
         dev
     }
 
     /// Writes the clouds.yaml of the emulated cloud with the cloud names used in the documents: `ironic` and `magnum` for the services that
-    /// are replaced, and `bedplate` for the replacement. All three names stand for the same cloud.
+    /// are replaced, and `bedplate` for the replacement. All three names stand for the same cloud, except that `ironic` has another bare
+    /// metal service.
     fn name_clouds(&self) {
         let reported = fs::read(self.folder.path().join(".state/dev/clouds.yaml")).unwrap();
         let mut reported: serde_json::Value = serde_json::from_slice(&reported).unwrap();
         for name in ["ironic", "magnum", "bedplate"] {
             reported["clouds"][name] = reported["clouds"]["clusterd"].clone();
         }
+        let clouds = &mut reported["clouds"];
+        clouds["ironic"]["baremetal_endpoint_override"] = self.ironic.url.clone().into();
         fs::write(self.folder.path().join("clouds.yaml"), reported.to_string()).unwrap();
     }
 
