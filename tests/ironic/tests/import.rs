@@ -308,11 +308,13 @@ fn parts(ironic: &Ironic) {
     live(ironic, &node, "available");
     ironic.reach_power(&node);
     let taken = json!({"name": "taken", "resource_class": "whole", "traits": ["CUSTOM_GPU"], "extra": {"who": "ann"}});
-    send(url, "POST", "/v1/allocations", &taken);
-    send(url, "POST", "/v1/allocations", &json!({"name": "left", "resource_class": "none"}));
-    for (name, state) in [("taken", "active"), ("left", "error")] {
+    let left = json!({"name": "left", "resource_class": "none"});
+    // One after the other: on SQLite, Ironic loses an allocation if its workers write at the same time.
+    for (allocation, state) in [(taken, "active"), (left, "error")] {
+        let made = send(url, "POST", "/v1/allocations", &allocation);
+        let path = format!("/v1/allocations/{}", made["uuid"].as_str().unwrap());
         wait_for(state, Duration::from_secs(60), || {
-            (get(url, &format!("/v1/allocations/{name}"))["state"] == state).then_some(())
+            (get(url, &path)["state"] == state).then_some(())
         });
     }
 }

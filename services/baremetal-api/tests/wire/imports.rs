@@ -209,7 +209,7 @@ async fn every_mistake_of_a_node_is_named() {
     let api = Api::start().await;
     let mut body = node_in("active");
     for (field, value) in [
-        ("raid_interface", json!("redfish")),
+        ("raid_interface", json!("agent")),
         ("network_interface", json!("neutron")),
         ("created_at", json!("yesterday")),
         ("reservation", json!("c1")),
@@ -218,8 +218,8 @@ async fn every_mistake_of_a_node_is_named() {
         body["node"][field] = value;
     }
     let why = "created_at: must be a time such as 2026-01-31T23:59:59+00:00; reservation: cannot be imported; \
-        network_interface: driver fake-hardware does not support \"neutron\"; it supports noop; \
-        raid_interface: driver fake-hardware does not support \"redfish\"; it supports fake, no-raid; \
+        network_interface: driver fake-hardware does not support \"neutron\"; it supports noop, flat; \
+        raid_interface: driver fake-hardware does not support \"agent\"; it supports fake, no-raid; \
         colour: unknown field of a node";
     put(&api, "nodes", ID, &body).await.refuses(400, why);
 
