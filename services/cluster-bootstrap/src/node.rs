@@ -50,6 +50,7 @@ pub fn control_plane(cluster: &ClusterSettings, name: &Name) -> Result<NodeConfi
         0o600,
         inline(kubeadm::init_etcd(cluster, machine).as_bytes()),
     ));
+    files.extend(etcd_patch(cluster));
 
     let mut own = vec![units::control_plane(cluster), units::label_control_plane_node()];
     if place == 0 {
@@ -77,10 +78,15 @@ pub fn joining_control_plane(
     files.push(file(units::JOIN, 0o600, inline(join.as_bytes())));
     let certificates = kubeadm::certificates(cluster, machine);
     files.push(file(units::CERTIFICATES, 0o600, inline(certificates.as_bytes())));
-    if cluster.version.minor_version().etcd_asks_for_disk() {
-        files.push(file(units::ETCD_PATCH, 0o600, inline(kubeadm::ETCD_WITHOUT_DISK.as_bytes())));
-    }
+    files.extend(etcd_patch(cluster));
     finish(cluster, machine, files, units::join_control_plane(cluster).into(), true)
+}
+
+/// The patch of etcd's static pod, if the version needs one.
+fn etcd_patch(cluster: &ClusterSettings) -> Option<File> {
+    let is_needed = cluster.version.minor_version().etcd_asks_for_disk();
+    let patch = || file(units::ETCD_PATCH, 0o600, inline(kubeadm::ETCD_WITHOUT_DISK.as_bytes()));
+    is_needed.then(patch)
 }
 
 /// Returns the config of a worker.

@@ -117,7 +117,10 @@ pub(crate) fn control_plane(cluster: &ClusterSettings) -> (String, String) {
     let mut commands = vec![
         phase("certs all"),
         phase("kubeconfig all"),
-        format!("{PROGRAMS}/kubeadm init phase etcd local --config={INIT_ETCD}"),
+        format!(
+            "{PROGRAMS}/kubeadm init phase etcd local --config={INIT_ETCD}{}",
+            patches(cluster)
+        ),
         phase("control-plane all"),
         phase("kubelet-start"),
     ];
@@ -126,6 +129,14 @@ pub(crate) fn control_plane(cluster: &ClusterSettings) -> (String, String) {
     let after = ["containerd.service", UNPACK];
     OneTimeUnit { name: CONTROL_PLANE, description: &description, after: &after, unless, commands }
         .named()
+}
+
+/// The argument with which kubeadm applies [`ETCD_PATCH`]; empty if the version needs no patch.
+fn patches(cluster: &ClusterSettings) -> String {
+    match cluster.version.minor_version().etcd_asks_for_disk() {
+        true => format!(" --experimental-patches={PATCHES}"),
+        false => String::new(),
+    }
 }
 
 /// Returns the unit of the first member that runs the steps that a cluster needs once, as soon as the API answers.
@@ -213,8 +224,7 @@ pub(crate) fn join_control_plane(cluster: &ClusterSettings) -> [(String, String)
     let unless = format!("{DONE}/control-plane");
     let mut commands = vec![ready()];
     if cluster.version.minor_version().etcd_asks_for_disk() {
-        let etcd = phase("control-plane-join etcd");
-        commands.push(format!("{etcd} --experimental-patches={PATCHES}"));
+        commands.push(phase("control-plane-join etcd") + &patches(cluster));
         commands.push(phase("control-plane-join update-status"));
         commands.push(phase("control-plane-join mark-control-plane"));
     } else {

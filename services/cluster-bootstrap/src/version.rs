@@ -63,7 +63,7 @@ impl MinorVersion {
         self.minor >= 29
     }
 
-    /// Whether kubeadm makes etcd request disk space. A kubelet that has just joined does not know its disk for a moment, and permanently
+    /// Whether kubeadm makes etcd request disk space. A kubelet that has just started does not know its disk for a moment, and permanently
     /// rejects a static pod that requests disk space (kubernetes, issue 99305, fixed in 1.20.5; this crate works around it in all of 1.20).
     pub(crate) fn etcd_asks_for_disk(&self) -> bool {
         self.minor == 20

@@ -242,6 +242,26 @@ fn the_disk_request_of_etcd_is_patched_away_in_1_20() {
 }
 
 #[test]
+fn etcd_of_the_first_members_asks_for_no_disk_either() {
+    let begins = |version: &str| {
+        let cluster = cluster(version);
+        let node = control_plane(&cluster, &cluster.control_plane[0].name).unwrap();
+        let all = node.config.systemd.as_ref().and_then(|it| it.units.as_ref());
+        let unit = all.into_iter().flatten().find(|it| it.name == "bedplate-control-plane.service");
+        (
+            unit.and_then(|it| it.contents.clone()).unwrap(),
+            file(&node, "/etc/bedplate/patches/etcd.json"),
+        )
+    };
+    let (text, patch) = begins("v1.20.2");
+    assert!(patch.unwrap().contains("ephemeral-storage"));
+    assert!(text.contains("phase etcd local --config=/etc/bedplate/init-etcd.yaml --experimental-patches=/etc/bedplate/patches\n"));
+    let (text, patch) = begins("v1.21.0");
+    assert!(text.contains("phase etcd local --config=/etc/bedplate/init-etcd.yaml\n"));
+    assert_eq!(patch, None);
+}
+
+#[test]
 fn arguments_are_a_list_from_v1beta4() {
     let node = worker(&cluster("v1.31.0"), &some_worker()).unwrap();
     let join = document(&node, "/etc/bedplate/join.yaml", "JoinConfiguration");
