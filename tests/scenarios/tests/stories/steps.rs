@@ -58,6 +58,7 @@ async fn a_runbook_cleans_a_machine_in_the_order_of_its_steps() {
         lab.api().send(method, path, body).await.expect(path)
     };
     send(reqwest::Method::POST, "/v1/runbooks", Some(&runbook)).await;
+    send(reqwest::Method::PUT, "/v1/runbooks/CUSTOM_REFRESH/traits/CUSTOM_REFRESH", None).await;
     let approval = format!("/v1/nodes/{}/traits/CUSTOM_REFRESH", node.0);
     send(reqwest::Method::PUT, &approval, None).await;
     let before = StateBefore::of(&lab, node, &machine).await;
