@@ -111,9 +111,10 @@ fn tempest(cloud: &mut Cloud, tests: &str, settings: &str) -> Command {
 /// Users with a role in the system. tempest confuses two entries with one user name, so they are users of their own.
 const SYSTEM_USERS: [(&str, &str, &str); 2] =
     [("root", "admin", "admin"), ("auditor", "admin", "reader")];
-/// Users with a role in a project.
-const PROJECT_USERS: [(&str, &str, &str); 2] =
-    [("carol", "tenant-a", "reader"), ("dave", "tenant-b", "admin")];
+/// Users with a role in a project. tempest chooses any administrator of a project and then wants a member of the same project, so each
+/// project with an administrator has a member.
+const PROJECT_USERS: [(&str, &str, &str); 3] =
+    [("carol", "tenant-a", "reader"), ("dave", "tenant-b", "admin"), ("erin", "admin", "member")];
 
 /// The accounts of the emulated cloud, as tempest wants them.
 fn accounts() -> serde_json::Value {
