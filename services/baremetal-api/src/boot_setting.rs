@@ -30,8 +30,6 @@ pub(crate) fn routes() -> Routes<App> {
     Routes::new("states")
         .at("/v1/nodes/{node}/states/boot_mode", [complete(mode)])
         .at("/v1/nodes/{node}/states/secure_boot", [complete(secure)])
-        // As in Ironic, other states do not exist, and no method changes them.
-        .at("/v1/nodes/{node}/states/{state}", [])
 }
 
 #[derive(Deserialize, ToSchema)]

@@ -8,6 +8,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Error;
+use crate::parameters::given_twice;
 use crate::request::{Request, forced};
 use crate::rule;
 
@@ -42,13 +43,16 @@ async fn begin(
     body: Option<StrictJson<Body>>,
 ) -> Result<StatusCode, Error> {
     let forced = forced(&mut query);
-    let reason = query.take("reason");
+    let in_query = query.take("reason");
     query.finish()?;
+    let reason = match (body.and_then(|StrictJson(body)| body.reason), in_query) {
+        (Some(_), Some(_)) => return Err(given_twice("reason").into()),
+        (in_body, in_query) => in_body.or(in_query),
+    };
     let node = request.node(&ident).await?;
     if node.maintenance.is_none() {
         request.check_maintenance(&node, &forced).await?;
     }
-    let reason = body.and_then(|StrictJson(body)| body.reason).or(reason);
     set(&request, &ident, Some(Maintenance { reason }), &forced).await
 }
 

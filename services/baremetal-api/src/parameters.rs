@@ -42,12 +42,17 @@ impl<T: Parameters> FromRequest<App> for Given<T> {
         let mut given = body.map(|StrictJson(body)| body).unwrap_or_default();
         for (name, value) in in_query {
             if given.insert(name.to_owned(), value.into()).is_some() {
-                return Err(ApiError::bad_field(name, "is given in the body and in the query"));
+                return Err(given_twice(name));
             }
         }
         let read = T::deserialize(Value::Object(given));
         read.map(Given).map_err(|why| ApiError::bad_field("query", why))
     }
+}
+
+/// The refusal of a parameter that is in the body and in the query.
+pub(crate) fn given_twice(name: &str) -> ApiError {
+    ApiError::bad_field(name, "is given in the body and in the query")
 }
 
 /// Deserializes a boolean, or one of the texts that OpenStack accepts for it.

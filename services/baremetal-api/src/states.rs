@@ -15,10 +15,11 @@ use crate::{microversion, rule};
 
 /// The routes of states.
 pub(crate) fn routes() -> Routes<App> {
-    Routes::new("states").at(
-        "/v1/nodes/{node}/states",
-        [Route::get("Show a node's states", show).with_rule(rule::READ).returns(shape())],
-    )
+    let show = Route::get("Show a node's states", show).with_rule(rule::READ).returns(shape());
+    Routes::new("states")
+        .at("/v1/nodes/{node}/states", [show])
+        // Other modules have the states that change. As in Ironic, every method of any other state is refused with 405.
+        .at("/v1/nodes/{node}/states/{state}", [])
 }
 
 /// The JSON shape of the states of a node.

@@ -33,7 +33,7 @@ pub enum GlanceError {
     },
 }
 
-/// What installing an image of Glance needs.
+/// The properties of an image of Glance that its installation needs.
 struct Installable {
     format: DiskFormat,
     algorithm: ChecksumAlgorithm,

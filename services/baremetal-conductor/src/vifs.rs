@@ -12,7 +12,7 @@ use crate::conductor::Conductor;
 use crate::context::TurnContext;
 use crate::problem::{ActionError, chain};
 
-/// What Neutron says about a VIF.
+/// The owner and the networks of a VIF, as Neutron shows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VifSeen {
     /// The project that the VIF belongs to.

@@ -37,6 +37,10 @@ pub struct InvalidName {
     pub raw: String,
 }
 
+/// Names that no node gets, because `/v1/nodes/NAME` is something else (`get_controller_reserved_names` of Ironic).
+pub const RESERVED_NODE_NAMES: [&str; 6] =
+    ["detail", "maintenance", "management", "states", "validate", "vendor_passthru"];
+
 impl NodeName {
     /// Returns the name as text.
     pub fn as_str(&self) -> &str {

@@ -128,7 +128,7 @@ pub use host_placement::HostPlacement;
 pub use hypervisor::{EarlierReport, Hypervisor, JoinState};
 pub use ids::{
     AllocationKind, AllocationUuid, HistoryUuid, InvalidName, NodeIdent, NodeKind, NodeName,
-    NodeUuid, PortKind, PortUuid, WorkKind, WorkUuid,
+    NodeUuid, PortKind, PortUuid, RESERVED_NODE_NAMES, WorkKind, WorkUuid,
 };
 pub use import::{ImportRefused, check_imported};
 pub use indicator::{Indicator, IndicatorRefused, find_indicator, indicators, setting_refused};

@@ -41,7 +41,7 @@ pub(crate) struct Options {
     /// Import only this node, by name or id. Repeatable; default: all nodes.
     #[arg(long, value_name = "NODE")]
     node: Vec<String>,
-    /// Replace an interface that baremetald does not have, for example `raid_interface:redfish=no-raid`. Repeatable.
+    /// Replace an interface that baremetald does not have, for example `network_interface:neutron=flat`. Repeatable.
     #[arg(long, value_name = "FIELD:OLD=NEW", value_parser = Replacement::parse)]
     replace: Vec<Replacement>,
     /// Put each node into maintenance in Ironic before it is taken, so that Ironic no longer controls its BMC.

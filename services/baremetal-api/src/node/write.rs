@@ -1,7 +1,8 @@
 //! Parses the values of a node's fields that have rules of their own.
 
 use baremetal_core::{
-    Driver, Interface, Node, NodeName, UnsupportedInterface, parse_conductor_group,
+    Driver, Interface, Node, NodeName, RESERVED_NODE_NAMES, UnsupportedInterface,
+    parse_conductor_group,
 };
 use openstack_api::ApiError;
 use serde_json::Value;
@@ -60,16 +61,12 @@ pub(super) fn reason(
     Ok(())
 }
 
-/// Names that no node has, because `/v1/nodes/NAME` is something else (`get_controller_reserved_names` of Ironic).
-const RESERVED: [&str; 6] =
-    ["detail", "maintenance", "management", "states", "validate", "vendor_passthru"];
-
 pub(super) fn name(value: Value) -> Result<Option<NodeName>, ApiError> {
     if value == "" {
         return Err(ApiError::bad_field("name", "must not be empty"));
     }
     match text("name", value, 255)? {
-        Some(name) if RESERVED.contains(&name.as_str()) => {
+        Some(name) if RESERVED_NODE_NAMES.contains(&name.as_str()) => {
             Err(ApiError::bad_field("name", format!("{name:?} is reserved")))
         }
         Some(name) => name.parse().map(Some).map_err(|why| ApiError::bad_field("name", why)),

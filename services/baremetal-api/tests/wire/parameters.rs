@@ -43,6 +43,8 @@ async fn a_parameter_is_given_once() {
     let power = r#"{"target": "power on"}"#;
     let twice = "target: is given in the body and in the query";
     refused("states/power?target=power+on", power, twice).await;
+    let reason = "reason: is given in the body and in the query";
+    refused("maintenance?reason=fan", r#"{"reason": "disk"}"#, reason).await;
     let again = "target: is given more than once";
     refused("states/power?target=power+on&target=power+off", "", again).await;
     refused("states/power?color=red", power, "color: unknown parameter").await;
@@ -51,7 +53,8 @@ async fn a_parameter_is_given_once() {
     // A password does not belong into a URL.
     let rescue = "states/provision?target=rescue&rescue_password=x";
     refused(rescue, "", "rescue_password: unknown parameter").await;
-    assert_eq!(api.get(NODE).await.json()["target_power_state"], json!(null));
+    let node = api.get(NODE).await.json();
+    assert_eq!((&node["target_power_state"], &node["maintenance"]), (&json!(null), &json!(false)));
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::problem::RuleProblem;
 use super::{limits, path};
-use crate::{Node, Port, parse_conductor_group};
+use crate::{Node, Port, RESERVED_NODE_NAMES, parse_conductor_group};
 
 /// A field of a node or a port.
 pub(super) struct Attribute<T: 'static> {
@@ -169,7 +169,9 @@ fn text(value: Value, longest: usize) -> Result<Option<String>, RuleProblem> {
 
 fn name(value: Value) -> Result<Option<crate::NodeName>, RuleProblem> {
     match text(value, 255)? {
-        Some(name) if name == "detail" => Err(RuleProblem::new("\"detail\" is reserved")),
+        Some(name) if RESERVED_NODE_NAMES.contains(&name.as_str()) => {
+            Err(RuleProblem::new(format!("{name:?} is reserved")))
+        }
         Some(name) => name
             .parse()
             .map(Some)

@@ -44,7 +44,7 @@ pub(super) struct Body {
     /// The allocation that reserves the node.
     #[serde(default)]
     allocation: Option<Object>,
-    /// What the last inspection found.
+    /// The documents of the last inspection.
     #[serde(default)]
     inventory: Option<Inventory>,
 }

@@ -60,6 +60,7 @@ fn attributes_of_the_node_are_set() {
         ("name", json!("r1u1"), "name", json!("r1u1")),
         ("name", json!("a b"), "name", json!("name: \"a b\" is not a valid name: ")),
         ("name", json!("detail"), "name", json!("name: \"detail\" is reserved")),
+        ("name", json!("validate"), "name", json!("name: \"validate\" is reserved")),
         ("description", json!(""), "description", json!(null)),
         ("description", json!(5), "description", json!("description: must be text")),
         ("owner", json!("x".repeat(256)), "owner", json!("owner: is longer than 255 bytes")),
