@@ -42,11 +42,13 @@ pub enum StoreError {
         /// The largest allowed size, in bytes of JSON.
         most: usize,
     },
-    /// The project has reached its limit.
-    #[error("{what}: the project uses {used} of its limit of {most}")]
+    /// A project or a node has reached its limit.
+    #[error("{what}: the {holder} uses {used} of its limit of {most}")]
     LimitReached {
         /// The records that the limit counts: `allocations`.
         what: &'static str,
+        /// The kind of the owner that has the limit: `project`, `node`.
+        holder: &'static str,
         used: u64,
         /// The limit.
         most: u64,

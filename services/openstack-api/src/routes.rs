@@ -1,6 +1,7 @@
 //! Declares routes. The types make sure that no route lacks an authenticated caller, a description, or a row in the policy table.
 
 mod describe;
+mod erased;
 mod route;
 mod table;
 

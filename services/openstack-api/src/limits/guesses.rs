@@ -54,7 +54,7 @@ enum Key {
 #[derive(Debug)]
 struct GuessCounter {
     pace: Pace,
-    lately: Mutex<CounterState>,
+    state: Mutex<CounterState>,
     turns: Semaphore,
 }
 
@@ -116,8 +116,8 @@ impl Guesses {
             Key::Name(_) => self.of_a_name_anywhere,
         };
         let fresh = || {
-            let lately = CounterState { bucket: Bucket::full(pace, Instant::now()), waiting: 0 };
-            Arc::new(GuessCounter { pace, lately: Mutex::new(lately), turns: Semaphore::new(1) })
+            let state = CounterState { bucket: Bucket::full(pace, Instant::now()), waiting: 0 };
+            Arc::new(GuessCounter { pace, state: Mutex::new(state), turns: Semaphore::new(1) })
         };
         let mut suspects = self.suspects.lock().unwrap_or_else(PoisonError::into_inner);
         suspects.get(key, fresh).clone()
@@ -172,24 +172,24 @@ impl Guess {
     /// Takes the guess back: it was right, or could not be verified.
     pub fn forgive(self) {
         for suspect in self.0 {
-            suspect.lately().bucket.give_back();
+            suspect.state().bucket.give_back();
         }
     }
 }
 
 impl GuessCounter {
-    fn lately(&self) -> MutexGuard<'_, CounterState> {
-        self.lately.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, CounterState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn enter(self: Arc<Self>) -> Result<Waiting, ApiError> {
-        let mut lately = self.lately();
-        let waits = lately.waiting > 0 || lately.bucket.take(self.pace, Instant::now()).is_err();
-        if waits && lately.waiting >= WAITING {
+        let mut state = self.state();
+        let waits = state.waiting > 0 || state.bucket.take(self.pace, Instant::now()).is_err();
+        if waits && state.waiting >= WAITING {
             return Err(too_many());
         }
-        lately.waiting += usize::from(waits);
-        drop(lately);
+        state.waiting += usize::from(waits);
+        drop(state);
         Ok(Waiting {
             suspect: self,
             place: if waits { GuessState::Queued } else { GuessState::Taken },
@@ -200,7 +200,7 @@ impl GuessCounter {
         // The semaphore is never closed.
         let _turn = self.turns.acquire().await;
         loop {
-            let taken = self.lately().bucket.take(self.pace, Instant::now());
+            let taken = self.state().bucket.take(self.pace, Instant::now());
             match taken {
                 Ok(()) => return,
                 Err(left) => tokio::time::sleep(left).await,
@@ -212,9 +212,9 @@ impl GuessCounter {
 impl Drop for Waiting {
     fn drop(&mut self) {
         match self.place {
-            GuessState::Queued => self.suspect.lately().waiting -= 1,
+            GuessState::Queued => self.suspect.state().waiting -= 1,
             // The permit was not used.
-            GuessState::Taken => self.suspect.lately().bucket.give_back(),
+            GuessState::Taken => self.suspect.state().bucket.give_back(),
             GuessState::Used => {}
         }
     }

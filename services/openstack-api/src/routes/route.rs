@@ -11,6 +11,7 @@ use utoipa::openapi::{RefOr, Required, Schema};
 
 use crate::admission::MissingAfterRule;
 use crate::policy::ApiState;
+use crate::routes::erased::ErasedHandler;
 use crate::{ApiError, Caller, JsonShape, Microversion, RequiredAccess, Rule};
 
 /// A handler, with the description and the rule of its route.
@@ -173,7 +174,7 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
         H: Handler<T, S>,
         T: 'static,
     {
-        let methods = on(filter, handler);
+        let methods = on(filter, ErasedHandler::new(handler));
         let reads = matches!(method, HttpMethod::Get | HttpMethod::Head);
         let need = if reads { RequiredAccess::Read } else { RequiredAccess::Change };
         Route {
