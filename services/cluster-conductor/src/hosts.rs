@@ -118,7 +118,7 @@ impl ConductorContext {
         };
         let servers = hosts::servers(session, &service.host).await?;
         let name = service.host.parse().map_err(|_| missing())?;
-        let ours = self.store.belongings(&ids(&servers)).await?;
+        let ours = self.store.server_owners(&ids(&servers)).await?;
         Ok(Host { name, service, servers, ours })
     }
 
@@ -142,7 +142,7 @@ impl ConductorContext {
                 };
             }
         }
-        let ours = self.store.belongings(&ids(&servers)).await?;
+        let ours = self.store.server_owners(&ids(&servers)).await?;
         Ok(ServersWithHosts { servers, ours })
     }
 }

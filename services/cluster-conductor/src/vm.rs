@@ -20,15 +20,9 @@ pub(crate) use snapshot::turn as snapshot_turn;
 pub(crate) use turn::turn;
 
 use crate::cluster_secrets::KeysError;
-use crate::settings::VmSettings;
 use crate::{Conductor, vm_user_data};
 
 impl Conductor {
-    /// Returns the settings of VMs.
-    pub fn vm_settings(&self) -> &VmSettings {
-        &self.context.settings.vms
-    }
-
     /// Seals the owner's user-data for a VM. Returns the part for the record, and the sealed text.
     pub fn seal_user_data(
         &self,

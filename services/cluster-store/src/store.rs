@@ -316,10 +316,8 @@ impl Store {
             }
             (true, None) | (false, _) => Ok(()),
         })?;
-        match said {
-            Some(AnyEvent::Cluster(said)) => self.bell.ring(said.cluster),
-            Some(AnyEvent::Vm(said)) => self.bell.ring(said.vm),
-            None => {}
+        if let Some(AnyEvent::Cluster(said)) = said {
+            self.bell.ring(said.cluster);
         }
         Ok(())
     }

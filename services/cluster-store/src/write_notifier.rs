@@ -1,6 +1,6 @@
 //! Wakes readers that wait for events when this process writes some.
 
-use cluster_core::LedgerOwner;
+use cluster_core::ClusterUuid;
 use tokio::sync::broadcast;
 
 /// A listener that is more notifications behind than this is woken, without the notifications it missed.
@@ -8,29 +8,29 @@ const BEHIND: usize = 64;
 
 /// Notified at each write.
 #[derive(Clone)]
-pub(crate) struct WriteNotifier(broadcast::Sender<LedgerOwner>);
+pub(crate) struct WriteNotifier(broadcast::Sender<ClusterUuid>);
 
 impl WriteNotifier {
     pub(crate) fn new() -> Self {
         WriteNotifier(broadcast::Sender::new(BEHIND))
     }
 
-    /// Notifies the listeners of this cluster or VM.
-    pub(crate) fn ring(&self, of: impl Into<LedgerOwner>) {
+    /// Notifies the listeners of this cluster.
+    pub(crate) fn ring(&self, of: ClusterUuid) {
         // Fails when nobody listens, which is fine.
-        let _ = self.0.send(of.into());
+        let _ = self.0.send(of);
     }
 
-    pub(crate) fn listen(&self, of: impl Into<LedgerOwner>) -> Listener {
-        Listener { of: of.into(), bell: self.0.subscribe() }
+    pub(crate) fn listen(&self, of: ClusterUuid) -> Listener {
+        Listener { of, bell: self.0.subscribe() }
     }
 }
 
-/// Waits for events that this process writes about one cluster or VM, and for its deletion. Writes of other processes on the same database
+/// Waits for events that this process writes about one cluster, and for its deletion. Writes of other processes on the same database
 /// do not wake the listener.
 pub struct Listener {
-    of: LedgerOwner,
-    bell: broadcast::Receiver<LedgerOwner>,
+    of: ClusterUuid,
+    bell: broadcast::Receiver<ClusterUuid>,
 }
 
 impl Listener {

@@ -8,8 +8,8 @@ mod given;
 mod kubelet;
 
 mod apply;
-mod belongings;
 mod certificates;
+mod cloud_objects;
 mod drain;
 mod etcd;
 mod machines;

@@ -195,8 +195,8 @@ async fn a_stream_without_events_has_heartbeats() {
     let api = Api::for_streams(streams).await;
     api.small().await;
     let mut followed = follow(&api, None).await;
-    followed.next().await.unwrap();
-    assert_eq!(followed.block().await.as_deref(), Some(":"));
+    // A heartbeat may come before the event that the cluster has.
+    while followed.block().await.expect("the stream goes on") != ":" {}
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use cluster_core::{
     Owner, Severity, Snapshot, SnapshotOrigin, SnapshotUuid, UserDataFormat, Vm, VmEvent, VmFlavor,
     VmImage, VmUuid,
 };
-use cluster_store::{Scope, VmScope};
+use cluster_store::{Scope, VmChange, VmScope};
 use http::Request;
 use jiff::Timestamp;
 use newtype_uuid::GenericUuid;
@@ -106,7 +106,8 @@ async fn with_many(api: &Api) {
     let vm = api.store.find_vms(&ident, &VmScope::All).await.unwrap().remove(0);
     let events: Vec<VmEvent> =
         (0..MANY).map(|_| VmEvent::info(&vm, "Told", long.clone(), noon())).collect();
-    api.store.append_vm_events(vm.id, &events).await.unwrap();
+    let change = VmChange { events, ..VmChange::of(vm.clone()) };
+    let vm = api.store.change_vm(&change).await.unwrap();
     for number in 0..MANY {
         let name = format!("s{number}").parse().unwrap();
         let kept = Snapshot::new(SnapshotUuid::new_v4(), &vm, name, SnapshotOrigin::Asked, noon());

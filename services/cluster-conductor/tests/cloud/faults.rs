@@ -23,7 +23,7 @@ impl ClusterFixture {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         };
-        match tokio::time::timeout(Duration::from_secs(20), looking).await {
+        match tokio::time::timeout(Duration::from_secs(60), looking).await {
             Ok(reported) => reported,
             Err(_) => panic!("{reason} is never told: {:?}", self.find().await.unwrap().conditions),
         }

@@ -82,7 +82,7 @@ impl ClusterFixture {
         let session = session_as(&cloud, user);
         zones::create(&session, "example.org.", "a@example.org", "").await.unwrap();
         let project = project(&cloud, project_name);
-        let before = cloud.belongings(&project);
+        let before = cloud.objects_of(&project);
         let url = scratch.as_ref().map_or("sqlite::memory:", |scratch| &scratch.url);
         let store = Store::open(url).await.unwrap();
         let id = insert(&store, machines, |it| it).await;
@@ -109,7 +109,7 @@ impl ClusterFixture {
             settings: self.settings.clone(),
             keys: self.keys.clone(),
             scratch: None,
-            before: self.cloud.belongings(&project),
+            before: self.cloud.objects_of(&project),
             project,
         }
     }
@@ -260,10 +260,10 @@ impl ClusterFixture {
             let conditions = self.find().await.map(|it| it.conditions);
             panic!(
                 "it never goes: {left:?} {conditions:?} {:?}",
-                self.cloud.belongings(&self.project)
+                self.cloud.objects_of(&self.project)
             );
         }
-        assert_eq!(self.cloud.belongings(&self.project), self.before, "orphans");
+        assert_eq!(self.cloud.objects_of(&self.project), self.before, "orphans");
         let records = self.of_kind(Kind::Recordset);
         let named = records.iter().filter(|it| ["A", "AAAA"].contains(&it.text("type")));
         assert_eq!(named.count(), 0, "names that lead nowhere");

@@ -45,7 +45,7 @@ impl ClusterFixture {
 
     async fn until_landed(&self, path: &str) {
         let landed = self.cloud.wait_until(|_| (self.landed(path) == 1).then_some(()));
-        tokio::time::timeout(Duration::from_secs(20), landed).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(60), landed).await.unwrap();
     }
 
     /// Waits until the ledger has neither a duplicate nor an object that may still appear.
@@ -56,7 +56,7 @@ impl ClusterFixture {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), single).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(60), single).await.unwrap();
     }
 }
 

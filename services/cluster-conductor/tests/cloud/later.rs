@@ -1,4 +1,4 @@
-//! Conductors that are killed at every call of a cluster's later life: a repair, a new credential, the end of its lease and the undoing,
+//! Conductors that are killed at calls of a cluster's later life: a repair, a new credential, the end of its lease and the undoing,
 //! and the deletion of what Kubernetes created in the cloud.
 
 use std::collections::BTreeSet;
@@ -8,7 +8,9 @@ use cluster_core::{GroupRole, undo_lease};
 use jiff::Timestamp;
 use lease::Terms;
 use openstack_emulator::{Cloud, Kind, Stop};
+use peers::kill_every;
 
+use crate::crash::EVERY;
 use crate::given::{ClusterFixture, PATIENCE};
 use crate::lease::schedule;
 use crate::life::workers;
@@ -111,7 +113,7 @@ impl ClusterFixture {
     }
 }
 
-/// Kills a conductor at each call of each part, once per call, and asserts the state of the cluster after each part.
+/// Kills a conductor at calls of each part, once per call, and asserts the state of the cluster after each part.
 async fn life(masters: u32, stop: Stop, parts: &[(Part, usize)]) {
     let mut given = ClusterFixture::cluster_in_file(masters, 1).await;
     given.settings.look_every = Duration::from_millis(50);
@@ -140,13 +142,16 @@ async fn life(masters: u32, stop: Stop, parts: &[(Part, usize)]) {
         let is_repair = [Part::Repair, Part::RepairControlPlane].contains(&part);
         assert_eq!(before != after, is_repair, "{part:?}");
     }
-    let are_enough = counts.iter().zip(parts).all(|(count, (_, at_least))| count >= at_least);
+    let are_enough = counts
+        .iter()
+        .zip(parts)
+        .all(|(count, (_, at_least))| *count >= at_least / kill_every(EVERY));
     assert!(are_enough, "{counts:?} of {parts:?}");
 }
 
 async fn at_calls(given: &ClusterFixture, part: Part, stop: Stop) -> BTreeSet<String> {
     let mut points = BTreeSet::new();
-    given.cloud.set_trap(stop);
+    given.cloud.set_trap_at(stop, kill_every(EVERY));
     loop {
         let process = given.process();
         let caught = tokio::select! {
@@ -172,23 +177,23 @@ const LIFE: [(Part, usize); 5] =
     [(Part::Repair, 25), (Part::Credential, 15), (Part::Off, 3), (Part::On, 3), (Part::Delete, 20)];
 
 #[tokio::test]
-async fn killed_before_each_call_of_a_clusters_later_life() {
+async fn killed_before_calls_of_a_clusters_later_life() {
     life(1, Stop::Before, &LIFE).await;
 }
 
 #[tokio::test]
-async fn killed_after_each_call_of_a_clusters_later_life() {
+async fn killed_after_calls_of_a_clusters_later_life() {
     life(1, Stop::After, &LIFE).await;
 }
 
 const CONTROL_PLANE: [(Part, usize); 1] = [(Part::RepairControlPlane, 40)];
 
 #[tokio::test]
-async fn killed_before_each_call_of_a_control_plane_repair() {
+async fn killed_before_calls_of_a_control_plane_repair() {
     life(3, Stop::Before, &CONTROL_PLANE).await;
 }
 
 #[tokio::test]
-async fn killed_after_each_call_of_a_control_plane_repair() {
+async fn killed_after_calls_of_a_control_plane_repair() {
     life(3, Stop::After, &CONTROL_PLANE).await;
 }

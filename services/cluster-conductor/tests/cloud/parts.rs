@@ -92,7 +92,7 @@ impl Part {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), settles).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(60), settles).await.unwrap();
         given.assert_once(Part::MASTERS as usize, workers);
         given.assert_ledger_agrees().await;
     }

@@ -62,7 +62,7 @@ async fn each_cluster_is_in_its_own_project_and_neither_sees_the_other() {
     let_in(cloud, "tenant-a");
     let_in(cloud, "tenant-b");
     let service = project(cloud, "service");
-    let before = cloud.belongings(&service);
+    let before = cloud.objects_of(&service);
     let working = first.conductor_of_tenants("clusterd");
     a.until_complete().await;
     b.until_complete().await;
@@ -88,7 +88,7 @@ async fn each_cluster_is_in_its_own_project_and_neither_sees_the_other() {
         assert_eq!(&servers_seen_by(&Session::new(config).unwrap()).await, own);
     }
     // clusterd's own project got nothing but records in the zone that is offered to all.
-    assert_eq!(cloud.belongings(&service), before);
+    assert_eq!(cloud.objects_of(&service), before);
     let names = cloud.objects(Kind::Recordset);
     let names = names.iter().filter(|it| it.project == service && it.text("type") == "A");
     assert_eq!(names.count(), 2);
@@ -97,7 +97,7 @@ async fn each_cluster_is_in_its_own_project_and_neither_sees_the_other() {
     b.delete().await;
     a.until_gone().await;
     b.until_gone().await;
-    assert_eq!(cloud.belongings(&service), before);
+    assert_eq!(cloud.objects_of(&service), before);
     working.abort();
 }
 

@@ -1,5 +1,5 @@
-//! Conductors that are killed before and after every call to the cloud, reads included. The next conductor knows only the store, and is
-//! killed at the next new call. The result must be that of a conductor that is never killed.
+//! Conductors that are killed before and after calls to the cloud, reads included. The next conductor knows only the store, and is
+//! killed at a later new call. The result must be that of a conductor that is never killed.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,9 +8,13 @@ use cluster_core::{SnapshotState, SnapshotUuid, Vm, VmActionKind, VmPhase};
 use jiff::Timestamp;
 use lease::Terms;
 use openstack_emulator::{Cloud, Stop};
+use peers::kill_every;
 
 use crate::actions::larger;
 use crate::given::{VmFixture, lent};
+
+/// A conductor is killed at every `EVERY`-th call that was not made before, and with `BEDPLATE_SOAK` at each.
+const EVERY: usize = 3;
 
 /// The parts of a VM's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +115,7 @@ async fn life(mut given: VmFixture, stop: Stop, parts: &[(Part, usize)]) {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(20), settles).await.unwrap();
+        tokio::time::timeout(Duration::from_secs(60), settles).await.unwrap();
         if part != Part::Delete {
             given.assert_once();
         }
@@ -119,7 +123,10 @@ async fn life(mut given: VmFixture, stop: Stop, parts: &[(Part, usize)]) {
         let images = usize::from([Part::Snapshot, Part::End].contains(&part));
         assert_eq!(given.new_images().len(), images, "{part:?}");
     }
-    let are_enough = counts.iter().zip(parts).all(|(count, (_, at_least))| count >= at_least);
+    let are_enough = counts
+        .iter()
+        .zip(parts)
+        .all(|(count, (_, at_least))| *count >= at_least / kill_every(EVERY));
     assert!(are_enough, "{counts:?} of {parts:?}");
 }
 
@@ -130,7 +137,7 @@ async fn at_calls(
     stop: Stop,
 ) -> BTreeSet<String> {
     let mut points = BTreeSet::new();
-    given.cloud.set_trap(stop);
+    given.cloud.set_trap_at(stop, kill_every(EVERY));
     loop {
         let process = given.process();
         let caught = tokio::select! {
@@ -169,21 +176,21 @@ async fn on_a_volume() -> VmFixture {
 }
 
 #[tokio::test]
-async fn killed_before_each_call() {
+async fn killed_before_calls() {
     life(VmFixture::vm(|vm| vm).await, Stop::Before, &LIFE).await;
 }
 
 #[tokio::test]
-async fn killed_after_each_call() {
+async fn killed_after_calls() {
     life(VmFixture::vm(|vm| vm).await, Stop::After, &LIFE).await;
 }
 
 #[tokio::test]
-async fn killed_before_each_call_of_a_vm_with_a_root_volume() {
+async fn killed_before_calls_of_a_vm_with_a_root_volume() {
     life(on_a_volume().await, Stop::Before, &LIFE_ON_A_VOLUME).await;
 }
 
 #[tokio::test]
-async fn killed_after_each_call_of_a_vm_with_a_root_volume() {
+async fn killed_after_calls_of_a_vm_with_a_root_volume() {
     life(on_a_volume().await, Stop::After, &LIFE_ON_A_VOLUME).await;
 }

@@ -94,7 +94,7 @@ impl VmFixture {
         let router = routers::create(&session, "people", Some(&outside)).await.unwrap();
         routers::add_subnet(&session, &router.id, &subnet.id).await.unwrap();
         let project = project(&cloud, "tenant-a");
-        let (before, images) = (cloud.belongings(&project), images(&cloud));
+        let (before, images) = (cloud.objects_of(&project), images(&cloud));
         let scratch = Scratch::sqlite();
         let store = Store::open(&scratch.url).await.unwrap();
         let keys = SealingKeys::generate().unwrap().to_string();
@@ -318,10 +318,10 @@ impl VmFixture {
                 "it never goes: {:?} {:?} {:?}",
                 self.find().await,
                 self.store.ledger_of(self.id).await,
-                self.cloud.belongings(&self.project)
+                self.cloud.objects_of(&self.project)
             );
         }
-        assert_eq!(self.cloud.belongings(&self.project), self.before, "orphans");
+        assert_eq!(self.cloud.objects_of(&self.project), self.before, "orphans");
         let records = self.of_kind(Kind::Recordset);
         assert_eq!(records.iter().filter(|it| it.text("type") == "A").count(), 0);
         assert_eq!(self.store.ledger_of(self.id).await.unwrap(), []);

@@ -112,9 +112,9 @@ impl Store {
     }
 
     /// Returns the cluster members and VMs that these servers are.
-    pub async fn belongings(&self, servers: &[String]) -> Result<ServerOwners, StoreError> {
+    pub async fn server_owners(&self, servers: &[String]) -> Result<ServerOwners, StoreError> {
         let servers = servers.to_vec();
-        reading!(self.database, |c| belongings(c, &servers).await)
+        reading!(self.database, |c| server_owners(c, &servers).await)
     }
 }
 
@@ -163,7 +163,7 @@ async fn check_quorum(
     Ok((weighed, clusters))
 }
 
-async fn belongings(
+async fn server_owners(
     connection: &mut Connection,
     servers: &[String],
 ) -> Result<ServerOwners, StoreError> {

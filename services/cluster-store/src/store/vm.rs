@@ -3,7 +3,7 @@
 use cluster_core::{
     DefaultLimits, EventUuid, Ident, Page, Snapshot, SnapshotUuid, Vm, VmEvent, VmSort, VmUuid,
 };
-use database::WriteKind::{AnyStatementCanFail, OnlyFirstStatementCanFail};
+use database::WriteKind::AnyStatementCanFail;
 use database::{Connection, StoreError, outbox, reading, writing};
 
 use super::admission::Admission;
@@ -11,7 +11,7 @@ use super::allowance;
 use crate::refusal::QuotaWriteError;
 use crate::table::holding::HoldingOwner;
 use crate::table::{holding, snapshot, vm, vm_event};
-use crate::{Listener, PagePart, PageRows, SnapshotChange, Store, VmChange, VmScope};
+use crate::{PagePart, PageRows, SnapshotChange, Store, VmChange, VmScope};
 
 impl Store {
     /// Adds a VM with its sealed user-data, unless the limits of its project or its owner forbid the VM or its lease; with `within` `None`
@@ -79,9 +79,7 @@ impl Store {
     pub async fn change_vm(&self, change: &VmChange) -> Result<Vm, StoreError> {
         self.admit_vm(&change.vm).await?;
         let change = change.clone();
-        let written = writing!(self.database, AnyStatementCanFail, |c| write(c, &change).await)?;
-        self.bell.ring(written.id);
-        Ok(written)
+        writing!(self.database, AnyStatementCanFail, |c| write(c, &change).await)
     }
 
     /// As [`Store::change_vm`], unless the limits of the VM's project or its owner forbid the change or the new lease.
@@ -106,30 +104,16 @@ impl Store {
                 None => write(c, &change).await.map(Admission::Granted),
             }
         })?;
-        let written = written.granted::<QuotaWriteError>()?;
-        self.bell.ring(written.id);
-        Ok(written)
+        written.granted::<QuotaWriteError>()
     }
 
     /// Deletes a VM with its events, if its version is still the one that was read. `InUse` while its ledger has an entry.
     pub async fn delete_vm(&self, old: &Vm) -> Result<(), StoreError> {
-        let (id, old) = (old.id, old.clone());
+        let old = old.clone();
         writing!(self.database, AnyStatementCanFail, |c| {
             vm::delete(c, &old).await?;
             holding::delete(c, &HoldingOwner::vm(&old)).await
-        })?;
-        self.bell.ring(id);
-        Ok(())
-    }
-
-    /// Adds events. The newest 1000 of each VM are kept.
-    pub async fn append_vm_events(&self, vm: VmUuid, events: &[VmEvent]) -> Result<(), StoreError> {
-        let events = events.to_vec();
-        writing!(self.database, OnlyFirstStatementCanFail, |c| {
-            vm_event::append(c, vm, &events).await
-        })?;
-        self.bell.ring(vm);
-        Ok(())
+        })
     }
 
     /// Returns the VM's events after `marker`, oldest first.
@@ -153,21 +137,6 @@ impl Store {
         part: PagePart<i64>,
     ) -> Result<PageRows<VmEvent, i64>, StoreError> {
         reading!(self.database, |c| vm_event::list(c, vm, limit, marker, &part).await)
-    }
-
-    /// As [`Store::events_after`], for a VM.
-    pub async fn vm_events_after(
-        &self,
-        vm: VmUuid,
-        after: i64,
-        limit: u32,
-    ) -> Result<Option<Vec<(i64, VmEvent)>>, StoreError> {
-        reading!(self.database, |c| vm_event::after(c, vm, after, limit).await)
-    }
-
-    /// Returns a listener that wakes when this process writes events of the VM.
-    pub fn listen_vm(&self, vm: VmUuid) -> Listener {
-        self.bell.listen(vm)
     }
 
     /// Adds a snapshot, and events of its VM, unless the limits of its project or its owner forbid the snapshot.
@@ -230,16 +199,14 @@ impl Store {
     /// with its new version.
     pub async fn change_snapshot(&self, change: &SnapshotChange) -> Result<Snapshot, StoreError> {
         let SnapshotChange { snapshot: changed, events } = change.clone();
-        let written = writing!(self.database, AnyStatementCanFail, |c| {
+        writing!(self.database, AnyStatementCanFail, |c| {
             let written = snapshot::update(c, &changed).await?;
             holding::save_one(c, &HoldingOwner::snapshot(&written), &written.takes()).await?;
             if !events.is_empty() && vm::is_there(c, written.vm).await? {
                 vm_event::append(c, written.vm, &events).await?;
             }
             Ok(written)
-        })?;
-        self.bell.ring(written.vm);
-        Ok(written)
+        })
     }
 
     /// Deletes a snapshot, if its version is still the one that was read.

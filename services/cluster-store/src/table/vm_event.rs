@@ -53,23 +53,6 @@ pub(crate) async fn list(
     list_part(connection, queries, vm.into_untyped_uuid(), (limit, marker), part, read).await
 }
 
-/// Returns the events of `vm` with numbers above `number`, each with its number; `None` when there is no such VM.
-pub(crate) async fn after(
-    connection: &mut Connection,
-    vm: VmUuid,
-    number: i64,
-    limit: u32,
-) -> Result<Option<Vec<(i64, VmEvent)>>, StoreError> {
-    const AFTER: &str = "SELECT id, vm, at, severity, reason, message, seq FROM vm_events \
-         WHERE vm = $1 AND seq > $2 ORDER BY seq LIMIT $3";
-    const IS_THERE: &str = "SELECT id FROM vms WHERE id = $1";
-    let rows = connection.rows(AFTER, values![vm, number, limit]).await?;
-    if rows.is_empty() && connection.row(IS_THERE, values![vm]).await?.is_none() {
-        return Ok(None);
-    }
-    rows.iter().map(|row| Ok((row.int(6)?, read(row)?))).collect::<Result<_, _>>().map(Some)
-}
-
 fn read(row: &Row) -> Result<VmEvent, StoreError> {
     let severity = Severity::read(row.text(3)?).ok_or_else(|| {
         StoreError::corrupt(TABLE, row.text(0).unwrap_or_default(), "unknown severity")

@@ -129,13 +129,13 @@ async fn servers_are_known_by_their_ids_in_the_cloud(store: Store) {
     let lines = [line("server/default-master-1", "s-1"), line("port/default-master-1", "p-1")];
     store.save_ledger(&lines).await.unwrap();
     let asked = ["s-1", "p-1", "s-2"].map(str::to_owned);
-    let found = store.belongings(&asked).await.unwrap();
+    let found = store.server_owners(&asked).await.unwrap();
     let member = Member { cluster: blue.id, machine: master(1) };
     assert_eq!(found.servers, [("s-1".to_owned(), OwnServer::Member(member))].into());
     let clusters: Vec<(ClusterUuid, usize)> =
         found.clusters.iter().map(|(cluster, groups)| (cluster.id, groups.len())).collect();
     assert_eq!(clusters, [(blue.id, 1)]);
-    assert!(store.belongings(&[]).await.unwrap().servers.is_empty());
+    assert!(store.server_owners(&[]).await.unwrap().servers.is_empty());
 }
 
 /// Two processes work on one database.

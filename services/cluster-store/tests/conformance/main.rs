@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed precondition ends the test")]
 
 mod allowance;
-mod belongings;
+mod cluster_rows;
 mod clusters;
 mod drains;
 mod parts;

@@ -26,7 +26,7 @@ on_both! { Store:
     a_late_change_is_stale
     notices_of_a_vm_are_written_with_the_change
     snapshots_outlive_their_vm
-    events_of_vms_have_numbers
+    events_of_vms_are_listed_in_their_order
 }
 
 fn flavor(name: &str, size: FlavorSize) -> VmFlavor {
@@ -259,19 +259,16 @@ async fn snapshots_outlive_their_vm(store: Store) {
     assert_eq!(store.snapshot_ids().await.unwrap(), [made.id]);
 }
 
-async fn events_of_vms_have_numbers(store: Store) {
+async fn events_of_vms_are_listed_in_their_order(store: Store) {
     let vm = vm("p", "u", "a");
     stored(&store, &vm).await;
-    let mut listener = store.listen_vm(vm.id);
-    let events = ["One", "Two"].map(|reason| VmEvent::info(&vm, reason, "so", at(1)));
-    store.append_vm_events(vm.id, &events).await.unwrap();
-    listener.heard().await;
-    let all = store.vm_events_after(vm.id, 0, 10).await.unwrap().unwrap();
-    let reasons: Vec<&str> = all.iter().map(|(_, it)| it.reason.as_str()).collect();
+    let events = ["One", "Two"].map(|reason| VmEvent::info(&vm, reason, "so", at(1))).to_vec();
+    store.change_vm(&VmChange { events, ..VmChange::of(vm.clone()) }).await.unwrap();
+    let all = store.vm_events_of(vm.id, 10, None).await.unwrap();
+    let reasons: Vec<&str> = all.iter().map(|it| it.reason.as_str()).collect();
     assert_eq!(reasons, ["One", "Two"]);
-    let rest = store.vm_events_after(vm.id, all[0].0, 10).await.unwrap().unwrap();
+    let rest = store.vm_events_of(vm.id, 10, all[0].id).await.unwrap();
     assert_eq!(rest, all[1..]);
-    assert_eq!(store.vm_events_after(VmUuid::new_v4(), 0, 10).await.unwrap(), None);
 }
 
 /// Two processes work on one database.

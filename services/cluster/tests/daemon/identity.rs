@@ -204,6 +204,7 @@ async fn events_are_followed_no_longer_than_the_token_lasts() {
     let alice = given.token("alice", "tenant-a").await;
     given.template(&alice, "t", false).await.has(201);
     given.cluster(&alice, "c", "t").await.has(202);
+    let alice = given.token("alice", "tenant-a").await;
     let request = given.client.get(format!("{}/bedplate/v1/clusters/c/events", given.url));
     let request = request.header("accept", "text/event-stream").header("x-auth-token", &alice);
     let answer = request.send().await.unwrap();
