@@ -1,7 +1,7 @@
 //! The boot mode and secure boot of a machine.
 
 use async_trait::async_trait;
-use hardware::{BootSetting, PowerAndBootSettings};
+use hardware::{BootSetting, PowerAndBootSettings, SecureBootKeys};
 
 use crate::BmcError;
 
@@ -20,4 +20,9 @@ pub trait BootSettings: Send + Sync {
     ///
     /// Idempotent: asking for the current value succeeds.
     async fn request(&self, wanted: BootSetting) -> Result<(), BmcError>;
+
+    /// Asks for these keys of Secure Boot in place of all others. Some BMCs replace them at the next restart of the machine.
+    ///
+    /// Idempotent: asking for the current keys succeeds.
+    async fn request_keys(&self, wanted: SecureBootKeys) -> Result<(), BmcError>;
 }

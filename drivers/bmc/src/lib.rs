@@ -2,7 +2,10 @@
 
 mod bios;
 mod boot_settings;
+mod clock;
 mod error;
+mod firmware;
+mod raid;
 mod sensors;
 mod serial;
 
@@ -14,7 +17,10 @@ use url::Url;
 
 pub use bios::Bios;
 pub use boot_settings::BootSettings;
+pub use clock::Clock;
 pub use error::BmcError;
+pub use firmware::{FirmwareImage, FirmwareUpdates, ImageStream, ImageTransfer};
+pub use raid::RaidVolumes;
 pub use sensors::{LogEntry, Reading, ReadingHealth};
 pub use serial::{SerialConsole, SerialSession};
 
@@ -79,7 +85,8 @@ pub trait Inspection: Send + Sync {
     /// Returns the out-of-band inventory; parts that the BMC leaves out are `None` or empty.
     async fn inventory(&self) -> Result<Inventory, BmcError>;
 
-    /// Returns the versions of BIOS and BMC as `bios` and `bmc`, for a few requests; empty if the BMC tells neither.
+    /// Returns the versions of BIOS and BMC as `bios` and `bmc`, and of network adapters as `nic:` with the serial number or the id of the
+    /// adapter, for a few requests. Versions that the BMC does not tell are left out.
     async fn main_firmware(&self) -> Result<Vec<Firmware>, BmcError>;
 }
 
@@ -111,6 +118,9 @@ pub struct Bmc {
     pub boot: Arc<dyn Boot>,
     pub boot_settings: Option<Arc<dyn BootSettings>>,
     pub bios: Option<Arc<dyn Bios>>,
+    pub clock: Option<Arc<dyn Clock>>,
+    pub firmware: Option<Arc<dyn FirmwareUpdates>>,
+    pub raid: Option<Arc<dyn RaidVolumes>>,
     pub media: Option<Arc<dyn VirtualMedia>>,
     pub inspection: Option<Arc<dyn Inspection>>,
     pub sensors: Option<Arc<dyn Sensors>>,

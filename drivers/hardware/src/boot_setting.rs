@@ -15,6 +15,15 @@ pub enum BootSetting {
     SecureBoot(bool),
 }
 
+/// The keys of Secure Boot that a firmware gets in place of those it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SecureBootKeys {
+    /// The keys of the machine's maker.
+    Factory,
+    /// None: the firmware starts every program until somebody enrolls keys.
+    None,
+}
+
 /// The values of the boot settings that a BMC reports. `None` if the BMC does not report the setting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct BootSettings {

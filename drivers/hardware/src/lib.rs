@@ -2,18 +2,24 @@
 
 mod allowed;
 mod bios;
+mod bmc_task;
 mod boot;
 mod boot_setting;
 mod health;
 mod inventory;
 mod mac_address;
 mod power;
+mod raid;
 
 pub use allowed::{AllowedHost, AllowedHosts, HostRefused, InvalidHost, InvalidNetwork, Network};
 pub use bios::{BiosAttribute, BiosValue, BiosValues};
+pub use bmc_task::BmcTask;
 pub use boot::{BootDevice, BootMode, BootOverride, Persistence, UnknownBootDevice};
-pub use boot_setting::{BootSetting, BootSettings, PowerAndBootSettings};
+pub use boot_setting::{BootSetting, BootSettings, PowerAndBootSettings, SecureBootKeys};
 pub use health::Health;
 pub use inventory::{Disk, Firmware, Inventory, Nic, Processor};
 pub use mac_address::{InvalidMacAddress, MacAddress};
 pub use power::{PowerChange, PowerState};
+pub use raid::{
+    ApplyTime, DriveMedia, NewVolume, RaidDrive, RaidLevel, RaidVolume, StorageController,
+};

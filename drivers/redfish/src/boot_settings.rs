@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use bmc::BmcError;
-use hardware::{BootMode, BootSetting, BootSettings, Health, PowerAndBootSettings};
+use hardware::{BootMode, BootSetting, BootSettings, Health, PowerAndBootSettings, SecureBootKeys};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 use tracing::debug;
@@ -15,6 +15,8 @@ use crate::quirks;
 use crate::service::{Resource, Service};
 
 const SECURE_BOOT: &str = "SecureBootEnable";
+const RESET_KEYS: &str = "#SecureBoot.ResetKeys";
+const RESET_KEYS_TYPE: &str = "ResetKeysType";
 
 #[async_trait]
 impl bmc::BootSettings for Service {
@@ -51,6 +53,26 @@ impl bmc::BootSettings for Service {
             BootSetting::Mode(mode) => self.request_mode(&system, mode).await,
             BootSetting::SecureBoot(on) => self.request_secure_boot(&system, on).await,
         }
+    }
+
+    async fn request_keys(&self, wanted: SecureBootKeys) -> Result<(), BmcError> {
+        let cannot = |why: &str| BmcError::Unsupported {
+            what: format!("replace the keys of secure boot: {why}"),
+        };
+        let secure = self.secure_boot(&self.system().await?).await?;
+        let secure = secure.ok_or_else(|| cannot("it has no SecureBoot resource"))?;
+        let action = self.action(&secure.body, RESET_KEYS);
+        let action = action.ok_or_else(|| cannot("it has no action ResetKeys"))?;
+        let word = match wanted {
+            SecureBootKeys::Factory => "ResetAllKeysToDefault",
+            SecureBootKeys::None => "DeleteAllKeys",
+        };
+        let allowed = self.allowed(&secure.body, RESET_KEYS, RESET_KEYS_TYPE).await?;
+        if allowed.is_some_and(|allowed| !allowed.iter().any(|one| one == word)) {
+            return Err(cannot(&format!("it does not list {word}")));
+        }
+        let answer = self.post(&action, json!({RESET_KEYS_TYPE: word})).await?;
+        self.watch_for_next_start(answer.accepted(&self.origin.host())?).await
     }
 }
 

@@ -4,7 +4,7 @@
 //! or refuses our login.
 
 mod disks;
-mod firmware;
+pub(crate) mod firmware;
 mod nics;
 mod processor;
 

@@ -14,20 +14,25 @@ mod session;
 mod task;
 mod tls;
 mod unanswered;
+mod upload;
 
 mod collection;
 mod discovery;
 mod quirks;
 mod resolve;
+mod task_list;
 
 mod bios;
 mod boot;
 mod boot_settings;
+mod clock;
 mod event_log;
+mod firmware;
 mod identify;
 mod inspection;
 mod media;
 mod power;
+mod raid;
 mod sensors;
 
 pub use clients::{fingerprint, pinned_tls};

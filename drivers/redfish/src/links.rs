@@ -25,6 +25,8 @@ pub(crate) struct Root {
     pub(crate) managers: Option<Url>,
     pub(crate) chassis: Option<Url>,
     pub(crate) update_service: Option<Url>,
+    /// The TaskService.
+    pub(crate) tasks: Option<Url>,
     pub(crate) registries: Option<Url>,
     pub(crate) session_service: Option<Url>,
     pub(crate) sessions: Option<Url>,
@@ -40,6 +42,7 @@ impl Root {
             managers: follow(root.link("Managers")),
             chassis: follow(root.link("Chassis")),
             update_service: follow(root.link("UpdateService")),
+            tasks: follow(root.link("Tasks")),
             registries: follow(root.link("Registries")),
             session_service: follow(root.link("SessionService")),
             sessions: follow(root.at("Links").link("Sessions")),

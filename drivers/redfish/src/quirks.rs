@@ -43,6 +43,8 @@ pub(crate) fn managers_of(system: &Value) -> &[Value] {
 /// - HPE iLO, while the machine is in its power-on self-test: `UnableToModifyDuringSystemPOST` (ironic, `_is_during_post_error`), and
 ///   shortly after a change of power: `InvalidOperationForSystemState` (sushy, `retry-ilo-not-ready-error`).
 /// - Dell iDRAC, after any job: `SYS518` (sushy, `check_retry_on_exception`).
+/// - Any BMC whose queue of jobs is full: `ResourceExhaustion` (DSP8011, Base), or that updates firmware: `UpdateInProgress` (DSP8011,
+///   Update).
 /// - Dell iDRAC10, shortly after switching off: `On` is an `ActionParameterValueConflict` (ironic, `_set_power_state`).
 pub(crate) fn is_temporary(message: &Message) -> bool {
     matches!(
@@ -51,6 +53,8 @@ pub(crate) fn is_temporary(message: &Message) -> bool {
             | "InvalidOperationForSystemState"
             | "SYS518"
             | "ActionParameterValueConflict"
+            | "ResourceExhaustion"
+            | "UpdateInProgress"
     )
 }
 
@@ -99,6 +103,67 @@ fn with(body: &Value, additions: &[(&str, &str)]) -> Value {
         body[*name] = json!(value);
     }
     body
+}
+
+/// Whether a refusal of `SimpleUpdate` is about its targets, which are optional (DSP0268) and which Ironic sends to few services (ironic,
+/// `_submit_simple_update`).
+pub(crate) fn some_services_take_no_targets(refusal: &[Message]) -> bool {
+    let about_support = |message: &&Message| {
+        matches!(
+            message.key.as_str(),
+            "ActionParameterNotSupported" | "ActionParameterUnknown" | "PropertyUnknown"
+        )
+    };
+    refusal.iter().filter(about_support).any(|message| message.text.contains("Targets"))
+}
+
+/// Returns `body` of a refused request for a volume in the form that an older service understands, if the refusal is about the form.
+///
+/// - A name that the client did not ask for is left out. Ironic sends only names that a client asked for (ironic,
+///   `_construct_volume_payload`).
+/// - Before Volume v1.3.1 (DSP0268), a volume has a `VolumeType` and no `RAIDType`.
+pub(crate) fn older_services_know_fewer_properties_of_volumes(
+    refusal: &[Message],
+    body: &Value,
+    name_is_optional: bool,
+) -> Option<Value> {
+    let about = |property: &str| {
+        let is_form = |message: &&Message| {
+            matches!(
+                message.key.as_str(),
+                "PropertyUnknown"
+                    | "PropertyNotWritable"
+                    | "PropertyMissing"
+                    | "CreateFailedMissingReqProperties"
+            )
+        };
+        refusal.iter().filter(is_form).any(|message| message.text.contains(property))
+    };
+    let mut older = body.clone();
+    let fields = older.as_object_mut()?;
+    if name_is_optional && about("Name") && fields.remove("Name").is_some() {
+        return Some(older);
+    }
+    let level = fields.get("RAIDType").and_then(Value::as_str);
+    let kind = volume_type(level?)?;
+    if !about("RAIDType") && !about("VolumeType") {
+        return None;
+    }
+    fields.remove("RAIDType");
+    fields.insert("VolumeType".to_owned(), json!(kind));
+    Some(older)
+}
+
+/// Returns the `VolumeType` of a `RAIDType` (DSP0268).
+fn volume_type(level: &str) -> Option<&'static str> {
+    Some(match level {
+        "RAID0" => "NonRedundant",
+        "RAID1" => "Mirrored",
+        "RAID5" => "StripedWithParity",
+        "RAID10" => "SpannedMirrors",
+        "RAID50" => "SpannedStripesWithParity",
+        _ => return None,
+    })
 }
 
 /// OpenBMC, as in Cisco's C845A M8, lists drives that only a browser can fill: such a drive has no `InsertMedia` and refuses a PATCH

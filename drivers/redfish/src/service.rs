@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bmc::BmcError;
-use reqwest::header::{ACCEPT, CONNECTION, HeaderName, IF_MATCH};
-use reqwest::{Client, Method, StatusCode};
+use reqwest::header::{ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, IF_MATCH};
+use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -20,6 +20,7 @@ use crate::origin::Origin;
 use crate::session::{LoginOutcome, OpenSessions, Session};
 use crate::target::{Auth, Target, Trust};
 use crate::unanswered::unreachable;
+use crate::upload::Upload;
 
 /// How long the task of a change is watched for a failure, if the change happens later than the answer.
 pub(crate) const TASK_PATIENCE: Duration = Duration::from_secs(3);
@@ -29,6 +30,9 @@ const LONGEST_QUIET: Duration = Duration::from_secs(120);
 
 /// The size limit of an attribute registry. Registries of servers have up to 2 MiB.
 const LARGEST_REGISTRY: usize = 8 * 1024 * 1024;
+
+/// The timeout of an upload of an image.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(1800);
 
 const ODATA_VERSION: HeaderName = HeaderName::from_static("odata-version");
 
@@ -150,6 +154,15 @@ impl Service {
         self.send(Request { method, body: Some(body), ..Request::get(url.clone()) }).await
     }
 
+    /// Deletes a resource, and returns the answer whatever its status.
+    pub(crate) async fn delete_resource(
+        &self,
+        url: &Url,
+        body: Option<Value>,
+    ) -> Result<Answer, BmcError> {
+        self.send(Request { method: Method::DELETE, body, ..Request::get(url.clone()) }).await
+    }
+
     /// Changes `resource` unless it has changed since it was read. If it has, reads it again and retries once.
     pub(crate) async fn patch(&self, resource: &Resource, body: Value) -> Result<(), BmcError> {
         let answer = self.accepted_patch(resource, body).await?;
@@ -223,10 +236,37 @@ impl Service {
             turn.login = self.log_in().await?;
             answer = self.exchange(&ask, &turn.login).await?;
         }
-        let busy = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
-        if let Some(wait) = answer.retry_after.filter(|_| busy.contains(&answer.status)) {
-            turn.quiet_until = Some(Instant::now() + wait.min(LONGEST_QUIET));
+        turn.heed(&answer);
+        Ok(answer)
+    }
+
+    /// Sends a body that cannot be sent twice. The caller has just read something, so the session is valid.
+    pub(crate) async fn upload(&self, url: &Url, upload: Upload) -> Result<Answer, BmcError> {
+        let mut turn = self.turn.lock().await;
+        turn.may_speak(&self.origin)?;
+        if matches!(turn.login, Login::Out) {
+            turn.login = self.log_in().await?;
         }
+        let request = self
+            .client()?
+            .post(url.clone())
+            .timeout(UPLOAD_TIMEOUT)
+            .header(ACCEPT, "application/json")
+            .header(ODATA_VERSION, "4.0")
+            .header(CONTENT_TYPE, upload.content_type)
+            .header(CONTENT_LENGTH, upload.length)
+            .body(upload.body);
+        let request = self.with_login(request, &turn.login);
+        let name = answer::name(&Method::POST, url);
+        let answer = self.answer_to(name, request, LARGEST_BODY, UPLOAD_TIMEOUT).await?;
+        if answer.status == StatusCode::UNAUTHORIZED
+            && let Login::Session(expired) = std::mem::take(&mut turn.login)
+        {
+            expired.forget();
+            let reason = "it ended the session during the upload".to_owned();
+            return Err(BmcError::Busy { host: self.origin.host(), reason });
+        }
+        turn.heed(&answer);
         Ok(answer)
     }
 
@@ -326,20 +366,34 @@ impl Service {
         if let Some(etag) = &ask.if_match {
             request = request.header(IF_MATCH, etag);
         }
-        request = match login {
+        let request = self.with_login(request, login);
+        let name = answer::name(&ask.method, &ask.url);
+        self.answer_to(name, request, ask.largest, self.target.timeout).await
+    }
+
+    fn with_login(&self, request: RequestBuilder, login: &Login) -> RequestBuilder {
+        match login {
             Login::Out => request,
             Login::Basic => {
                 let password = self.target.password.expose_secret();
                 request.basic_auth(&self.target.username, Some(password))
             }
             Login::Session(session) => request.header(X_AUTH_TOKEN, session.token.clone()),
-        };
+        }
+    }
 
-        let name = answer::name(&ask.method, &ask.url);
-        let failed = |source| unreachable(&self.origin, self.target.timeout, source);
+    /// Sends a request and reads its answer, up to a size limit. The timeout is only for the error.
+    async fn answer_to(
+        &self,
+        name: String,
+        request: RequestBuilder,
+        largest: usize,
+        timeout: Duration,
+    ) -> Result<Answer, BmcError> {
+        let failed = |source| unreachable(&self.origin, timeout, source);
         let response = request.send().await.map_err(failed)?;
         let answer =
-            Answer::read(name, response, ask.largest).await.map_err(|unread| match unread {
+            Answer::read(name, response, largest).await.map_err(|unread| match unread {
                 ReadError::Broken(source) => failed(source),
                 ReadError::TooLarge(error) => error,
             })?;
@@ -360,6 +414,14 @@ impl Service {
 }
 
 impl RequestSlot {
+    /// Sends nothing for as long as a busy BMC asks.
+    fn heed(&mut self, answer: &Answer) {
+        let busy = [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS];
+        if let Some(wait) = answer.retry_after.filter(|_| busy.contains(&answer.status)) {
+            self.quiet_until = Some(Instant::now() + wait.min(LONGEST_QUIET));
+        }
+    }
+
     fn may_speak(&self, origin: &Origin) -> Result<(), BmcError> {
         let left = self.quiet_until.and_then(|at| at.checked_duration_since(Instant::now()));
         match left.filter(|left| !left.is_zero()) {

@@ -9,12 +9,17 @@ use std::future::Future;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use bmc::{Bmc, BmcError, IdentifyLight};
-use bmc_emulator::{BmcKind, BmcSpec, Firmware, Mac, Machine, MachineSpec, NicSpec, serve};
-use hardware::{
-    BiosValue, BiosValues, BootDevice, BootMode, BootOverride, BootSetting, BootSettings, Health,
-    MacAddress, Persistence, PowerChange, PowerState,
+use bmc::{Bmc, BmcError, FirmwareImage, IdentifyLight, ImageStream, ImageTransfer};
+use bmc_emulator::{
+    BmcKind, BmcSpec, DiskSpec, Firmware, Mac, Machine, MachineSpec, NicSpec, serve,
 };
+use hardware::{
+    ApplyTime, BiosValue, BiosValues, BmcTask, BootDevice, BootMode, BootOverride, BootSetting,
+    BootSettings, Health, MacAddress, NewVolume, Persistence, PowerChange, PowerState, RaidLevel,
+    StorageController,
+};
+use jiff::tz::Offset;
+use jiff::{SignedDuration, Timestamp};
 use redfish::{Auth, Connector, Target, Trust};
 use tokio::time::{interval, timeout};
 use url::Url;
@@ -27,10 +32,14 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 struct Candidate {
     target: Target,
     image: Option<Url>,
+    /// An image of firmware for the BIOS.
+    firmware: Option<Url>,
     mac: Option<MacAddress>,
+    /// Whether the drives of the machine may lose their data.
+    may_erase: bool,
 }
 
-/// Reads the environment variable: `address user password [media=url] [mac=address] [system=path]`, several separated by `;`.
+/// Reads the environment variable: `address user password [media=url] [mac=address] [system=path] [erase=yes]`, several separated by `;`.
 fn candidates() -> Vec<Candidate> {
     let given = std::env::var("BEDPLATE_TEST_REDFISH").unwrap_or_default();
     let lines = given.split(';').map(str::trim).filter(|line| !line.is_empty());
@@ -51,7 +60,7 @@ fn emulated(family: &str) -> Machine {
         model: "R650 Clone".to_owned(),
         firmware: Firmware::Uefi,
         nics: vec![NicSpec { mac: Mac([2, 0, 0, 0, 0, 1]), speed_mbps: 10_000 }],
-        disks: Vec::new(),
+        disks: ["sda", "sdb"].map(disk).to_vec(),
         cpus: 8,
         memory_mib: 8192,
         bmc: BmcSpec {
@@ -65,6 +74,16 @@ fn emulated(family: &str) -> Machine {
             own_certificate: false,
         },
     })
+}
+
+fn disk(name: &str) -> DiskSpec {
+    DiskSpec {
+        name: name.to_owned(),
+        serial: format!("SN-{name}"),
+        size_bytes: 100 << 30,
+        model: "Acme Disk".to_owned(),
+        rotational: false,
+    }
 }
 
 fn candidate(line: &str) -> Candidate {
@@ -82,7 +101,9 @@ fn candidate(line: &str) -> Candidate {
             trust: Trust::Unverified,
             timeout: Duration::from_secs(30),
         },
+        firmware: named("firmware=").map(|url| url.parse().expect("an image's address")),
         image: named("media=").map(|url| url.parse().expect("an image's address")),
+        may_erase: named("erase=") == Some("yes"),
         mac: named("mac=").map(|mac| mac.parse().expect("a MAC address")),
     }
 }
@@ -150,7 +171,8 @@ async fn an_emulated_bmc_of_each_vendor_passes_the_story() {
         let address = machine.redfish.unwrap();
         // The BMC of the profile `poor` lists no network cards.
         let mac = if machine.name == "poor" { "" } else { "mac=02:00:00:00:00:01" };
-        candidate(&format!("https://{address} admin secret {mac}"))
+        let firmware = "firmware=http://10.0.0.1/bios-9.9.bin";
+        candidate(&format!("https://{address} admin secret {mac} {firmware} erase=yes"))
     });
     honours_the_contract(candidates.collect()).await;
 }
@@ -166,6 +188,15 @@ async fn honours_the_contract(candidates: Vec<Candidate>) {
         boot_mode_changes(&bmc).await;
         secure_boot_changes(&bmc).await;
         bios_settings_change(&bmc).await;
+        if let Some(image) = candidate.firmware {
+            firmware_is_updated(&bmc, image).await;
+        }
+        let controllers = if_supported(bmc.raid.as_ref().unwrap().controllers().await);
+        eprintln!("{controllers:#?}");
+        if let Some(controllers) = controllers.filter(|_| candidate.may_erase) {
+            volumes_are_made_and_deleted(&bmc, &controllers).await;
+        }
+        clock_is_set(&bmc).await;
         health_is_told(&bmc).await;
         wrong_password_is_refused(candidate.target).await;
     })
@@ -294,6 +325,15 @@ async fn secure_boot_changes(bmc: &Bmc) {
     }
 }
 
+/// The driver reads each time back. The last is the present.
+async fn clock_is_set(bmc: &Bmc) {
+    let clock = bmc.clock.as_ref().unwrap();
+    let (now, utc) = (Timestamp::now(), Some(Offset::UTC));
+    let Some(()) = if_supported(clock.set_clock(now, utc).await) else { return };
+    clock.set_clock(now - SignedDuration::from_hours(24), utc).await.unwrap();
+    clock.set_clock(Timestamp::now(), utc).await.unwrap();
+}
+
 /// Changes an enumeration that both sushy-tools and the emulator have, and another setting of each BMC stays as it is.
 async fn bios_settings_change(bmc: &Bmc) {
     const NAME: &str = "ProcTurboMode";
@@ -324,6 +364,100 @@ async fn bios_settings_change(bmc: &Bmc) {
     if_supported(bios.request_reset().await).expect("a reset of the settings");
     restarts(bmc).await;
     assert_eq!(bios.values().await.unwrap().current.len(), before.current.len());
+}
+
+/// Updates the BIOS of a machine, which starts for it. sushy-tools and the emulator fetch no image.
+async fn firmware_is_updated(bmc: &Bmc, image: Url) {
+    let firmware = bmc.firmware.as_ref().unwrap();
+    let Some(transfer) = if_supported(firmware.transfer().await) else { return };
+    let listed = bmc.inspection.as_ref().unwrap().main_firmware().await.unwrap();
+    let listed = listed.into_iter().find(|listed| listed.component == "bios");
+    let before = firmware.version("bios").await.unwrap();
+    assert_eq!(before, listed.map(|listed| listed.version));
+    let known = firmware.tasks().await.unwrap();
+    let image = match transfer {
+        ImageTransfer::Pull => FirmwareImage::At(image),
+        ImageTransfer::Push { largest } => {
+            let content = bytes::Bytes::from_static(b"an image");
+            assert!(largest.is_none_or(|largest| largest > content.len() as u64));
+            let (parts, bytes) = tokio::sync::mpsc::channel(2);
+            let length = content.len() as u64;
+            parts.send(Ok(content)).await.unwrap();
+            FirmwareImage::Stream(ImageStream { name: "bios-9.9.bin".to_owned(), length, bytes })
+        }
+    };
+    let task = firmware.request("bios", image).await.unwrap();
+    if let Some(known) = known {
+        assert_eq!(firmware.update_since(&known).await.unwrap(), task);
+        let all = firmware.tasks().await.unwrap().expect("a list of tasks");
+        assert_eq!(firmware.update_since(&all).await.unwrap(), None);
+    }
+    restarts(bmc).await;
+    if let Some(task) = task {
+        let ended = async {
+            let mut looks = interval(LOOK_EVERY);
+            while !firmware.task(&task).await.unwrap().has_ended_well() {
+                looks.tick().await;
+            }
+        };
+        timeout(STATE_TIMEOUT, ended).await.expect("the task ends");
+    }
+    assert_ne!(firmware.version("bios").await.unwrap(), before);
+}
+
+/// Makes a mirror of the first two drives, and deletes it. The machine starts for both if the controller needs that.
+async fn volumes_are_made_and_deleted(bmc: &Bmc, controllers: &[StorageController]) {
+    let raid = bmc.raid.as_ref().unwrap();
+    let makes = |it: &&StorageController| {
+        it.drives.len() > 1 && it.levels.as_ref().is_none_or(|all| all.contains(&RaidLevel::Raid1))
+    };
+    let Some(controller) = controllers.iter().find(makes) else {
+        return eprintln!("no controller makes a mirror");
+    };
+    let wanted = NewVolume {
+        storage: controller.path.clone(),
+        level: RaidLevel::Raid1,
+        drives: controller.drives[..2].iter().map(|drive| drive.path.clone()).collect(),
+        size_bytes: Some(10 << 30),
+        name: "contract".to_owned(),
+        name_is_optional: true,
+        applies: controller.applies,
+    };
+    let known = raid.tasks().await.unwrap();
+    let before = raid.volumes(&wanted.storage).await.unwrap();
+    let task = raid.create(&wanted).await.unwrap();
+    if let Some(known) = known {
+        assert_eq!(raid.change_since(&wanted.storage, &known).await.unwrap(), task);
+    }
+    change_ends(bmc, controller.applies, task).await;
+    let after = raid.volumes(&wanted.storage).await.unwrap();
+    let made = after.iter().find(|it| before.iter().all(|old| old.path != it.path));
+    let made = made.expect("a new volume");
+    assert!(made.is_raid && made.is_made_of(&wanted), "{made:?}");
+    assert_eq!((made.level, made.size_bytes), (Some(RaidLevel::Raid1), Some(10 << 30)));
+    let task = raid.delete(&made.path, controller.applies).await.unwrap();
+    change_ends(bmc, controller.applies, task).await;
+    assert_eq!(raid.volumes(&wanted.storage).await.unwrap(), before);
+    // Idempotent.
+    assert_eq!(raid.delete(&made.path, controller.applies).await.unwrap(), None);
+}
+
+async fn change_ends(bmc: &Bmc, applies: ApplyTime, task: Option<String>) {
+    if applies == ApplyTime::OnReset {
+        restarts(bmc).await;
+    }
+    let Some(task) = task else { return };
+    let ended = async {
+        let mut looks = interval(LOOK_EVERY);
+        loop {
+            match bmc.raid.as_ref().unwrap().task(&task).await.unwrap() {
+                BmcTask::Failed(why) => panic!("{why}"),
+                BmcTask::Done | BmcTask::Gone => break,
+                BmcTask::New | BmcTask::Waiting | BmcTask::Running => looks.tick().await,
+            };
+        }
+    };
+    timeout(STATE_TIMEOUT, ended).await.expect("the task ends");
 }
 
 async fn health_is_told(bmc: &Bmc) {

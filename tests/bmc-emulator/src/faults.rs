@@ -22,6 +22,8 @@ pub struct Faults {
 struct Active {
     faults: FaultSet,
     stalled_until: Option<Instant>,
+    /// The end of a restart of the BMC.
+    restarts_until: Option<Instant>,
 }
 
 /// All faults of a BMC. Several can be active at once. Durations are in milliseconds.
@@ -55,6 +57,25 @@ pub struct FaultSet {
     pub ignore_power_on: bool,
     /// The firmware ignores changes of its settings that wait for a start.
     pub ignore_settings: bool,
+    /// How long the BMC works on the image of an update, before it applies the image or waits for a start of the machine.
+    #[serde(with = "millis")]
+    pub update_time: Option<Duration>,
+    /// The BMC never ends its work on an image.
+    pub updates_never_end: bool,
+    /// The BMC ends its work on an image with this message.
+    pub updates_fail: Option<String>,
+    /// How long the BMC answers nothing after an update of its own firmware.
+    #[serde(with = "millis")]
+    pub bmc_restart: Option<Duration>,
+    /// How long the BMC works on a change of a RAID volume, before the change happens or waits for a start of the machine.
+    #[serde(with = "millis")]
+    pub volume_time: Option<Duration>,
+    /// The BMC never ends its work on a change of a RAID volume.
+    pub volumes_never_end: bool,
+    /// The BMC ends its work on a change of a RAID volume with this message.
+    pub volumes_fail: Option<String>,
+    /// The BMC accepts no update and no change of a RAID volume, because its queue of jobs is full.
+    pub job_queue_full: bool,
     /// Setting this makes the BMC forget all sessions once.
     pub forget_sessions: bool,
     /// The BMC sends every IPMI reply twice.
@@ -146,6 +167,12 @@ impl Faults {
         self.era.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// The BMC restarts: it forgets all sessions, and answers nothing for this long.
+    pub(crate) fn restart_bmc(&self, lasting: Duration) {
+        self.forget_sessions();
+        self.write(|active| active.restarts_until = Some(Instant::now() + lasting));
+    }
+
     pub(crate) fn era(&self) -> u64 {
         self.era.load(Ordering::Relaxed)
     }
@@ -167,7 +194,8 @@ impl Faults {
         let turn = |every: NonZeroU32| {
             (self.counted.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(every.get())
         };
-        all || every.is_some_and(turn)
+        let restarts = self.read(|active| active.restarts_until);
+        all || restarts.is_some_and(|until| Instant::now() < until) || every.is_some_and(turn)
     }
 
     /// Reads the faults without copying them.

@@ -9,8 +9,9 @@ use url::Url;
 use crate::boot::{BootDevice, BootOverride, OverrideDuration};
 use crate::setup::Setup;
 use crate::spec::Firmware;
+use crate::volumes::Volume;
 
-/// The power, next boot, virtual media and firmware settings of a machine. Logs, sessions and faults are not kept.
+/// The power, next boot, virtual media, firmware settings and RAID volumes of a machine. Logs, sessions and faults are not kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PersistedState {
@@ -21,6 +22,8 @@ pub struct PersistedState {
     pub(crate) media: Vec<(String, Url)>,
     #[serde(default)]
     pub(crate) setup: Setup,
+    #[serde(default)]
+    pub(crate) volumes: Vec<Volume>,
 }
 
 /// A boot override, as it is stored.

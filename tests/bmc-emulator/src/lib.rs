@@ -1,9 +1,11 @@
 #![doc = include_str!("../README.md")]
 
 mod boot;
+mod clock;
 mod control;
 mod events;
 mod faults;
+mod firmware_updates;
 mod ipmi;
 mod kept;
 mod log;
@@ -17,6 +19,9 @@ mod setup;
 mod spec;
 mod template;
 mod tls;
+mod updates;
+mod volume_changes;
+mod volumes;
 pub mod web;
 
 pub use boot::{BootChoice, BootDevice, OverrideDuration};
@@ -29,3 +34,4 @@ pub use serial::SerialPort;
 pub use serve::{Served, ServedMachine, serve};
 pub use spec::{BmcKind, BmcSpec, DiskSpec, Firmware, InvalidMac, Mac, MachineSpec, NicSpec};
 pub use tls::Identity;
+pub use volumes::Volume;

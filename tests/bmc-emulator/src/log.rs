@@ -47,14 +47,30 @@ pub enum Request {
     BootMode(Firmware),
     /// Switch secure boot on or off.
     SecureBoot(bool),
+    /// Replace the keys of secure boot by those of the maker (`true`) or by none.
+    SecureBootKeys(bool),
     /// Change these BIOS attributes at the next start.
     ChangeBios(Vec<String>),
     /// Reset all BIOS attributes at the next start.
     ResetBios,
+    /// Update a component to this version. The image was named or pushed.
+    UpdateFirmware {
+        component: String,
+        version: String,
+    },
+    /// Make a RAID volume of this level on the drives with these serial numbers.
+    CreateVolume {
+        level: String,
+        drives: Vec<String>,
+    },
+    /// Delete the RAID volume with this id.
+    DeleteVolume(String),
     /// Insert this image into a virtual drive.
     InsertMedia(Url),
     /// Eject the image of a virtual drive.
     EjectMedia,
+    /// Set the clock of the BMC to this time.
+    SetClock(Timestamp),
     /// Switch the identify light on or off.
     Identify(bool),
     /// Clear the event log.

@@ -3,6 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
+use jiff::tz::Offset;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -17,6 +19,8 @@ use crate::profile::{MediaDrive, Profile};
 use crate::serial::SerialPort;
 use crate::setup::{ChangeTime, Setup};
 use crate::spec::{Firmware, MachineSpec};
+use crate::updates::Updates;
+use crate::volumes::Volumes;
 
 /// A machine. Clones refer to the same machine.
 #[derive(Clone, Debug)]
@@ -56,6 +60,8 @@ pub(crate) struct Chassis {
     /// Images and the virtual drives that hold them.
     media: Vec<(&'static MediaDrive, Url)>,
     pub(crate) setup: Setup,
+    pub(crate) updates: Updates,
+    pub(crate) volumes: Volumes,
     pub(crate) events: Events,
     log: Log,
 }
@@ -88,6 +94,7 @@ impl Machine {
             boot: kept.boot.map(|boot| boot.held_from(Instant::now())),
             media: media.collect(),
             setup: kept.setup,
+            volumes: Volumes::of(kept.volumes),
             ..Chassis::default()
         };
         Machine(Arc::new(Inner {
@@ -99,14 +106,15 @@ impl Machine {
         }))
     }
 
-    /// The state to store for a restart of the emulator: power, next boot, virtual media and firmware settings.
+    /// The state to store for a restart of the emulator: power, next boot, virtual media, firmware settings and RAID volumes.
     pub fn kept(&self) -> PersistedState {
         let mut chassis = self.chassis();
         let boot = chassis.boot_override().map(|boot| Boot::of(boot, Instant::now()));
         let media = chassis.media.iter().map(|(drive, image)| (drive.id.clone(), image.clone()));
         let media = media.collect();
         let setup = chassis.setup.clone();
-        PersistedState { on: self.power_now().on, boot, media, setup }
+        let volumes = chassis.volumes.volumes.clone();
+        PersistedState { on: self.power_now().on, boot, media, setup, volumes }
     }
 
     /// The hardware of the machine.
@@ -124,9 +132,29 @@ impl Machine {
         self.chassis().setup.secure_boot
     }
 
+    /// Whether the firmware has keys of secure boot.
+    pub fn has_secure_boot_keys(&self) -> bool {
+        !self.chassis().setup.lacks_keys
+    }
+
+    /// The time that the BMC shows.
+    pub fn clock(&self) -> Timestamp {
+        self.chassis().setup.clock.now()
+    }
+
+    /// Makes the clock of the BMC wrong by this many seconds.
+    pub fn misset_clock(&self, ahead_s: i64) {
+        self.chassis().setup.clock.ahead_s = ahead_s;
+    }
+
     /// The BIOS attributes in force.
     pub fn bios(&self) -> Map<String, Value> {
         self.chassis().setup.attributes(self.spec())
+    }
+
+    /// The version of a component that an update changed: `bios`, `bmc`, or `nic:` with a serial number.
+    pub fn updated_firmware(&self, component: &str) -> Option<String> {
+        self.chassis().setup.firmware.get(component).cloned()
     }
 
     /// Watches the power of the machine.
@@ -266,6 +294,25 @@ impl Machine {
         chassis.log.record(face, Request::SecureBoot(on), Outcome::Accepted);
     }
 
+    /// The keys of the maker in place of all others, or no keys.
+    pub(crate) fn reset_secure_boot_keys(&self, face: Protocol, wanted: bool, time: ChangeTime) {
+        let mut chassis = self.chassis();
+        chassis.setup.change_keys(wanted, time);
+        chassis.log.record(face, Request::SecureBootKeys(wanted), Outcome::Accepted);
+    }
+
+    pub(crate) fn set_clock(
+        &self,
+        face: Protocol,
+        time: Option<Timestamp>,
+        offset: Option<Offset>,
+    ) {
+        let mut chassis = self.chassis();
+        chassis.setup.clock.set(time, offset);
+        let now = chassis.setup.clock.now();
+        chassis.log.record(face, Request::SetClock(now), Outcome::Accepted);
+    }
+
     pub(crate) fn change_bios(&self, face: Protocol, values: Map<String, Value>) {
         let mut chassis = self.chassis();
         let names = values.keys().cloned().collect();
@@ -367,6 +414,8 @@ impl Machine {
     fn begin_generation(&self, chassis: &mut Chassis) {
         chassis.restart_after_soft_off = false;
         chassis.setup.start(self.faults().with(|faults| faults.ignore_settings));
+        chassis.updates.start();
+        chassis.volumes.start();
         self.0.power.send_modify(|power| {
             *power =
                 Power { on: true, generation: power.generation + 1, soft_off_requested: false };

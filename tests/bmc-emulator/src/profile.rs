@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::setup::ChangeTime;
 use crate::template::Item;
+use crate::updates::Applies;
 pub(crate) use tree::{Delete, Get, Patch, Post, Row};
 
 const GENERIC: &str = include_str!("../profiles/generic.json");
@@ -42,6 +43,9 @@ pub(crate) struct Profile {
     pub(crate) reset: ResetRules,
     pub(crate) boot: BootRules,
     pub(crate) bios: BiosRules,
+    pub(crate) firmware: FirmwareVersions,
+    pub(crate) updates: UpdateRules,
+    pub(crate) raid: RaidRules,
     /// The virtual drives. `None` if there are none.
     pub(crate) media: Option<MediaRules>,
     pub(crate) ipmi: IpmiRules,
@@ -116,6 +120,49 @@ pub(crate) struct BiosRules {
     /// The attributes that the settings resource shows.
     pub(crate) pending: ShownPending,
     pub(crate) secure_boot_changes: ChangeTime,
+}
+
+/// The versions of firmware before any update.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FirmwareVersions {
+    pub(crate) bios: String,
+    pub(crate) bmc: String,
+    pub(crate) nic: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UpdateRules {
+    /// For BIOS.
+    pub(crate) applies: Applies,
+    /// For network adapters.
+    pub(crate) adapters_apply: Applies,
+}
+
+/// How the storage controller makes and deletes volumes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RaidRules {
+    /// The values of `RAIDType`; none if the controller makes no volumes.
+    pub(crate) levels: Vec<String>,
+    /// The values of `@Redfish.OperationApplyTime`, the default first; none if the service does not take the parameter.
+    pub(crate) apply_times: Vec<String>,
+    /// Whether a request may name the volume.
+    pub(crate) takes_names: bool,
+    /// Whether volumes have a `VolumeType` and no `RAIDType`, as before version 1.3.1 of the schema.
+    pub(crate) has_volume_types: bool,
+    pub(crate) answer: VolumeAnswer,
+}
+
+/// The answer to a change of volumes that happens at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum VolumeAnswer {
+    /// Status 201 with the new volume, or 204.
+    Done,
+    /// Status 202 with a task.
+    Task,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

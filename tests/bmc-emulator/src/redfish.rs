@@ -23,13 +23,14 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::log::{self, Outcome};
 use crate::machine::Machine;
-use crate::profile::{Delete, Get, Profile};
+use crate::profile::{Delete, Get, Post, Profile};
 use crate::web;
 
 use answer::Answer;
 use face::RedfishFace;
 use problem::{Message, Problem};
 use resource::{Resource, tag_of};
+use values::LARGEST_IMAGE;
 
 /// The largest request body in bytes.
 const LARGEST_BODY: usize = 64 * 1024;
@@ -55,7 +56,8 @@ async fn respond(face: Arc<RedfishFace>, request: Request<Incoming>) -> Response
     }
     face.machine.faults().wait().await;
     let (parts, body) = request.into_parts();
-    let answer = match Limited::new(body, LARGEST_BODY).collect().await {
+    let largest = if face.takes_images(&parts) { LARGEST_IMAGE } else { LARGEST_BODY };
+    let answer = match Limited::new(body, largest).collect().await {
         Ok(body) => face.answer(&parts, &body.to_bytes()),
         Err(error) if error.is::<LengthLimitError>() => Problem::of(Message::BODY_TOO_LARGE).into(),
         Err(_) => Problem::of(Message::MALFORMED_JSON).into(),
@@ -97,8 +99,15 @@ impl RedfishFace {
             ("PATCH", Some(properties), ..) => self.patch(&resource, properties, parts, body),
             ("POST", _, Some(action), _) => self.post(&resource, action, parts, body),
             ("DELETE", .., Some(Delete::Session)) => self.close_session(&resource),
+            ("DELETE", .., Some(Delete::Volume)) => self.delete_volume(&resource, parts, body),
             _ => Err(Problem::method_not_allowed(&row.methods())),
         }
+    }
+
+    /// Whether the request goes to a resource that takes images of firmware.
+    fn takes_images(&self, parts: &Parts) -> bool {
+        let takes = |resource: Resource| resource.row.post == Some(Post::PushUpdate);
+        parts.method == Method::POST && Resource::find(parts.uri.path(), self).is_some_and(takes)
     }
 
     fn read(&self, resource: &Resource, parts: &Parts) -> Result<Answer, Problem> {
@@ -127,6 +136,9 @@ impl RedfishFace {
         let task = Resource::find(&path, self)?.document(self)?;
         if task["TaskState"] == "Completed" {
             return Some(Answer::empty(StatusCode::NO_CONTENT));
+        }
+        if task["TaskState"] == "Exception" {
+            return Some(RedfishFace::failed_task(&task));
         }
         Some(Answer::json(StatusCode::ACCEPTED, task).with("location", monitor.path.clone()))
     }

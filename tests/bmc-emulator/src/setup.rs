@@ -1,13 +1,15 @@
-//! The settings of the machine's firmware: boot mode, secure boot and BIOS attributes.
+//! The settings of the machine's firmware: boot mode, secure boot and BIOS attributes, and the clock of its BMC.
 //!
 //! A change of a BIOS attribute waits in the settings resource until the machine starts again (`@Redfish.Settings`, DSP0266 §9.10).
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::clock::BmcClock;
 use crate::spec::{Firmware, MachineSpec};
 
 /// The attribute registry (DSP0268 `AttributeRegistry`) of every machine.
@@ -70,6 +72,11 @@ pub(crate) struct Setup {
     next_boot_mode: Option<Firmware>,
     pub(crate) secure_boot: bool,
     next_secure_boot: Option<bool>,
+    /// Whether the firmware has no keys of secure boot.
+    #[serde(default)]
+    pub(crate) lacks_keys: bool,
+    #[serde(default)]
+    next_keys: Option<bool>,
     /// Whether secure boot was in force at the last start.
     pub(crate) secure_boot_now: bool,
     /// Values that differ from the defaults.
@@ -80,6 +87,14 @@ pub(crate) struct Setup {
     pub(crate) applied_at: Option<Timestamp>,
     /// The attributes whose pending values the firmware did not take at the last start.
     pub(crate) ignored: Vec<String>,
+    #[serde(default)]
+    pub(crate) clock: BmcClock,
+    /// The versions of the components that were updated.
+    #[serde(default)]
+    pub(crate) firmware: BTreeMap<String, String>,
+    /// The versions that the next start applies.
+    #[serde(default)]
+    pub(crate) staged_firmware: BTreeMap<String, String>,
 }
 
 /// When a change of the boot mode or of secure boot is visible.
@@ -108,6 +123,19 @@ impl Setup {
             ChangeTime::AtOnce => self.secure_boot = on,
             ChangeTime::AtReset => self.next_secure_boot = Some(on),
         }
+    }
+
+    /// Without keys, the firmware starts every program.
+    pub(crate) fn change_keys(&mut self, wanted: bool, time: ChangeTime) {
+        match time {
+            ChangeTime::AtOnce => self.set_keys(wanted),
+            ChangeTime::AtReset => self.next_keys = Some(wanted),
+        }
+    }
+
+    fn set_keys(&mut self, wanted: bool) {
+        self.lacks_keys = !wanted;
+        self.secure_boot &= wanted;
     }
 
     /// The values in force.
@@ -141,13 +169,19 @@ impl Setup {
             self.applied_at = Some(Timestamp::now());
             self.ignored = Vec::new();
         }
+        let staged = std::mem::take(&mut self.staged_firmware);
         let (mode, secure) = (self.next_boot_mode.take(), self.next_secure_boot.take());
+        let keys = self.next_keys.take();
         if ignores {
             self.ignored = pending.into_iter().map(|(name, _)| name).collect();
         } else {
             self.attributes.extend(pending);
+            self.firmware.extend(staged);
             self.boot_mode = mode.or(self.boot_mode);
             self.secure_boot = secure.unwrap_or(self.secure_boot);
+            if let Some(wanted) = keys {
+                self.set_keys(wanted);
+            }
         }
         self.secure_boot_now = self.secure_boot;
     }

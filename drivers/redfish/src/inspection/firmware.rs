@@ -23,21 +23,53 @@ impl Service {
         Ok(firmware)
     }
 
-    /// Returns the firmware of BIOS and BMC.
+    /// Returns the firmware of BIOS, BMC and network adapters.
     pub(super) async fn firmware_of(&self, system: &Value) -> Result<Vec<Firmware>, BmcError> {
         let mut firmware = Vec::new();
         firmware.extend(version(Some("bios".to_owned()), system.text("BiosVersion")));
-        for manager in self.managers(system).await? {
-            let Some(manager) = self.find(&manager).await? else { continue };
-            if let Some(found) =
-                version(Some("bmc".to_owned()), manager.body.text("FirmwareVersion"))
-            {
-                firmware.push(found);
-                break;
-            }
-        }
+        firmware.extend(self.bmc_firmware(system).await?);
+        firmware.extend(self.adapter_firmware(system).await?);
         Ok(firmware)
     }
+
+    /// Returns the firmware of the BMC.
+    pub(crate) async fn bmc_firmware(&self, system: &Value) -> Result<Option<Firmware>, BmcError> {
+        for manager in self.managers(system).await? {
+            let Some(manager) = self.find(&manager).await? else { continue };
+            let found = version(Some("bmc".to_owned()), manager.body.text("FirmwareVersion"));
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Returns the firmware of network adapters.
+    pub(crate) async fn adapter_firmware(&self, system: &Value) -> Result<Vec<Firmware>, BmcError> {
+        let adapters = self.adapters(system).await?;
+        let firmware = adapters.iter().filter_map(|adapter| {
+            let mut controllers = adapter.items("Controllers").iter();
+            let found = controllers.find_map(|it| it.text("FirmwarePackageVersion"));
+            version(adapter_name(adapter), found)
+        });
+        Ok(firmware.collect())
+    }
+
+    /// Reads the network adapters in the chassis of `system`.
+    pub(crate) async fn adapters(&self, system: &Value) -> Result<Vec<Value>, BmcError> {
+        let mut adapters = Vec::new();
+        for chassis in self.chassis(system).await? {
+            let Some(chassis) = self.find(&chassis).await? else { continue };
+            adapters.extend(self.parts(&chassis.body, "NetworkAdapters").await?);
+        }
+        Ok(adapters)
+    }
+}
+
+/// The name of a network adapter as a component (ironic, `retrieve_nic_components`).
+pub(crate) fn adapter_name(adapter: &Value) -> Option<String> {
+    let id = adapter.text("SerialNumber").or_else(|| adapter.text("Id"))?;
+    Some(format!("nic:{id}"))
 }
 
 fn version(component: Option<String>, version: Option<String>) -> Option<Firmware> {

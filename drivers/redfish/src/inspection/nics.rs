@@ -20,17 +20,14 @@ impl Service {
 
     async fn adapter_ports(&self, system: &Value) -> Result<Vec<Nic>, BmcError> {
         let mut nics = Vec::new();
-        for chassis in self.chassis(system).await? {
-            let Some(chassis) = self.find(&chassis).await? else { continue };
-            for adapter in self.parts(&chassis.body, "NetworkAdapters").await? {
-                // Ports replaced NetworkPorts in Redfish 2020.3.
-                let mut ports = self.parts(&adapter, "Ports").await?;
-                if ports.is_empty() {
-                    ports = self.parts(&adapter, "NetworkPorts").await?;
-                }
-                let name = adapter.text("Id").unwrap_or_default();
-                nics.extend(ports.iter().filter_map(|found| port(&name, found)));
+        for adapter in self.adapters(system).await? {
+            // Ports replaced NetworkPorts in Redfish 2020.3.
+            let mut ports = self.parts(&adapter, "Ports").await?;
+            if ports.is_empty() {
+                ports = self.parts(&adapter, "NetworkPorts").await?;
             }
+            let name = adapter.text("Id").unwrap_or_default();
+            nics.extend(ports.iter().filter_map(|found| port(&name, found)));
         }
         Ok(nics)
     }

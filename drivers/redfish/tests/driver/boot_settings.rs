@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::response::IntoResponse;
 use bmc::BmcError;
 use expect_test::expect;
-use hardware::{BootMode, BootSetting, BootSettings, PowerState};
+use hardware::{BootMode, BootSetting, BootSettings, PowerState, SecureBootKeys};
 use redfish::Auth;
 use serde_json::{Value, json};
 
@@ -49,6 +49,38 @@ async fn both_settings_are_read_and_requested() {
         PATCH /redfish/v1/Systems/System.Embedded.1/SecureBoot {"SecureBootEnable":true}
         PATCH /redfish/v1/Systems/System.Embedded.1 {"Boot":{"BootSourceOverrideMode":"Legacy"}}"#]]
     .assert_eq(&fixture.changes());
+}
+
+#[tokio::test]
+async fn the_keys_of_secure_boot_are_replaced_as_the_bmc_lists() {
+    let keys = async |actions: Value, wanted| {
+        let tree = with_secure_boot(&json!({"SecureBootEnable": false, "Actions": actions}));
+        let fixture =
+            Fixture::serve(&tree, |asked, _| (asked.method == "POST").then(|| empty(204))).await;
+        let settings = fixture.bmc(Auth::Basic).boot_settings.unwrap();
+        let asked = settings.request_keys(wanted).await.map_err(|error| error.to_string());
+        (asked, fixture.changes())
+    };
+    let target = format!("{SECURE_BOOT}/Actions/SecureBoot.ResetKeys");
+    let plain = json!({"#SecureBoot.ResetKeys": {"target": target}});
+    for (wanted, word) in [
+        (SecureBootKeys::Factory, "ResetAllKeysToDefault"),
+        (SecureBootKeys::None, "DeleteAllKeys"),
+    ] {
+        let sent = format!(r#"POST {target} {{"ResetKeysType":"{word}"}}"#);
+        assert_eq!(keys(plain.clone(), wanted).await, (Ok(()), sent));
+    }
+    let listed = json!({"#SecureBoot.ResetKeys": {
+        "target": target, "ResetKeysType@Redfish.AllowableValues": ["ResetAllKeysToDefault"],
+    }});
+    assert_eq!(keys(listed.clone(), SecureBootKeys::Factory).await.0, Ok(()));
+    let cannot = "this BMC cannot replace the keys of secure boot: it ";
+    for (actions, why) in
+        [(listed, "does not list DeleteAllKeys"), (json!({}), "has no action ResetKeys")]
+    {
+        let refused = keys(actions, SecureBootKeys::None).await;
+        assert_eq!(refused, (Err(format!("{cannot}{why}")), String::new()));
+    }
 }
 
 #[tokio::test]

@@ -31,6 +31,8 @@ pub(crate) struct ReceivedRequest {
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
+    /// The body as text.
+    pub(crate) text: String,
 }
 
 impl ReceivedRequest {
@@ -160,6 +162,7 @@ async fn answer(State(machine): State<Arc<Mutex<Machine>>>, request: Request) ->
         path: parts.uri.path_and_query().map(|path| path.to_string()).unwrap_or_default(),
         headers: parts.headers,
         body: serde_json::from_slice(&body).unwrap_or_default(),
+        text: String::from_utf8_lossy(&body).into_owned(),
     };
     let mut machine = machine.lock().unwrap();
     machine.asked.push(asked.clone());

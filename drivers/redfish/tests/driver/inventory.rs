@@ -81,8 +81,8 @@ async fn an_almost_empty_tree_still_gives_an_inventory() {
 async fn expansion_saves_requests() {
     let fixture = Fixture::serve(DELL, silent).await;
     fixture.bmc(Auth::Basic).inspection.unwrap().inventory().await.unwrap();
-    // Root, systems, system, 3 collections, 3 drives, manager, update service, firmware.
-    assert_eq!(fixture.asked().len(), 12);
+    // Root, systems, system, 3 collections, 3 drives, manager, chassis, update service, firmware.
+    assert_eq!(fixture.asked().len(), 13);
 }
 
 async fn readings(tree: &str) -> Vec<Reading> {

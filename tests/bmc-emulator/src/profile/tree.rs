@@ -59,6 +59,8 @@ pub(crate) enum Patch {
     System,
     /// The identify light alone, because a settings resource takes the boot override (`@Redfish.Settings`, DSP0266 §7.10).
     Identify,
+    /// The clock.
+    Manager,
     Media,
     SessionService,
     SecureBoot,
@@ -70,17 +72,22 @@ pub(crate) enum Patch {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Post {
     ClearLog,
+    CreateVolume,
     EjectMedia,
     InsertMedia,
     OpenSession,
+    PushUpdate,
     Reset,
     ResetBios,
+    ResetKeys,
+    SimpleUpdate,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Delete {
     Session,
+    Volume,
 }
 
 impl Row {
@@ -172,7 +179,7 @@ fn fill_collection(row: &mut Row, links: &[(String, Value)]) {
     let path = row.path.trim_end_matches('/');
     let members: Vec<&Value> =
         links.iter().filter(|(parent, _)| parent == path).map(|(_, link)| link).collect();
-    row.document = Map::from_iter([
+    row.document.extend([
         ("@odata.type".to_owned(), json!(format!("#{kind}.{kind}"))),
         ("Name".to_owned(), json!(kind)),
         ("Members@odata.count".to_owned(), json!("{count}")),

@@ -2,13 +2,18 @@
 
 mod bios;
 mod boot;
+mod clock;
 mod media;
+mod multipart;
+mod update;
+mod volume;
 
 use std::time::Duration;
 
 use http::request::Parts;
 use http::{StatusCode, header};
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use crate::log::Protocol;
 use crate::machine::Identify;
@@ -18,6 +23,7 @@ use crate::redfish::face::RedfishFace;
 use crate::redfish::problem::{Message, Problem};
 use crate::redfish::resource::{Resource, tag_of};
 use crate::redfish::schema::RESET_TYPES;
+use crate::redfish::task::TaskKind;
 
 const RESET: &str = "ComputerSystem.Reset";
 
@@ -29,14 +35,21 @@ impl RedfishFace {
         parts: &Parts,
         body: &[u8],
     ) -> Result<Answer, Problem> {
-        let form = read_form(parts, body)?;
+        let form = match action == Post::PushUpdate {
+            true => Map::new(),
+            false => read_form(parts, body)?,
+        };
         match action {
             Post::OpenSession => return self.open_session(resource, &form),
             Post::Reset => return self.reset(&form),
+            Post::SimpleUpdate => return self.simple_update(resource, &form),
+            Post::PushUpdate => return self.push_update(resource, parts, body),
+            Post::CreateVolume => return self.create_volume(resource, &form),
             Post::ClearLog => self.machine.clear_events(Protocol::Redfish),
             Post::InsertMedia => self.insert_media(resource, &form)?,
             Post::EjectMedia => self.eject_media(resource)?,
             Post::ResetBios => self.machine.reset_bios(Protocol::Redfish),
+            Post::ResetKeys => self.reset_keys(&form)?,
         }
         Ok(Answer::empty(StatusCode::NO_CONTENT))
     }
@@ -56,6 +69,7 @@ impl RedfishFace {
         }
         match properties {
             Patch::System | Patch::Identify => self.patch_system(properties, &document, &form)?,
+            Patch::Manager => self.patch_manager(&document, &form)?,
             Patch::SessionService => self.patch_session_service(&form)?,
             Patch::Media => self.patch_media(resource, &form)?,
             Patch::SecureBoot => self.patch_secure_boot(&form)?,
@@ -111,13 +125,15 @@ impl RedfishFace {
         Ok(match self.profile.reset.answer {
             ResetAnswer::NoContent => Answer::empty(StatusCode::NO_CONTENT),
             ResetAnswer::Message => Answer::json(StatusCode::OK, success()),
-            ResetAnswer::Task => self.start_task(lasting),
+            ResetAnswer::Task => {
+                self.start_task(TaskKind::Reset { ends_at: Instant::now() + lasting })
+            }
         })
     }
 
     /// Starts a task. The answer is 202 with the task and the address of its monitor.
-    fn start_task(&self, lasting: Duration) -> Answer {
-        let id = self.tasks().start(lasting);
+    fn start_task(&self, kind: TaskKind) -> Answer {
+        let id = self.tasks().start(kind);
         let task = Resource::find(&format!("/redfish/v1/TaskService/Tasks/{id}"), self);
         let body = task.and_then(|task| task.document(self)).unwrap_or_default();
         let monitor = body["TaskMonitor"].as_str().unwrap_or_default().to_owned();

@@ -37,6 +37,10 @@ impl Message {
     pub(crate) const NOT_AN_OBJECT: Message = Message(400, "UnrecognizedRequestBody", "The body must be a JSON object.");
     pub(crate) const EMPTY_JSON: Message = Message(400, "EmptyJSON", "The body names nothing to change.");
     pub(crate) const WHILE_OFF: Message = Message(409, "ResourceInStandby", "The system is powered off.");
+    pub(crate) const JOB_QUEUE_FULL: Message = Message(503, "ResourceExhaustion", "The queue of jobs is full.");
+    pub(crate) const NOT_MULTIPART: Message = Message(415, "UnrecognizedRequestBody", "The body must be multipart/form-data.");
+    pub(crate) const IMAGE_UNFIT: Message = Message(400, "GeneralError", "The image fits no component of this machine.");
+    pub(crate) const DRIVES_UNFIT: Message = Message(400, "ResourceCannotBeCreated", "The drives have no room for such a volume.");
     const FAULT: Message = Message(500, "GeneralError", "The service cannot do this now.");
     const MISSING: Message = Message(404, "ResourceMissingAtURI", "There is no resource at this URI.");
     const NOT_ALLOWED: Message = Message(405, "OperationNotAllowed", "The method is not allowed on this resource.");
@@ -110,6 +114,12 @@ impl Problem {
         let headers = retry_after.map(|seconds| ("retry-after", seconds.to_string()));
         let headers = headers.into_iter().collect();
         Problem { status: status_of(status), headers, ..Problem::of(Message::FAULT) }
+    }
+
+    /// A problem that passes: the answer asks for a retry after this many seconds.
+    pub(crate) fn busy(message: Message, retry_after: u32) -> Problem {
+        let headers = vec![("retry-after", retry_after.to_string())];
+        Problem { headers, ..Problem::of(message) }
     }
 
     pub(crate) fn vendor(refusal: &Refusal) -> Problem {

@@ -79,7 +79,10 @@ impl Resource {
             return None;
         }
         let mut hasher = DefaultHasher::new();
-        document.to_string().hash(&mut hasher);
+        // The tag of a manager does not change with each second.
+        let lasting =
+            document.as_object().into_iter().flatten().filter(|(name, _)| *name != "DateTime");
+        lasting.for_each(|(name, value)| (name, value.to_string()).hash(&mut hasher));
         Some(format!("\"{:016x}\"", hasher.finish()))
     }
 }

@@ -30,6 +30,15 @@ pub(crate) const BOOT_TARGETS: [(&str, Option<BootDevice>); 9] = [
     ("UefiHttp", Some(BootDevice::Http)),
 ];
 
+/// `RAIDType` of the Volume schema, and the `VolumeType` that volumes had before version 1.3.1.
+pub(crate) const VOLUME_TYPES: [(&str, &str); 5] = [
+    ("RAID0", "NonRedundant"),
+    ("RAID1", "Mirrored"),
+    ("RAID5", "StripedWithParity"),
+    ("RAID10", "SpannedMirrors"),
+    ("RAID50", "SpannedStripesWithParity"),
+];
+
 /// `BootSourceOverrideMode` of the ComputerSystem schema.
 pub(crate) fn mode_name(mode: Firmware) -> &'static str {
     match mode {

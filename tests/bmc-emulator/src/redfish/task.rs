@@ -1,7 +1,6 @@
 //! Tasks, which a service that answers 202 is still working on (DSP0266 §13.2).
 
 use std::collections::VecDeque;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -16,11 +15,21 @@ pub(crate) struct Tasks {
     last_id: u32,
 }
 
-/// A task, which has ended or ends at a known time.
+/// A task.
 pub(crate) struct Task {
     pub(crate) id: u32,
     pub(crate) started_at: Timestamp,
-    pub(crate) ends_at: Instant,
+    pub(crate) kind: TaskKind,
+}
+
+/// The work of a task.
+pub(crate) enum TaskKind {
+    /// A change of power, which ends at a known time.
+    Reset { ends_at: Instant },
+    /// An update of the machine's firmware, requested at the path `target`.
+    Update { id: u32, target: String },
+    /// A change of a RAID volume, requested by this method at the path `target`.
+    Volume { id: u32, target: String, method: &'static str },
 }
 
 impl Tasks {
@@ -29,17 +38,12 @@ impl Tasks {
     }
 
     /// Starts a task and returns its id. The oldest task is forgotten if there are too many.
-    pub(crate) fn start(&mut self, lasting: Duration) -> u32 {
+    pub(crate) fn start(&mut self, kind: TaskKind) -> u32 {
         if self.tasks.len() == KEPT {
             self.tasks.pop_front();
         }
         self.last_id += 1;
-        let task = Task {
-            id: self.last_id,
-            started_at: Timestamp::now(),
-            ends_at: Instant::now() + lasting,
-        };
-        self.tasks.push_back(task);
+        self.tasks.push_back(Task { id: self.last_id, started_at: Timestamp::now(), kind });
         self.last_id
     }
 }

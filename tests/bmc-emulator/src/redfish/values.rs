@@ -1,18 +1,20 @@
 //! The values of the placeholders in documents: the state of one machine.
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::boot::OverrideDuration;
 use crate::machine::Identify;
-use crate::profile::{MediaDrive, ShownPending};
+use crate::profile::{MediaDrive, Row, ShownPending};
 use crate::redfish::face::RedfishFace;
-use crate::redfish::schema::{BOOT_TARGETS, mode_name};
+use crate::redfish::schema::{BOOT_TARGETS, VOLUME_TYPES, mode_name};
+use crate::redfish::task::{Task, TaskKind};
 use crate::sensors::{SENSORS, Sensor, Unit};
 use crate::setup::registry_entries;
-use crate::spec::{DiskSpec, Firmware, MachineSpec};
-use crate::template::Item;
+use crate::spec::{DiskSpec, Firmware, MachineSpec, NicSpec};
+use crate::template::{Item, Source, fill};
+use crate::updates::UpdateState;
+use crate::volumes::Volume;
 
 /// The most logical processors in one socket.
 const LARGEST_SOCKET: u32 = 64;
@@ -21,6 +23,9 @@ const LARGEST_SOCKET: u32 = 64;
 const LARGEST_DIMM_MIB: u64 = 64 * 1024;
 
 const MOST_DIMMS: u64 = 32;
+
+/// The largest image of firmware that can be pushed, in bytes.
+pub(crate) const LARGEST_IMAGE: usize = 32 * 1024 * 1024;
 
 /// The value of a placeholder that does not depend on an item.
 pub(crate) fn value(face: &RedfishFace, name: &str) -> Option<Value> {
@@ -44,7 +49,8 @@ pub(crate) fn value(face: &RedfishFace, name: &str) -> Option<Value> {
         }
         "lit" => json!(is_lit()),
         "led" => json!(if is_lit() { "Blinking" } else { "Off" }),
-        "now" => json!(Timestamp::now().to_string()),
+        "now" => json!(machine.chassis().setup.clock.shown()),
+        "clock_offset" => json!(machine.chassis().setup.clock.shown_offset()),
         "session_timeout" => json!(face.sessions().timeout.as_secs()),
         "reset_types" => json!(face.profile.reset.types),
         "boot_enabled" => json!(match boot().map(|boot| boot.lasting) {
@@ -64,10 +70,20 @@ pub(crate) fn value(face: &RedfishFace, name: &str) -> Option<Value> {
             true => "Enabled",
             false => "Disabled",
         }),
+        // DSP0268 `SecureBoot`: without keys, the firmware is in the mode in which keys are enrolled.
+        "secure_boot_mode" => json!(match machine.has_secure_boot_keys() {
+            true => "UserMode",
+            false => "SetupMode",
+        }),
         "bios_attributes" => machine.bios().into(),
         "bios_pending" => pending_bios(face),
         "bios_applied_at" => json!(machine.chassis().setup.applied_at.map(|at| at.to_string())),
         "bios_messages" => bios_messages(face),
+        "bios_version" => json!(firmware_version(face, "bios")),
+        "bmc_version" => json!(firmware_version(face, "bmc")),
+        "raid_types" => json!(face.profile.raid.levels),
+        "volume_apply_times" => json!(face.profile.raid.apply_times),
+        "largest_image" => json!(LARGEST_IMAGE),
         "registry_entries" => registry_entries(),
         "http_boot_uri" => json!(boot().and_then(|boot| boot.http_uri)),
         _ => return None,
@@ -88,11 +104,10 @@ pub(crate) fn items(face: &RedfishFace, list: &str) -> Option<Vec<Item>> {
             vec![json!({"capacity_mib": spec.memory_mib / count}); count as usize]
         }
         "disks" => spec.disks.iter().map(disk).collect(),
+        "volumes" => volumes(face),
         "nics" => {
             let nics = spec.nics.iter();
-            let mac = |mac: String| mac.to_uppercase();
-            nics.map(|nic| json!({"mac": mac(nic.mac.into()), "speed_mbps": nic.speed_mbps}))
-                .collect()
+            nics.map(|nic| nic_values(face, nic)).collect()
         }
         "media" => {
             let rules = face.profile.media.as_ref();
@@ -197,6 +212,60 @@ fn disk(disk: &DiskSpec) -> Value {
     })
 }
 
+fn volumes(face: &RedfishFace) -> Vec<Value> {
+    let volumes = face.machine.volumes();
+    let is_drive = |row: &&Row| row.each.as_deref() == Some("disks") && !row.document.is_empty();
+    let drive = face.profile.tree.iter().find(is_drive);
+    let source = Source { value: &|name| value(face, name), items: &|list| items(face, list) };
+    let path = |row: &Row, disk: &Item| fill(&json!(row.path), disk, &source);
+    let disks = items(face, "disks").unwrap_or_default();
+    let drives: Vec<Value> =
+        drive.map(|row| disks.iter().map(|disk| path(row, disk)).collect()).unwrap_or_default();
+    let describe = |volume: &Volume| {
+        let kind = VOLUME_TYPES.iter().find(|(level, _)| *level == volume.level);
+        let paths = volume.drives.iter().filter_map(|at| drives.get(*at));
+        json!({
+            "volume": volume.id,
+            "volume_name": volume.name,
+            "raid_type": volume.level,
+            "volume_type": kind.map(|(_, volume_type)| volume_type),
+            "volume_size": volume.size_bytes,
+            "volume_drives": paths.map(|it| json!({"@odata.id": it})).collect::<Vec<_>>(),
+        })
+    };
+    volumes.iter().map(describe).collect()
+}
+
+fn nic_values(face: &RedfishFace, nic: &NicSpec) -> Value {
+    json!({
+        "mac": String::from(nic.mac).to_uppercase(),
+        "speed_mbps": nic.speed_mbps,
+        "nic_serial": adapter_serial(nic),
+        "version": firmware_version(face, &adapter_component(nic)),
+    })
+}
+
+/// The serial number of a network adapter.
+fn adapter_serial(nic: &NicSpec) -> String {
+    String::from(nic.mac).replace(':', "").to_uppercase()
+}
+
+/// The name of a network adapter's firmware.
+pub(crate) fn adapter_component(nic: &NicSpec) -> String {
+    format!("nic:{}", adapter_serial(nic))
+}
+
+/// The version of firmware that a component runs.
+fn firmware_version(face: &RedfishFace, component: &str) -> String {
+    let first = &face.profile.firmware;
+    let first = match component {
+        "bios" => &first.bios,
+        "bmc" => &first.bmc,
+        _ => &first.nic,
+    };
+    face.machine.updated_firmware(component).unwrap_or_else(|| first.clone())
+}
+
 fn media(face: &RedfishFace, drive: &MediaDrive) -> Value {
     let image = face.machine.media_in(drive);
     let name =
@@ -239,18 +308,46 @@ fn sensors(face: &RedfishFace, wanted: impl Fn(&Sensor) -> bool) -> Vec<Value> {
 }
 
 fn tasks(face: &RedfishFace) -> Vec<Value> {
-    let now = Instant::now();
     let tasks = face.tasks();
-    let describe = |task: &crate::redfish::task::Task| {
-        let done = task.ends_at <= now;
-        json!({
-            "id": task.id.to_string(),
-            "started_at": task.started_at.to_string(),
-            "state": if done { "Completed" } else { "Running" },
-            "percent": if done { 100 } else { 0 },
-        })
+    tasks.all().map(|task| task_values(face, task)).collect()
+}
+
+fn task_values(face: &RedfishFace, task: &Task) -> Value {
+    let (name, method, target, state) = match &task.kind {
+        TaskKind::Reset { ends_at } => {
+            let done = *ends_at <= Instant::now();
+            let state = if done { UpdateState::Completed } else { UpdateState::Running };
+            ("Reset", "POST", None, state)
+        }
+        TaskKind::Update { id, target } => {
+            let chassis = face.machine.chassis();
+            let state = chassis.updates.find(*id).map(|update| update.state.clone());
+            ("Firmware Update", "POST", Some(target), state.unwrap_or(UpdateState::Completed))
+        }
+        TaskKind::Volume { id, target, method } => {
+            let state = face.machine.chassis().volumes.state(*id);
+            ("Volume Change", *method, Some(target), state.unwrap_or(UpdateState::Completed))
+        }
     };
-    tasks.all().map(describe).collect()
+    let message = match &state {
+        UpdateState::Failed(why) => Some(json!({
+            "@odata.type": "#Message.v1_1_1.Message",
+            "MessageId": "Update.1.0.ApplyFailed",
+            "Message": why,
+            "MessageSeverity": "Critical",
+        })),
+        UpdateState::Running | UpdateState::Starting | UpdateState::Completed => None,
+    };
+    json!({
+        "id": task.id.to_string(),
+        "name": name,
+        "started_at": task.started_at.to_string(),
+        "state": state.word(),
+        "status": if message.is_some() { "Critical" } else { "OK" },
+        "percent": if matches!(state, UpdateState::Completed) { 100 } else { 0 },
+        "payload": target.map(|target| json!({"HttpOperation": method, "TargetUri": target})),
+        "messages": message.into_iter().collect::<Vec<_>>(),
+    })
 }
 
 /// Whole gibibytes as an integer, anything else as a fraction.

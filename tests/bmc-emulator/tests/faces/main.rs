@@ -12,3 +12,5 @@ mod settings;
 mod sushy;
 mod thousands;
 mod tree;
+mod updates;
+mod volumes;

@@ -158,6 +158,55 @@ async fn secure_boot_needs_uefi_and_is_in_force_after_a_start() {
 }
 
 #[tokio::test]
+async fn without_keys_secure_boot_stays_off() {
+    let bench = TestMachine::redfish("generic").await;
+    let (secure, reset) = (
+        part(&bench, "SecureBoot").await,
+        part(&bench, "SecureBoot/Actions/SecureBoot.ResetKeys").await,
+    );
+    let on = json!({"SecureBootEnable": true});
+    assert_eq!(bench.send(Method::PATCH, &secure, on.clone()).await.0, 200);
+    let delete = json!({"ResetKeysType": "DeleteAllKeys"});
+    assert_eq!(bench.send(Method::POST, &reset, delete).await.0, 204);
+    let shown = bench.get(&secure).await;
+    let told = (&shown["SecureBootEnable"], &shown["SecureBootMode"]);
+    assert_eq!(told, (&json!(false), &json!("SetupMode")));
+    assert_eq!(bench.send(Method::PATCH, &secure, on.clone()).await.0, 400);
+    for wrong in [json!({}), json!({"ResetKeysType": "Some"}), json!({"ResetKeysType": 1})] {
+        assert_eq!(bench.send(Method::POST, &reset, wrong).await.0, 400);
+    }
+    let factory = json!({"ResetKeysType": "ResetAllKeysToDefault"});
+    assert_eq!(bench.send(Method::POST, &reset, factory).await.0, 204);
+    assert_eq!(bench.send(Method::PATCH, &secure, on).await.0, 200);
+}
+
+#[tokio::test]
+async fn the_clock_of_the_bmc_is_set() {
+    let bench = TestMachine::redfish("generic").await;
+    let managers = bench.get("/redfish/v1/Managers").await;
+    let manager = managers["Members"][0]["@odata.id"].as_str().unwrap().to_owned();
+    let tag = bench.get(&manager).await["@odata.etag"].clone();
+    bench.machine.misset_clock(-3600);
+    assert_eq!(bench.get(&manager).await["@odata.etag"], tag, "a running clock changes no tag");
+    let wanted = json!({"DateTime": "2026-02-28T23:30:00Z", "DateTimeLocalOffset": "+05:30"});
+    assert_eq!(bench.send(Method::PATCH, &manager, wanted).await.0, 200);
+    let shown = bench.get(&manager).await;
+    assert_eq!(shown["DateTimeLocalOffset"], "+05:30");
+    let text = shown["DateTime"].as_str().unwrap();
+    assert!(text.starts_with("2026-03-01T05:0") && text.ends_with("+05:30"), "{text}");
+    for wrong in [
+        json!({"DateTime": "2026-02-28"}),
+        json!({"DateTime": 1}),
+        json!({"DateTimeLocalOffset": "east"}),
+        json!({"Model": "x"}),
+        json!({"Nothing": 1}),
+    ] {
+        assert_eq!(bench.send(Method::PATCH, &manager, wrong).await.0, 400);
+    }
+    assert_eq!(bench.get(&manager).await["DateTimeLocalOffset"], "+05:30");
+}
+
+#[tokio::test]
 async fn a_poor_bmc_has_no_settings() {
     let bench = TestMachine::redfish("poor").await;
     let system = bench.get(&bench.system().await).await;
