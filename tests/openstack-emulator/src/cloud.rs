@@ -121,11 +121,6 @@ impl Cloud {
         });
     }
 
-    /// Adds a service to the catalog. `%(project_id)s` in the URL is replaced.
-    pub fn add_endpoint(&self, kind: &str, url: &str) {
-        self.shared.with(|world| keystone::register(world, kind, kind, url));
-    }
-
     /// Sets a quota of a project, given the project's name and the service's name of the quota. -1 means unlimited.
     pub fn set_quota(&self, project: &str, name: &str, limit: i64) {
         self.shared.with(|world| {
@@ -158,7 +153,12 @@ impl Cloud {
     /// Stops the next call, whether to a cloud API or to the API of a cluster, and does none of the work requested afterwards: the client
     /// looks as if it had died at that moment. [`Cloud::caught`] returns the call.
     pub fn set_trap(&self, stop: Stop) {
-        self.shared.with(|world| world.trap.set(Some(stop)));
+        self.set_trap_at(stop, 1);
+    }
+
+    /// Like [`Cloud::set_trap`], at every `every`-th call that is not a repetition, from the first on.
+    pub fn set_trap_at(&self, stop: Stop, every: usize) {
+        self.shared.with(|world| world.trap.set(Some(stop), every));
     }
 
     /// The call in the trap: method, path, and a name or hash that tells calls of one path apart.
@@ -173,7 +173,7 @@ impl Cloud {
 
     /// Removes the trap.
     pub fn remove_trap(&self) {
-        self.shared.with(|world| world.trap.set(None));
+        self.shared.with(|world| world.trap.set(None, 1));
     }
 
     /// Sets how objects end that are created from now on.
@@ -243,7 +243,7 @@ impl Cloud {
 
     /// The kind, name and id of all objects in a project, without those that every project has. Tests use the list to prove that nothing is
     /// left.
-    pub fn belongings(&self, project_id: &str) -> Vec<(Kind, String, String)> {
+    pub fn objects_of(&self, project_id: &str) -> Vec<(Kind, String, String)> {
         const KINDS: [Kind; 18] = [
             Kind::ApplicationCredential,
             Kind::Trust,

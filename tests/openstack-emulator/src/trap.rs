@@ -23,10 +23,11 @@ pub(crate) struct Stopped {
     pub(crate) opening: u64,
 }
 
-/// Stops each call once. After that, no work is done until the trap is opened again, as if the client had died at that moment.
+/// Stops every `every`-th call once. After that, no work is done until the trap is opened again, as if the client had died at that moment.
 #[derive(Debug, Default)]
 pub(crate) struct Trap {
     stop: Option<Stop>,
+    every: usize,
     known: BTreeSet<String>,
     is_shut: bool,
     caught: Option<String>,
@@ -35,8 +36,8 @@ pub(crate) struct Trap {
 
 impl Trap {
     /// Resets the trap. No call is known then.
-    pub(crate) fn set(&mut self, stop: Option<Stop>) {
-        *self = Trap { stop, openings: self.openings + 1, ..Trap::default() };
+    pub(crate) fn set(&mut self, stop: Option<Stop>, every: usize) {
+        *self = Trap { stop, every, openings: self.openings + 1, ..Trap::default() };
     }
 
     /// Releases the caught call and waits for the next new call.
@@ -69,7 +70,7 @@ impl Trap {
             return Some(Stopped { stop: Stop::Before, call: None, opening });
         }
         let call = identity(method, path, query, body);
-        if !self.known.insert(call.clone()) {
+        if !self.known.insert(call.clone()) || !(self.known.len() - 1).is_multiple_of(self.every) {
             return None;
         }
         self.is_shut = true;
@@ -135,7 +136,7 @@ mod tests {
         let mut trap = Trap::default();
         let (one, two) = (r#"{"port":{"name":"a","n":1}}"#, r#"{"port":{"name":"b"}}"#);
         assert_eq!(call(&mut trap, one), None);
-        trap.set(Some(Stop::After));
+        trap.set(Some(Stop::After), 1);
         assert_eq!(call(&mut trap, one), Some(Stop::After));
         assert_eq!(call(&mut trap, two), Some(Stop::Before));
         assert_eq!(trap.caught().as_deref(), Some("POST /network/v2.0/ports a"));
@@ -143,7 +144,20 @@ mod tests {
         assert_eq!(trap.caught(), None);
         assert_eq!(call(&mut trap, r#"{"port":{"name":"a","n":2}}"#), None);
         assert_eq!(call(&mut trap, two), Some(Stop::After));
-        trap.set(None);
+        trap.set(None, 1);
         assert_eq!(call(&mut trap, two), None);
+    }
+
+    #[test]
+    fn every_third_call_is_stopped_from_the_first_on() {
+        let mut trap = Trap::default();
+        trap.set(Some(Stop::Before), 3);
+        for (name, is_stopped) in
+            [("a", true), ("b", false), ("b", false), ("c", false), ("d", true)]
+        {
+            let body = format!(r#"{{"port":{{"name":"{name}"}}}}"#);
+            assert_eq!(call(&mut trap, &body).is_some(), is_stopped, "{name}");
+            trap.open();
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Servers: create, find, show, delete.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use base64::Engine as _;
@@ -315,17 +315,6 @@ pub async fn tagged(session: &Session, tag: &str) -> Result<Vec<Server>, CloudEr
 async fn list(session: &Session, query: &[(&str, String)]) -> Result<Vec<Server>, CloudError> {
     let call = session.get(SERVICE, &["servers", "detail"]).microversion(MICROVERSION);
     call.queries(query).all("servers").await
-}
-
-/// Sets metadata; other keys stay.
-pub async fn set_metadata(
-    session: &Session,
-    id: &str,
-    metadata: &HashMap<String, String>,
-) -> Result<(), CloudError> {
-    let body = json!({"metadata": metadata});
-    let call = session.post(SERVICE, &["servers", id, "metadata"], body);
-    call.microversion(MICROVERSION).repeatable().done().await
 }
 
 /// Requests the deletion of a server; Nova deletes it in the background.

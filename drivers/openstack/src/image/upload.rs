@@ -1,9 +1,8 @@
-//! The data of an image: uploaded by us, or downloaded by Glance.
+//! The upload of the data of an image.
 
 use bytes::Bytes;
 use futures::TryStream;
 use serde_json::json;
-use url::Url;
 
 use super::SERVICE;
 use super::images::{self, Image, ImageStatus};
@@ -29,25 +28,4 @@ where
     let path = ["images", id, "file"];
     session.put(SERVICE, &path, json!(null)).body(body).done().await?;
     images::show(session, id).await
-}
-
-/// Makes Glance download the data of a queued image from a URL that Glance can reach. Glance works in the background: the image's status
-/// shows the progress.
-///
-/// Image API v2, "Interoperable image import", method `web-download`, which a cloud may have disabled.
-pub async fn fetch_from(session: &Session, id: &str, url: &Url) -> Result<(), CloudError> {
-    let body = json!({"method": {"name": "web-download", "uri": url.as_str()}});
-    session.post(SERVICE, &["images", id, "import"], body).done().await
-}
-
-/// Returns the import methods of this cloud.
-pub async fn import_methods(session: &Session) -> Result<Vec<String>, CloudError> {
-    #[derive(serde::Deserialize)]
-    struct Methods {
-        #[serde(default)]
-        value: Vec<String>,
-    }
-    let methods: Methods =
-        session.get(SERVICE, &["info", "import"]).under("import-methods").await?;
-    Ok(methods.value)
 }

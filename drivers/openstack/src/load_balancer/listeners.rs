@@ -82,16 +82,6 @@ pub async fn find(
     call.query("name", name).all("listeners").await
 }
 
-/// Sets the networks that may connect; empty allows all.
-pub async fn set_allowed_cidrs(
-    session: &Session,
-    id: &str,
-    cidrs: &[String],
-) -> Result<Listener, CloudError> {
-    let body = json!({"listener": {"allowed_cidrs": cidrs}});
-    session.put(SERVICE, &["listeners", id], body).under("listener").await
-}
-
 /// Deletes a listener; its pool stays.
 pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
     session.delete(SERVICE, &["listeners", id]).await

@@ -92,11 +92,6 @@ pub async fn find(session: &Session, name: &str) -> Result<Vec<LoadBalancer>, Cl
     list(session, "name", name).await
 }
 
-/// Returns the load balancers with this tag: ours, and those of a cluster's cloud provider if it was configured with the tag.
-pub async fn tagged(session: &Session, tag: &str) -> Result<Vec<LoadBalancer>, CloudError> {
-    list(session, "tags", tag).await
-}
-
 /// Returns the load balancers whose address is in this subnet.
 pub async fn on_subnet(session: &Session, id: &str) -> Result<Vec<LoadBalancer>, CloudError> {
     list(session, "vip_subnet_id", id).await

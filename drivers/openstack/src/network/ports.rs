@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Kind;
 use crate::body::without_nulls;
@@ -48,6 +48,19 @@ pub struct Port {
     /// The host that the port is bound to; empty if it is bound to none. Only administrators see it.
     #[serde(default, rename = "binding:host_id", deserialize_with = "lenient::or_default")]
     pub host: String,
+    /// The description of the port's connection by its host, such as the switch ports of a machine. Only administrators see it.
+    #[serde(default, rename = "binding:profile", deserialize_with = "lenient::or_default")]
+    pub profile: Map<String, Value>,
+    /// `binding_failed` if Neutron has no mechanism that connects the port on its host. Only administrators see it.
+    #[serde(default, rename = "binding:vif_type", deserialize_with = "lenient::or_default")]
+    pub vif_type: String,
+}
+
+impl Port {
+    /// Returns whether Neutron has found no mechanism that connects the port on its host.
+    pub fn is_binding_failed(&self) -> bool {
+        self.vif_type == "binding_failed"
+    }
 }
 
 /// An address of a port.
@@ -79,6 +92,52 @@ pub struct NewPort {
     pub security_groups: Option<Vec<String>>,
     /// Further source addresses that the port may send from.
     pub allowed_address_pairs: Vec<AddressPair>,
+}
+
+/// The binding of a port to a bare metal machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MachineBinding {
+    /// The id of the machine.
+    pub host: String,
+    /// The MAC address of the machine's network card; `None` leaves the address of the port.
+    pub mac: Option<String>,
+    /// The switch ports of the machine (`local_link_information`); `None` leaves the profile of the port.
+    pub profile: Option<Map<String, Value>>,
+}
+
+impl MachineBinding {
+    fn body(&self) -> Value {
+        without_nulls(json!({
+            "binding:host_id": self.host,
+            "binding:vnic_type": "baremetal",
+            "binding:profile": self.profile,
+            "mac_address": self.mac,
+        }))
+    }
+}
+
+/// A port to create for a bare metal machine itself.
+#[derive(Clone, Debug, Default)]
+pub struct NewMachinePort {
+    /// Derive the name from the port's purpose: the port is found again by its name.
+    pub name: String,
+    pub network_id: String,
+    pub device_id: String,
+    pub device_owner: String,
+    /// Ids of security groups; `None` is the project's default group.
+    pub security_groups: Option<Vec<String>>,
+    /// Whether the port gets addresses of the network's subnets.
+    pub addresses: PortAddresses,
+    pub binding: MachineBinding,
+}
+
+/// Whether a port gets addresses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PortAddresses {
+    /// One of each of the network's subnets that Neutron chooses.
+    #[default]
+    Chosen,
+    None,
 }
 
 /// Filters for listing ports.
@@ -163,18 +222,40 @@ pub async fn set_allowed_address_pairs(
     KIND.update(session, id, json!({"allowed_address_pairs": pairs})).await
 }
 
-/// Binds a port to a bare metal host, whose network card has this MAC address; `None` leaves the address of the port.
+/// Creates a port that is bound to a bare metal machine. Only administrators may.
+///
+/// A conflict means that another port of the network has the MAC address. After an error with unknown outcome, look for the port by its name.
+pub async fn create_for_machine(
+    session: &Session,
+    new: &NewMachinePort,
+) -> Result<Port, CloudError> {
+    let no_addresses = match new.addresses {
+        PortAddresses::Chosen => None,
+        PortAddresses::None => Some(json!([])),
+    };
+    let mut body = json!({
+        "name": new.name,
+        "network_id": new.network_id,
+        "device_id": new.device_id,
+        "device_owner": new.device_owner,
+        "security_groups": new.security_groups,
+        "fixed_ips": no_addresses,
+    });
+    if let (Value::Object(body), Value::Object(binding)) = (&mut body, new.binding.body()) {
+        body.extend(binding);
+    }
+    KIND.create(session, without_nulls(body)).await
+}
+
+/// Binds a port to a bare metal machine.
 ///
 /// A port that is bound to another host already keeps its address (Neutron answers 409): [`release`] it first.
 pub async fn bind(
     session: &Session,
     id: &str,
-    host: &str,
-    mac: Option<&str>,
+    binding: &MachineBinding,
 ) -> Result<Port, CloudError> {
-    let body =
-        json!({"binding:host_id": host, "binding:vnic_type": "baremetal", "mac_address": mac});
-    KIND.update(session, id, without_nulls(body)).await
+    KIND.update(session, id, binding.body()).await
 }
 
 /// Releases a port from its host. It keeps its addresses.

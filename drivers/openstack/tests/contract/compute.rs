@@ -1,6 +1,6 @@
 //! Stories about Nova.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use openstack::block_storage::{snapshots, volumes};
 use openstack::compute::actions::{self, ServerAction};
@@ -111,11 +111,6 @@ async fn a_server_uses_its_port_and_is_found_by_name_and_tag() {
     if let Some(bob) = given::session("bob") {
         assert_eq!(servers::show(&bob, &id).await.unwrap(), None, "it is alice's alone");
     }
-
-    let more = HashMap::from([("stage".to_owned(), "2".to_owned())]);
-    servers::set_metadata(&alice, &id, &more).await.unwrap();
-    let shown = servers::show(&alice, &id).await.unwrap().unwrap();
-    assert_eq!((shown.metadata.len(), shown.metadata["stage"].as_str()), (2, "2"));
 
     servers::delete(&alice, &id).await.unwrap();
     given::until_gone("a deleted server", || servers::show(&alice, &id)).await;

@@ -3,12 +3,15 @@
 use openstack::CloudError;
 use openstack::network::floating_ips;
 use openstack::network::networks;
-use openstack::network::ports::{self, AddressPair, NewPort, PortQuery};
+use openstack::network::ports::{
+    self, AddressPair, MachineBinding, NewMachinePort, NewPort, PortAddresses, PortQuery,
+};
 use openstack::network::quotas;
 use openstack::network::routers;
 use openstack::network::security_groups::{self, Remote, RuleSpec};
 use openstack::network::subnets;
 use openstack::network::tags::{self, TaggedKind};
+use serde_json::{Map, Value, json};
 
 use crate::given;
 
@@ -88,22 +91,81 @@ async fn an_administrator_binds_a_port_to_a_machine_and_releases_it() {
     let port = ports::create(&alice, &new).await.unwrap();
     assert!(network.physical_networks().next().is_none(), "alice does not see them");
     let [mac, other] = ["52:54:00:c0:77:01", "52:54:00:c0:77:02"];
+    let at = |mac: &str| MachineBinding {
+        host: "a-machine".to_owned(),
+        mac: Some(mac.to_owned()),
+        profile: Some(switch_port("Eth1")),
+    };
     for _ in 0..2 {
-        let bound = ports::bind(&admin, &port.id, "a-machine", Some(mac)).await.unwrap();
+        let bound = ports::bind(&admin, &port.id, &at(mac)).await.unwrap();
+        assert_eq!(bound.profile, switch_port("Eth1"));
         assert_eq!((&*bound.host, &*bound.mac_address), ("a-machine", mac));
         assert_eq!(
             (&bound.fixed_ips, bound.project_id),
             (&port.fixed_ips, port.project_id.clone())
         );
     }
-    let taken = ports::bind(&admin, &port.id, "a-machine", Some(other)).await.unwrap_err();
+    let taken = ports::bind(&admin, &port.id, &at(other)).await.unwrap_err();
     assert!(taken.is_conflict(), "a bound port keeps its address: {taken:?}");
     for _ in 0..2 {
-        assert_eq!(ports::release(&admin, &port.id).await.unwrap().host, "");
+        let released = ports::release(&admin, &port.id).await.unwrap();
+        assert_eq!((&*released.host, released.profile.is_empty()), ("", true));
         let renewed = ports::renew_mac(&admin, &port.id).await.unwrap();
         assert_ne!(renewed.mac_address, mac);
     }
     ports::delete(&alice, &port.id).await.unwrap();
+    given::remove_network(&alice, &network.id).await;
+}
+
+/// The binding profile of a machine that is plugged into this port of a switch.
+fn switch_port(name: &str) -> Map<String, Value> {
+    let link = json!([{"switch_id": "0a:1b:2c:3d:4e:5f", "port_id": name}]);
+    Map::from_iter([("local_link_information".to_owned(), link)])
+}
+
+#[tokio::test]
+async fn an_administrator_creates_a_bound_port_for_a_machine_itself() {
+    let (Some(alice), Some(admin)) = (given::session("alice"), given::session("admin")) else {
+        return;
+    };
+    let (name, _tidy) = given::named("alice");
+    let (network, _) = given::network(&alice, &name, "10.80.0.0/24").await;
+    let machine = format!("machine-of-{name}");
+    let mac = "52:54:00:c0:80:01";
+    let new = NewMachinePort {
+        name: name.clone(),
+        network_id: network.id.clone(),
+        device_id: machine.clone(),
+        device_owner: "baremetal:none".to_owned(),
+        binding: MachineBinding {
+            host: "a-machine".to_owned(),
+            mac: Some(mac.to_owned()),
+            profile: Some(switch_port("Eth1")),
+        },
+        ..NewMachinePort::default()
+    };
+    let port = ports::create_for_machine(&admin, &new).await.unwrap();
+    assert_eq!((&*port.host, &*port.mac_address), ("a-machine", mac));
+    assert_eq!((&*port.device_owner, &port.profile), ("baremetal:none", &switch_port("Eth1")));
+    assert_eq!(port.fixed_ips.len(), 1);
+    let taken = ports::create_for_machine(&admin, &new).await.unwrap_err();
+    assert!(taken.is_conflict(), "a MAC address is once in a network: {taken:?}");
+    let silent = NewMachinePort {
+        binding: MachineBinding {
+            mac: Some("52:54:00:c0:80:02".to_owned()),
+            ..new.binding.clone()
+        },
+        addresses: PortAddresses::None,
+        ..new.clone()
+    };
+    let silent = ports::create_for_machine(&admin, &silent).await.unwrap();
+    assert_eq!(silent.fixed_ips, []);
+    let query = PortQuery { device_id: Some(&machine), ..PortQuery::default() };
+    assert_eq!(ports::list(&admin, &query).await.unwrap().len(), 2);
+    for port in [&port, &silent] {
+        ports::delete(&admin, &port.id).await.unwrap();
+    }
+    assert_eq!(ports::list(&admin, &query).await.unwrap(), []);
     given::remove_network(&alice, &network.id).await;
 }
 

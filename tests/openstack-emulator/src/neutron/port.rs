@@ -53,6 +53,7 @@ fn finish(
     if object.text("mac_address").is_empty() {
         object.set("mac_address", new_mac(&object.id.clone()));
     }
+    check_mac(world, &network, object.text("mac_address"), None)?;
     let groups = match given.get("security_groups").and_then(Value::as_array) {
         Some(groups) => checked_groups(world, groups)?,
         None if object.text("device_owner").starts_with("network:")
@@ -77,6 +78,18 @@ fn new_mac(id: &str) -> String {
     let hex: Vec<char> = id.chars().filter(char::is_ascii_hexdigit).take(8).collect();
     let pairs: Vec<String> = hex.chunks(2).map(|pair| pair.iter().collect()).collect();
     format!("fa:16:{}", pairs.join(":"))
+}
+
+/// Refuses a MAC address that another port of the network has.
+fn check_mac(world: &World, network: &str, mac: &str, own: Option<&str>) -> Result<(), ApiError> {
+    let mut same = world.store.with_text(Kind::Port, "mac_address", mac);
+    if !same.any(|port| port.text("network_id") == network && own != Some(port.id.as_str())) {
+        return Ok(());
+    }
+    let message = format!(
+        "Unable to complete operation for network {network}. The mac address {mac} is in use."
+    );
+    Err(ApiError::new(409, "MacAddressInUse", message))
 }
 
 /// The DNS names of a port within its network.
@@ -138,6 +151,7 @@ pub(super) fn change(
 ) -> Result<(), ApiError> {
     let mut given = given.clone();
     check_binding(world, asked, id, &given)?;
+    check_new_mac(world, id, &given)?;
     if given.get("mac_address").is_some_and(Value::is_null) {
         given.insert("mac_address".into(), json!(new_mac(&uuid::Uuid::new_v4().to_string())));
     }
@@ -166,6 +180,15 @@ pub(super) fn change(
     }
     merge(world, Kind::Port, id, &given);
     Ok(())
+}
+
+/// Refuses a new MAC address that another port of the same network has.
+fn check_new_mac(world: &World, id: &str, given: &Map<String, Value>) -> Result<(), ApiError> {
+    let mac = given.get("mac_address").and_then(Value::as_str);
+    match (mac, world.store.get(Kind::Port, id)) {
+        (Some(mac), Some(port)) => check_mac(world, port.text("network_id"), mac, Some(id)),
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn delete_asked(world: &mut World, id: &str, _: &ApiRequest) -> Result<(), ApiError> {

@@ -53,7 +53,7 @@ pub(super) fn create(world: &mut World, asked: &ApiRequest) -> AnswerResult {
     }
     limits::check(world, asked, &wanted.flavor, count)?;
     if let Some(id) = &wanted.group {
-        group::check_room(world, asked, id, count)?;
+        group::check_limit(world, asked, id, count)?;
     }
     let password = short_id()[..12].to_owned();
     world.secrets.push(password.clone());

@@ -102,7 +102,7 @@ fn create(world: &mut World, asked: &ApiRequest) -> AnswerResult {
 }
 
 /// Refuses more members than the quota allows.
-pub(super) fn check_room(
+pub(super) fn check_limit(
     world: &World,
     asked: &ApiRequest,
     id: &str,

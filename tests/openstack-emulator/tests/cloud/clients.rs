@@ -45,7 +45,7 @@ async fn drive(script: &str) {
         .into_iter()
         .find(|one| one.text("name") == "tenant-a")
         .unwrap();
-    emulator.cloud.wait_until(|cloud| cloud.belongings(&alice.id).is_empty().then_some(())).await;
+    emulator.cloud.wait_until(|cloud| cloud.objects_of(&alice.id).is_empty().then_some(())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

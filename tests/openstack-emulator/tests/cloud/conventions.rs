@@ -120,7 +120,7 @@ async fn an_object_in_use_cannot_be_deleted() {
     assert_eq!(alice.get(&format!("/network/v2.0/ports/{port}")).await["port"]["device_id"], "");
     assert_eq!(alice.delete(&format!("/network/v2.0/ports/{port}")).await, 204);
     assert_eq!(alice.delete(&format!("/network/v2.0/networks/{network}")).await, 204);
-    assert_eq!(emulator.cloud.belongings(&alice.project), []);
+    assert_eq!(emulator.cloud.objects_of(&alice.project), []);
 }
 
 #[tokio::test]

@@ -155,7 +155,7 @@ fn cases() -> Vec<Case> {
 #[tokio::test]
 async fn a_field_that_a_service_does_not_know_is_refused_and_nothing_is_made() {
     let (emulator, alice) = alice(Settings::default()).await;
-    let before = emulator.cloud.belongings(&alice.project);
+    let before = emulator.cloud.objects_of(&alice.project);
     for Case { method, path, body, words } in cases() {
         let path = path.replace("PROJECT", &alice.project);
         let method = Method::from_bytes(method.as_bytes()).unwrap();
@@ -165,7 +165,7 @@ async fn a_field_that_a_service_does_not_know_is_refused_and_nothing_is_made() {
         let said = answer.to_string();
         assert!(said.contains(words), "{what}");
     }
-    assert_eq!(emulator.cloud.belongings(&alice.project), before);
+    assert_eq!(emulator.cloud.objects_of(&alice.project), before);
     assert_eq!(emulator.cloud.count_of(Kind::Keypair, &alice.project), 0);
 }
 
