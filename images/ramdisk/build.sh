@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # build.sh OUT - builds OUT/ramdisk and OUT/kernel, which a machine boots for inspection, cleaning and deployment.
 #
-# The kernel is Debian's, unchanged. The ramdisk holds the agent, busybox, the modules listed in `modules`, and `init`.
+# The kernel is Debian's, unchanged. The ramdisk holds the agent, busybox, mdadm with its libraries, the modules listed in `modules`, and
+# `init`.
 #   AGENT       the static agent; cargo builds it by default
 #   AUTHORITIES a PEM file of CA certificates to trust in addition to Debian's
 set -euo pipefail
@@ -26,6 +27,7 @@ mkdir -p "$TREE"/{bin,dev,etc/ssl/certs,proc,run,sys,tmp}
 cp "$BUSYBOX" "$TREE/bin/busybox"
 ln -s busybox "$TREE/bin/sh"
 install -m 755 "$AGENT" "$TREE/bin/ramdisk-agent"
+copy_mdadm "$TREE"
 install -m 755 "$HERE/init" "$TREE/init"
 install -m 755 "$HERE/lease" "$TREE/etc/lease"
 find "$AUTHORITY/usr/share/ca-certificates" -name '*.crt' | LC_ALL=C sort | xargs cat ${AUTHORITIES:+"$AUTHORITIES"} \

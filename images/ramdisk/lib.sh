@@ -66,6 +66,20 @@ find_kernel() {
   fi
 }
 
+# copy_mdadm TREE   copies Debian's mdadm into the tree of a ramdisk, with the libraries that it is linked with
+copy_mdadm() {
+  local tree=$1 mdadm library from
+  mdadm=$(find "$(unpacked mdadm)" -path '*sbin/mdadm' -type f)
+  install -D -m 755 "$mdadm" "$tree/bin/mdadm"
+  for from in libc6/ld-linux-x86-64.so.2 libc6/libc.so.6 libudev1/libudev.so.1; do
+    library=$(find "$(unpacked "${from%/*}")" -name "${from#*/}" -path '*/lib/*' | head -n 1)
+    # a symbolic link becomes the library itself
+    install -D -m 755 "$library" "$tree/lib/x86_64-linux-gnu/${from#*/}"
+  done
+  mkdir -p "$tree/lib64"
+  ln -sf ../lib/x86_64-linux-gnu/ld-linux-x86-64.so.2 "$tree/lib64/ld-linux-x86-64.so.2"
+}
+
 # copy_modules TREE NAME...   copies these modules of the kernel, and the modules that these need, into the tree of a ramdisk
 copy_modules() {
   local tree=$1 modules=$KERNEL/lib/modules/$VERSION file

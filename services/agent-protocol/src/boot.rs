@@ -18,6 +18,12 @@ pub mod parameter {
     pub const INSECURE: &str = "ipa-insecure";
     /// Bedplate only: `ADDRESS/PREFIX[,GATEWAY]` for a boot without DHCP.
     pub const STATIC_ADDRESS: &str = "bedplate.address";
+    /// Bedplate only: `NETWORK/PREFIX-GATEWAY`, separated by commas, for a boot without DHCP.
+    pub const STATIC_ROUTES: &str = "bedplate.routes";
+    /// Bedplate only: addresses of DNS servers, separated by commas.
+    pub const DNS: &str = "bedplate.dns";
+    /// Bedplate only: the largest size of a packet in bytes.
+    pub const MTU: &str = "bedplate.mtu";
     /// Bedplate only: the smallest size in MiB of a root disk that no hint names; 4096 by default.
     pub const ROOT_DISK_MINIMUM: &str = "bedplate.root-disk-minimum";
 }

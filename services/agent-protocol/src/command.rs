@@ -43,6 +43,13 @@ pub mod step {
     pub const ERASE_DEVICES: &str = "erase_devices";
     /// Deploy step: writes an image, and a config drive if one is given; arguments `image_info`, `configdrive`.
     pub const WRITE_IMAGE: &str = "write_image";
+    /// Clean step of the RAID interface: makes the software RAID of the node's `target_raid_config`.
+    pub const CREATE_CONFIGURATION: &str = "create_configuration";
+    /// Clean step of the RAID interface: removes all software RAID.
+    pub const DELETE_CONFIGURATION: &str = "delete_configuration";
+    /// Deploy step of the RAID interface: makes the software RAID of its argument `raid_config`; `delete_existing` (default: true) removes
+    /// the existing one first.
+    pub const APPLY_CONFIGURATION: &str = "apply_configuration";
 }
 
 /// The body of `POST /v1/commands`.

@@ -8,5 +8,6 @@ pub mod erase;
 pub mod gpt;
 pub mod guard;
 pub mod mbr;
+pub mod md;
 pub mod partition;
 pub mod table;

@@ -17,7 +17,7 @@ const GLOBAL: &str = "8be4df61-93ca-11d2-aa0d-00e098032b8c";
 const ATTRIBUTES: [u8; 4] = [7, 0, 0, 0];
 const ACTIVE: [u8; 4] = [1, 0, 0, 0];
 /// The name of the entry in the firmware's menu. The agent also finds its earlier entry by this name.
-const LABEL: &str = "bedplate";
+pub const LABEL: &str = "bedplate";
 #[cfg(target_arch = "x86_64")]
 const LOADER: &str = "\\EFI\\BOOT\\BOOTX64.EFI";
 #[cfg(target_arch = "aarch64")]
@@ -46,10 +46,15 @@ pub fn boot_from(root: &Root, disk: &impl Blocks, name: &str) -> Result<String, 
     let system = found.iter().find(|partition| partition.is_efi_system());
     let system = system.ok_or_else(|| EfiError::NoSystemPartition { disk: name.to_owned() })?;
 
+    boot_partition(root, LABEL, system)
+}
+
+/// Creates or updates the entry of this name for an EFI system partition, puts it first in the boot order, and returns the entry's name.
+pub fn boot_partition(root: &Root, label: &str, system: &Partition) -> Result<String, EfiError> {
     let variables = root.path(VARIABLES);
-    let number = free_entry(root)?;
+    let number = free_entry(root, label)?;
     let entry = format!("Boot{number:04X}");
-    set(&variables, &entry, &load_option(system))?;
+    set(&variables, &entry, &load_option(label, system))?;
 
     let mut order: Vec<u16> = get(root, "BootOrder")
         .chunks_exact(2)
@@ -63,7 +68,7 @@ pub fn boot_from(root: &Root, disk: &impl Blocks, name: &str) -> Result<String, 
 }
 
 /// Returns the number of the agent's own earlier entry, or the first free number.
-fn free_entry(root: &Root) -> Result<u16, EfiError> {
+fn free_entry(root: &Root, label: &str) -> Result<u16, EfiError> {
     let taken: Vec<u16> = root
         .names(VARIABLES)
         .iter()
@@ -71,7 +76,7 @@ fn free_entry(root: &Root) -> Result<u16, EfiError> {
         .filter(|digits| digits.len() == 4)
         .filter_map(|digits| u16::from_str_radix(digits, 16).ok())
         .collect();
-    let label = label();
+    let label = utf16(label);
     let is_ours = |number: &&u16| {
         let value = get(root, &format!("Boot{number:04X}"));
         value.get(6..).is_some_and(|rest| rest.starts_with(&label))
@@ -82,17 +87,13 @@ fn free_entry(root: &Root) -> Result<u16, EfiError> {
     }
 }
 
-fn label() -> Vec<u8> {
-    utf16(LABEL)
-}
-
 /// Encodes text as UCS-2 with a final NUL.
 fn utf16(text: &str) -> Vec<u8> {
     text.encode_utf16().chain([0]).flat_map(|unit| unit.to_le_bytes()).collect()
 }
 
 /// Builds an `EFI_LOAD_OPTION`: attributes, length of the path, label, path.
-fn load_option(system: &Partition) -> Vec<u8> {
+fn load_option(label: &str, system: &Partition) -> Vec<u8> {
     let (signature, format, kind) = match &system.kind {
         PartitionKind::Gpt { guid, .. } => (*guid, 2, 2),
         PartitionKind::Mbr { signature, .. } => {
@@ -118,7 +119,7 @@ fn load_option(system: &Partition) -> Vec<u8> {
 
     let mut option = ACTIVE.to_vec();
     option.extend((path.len() as u16).to_le_bytes());
-    option.extend(label());
+    option.extend(utf16(label));
     option.extend(path);
     option
 }
@@ -160,7 +161,7 @@ mod tests {
         assert_eq!(boot_from(&root, &disk, "/dev/vda").unwrap(), "Boot0001");
         assert_eq!(fs::read(of("BootOrder")).unwrap(), [7, 0, 0, 0, 1, 0, 0, 0]);
         let entry = fs::read(of("Boot0001")).unwrap();
-        let path = &entry[4 + 6 + label().len()..];
+        let path = &entry[4 + 6 + utf16(LABEL).len()..];
         assert_eq!(path[..8], [4, 1, 42, 0, 1, 0, 0, 0]);
         assert_eq!(path[8..16], 2048_u64.to_le_bytes());
         assert_eq!(path[40..42], [2, 2]);

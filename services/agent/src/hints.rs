@@ -34,29 +34,50 @@ pub fn choose<'a>(
     hints: &Map<String, Value>,
     least_mib: u64,
 ) -> Result<&'a Disk, HintError> {
-    let shown = || match disks {
-        [] => "no disk at all".to_owned(),
-        some => {
-            let one = |disk: &Disk| format!("{} of {} MiB", disk.name, disk.size >> 20);
-            some.iter().map(one).collect::<Vec<_>>().join(", ")
-        }
-    };
     let mut by_size: Vec<&Disk> = disks.iter().collect();
     by_size.sort_by_key(|disk| disk.size);
     if hints.is_empty() {
         let smallest = by_size.into_iter().find(|disk| disk.size >> 20 >= least_mib);
-        return smallest.ok_or_else(|| HintError::TooSmall { least_mib, disks: shown() });
+        return smallest.ok_or_else(|| HintError::TooSmall { least_mib, disks: shown(disks) });
     }
-    for disk in by_size {
+    first_of(by_size, hints)?.ok_or_else(|| HintError::NoMatch {
+        hints: Value::Object(hints.clone()).to_string(),
+        disks: shown(disks),
+    })
+}
+
+/// Returns the first disk that matches the hints, in the order of `disks`.
+pub fn first<'a>(disks: &'a [Disk], hints: &Map<String, Value>) -> Result<&'a Disk, HintError> {
+    first_of(disks, hints)?.ok_or_else(|| HintError::NoMatch {
+        hints: Value::Object(hints.clone()).to_string(),
+        disks: shown(disks),
+    })
+}
+
+fn first_of<'a>(
+    disks: impl IntoIterator<Item = &'a Disk>,
+    hints: &Map<String, Value>,
+) -> Result<Option<&'a Disk>, HintError> {
+    for disk in disks {
         let mut fits = true;
         for (name, value) in hints {
             fits &= matches(disk, name, value)?;
         }
         if fits {
-            return Ok(disk);
+            return Ok(Some(disk));
         }
     }
-    Err(HintError::NoMatch { hints: Value::Object(hints.clone()).to_string(), disks: shown() })
+    Ok(None)
+}
+
+fn shown(disks: &[Disk]) -> String {
+    match disks {
+        [] => "no disk at all".to_owned(),
+        some => {
+            let one = |disk: &Disk| format!("{} of {} MiB", disk.name, disk.size >> 20);
+            some.iter().map(one).collect::<Vec<_>>().join(", ")
+        }
+    }
 }
 
 fn matches(disk: &Disk, name: &str, value: &Value) -> Result<bool, HintError> {

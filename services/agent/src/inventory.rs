@@ -21,7 +21,7 @@ use crate::root::Root;
 /// The name of the agent's hardware manager, the same as the original's.
 pub const MANAGER: &str = "generic_hardware_manager";
 /// Must change whenever the list of steps changes.
-pub const MANAGER_VERSION: &str = "1.2";
+pub const MANAGER_VERSION: &str = "1.3";
 
 /// Returns the mode in which the machine booted.
 pub fn boot_mode(root: &Root) -> BootMode {

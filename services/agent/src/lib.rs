@@ -15,6 +15,7 @@ pub mod inventory;
 pub mod logs;
 pub mod machine;
 pub mod meter;
+pub mod raid;
 pub mod rescue;
 pub mod root;
 #[cfg(test)]

@@ -15,7 +15,8 @@ use crate::image::{self, ImageError, Job};
 use crate::inventory::{self, MANAGER, MANAGER_VERSION};
 use crate::machine::{Ending, Machine};
 use crate::meter::ProgressMeter;
-use crate::task::{CleanStep, StepRequest, Task, WriteImage};
+use crate::raid::{self, RaidError, arrays};
+use crate::task::{ApplyRaid, CleanStep, Erasure, StepRequest, Task, WriteImage};
 use crate::{efi, hints, rescue};
 
 /// The result of a command that did not fail.
@@ -36,12 +37,19 @@ pub async fn run(
         Task::CleanSteps => steps("clean_steps", clean_steps()),
         Task::DeploySteps => steps("deploy_steps", deploy_steps()),
         Task::ServiceSteps => steps("service_steps", json!([])),
-        Task::Clean(request, _) | Task::WriteImage(request, _) if outdated(&request) => {
+        Task::Clean(request, _) | Task::WriteImage(request, _) | Task::ApplyRaid(request, _)
+            if outdated(&request) =>
+        {
             return Ok(Outcome::VersionMismatch);
         }
         Task::Clean(request, what) => {
-            let erased = blocking(machine, move |machine| erase(machine, what, &progress)).await?;
-            json!({"clean_result": erased, "clean_step": request.step})
+            let node = request.node;
+            let work = move |machine: &Machine| clean(machine, what, &node, &progress);
+            json!({"clean_result": blocking(machine, work).await?, "clean_step": request.step})
+        }
+        Task::ApplyRaid(request, arguments) => {
+            let applied = blocking(machine, move |machine| apply_raid(machine, arguments)).await?;
+            json!({"deploy_result": applied, "deploy_step": request.step})
         }
         Task::WriteImage(request, arguments) => {
             let disk = write_image(machine, &request.node, *arguments, progress).await?;
@@ -50,14 +58,7 @@ pub async fn run(
         // A whole-disk image has its own partitions, so no partition id is needed to boot.
         Task::PartitionUuids => json!({}),
         Task::InstallBootloader => blocking(machine, install_bootloader).await?,
-        Task::Sync => {
-            blocking(machine, |_| {
-                rustix::fs::sync();
-                Ok(())
-            })
-            .await?;
-            Value::Null
-        }
+        Task::Sync => blocking(machine, |_| Ok(flush())).await?,
         // The API ends with the agent, so that nobody on the network can use it during the rescue.
         Task::FinalizeRescue(password) => {
             rescue::allow_login(&machine.root, &password)?;
@@ -72,14 +73,20 @@ pub async fn run(
             machine.ending.send_replace(Some(Ending::Reboot));
             Value::Null
         }
-        Task::CollectLogs => {
-            let logs = machine.logs.collect().map_err(|error| {
-                failure("LogError", "cannot collect the logs", &error.to_string())
-            })?;
-            json!({"system_logs": logs})
-        }
+        Task::CollectLogs => json!({"system_logs": collect_logs(machine)?}),
     };
     Ok(Outcome::Done(done))
+}
+
+/// Writes everything to the disks.
+fn flush() -> Value {
+    rustix::fs::sync();
+    Value::Null
+}
+
+fn collect_logs(machine: &Machine) -> Result<String, CommandError> {
+    let collected = machine.logs.collect();
+    collected.map_err(|error| failure("LogError", "cannot collect the logs", &error.to_string()))
 }
 
 fn steps(kind: &str, list: Value) -> Value {
@@ -97,6 +104,10 @@ fn clean_steps() -> Value {
         // Takes hours on large disks, so the step runs only on request.
         {"step": step::ERASE_DEVICES, "priority": 0, "interface": "deploy",
          "reboot_requested": false, "abortable": true, "argsinfo": null},
+        {"step": step::DELETE_CONFIGURATION, "priority": 0, "interface": "raid",
+         "reboot_requested": false, "abortable": true, "argsinfo": null},
+        {"step": step::CREATE_CONFIGURATION, "priority": 0, "interface": "raid",
+         "reboot_requested": false, "abortable": true, "argsinfo": null},
     ])
 }
 
@@ -105,8 +116,19 @@ fn deploy_steps() -> Value {
         "image_info": {"description": "the image and its source", "required": true},
         "configdrive": {"description": "base64 of gzip of a file system", "required": false},
     });
-    json!([{"step": step::WRITE_IMAGE, "priority": 0, "interface": "deploy",
-            "reboot_requested": false, "argsinfo": arguments}])
+    let raid = json!({
+        "raid_config": {"description": "the RAID configuration to make", "required": true},
+        "delete_existing": {
+            "description": "whether the existing RAID is removed first (default: true)",
+            "required": false,
+        },
+    });
+    json!([
+        {"step": step::WRITE_IMAGE, "priority": 0, "interface": "deploy",
+         "reboot_requested": false, "argsinfo": arguments},
+        {"step": step::APPLY_CONFIGURATION, "priority": 0, "interface": "raid",
+         "reboot_requested": false, "argsinfo": raid},
+    ])
 }
 
 fn outdated(request: &StepRequest) -> bool {
@@ -115,14 +137,61 @@ fn outdated(request: &StepRequest) -> bool {
     })
 }
 
+/// Runs a clean step, and returns its result.
+fn clean(
+    machine: &Machine,
+    what: CleanStep,
+    node: &Map<String, Value>,
+    progress: &ProgressMeter,
+) -> Result<Value, CommandError> {
+    let config = |field: &str| node.get(field).and_then(Value::as_object);
+    match what {
+        CleanStep::Erase(what) => {
+            raid::stop_all(&machine.root).map_err(raid_failure)?;
+            let erased = erase(machine, what, progress)?;
+            // The node keeps its RAID until raid.delete_configuration, and the content of the arrays is gone.
+            if let Some(kept) = config("raid_config").filter(|it| raid::is_software(it)) {
+                raid::create(&machine.root, kept).map_err(raid_failure)?;
+            }
+            Ok(erased.into())
+        }
+        CleanStep::CreateRaid => match config("target_raid_config") {
+            Some(wanted) if raid::is_software(wanted) => {
+                raid::create(&machine.root, wanted).map_err(raid_failure)?;
+                Ok(Value::Object(wanted.clone()))
+            }
+            Some(_) | None => Ok(json!({})),
+        },
+        CleanStep::DeleteRaid => {
+            raid::delete(&machine.root).map_err(raid_failure)?;
+            Ok(Value::Null)
+        }
+    }
+}
+
+fn apply_raid(machine: &Machine, arguments: ApplyRaid) -> Result<Value, CommandError> {
+    let ApplyRaid { raid_config, delete_existing } = arguments;
+    raid::validate(&machine.root, &raid_config).map_err(raid_failure)?;
+    if delete_existing {
+        raid::delete(&machine.root).map_err(raid_failure)?;
+    }
+    raid::create(&machine.root, &raid_config).map_err(raid_failure)?;
+    Ok(Value::Object(raid_config))
+}
+
+fn raid_failure(error: RaidError) -> CommandError {
+    let text = format!("{}. {}", chain(&error), error.advice());
+    failure("SoftwareRAIDError", "the step of the RAID interface failed", &text)
+}
+
 /// Erases every disk; the first error fails the step.
 fn erase(
     machine: &Machine,
-    what: CleanStep,
+    what: Erasure,
     progress: &ProgressMeter,
 ) -> Result<Vec<Value>, CommandError> {
     let disks = inventory::disks(&machine.root);
-    if what == CleanStep::EraseEverything {
+    if what == Erasure::Everything {
         progress.expect(disks.iter().map(|disk| disk.size).sum());
     }
     let mut record = Vec::new();
@@ -132,10 +201,10 @@ fn erase(
             failure("EraseError", "cannot erase the disks", &text)
         })?;
         let erased = match what {
-            CleanStep::EraseMetadata => {
+            Erasure::Metadata => {
                 erase::metadata(&device, &inventory::partitions_of(&machine.root, &disk.name))
             }
-            CleanStep::EraseEverything => erase::everything(&device, progress),
+            Erasure::Everything => erase::everything(&device, progress),
         };
         let erased = erased.map_err(|error| {
             let text = format!(
@@ -174,7 +243,10 @@ async fn write_image(
     let config_drive = config_drive.as_deref().map(config_drive::decode).transpose();
     let config_drive = config_drive.map_err(ImageError::from)?;
 
-    let disk = root_disk(machine, node)?;
+    let disk = {
+        let node = node.clone();
+        blocking(machine, move |machine| root_disk(machine, &node)).await?
+    };
     let device = open(machine, &disk).map_err(|source| {
         CommandError::from(ImageError::Disk { disk: disk.name.clone(), source })
     })?;
@@ -192,10 +264,48 @@ async fn write_image(
     Ok(disk.name)
 }
 
+/// Chooses the disk for the image. If the node has software RAID, the disks that hold an array cannot be chosen, and without hints an array
+/// is chosen.
 fn root_disk(machine: &Machine, node: &Map<String, Value>) -> Result<Disk, CommandError> {
-    let disks = inventory::disks(&machine.root);
-    let chosen = hints::choose(&disks, &machine.hints(node), machine.least_mib());
-    chosen.cloned().map_err(|error| {
+    let (root, hints) = (&machine.root, machine.hints(node));
+    let mut disks = inventory::disks(root);
+    let config = node.get("raid_config").and_then(Value::as_object);
+    if let Some(config) = config.filter(|config| raid::is_software(config)) {
+        let found = raid::assemble(root).map_err(raid_failure)?;
+        let held: Vec<String> =
+            found.iter().flat_map(|array| arrays::disks_of(root, array)).collect();
+        let chosen = raid::root_volume(root, config, &found).map_err(raid_failure)?;
+        let candidates = chosen.map_or(&*found, std::slice::from_ref);
+        if candidates.is_empty() && hints.is_empty() {
+            return Err(raid_failure(RaidError::NoArray));
+        }
+        let all = candidates.iter().map(arrays::Array::as_disk);
+        if hints.is_empty() || chosen.is_some() {
+            disks.clear();
+        }
+        disks.retain(|disk| !held.contains(&disk.name));
+        disks.extend(all);
+        let hints = if chosen.is_some() { Map::new() } else { hints };
+        let disk = choose(&disks, &hints, machine.least_mib())?;
+        let is_array = candidates.iter().any(|array| array.name == disk.name);
+        if is_array && inventory::boot_mode(root) == BootMode::Bios {
+            let text = format!(
+                "{} is an array, which a BIOS cannot start. Set the boot mode of the machine to UEFI, and make the RAID configuration again.",
+                disk.name
+            );
+            return Err(failure("DeviceNotFound", "cannot boot from the disk to write to", &text));
+        }
+        return Ok(disk);
+    }
+    choose(&disks, &hints, machine.least_mib())
+}
+
+fn choose(
+    disks: &[Disk],
+    hints: &Map<String, Value>,
+    least_mib: u64,
+) -> Result<Disk, CommandError> {
+    hints::choose(disks, hints, least_mib).cloned().map_err(|error| {
         let text = format!("{error}. Set the node's property root_device to match one of them.");
         failure("DeviceNotFound", "cannot choose the disk to write to", &text)
     })
@@ -208,14 +318,22 @@ fn install_bootloader(machine: &Machine) -> Result<Value, CommandError> {
     }
     let failed = |text: String| failure("BootloaderError", "cannot set the next boot", &text);
     let written = machine.written.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    let disks = inventory::disks(&machine.root);
+    let root = &machine.root;
+    let running = arrays::running(root);
+    if let Some(array) = running.iter().find(|array| written.as_ref() == Some(&array.name)) {
+        let entries = raid::boot::install(root, array)
+            .map_err(|error| failed(format!("{}.", chain(&error))))?;
+        info!(disk.name = %array.name, "the firmware starts {} by {}", array.name, entries.join(" and "));
+        return Ok(json!({"boot_entry": entries.first()}));
+    }
+    let disks = inventory::disks(root);
     let disk = match written.and_then(|name| disks.into_iter().find(|disk| disk.name == name)) {
         Some(disk) => disk,
         None => root_disk(machine, &Map::new())?,
     };
     let device = open(machine, &disk)
         .map_err(|error| failed(format!("Cannot open {}: {error}.", disk.name)))?;
-    let entry = efi::boot_from(&machine.root, &device, &disk.name)
+    let entry = efi::boot_from(root, &device, &disk.name)
         .map_err(|error| failed(format!("{}.", chain(&error))))?;
     info!(disk.name = %disk.name, "the firmware starts {} by {entry}", disk.name);
     Ok(json!({"boot_entry": entry}))

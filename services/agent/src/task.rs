@@ -13,8 +13,10 @@ pub enum Task {
     CleanSteps,
     Clean(StepRequest, CleanStep),
     DeploySteps,
-    /// `deploy.execute_deploy_step` with `write_image`, the only deploy step.
+    /// `deploy.execute_deploy_step` with `write_image`.
     WriteImage(StepRequest, Box<WriteImage>),
+    /// `deploy.execute_deploy_step` with `apply_configuration`.
+    ApplyRaid(StepRequest, ApplyRaid),
     /// `service.get_service_steps`. This agent has no service steps.
     ServiceSteps,
     PartitionUuids,
@@ -29,8 +31,16 @@ pub enum Task {
 /// The clean steps of this agent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CleanStep {
-    EraseMetadata,
-    EraseEverything,
+    Erase(Erasure),
+    CreateRaid,
+    DeleteRaid,
+}
+
+/// How much of each disk is erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Erasure {
+    Metadata,
+    Everything,
 }
 
 /// The parameters of a step.
@@ -53,6 +63,19 @@ pub struct WriteImage {
     /// The config drive, as base64 of gzip of a file system.
     #[serde(default)]
     pub configdrive: Option<String>,
+}
+
+/// The arguments of `apply_configuration`.
+#[derive(Clone, Debug, Deserialize)]
+pub struct ApplyRaid {
+    pub raid_config: Map<String, Value>,
+    /// Whether the existing arrays are removed first.
+    #[serde(default = "yes")]
+    pub delete_existing: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// The reasons why a command cannot be parsed.
@@ -79,8 +102,10 @@ impl Task {
             name::EXECUTE_CLEAN_STEP => {
                 let request: StepRequest = read(&command, Value::Object(params))?;
                 let step = match step_name(&request) {
-                    step::ERASE_DEVICES_METADATA => CleanStep::EraseMetadata,
-                    step::ERASE_DEVICES => CleanStep::EraseEverything,
+                    step::ERASE_DEVICES_METADATA => CleanStep::Erase(Erasure::Metadata),
+                    step::ERASE_DEVICES => CleanStep::Erase(Erasure::Everything),
+                    step::CREATE_CONFIGURATION => CleanStep::CreateRaid,
+                    step::DELETE_CONFIGURATION => CleanStep::DeleteRaid,
                     other => return Err(unknown("clean", other)),
                 };
                 Task::Clean(request, step)
@@ -88,11 +113,13 @@ impl Task {
             name::GET_DEPLOY_STEPS => Task::DeploySteps,
             name::EXECUTE_DEPLOY_STEP => {
                 let request: StepRequest = read(&command, Value::Object(params))?;
+                let arguments = request.step.get("args").cloned().unwrap_or_default();
                 match step_name(&request) {
                     step::WRITE_IMAGE => {
-                        let arguments = request.step.get("args").cloned().unwrap_or_default();
-                        let arguments = read(&command, arguments)?;
-                        Task::WriteImage(request, Box::new(arguments))
+                        Task::WriteImage(request, Box::new(read(&command, arguments)?))
+                    }
+                    step::APPLY_CONFIGURATION => {
+                        Task::ApplyRaid(request, read(&command, arguments)?)
                     }
                     other => return Err(unknown("deploy", other)),
                 }
@@ -120,7 +147,7 @@ impl Task {
             Task::Clean(..) => name::EXECUTE_CLEAN_STEP,
             Task::DeploySteps => name::GET_DEPLOY_STEPS,
             Task::ServiceSteps => name::GET_SERVICE_STEPS,
-            Task::WriteImage(..) => name::EXECUTE_DEPLOY_STEP,
+            Task::WriteImage(..) | Task::ApplyRaid(..) => name::EXECUTE_DEPLOY_STEP,
             Task::PartitionUuids => name::GET_PARTITION_UUIDS,
             Task::InstallBootloader => name::INSTALL_BOOTLOADER,
             Task::Sync => name::SYNC,
@@ -135,7 +162,10 @@ impl Task {
     /// Whether the agent answers before the command has ended, and sends a heartbeat at its end.
     pub fn is_long(&self) -> bool {
         match self {
-            Task::Clean(..) | Task::WriteImage(..) | Task::InstallBootloader => true,
+            Task::Clean(..)
+            | Task::WriteImage(..)
+            | Task::ApplyRaid(..)
+            | Task::InstallBootloader => true,
             Task::CleanSteps
             | Task::DeploySteps
             | Task::ServiceSteps
@@ -187,6 +217,19 @@ mod tests {
         let task = parse("deploy.execute_deploy_step", params).unwrap();
         assert_eq!(task.name(), "execute_deploy_step");
         assert!(task.is_long());
+    }
+
+    #[test]
+    fn existing_arrays_are_deleted_unless_the_step_says_otherwise() {
+        let apply = |args: Value| {
+            let step = json!({"interface": "raid", "step": "apply_configuration", "args": args});
+            match parse("deploy.execute_deploy_step", json!({"step": step})) {
+                Ok(Task::ApplyRaid(_, apply)) => apply.delete_existing,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(apply(json!({"raid_config": {}})));
+        assert!(!apply(json!({"raid_config": {}, "delete_existing": false})));
     }
 
     #[test]

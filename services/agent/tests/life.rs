@@ -81,10 +81,16 @@ fn steps_of_another_version_are_not_run() {
     let clean = machine.run("clean.get_clean_steps", json!({"node": {}, "ports": []}));
     let steps = &clean["command_result"]["clean_steps"]["GenericHardwareManager"];
     assert_eq!(steps[0]["step"], "erase_devices_metadata");
+    let listed: Vec<_> = steps.as_array().unwrap().iter().map(|it| &it["step"]).collect();
+    assert_eq!(listed[2..], ["delete_configuration", "create_configuration"]);
     let version = clean["command_result"]["hardware_manager_version"].clone();
     let deploy = machine.run("deploy.get_deploy_steps", json!({"node": {}, "ports": []}));
     let steps = &deploy["command_result"]["deploy_steps"]["GenericHardwareManager"];
     assert_eq!(steps[0]["step"], "write_image");
+    assert_eq!(
+        (&steps[1]["step"], &steps[1]["interface"]),
+        (&json!("apply_configuration"), &json!("raid"))
+    );
 
     let step = json!({"step": {"step": "erase_devices_metadata", "interface": "deploy"}, "clean_version": version});
     let ended = machine.run("clean.execute_clean_step", step.clone());

@@ -6,6 +6,7 @@ mod light;
 mod outcome;
 mod parameters;
 mod program;
+mod raid;
 mod steps;
 mod write;
 

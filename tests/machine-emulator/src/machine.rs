@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bmc_emulator::{BootChoice, MachineSpec, ServedMachine};
+use serde_json::Value;
 use tokio::sync::watch;
 use tracing::info;
 
@@ -46,6 +47,7 @@ struct Inner {
     events: Mutex<VecDeque<Event>>,
     /// The firmware's choice since power-on.
     boots: Mutex<Option<BootChoice>>,
+    raid: Mutex<Option<Value>>,
     keeper: Option<Arc<StateFile>>,
 }
 
@@ -85,6 +87,7 @@ impl Machine {
             stage,
             events: Mutex::default(),
             boots: Mutex::default(),
+            raid: Mutex::default(),
             keeper,
         }))
     }
@@ -128,6 +131,15 @@ impl Machine {
     /// The content of the disks, in bay order.
     pub fn disks(&self) -> Vec<Content> {
         self.lock_disks().iter().map(Disk::content).collect()
+    }
+
+    /// The RAID configuration of the arrays on the disks.
+    pub fn raid(&self) -> Option<Value> {
+        self.lock_raid().clone()
+    }
+
+    pub(crate) fn lock_raid(&self) -> MutexGuard<'_, Option<Value>> {
+        self.0.raid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether all disks are blank.

@@ -85,18 +85,6 @@ impl Script {
         )))
     }
 
-    /// Boots the first disk.
-    ///
-    /// When iPXE exits, UEFI continues with its next boot option. A BIOS may not continue, so on a BIOS the script starts the disk first.
-    pub fn local_disk() -> Self {
-        Script(
-            "#!ipxe\n\
-             iseq ${platform} pcbios && sanboot --no-describe --drive 0x80 ||\n\
-             exit\n"
-                .to_owned(),
-        )
-    }
-
     /// Prints why there is nothing to boot, then exits to the firmware's next boot option.
     pub fn refuse(reason: &str) -> Self {
         let reason = safe_for_echo(reason);

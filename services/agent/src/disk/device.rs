@@ -55,6 +55,21 @@ impl Device {
         Ok(Device { file, path: path.to_owned(), size, sector, zeroing: AtomicU8::new(PUNCH) })
     }
 
+    /// Opens a disk only to read, which is also possible while the disk is in use.
+    pub fn open_shared(path: &Path, size: u64, sector: u32) -> io::Result<Self> {
+        let open = |flags: OFlags| {
+            let flags = flags | OFlags::CLOEXEC;
+            OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)
+        };
+        let file = match open(OFlags::DIRECT) {
+            Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+                open(OFlags::empty())?
+            }
+            opened => opened?,
+        };
+        Ok(Device { file, path: path.to_owned(), size, sector, zeroing: AtomicU8::new(PUNCH) })
+    }
+
     /// The path of the disk.
     pub fn path(&self) -> &Path {
         &self.path

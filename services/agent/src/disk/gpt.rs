@@ -4,6 +4,7 @@
 //! 2^32 - 1 entries and a valid checksum makes it allocate 652 GB, which ends the process, and a first entry at sector 2^63 makes it panic.
 
 use std::io;
+use std::ops::Range;
 
 use super::blocks::Blocks;
 use super::guard::GuardedDisk;
@@ -19,8 +20,16 @@ pub const LINUX_DATA: [u8; 16] = [
     0xaf, 0x3d, 0xc6, 0x0f, 0x83, 0x84, 0x72, 0x47, 0x8e, 0x79, 0x3d, 0x69, 0xd8, 0x47, 0x7d, 0xe4,
 ];
 
+/// A19D880F-05FC-4D3B-A006-743F0F84911E in the byte order of the disk.
+pub const LINUX_RAID: [u8; 16] = [
+    0x0f, 0x88, 0x9d, 0xa1, 0xfc, 0x05, 0x3b, 0x4d, 0xa0, 0x06, 0x74, 0x3f, 0x0f, 0x84, 0x91, 0x1e,
+];
+
 const HEADER: usize = 92;
 const MOST_ENTRIES: u32 = 1024;
+/// The number and the size of the entries in a new table, which every system accepts (UEFI 2.10 §5.3.1).
+const NEW_ENTRIES: usize = 128;
+const NEW_ENTRY: u32 = 128;
 
 /// A partition table, read from its primary place or from its backup.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,6 +106,22 @@ fn parse_header(raw: &[u8], lba: u64, sector: u64) -> Option<(Gpt, u64, u32, u32
 }
 
 impl Gpt {
+    /// Makes a table without partitions for a disk of `sectors` sectors.
+    pub fn empty(sectors: u64, sector: u64, disk_guid: [u8; 16]) -> Gpt {
+        let entries = vec![0; NEW_ENTRIES * NEW_ENTRY as usize];
+        let mut table = Gpt {
+            disk_guid,
+            first_usable: 0,
+            last_usable: 0,
+            entry_size: NEW_ENTRY,
+            entries,
+            sector,
+        };
+        table.first_usable = table.entry_sectors() + 2;
+        table.extend_to(sectors);
+        table
+    }
+
     /// Returns the partitions whose bounds are plausible.
     pub fn partitions(&self) -> Vec<Partition> {
         let entries = self.entries.chunks_exact(self.entry_size as usize);
@@ -127,19 +152,56 @@ impl Gpt {
         if start < taken.unwrap_or(0).max(self.first_usable) {
             return None;
         }
+        self.put(start..start + sectors, LINUX_DATA, name, guid)
+    }
+
+    /// Adds a partition at this place. `None` if the place is not free, or no entry is.
+    pub fn add(
+        &mut self,
+        place: Range<u64>,
+        type_guid: [u8; 16],
+        name: &str,
+        guid: [u8; 16],
+    ) -> Option<Partition> {
+        let is_inside = place.start >= self.first_usable && place.end <= self.last_usable + 1;
+        let is_apart = |it: Partition| {
+            place.end <= it.start || place.start >= it.start.saturating_add(it.sectors)
+        };
+        let is_free = is_inside && !place.is_empty() && self.partitions().into_iter().all(is_apart);
+        if is_free { self.put(place, type_guid, name, guid) } else { None }
+    }
+
+    fn put(
+        &mut self,
+        place: Range<u64>,
+        type_guid: [u8; 16],
+        name: &str,
+        guid: [u8; 16],
+    ) -> Option<Partition> {
         let size = self.entry_size as usize;
         let free = self.entries.chunks_exact(size).position(|entry| entry[..16] == [0; 16])?;
         let entry = &mut self.entries[free * size..(free + 1) * size];
         entry.fill(0);
-        entry[..16].copy_from_slice(&LINUX_DATA);
+        entry[..16].copy_from_slice(&type_guid);
         entry[16..32].copy_from_slice(&guid);
-        entry[32..40].copy_from_slice(&start.to_le_bytes());
-        entry[40..48].copy_from_slice(&(start + sectors - 1).to_le_bytes());
+        entry[32..40].copy_from_slice(&place.start.to_le_bytes());
+        entry[40..48].copy_from_slice(&(place.end - 1).to_le_bytes());
         for (pair, unit) in entry[56..128].chunks_exact_mut(2).zip(name.encode_utf16()) {
             pair.copy_from_slice(&unit.to_le_bytes());
         }
-        let kind = PartitionKind::Gpt { type_guid: LINUX_DATA, guid };
+        let kind = PartitionKind::Gpt { type_guid, guid };
+        let (start, sectors) = (place.start, place.end - place.start);
         Some(Partition { number: free as u32 + 1, start, sectors, kind })
+    }
+
+    /// Writes the table to a disk without one, with a protective MBR (UEFI 2.10 §5.2.3).
+    pub fn write_new(&self, disk: &mut GuardedDisk) -> io::Result<()> {
+        let mut first = vec![0; self.sector as usize];
+        first[446..462]
+            .copy_from_slice(&[0, 0, 2, 0, 0xee, 0xff, 0xff, 0xff, 1, 0, 0, 0, 0, 0, 0, 0]);
+        first[510..512].copy_from_slice(&[0x55, 0xaa]);
+        disk.write_at(0, &first)?;
+        self.write(disk)
     }
 
     /// Writes both copies, and makes the protective MBR cover the disk (UEFI 2.10 §5.2.3).
@@ -383,6 +445,30 @@ pub(crate) mod tests {
             None,
             "it would begin before the usable sectors"
         );
+    }
+
+    #[test]
+    fn a_new_table_has_partitions_where_they_fit() {
+        let folder = crate::scratch::Folder::new();
+        let path = folder.path().join("disk");
+        std::fs::write(&path, []).unwrap();
+        let device = Device::open(&path, 16 << 20, 512).unwrap();
+        let mut table = Gpt::empty(32768, 512, [7; 16]);
+        let raid = table.add(4096..8192, LINUX_RAID, "md0", [1; 16]).unwrap();
+        let system = table.add(34..4096, EFI_SYSTEM, "esp", [2; 16]).unwrap();
+        assert_eq!((raid.number, system.number), (1, 2));
+        for place in [33..34, 4095..4097, 8191..8192, 5000..5001, 0..40000, 9000..9000, 9000..32736]
+        {
+            assert_eq!(table.add(place.clone(), LINUX_RAID, "x", [3; 16]), None, "{place:?}");
+        }
+        table.add(9000..32735, LINUX_RAID, "x", [3; 16]).unwrap();
+        let mut disk = GuardedDisk::guard(device).unwrap();
+        table.write_new(&mut disk).unwrap();
+        disk.release().unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        assert_eq!(read(&Memory(bytes.clone())).unwrap(), Some(table));
+        assert_eq!((bytes[446 + 4], u32_at(&bytes, 446 + 12)), (0xee, 32767));
+        assert_eq!(bytes[510..512], [0x55, 0xaa]);
     }
 
     #[test]

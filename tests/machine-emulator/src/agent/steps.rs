@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::commands::{CommandRequest, Commands};
 use super::outcome::{Done, Ending, Failure};
-use super::write;
+use super::{raid, write};
 use crate::disk::Content;
 use crate::event::Event;
 use crate::machine::Machine;
@@ -39,6 +39,14 @@ pub(super) async fn run(
         }
         ("clean.execute_clean_step", "erase_devices_metadata" | "erase_devices") => {
             Ok(json!({"clean_result": erase(machine), "clean_step": asked.params.get("step")}))
+        }
+        ("clean.execute_clean_step", other) if is_raid(asked) && offers(&CLEAN_STEPS, other) => {
+            let made = run_raid(machine, other, asked);
+            made.map(|made| json!({"clean_result": made, "clean_step": asked.params.get("step")}))
+        }
+        ("deploy.execute_deploy_step", other) if is_raid(asked) && offers(&DEPLOY_STEPS, other) => {
+            let made = run_raid(machine, other, asked);
+            made.map(|made| json!({"deploy_result": made, "deploy_step": asked.params.get("step")}))
         }
         ("clean.execute_clean_step", other) if offers(&CLEAN_STEPS, other) => {
             Ok(json!({"clean_result": null, "clean_step": asked.params.get("step")}))
@@ -96,6 +104,19 @@ pub(super) async fn run(
     done.map(|result| Done { result, ending })
 }
 
+/// Whether the command is a step of the RAID interface.
+fn is_raid(asked: &CommandRequest) -> bool {
+    asked.params.get("step").and_then(|step| step.get("interface")) == Some(&json!("raid"))
+}
+
+fn run_raid(machine: &Machine, step: &str, asked: &CommandRequest) -> Result<Value, Failure> {
+    let args = asked.params.get("step").and_then(|step| step.get("args"));
+    let made = raid::run(machine, step, asked.params.get("node"), args);
+    made.unwrap_or_else(|| {
+        Err(Failure::new("CommandNotFound", format!("There is no step {step}.")))
+    })
+}
+
 /// Installs a system without an image, with the config drive of the node, like an agent with an installer of its own.
 fn install_live(machine: &Machine, asked: &CommandRequest) {
     let node = asked.params.get("node");
@@ -146,7 +167,7 @@ struct OfferedStep {
     name: &'static str,
     priority: u32,
     reboots: bool,
-    /// The name and the description of the only argument, which is required.
+    /// The name and the description of the required argument.
     argument: Option<(&'static str, &'static str)>,
 }
 
@@ -154,10 +175,12 @@ const PLAIN: OfferedStep =
     OfferedStep { interface: "deploy", name: "", priority: 0, reboots: false, argument: None };
 
 /// The steps erase the disks, or take their time and do nothing.
-const CLEAN_STEPS: [OfferedStep; 4] = [
+const CLEAN_STEPS: [OfferedStep; 6] = [
     OfferedStep { name: "erase_devices_metadata", priority: 99, ..PLAIN },
     OfferedStep { name: "erase_devices", ..PLAIN },
     OfferedStep { name: "burnin_cpu", ..PLAIN },
+    OfferedStep { interface: "raid", name: "delete_configuration", ..PLAIN },
+    OfferedStep { interface: "raid", name: "create_configuration", ..PLAIN },
     OfferedStep {
         interface: "firmware",
         name: "update",
@@ -167,11 +190,17 @@ const CLEAN_STEPS: [OfferedStep; 4] = [
     },
 ];
 
-const DEPLOY_STEPS: [OfferedStep; 4] = [
+const DEPLOY_STEPS: [OfferedStep; 5] = [
     OfferedStep { name: "write_image", ..PLAIN },
     OfferedStep { name: "install_live", ..PLAIN },
     OfferedStep { name: "inject_files", argument: Some(("files", "what to write")), ..PLAIN },
     OfferedStep { interface: "bios", name: "tune", argument: Some(("profile", "how")), ..PLAIN },
+    OfferedStep {
+        interface: "raid",
+        name: "apply_configuration",
+        argument: Some(("raid_config", "what to make")),
+        ..PLAIN
+    },
 ];
 
 /// The service steps of the emulated agent.
@@ -182,7 +211,14 @@ const SERVICE_STEPS: [OfferedStep; 2] = [
 
 impl OfferedStep {
     fn described(&self) -> Value {
-        let info = |(name, description): (&str, &str)| json!({name: {"description": description, "required": true}});
+        let info = |(name, description): (&str, &str)| {
+            let mut info = json!({name: {"description": description, "required": true}});
+            if self.name == "apply_configuration" {
+                info["delete_existing"] =
+                    json!({"description": "true or false", "required": false});
+            }
+            info
+        };
         json!({
             "step": self.name, "priority": self.priority, "interface": self.interface,
             "reboot_requested": self.reboots, "abortable": true, "argsinfo": self.argument.map(info),

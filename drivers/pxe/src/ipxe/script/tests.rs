@@ -60,18 +60,6 @@ fn an_iso_image_is_booted_until_it_runs() {
 }
 
 #[test]
-fn the_disk_is_started_on_a_bios_and_left_to_uefi() {
-    check(
-        Script::local_disk(),
-        expect![[r#"
-        #!ipxe
-        iseq ${platform} pcbios && sanboot --no-describe --drive 0x80 ||
-        exit
-    "#]],
-    );
-}
-
-#[test]
 fn a_reason_is_printed_and_never_executed() {
     let reason = "no lease; ${net0/mac} || shell\n&& # \u{202e}ünknown \\";
     check(
