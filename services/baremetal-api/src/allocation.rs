@@ -9,6 +9,7 @@ use axum::response::Response;
 use baremetal_core::{
     Allocation, AllocationFilter, AllocationUuid, Node, NodeIdent, NodeName, check_release,
 };
+use baremetal_store::PageRows;
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
@@ -103,7 +104,12 @@ async fn list(request: Request, paging: ListRequest) -> Result<Response, Error> 
         let reader = reader.clone();
         Box::pin(async move {
             let (request, paging, filter) = &*reader;
-            let listed = request.app.store.list_allocations_part(filter, &page, part).await?;
+            let listed = match filter {
+                Some(filter) => {
+                    request.app.store.list_allocations_part(filter, &page, part).await?
+                }
+                None => PageRows { found: Vec::new(), more: None },
+            };
             let view = |allocation| view_of(request, allocation, shown, &paging.origin);
             let id = |allocation: &Allocation| allocation.id.into_untyped_uuid();
             Ok(ListPart::of(&listed.found, id, view, listed.more)?)
@@ -112,15 +118,18 @@ async fn list(request: Request, paging: ListRequest) -> Result<Response, Error> 
     .await
 }
 
-/// The filter of the list, without the allocations that the caller does not see.
-async fn narrowed(request: &Request, list: AllocationList) -> Result<AllocationFilter, Error> {
-    let AllocationList { mut filter, node } = list;
+/// The filter of the list, without the allocations that the caller does not see. `None` is a list without allocations.
+async fn narrowed(
+    request: &Request,
+    list: AllocationList,
+) -> Result<Option<AllocationFilter>, Error> {
+    let AllocationList { mut filter, node, is_empty } = list;
     if let Some(ident) = node {
         let node = request.node(&ident).await.map_err(in_body("node"))?;
         filter.node = Some(node.id);
     }
     filter.seen_by = visible_project(&request.caller);
-    Ok(filter)
+    Ok(Some(filter).filter(|_| !is_empty))
 }
 
 /// An allocation in the form that clients see.

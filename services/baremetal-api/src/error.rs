@@ -117,6 +117,7 @@ impl From<Error> for ApiError {
                 | RequestRefused::PowerOffDisabled { .. } => StatusCode::BAD_REQUEST,
                 RequestRefused::Protected { .. } => StatusCode::FORBIDDEN,
                 RequestRefused::Locked { .. }
+                | RequestRefused::NotAbortable { .. }
                 | RequestRefused::BootSetting { .. }
                 | RequestRefused::Leaving { .. } => StatusCode::CONFLICT,
             },
@@ -170,6 +171,7 @@ fn frozen(why: &ChangeRefused) -> StatusCode {
         | ChangeRefused::Lent { .. }
         | ChangeRefused::Console { .. }
         | ChangeRefused::Leaving { .. }
+        | ChangeRefused::Connected { .. }
         | ChangeRefused::Delete { .. } => StatusCode::CONFLICT,
         ChangeRefused::Protected { .. } => StatusCode::FORBIDDEN,
     }
@@ -179,9 +181,7 @@ fn frozen(why: &ChangeRefused) -> StatusCode {
 fn vif(why: &VifRefused) -> StatusCode {
     match why {
         VifRefused::NoFreePort { .. } | VifRefused::NotAttached { .. } => StatusCode::BAD_REQUEST,
-        VifRefused::Attached { .. } | VifRefused::InUse { .. } | VifRefused::Needed { .. } => {
-            StatusCode::CONFLICT
-        }
+        VifRefused::Attached { .. } | VifRefused::Needed { .. } => StatusCode::CONFLICT,
     }
 }
 

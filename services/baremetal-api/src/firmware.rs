@@ -1,5 +1,5 @@
-//! `/v1/nodes/{node}/firmware`: the components of a machine with firmware of their own. The interface `redfish` lists BIOS and BMC; no other
-//! interface lists components, not even `fake`, as in Ironic.
+//! `/v1/nodes/{node}/firmware`: the components of a machine with firmware of their own. The interface `redfish` lists BIOS, BMC and network
+//! adapters; no other interface lists components, not even `fake`, as in Ironic.
 
 use axum::response::Response;
 use baremetal_core::FirmwareComponent;

@@ -181,20 +181,19 @@ fn operations<T: DeserializeOwned>(
 
 /// The routes of inspection rules. A list is sorted in memory, because there are few rules.
 pub(crate) fn routes() -> Routes<App> {
-    type Of = InspectionRule;
-    let shape = openapi::shape::<Stored<Of>>;
-    let [may_read, may_create, may_change, may_delete] = Of::RULES;
-    let [to_list, to_create, to_show, to_change, to_delete] = Of::SUMMARIES;
+    let shape = openapi::shape::<Stored<InspectionRule>>;
+    let [may_read, may_create, may_change, may_delete] = InspectionRule::RULES;
+    let [to_list, to_create, to_show, to_change, to_delete] = InspectionRule::SUMMARIES;
     let all = [
         Route::get(to_list, list_all)
             .with_rule(may_read)
             .query_parameters(list_query::PAGING)
             .query_parameters(["detail", "phase"])
             .refuses([StatusCode::NOT_FOUND])
-            .returns(JsonShape::page(Of::COLLECTION, shape())),
+            .returns(JsonShape::page(InspectionRule::COLLECTION, shape())),
         Route::post(to_create, create)
             .with_rule(may_create)
-            .reads(openapi::body::<Stored<Of>>([]))
+            .reads(openapi::body::<Stored<InspectionRule>>([]))
             .answers(StatusCode::CREATED)
             .returns(shape()),
         Route::delete("Delete all inspection rules", delete_all)
@@ -202,7 +201,7 @@ pub(crate) fn routes() -> Routes<App> {
             .answers(StatusCode::NO_CONTENT),
     ];
     let one = [
-        Route::get(to_show, stored::show::<Of>)
+        Route::get(to_show, stored::show::<InspectionRule>)
             .with_rule(may_read)
             .query_parameters(["fields"])
             .returns(shape()),
@@ -210,15 +209,20 @@ pub(crate) fn routes() -> Routes<App> {
             .with_rule(may_change)
             .reads(openapi::patch_body())
             .returns(shape()),
-        Route::delete(to_delete, stored::delete::<Of>)
+        Route::delete(to_delete, stored::delete::<InspectionRule>)
             .with_rule(may_delete)
             .answers(StatusCode::NO_CONTENT),
     ];
     let later = |[read, first, second]: [Route<App>; 3]| {
-        let changes = [first, second].map(|it| it.hidden_before(Of::SINCE, Of::CHANGES_HIDDEN));
-        [read.hidden_before(Of::SINCE, Of::HIDDEN)].into_iter().chain(changes)
+        let changes = [first, second]
+            .map(|it| it.hidden_before(InspectionRule::SINCE, InspectionRule::CHANGES_HIDDEN));
+        [read.hidden_before(InspectionRule::SINCE, InspectionRule::HIDDEN)]
+            .into_iter()
+            .chain(changes)
     };
-    Routes::new(Of::COLLECTION).at(Of::PATHS.all, later(all)).at(Of::PATHS.one, later(one))
+    Routes::new(InspectionRule::COLLECTION)
+        .at(InspectionRule::PATHS.all, later(all))
+        .at(InspectionRule::PATHS.one, later(one))
 }
 
 /// `GET` of the collection. As in Ironic, the parameter `phase` is accepted and ignored.

@@ -59,7 +59,10 @@ fn sort<R: Resource>(key: Option<&str>, asked: Microversion) -> Result<R::Sort, 
 mod tests {
     use std::collections::BTreeSet;
 
-    use baremetal_core::{Allocation, Node, Port};
+    use baremetal_core::{
+        Allocation, Chassis, DeployTemplate, InspectionRule, Node, Port, PortGroup, Runbook,
+        Stored, VolumeConnector, VolumeTarget,
+    };
 
     use super::*;
 
@@ -76,5 +79,12 @@ mod tests {
         check::<Node>();
         check::<Port>();
         check::<Allocation>();
+        check::<Stored<Chassis>>();
+        check::<Stored<PortGroup>>();
+        check::<Stored<VolumeConnector>>();
+        check::<Stored<VolumeTarget>>();
+        check::<Stored<DeployTemplate>>();
+        check::<Stored<Runbook>>();
+        check::<Stored<InspectionRule>>();
     }
 }

@@ -50,10 +50,10 @@ async fn begin(
         (in_body, in_query) => in_body.or(in_query),
     };
     let node = request.node(&ident).await?;
-    if node.maintenance.is_none() {
+    if !node.is_maintenance_requested() {
         request.check_maintenance(&node, &forced).await?;
     }
-    set(&request, &ident, Some(Maintenance { reason }), &forced).await
+    set(&request, &ident, Some(Maintenance::requested(reason)), &forced).await
 }
 
 /// `DELETE /v1/nodes/{node}/maintenance`: ends maintenance. A compute host is undrained.

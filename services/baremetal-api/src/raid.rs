@@ -35,7 +35,7 @@ fn body() -> JsonShape {
     JsonShape::object([]).maybe([("logical_disks", JsonShape::list(JsonShape::any_object()))])
 }
 
-/// `PUT /v1/nodes/{node}/states/raid`: sets the target RAID configuration. No step creates it yet.
+/// `PUT /v1/nodes/{node}/states/raid`: sets the target RAID configuration, which a RAID step makes.
 async fn set(
     request: Request,
     PathParam(ident): PathParam<String>,

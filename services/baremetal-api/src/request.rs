@@ -146,19 +146,19 @@ impl Request {
         forced: &[String],
     ) -> Node {
         let is_waiting = after.leaving.as_ref().is_some_and(DrainRequest::is_waiting);
-        match (&before.maintenance, &after.maintenance) {
-            (None, Some(_)) if !is_waiting => {
+        match (before.is_maintenance_requested(), after.is_maintenance_requested()) {
+            (false, true) if !is_waiting => {
                 let left = self.with_drain_request(&after, AfterDrain::Maintenance, None, forced);
                 left.map_or(after, |(left, _)| left)
             }
-            (Some(_), None) => match self.app.conductor.host_to_drain(&after, &[]) {
+            (true, false) => match self.app.conductor.host_to_drain(&after, &[]) {
                 Some(host) => {
                     let by = self.caller.user().map(str::to_owned);
                     end_maintenance_drain(&after, &host, by, (self.app.clock)())
                 }
                 None => after,
             },
-            (None | Some(_), _) => after,
+            (false, _) | (true, true) => after,
         }
     }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use axum::response::Response;
 use baremetal_core::{
-    InspectInterface, Interface, Node, Port, RescueInterface, check_boot, check_rescue,
+    InspectInterface, Interface, Node, Port, RescueInterface, ServiceNetwork, check_boot,
+    check_rescue,
 };
 use http::StatusCode;
 use openstack_api::{ApiError, JsonShape, PathParam, Query, Route, Routes, json};
@@ -64,9 +65,20 @@ async fn validate(
     let ports = request.app.store.ports_of(node.id).await?;
     // Ironic does not list the vendor interface.
     let interfaces = Interface::ALL.into_iter().filter(|interface| *interface != Interface::Vendor);
-    let verdicts: BTreeMap<&str, Verdict> = interfaces
+    let mut verdicts: BTreeMap<&str, Verdict> = interfaces
         .map(|interface| (interface.as_str(), verdict(&request.app, &node, &ports, interface)))
         .collect();
+    for (interface, networks) in [
+        (Interface::Network, &[ServiceNetwork::Provisioning, ServiceNetwork::Cleaning][..]),
+        (Interface::Rescue, &[ServiceNetwork::Rescuing][..]),
+    ] {
+        let checked = request.app.conductor.check_networks(&node, &ports, networks).await;
+        if let (Err(why), Some(verdict)) = (checked, verdicts.get_mut(interface.as_str()))
+            && verdict.result
+        {
+            *verdict = Err::<(), _>(why).into();
+        }
+    }
     Ok(json(StatusCode::OK, &verdicts))
 }
 
@@ -90,7 +102,7 @@ fn verdict(app: &App, node: &Node, ports: &[Port], interface: Interface) -> Verd
                 check_rescue(node, ports).into()
             }
         },
-        // The implementations, `noop` and `fake`, need no settings. Nova does not deploy to a node whose storage interface is invalid.
+        // The networks are checked in Neutron. The other implementations, `noop` and `fake`, need no settings. Nova does not deploy to a node whose storage interface is invalid.
         Interface::Bios
         | Interface::Firmware
         | Interface::Network

@@ -1,7 +1,8 @@
 //! `/v1/nodes/{node}/vifs`: virtual interfaces of a node.
 //!
-//! The network interface `flat` attaches each VIF to a port or a port group. `noop` accepts every VIF and forgets it, as Ironic's does: the
-//! operator manages the networks.
+//! The network interfaces `flat` and `neutron` attach each VIF to a port or a port group. `noop` accepts every VIF and forgets it, as Ironic's
+//! does: the operator manages the networks. With a cloud, the conductor binds the port in Neutron of a machine in use, and releases the port
+//! of a detached VIF, right after the answer.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use axum::response::Response;
 use baremetal_conductor::VifLookupError;
 use baremetal_core::{
     Node, NodeIdent, Port, PortGroup, PortUuid, Stored, VifPlace, VifRefused, VifRequest,
-    check_bound_vifs, check_idle, choose_place, place_of_vif, vifs,
+    check_idle, choose_place, place_of_vif, vifs, with_attached_vif, with_detached_vif,
 };
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
@@ -89,13 +90,18 @@ async fn attach(
     }
     let place = place(body)?;
     let physical_networks = physical_networks(&request, &vif).await?;
-    let wanted = VifRequest { vif, place, physical_networks };
+    let needs_link = node.switches_networks();
+    let wanted = VifRequest { vif, place, physical_networks, needs_link };
     let app = &request.app;
     retry_if_stale(|| async {
         let node = request.node(&ident).await?;
-        check_node(app, &node)?;
+        check_idle(&node)?;
         let (ports, groups) = places(app, &node).await?;
         let place = choose_place(&wanted, &ports, &groups)?;
+        let node = match app.conductor.has_cloud() {
+            true => with_attached_vif(&node),
+            false => node,
+        };
         write(app, &node, (ports, groups), place, Some(wanted.vif.clone())).await
     })
     .await?;
@@ -118,7 +124,11 @@ async fn detach(
         // During the cleaning that follows an undeployment the VIFs are detached already, and clients expect to be told so.
         let missing = || VifRefused::NotAttached { vif: vif.clone(), node: node.label() };
         let place = place_of_vif(&vif, &ports, &groups).ok_or_else(missing)?;
-        check_node(app, &node)?;
+        check_idle(&node)?;
+        let node = match app.conductor.has_cloud() {
+            true => with_detached_vif(&node, &vif),
+            false => node,
+        };
         write(app, &node, (ports, groups), place, None).await
     })
     .await?;
@@ -155,15 +165,6 @@ async fn physical_networks(request: &Request, vif: &str) -> Result<BTreeSet<Stri
     }
 }
 
-/// Refuses a change of VIFs that the state of the node does not allow.
-fn check_node(app: &App, node: &Node) -> Result<(), Error> {
-    check_idle(node)?;
-    if app.conductor.has_cloud() {
-        check_bound_vifs(node)?;
-    }
-    Ok(())
-}
-
 async fn places(app: &App, node: &Node) -> Result<Places, Error> {
     Ok((app.store.ports_of(node.id).await?, app.store.port_groups_of(node.id).await?))
 }
@@ -185,5 +186,6 @@ async fn write(
         (group.content.vif, group.updated_at) = (vif.clone(), Some((app.clock)()));
     }
     app.store.update_vifs(node, &ports, &groups).await?;
+    app.conductor.wake(node.id);
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Calls to the agents on the machines.
 
+mod raid;
 mod steps;
 
 use std::collections::HashMap;
@@ -183,7 +184,7 @@ pub(crate) fn seen(command: &Command) -> CommandSeen {
         CommandStatus::Succeeded if is_list_of_steps(&command.command_name) => {
             steps::listed(command.command_result.as_ref())
         }
-        CommandStatus::Succeeded => CommandSeen::Succeeded,
+        CommandStatus::Succeeded => raid::built(command.command_result.as_ref()),
         CommandStatus::Failed | CommandStatus::CleanVersionMismatch => {
             let why = command.command_error.as_ref().map(|error| {
                 if error.details.is_empty() { error.message.clone() } else { error.details.clone() }

@@ -1,6 +1,8 @@
 //! The next boot of a machine: the ramdisk, the disk, or the image of the machine's user. Each may be set again without harm.
 
-use baremetal_core::{BootInterface, Driver, Node, OwnImage, check_agent_ramdisk, own_image};
+use baremetal_core::{
+    BootInterface, Driver, Node, OwnImage, check_agent_ramdisk, declared_boot_mode, own_image,
+};
 use bmc::{Bmc, BmcError};
 use hardware::{BootDevice, BootMode, BootOverride, Persistence};
 use serde_json::Value;
@@ -134,11 +136,11 @@ fn persistence(node: &Node, needed: Persistence) -> Persistence {
 
 /// Returns the boot mode to set together with the boot device.
 ///
-/// IPMI sets the mode with every boot device (IPMI 2.0 §28.13): without the mode, a UEFI machine would boot by BIOS. Redfish keeps the mode
-/// unless a request names one.
+/// IPMI sets the mode with every boot device (IPMI 2.0 §28.13): without the mode, a UEFI machine would boot by BIOS. IPMI does not report
+/// the mode, so the declared mode goes before the one of the last inspection. Redfish keeps the mode unless a request names one.
 fn boot_mode(node: &Node) -> Option<BootMode> {
     match node.driver {
-        Driver::Ipmi => node.boot_mode,
+        Driver::Ipmi => declared_boot_mode(node).or(node.boot_mode),
         Driver::Redfish | Driver::FakeHardware | Driver::ManualManagement => None,
     }
 }

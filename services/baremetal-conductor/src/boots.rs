@@ -6,8 +6,9 @@
 
 use agent_protocol::parameter;
 use baremetal_core::{
-    AgentKernel, Boot, KernelWord, Node, NodeIdent, NodeUuid, OwnImage, Port, Problem, Reason,
-    RequestRefused, Work, WorkUuid, check_agent_ramdisk, own_image,
+    AgentKernel, Boot, KernelWord, Node, NodeIdent, NodeUuid, OwnImage, Port, Problem,
+    RamdiskNetwork, Reason, RequestRefused, StaticRoute, Work, WorkUuid, check_agent_ramdisk,
+    own_image,
 };
 use baremetal_store::StoreError;
 use hardware::MacAddress;
@@ -147,7 +148,9 @@ impl TurnContext {
             parameters
                 .extend(url.map(|url| set(parameter::INSPECTION_CALLBACK_URL, url.to_string())));
         }
-        if let Some((mac, address)) = port {
+        if let Some(network) = node.ramdisk_network() {
+            parameters.extend(network_parameters(&network));
+        } else if let Some((mac, address)) = port {
             parameters.push(boot_interface(mac));
             parameters.extend(address.map(|address| set(parameter::STATIC_ADDRESS, address)));
         }
@@ -303,8 +306,11 @@ impl Conductor {
             return Err(BootError::Forbidden);
         }
         let node = context.node_awaiting_boot(id, work).await?;
-        let port = context.store.ports_of(id).await?.into_iter().find(|port| port.pxe_enabled);
-        let port = match port {
+        let ports = match node.ramdisk_network() {
+            Some(_) => Vec::new(),
+            None => context.store.ports_of(id).await?,
+        };
+        let port = match ports.into_iter().find(|port| port.pxe_enabled) {
             Some(port) => Some((port.address, context.static_address(&port).await)),
             None => None,
         };
@@ -341,6 +347,28 @@ fn set(key: &str, value: String) -> (String, Option<String>) {
 /// Returns the booted interface in the format of pxelinux: the hardware type 01 before the address.
 fn boot_interface(mac: MacAddress) -> (String, Option<String>) {
     set(parameter::BOOT_INTERFACE, format!("01-{}", mac.to_string().replace(':', "-")))
+}
+
+/// Returns the kernel parameters by which the ramdisk configures this network.
+fn network_parameters(network: &RamdiskNetwork) -> Vec<(String, Option<String>)> {
+    let mut parameters = vec![boot_interface(network.mac)];
+    parameters.extend(network.mtu.map(|mtu| set(parameter::MTU, mtu.to_string())));
+    if let Some(at) = &network.address {
+        let gateway = at.gateway.map_or(String::new(), |gateway| format!(",{gateway}"));
+        let address = format!("{}/{}{gateway}", at.address, at.prefix);
+        parameters.push(set(parameter::STATIC_ADDRESS, address));
+        let route =
+            |route: &StaticRoute| format!("{}/{}-{}", route.network, route.prefix, route.gateway);
+        let routes: Vec<String> = at.routes.iter().map(route).collect();
+        if !routes.is_empty() {
+            parameters.push(set(parameter::STATIC_ROUTES, routes.join(",")));
+        }
+    }
+    let dns: Vec<String> = network.dns.iter().map(ToString::to_string).collect();
+    if !dns.is_empty() {
+        parameters.push(set(parameter::DNS, dns.join(",")));
+    }
+    parameters
 }
 
 fn new_boot(node: NodeUuid, work: WorkUuid) -> Boot {

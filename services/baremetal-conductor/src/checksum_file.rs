@@ -1,18 +1,14 @@
 //! Fetches files of checksums, such as `SHA256SUMS`, for images whose checksum a node gives by a URL.
-//!
-//! Only allowed hosts are asked, as for the image itself. A redirect is refused: it could lead to any host.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use agent_protocol::ChecksumAlgorithm;
 use baremetal_core::{Image, Problem, Reason, find_checksum};
 use hardware::AllowedHosts;
-use redfish::AllowedResolver;
-use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, StatusCode};
 use url::Url;
 
+use crate::image_client::image_client;
 use crate::problem::chain;
 
 /// The time limit of a download.
@@ -77,41 +73,15 @@ async fn download(allowed: &AllowedHosts, image: &Image, url: &str) -> Result<St
 
 fn client(allowed: &AllowedHosts, ca: Option<&str>) -> Result<Client, reqwest::Error> {
     let authorities = ca.map(|pem| Certificate::from_pem_bundle(pem.as_bytes())).transpose()?;
-    Client::builder()
-        .no_proxy()
-        .redirect(Policy::none())
-        .dns_resolver(Arc::new(AllowedResolver::new(allowed.clone())))
-        .timeout(TIMEOUT)
-        .tls_certs_merge(authorities.unwrap_or_default())
-        .build()
+    image_client(allowed).timeout(TIMEOUT).tls_certs_merge(authorities.unwrap_or_default()).build()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
-
+    use super::*;
+    use crate::samples::answering;
     use agent_protocol::DiskFormat;
     use baremetal_core::ImageChecksum;
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
-
-    use super::*;
-
-    /// Answers each request with `answer`, and returns the URL of the server.
-    async fn server(answer: String) -> String {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-        let at = listener.local_addr().unwrap();
-        tokio::spawn(async move {
-            while let Ok((mut stream, _)) = listener.accept().await {
-                let mut request = [0; 1024];
-                // A client that refuses the answer may close the connection first.
-                let _ = stream.read(&mut request).await;
-                let _ = stream.write_all(answer.as_bytes()).await;
-            }
-        });
-        format!("http://{at}")
-    }
 
     fn ok(body: &str) -> String {
         format!(
@@ -121,7 +91,7 @@ mod tests {
     }
 
     async fn fetched(allowed: &AllowedHosts, answer: String) -> Result<String, Problem> {
-        let url = format!("{}/SHA256SUMS?token=secret", server(answer).await);
+        let url = format!("http://{}/SHA256SUMS?token=secret", answering(answer).await);
         let image = Image {
             url: "http://images/disk.raw".to_owned(),
             checksum: ImageChecksum::File { url: url.clone(), algorithm: None },

@@ -98,7 +98,8 @@ async fn add_host(cloud: &Session, aggregate: &str, host: &str) -> Result<(), Cl
     }
 }
 
-fn no_cloud() -> Problem {
+/// The problem of a service without a cloud.
+pub(crate) fn no_cloud() -> Problem {
     let cause = "no cloud is configured for this service ([cloud] in its configuration)";
     Problem { reason: Reason::CloudRefuses, cause: cause.to_owned(), transient: false }
 }

@@ -1,18 +1,20 @@
 //! The steps that the conductor runs itself.
 
 use baremetal_core::{
-    APPLY_BIOS_SETTINGS, ActionOutcome, BiosInterface, Interface, Node, Problem,
-    RESET_BIOS_SETTINGS, Reason, Step, Task, Work, parse_bios_settings,
+    APPLY_BIOS_SETTINGS, ActionOutcome, BiosInterface, CLEAR_SECURE_BOOT_KEYS, FirmwareInterface,
+    Interface, Node, RESET_BIOS_SETTINGS, RESET_SECURE_BOOT_KEYS, RaidInterface, SET_BMC_CLOCK,
+    Step, Task, UPDATE_FIRMWARE, Work, parse_bios_settings, parse_clock_setting,
 };
 use bmc::Bmc;
+use hardware::SecureBootKeys;
 use tracing::info;
 
 use crate::context::TurnContext;
-use crate::problem::ActionError;
+use crate::problem::{ActionError, bad_request, cannot};
 
 impl TurnContext {
-    /// Runs the current step of a node: a step that its BMC carries out, or one of a fake interface. Of these, only changes of BIOS settings
-    /// have an effect, and every other step only appears in the log. Each step may run twice without harm.
+    /// Runs the current step of a node: a step that its BMC carries out, or one of a fake interface. Of the fake steps, only changes of BIOS
+    /// settings have an effect, and every other one only appears in the log. Each step may run twice without harm.
     pub(crate) async fn conductor_step(
         &self,
         node: &Node,
@@ -29,6 +31,21 @@ impl TurnContext {
             (Interface::Bios, RESET_BIOS_SETTINGS) if is_real => {
                 return self.request_bios_reset(node, bmc).await;
             }
+            (Interface::Firmware, UPDATE_FIRMWARE)
+                if node.firmware_interface() == FirmwareInterface::Redfish =>
+            {
+                return self.check_firmware_updates(node, bmc, step).await;
+            }
+            (Interface::Raid, _) if node.raid_interface() == RaidInterface::Redfish => {
+                return self.check_raid_step(node, bmc, step).await;
+            }
+            (Interface::Management, RESET_SECURE_BOOT_KEYS) => {
+                self.replace_secure_boot_keys(node, bmc, SecureBootKeys::Factory).await?;
+            }
+            (Interface::Management, CLEAR_SECURE_BOOT_KEYS) => {
+                self.replace_secure_boot_keys(node, bmc, SecureBootKeys::None).await?;
+            }
+            (Interface::Management, SET_BMC_CLOCK) => self.set_bmc_clock(node, bmc, step).await?,
             (Interface::Bios, APPLY_BIOS_SETTINGS) => self.apply_bios_settings(node, step).await?,
             (Interface::Bios, RESET_BIOS_SETTINGS) => {
                 self.store.reset_bios_settings(node.id).await?;
@@ -38,12 +55,32 @@ impl TurnContext {
         done()
     }
 
+    /// Replaces the keys of Secure Boot. The step does not restart the machine, although some firmware replaces its keys only then; Ironic's
+    /// step does not restart it either.
+    async fn replace_secure_boot_keys(
+        &self,
+        node: &Node,
+        bmc: &Bmc,
+        wanted: SecureBootKeys,
+    ) -> Result<(), ActionError> {
+        let settings = bmc.boot_settings.clone();
+        let settings = settings.ok_or_else(|| cannot("replace the keys of secure boot"))?;
+        settings.request_keys(wanted).await.map_err(|error| self.note_bmc(node, &error))?;
+        Ok(())
+    }
+
+    async fn set_bmc_clock(&self, node: &Node, bmc: &Bmc, step: &Step) -> Result<(), ActionError> {
+        let wanted = parse_clock_setting(&step.args);
+        let wanted = wanted.map_err(|why| bad_request(why.to_string()))?;
+        let clock = bmc.clock.clone().ok_or_else(|| cannot("set its clock"))?;
+        let time = wanted.time.unwrap_or_else(|| self.now());
+        let set = clock.set_clock(time, wanted.offset).await;
+        Ok(set.map_err(|error| self.note_bmc(node, &error))?)
+    }
+
     async fn apply_bios_settings(&self, node: &Node, step: &Step) -> Result<(), ActionError> {
-        let settings = parse_bios_settings(&step.args).map_err(|why| Problem {
-            reason: Reason::BadRequest,
-            cause: why.to_string(),
-            transient: false,
-        })?;
+        let settings = parse_bios_settings(&step.args);
+        let settings = settings.map_err(|why| bad_request(why.to_string()))?;
         Ok(self.store.apply_bios_settings(node.id, &settings, self.now()).await?)
     }
 }

@@ -10,13 +10,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use baremetal_store::Tripwire;
 use bmc::{
-    Bios, Bmc, BmcError, Boot, BootSettings, IdentifyLight, Inspection, LogEntry, Power, Reading,
-    Sensors, SerialConsole, SerialSession, VirtualDrive, VirtualMedia,
+    Bios, Bmc, BmcError, Boot, BootSettings, Clock, FirmwareImage, FirmwareUpdates, IdentifyLight,
+    ImageTransfer, Inspection, LogEntry, Power, RaidVolumes, Reading, Sensors, SerialConsole,
+    SerialSession, VirtualDrive, VirtualMedia,
 };
 use hardware::{
-    BiosAttribute, BiosValue, BiosValues, BootDevice, BootOverride, BootSetting, Firmware,
-    Inventory, PowerAndBootSettings, PowerChange, PowerState,
+    ApplyTime, BiosAttribute, BiosValue, BiosValues, BmcTask, BootDevice, BootOverride,
+    BootSetting, Firmware, Inventory, NewVolume, PowerAndBootSettings, PowerChange, PowerState,
+    RaidVolume, SecureBootKeys, StorageController,
 };
+use jiff::Timestamp;
+use jiff::tz::Offset;
 use tokio::time::{Instant, sleep_until};
 use url::Url;
 
@@ -87,6 +91,15 @@ pub(crate) fn gated(bmc: Bmc, gate: Arc<Gate>) -> Bmc {
         bios: bmc
             .bios
             .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn Bios>),
+        clock: bmc
+            .clock
+            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn Clock>),
+        firmware: bmc.firmware.map(|inner| {
+            Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn FirmwareUpdates>
+        }),
+        raid: bmc
+            .raid
+            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn RaidVolumes>),
         media: bmc
             .media
             .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn VirtualMedia>),
@@ -171,6 +184,17 @@ impl BootSettings for Gated<dyn BootSettings> {
     async fn request(&self, wanted: BootSetting) -> Result<(), BmcError> {
         self.changing("bmc: boot setting", self.inner.request(wanted)).await
     }
+
+    async fn request_keys(&self, wanted: SecureBootKeys) -> Result<(), BmcError> {
+        self.changing("bmc: secure boot keys", self.inner.request_keys(wanted)).await
+    }
+}
+
+#[async_trait]
+impl Clock for Gated<dyn Clock> {
+    async fn set_clock(&self, time: Timestamp, offset: Option<Offset>) -> Result<(), BmcError> {
+        self.changing("bmc: clock", self.inner.set_clock(time, offset)).await
+    }
 }
 
 #[async_trait]
@@ -189,6 +213,72 @@ impl Bios for Gated<dyn Bios> {
 
     async fn request_reset(&self) -> Result<(), BmcError> {
         self.changing("bmc: bios reset", self.inner.request_reset()).await
+    }
+}
+
+#[async_trait]
+impl FirmwareUpdates for Gated<dyn FirmwareUpdates> {
+    async fn transfer(&self) -> Result<ImageTransfer, BmcError> {
+        self.through(self.inner.transfer()).await
+    }
+
+    async fn version(&self, component: &str) -> Result<Option<String>, BmcError> {
+        self.through(self.inner.version(component)).await
+    }
+
+    async fn tasks(&self) -> Result<Option<Vec<String>>, BmcError> {
+        self.through(self.inner.tasks()).await
+    }
+
+    async fn update_since(&self, known: &[String]) -> Result<Option<String>, BmcError> {
+        self.through(self.inner.update_since(known)).await
+    }
+
+    async fn request(
+        &self,
+        component: &str,
+        image: FirmwareImage,
+    ) -> Result<Option<String>, BmcError> {
+        self.changing("bmc: firmware update", self.inner.request(component, image)).await
+    }
+
+    async fn task(&self, task: &str) -> Result<BmcTask, BmcError> {
+        self.through(self.inner.task(task)).await
+    }
+}
+
+#[async_trait]
+impl RaidVolumes for Gated<dyn RaidVolumes> {
+    async fn controllers(&self) -> Result<Vec<StorageController>, BmcError> {
+        self.through(self.inner.controllers()).await
+    }
+
+    async fn volumes(&self, storage: &str) -> Result<Vec<RaidVolume>, BmcError> {
+        self.through(self.inner.volumes(storage)).await
+    }
+
+    async fn tasks(&self) -> Result<Option<Vec<String>>, BmcError> {
+        self.through(self.inner.tasks()).await
+    }
+
+    async fn change_since(
+        &self,
+        storage: &str,
+        known: &[String],
+    ) -> Result<Option<String>, BmcError> {
+        self.through(self.inner.change_since(storage, known)).await
+    }
+
+    async fn create(&self, volume: &NewVolume) -> Result<Option<String>, BmcError> {
+        self.changing("bmc: new volume", self.inner.create(volume)).await
+    }
+
+    async fn delete(&self, volume: &str, applies: ApplyTime) -> Result<Option<String>, BmcError> {
+        self.changing("bmc: delete volume", self.inner.delete(volume, applies)).await
+    }
+
+    async fn task(&self, task: &str) -> Result<BmcTask, BmcError> {
+        self.through(self.inner.task(task)).await
     }
 }
 
@@ -325,6 +415,15 @@ mod tests {
         media.eject().await.unwrap();
         assert_eq!(machine.media(), None);
 
+        let firmware = bmc.firmware.unwrap();
+        assert_eq!(firmware.transfer().await.unwrap(), ImageTransfer::Pull);
+        let before = firmware.tasks().await.unwrap().unwrap();
+        let update = FirmwareImage::At("http://10.0.0.1/bmc-9.bin".parse().unwrap());
+        let task = firmware.request("bmc", update).await.unwrap().unwrap();
+        assert_eq!(firmware.update_since(&before).await.unwrap().as_ref(), Some(&task));
+        assert_eq!(firmware.task(&task).await.unwrap(), BmcTask::Done);
+        assert_eq!(firmware.version("bmc").await.unwrap().as_deref(), Some("9"));
+
         let inventory = bmc.inspection.unwrap().inventory().await.unwrap();
         assert_ne!(inventory, Inventory::default());
         assert_eq!(inventory, direct.inspection.unwrap().inventory().await.unwrap());
@@ -340,5 +439,35 @@ mod tests {
         assert_eq!(log.len(), 1, "the start of the machine is an event");
         sensors.identify(IdentifyLight::On).await.unwrap();
         assert_eq!(machine.log().pop().unwrap().request, Request::Identify(true));
+    }
+
+    #[tokio::test]
+    async fn changes_of_volumes_reach_the_bmc() {
+        let SampleMachine { machine, target, .. } = &SampleMachine::start().await;
+        let connector = redfish::Connector::new(b"", AllowedHosts::anywhere()).unwrap();
+        let bmc = gated(connector.bmc(target.clone()), Arc::new(gate(1000, 100)));
+        let raid = bmc.raid.unwrap();
+        let controllers = raid.controllers().await.unwrap();
+        let drives: Vec<String> =
+            controllers[0].drives.iter().map(|drive| drive.path.clone()).collect();
+        let volume = NewVolume {
+            storage: controllers[0].path.clone(),
+            level: hardware::RaidLevel::Raid0,
+            drives,
+            size_bytes: None,
+            name: "data".to_owned(),
+            name_is_optional: true,
+            applies: ApplyTime::OnReset,
+        };
+        let before = raid.tasks().await.unwrap().unwrap();
+        let task = raid.create(&volume).await.unwrap().unwrap();
+        let found = raid.change_since(&volume.storage, &before).await.unwrap();
+        assert_eq!(found.as_ref(), Some(&task));
+        assert_eq!(raid.task(&task).await.unwrap(), BmcTask::Waiting);
+        bmc.power.request(PowerChange::On).await.unwrap();
+        machine.power().wait_for(|power| power.on).await.unwrap();
+        let made = raid.volumes(&volume.storage).await.unwrap();
+        assert_eq!(raid.delete(&made[0].path, ApplyTime::Immediate).await.unwrap(), None);
+        assert!(machine.volumes().is_empty());
     }
 }

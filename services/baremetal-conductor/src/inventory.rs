@@ -122,7 +122,7 @@ impl TurnContext {
         }
     }
 
-    /// Adds the ports that do not exist yet. An address that belongs to another node is skipped.
+    /// Adds the ports that do not exist yet, up to the most ports of a node. An address that belongs to another node is skipped.
     async fn add_ports(&self, node: &Node, macs: &[MacAddress]) -> Result<(), ActionError> {
         for mac in macs {
             let port = Port::new(PortUuid::new_v4(), node.id, *mac, self.now());
@@ -133,6 +133,10 @@ impl TurnContext {
                     if owner.is_some_and(|owner| owner != node.id) {
                         warn!(node.id = %node.id, %mac, "port {mac} of node {} belongs to another node already", node.id);
                     }
+                }
+                Err(StoreError::LimitReached { most, .. }) => {
+                    warn!(node.id = %node.id, "node {} has {most} ports: further addresses of its inventory become no ports", node.id);
+                    break;
                 }
                 Err(error) => return Err(error.into()),
             }

@@ -11,16 +11,19 @@ mod conductor_step;
 
 mod bios;
 mod boot_device;
+mod firmware_updates;
 mod joining;
 mod leaving;
 mod lending;
 mod perform;
+mod raid_volumes;
 
 mod agent_reports;
 
 mod boots;
 mod directory;
 mod glance;
+mod networks;
 mod seal_keys;
 mod take_out;
 mod vifs;
@@ -51,6 +54,9 @@ mod settings;
 mod turn_versions;
 
 mod config_drive;
+mod image_stream;
+
+mod image_client;
 mod problem;
 
 #[cfg(test)]
@@ -66,6 +72,7 @@ pub use observations::{LastSeen, TimedObservation};
 pub use run::RunError;
 pub use secrets::ServiceKey;
 pub use settings::{
-    BmcSettings, Leases, LendingSettings, Settings, SweepSettings, UnknownMachines,
+    BmcSettings, FailedBinding, Leases, LendingSettings, NetworkSettings, Settings, SweepSettings,
+    UnknownMachines,
 };
 pub use vifs::{VifLookupError, VifSeen};

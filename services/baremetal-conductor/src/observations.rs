@@ -49,6 +49,8 @@ struct Observations {
     owners: HashMap<MacAddress, NodeUuid>,
     /// The calls to each node's agent that failed since the agent last answered.
     failed_calls: HashMap<NodeUuid, FailedCalls>,
+    /// How many sweeps in a row failed to read the power state of each node.
+    power_failures: HashMap<NodeUuid, u32>,
     /// For each node whose lease cannot be ended now, the obstacle that its history tells about.
     obstacles: HashMap<NodeUuid, Obstacle>,
 }
@@ -80,6 +82,19 @@ impl ObservationCache {
     /// Forgets the failed calls, because the agent answered or is no longer needed.
     pub(crate) fn forget_failed_calls(&self, node: NodeUuid) {
         self.book().failed_calls.remove(&node);
+    }
+
+    /// Counts a sweep that failed to read the node's power state, and returns how many failed in a row.
+    pub(crate) fn power_failed(&self, node: NodeUuid) -> u32 {
+        let mut book = self.book();
+        let failures = book.power_failures.entry(node).or_default();
+        *failures = failures.saturating_add(1);
+        *failures
+    }
+
+    /// Forgets the failed sweeps, because the BMC reported the power state.
+    pub(crate) fn forget_power_failures(&self, node: NodeUuid) {
+        self.book().power_failures.remove(&node);
     }
 
     pub(crate) fn of(&self, node: NodeUuid) -> LastSeen {
@@ -143,6 +158,7 @@ impl ObservationCache {
         book.nodes.remove(&node);
         book.obstacles.remove(&node);
         book.failed_calls.remove(&node);
+        book.power_failures.remove(&node);
         book.owners.retain(|_, owner| *owner != node);
     }
 

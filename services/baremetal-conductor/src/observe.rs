@@ -1,7 +1,8 @@
 //! Observes a node's machine: only as much as the current task needs.
 
 use baremetal_core::{
-    AgentSeen, Boot, BootSettingsSeen, Node, Observed, PowerSeen, StepRunner, Task, Work,
+    AgentSeen, Boot, BootSettingsSeen, FirmwareSeen, Node, Observed, PowerSeen, RaidSeen,
+    StepRunner, Task, Work,
 };
 use baremetal_store::StoreError;
 use hardware::PowerAndBootSettings;
@@ -23,21 +24,19 @@ enum FollowUp {
 impl TurnContext {
     /// Observes the node's machine as far as the current task needs.
     pub(crate) async fn observe_machine(&self, node: &Node) -> Result<Observed, StoreError> {
-        let mut seen = Observed {
-            power: PowerSeen::NotAsked,
-            boot_settings: BootSettingsSeen::NotSeen,
-            agent: AgentSeen::Absent,
-            inventory: false,
-            boot_trail: self.sightings.of(node.id).boot_trail(),
-            watching_since: self.watch.since(),
-        };
+        let mut seen = self.nothing_seen(node);
         let task = node.work.as_ref().and_then(Work::task);
         match task {
-            // The work ends with this answer, so no session with the BMC has to stay open.
-            Some(Task::TryBmc) => {
-                (seen.power, seen.boot_settings) =
-                    self.look_at_boot_settings(node, FollowUp::Nothing).await;
+            Some(task @ (Task::TryBmc | Task::SetBoot(_) | Task::ConfirmBoot(_))) => {
+                // A verification ends with this answer, so no session with the BMC has to stay open.
+                let then =
+                    if *task == Task::TryBmc { FollowUp::Nothing } else { FollowUp::Request };
+                (seen.power, seen.boot_settings) = self.look_at_boot_settings(node, then).await;
             }
+            Some(Task::UpdateFirmware(update)) => {
+                seen.firmware = self.look_at_update(node, update).await;
+            }
+            Some(Task::ChangeRaid(change)) => seen.raid = self.look_at_raid(node, change).await,
             Some(Task::Power(_)) => seen.power = self.look_at_power(node, FollowUp::Request).await,
             Some(Task::AwaitInventory | Task::AwaitAgent) => {
                 if let Some(boot) = self.boot_of_work(node).await? {
@@ -57,7 +56,12 @@ impl TurnContext {
                 | Task::ReadBios
                 | Task::BindVifs
                 | Task::DetachVifs
+                | Task::ReleaseVifs
+                | Task::Connect(_)
+                | Task::Disconnect
                 | Task::ConfirmBios { .. }
+                | Task::ReadFirmware { .. }
+                | Task::ReadRaid { .. }
                 | Task::Wait { .. }
                 | Task::Hold,
             ) => {}
@@ -71,6 +75,19 @@ impl TurnContext {
             None => {}
         }
         Ok(seen)
+    }
+
+    fn nothing_seen(&self, node: &Node) -> Observed {
+        Observed {
+            power: PowerSeen::NotAsked,
+            boot_settings: BootSettingsSeen::NotSeen,
+            firmware: FirmwareSeen::NotSeen,
+            raid: RaidSeen::NotSeen,
+            agent: AgentSeen::Absent,
+            inventory: false,
+            boot_trail: self.sightings.of(node.id).boot_trail(),
+            watching_since: self.watch.since(),
+        }
     }
 
     /// Returns the newest boot of the node's machine, if the boot belongs to the current work.

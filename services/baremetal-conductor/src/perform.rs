@@ -4,8 +4,8 @@ use agent_protocol::{ChecksumAlgorithm, Command, ImageInfo, name, step};
 use baremetal_core::{
     Action, ActionOutcome, AgentCommand, CommandSeen, DeployInterface, HASHED_RESCUE_PASSWORD,
     Image, ImageChecksum, Interface, Node, NodeUpdate, Observed, PlanRules, Problem, Reason,
-    RequestRefused, State, StepKind, Task, Work, WorkUuid, after_action, config_drive_of,
-    glance_image, image, plan,
+    RequestRefused, State, StepKind, Task, Work, WorkUuid, after_action, check_raid_step,
+    config_drive_of, glance_image, image, plan,
 };
 use bmc::{Bmc, BmcError};
 use decision::{Decision, Requeue};
@@ -93,6 +93,9 @@ impl TurnContext {
         info!(action.name = action.name(), "performing {} on node {}", action.name(), node.id);
         let bmc = self.bmcs.of(node).map_err(Problem::from)?;
         match action {
+            Action::ChangeNetworks => {
+                Ok(ActionOutcome::NetworksChanged(Box::new(self.change_networks(node).await?)))
+            }
             Action::RequestPower(change) => self.request_power(node, &bmc, change).await,
             Action::Command(AgentCommand::FinalizeRescue) => self.finalize_rescue(node).await,
             Action::Command(command) => {
@@ -102,6 +105,10 @@ impl TurnContext {
             Action::ConductorStep => self.conductor_step(node, &bmc).await,
             Action::ReadBios => done(self.read_firmware(node, &bmc).await?),
             Action::ConfirmBios => self.confirm_bios(node, &bmc).await,
+            Action::UpdateFirmware => self.update_firmware(node, &bmc).await,
+            Action::ReadFirmware => self.read_updated_firmware(node, &bmc).await,
+            Action::ChangeRaid => self.change_raid(node, &bmc).await,
+            Action::ReadRaid => self.read_raid(node, &bmc).await,
             Action::ChangeBootSetting(wanted) => self.change_boot_setting(node, &bmc, wanted).await,
             Action::ReadInventory => self.read_inventory(node, &bmc).await,
             Action::TakeInventory => self.take_inventory(node).await,
@@ -110,6 +117,12 @@ impl TurnContext {
                 done(node.clone())
             }
             Action::DetachVifs => done(self.detach_vifs(node).await?),
+            Action::ReleaseVifs => {
+                self.release_vifs(node).await?;
+                done(node.clone())
+            }
+            Action::Connect(network) => done(self.connect(node, network).await?),
+            Action::Disconnect => done(self.disconnect(node).await?),
             Action::BootRamdisk => {
                 self.boot_ramdisk(node, &bmc).await?;
                 done(node.clone())
@@ -201,7 +214,9 @@ impl TurnContext {
     async fn finalize_rescue(&self, node: &Node) -> Result<ActionOutcome, ActionError> {
         let (name, params) = self.request_of(node, AgentCommand::FinalizeRescue).await?;
         match self.give(node, name, params).await?.map(|command| agents::seen(&command)) {
-            Some(CommandSeen::Succeeded) => Ok(ActionOutcome::TaskDone(Box::new(node.clone()))),
+            Some(CommandSeen::Succeeded | CommandSeen::BuiltRaid(_)) => {
+                Ok(ActionOutcome::TaskDone(Box::new(node.clone())))
+            }
             Some(CommandSeen::Failed(why)) => {
                 let cause = format!("setting the rescue password failed: {why}");
                 Err(Problem { reason: Reason::StepFailed, cause, transient: false }.into())
@@ -341,6 +356,7 @@ impl TurnContext {
         let Some(Task::Step(step)) = opened.work.as_ref().and_then(Work::task) else {
             return Err(bad_request("the work is not at a step".to_owned()).into());
         };
+        check_raid_step(node, step).map_err(|why| bad_request(why.to_string()))?;
         let (command, version) = match step.kind {
             StepKind::Clean => (name::EXECUTE_CLEAN_STEP, "clean_version"),
             StepKind::Deploy => (name::EXECUTE_DEPLOY_STEP, "deploy_version"),
@@ -367,7 +383,9 @@ impl TurnContext {
             "instance_info": self.instance_for_agent(node)?,
             "driver_internal_info": {},
         });
-        Ok(Map::from_iter([("node".to_owned(), known), ("ports".to_owned(), ports.into())]))
+        let mut known: Map<String, Value> = known.as_object().cloned().unwrap_or_default();
+        known.extend(node.raid_for_agent());
+        Ok(Map::from_iter([("node".to_owned(), known.into()), ("ports".to_owned(), ports.into())]))
     }
 
     /// Returns the fields of `instance_info` that the agent gets: the hints for the root disk, or everything for a custom agent, whose steps

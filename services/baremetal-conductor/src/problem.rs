@@ -47,6 +47,19 @@ pub(crate) fn of_bmc(error: &BmcError) -> Problem {
     Problem { reason, cause: chain(error), transient: error.is_transient() }
 }
 
+/// Whether the BMC has surely not begun what it was asked for. After the other errors it may have.
+pub(crate) fn is_refusal(error: &BmcError) -> bool {
+    match error {
+        BmcError::Unreachable { .. } | BmcError::Malformed { .. } => false,
+        BmcError::Untrusted { .. }
+        | BmcError::Unauthorized { .. }
+        | BmcError::Busy { .. }
+        | BmcError::InUse { .. }
+        | BmcError::Refused { .. }
+        | BmcError::Unsupported { .. } => true,
+    }
+}
+
 /// Formats an error with all its sources on one line.
 pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();

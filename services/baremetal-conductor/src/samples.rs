@@ -1,6 +1,6 @@
 //! Samples for the tests of this crate: an emulated BMC, a node that waits for its machine, and a conductor without tasks.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use baremetal_core::{
@@ -8,17 +8,38 @@ use baremetal_core::{
     start_next_task,
 };
 use baremetal_store::Store;
-use bmc_emulator::{BmcKind, BmcSpec, Firmware, Mac, Machine, MachineSpec, NicSpec, Served, serve};
+use bmc_emulator::{
+    BmcKind, BmcSpec, DiskSpec, Firmware, Mac, Machine, MachineSpec, NicSpec, Served, serve,
+};
 use hardware::{AllowedHosts, MacAddress};
 use jiff::Timestamp;
 use openstack::{CloudConfig, Session};
 use openstack_emulator::Cloud;
 use redfish::{Auth, Target, Trust};
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
 
 use crate::conductor::Conductor;
 use crate::secrets::ServiceKey;
 use crate::settings::Settings;
+
+/// Starts an HTTP server that answers each request with `answer`, and returns its address.
+pub(crate) async fn answering(answer: String) -> SocketAddr {
+    // Another test of the process may have installed a provider already.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let at = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = [0; 1024];
+            // A client that refuses the answer may close the connection first.
+            let _ = stream.read(&mut request).await;
+            let _ = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    at
+}
 
 pub(crate) const MAC: MacAddress = MacAddress::new([2, 0, 0, 0, 0, 1]);
 
@@ -42,7 +63,13 @@ impl SampleMachine {
             model: "R650 Clone".to_owned(),
             firmware: Firmware::Uefi,
             nics: vec![NicSpec { mac: Mac(MAC.octets()), speed_mbps: 10_000 }],
-            disks: Vec::new(),
+            disks: vec![DiskSpec {
+                name: "sda".to_owned(),
+                serial: "D1".to_owned(),
+                size_bytes: 1 << 30,
+                model: "Acme Disk".to_owned(),
+                rotational: false,
+            }],
             cpus: 8,
             memory_mib: 8192,
             bmc: BmcSpec {

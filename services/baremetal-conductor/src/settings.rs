@@ -1,9 +1,10 @@
 //! The conductor's settings, as far as an administrator decides them.
 
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use baremetal_core::{StepPriorities, Timeouts};
+use baremetal_core::{ServiceNetwork, StepPriorities, Timeouts};
 use baremetal_store::AddressPool;
 use hardware::AllowedHosts;
 use jiff::Timestamp;
@@ -43,6 +44,8 @@ pub struct Settings {
     /// An administrator's session in the OpenStack that machines join as hypervisors and that has their VIFs and images; `None` if there is
     /// none.
     pub cloud: Option<Session>,
+    /// The networks in that OpenStack to which the service connects machines while a ramdisk runs on them.
+    pub networks: NetworkSettings,
     /// The connection to clusterd, which is asked before a compute host is taken out; `None` if no clusterd is asked.
     pub clusters: Option<ClusterdClient>,
     /// The base URL of the listener on the provisioning network; `None` if no machine is booted.
@@ -73,6 +76,7 @@ impl Settings {
                 power: minute,
                 boot: minute,
                 command: minute,
+                firmware: minute,
                 silence: minute,
                 ask_again: minute,
                 poll_every: minute,
@@ -87,11 +91,12 @@ impl Settings {
                 allowed: AllowedHosts::default(),
             },
             image_hosts: AllowedHosts::default(),
-            sweep: SweepSettings { every: minute, at_once: 1 },
+            sweep: SweepSettings { every: minute, at_once: 1, max_retries: 3 },
             look_every: minute,
             consoles: ConsoleSettings::default(),
             lending: LendingSettings::default(),
             cloud: None,
+            networks: NetworkSettings::default(),
             clusters: None,
             provisioning_url: None,
             leases: None,
@@ -101,6 +106,36 @@ impl Settings {
             clock,
         }
     }
+}
+
+/// The networks in Neutron to which the service connects machines with the network interface `neutron`.
+#[derive(Clone, Debug)]
+pub struct NetworkSettings {
+    /// The name or id of each network, for nodes that do not name their own.
+    pub names: BTreeMap<ServiceNetwork, String>,
+    /// The ids of the security groups of the ports in these networks; empty for the default group of the cloud's project.
+    pub security_groups: Vec<String>,
+    /// How work goes on at a port that Neutron cannot connect, for nodes that do not say so themselves.
+    pub failed_binding: FailedBinding,
+}
+
+impl Default for NetworkSettings {
+    fn default() -> Self {
+        NetworkSettings {
+            names: BTreeMap::new(),
+            security_groups: Vec::new(),
+            failed_binding: FailedBinding::Fails,
+        }
+    }
+}
+
+/// How work goes on at a port that Neutron cannot connect, because no mechanism driver of Neutron configures the switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailedBinding {
+    /// The work fails.
+    Fails,
+    /// The work goes on, because the switch connects the machine anyway.
+    IsIgnored,
 }
 
 /// How BMCs are treated. BMCs are slow computers that fail under load.
@@ -127,6 +162,8 @@ pub struct SweepSettings {
     pub every: Duration,
     /// How many BMCs are asked in parallel.
     pub at_once: usize,
+    /// How many sweeps in a row may fail to read a power state before the next failure puts the node into maintenance.
+    pub max_retries: u32,
 }
 
 /// The stages at the end of a node's lease, and the receivers of notices about them.

@@ -4,7 +4,7 @@ use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baremetal_core::{HistoryEntry, Node};
+use baremetal_core::{HistoryEntry, Node, power_failed, power_recovered};
 use baremetal_store::{SeenPower, StoreError};
 use hardware::{Health, PowerAndBootSettings};
 use jiff::Timestamp;
@@ -110,6 +110,11 @@ async fn look(context: Arc<TurnContext>, node: Node) -> Option<SeenPower> {
     match reported {
         Ok(PowerAndBootSettings { power, health, settings }) => {
             context.sightings.note(node.id, ObservedPart::Bmc, power.as_str());
+            context.sightings.forget_power_failures(node.id);
+            if let Some((recovered, entry)) = power_recovered(&node, power, context.now()) {
+                record_fault(&context, &recovered, entry).await;
+                return None;
+            }
             if node.power_state.is_some_and(|known| known != power) {
                 info!(node.id = %node.id, "node {} is now {power}, which was not requested here", node.id);
             }
@@ -123,8 +128,28 @@ async fn look(context: Arc<TurnContext>, node: Node) -> Option<SeenPower> {
             None
         }
         Err(error) => {
-            context.sightings.note(node.id, ObservedPart::Bmc, problem::of_bmc(&error).cause);
+            let cause = problem::of_bmc(&error).cause;
+            context.sightings.note(node.id, ObservedPart::Bmc, &*cause);
+            let tries = context.sightings.power_failed(node.id);
+            let is_recorded = node.maintenance.is_some() && node.power_state.is_none();
+            if tries > context.settings.sweep.max_retries && !is_recorded {
+                let (failed, entry) = power_failed(&node, tries, &cause, context.now());
+                record_fault(&context, &failed, entry).await;
+            }
             None
+        }
+    }
+}
+
+/// Records a node whose maintenance the conductor begins or ends.
+async fn record_fault(context: &TurnContext, node: &Node, entry: HistoryEntry) {
+    let event = entry.event.clone();
+    match context.store.update_node(node, &[entry]).await {
+        Ok(_) => warn!(node.id = %node.id, "node {}: {event}", node.id),
+        // The next sweep looks again.
+        Err(StoreError::Stale) => {}
+        Err(error) => {
+            warn!(error = chain(&error), "the fault of node {} is not recorded", node.id);
         }
     }
 }

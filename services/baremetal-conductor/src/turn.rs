@@ -38,7 +38,9 @@ impl TurnContext {
         if is_held || is_lease_stage_due(&node, &self.settings.lending.schedule, self.now()) {
             return Ok(execute(&LeaseTurn(self), node).await?.1);
         }
-        let is_changing = node.power_request.is_some() || node.boot_setting_request.is_some();
+        let is_changing = node.power_request.is_some()
+            || node.boot_setting_request.is_some()
+            || !node.network_changes.are_done();
         if node.work.is_some() || is_changing {
             return Ok(execute(&MachineTurn(self), node).await?.1);
         }

@@ -3,8 +3,11 @@
 use std::collections::BTreeSet;
 
 use baremetal_core::{Node, Problem, Reason, vifs};
-use openstack::network::{networks, ports};
+use hardware::MacAddress;
+use openstack::network::networks;
+use openstack::network::ports::{self, MachineBinding, Port};
 use openstack::{CloudError, Session};
+use serde_json::{Map, Value};
 use tracing::info;
 
 use crate::cloud::problem;
@@ -61,24 +64,54 @@ async fn look(cloud: &Session, vif: &str) -> Result<Option<VifSeen>, CloudError>
 }
 
 impl TurnContext {
-    /// Binds the ports of the node's VIFs in Neutron to the machine, as Ironic's network interface `flat` does.
+    /// Binds the ports of the node's VIFs in Neutron to the machine, as Ironic's network interfaces `flat` and `neutron` do.
     pub(crate) async fn bind_vifs(&self, node: &Node) -> Result<(), ActionError> {
-        let Some(cloud) = &self.settings.cloud else { return Ok(()) };
-        let bindings = self.bindings(node).await?;
-        if bindings.is_empty() {
+        if self.settings.cloud.is_some() && self.bind_attached_vifs(node).await? == 0 {
             let cause =
                 "no VIF is attached to the node; attach one, or set network_interface to noop";
             let (reason, cause) = (Reason::BadRequest, cause.to_owned());
             return Err(Problem { reason, cause, transient: false }.into());
         }
-        let host = node.id.to_string();
-        for (vif, mac) in bindings {
-            let binding = bind(cloud, &vif, &host, mac.as_deref());
+        Ok(())
+    }
+
+    /// Binds the ports of the node's VIFs, if there is a cloud, and returns how many they are. The network interface `neutron` also tells
+    /// Neutron the switch ports.
+    pub(crate) async fn bind_attached_vifs(&self, node: &Node) -> Result<usize, ActionError> {
+        let Some(cloud) = &self.settings.cloud else { return Ok(0) };
+        let bindings = self.bindings(node).await?;
+        for (vif, binding) in &bindings {
+            let binding = bind(cloud, vif, binding);
             let bound = self.store.tripwire().around("cloud: bind port", binding).await;
-            bound.map_err(|error| problem(&error))?;
+            let bound = bound.map_err(|error| problem(&error))?;
+            if node.switches_networks() {
+                self.check_binding(node, &bound)?;
+            }
             info!("bound port {vif} in Neutron to node {}", node.id);
         }
+        Ok(bindings.len())
+    }
+
+    /// Releases the ports of the node's VIFs in Neutron. The VIFs stay attached.
+    pub(crate) async fn release_vifs(&self, node: &Node) -> Result<(), ActionError> {
+        let Some(cloud) = &self.settings.cloud else { return Ok(()) };
+        for (vif, _) in self.bindings(node).await? {
+            self.release_vif(cloud, node, &vif).await?;
+        }
         Ok(())
+    }
+
+    /// Releases a port in Neutron, if it is bound to the node.
+    pub(crate) async fn release_vif(
+        &self,
+        cloud: &Session,
+        node: &Node,
+        vif: &str,
+    ) -> Result<(), ActionError> {
+        let host = node.id.to_string();
+        let releasing = release(cloud, vif, &host);
+        let released = self.store.tripwire().around("cloud: release port", releasing).await;
+        Ok(released.map_err(|error| problem(&error))?)
     }
 
     /// Releases the ports of the node's VIFs in Neutron, and then forgets the VIFs. Returns the node with its new version.
@@ -86,11 +119,8 @@ impl TurnContext {
         let (mut ports, mut groups) =
             (self.store.ports_of(node.id).await?, self.store.port_groups_of(node.id).await?);
         if let Some(cloud) = &self.settings.cloud {
-            let host = node.id.to_string();
             for vif in vifs(&ports, &groups) {
-                let releasing = release(cloud, vif, &host);
-                let released = self.store.tripwire().around("cloud: release port", releasing).await;
-                released.map_err(|error| problem(&error))?;
+                self.release_vif(cloud, node, vif).await?;
             }
         }
         ports.retain(|port| port.vif.is_some());
@@ -107,27 +137,36 @@ impl TurnContext {
         Ok(self.store.update_vifs(node, &ports, &groups).await?)
     }
 
-    /// Returns the VIFs of the node, each with the MAC address of its place.
-    async fn bindings(&self, node: &Node) -> Result<Vec<(String, Option<String>)>, ActionError> {
-        let ports = self.store.ports_of(node.id).await?.into_iter();
-        let groups = self.store.port_groups_of(node.id).await?.into_iter();
-        let of_ports = ports.filter_map(|it| Some((it.vif?, Some(it.address.to_string()))));
-        let of_groups = groups.filter_map(|it| {
-            Some((it.content.vif?, it.content.address.map(|mac| mac.to_string())))
+    /// Returns the VIFs of the node, each with the binding to its place.
+    async fn bindings(&self, node: &Node) -> Result<Vec<(String, MachineBinding)>, ActionError> {
+        let ports = self.store.ports_of(node.id).await?;
+        let groups = self.store.port_groups_of(node.id).await?;
+        let binding = |mac: Option<MacAddress>, profile: Map<String, Value>| MachineBinding {
+            host: node.id.to_string(),
+            mac: mac.map(|mac| mac.to_string()),
+            profile: node.switches_networks().then_some(profile),
+        };
+        let of_ports = ports.iter().filter_map(|port| {
+            Some((port.vif.clone()?, binding(Some(port.address), port.binding_profile())))
+        });
+        let of_groups = groups.iter().filter_map(|group| {
+            let members = ports.iter().filter(|port| port.portgroup == Some(group.id));
+            let profile = group.binding_profile(members);
+            Some((group.content.vif.clone()?, binding(group.content.address, profile)))
         });
         Ok(of_ports.chain(of_groups).collect())
     }
 }
 
 /// Binds a port. A port that is bound to another host is released first, because its MAC address could not change.
-async fn bind(cloud: &Session, vif: &str, host: &str, mac: Option<&str>) -> Result<(), CloudError> {
+async fn bind(cloud: &Session, vif: &str, binding: &MachineBinding) -> Result<Port, CloudError> {
     if let Some(port) = ports::show(cloud, vif).await?
         && !port.host.is_empty()
-        && port.host != host
+        && port.host != binding.host
     {
         ports::release(cloud, vif).await?;
     }
-    ports::bind(cloud, vif, host, mac).await.map(drop)
+    ports::bind(cloud, vif, binding).await
 }
 
 /// Releases a port, if it is still bound to this host. A port that is gone is no error.

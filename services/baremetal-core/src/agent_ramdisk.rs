@@ -129,6 +129,10 @@ pub fn check_agent_ramdisk(node: &Node) -> Result<(), RequestRefused> {
     match node.boot_interface() {
         BootInterface::Fake => Ok(()),
         BootInterface::VirtualMedia => match (find("iso"), find("kernel"), find("ramdisk")) {
+            ((key, Some(_)), _, _) if !node.network_data.is_empty() => {
+                let problem = format!("the ISO image of {key} takes no configuration");
+                Err(RequestRefused::Field { field: "network_data".to_owned(), problem })
+            }
             ((key, Some(iso)), _, _) => checked(&key, &iso, check_url),
             ((iso, None), (key, Some(_)), _) | ((iso, None), _, (key, Some(_))) => {
                 let problem =
@@ -234,6 +238,10 @@ mod tests {
         check(VirtualMedia, kernel, Some(refused));
         check(VirtualMedia, json!({"deploy_iso": 7}), Some("driver_info.deploy_iso: must be text"));
         let mut own = node(VirtualMedia, json!({"deploy_iso": "http://h/i"}));
+        own.network_data.insert("links".to_owned(), json!([]));
+        let refused = check_agent_ramdisk(&own).unwrap_err().to_string();
+        assert_eq!(refused, "network_data: the ISO image of deploy_iso takes no configuration");
+        own.network_data.clear();
         assert!(own.is_booted_by_others());
         own.provision_state = State::Rescuing;
         assert!(!own.is_booted_by_others(), "a rescue has an image of its own");

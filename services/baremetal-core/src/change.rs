@@ -49,6 +49,11 @@ pub enum ChangeRefused {
         /// The name of the compute host.
         host: String,
     },
+    /// Ports in Neutron would stay behind without the node's record.
+    #[error(
+        "node \"{node}\" cannot be deleted while its ports in Neutron are changed; wait until it has none, or put it into maintenance"
+    )]
+    Connected { node: String },
     /// The node cannot be deleted in its provision state.
     #[error(
         "node \"{node}\" cannot be deleted while it is in state \"{state}\": bring it to enroll, manageable or available, or put it into maintenance"
@@ -219,6 +224,9 @@ pub fn check_delete(node: &Node) -> Result<(), ChangeRefused> {
     if let Some(host) = node.hypervisor.as_ref().filter(|host| host.is_leaving()) {
         return Err(ChangeRefused::Leaving { node: label(), host: host.host.clone() });
     }
+    if !node.network_changes.are_done() {
+        return Err(ChangeRefused::Connected { node: label() });
+    }
     match state {
         State::Enroll | State::Manageable | State::Available | State::AdoptFailed => Ok(()),
         State::Verifying
@@ -304,7 +312,7 @@ mod tests {
             &Node { instance_uuid: None, allocation: None, ..before.clone() },
         );
         assert!(busy.is_err(), "not without maintenance");
-        before.maintenance = Some(Maintenance { reason: None });
+        before.maintenance = Some(Maintenance::requested(None));
         check(&before, free, None);
         let mut after = before.clone();
         free(&mut after);
@@ -348,7 +356,7 @@ mod tests {
             ),
         );
         let mut maintained = node(State::Active);
-        maintained.maintenance = Some(Maintenance { reason: None });
+        maintained.maintenance = Some(Maintenance::requested(None));
         check(&maintained, |node| node.driver = Driver::Ipmi, None);
         let boot = |node: &mut Node| {
             node.interfaces.boot = Some(BootInterface::HttpIpxe);
@@ -435,7 +443,7 @@ mod tests {
             let mut used = node(*state);
             used.allocation = Some(AllocationUuid::nil());
             let refused = check_release(&used).is_err();
-            used.maintenance = Some(Maintenance { reason: None });
+            used.maintenance = Some(Maintenance::requested(None));
             assert!(check_release(&used).is_ok(), "{state}");
             refused
         };

@@ -1,17 +1,16 @@
-//! Checks whether a node can be deployed: its image, the boot of its ramdisk, and Secure Boot.
-
-use serde_json::Value;
+//! Checks whether a node can be deployed: its image, the boot of its ramdisk, and its boot settings.
 
 use crate::instance::refuse;
+use crate::wanted_boot::{WantedBoot, declared_boot_mode, declared_word, wanted_boot};
 use crate::{
-    BootInterface, DeployInterface, Node, Port, RequestRefused, check_agent_ramdisk,
-    config_drive_of, glance_image, image, own_image,
+    BootInterface, DeployInterface, ManagementInterface, Node, Port, RequestRefused,
+    check_agent_ramdisk, config_drive_of, glance_image, image, own_image,
 };
 
 /// Checks that `node` has everything that its installation needs. A node without an agent and a node with a custom agent need nothing, and
 /// Glance knows what its images need.
 pub fn check_deploy(node: &Node) -> Result<(), RequestRefused> {
-    check_secure_boot(node)?;
+    check_wanted_boot(node)?;
     match node.deploy_interface() {
         DeployInterface::Direct if glance_image(node).is_some() => config_drive_of(node).map(drop),
         DeployInterface::Direct => image(node).map(drop),
@@ -21,20 +20,30 @@ pub fn check_deploy(node: &Node) -> Result<(), RequestRefused> {
     }
 }
 
-/// Refuses to install a node with Secure Boot on a machine where it is off. Ironic would switch it on as a part of the deployment.
-fn check_secure_boot(node: &Node) -> Result<(), RequestRefused> {
-    let capabilities = node.instance_info.get("capabilities");
-    let wanted = capabilities.and_then(|capabilities| capabilities.get("secure_boot"));
-    let is_wanted = wanted.is_some_and(|wanted| match wanted {
-        Value::Bool(wanted) => *wanted,
-        Value::String(wanted) => wanted.eq_ignore_ascii_case("true"),
-        Value::Null | Value::Number(_) | Value::Array(_) | Value::Object(_) => false,
-    });
-    if is_wanted && node.secure_boot != Some(true) {
-        let problem = "secure boot is not on; switch it on with states/secure_boot before";
-        return Err(refuse("capabilities.secure_boot", problem.to_owned()));
+/// Refuses an instance that wants a boot setting which the node's interface cannot change, and an unknown boot mode, wanted or declared.
+fn check_wanted_boot(node: &Node) -> Result<(), RequestRefused> {
+    if declared_word(node).is_some() && declared_boot_mode(node).is_none() {
+        let problem = "boot_mode must be bios or uefi".to_owned();
+        return Err(RequestRefused::Field { field: "properties.capabilities".to_owned(), problem });
     }
-    Ok(())
+    let WantedBoot { mode, secure_boot } = wanted_boot(node);
+    let capabilities = node.instance_info.get("capabilities");
+    let named = capabilities.and_then(|capabilities| capabilities.get("boot_mode"));
+    if mode.is_none() && named.is_some_and(|named| !named.is_null()) {
+        let problem = "must be bios or uefi".to_owned();
+        return Err(refuse("capabilities.boot_mode", problem));
+    }
+    let interface = node.management_interface();
+    if interface == ManagementInterface::Redfish {
+        return Ok(());
+    }
+    let field = match (mode, secure_boot) {
+        (_, true) => "capabilities.secure_boot",
+        (Some(_), false) => "capabilities.boot_mode",
+        (None, false) => return Ok(()),
+    };
+    let problem = format!("the management interface {} cannot change it", interface.as_str());
+    Err(refuse(field, problem))
 }
 
 /// Checks that the ramdisk can reach the machine of `node`, which has these `ports`.
@@ -58,7 +67,7 @@ pub fn check_boot(node: &Node, ports: &[Port]) -> Result<(), RequestRefused> {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::{Driver, NodeUuid, PortUuid};
@@ -98,28 +107,45 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_wants_secure_boot_needs_a_machine_where_it_is_on() {
-        let wants = |wanted: Value| {
+    fn an_instance_that_wants_a_boot_setting_needs_an_interface_that_changes_it() {
+        let wants = |capabilities: Value| {
             node(json!({
                 "image_source": "http://h/i", "image_checksum": "0".repeat(64),
-                "capabilities": {"secure_boot": wanted},
+                "capabilities": capabilities,
             }))
         };
-        for wanted in [json!("true"), json!("True"), json!(true)] {
-            let mut machine = wants(wanted);
-            for off in [None, Some(false)] {
-                machine.secure_boot = off;
-                let refused = check_deploy(&machine).unwrap_err().to_string();
-                assert!(
-                    refused.starts_with("instance_info.capabilities.secure_boot: "),
-                    "{refused}"
-                );
-            }
-            machine.secure_boot = Some(true);
+        let refused = |node: &Node| check_deploy(node).unwrap_err().to_string();
+        for wanted in [
+            json!({"secure_boot": "true"}),
+            json!({"secure_boot": "True"}),
+            json!({"secure_boot": true}),
+            json!({"boot_mode": "uefi"}),
+        ] {
+            let mut machine = wants(wanted.clone());
             assert_eq!(check_deploy(&machine), Ok(()));
+            machine.driver = Driver::Ipmi;
+            let why = refused(&machine);
+            let name = wanted.as_object().and_then(|all| all.keys().next()).unwrap();
+            let words = format!(
+                "instance_info.capabilities.{name}: the management interface ipmitool cannot"
+            );
+            assert!(why.starts_with(&words), "{why}");
         }
-        for wanted in [json!("false"), json!(false), json!(null)] {
-            assert_eq!(check_deploy(&wants(wanted)), Ok(()));
+        let wrong = refused(&wants(json!({"boot_mode": "uefy"})));
+        assert!(wrong.ends_with("capabilities.boot_mode: must be bios or uefi"), "{wrong}");
+        let mut machine = wants(json!({}));
+        machine.properties.insert("capabilities".to_owned(), "boot_mode:legacy".into());
+        let wrong = refused(&machine);
+        assert!(
+            wrong.ends_with("properties.capabilities: boot_mode must be bios or uefi"),
+            "{wrong}"
+        );
+        for wanted in
+            [json!({"secure_boot": "false"}), json!({"secure_boot": null, "boot_mode": null})]
+        {
+            let mut machine = wants(wanted);
+            machine.driver = Driver::Ipmi;
+            assert_eq!(check_deploy(&machine), Ok(()));
         }
     }
 }

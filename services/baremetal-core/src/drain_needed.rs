@@ -10,11 +10,16 @@ const COMPUTE_HOST: &str = "hypervisor_hostname";
 
 /// Returns the name of the compute host that an installed node is or becomes, or `None` if the node is not a compute host.
 pub fn compute_host(node: &Node) -> Option<&str> {
+    compute_host_name(node).filter(|_| node.provision_state == State::Active)
+}
+
+/// Like [`compute_host`], in every state: also while service steps run on the machine.
+pub fn compute_host_name(node: &Node) -> Option<&str> {
     let joined = node.hypervisor.as_ref().filter(|hypervisor| !hypervisor.is_leaving());
     let joined = joined.map(|hypervisor| hypervisor.host.as_str());
     let said = || node.instance_info.get(COMPUTE_HOST).and_then(Value::as_str);
     let named = joined.or_else(said)?;
-    (is_host_name(named) && node.provision_state == State::Active).then_some(named)
+    is_host_name(named).then_some(named)
 }
 
 /// Refuses an `instance_info` whose compute host has a name that no host can have. A name that was stored `before` is not checked again.

@@ -90,6 +90,9 @@ fn at_rest(node: &Node) -> String {
     if let Some(request) = &node.boot_setting_request {
         return format!("in progress: a change of the {}", request.wanted);
     }
+    if !node.network_changes.are_done() {
+        return "in progress: changes of the node's ports in Neutron".to_owned();
+    }
     if let Some(leaving) = node.leaving.as_ref().filter(|leaving| leaving.is_waiting()) {
         let (host, then) = (&leaving.host, leaving.then.as_str());
         return format!("\"{then}\" was requested and waits until host {host} is drained");
@@ -137,6 +140,9 @@ const fn meaning(state: State) -> &'static str {
 }
 
 fn next(node: &Node) -> String {
+    if let Some(fault) = node.fault() {
+        return fault.next_action().to_owned();
+    }
     if let Some(failure) = &node.failure {
         return failure.next_action.clone();
     }
@@ -276,7 +282,7 @@ mod tests {
     #[test]
     fn the_summary_mentions_maintenance() {
         let mut resting = node(State::Available);
-        resting.maintenance = Some(Maintenance { reason: Some("new fan".to_owned()) });
+        resting.maintenance = Some(Maintenance::requested(Some("new fan".to_owned())));
         check(
             &resting,
             expect![[

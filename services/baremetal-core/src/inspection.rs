@@ -79,10 +79,16 @@ fn set_text(properties: &mut Map<String, Value>, key: &str, value: &str) {
 /// Records the boot mode on the node and in `properties.capabilities`, where schedulers look for `boot_mode:uefi`.
 fn note_boot_mode(node: &mut Node, mode: BootMode) {
     node.boot_mode = Some(mode);
+    set_capability(node, "boot_mode", mode.as_str());
+}
+
+/// Sets a capability in `properties.capabilities`: `name:value,name:value`.
+pub(crate) fn set_capability(node: &mut Node, name: &str, value: &str) {
     let before = node.properties.get("capabilities").and_then(Value::as_str).unwrap_or("");
-    let others =
-        before.split(',').filter(|word| !word.is_empty() && !word.starts_with("boot_mode:"));
-    let all: Vec<String> = others.map(str::to_owned).chain([format!("boot_mode:{mode}")]).collect();
+    let is_other =
+        |word: &&str| !word.is_empty() && word.split_once(':').is_none_or(|(it, _)| it != name);
+    let others = before.split(',').filter(is_other).map(str::to_owned);
+    let all: Vec<String> = others.chain([format!("{name}:{value}")]).collect();
     node.properties.insert("capabilities".to_owned(), all.join(",").into());
 }
 

@@ -176,7 +176,7 @@ interfaces! {
     Firmware firmware FirmwareInterface {
         NoFirmware = "no-firmware",
         Fake = "fake",
-        /// By the BMC, which tells the versions of BIOS and BMC. No step updates them yet; Metal3 chooses this implementation for each host.
+        /// By the BMC, which tells the versions of BIOS, BMC and network adapters.
         Redfish = "redfish",
     } {
         FakeHardware: Fake NoFirmware;
@@ -219,8 +219,10 @@ interfaces! {
         Noop = "noop",
         /// VIFs are attached to ports. All networks of the machine are always connected.
         Flat = "flat",
+        /// The machine is connected to a network of the service or to those of its VIFs, by ports in Neutron that name its switch ports.
+        Neutron = "neutron",
     } {
-        FakeHardware | Ipmi | ManualManagement | Redfish: Noop Flat;
+        FakeHardware | Ipmi | ManualManagement | Redfish: Noop Flat Neutron;
     }
 
     /// How the machine is switched on and off.
@@ -239,12 +241,14 @@ interfaces! {
     Raid raid RaidInterface {
         NoRaid = "no-raid",
         Fake = "fake",
-        /// By the BMC. No step combines disks yet; Metal3 chooses this implementation for each host.
+        /// By the BMC, whose storage controllers make volumes.
         Redfish = "redfish",
+        /// By steps of the agent, which makes software RAID.
+        Agent = "agent",
     } {
-        FakeHardware: Fake NoRaid;
-        Ipmi | ManualManagement: NoRaid;
-        Redfish: NoRaid Redfish;
+        FakeHardware: Fake NoRaid Agent;
+        Ipmi | ManualManagement: NoRaid Agent;
+        Redfish: NoRaid Redfish Agent;
     }
 
     /// How a broken installation is repaired.

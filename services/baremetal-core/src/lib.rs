@@ -34,15 +34,23 @@ mod inspection;
 mod instance;
 mod listed_steps;
 mod local_link;
+mod logical_disk;
+mod maintenance;
+mod network_data;
 mod own_image;
 mod password;
 mod profile_check;
 mod raid;
+mod raid_plan;
+mod raid_request;
+mod raid_step;
 mod request_refused;
 mod rescue_password;
+mod service_network;
 mod tasks;
 mod vendor;
 mod vif;
+mod wanted_boot;
 
 mod allocation;
 mod bios;
@@ -61,20 +69,25 @@ mod runbook;
 mod boot_setting_request;
 mod drain_request;
 mod firmware_component;
+mod firmware_update;
 mod hypervisor;
+mod network_changes;
 mod node_lease;
 mod power_request;
 mod profile;
 mod rack_location;
+mod raid_change;
 mod step;
 mod verb;
 mod volume;
 mod wanted_steps;
 mod work;
 
+mod bmc_clock;
 mod driver;
 mod elapsed;
 mod failure;
+mod fault;
 mod ids;
 mod image_url;
 mod interface;
@@ -96,6 +109,7 @@ pub use bios_change::{
     BiosProblem, BiosValuesRefused, NamedAttributes, NamedValues, bios_not_applied, bios_values,
     recorded_bios_settings,
 };
+pub use bmc_clock::{ClockRefused, ClockSetting, SET_BMC_CLOCK, parse_clock_setting};
 pub use boot::Boot;
 pub use boot_again::{BootAgain, boot_again};
 pub use boot_setting::request_boot_setting;
@@ -104,14 +118,19 @@ pub use change::{ChangeRefused, check_change, check_delete, check_idle, check_re
 pub use chassis::Chassis;
 pub use checksum_file::{ChecksumFileError, find_checksum};
 pub use conductor_group::{InvalidGroup, parse_conductor_group};
-pub use conductor_step::{APPLY_BIOS_SETTINGS, RESET_BIOS_SETTINGS};
+pub use conductor_step::{
+    APPLY_BIOS_SETTINGS, APPLY_RAID, CLEAR_SECURE_BOOT_KEYS, CREATE_RAID, DELETE_RAID,
+    RESET_BIOS_SETTINGS, RESET_SECURE_BOOT_KEYS, UPDATE_FIRMWARE,
+};
 pub use console::{NoConsole, switch_console};
 pub use deploy_check::{check_boot, check_deploy};
 pub use deploy_template::{DeployTemplate, TemplatesConflict, instance_traits, with_templates};
 pub use drain::{
     NewDrainRequest, drain_refused, drain_stuck, end_maintenance_drain, wait_for_drain,
 };
-pub use drain_needed::{after_drain, check_compute_host, compute_host, power_change_stops_servers};
+pub use drain_needed::{
+    after_drain, check_compute_host, compute_host, compute_host_name, power_change_stops_servers,
+};
 pub use drain_request::{
     AfterDrain, ClusterdCall, DrainFate, DrainOwner, DrainRequest, DrainSeen, DrainStage,
 };
@@ -123,7 +142,12 @@ pub use enrolment::{
 };
 pub use explain::{CurrentTask, Explanation, current_task, explain};
 pub use failure::{Failure, Problem, Reason};
+pub use fault::Fault;
 pub use firmware_component::FirmwareComponent;
+pub use firmware_update::{
+    AcceptedUpdate, ComponentKind, FirmwareRefused, FirmwareUpdate, UpdateInProgress, UpdateStage,
+    parse_firmware_updates,
+};
 pub use host_placement::HostPlacement;
 pub use hypervisor::{EarlierReport, Hypervisor, JoinState};
 pub use ids::{
@@ -158,14 +182,20 @@ pub use lending::{
 };
 pub use listed_steps::{ListedSteps, StepPriorities};
 pub use local_link::LocalLinkRefused;
+pub use logical_disk::{LogicalDisk, RaidStepProblem};
+pub use maintenance::{power_failed, power_recovered};
+pub use network_changes::{NetworkChanges, ServiceNetwork};
+pub use network_data::{
+    NetworkDataRefused, RamdiskNetwork, StaticAddress, StaticRoute, ramdisk_network,
+};
 pub use node::{Maintenance, Node};
 pub use node_lease::{LeaseDrain, NodeLease};
 pub use node_request::{NodeChange, NodeRefused, Passwords, check_new_node};
 pub use node_update::{InspectionChanges, NodeUpdate, Obstacle};
 pub use own_image::{OwnImage, own_image};
 pub use plan::{
-    Action, ActionOutcome, AgentSeen, BootSettingsSeen, CommandSeen, Observed, PlanRules,
-    PowerSeen, Timeouts, after_action, plan,
+    Action, ActionOutcome, AgentSeen, BootSettingsSeen, CommandSeen, FirmwareSeen, Observed,
+    PlanRules, PowerSeen, RaidChangeSeen, RaidSeen, Timeouts, UpdateSeen, after_action, plan,
 };
 pub use port::Port;
 pub use port_group::{GroupRefused, PortGroup, check_member, check_members};
@@ -189,6 +219,10 @@ pub use rack_location::RackLocation;
 pub use raid::{
     LOGICAL_DISK_PROPERTIES, LogicalDiskProperty, RaidRefused, with_target_raid_config,
 };
+pub use raid_change::{AcceptedRaidChange, RaidChange, RaidStage, VolumeChange};
+pub use raid_plan::plan_raid;
+pub use raid_request::{RaidRequest, raid_request};
+pub use raid_step::{RaidStepRefused, check_raid_step};
 pub use record::{Discovery, HistoryEntry, InspectionReport, Severity};
 pub use request::{
     fail_work, finish_work, power_step_done, request_power, request_verb, start_next_task,
@@ -198,6 +232,7 @@ pub use rescue_password::{HASHED_RESCUE_PASSWORD, check_rescue};
 pub use reservation::{ReservationRequest, check_reservation_image, reserve};
 pub use runbook::{Runbook, RunbookApproval, RunbookRefused, RunbookStep};
 pub use secret::is_secret;
+pub use service_network::{PORT_OWNER, connected_ports};
 pub use state::{Event, IllegalEvent, State, TRANSITIONS, UnknownState, mermaid};
 pub use step::{
     DeployStep, InvalidStepName, OfferedStep, RequestedStep, Step, StepArgument, StepKind,
@@ -211,11 +246,12 @@ pub use vendor::{
 };
 pub use verb::{Verb, VerbRequest};
 pub use vif::{
-    VifPlace, VifRefused, VifRequest, check_bound_vifs, check_port_deletion, choose_place,
-    place_of_vif, vifs,
+    VifPlace, VifRefused, VifRequest, check_port_deletion, choose_place, place_of_vif, vifs,
+    with_attached_vif, with_detached_vif,
 };
 pub use volume::{
     VolumeConnector, VolumeInUse, VolumeTarget, check_volume_change, check_volume_deletion,
 };
+pub use wanted_boot::declared_boot_mode;
 pub use wanted_steps::WantedSteps;
 pub use work::{AgentCommand, Task, Work};

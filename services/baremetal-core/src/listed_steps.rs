@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::conductor_step::conductor_steps;
-use crate::{Node, OfferedStep, StepKind, StepName, StepRefused, Task};
+use crate::{Interface, Node, OfferedStep, RaidInterface, StepKind, StepName, StepRefused, Task};
 
 /// The steps of one kind that the agent of a node listed last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +44,13 @@ impl Node {
         listed: &[OfferedStep],
         priorities: &StepPriorities,
     ) -> Vec<OfferedStep> {
-        let mut offered = [conductor_steps(self, kind), listed.to_vec()].concat();
+        // ironic-python-agent lists its RAID steps on every machine; only the interface `agent` runs them.
+        let is_run = |step: &&OfferedStep| {
+            step.name.interface != Interface::Raid || self.raid_interface() == RaidInterface::Agent
+        };
+        let listed = listed.iter().filter(is_run).cloned();
+        let mut offered: Vec<OfferedStep> =
+            conductor_steps(self, kind).into_iter().chain(listed).collect();
         for step in &mut offered {
             step.priority = priorities.of(kind, &step.name).unwrap_or(step.priority);
         }

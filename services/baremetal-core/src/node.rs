@@ -13,10 +13,10 @@ use uuid::Uuid;
 use crate::secret::Masked;
 use crate::{
     AllocationUuid, BiosInterface, BootInterface, BootSettingRequest, ConsoleInterface,
-    DeployInterface, DrainRequest, Driver, Failure, FirmwareComponent, FirmwareInterface,
-    Hypervisor, InspectInterface, Interface, Interfaces, ManagementInterface, NetworkInterface,
-    NodeLease, NodeName, NodeUuid, PowerRequest, RackLocation, RescueInterface, State,
-    VendorInterface, WantedSteps, Work,
+    DeployInterface, DrainRequest, Driver, Failure, Fault, FirmwareComponent, FirmwareInterface,
+    Hypervisor, InspectInterface, Interface, Interfaces, ManagementInterface, NetworkChanges,
+    NetworkInterface, NodeLease, NodeName, NodeUuid, PowerRequest, RackLocation, RaidInterface,
+    RescueInterface, State, VendorInterface, WantedSteps, Work,
 };
 
 /// The record of one enrolled machine.
@@ -97,6 +97,8 @@ pub struct Node {
     pub power_request: Option<PowerRequest>,
     /// A requested change of a boot setting that is not in force yet.
     pub boot_setting_request: Option<BootSettingRequest>,
+    /// The ports in Neutron that are still to be changed.
+    pub network_changes: NetworkChanges,
     /// The work in progress: `Some` exactly while `provision_state.is_busy()`.
     pub work: Option<Work>,
     /// Why the last work failed. The next work clears this field.
@@ -109,6 +111,8 @@ pub struct Node {
     pub health: Option<Health>,
     /// The components with firmware of their own; empty until the BMC has told.
     pub firmware: Vec<FirmwareComponent>,
+    /// The network that the ramdisk configures instead of the network of the node's first port; empty if none is wanted.
+    pub network_data: Map<String, Value>,
     /// The RAID configuration that the next steps create; empty if none is wanted.
     pub target_raid_config: Map<String, Value>,
     /// The RAID configuration that the last step has created; empty before.
@@ -118,11 +122,21 @@ pub struct Node {
     pub inspection_finished_at: Option<Timestamp>,
 }
 
-/// Marks a node that an operator works on.
+/// Marks a node that an operator works on, or has to look at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Maintenance {
-    /// The operator's explanation, if any.
+    /// The explanation, if any.
     pub reason: Option<String>,
+    /// The fault for which the conductor put the node into maintenance; `None` if a person asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<Fault>,
+}
+
+impl Maintenance {
+    /// Returns the maintenance that a person asks for.
+    pub const fn requested(reason: Option<String>) -> Self {
+        Maintenance { reason, fault: None }
+    }
 }
 
 impl fmt::Debug for Node {
@@ -167,6 +181,7 @@ impl fmt::Debug for Node {
             .field("power_state", &self.power_state)
             .field("power_request", &self.power_request)
             .field("boot_setting_request", &self.boot_setting_request)
+            .field("network_changes", &self.network_changes)
             .field("work", &self.work)
             .field("lending", &self.lending)
             .field("failure", &self.failure)
@@ -174,6 +189,7 @@ impl fmt::Debug for Node {
             .field("secure_boot", &self.secure_boot)
             .field("health", &self.health)
             .field("firmware", &self.firmware)
+            .field("network_data", &self.network_data)
             .field("target_raid_config", &self.target_raid_config)
             .field("raid_config", &self.raid_config)
             .field("inspection_started_at", &self.inspection_started_at)
@@ -225,12 +241,14 @@ impl Node {
             power_state: None,
             power_request: None,
             boot_setting_request: None,
+            network_changes: NetworkChanges::default(),
             work: None,
             failure: None,
             boot_mode: None,
             secure_boot: None,
             health: None,
             firmware: Vec::new(),
+            network_data: Map::new(),
             target_raid_config: Map::new(),
             raid_config: Map::new(),
             inspection_started_at: None,
@@ -246,6 +264,16 @@ impl Node {
     /// Returns whether the node has `interface`. Implementations named `no-…` refuse every operation.
     pub fn has(&self, interface: Interface) -> bool {
         !self.interface(interface).starts_with("no-")
+    }
+
+    /// Returns whether a person asked for the node's maintenance.
+    pub fn is_maintenance_requested(&self) -> bool {
+        self.maintenance.as_ref().is_some_and(|maintenance| maintenance.fault.is_none())
+    }
+
+    /// Returns the fault for which the node is in maintenance.
+    pub fn fault(&self) -> Option<Fault> {
+        self.maintenance.as_ref().and_then(|maintenance| maintenance.fault)
     }
 
     /// Returns how the ramdisk gets onto the machine.
@@ -296,12 +324,20 @@ impl Node {
 
     /// Returns whether VIFs are attached to the node's ports, instead of being forgotten.
     pub fn keeps_vifs(&self) -> bool {
-        self.network_interface() == NetworkInterface::Flat
+        match self.network_interface() {
+            NetworkInterface::Flat | NetworkInterface::Neutron => true,
+            NetworkInterface::Noop => false,
+        }
     }
 
     /// Returns how a broken installation is repaired.
     pub fn rescue_interface(&self) -> RescueInterface {
         self.interfaces.rescue.unwrap_or(RescueInterface::default_of(self.driver))
+    }
+
+    /// Returns how disks are combined.
+    pub fn raid_interface(&self) -> RaidInterface {
+        self.interfaces.raid.unwrap_or(RaidInterface::default_of(self.driver))
     }
 
     /// Returns how functions of one vendor are called.

@@ -59,9 +59,9 @@ impl NodeChange<'_> {
         Ok(())
     }
 
-    /// Returns whether the change puts the node into maintenance, for which a compute host is drained.
+    /// Returns whether a person puts the node into maintenance, for which a compute host is drained.
     pub fn begins_maintenance(&self) -> bool {
-        self.before.maintenance.is_none() && self.after.maintenance.is_some()
+        !self.before.is_maintenance_requested() && self.after.is_maintenance_requested()
     }
 }
 
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn maintenance_begins_once() {
         let (idle, held) =
-            (node(), Node { maintenance: Some(Maintenance { reason: None }), ..node() });
+            (node(), Node { maintenance: Some(Maintenance::requested(None)), ..node() });
         let change = |before, after| NodeChange {
             before,
             after,

@@ -68,6 +68,7 @@ impl Node {
         self.work.is_some()
             || self.power_request.is_some()
             || self.boot_setting_request.is_some()
+            || !self.network_changes.are_done()
             || self.lending.is_some()
             || self.leaving.is_some()
             || self.looks_at_cloud()

@@ -4,7 +4,9 @@ mod action;
 mod bios;
 mod boot_setting;
 mod command;
+mod firmware;
 mod power;
+mod raid;
 mod seen;
 mod turn;
 
@@ -15,17 +17,22 @@ use hardware::{PowerChange, PowerState};
 use jiff::Timestamp;
 
 use crate::{
-    AgentCommand, BootAgain, Failure, IllegalEvent, Node, NodeUpdate, Reason, StepRunner, Task,
-    Work, elapsed,
+    AgentCommand, BootAgain, Failure, IllegalEvent, Node, NodeUpdate, Reason, ServiceNetwork,
+    StepRunner, Task, Work, elapsed,
 };
 use bios::{bios_accepted, bios_not_applied};
-use boot_setting::{boot_setting_accepted, plan_boot_setting};
+use boot_setting::{boot_setting_accepted, confirm_boot, plan_boot_setting, set_boot};
 use command::{plan_command, plan_shutdown, plan_steps};
+use firmware::{firmware_checked, plan_update, update_accepted, update_refused};
 use power::{ask, plan_power, power_stuck, was_asked};
+use raid::{plan_raid_change, raid_change_accepted, raid_change_refused, raid_checked};
 use turn::{MachineTurn, Planned};
 
 pub use action::{Action, ActionOutcome};
-pub use seen::{AgentSeen, BootSettingsSeen, CommandSeen, Observed, PowerSeen};
+pub use seen::{
+    AgentSeen, BootSettingsSeen, CommandSeen, FirmwareSeen, Observed, PowerSeen, RaidChangeSeen,
+    RaidSeen, UpdateSeen,
+};
 pub use turn::{PlanRules, Timeouts};
 
 /// Decides the next step for `node`, given the latest observation of its machine.
@@ -46,6 +53,9 @@ pub fn plan(
         (Some(work), _, _) => plan_work(&turn, work, seen),
         (None, Some(request), _) => plan_power(&turn, request, seen),
         (None, None, Some(request)) => plan_boot_setting(&turn, request, seen),
+        (None, None, None) if !node.network_changes.are_done() => {
+            Ok(Decision::act(Action::ChangeNetworks))
+        }
         (None, None, None) => Ok(Decision::rest(Requeue::OnChange)),
     }
 }
@@ -75,8 +85,17 @@ pub fn after_action(
         }
         // Most machines have switched by now, so the next turn looks immediately.
         ActionOutcome::PowerRequested | ActionOutcome::NoAgent => Ok(Decision::rest(Requeue::Now)),
+        ActionOutcome::NetworksChanged(node) => Ok(NodeUpdate::decided((**node).clone(), [])),
         ActionOutcome::BiosAccepted => bios_accepted(&turn),
         ActionOutcome::BiosNotApplied(what) => bios_not_applied(&turn, what, watching_since),
+        ActionOutcome::FirmwareChecked(updates) => firmware_checked(&turn, *updates),
+        ActionOutcome::UpdateAccepted(task) => update_accepted(&turn, task.as_deref()),
+        ActionOutcome::UpdateRefused(problem) => update_refused(&turn, problem, watching_since),
+        ActionOutcome::RaidChecked(changes) => raid_checked(&turn, changes),
+        ActionOutcome::RaidChangeAccepted(task) => raid_change_accepted(&turn, task.as_deref()),
+        ActionOutcome::RaidChangeRefused(problem) => {
+            raid_change_refused(&turn, problem, watching_since)
+        }
         ActionOutcome::BootSettingAccepted => boot_setting_accepted(&turn),
         ActionOutcome::CommandGiven => turn.look_again(),
         ActionOutcome::Failed(problem) => turn.after_problem(problem, watching_since),
@@ -101,11 +120,19 @@ fn plan_work(turn: &MachineTurn<'_>, work: &Work, seen: &Observed) -> Planned {
         (Task::ReadBios, _) => Ok(Decision::act(Action::ReadBios)),
         (Task::BindVifs, _) => Ok(Decision::act(Action::BindVifs)),
         (Task::DetachVifs, _) => Ok(Decision::act(Action::DetachVifs)),
+        (Task::ReleaseVifs, _) => Ok(Decision::act(Action::ReleaseVifs)),
+        (Task::Connect(network), _) => connect(turn, *network),
+        (Task::Disconnect, _) => Ok(Decision::act(Action::Disconnect)),
         (Task::ConfirmBios { .. }, _) => Ok(Decision::act(Action::ConfirmBios)),
+        (Task::UpdateFirmware(update), _) => plan_update(turn, work, update, seen),
+        (Task::ReadFirmware { .. }, _) => Ok(Decision::act(Action::ReadFirmware)),
+        (Task::SetBoot(wanted), _) => set_boot(turn, *wanted, work, seen),
+        (Task::ConfirmBoot(wanted), _) => confirm_boot(turn, *wanted, work, seen),
+        (Task::ChangeRaid(change), _) => plan_raid_change(turn, work, change, seen),
+        (Task::ReadRaid { .. }, _) => Ok(Decision::act(Action::ReadRaid)),
         (Task::BootRamdisk, _) => Ok(Decision::act(Action::BootRamdisk)),
         (Task::BootDisk, _) => Ok(Decision::act(Action::BootDisk)),
         (Task::BootOwnImage, _) => Ok(Decision::act(Action::BootOwnImage)),
-
         (Task::Power(wanted), _) => switch(turn, *wanted, work, seen),
 
         (Task::AwaitInventory, Observed { inventory: true, .. }) => {
@@ -130,13 +157,28 @@ fn plan_work(turn: &MachineTurn<'_>, work: &Work, seen: &Observed) -> Planned {
             StepRunner::Conductor => Ok(Decision::act(Action::ConductorStep)),
             StepRunner::Agent => plan_command(turn, task, Action::Step, work, seen),
         },
-        (Task::Wait { seconds }, _) => {
-            let is_over = elapsed(work.task_started_at, now).as_secs() >= (*seconds).into();
-            if is_over { turn.next_task(seen) } else { turn.look_again() }
-        }
+        (Task::Wait { seconds }, _) => plan_wait(turn, work, *seconds, seen),
         (Task::Hold, _) => Ok(Decision::rest(Requeue::OnChange)),
         (Task::PlanSteps, _) => plan_steps(turn, work, &[]),
     }
+}
+
+/// Waits until this many seconds have passed.
+fn plan_wait(turn: &MachineTurn<'_>, work: &Work, seconds: u32, seen: &Observed) -> Planned {
+    match elapsed(work.task_started_at, turn.now).as_secs() {
+        passed if passed >= seconds.into() => turn.next_task(seen),
+        _ => turn.look_again(),
+    }
+}
+
+/// Connects the machine to a network of the service. The network is recorded first, so that no port in Neutron is forgotten.
+fn connect(turn: &MachineTurn<'_>, network: ServiceNetwork) -> Planned {
+    if turn.node.network_changes.connected == Some(network) {
+        return Ok(Decision::act(Action::Connect(network)));
+    }
+    let mut node = turn.node.clone();
+    node.network_changes.connected = Some(network);
+    turn.intend(node, Action::Connect(network))
 }
 
 /// Switches the machine on or off, and waits until the BMC reports that state.

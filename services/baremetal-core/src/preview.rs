@@ -88,6 +88,8 @@ fn planned_steps(work: &Work, task: &Task) -> Option<StepKind> {
         Task::TryBmc
         | Task::AskBmcForInventory
         | Task::Power(_)
+        | Task::SetBoot(_)
+        | Task::ConfirmBoot(_)
         | Task::BootRamdisk
         | Task::BootDisk
         | Task::BootOwnImage
@@ -105,7 +107,14 @@ fn planned_steps(work: &Work, task: &Task) -> Option<StepKind> {
         | Task::ReadBios
         | Task::BindVifs
         | Task::DetachVifs
+        | Task::ReleaseVifs
+        | Task::Connect(_)
+        | Task::Disconnect
         | Task::ConfirmBios { .. }
+        | Task::UpdateFirmware(_)
+        | Task::ReadFirmware { .. }
+        | Task::ChangeRaid(_)
+        | Task::ReadRaid { .. }
         | Task::Hold => None,
     }
 }

@@ -3,7 +3,7 @@
 use hardware::MacAddress;
 use uuid::Uuid;
 
-use crate::{AllocationState, Driver, NodeUuid, State};
+use crate::{AllocationState, Driver, Fault, NodeUuid, State};
 
 /// A filter for nodes. A node matches if all fields that are set match.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,6 +13,7 @@ pub struct NodeFilter {
     /// Whether an instance uses the node.
     pub associated: Option<bool>,
     pub maintenance: Option<bool>,
+    pub fault: Option<Fault>,
     pub provision_state: Option<State>,
     pub driver: Option<Driver>,
     pub resource_class: Option<String>,

@@ -135,6 +135,9 @@ pub fn rack_progress(goal: &RackGoal, node: &Node) -> RackProgress {
     if node.provision_state.is_busy() {
         return RackProgress::InProgress;
     }
+    if node.fault().is_some() {
+        return RackProgress::NeedsAttention;
+    }
     if node.maintenance.is_some() || node.retired.is_some() {
         return RackProgress::Skipped;
     }
@@ -339,7 +342,7 @@ mod tests {
             change(&mut node);
             rack_progress(&goal(RackTarget::Available, 9), &node)
         };
-        let held = progress(|node| node.maintenance = Some(Maintenance { reason: None }));
+        let held = progress(|node| node.maintenance = Some(Maintenance::requested(None)));
         assert_eq!(held, RackProgress::Skipped);
         assert_eq!(progress(|node| node.retired = Some("old".to_owned())), RackProgress::Skipped);
         assert_eq!(progress(|_| {}), RackProgress::Next(RackRequest::Verb(Verb::Manage)));

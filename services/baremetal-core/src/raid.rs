@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::{ChangeRefused, Interface, Node, RaidInterface, check_idle};
+use crate::logical_disk::logical_disks;
+use crate::{ChangeRefused, Node, RaidInterface, check_idle};
 
 /// A property of a logical disk.
 #[derive(Clone, Copy, Debug)]
@@ -85,11 +86,17 @@ pub fn with_target_raid_config(
 ) -> Result<Node, RaidRefused> {
     check_idle(node)?;
     if !wanted.is_empty() {
-        let interface = node.interface(Interface::Raid);
-        if interface != RaidInterface::Fake.as_str() {
-            return Err(RaidRefused::Unsupported { node: node.label(), interface });
+        match node.raid_interface() {
+            RaidInterface::Fake | RaidInterface::Agent => check_raid_config(&wanted)?,
+            RaidInterface::Redfish => {
+                check_raid_config(&wanted)?;
+                logical_disks(&wanted).map_err(|why| refuse(why.field, why.problem))?;
+            }
+            RaidInterface::NoRaid => {
+                let interface = RaidInterface::NoRaid.as_str();
+                return Err(RaidRefused::Unsupported { node: node.label(), interface });
+            }
         }
-        check(&wanted)?;
     }
     Ok(Node { target_raid_config: wanted, ..node.clone() })
 }
@@ -98,7 +105,8 @@ fn refuse(field: impl Into<String>, problem: impl Into<String>) -> RaidRefused {
     RaidRefused::Field { field: field.into(), problem: problem.into() }
 }
 
-fn check(config: &Map<String, Value>) -> Result<(), RaidRefused> {
+/// Checks the fields of a RAID configuration.
+pub(crate) fn check_raid_config(config: &Map<String, Value>) -> Result<(), RaidRefused> {
     if let Some(unknown) = config.keys().find(|key| *key != "logical_disks") {
         return Err(refuse(shortened(unknown), "is not a field of a RAID configuration"));
     }
@@ -282,9 +290,20 @@ mod tests {
         let disks = json!({"logical_disks": [{"raid_level": "1", "size_gb": 1}]});
         let disks = disks.as_object().unwrap().clone();
         let plain = Node { driver: Driver::Redfish, ..node() };
-        let refused = with_target_raid_config(&plain, disks).unwrap_err();
+        let refused = with_target_raid_config(&plain, disks.clone()).unwrap_err();
         assert!(matches!(refused, RaidRefused::Unsupported { interface: "no-raid", .. }));
-        assert_eq!(with_target_raid_config(&plain, Map::new()), Ok(plain));
+        assert_eq!(with_target_raid_config(&plain, Map::new()), Ok(plain.clone()));
+        let mut by_agent = plain;
+        by_agent.interfaces.raid = Some(RaidInterface::Agent);
+        let with_target = with_target_raid_config(&by_agent, disks.clone()).unwrap();
+        assert_eq!(with_target.target_raid_config, disks);
+        by_agent.interfaces.raid = Some(RaidInterface::Redfish);
+        let with_target = with_target_raid_config(&by_agent, disks.clone()).unwrap();
+        assert_eq!(with_target.target_raid_config, disks);
+        let jbod = json!({"logical_disks": [{"raid_level": "JBOD", "size_gb": 1}]});
+        let jbod = jbod.as_object().unwrap().clone();
+        let refused = with_target_raid_config(&by_agent, jbod).unwrap_err().to_string();
+        assert!(refused.starts_with("logical_disks[0].raid_level: a BMC makes"), "{refused}");
         let busy = Node { provision_state: State::Cleaning, ..node() };
         let refused = with_target_raid_config(&busy, Map::new()).unwrap_err();
         assert!(matches!(refused, RaidRefused::Busy(ChangeRefused::Busy { .. })));

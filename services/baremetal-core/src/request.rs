@@ -6,10 +6,11 @@ use lease::RequiredState;
 
 use crate::boot_setting::check_no_boot_setting;
 use crate::lending::{end_lease_of_reservation, returned};
+use crate::maintenance::with_fault;
 use crate::{
-    DrainRequest, Event, Failure, HistoryEntry, Hypervisor, IllegalEvent, Node, PowerRequest,
-    Reason, RequestRefused, RescueInterface, State, Task, Verb, VerbRequest, WantedSteps, Work,
-    WorkUuid, elapsed, tasks,
+    DrainRequest, Event, Failure, Fault, HistoryEntry, Hypervisor, IllegalEvent, Node,
+    PowerRequest, RaidStage, Reason, RequestRefused, RescueInterface, State, Task, UpdateStage,
+    Verb, VerbRequest, WantedSteps, Work, WorkUuid, elapsed, tasks,
 };
 
 /// Applies a verb to `node`: returns the node with its work begun and the entry for its history, or the reason for a refusal.
@@ -164,6 +165,18 @@ fn tasks_of(node: &Node, verb: Verb, next: State, steps: &WantedSteps) -> Vec<Ta
 /// Checks everything that can forbid `verb` besides the provision state.
 fn check_flags(node: &Node, verb: Verb) -> Result<(), RequestRefused> {
     check_no_boot_setting(node)?;
+    let task = node.work.as_ref().and_then(Work::task);
+    let begun = match task {
+        Some(Task::UpdateFirmware(update)) if update.stage != UpdateStage::Ready => {
+            Some(&update.step)
+        }
+        Some(Task::ChangeRaid(change)) if change.stage != RaidStage::Ready => Some(&change.step),
+        Some(_) | None => None,
+    };
+    if let (Verb::Abort, Some(step)) = (verb, begun) {
+        let step = step.name.to_string();
+        return Err(RequestRefused::NotAbortable { node: node.label(), step });
+    }
     let label = || node.label();
     if node.maintenance.is_some()
         && matches!(
@@ -273,7 +286,11 @@ pub fn start_next_task(
     let Some(work) = &mut next.work else { return Ok((next, None)) };
     let step = match work.task() {
         Some(Task::Step(step)) if !work.confirms_step() => Some((step, work.task_started_at)),
-        Some(Task::ConfirmBios { step, started_at }) => Some((step, *started_at)),
+        Some(
+            Task::ConfirmBios { step, started_at }
+            | Task::ReadFirmware { step, started_at }
+            | Task::ReadRaid { step, started_at, .. },
+        ) => Some((step, *started_at)),
         Some(_) | None => None,
     };
     let step = step.map(|(step, started_at)| {
@@ -326,6 +343,7 @@ pub fn finish_work(
     done.failure = None;
     done.work = None;
     done.target_provision_state = None;
+    done.inspection_started_at = None;
     match node.provision_state {
         State::Inspecting => done.inspection_finished_at = Some(now),
         State::Deploying => {
@@ -395,6 +413,7 @@ pub fn fail_work(
     failed.provision_state = node.provision_state.on(Event::Fail)?;
     failed.provision_updated_at = Some(now);
     failed.work = None;
+    failed.inspection_started_at = None;
     if failed.provision_state == State::RescueFailed {
         failed.forget_rescue_password();
     }
@@ -402,8 +421,25 @@ pub fn fail_work(
         failed.target_provision_state = None;
     }
     let entry = HistoryEntry::failed(node, &failed, failure.to_string(), now);
+    if let Some(fault) = fault_of_step(node, &failure) {
+        failed = with_fault(failed, fault, &failure.cause);
+    }
     failed.failure = Some(failure);
     Ok((failed, entry))
+}
+
+/// Returns the fault of a node whose work ends with `failure` during a clean or service step. As in Ironic, a failure before the first step is
+/// no fault.
+fn fault_of_step(node: &Node, failure: &Failure) -> Option<Fault> {
+    let is_in_step = node.work.as_ref().and_then(Work::task).and_then(Task::step).is_some();
+    if !is_in_step || failure.reason == Reason::Aborted {
+        return None;
+    }
+    if matches!(node.provision_state, State::Cleaning | State::CleanWait) {
+        return Some(Fault::CleanFailure);
+    }
+    let is_service = matches!(node.provision_state, State::Servicing | State::ServiceWait);
+    is_service.then_some(Fault::ServiceFailure)
 }
 
 /// Returns the node after one step of the requested change of power has happened.

@@ -72,6 +72,15 @@ pub enum RequestRefused {
         /// The refused verb in the API's words.
         verb: &'static str,
     },
+    /// The BMC updates firmware or changes RAID volumes, which an abort could not stop.
+    #[error(
+        "node \"{node}\" runs the step {step}, which cannot be aborted; try again when the step has ended"
+    )]
+    NotAbortable {
+        node: String,
+        /// The name of the step.
+        step: String,
+    },
     /// A boot setting of the machine is being changed, which may restart the machine.
     #[error(
         "node \"{node}\" is locked while a change of the {wanted} is in progress; try again when it is done"

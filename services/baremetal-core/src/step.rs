@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::Interface;
+use crate::bmc_clock::{ClockRefused, SET_BMC_CLOCK, parse_clock_setting};
 
 /// The step that erases the disks completely.
 const ERASE_DEVICES: &str = "erase_devices";
@@ -129,6 +130,8 @@ pub enum StepRefused {
     UnknownArgument { name: StepName, argument: String },
     #[error("the step {name} needs a whole number up to {MAX_WAIT} as its argument {argument:?}")]
     BadWait { name: StepName, argument: &'static str },
+    #[error("the step {name} has a wrong argument {why}")]
+    BadClock { name: StepName, why: ClockRefused },
     #[error("the step {name} needs the argument {argument:?}: {description}")]
     MissingArgument { name: StepName, argument: String, description: String },
     #[error("node \"{node}\" has disable_power_off set and cannot be powered off")]
@@ -204,10 +207,12 @@ impl OfferedStep {
         }
     }
 
-    /// The step with one argument.
+    /// Returns the step with one more argument.
     pub(crate) fn with_argument(self, name: &str, is_required: bool, description: &str) -> Self {
         let argument = StepArgument { description: description.to_owned(), is_required };
-        OfferedStep { args: [(name.to_owned(), argument)].into(), ..self }
+        let mut args = self.args;
+        args.insert(name.to_owned(), argument);
+        OfferedStep { args, ..self }
     }
 
     pub(crate) fn planned(&self, kind: StepKind, args: Map<String, Value>, priority: u32) -> Step {
@@ -225,6 +230,10 @@ impl OfferedStep {
             && args.get(WAIT_TIME).is_some_and(|it| seconds(it).is_none())
         {
             return Err(StepRefused::BadWait { name: name(), argument: WAIT_TIME });
+        }
+        if self.runner == StepRunner::Conductor && self.name.step == SET_BMC_CLOCK {
+            let checked = parse_clock_setting(args);
+            checked.map_err(|why| StepRefused::BadClock { name: name(), why })?;
         }
         let mut missing = self
             .args

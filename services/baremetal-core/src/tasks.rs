@@ -1,10 +1,11 @@
 //! The tasks of each kind of work.
 
-use hardware::PowerState;
+use hardware::{BootSetting, PowerState};
 
+use crate::wanted_boot::changed_boot;
 use crate::{
     AgentCommand, BiosInterface, DeployInterface, Driver, FirmwareInterface, InspectInterface,
-    Node, RescueInterface, StepKind, Task, WantedSteps,
+    Node, RescueInterface, ServiceNetwork, StepKind, Task, WantedSteps,
 };
 
 /// The tasks that check a node's BMC, and read what the BMC knows of the machine's firmware.
@@ -37,8 +38,11 @@ pub(crate) fn inspect(node: &Node) -> Vec<Task> {
         tasks.push(Task::AskBmcForInventory);
     }
     if node.inspect_interface() == InspectInterface::Agent {
+        tasks.extend(connect(node, ServiceNetwork::Inspection));
         tasks.extend(Task::boot_and(Task::AwaitInventory));
-        tasks.extend([Task::Power(PowerState::Off), Task::BootDisk]);
+        tasks.push(Task::Power(PowerState::Off));
+        tasks.extend(disconnect(node));
+        tasks.push(Task::BootDisk);
     }
     tasks
 }
@@ -50,9 +54,12 @@ pub(crate) fn clean(node: &Node, steps: &WantedSteps) -> Vec<Task> {
         let off = [Task::Power(PowerState::Off)];
         return plan_without_agent(steps).into_iter().chain(off).collect();
     }
-    let mut tasks = Vec::from(Task::boot_and(Task::AwaitAgent));
+    let mut tasks = connect(node, ServiceNetwork::Cleaning);
+    tasks.extend(Task::boot_and(Task::AwaitAgent));
     tasks.extend([AgentCommand::ListSteps(StepKind::Clean), AgentCommand::Sync].map(Task::Agent));
-    tasks.extend([Task::Power(PowerState::Off), Task::BootDisk]);
+    tasks.push(Task::Power(PowerState::Off));
+    tasks.extend(disconnect(node));
+    tasks.push(Task::BootDisk);
     tasks
 }
 
@@ -61,18 +68,44 @@ fn plan_without_agent(steps: &WantedSteps) -> Option<Task> {
     steps.are_named().then_some(Task::PlanSteps)
 }
 
+/// The tasks that boot the ramdisk and wait for its agent, with the boot settings of the instance. The ramdisk is not signed, so Secure Boot
+/// is off while it runs if the instance wants it on. A boot of the ramdisk begins with a machine that is off.
+fn boot_ramdisk(node: &Node) -> Vec<Task> {
+    let wanted = changed_boot(node);
+    let mode = wanted.mode.map(BootSetting::Mode);
+    let no_secure_boot = wanted.secure_boot.then_some(BootSetting::SecureBoot(false));
+    let mut tasks: Vec<Task> = mode.into_iter().chain(no_secure_boot).map(Task::SetBoot).collect();
+    if !tasks.is_empty() {
+        tasks.insert(0, Task::Power(PowerState::Off));
+    }
+    tasks.extend(Task::boot_and(Task::AwaitAgent));
+    tasks.extend(mode.map(Task::ConfirmBoot));
+    tasks
+}
+
+/// The tasks that start the machine with the boot settings that the instance of `node` wants (ironic, `configure_secure_boot_if_needed`).
+fn start_system(node: &Node) -> Vec<Task> {
+    let secure = changed_boot(node).secure_boot.then_some(BootSetting::SecureBoot(true));
+    let set = secure.map(Task::SetBoot);
+    let confirm = secure.map(Task::ConfirmBoot);
+    set.into_iter().chain([Task::Power(PowerState::On)]).chain(confirm).collect()
+}
+
 /// The tasks that install `node` and boot its system. A node without an agent is only restarted, and a node that boots the image of its user
 /// runs no agent for that.
 pub(crate) fn deploy(node: &Node, steps: &WantedSteps) -> Vec<Task> {
-    let (off, on) = (Task::Power(PowerState::Off), Task::Power(PowerState::On));
+    let off = Task::Power(PowerState::Off);
     let bind = node.keeps_vifs().then_some(Task::BindVifs);
     let writes: &[AgentCommand] = match node.deploy_interface() {
         DeployInterface::Fake => {
-            return plan_without_agent(steps).into_iter().chain([off, on]).collect();
+            let tasks = plan_without_agent(steps).into_iter().chain([off]);
+            return tasks.chain(start_system(node)).collect();
         }
         DeployInterface::Ramdisk => {
-            let boot = [off, Task::BootOwnImage, on];
-            return bind.into_iter().chain(plan_without_agent(steps)).chain(boot).collect();
+            let mode = changed_boot(node).mode.map(BootSetting::Mode);
+            let boot = [off].into_iter().chain(mode.map(Task::SetBoot)).chain([Task::BootOwnImage]);
+            let tasks = bind.into_iter().chain(plan_without_agent(steps)).chain(boot);
+            return tasks.chain(start_system(node)).chain(mode.map(Task::ConfirmBoot)).collect();
         }
         DeployInterface::Direct => &[AgentCommand::WriteImage, AgentCommand::SetNextBoot],
         // The requested steps write whatever the machine boots (ironic, `CustomAgentDeploy`).
@@ -81,9 +114,17 @@ pub(crate) fn deploy(node: &Node, steps: &WantedSteps) -> Vec<Task> {
     let list = AgentCommand::ListSteps(StepKind::Deploy);
     let ends = [AgentCommand::Sync, AgentCommand::PowerOff];
     let commands = [list].into_iter().chain(writes.iter().copied()).chain(ends);
-    let mut tasks: Vec<Task> = bind.into_iter().chain(Task::boot_and(Task::AwaitAgent)).collect();
+    // The interface flat has one network for the ramdisk and the installed system, so its VIFs are bound before the ramdisk boots.
+    let mut tasks = match node.switches_networks() {
+        true => connect(node, ServiceNetwork::Provisioning),
+        false => bind.into_iter().collect(),
+    };
+    tasks.extend(boot_ramdisk(node));
     tasks.extend(commands.map(Task::Agent));
-    tasks.extend([off, Task::BootDisk, on]);
+    tasks.push(off);
+    tasks.extend(return_to_vifs(node));
+    tasks.push(Task::BootDisk);
+    tasks.extend(start_system(node));
     tasks
 }
 
@@ -92,9 +133,13 @@ pub(crate) fn service(node: &Node) -> Vec<Task> {
     if !node.uses_agent() {
         return vec![Task::PlanSteps];
     }
-    let mut tasks = Vec::from(Task::boot_and(Task::AwaitAgent));
+    let mut tasks = connect(node, ServiceNetwork::Servicing);
+    tasks.extend(boot_ramdisk(node));
     tasks.extend([AgentCommand::ListSteps(StepKind::Service), AgentCommand::Sync].map(Task::Agent));
-    tasks.extend([Task::Power(PowerState::Off), boot_system(node), Task::Power(PowerState::On)]);
+    tasks.push(Task::Power(PowerState::Off));
+    tasks.extend(return_to_vifs(node));
+    tasks.push(boot_system(node));
+    tasks.extend(start_system(node));
     tasks
 }
 
@@ -104,25 +149,58 @@ pub(crate) fn rescue(node: &Node) -> Vec<Task> {
     if node.rescue_interface() != RescueInterface::Agent {
         return vec![Task::Power(PowerState::Off), Task::Power(PowerState::On)];
     }
-    let mut tasks = Vec::from(Task::boot_and(Task::AwaitAgent));
-    tasks.extend([Task::Agent(AgentCommand::FinalizeRescue), boot_system(node)]);
+    let mut tasks = connect(node, ServiceNetwork::Rescuing);
+    tasks.extend(boot_ramdisk(node));
+    tasks.push(Task::Agent(AgentCommand::FinalizeRescue));
+    tasks.extend(return_to_vifs(node));
+    tasks.push(boot_system(node));
     tasks
 }
 
 /// The tasks that boot the installed system of `node` after a rescue.
 pub(crate) fn unrescue(node: &Node) -> Vec<Task> {
-    let by_agent = node.rescue_interface() == RescueInterface::Agent;
-    let boot = by_agent.then(|| boot_system(node));
-    let (off, on) = (Task::Power(PowerState::Off), Task::Power(PowerState::On));
-    [off].into_iter().chain(boot).chain([on]).collect()
+    let off = Task::Power(PowerState::Off);
+    if node.rescue_interface() != RescueInterface::Agent {
+        return vec![off, Task::Power(PowerState::On)];
+    }
+    let mut tasks = vec![off];
+    tasks.extend(return_to_vifs(node));
+    tasks.push(boot_system(node));
+    tasks.extend(start_system(node));
+    tasks
 }
 
-/// The tasks that take a node out of use, before cleaning. The image of its user is not booted again, also if nothing is cleaned.
+/// The tasks that take a node out of use, before cleaning. The image of its user is not booted again, also if nothing is cleaned. Secure Boot
+/// ends with the instance that wanted it (ironic, `deconfigure_secure_boot_if_needed`).
 pub(crate) fn undeploy(node: &Node) -> Vec<Task> {
     let is_diskless = node.deploy_interface() == DeployInterface::Ramdisk;
     let disk = is_diskless.then_some(Task::BootDisk);
     let detach = node.keeps_vifs().then_some(Task::DetachVifs);
-    [Task::Power(PowerState::Off)].into_iter().chain(disk).chain(detach).collect()
+    let secure = changed_boot(node).secure_boot;
+    let unset = secure.then_some(Task::SetBoot(BootSetting::SecureBoot(false)));
+    let off = [Task::Power(PowerState::Off)].into_iter();
+    off.chain(unset).chain(disk).chain(disconnect(node)).chain(detach).collect()
+}
+
+/// The tasks that move a machine from the networks of its VIFs to a network of the service, with the machine off.
+fn connect(node: &Node, network: ServiceNetwork) -> Vec<Task> {
+    if !node.switches_networks() {
+        return Vec::new();
+    }
+    vec![Task::Power(PowerState::Off), Task::ReleaseVifs, Task::Connect(network)]
+}
+
+/// The task that takes a machine out of the networks of the service.
+fn disconnect(node: &Node) -> Option<Task> {
+    node.switches_networks().then_some(Task::Disconnect)
+}
+
+/// The tasks that move a machine from a network of the service to the networks of its VIFs.
+fn return_to_vifs(node: &Node) -> Vec<Task> {
+    if !node.switches_networks() {
+        return Vec::new();
+    }
+    vec![Task::Disconnect, Task::BindVifs]
 }
 
 #[cfg(test)]
@@ -231,6 +309,80 @@ mod tests {
         node.interfaces.network = Some(NetworkInterface::Flat);
         assert_eq!(undeploy(&node), [OFF, Task::DetachVifs]);
         assert_eq!(deploy(&node, &WantedSteps::default())[..2], [Task::BindVifs, OFF]);
+    }
+
+    #[test]
+    fn the_network_interface_neutron_moves_the_machine_between_networks_while_it_is_off() {
+        use ServiceNetwork::{Cleaning, Inspection, Provisioning, Rescuing, Servicing};
+
+        let mut node = node(Driver::Redfish);
+        node.interfaces.network = Some(NetworkInterface::Neutron);
+        node.interfaces.rescue = Some(RescueInterface::Agent);
+        let steps = WantedSteps::default();
+        let leaves_agent = [
+            (deploy(&node, &steps), Provisioning),
+            (clean(&node, &steps), Cleaning),
+            (inspect(&node), Inspection),
+            (service(&node), Servicing),
+        ];
+        for (tasks, network) in leaves_agent {
+            let begin = [OFF, Task::ReleaseVifs, Task::Connect(network), OFF, Task::BootRamdisk];
+            let at = tasks.iter().position(|task| *task == OFF).unwrap();
+            assert_eq!(tasks[at..at + 5], begin);
+            let end = tasks.iter().rposition(|task| *task == OFF).unwrap();
+            assert_eq!(tasks[end + 1], Task::Disconnect);
+            let returns = tasks[end + 2] == Task::BindVifs;
+            assert_eq!(returns, matches!(network, Provisioning | Servicing), "{tasks:?}");
+        }
+        let finalize = Task::Agent(AgentCommand::FinalizeRescue);
+        let rescues = rescue(&node);
+        assert_eq!(rescues[2], Task::Connect(Rescuing));
+        assert_eq!(
+            rescues[rescues.len() - 4..],
+            [finalize, Task::Disconnect, Task::BindVifs, Task::BootDisk]
+        );
+        assert_eq!(unrescue(&node), [OFF, Task::Disconnect, Task::BindVifs, Task::BootDisk, ON]);
+        assert_eq!(undeploy(&node), [OFF, Task::Disconnect, Task::DetachVifs]);
+    }
+
+    #[test]
+    fn secure_boot_is_on_while_the_instance_that_wants_it_runs_and_off_while_the_ramdisk_runs() {
+        const ENABLE: Task = Task::SetBoot(BootSetting::SecureBoot(true));
+        const DISABLE: Task = Task::SetBoot(BootSetting::SecureBoot(false));
+        const CONFIRM: Task = Task::ConfirmBoot(BootSetting::SecureBoot(true));
+
+        let mut node = node(Driver::Redfish);
+        node.interfaces.rescue = Some(RescueInterface::Agent);
+        let wanted = serde_json::json!({"secure_boot": "true"});
+        node.instance_info.insert("capabilities".to_owned(), wanted);
+        let steps = WantedSteps::default();
+        for tasks in [deploy(&node, &steps), service(&node), rescue(&node)] {
+            assert_eq!(tasks[..5], [OFF, DISABLE, OFF, Task::BootRamdisk, ON]);
+        }
+        for tasks in [deploy(&node, &steps), service(&node), unrescue(&node)] {
+            assert_eq!(tasks[tasks.len() - 4..], [Task::BootDisk, ENABLE, ON, CONFIRM]);
+        }
+        assert_eq!(undeploy(&node), [OFF, DISABLE]);
+        node.interfaces.deploy = Some(DeployInterface::Ramdisk);
+        assert_eq!(deploy(&node, &steps), [OFF, Task::BootOwnImage, ENABLE, ON, CONFIRM]);
+        node.interfaces.management = Some(crate::ManagementInterface::Noop);
+        assert_eq!(undeploy(&node), [OFF, Task::BootDisk], "the interface changes no setting");
+    }
+
+    #[test]
+    fn the_boot_mode_of_an_instance_is_set_before_its_ramdisk_or_its_image_boots() {
+        let uefi = BootSetting::Mode(hardware::BootMode::Uefi);
+        let mut node = node(Driver::Redfish);
+        let wanted = serde_json::json!({"boot_mode": "uefi"});
+        node.instance_info.insert("capabilities".to_owned(), wanted);
+        let steps = WantedSteps::default();
+        let (set, confirm) = (Task::SetBoot(uefi), Task::ConfirmBoot(uefi));
+        let boot = Task::boot_and(Task::AwaitAgent);
+        let begin = [&[OFF, set.clone()][..], &boot, std::slice::from_ref(&confirm)].concat();
+        assert_eq!(deploy(&node, &steps)[..7], begin);
+        assert_eq!(undeploy(&node), [OFF]);
+        node.interfaces.deploy = Some(DeployInterface::Ramdisk);
+        assert_eq!(deploy(&node, &steps), [OFF, set, Task::BootOwnImage, ON, confirm]);
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub struct VifRequest {
     pub place: Option<VifPlace>,
     /// The physical networks of the VIF's network; empty if they do not matter.
     pub physical_networks: BTreeSet<String>,
+    /// Whether only ports fit whose switch port is known.
+    pub needs_link: bool,
 }
 
 /// A port or a port group, to which at most one VIF is attached.
@@ -47,11 +49,6 @@ pub enum VifRefused {
     NotAttached { vif: String, node: String },
     #[error("port {port} cannot be deleted while VIF {vif} is attached to it")]
     Needed { vif: String, port: PortUuid },
-    /// The VIF's port in Neutron would stay as it is.
-    #[error(
-        "VIFs of node \"{node}\" cannot be attached or detached while it is {state}; undeploy it first"
-    )]
-    InUse { node: String, state: State },
 }
 
 /// Returns the ids of all VIFs of a node, those of ports first.
@@ -63,13 +60,21 @@ pub fn vifs<'a>(
     of_ports.chain(groups.iter().filter_map(|group| group.content.vif.as_deref()))
 }
 
-/// Checks that VIFs of `node` may be attached and detached, if their ports in Neutron are bound to the machine during its deployment.
-pub fn check_bound_vifs(node: &Node) -> Result<(), VifRefused> {
-    let state = node.provision_state;
-    if state == State::Active {
-        return Err(VifRefused::InUse { node: node.label(), state });
+/// Returns `node` after a VIF was attached: the port in Neutron of a machine in use is bound at once, as in Ironic, and otherwise by the next
+/// deployment.
+pub fn with_attached_vif(node: &Node) -> Node {
+    let mut node = node.clone();
+    node.network_changes.binds |= node.provision_state == State::Active;
+    node
+}
+
+/// Returns `node` after a VIF was detached: its port in Neutron is released, if it is bound to the machine.
+pub fn with_detached_vif(node: &Node, vif: &str) -> Node {
+    let mut node = node.clone();
+    if !node.network_changes.releases.iter().any(|it| it == vif) {
+        node.network_changes.releases.push(vif.to_owned());
     }
-    Ok(())
+    node
 }
 
 /// Checks that a port of `node` may be deleted: no VIF is attached to it, or the node is in maintenance.
@@ -123,7 +128,8 @@ fn free_places(
     };
     let is_free = |port: &&Port| {
         let any = request.physical_networks.is_empty() || port.physical_network.is_none();
-        port.vif.is_none() && (any || is_named(&port.physical_network))
+        let is_linked = !request.needs_link || port.is_linked();
+        port.vif.is_none() && is_linked && (any || is_named(&port.physical_network))
     };
     let as_port = |port: &Port| FreePlace {
         place: VifPlace::Port(port.id),
@@ -202,7 +208,8 @@ mod tests {
         want: Option<VifPlace>,
     ) {
         let physical_networks = networks.iter().map(|it| (*it).to_owned()).collect();
-        let request = VifRequest { vif: "v".to_owned(), place, physical_networks };
+        let vif = "v".to_owned();
+        let request = VifRequest { vif, place, physical_networks, needs_link: false };
         assert_eq!(choose_place(&request, ports, groups).ok(), want);
     }
 
@@ -218,6 +225,30 @@ mod tests {
         let only = (place(1), &[][..]);
         check(only, &[port(3, |_| ()), silent], &[], place(1));
         check(only, &[port(3, |_| ())], &[], None);
+    }
+
+    #[test]
+    fn a_vif_of_the_network_interface_neutron_gets_a_port_whose_switch_port_is_known() {
+        let linked = port(2, |it| {
+            it.pxe_enabled = false;
+            it.local_link_connection.insert("port_id".to_owned(), "Eth1".into());
+        });
+        let request = VifRequest { needs_link: true, ..VifRequest::default() };
+        let chosen = choose_place(&request, &[port(1, |_| ()), linked], &[]);
+        assert_eq!(chosen.ok(), place(2));
+        let refused = choose_place(&request, &[port(1, |_| ())], &[]);
+        assert!(matches!(refused, Err(VifRefused::NoFreePort { .. })), "{refused:?}");
+    }
+
+    #[test]
+    fn the_port_of_a_vif_follows_a_machine_in_use_at_once() {
+        let mut node = Node::new(NodeUuid::nil(), crate::Driver::Redfish, Timestamp::UNIX_EPOCH);
+        node.provision_state = State::Available;
+        assert!(with_attached_vif(&node).network_changes.are_done());
+        node.provision_state = State::Active;
+        assert!(with_attached_vif(&node).network_changes.binds);
+        let detached = with_detached_vif(&with_detached_vif(&node, "v"), "v");
+        assert_eq!(detached.network_changes.releases, ["v"]);
     }
 
     #[test]

@@ -2,12 +2,15 @@
 
 use std::borrow::Cow;
 
-use hardware::PowerState;
+use hardware::{BootSetting, PowerState};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{Step, StepKind, StepRunner, WantedSteps, WorkUuid};
+use crate::{
+    RaidChange, RaidStage, ServiceNetwork, Step, StepKind, StepRunner, UpdateInProgress,
+    UpdateStage, VolumeChange, WantedSteps, WorkUuid,
+};
 
 /// Work in progress on a node. The record holds everything that the conductor needs to continue after a crash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +62,17 @@ pub enum Task {
     BindVifs,
     /// Release the ports of the node's VIFs in Neutron, and detach the VIFs.
     DetachVifs,
+    /// Release the ports of the node's VIFs in Neutron. The VIFs stay attached.
+    ReleaseVifs,
+    /// Connect the machine to a network of the service by ports in Neutron.
+    Connect(ServiceNetwork),
+    /// Delete the ports in Neutron that connect the machine to networks of the service.
+    Disconnect,
+    /// Ask the BMC for a boot setting that it does not report already. The firmware applies the setting when the machine starts, at the
+    /// latest.
+    SetBoot(BootSetting),
+    /// Wait until the BMC reports the boot setting, after the machine was started.
+    ConfirmBoot(BootSetting),
     /// Make the ramdisk the machine's next boot.
     BootRamdisk,
     /// Make the disk the machine's boot device, and eject the ramdisk's virtual medium.
@@ -77,6 +91,22 @@ pub enum Task {
     ConfirmBios {
         step: Step,
         started_at: Timestamp,
+    },
+    /// Update the firmware of one component.
+    UpdateFirmware(Box<UpdateInProgress>),
+    /// Read the versions of the firmware once `step`, begun at `started_at`, has updated them.
+    ReadFirmware {
+        step: Step,
+        started_at: Timestamp,
+    },
+    /// Make or delete a RAID volume by the BMC.
+    ChangeRaid(Box<RaidChange>),
+    /// Read the RAID volumes once `step`, begun at `started_at`, has changed them.
+    ReadRaid {
+        step: Step,
+        started_at: Timestamp,
+        /// The path of the volume on which the operating system is to be installed, if the step made one.
+        root: Option<String>,
     },
     /// Wait for this long.
     Wait {
@@ -116,32 +146,51 @@ impl Task {
             | Task::AwaitAgent
             | Task::Agent(_)
             | Task::ConfirmBios { .. }
+            | Task::UpdateFirmware(_)
+            | Task::ChangeRaid(_)
             | Task::Wait { .. } => true,
             Task::Step(step) => step.runner == StepRunner::Agent,
             Task::TryBmc
             | Task::ReadBios
             | Task::BindVifs
             | Task::DetachVifs
+            | Task::ReleaseVifs
+            | Task::Connect(_)
+            | Task::Disconnect
             | Task::AskBmcForInventory
             | Task::Power(_)
+            | Task::SetBoot(_)
+            | Task::ConfirmBoot(_)
             | Task::BootRamdisk
             | Task::BootDisk
             | Task::BootOwnImage
             | Task::PlanSteps
+            | Task::ReadFirmware { .. }
+            | Task::ReadRaid { .. }
             | Task::Hold => false,
         }
     }
 
     /// Returns the step that the task runs or confirms.
-    pub const fn step(&self) -> Option<&Step> {
+    pub fn step(&self) -> Option<&Step> {
         match self {
-            Task::Step(step) | Task::ConfirmBios { step, .. } => Some(step),
+            Task::Step(step)
+            | Task::ConfirmBios { step, .. }
+            | Task::ReadFirmware { step, .. }
+            | Task::ReadRaid { step, .. } => Some(step),
+            Task::UpdateFirmware(update) => Some(&update.step),
+            Task::ChangeRaid(change) => Some(&change.step),
             Task::TryBmc
             | Task::ReadBios
             | Task::BindVifs
             | Task::DetachVifs
+            | Task::ReleaseVifs
+            | Task::Connect(_)
+            | Task::Disconnect
             | Task::AskBmcForInventory
             | Task::Power(_)
+            | Task::SetBoot(_)
+            | Task::ConfirmBoot(_)
             | Task::BootRamdisk
             | Task::BootDisk
             | Task::BootOwnImage
@@ -161,10 +210,20 @@ impl Task {
             Task::AskBmcForInventory => "reading the inventory of the BMC",
             Task::BindVifs => "binding the VIFs",
             Task::DetachVifs => "detaching the VIFs",
+            Task::ReleaseVifs => "releasing the VIFs",
+            Task::Connect(network) => {
+                return format!("connecting the machine to the {} network", network.as_str())
+                    .into();
+            }
+            Task::Disconnect => "disconnecting the machine from the service's network",
             Task::ReadBios => "reading the BIOS settings",
             Task::ConfirmBios { .. } => "waiting for the BIOS settings to take effect",
             Task::Power(PowerState::On) => "switching the machine on",
             Task::Power(PowerState::Off) => "switching the machine off",
+            Task::SetBoot(wanted) => return format!("changing the {wanted}").into(),
+            Task::ConfirmBoot(wanted) => {
+                return format!("waiting for the change of the {wanted}").into();
+            }
             Task::BootRamdisk => "making the ramdisk the next boot",
             Task::BootDisk => "making the disk the next boot",
             Task::BootOwnImage => "making the user's image the next boot",
@@ -179,6 +238,14 @@ impl Task {
             Task::Agent(AgentCommand::FinalizeRescue) => "setting the rescue password",
             Task::Agent(AgentCommand::PowerOff) => "shutting the machine down",
             Task::PlanSteps => "planning the steps",
+            Task::UpdateFirmware(update) => {
+                let component = update.wanted().map(|wanted| wanted.component);
+                let component = component.unwrap_or_else(|why| why.field);
+                return format!("updating the firmware of {component}").into();
+            }
+            Task::ReadFirmware { .. } => "reading the versions of the firmware",
+            Task::ChangeRaid(change) => return change.change.describe().into(),
+            Task::ReadRaid { .. } => "reading the RAID volumes",
             Task::Wait { seconds } => return format!("waiting for {seconds} s").into(),
             Task::Hold => "holding",
             Task::Step(step) => {
@@ -243,13 +310,22 @@ impl Work {
             | Task::ReadBios
             | Task::BindVifs
             | Task::DetachVifs
+            | Task::ReleaseVifs
+            | Task::Connect(_)
+            | Task::Disconnect
             | Task::AskBmcForInventory
             | Task::Power(_)
+            | Task::SetBoot(_)
+            | Task::ConfirmBoot(_)
             | Task::BootRamdisk
             | Task::BootDisk
             | Task::BootOwnImage
             | Task::PlanSteps
             | Task::ConfirmBios { .. }
+            | Task::UpdateFirmware(_)
+            | Task::ReadFirmware { .. }
+            | Task::ChangeRaid(_)
+            | Task::ReadRaid { .. }
             | Task::Wait { .. }
             | Task::Hold => false,
         })
@@ -294,13 +370,23 @@ impl Work {
     /// Like [`Work::step_args`], to seal and to open the secrets.
     pub fn step_args_mut(&mut self) -> impl Iterator<Item = &mut Map<String, Value>> {
         let planned = self.tasks.iter_mut().filter_map(|task| match task {
-            Task::Step(step) | Task::ConfirmBios { step, .. } => Some(&mut step.args),
+            Task::Step(step)
+            | Task::ConfirmBios { step, .. }
+            | Task::ReadFirmware { step, .. }
+            | Task::ReadRaid { step, .. } => Some(&mut step.args),
+            Task::UpdateFirmware(update) => Some(&mut update.step.args),
+            Task::ChangeRaid(change) => Some(&mut change.step.args),
             Task::TryBmc
             | Task::ReadBios
             | Task::BindVifs
             | Task::DetachVifs
+            | Task::ReleaseVifs
+            | Task::Connect(_)
+            | Task::Disconnect
             | Task::AskBmcForInventory
             | Task::Power(_)
+            | Task::SetBoot(_)
+            | Task::ConfirmBoot(_)
             | Task::BootRamdisk
             | Task::BootDisk
             | Task::BootOwnImage
@@ -343,19 +429,71 @@ impl Work {
     pub(crate) fn restart_and_confirm(&mut self) {
         let Some(Task::Step(step)) = self.task() else { return };
         let confirm = Task::ConfirmBios { step: step.clone(), started_at: self.task_started_at };
+        self.restart_and(confirm);
+    }
+
+    /// Adds the updates that the current step requests, and the look at the versions after them.
+    pub(crate) fn update_firmware(&mut self, updates: usize) {
+        let Some(Task::Step(step)) = self.task() else { return };
+        let (step, started_at) = (step.clone(), self.task_started_at);
+        let update = |number| {
+            let stage = UpdateStage::Ready;
+            Task::UpdateFirmware(Box::new(UpdateInProgress { step: step.clone(), number, stage }))
+        };
+        let updates: Vec<Task> = (0..updates).map(update).collect();
+        self.do_next(updates.into_iter().chain([Task::ReadFirmware { step, started_at }]));
+    }
+
+    /// Adds the changes of RAID volumes that the current step requests, and the look at the volumes after them.
+    pub(crate) fn change_raid(&mut self, changes: &[VolumeChange]) {
+        let Some(Task::Step(step)) = self.task() else { return };
+        let (step, started_at) = (step.clone(), self.task_started_at);
+        let task = |change: &VolumeChange| {
+            let (step, change, stage) = (step.clone(), change.clone(), RaidStage::Ready);
+            Task::ChangeRaid(Box::new(RaidChange { step, change, stage }))
+        };
+        let changes: Vec<Task> = changes.iter().map(task).collect();
+        self.do_next(changes.into_iter().chain([Task::ReadRaid { step, started_at, root: None }]));
+    }
+
+    /// Notes the volume on which the operating system is to be installed, for the task that reads the volumes after the current step.
+    pub(crate) fn note_root_volume(&mut self, path: &str) {
+        let later = self.tasks.get_mut(self.cursor..).unwrap_or_default();
+        let found = later.iter_mut().find(|task| matches!(task, Task::ReadRaid { .. }));
+        if let Some(Task::ReadRaid { root, .. }) = found {
+            *root = Some(path.to_owned());
+        }
+    }
+
+    /// Adds the restart of the machine after the current task, and then `task`. With the ramdisk, the restart boots the ramdisk again.
+    pub(crate) fn restart_and(&mut self, task: Task) {
         let restart = match self.boots_ramdisk() {
             true => Vec::from(Task::boot_and(Task::AwaitAgent)),
             false => vec![Task::Power(PowerState::Off), Task::Power(PowerState::On)],
         };
+        self.do_next(restart.into_iter().chain([task]));
+    }
+
+    /// Adds tasks after the current one.
+    pub(crate) fn do_next(&mut self, tasks: impl IntoIterator<Item = Task>) {
         let after = (self.cursor + 1).min(self.tasks.len());
-        self.tasks.splice(after..after, restart.into_iter().chain([confirm]));
+        self.tasks.splice(after..after, tasks);
     }
 
     /// Returns whether a later task confirms the current step.
     pub(crate) fn confirms_step(&self) -> bool {
         let later = self.tasks.get(self.cursor + 1..).unwrap_or_default();
         let next = later.iter().find(|task| task.step().is_some());
-        matches!(next, Some(Task::ConfirmBios { .. }))
+        matches!(
+            next,
+            Some(
+                Task::ConfirmBios { .. }
+                    | Task::UpdateFirmware(_)
+                    | Task::ReadFirmware { .. }
+                    | Task::ChangeRaid(_)
+                    | Task::ReadRaid { .. }
+            )
+        )
     }
 
     /// Returns whether the work is an inspection by the agent.

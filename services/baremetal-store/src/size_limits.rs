@@ -83,11 +83,10 @@ fn of_node(node: &Node) -> FieldSizes {
         .and("description", &node.description)
         .and("traits", &node.traits)
         .and("maintenance_reason", &node.maintenance.as_ref().map(|it| &it.reason));
-    let sizes = if node.target_raid_config.is_empty() {
-        sizes
-    } else {
-        sizes.and("target_raid_config", &node.target_raid_config)
-    };
+    let filled =
+        [("network_data", &node.network_data), ("target_raid_config", &node.target_raid_config)];
+    let filled = filled.into_iter().filter(|(_, document)| !document.is_empty());
+    let sizes = filled.fold(sizes, |sizes, (name, document)| sizes.and(name, document));
     let waiting = node.leaving.as_ref().and_then(|leaving| leaving.steps.as_ref());
     match node.work.as_ref().map(|work| &work.steps).or(waiting) {
         Some(WantedSteps::Requested(steps)) => sizes.and("clean_steps", steps),

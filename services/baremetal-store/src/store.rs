@@ -56,6 +56,7 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-15.sql"),
     include_str!("schema-16.sql"),
     include_str!("schema-17.sql"),
+    include_str!("schema-18.sql"),
 ];
 
 /// The observed power state of one node's machine.

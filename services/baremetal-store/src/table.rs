@@ -25,6 +25,23 @@ use baremetal_core::NodeUuid;
 use database::StoreError;
 use newtype_uuid::GenericUuid;
 
+/// The most ports, port groups, volume connectors and volume targets that a node has, each, and the most runbooks of a project. Turns and
+/// requests read all of a node at once.
+const MOST_EACH: u64 = 256;
+
+/// Refuses one more record for a `holder` that has `used` of them already. Requests at the same time can exceed the limit by a few, which is
+/// harmless.
+pub(crate) fn check_limit(
+    what: &'static str,
+    holder: &'static str,
+    used: i64,
+) -> Result<(), StoreError> {
+    match used.unsigned_abs() {
+        used if used < MOST_EACH => Ok(()),
+        used => Err(StoreError::LimitReached { what, holder, used, most: MOST_EACH }),
+    }
+}
+
 /// The error for a row whose `node` does not exist.
 pub(crate) fn no_node(node: NodeUuid) -> StoreError {
     StoreError::NoOwner { owner: "node", id: node.into_untyped_uuid() }

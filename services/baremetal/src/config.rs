@@ -14,7 +14,7 @@ use daemon::{DatabaseConfig, LogFormat};
 use notices::NoticesConfig;
 use serde::Deserialize;
 
-pub use cloud::CloudConfig;
+pub use cloud::{CloudConfig, NetworksConfig};
 pub use clusters::{ClusterdConfig, ClusterdIdentityConfig};
 pub use conductor::{
     AgentsConfig, BmcConfig, ConductorConfig, ConsolesConfig, ImagesConfig, TimeoutsConfig,

@@ -35,6 +35,7 @@ use url::Url;
 use crate::Config;
 use crate::config::{
     CloudConfig, ClusterdConfig, ClusterdIdentityConfig, DhcpListen, DhcpMode, ProvisioningConfig,
+    TimeoutsConfig,
 };
 use crate::provisioning::{self, Files, IsoTemplate, Provisioning};
 use crate::undelivered::HistoryOfUndelivered;
@@ -219,29 +220,33 @@ fn api_settings(config: &Config) -> baremetal_api::Settings {
     }
 }
 
+fn timeouts(times: &TimeoutsConfig) -> Timeouts {
+    Timeouts {
+        bmc: times.bmc.unsigned_abs(),
+        power: times.power.unsigned_abs(),
+        ask_again: times.ask_again.unsigned_abs(),
+        boot: times.boot.unsigned_abs(),
+        command: times.command.unsigned_abs(),
+        firmware: times.firmware.unsigned_abs(),
+        silence: times.silence.unsigned_abs(),
+        poll_every: times.poll_every.unsigned_abs(),
+    }
+}
+
 fn settings(
     config: &Config,
     provisioning_url: Option<Url>,
     addressees: ReceiverKinds,
 ) -> anyhow::Result<Settings> {
     let provisioning = config.provisioning.as_ref();
-    let dhcp = provisioning.and_then(|section| section.dhcp.as_ref());
+    let dhcp = provisioning.and_then(|it| it.dhcp.as_ref());
     let leases = dhcp.map(leases).transpose()?.flatten();
     let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let times = &config.timeouts;
     Ok(Settings {
         hostname: config.conductor.hostname.clone().unwrap_or_else(own_name),
         groups: config.conductor.groups.0.clone(),
         workers: config.conductor.workers.get(),
-        timeouts: Timeouts {
-            bmc: times.bmc.unsigned_abs(),
-            power: times.power.unsigned_abs(),
-            ask_again: times.ask_again.unsigned_abs(),
-            boot: times.boot.unsigned_abs(),
-            command: times.command.unsigned_abs(),
-            silence: times.silence.unsigned_abs(),
-            poll_every: times.poll_every.unsigned_abs(),
-        },
+        timeouts: timeouts(&config.timeouts),
         step_priorities: config.steps.priorities(),
         bmc: BmcSettings {
             request_timeout: config.bmc.request_timeout.unsigned_abs(),
@@ -255,6 +260,7 @@ fn settings(
         sweep: SweepSettings {
             every: config.conductor.power_sync_every.unsigned_abs(),
             at_once: config.conductor.power_sync_at_once.get(),
+            max_retries: config.conductor.power_sync_max_retries,
         },
         look_every: config.conductor.look_every.unsigned_abs(),
         consoles: ConsoleSettings {
@@ -267,13 +273,12 @@ fn settings(
             addressees,
         },
         cloud: config.cloud.as_ref().map(cloud).transpose()?,
+        networks: config.cloud.as_ref().map(|it| it.networks.settings()).unwrap_or_default(),
         clusters: config.clusters.as_ref().map(clusters).transpose()?,
         provisioning_url,
         leases,
         unknown_machines: provisioning.map(|section| section.unknown_machines).unwrap_or_default(),
-        kernel_parameters: provisioning
-            .map(ProvisioningConfig::kernel_parameters)
-            .unwrap_or_default(),
+        kernel_parameters: provisioning.map(|it| it.kernel_parameters()).unwrap_or_default(),
         heartbeat_timeout: provisioning
             .map_or(Duration::from_secs(60), |section| section.heartbeat_timeout.unsigned_abs()),
         clock: Timestamp::now,

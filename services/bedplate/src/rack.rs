@@ -203,20 +203,13 @@ pub(crate) async fn enroll(
     format: Format,
 ) -> anyhow::Result<()> {
     let folder = file.parent().unwrap_or(Path::new("."));
-    let asked = read(file, name)?.and_then(|manifest| {
-        let mistakes = check(&manifest);
-        if !mistakes.is_empty() {
-            return Err(mistakes);
-        }
-        request(&manifest, |password| resolve(password, folder))
-    });
-    let asked = match asked {
-        Ok(asked) => asked,
-        Err(mistakes) => {
-            let lines = mistakes.iter().map(|mistake| format!("{}: {mistake}", file.display()));
-            bail!("{}\nnothing was enrolled", lines.collect::<Vec<_>>().join("\n"));
-        }
-    };
+    let manifest = read(file, name)?;
+    let mistakes = check(&manifest);
+    if !mistakes.is_empty() {
+        return Err(refused(file, &mistakes));
+    }
+    let asked = request(&manifest, |password| resolve(password, folder));
+    let asked = asked.map_err(|mistakes| refused(file, &mistakes))?;
     let answer: WithJson<Enrolment> = api.post("/bedplate/v1/racks", &asked).await?;
     let count =
         |result: &str| answer.machines.iter().filter(|machine| machine.result == result).count();
@@ -230,10 +223,16 @@ pub(crate) async fn enroll(
     Answer::sentence(answer.json, words).write(format)
 }
 
-fn read(file: &Path, name: Option<String>) -> anyhow::Result<Result<Manifest, Vec<ManifestError>>> {
+/// The error that names every mistake in a manifest.
+fn refused(file: &Path, mistakes: &[ManifestError]) -> anyhow::Error {
+    let lines = mistakes.iter().map(|mistake| format!("{}: {mistake}", file.display()));
+    anyhow::anyhow!("{}\nnothing was enrolled", lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn read(file: &Path, name: Option<String>) -> anyhow::Result<Manifest> {
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    Ok(match file.extension().and_then(|ending| ending.to_str()) {
+    let manifest = match file.extension().and_then(|ending| ending.to_str()) {
         Some("yaml" | "yml") => read_yaml(&text),
         Some("csv") => {
             let own = file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
@@ -242,7 +241,8 @@ fn read(file: &Path, name: Option<String>) -> anyhow::Result<Result<Manifest, Ve
         Some(_) | None => {
             bail!("{}: the name of a manifest must end in .yaml, .yml or .csv", file.display())
         }
-    })
+    };
+    manifest.map_err(|mistakes| refused(file, &mistakes))
 }
 
 /// Looks up a password. A relative path starts at the folder of the manifest.

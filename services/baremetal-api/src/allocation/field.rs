@@ -9,7 +9,7 @@ use openstack_api::ApiError;
 use serde_json::Value;
 
 use crate::field::{Field, Kind, Read, Resource};
-use crate::filter::Filter;
+use crate::filter::{By, Filter};
 use crate::microversion as since;
 use crate::rule::ALLOCATE;
 use crate::shown::Shown;
@@ -32,6 +32,8 @@ pub(crate) struct AllocationList {
     pub(crate) filter: AllocationFilter,
     /// Only the allocation of the node with this UUID or name.
     pub(crate) node: Option<String>,
+    /// Whether the query names a state that does not exist.
+    pub(crate) is_empty: bool,
 }
 
 /// The most candidate nodes that a request may name.
@@ -63,7 +65,7 @@ const FIELDS: &[Field<Allocation>] = &[
         .imported(|it, name, new| put(&mut it.node, uuid(name, new).map(|id| id.map(NodeUuid::from_untyped_uuid)))),
     field("state", 52, Text, |it, _| it.state.as_str().into())
         .imported(|it, name, new| put(&mut it.state, state(name, new)))
-        .filter(|list, by| put(&mut list.filter.state, by.parsed()))
+        .filter(|list, by| { by_state(list, by); Ok(()) })
         .sort(AllocationSort::State),
     field("last_error", 52, Text, |it, _| (&it.last_error).into())
         .imported(|it, name, new| put(&mut it.last_error, text(name, new, LONGEST_ERROR))),
@@ -100,6 +102,12 @@ const FILTERS: &[Filter<AllocationList>] = &[
 fn name(value: Value) -> Result<Option<NodeName>, ApiError> {
     let given = text("name", value, 255)?.map(NodeName::try_from).transpose();
     given.map_err(|why| ApiError::bad_field("name", why))
+}
+
+/// Narrows the list to the allocations in a state. None is in an unknown state.
+fn by_state(list: &mut AllocationList, by: By<'_>) {
+    list.filter.state = by.value.parse().ok();
+    list.is_empty |= list.filter.state.is_none();
 }
 
 /// The state of an allocation of another service, which has finished its work on the allocation.

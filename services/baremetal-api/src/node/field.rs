@@ -1,10 +1,11 @@
 //! The fields of a node.
 
-use baremetal_core::{AllocationUuid, Interface, Maintenance, Node, NodeSort, NodeUuid, State};
+use baremetal_core::{
+    AllocationUuid, Fault, Interface, Maintenance, Node, NodeSort, NodeUuid, State,
+};
 use newtype_uuid::GenericUuid;
-use openstack_api::ApiError;
 
-use super::list::{FILTERS, NodeList};
+use super::list::{FILTERS, NodeList, driver};
 use super::{imported, view, write};
 use crate::field::{Field, Kind, Read, Resource};
 use crate::filter::Filter;
@@ -59,7 +60,7 @@ const FIELDS: &[Field<Node>] = &[
     field("driver", 1, Text, |it, _| it.driver.as_str().into())
         .change(SET_DRIVER, |it, _, new| put(&mut it.driver, write::driver(new)))
         .required()
-        .filter_since(since::DRIVER_FILTER, |list, by| put(&mut list.filter.driver, by.parsed()))
+        .filter_since(since::DRIVER_FILTER, |list, by| { driver(list, by); Ok(()) })
         .sort(NodeSort::Driver),
     field("driver_info", 1, Object, |it, _| Shown::masked(&it.driver_info))
         .change_secrets(OPERATE, |it| &mut it.driver_info)
@@ -107,7 +108,7 @@ const FIELDS: &[Field<Node>] = &[
     field("maintenance", 1, Boolean, |it, _| it.maintenance.is_some().into())
         .change(INSTALL, |it, name, new| {
             it.maintenance = match boolean(name, new)? {
-                Some(true) => Some(it.maintenance.take().unwrap_or(Maintenance { reason: None })),
+                Some(true) => Some(it.maintenance.take().unwrap_or(Maintenance::requested(None))),
                 Some(false) | None => None,
             };
             Ok(())
@@ -139,8 +140,9 @@ const FIELDS: &[Field<Node>] = &[
         .sort(NodeSort::ResourceClass),
     field("traits", 37, Texts, |it, _| Shown::Texts(&it.traits))
         .imported(|it, name, new| put(&mut it.traits, parse_traits(name, new))),
-    field("fault", 42, Text, |_, _| Shown::Null)
-        .filter(|list, by| put(&mut list.is_faulty, super::list::fault(by))),
+    field("fault", 42, Text, |it, _| it.fault().map(Fault::as_str).into())
+        .imported(imported::fault)
+        .filter(|list, by| put(&mut list.filter.fault, super::list::fault(by))),
     field("health", 109, Text, |it, _| it.health.map(|health| health.as_str()).into()),
     field("conductor_group", 46, Text, |it, _| (&it.conductor_group).into())
         .change(SET_OWNER, |it, name, new| put(&mut it.conductor_group, write::conductor_group(name, new)))
@@ -175,11 +177,8 @@ const FIELDS: &[Field<Node>] = &[
         .filter(|list, by| put(&mut list.filter.retired, by.flag())),
     field("retired_reason", 61, Text, |it, _| view::reason(&it.retired).into())
         .change(OPERATE, |it, name, new| write::reason(&mut it.retired, name, new)),
-    field("network_data", 66, Object, |_, _| Shown::EMPTY)
-        .change(OPERATE, |_, name, new| match object(name, new)?.is_empty() {
-            true => Ok(()),
-            false => Err(ApiError::bad_field(name, "static network data is not supported")),
-        }),
+    field("network_data", 66, Object, |it, _| Shown::Object(&it.network_data))
+        .change(OPERATE, |it, name, new| put(&mut it.network_data, write::network_data(name, new))),
     field("boot_mode", 75, Text, |it, _| it.boot_mode.map(|mode| mode.as_str()).into())
         .imported(|it, name, new| put(&mut it.boot_mode, imported::boot_mode(name, new))),
     field("secure_boot", 75, MaybeBoolean, |it, _| it.secure_boot.into())

@@ -45,6 +45,16 @@ pub(super) fn maintenance_reason(
     Ok(())
 }
 
+/// The fault. The field `maintenance` comes before in the table.
+pub(super) fn fault(node: &mut Node, name: &'static str, value: Value) -> Result<(), ApiError> {
+    let fault = text(name, value, 64)?.map(|word| word.parse()).transpose();
+    let fault = fault.map_err(|why: String| ApiError::bad_field(name, why))?;
+    if let Some(maintenance) = &mut node.maintenance {
+        maintenance.fault = fault;
+    }
+    Ok(())
+}
+
 pub(super) fn boot_mode(name: &str, value: Value) -> Result<Option<BootMode>, ApiError> {
     let Some(word) = text(name, value, 64)? else { return Ok(None) };
     let known = [BootMode::Bios, BootMode::Uefi].into_iter().find(|mode| mode.as_str() == word);

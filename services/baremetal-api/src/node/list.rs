@@ -1,6 +1,6 @@
 //! A requested list of nodes, and the filters that are not fields of a node.
 
-use baremetal_core::{NodeFilter, NodeIdent};
+use baremetal_core::{Fault, NodeFilter, NodeIdent};
 use openstack_api::ApiError;
 
 use crate::error::Error;
@@ -17,23 +17,23 @@ pub(crate) struct NodeList {
     pub(crate) parent: Option<NodeIdent>,
     /// Only nodes of this conductor.
     pub(crate) conductor: Option<String>,
-    /// Only nodes with a fault. No node here ever has a fault, so the list is empty.
-    pub(crate) is_faulty: bool,
+    /// Whether the query names something that no node has.
+    pub(crate) is_empty: bool,
 }
 
 impl NodeList {
     /// The filter of the list, without the nodes that the caller does not see. `None` is a list without nodes.
     pub(super) async fn filter(self, request: &Request) -> Result<Option<NodeFilter>, Error> {
-        let NodeList { mut filter, parent, conductor, is_faulty } = self;
+        let NodeList { mut filter, parent, conductor, is_empty } = self;
         if let Some(parent) = parent {
             let parent = request.app.store.find_node(&parent).await?;
             let parent = parent.filter(|parent| relation(&request.caller, parent).is_some());
-            let missing = || ApiError::bad_field("parent_node", "node not found");
-            filter.parent_node = Some(parent.ok_or_else(missing)?.id);
+            let Some(parent) = parent else { return Ok(None) };
+            filter.parent_node = Some(parent.id);
         }
         filter.seen_by = visible_project(&request.caller);
         let elsewhere = conductor.is_some_and(|name| name != request.app.conductor.hostname());
-        Ok(Some(filter).filter(|_| !is_faulty && !elsewhere))
+        Ok(Some(filter).filter(|_| !elsewhere && !is_empty))
     }
 }
 
@@ -46,14 +46,13 @@ pub(super) const FILTERS: &[Filter<NodeList>] = &[
     Filter { name: "include_children",     since: since::PARENT_NODE, narrow: |list, by| put(&mut list.filter.include_children, by.flag().map(Option::unwrap_or_default)) },
 ];
 
-/// The faults that the Bare Metal API knows.
-const FAULTS: [&str; 4] =
-    ["power failure", "clean failure", "rescue abort failure", "service failure"];
+/// Narrows the list to the nodes of a driver. No node has an unknown driver.
+pub(super) fn driver(list: &mut NodeList, by: By<'_>) {
+    list.filter.driver = by.value.parse().ok();
+    list.is_empty |= list.filter.driver.is_none();
+}
 
 /// Parses a fault.
-pub(super) fn fault(by: By<'_>) -> Result<bool, ApiError> {
-    match FAULTS.contains(&by.value) {
-        true => Ok(true),
-        false => Err(by.refuse(format!("must be one of: {}", FAULTS.join(", ")))),
-    }
+pub(super) fn fault(by: By<'_>) -> Result<Option<Fault>, ApiError> {
+    by.value.parse().map(Some).map_err(|why: String| by.refuse(why))
 }

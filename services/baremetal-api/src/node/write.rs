@@ -2,12 +2,12 @@
 
 use baremetal_core::{
     Driver, Interface, Node, NodeName, RESERVED_NODE_NAMES, UnsupportedInterface,
-    parse_conductor_group,
+    parse_conductor_group, ramdisk_network,
 };
 use openstack_api::ApiError;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::value::{boolean, text};
+use crate::value::{boolean, object, text};
 
 /// Chooses the implementation of an interface; null selects the default of the driver.
 pub(super) fn interface(
@@ -26,6 +26,15 @@ pub(super) fn interface(
     let raw = wanted.chars().take(64).collect();
     let refused = UnsupportedInterface { driver: node.driver, interface, raw };
     Err(ApiError::bad_request(refused.to_string()))
+}
+
+/// Parses the network that the ramdisk configures.
+pub(super) fn network_data(name: &str, new: Value) -> Result<Map<String, Value>, ApiError> {
+    let document = object(name, new)?;
+    match ramdisk_network(&document) {
+        Ok(_) => Ok(document),
+        Err(why) => Err(ApiError::bad_field(name, why)),
+    }
 }
 
 /// Sets a flag that is stored as an optional reason.

@@ -1,6 +1,7 @@
 //! The size limit of stored documents holds for every request that can make a document grow.
 
 use baremetal_core::State;
+use hardware::PowerState;
 use openstack_api::{Auth, Limits};
 use serde_json::json;
 
@@ -49,6 +50,50 @@ async fn a_new_document_is_limited_in_size() {
     };
     too_large(api.send("POST", "/v1/ports", NEWEST, &port(&large)).await, "extra", 2014, MOST);
     api.send("POST", "/v1/ports", NEWEST, &port(&small)).await.has(201);
+}
+
+#[tokio::test]
+async fn every_kind_of_resource_is_limited_in_size() {
+    let api = bounded().await;
+    api.enroll("").await;
+    api.edit(|node| node.power_state = Some(PowerState::Off)).await;
+    let large = "x".repeat(MOST);
+    for (path, fields) in [
+        ("/v1/chassis", json!({})),
+        ("/v1/portgroups", json!({"node_uuid": ID})),
+        ("/v1/volume/connectors", json!({"node_uuid": ID, "type": "iqn", "connector_id": "a"})),
+        (
+            "/v1/volume/targets",
+            json!({"node_uuid": ID, "volume_type": "iscsi", "volume_id": "v", "boot_index": 0}),
+        ),
+        (
+            "/v1/deploy_templates",
+            json!({"name": "CUSTOM_A", "steps": [
+                {"interface": "bios", "step": "apply", "args": {}, "priority": 85},
+            ]}),
+        ),
+        (
+            "/v1/runbooks",
+            json!({"name": "CUSTOM_A", "steps": [
+                {"interface": "bios", "step": "apply", "args": {}, "order": 1},
+            ]}),
+        ),
+    ] {
+        let with = |notes: &str| {
+            let mut body = fields.clone();
+            body["extra"] = json!({"a": notes});
+            body.to_string()
+        };
+        let refused = |answer: Answer| {
+            let text = answer.has(400).text;
+            assert!(text.contains("the document would have"), "{path}: {text}");
+        };
+        refused(api.send("POST", path, NEWEST, &with(&large)).await);
+        let made = api.send("POST", path, NEWEST, &with("")).await.has(201).json();
+        let one = format!("{path}/{}", made["uuid"].as_str().unwrap());
+        let more = json!([{"op": "add", "path": "/extra/b", "value": large}]);
+        refused(patch(&api, &one, &more).await);
+    }
 }
 
 #[tokio::test]

@@ -1,15 +1,18 @@
 //! The verbs that each flag of a node forbids, as a table of statuses. A refused request leaves the node unchanged.
 //!
 //! As in Ironic (`conductor/manager.py`), `protected` forbids undeploying, rebuilding and deleting (403), `retired` forbids providing, and
-//! maintenance forbids deploying, rebuilding, manual cleaning and, as with `allow_provisioning_in_maintenance = False`, providing. Ironic
-//! deploys and cleans a machine with `disable_power_off` by restarts alone; here such work is refused, because it always powers the machine
-//! off.
+//! maintenance forbids deploying, rebuilding, manual cleaning, service, rescue and, as with `allow_provisioning_in_maintenance = False`,
+//! providing. Ironic deploys and cleans a machine with `disable_power_off` by restarts alone; here such work is refused, because it always
+//! powers the machine off.
+
+use std::collections::BTreeSet;
 
 use baremetal_core::{
     LendRequest, Maintenance, Node, NodeIdent, State as Stage, lend, with_stage_taken,
 };
 use jiff::Timestamp;
 use lease::{LeaseStage, Terms};
+use serde_json::{Map, Value};
 
 use crate::api::{Api, ID, NEWEST};
 
@@ -30,7 +33,7 @@ const FLAGS: [Flag; 7] = [
     ("nothing", |_| {}),
     ("protected", |node| node.protected = Some(String::new())),
     ("retired", |node| node.retired = Some(String::new())),
-    ("maintenance", |node| node.maintenance = Some(Maintenance { reason: None })),
+    ("maintenance", |node| node.maintenance = Some(Maintenance::requested(None))),
     ("disable_power_off", |node| node.disable_power_off = true),
     ("reserved", |node| node.instance_uuid = Some(ID.parse().unwrap())),
     ("lease ended", |node| {
@@ -44,7 +47,7 @@ const FLAGS: [Flag; 7] = [
 
 /// DELETE comes last, because it may delete the node.
 #[rustfmt::skip]
-const TABLE: [(VerbRequest, [u16; 7]); 16] = [
+const TABLE: [(VerbRequest, [u16; 7]); 21] = [
     //                                               -    prot ret  maint nooff resv ended
     (verb("manage",         Stage::Enroll),         [202, 202, 202, 202,  202,  202, 202]),
     (verb("inspect",        Stage::Manageable),     [202, 202, 202, 400,  202,  202, 202]),
@@ -55,6 +58,12 @@ const TABLE: [(VerbRequest, [u16; 7]); 16] = [
     (verb("rebuild",        Stage::Active),         [202, 403, 202, 400,  400,  202, 400]),
     (verb("deleted",        Stage::Active),         [202, 403, 202, 202,  400,  202, 202]),
     (verb("abort",          Stage::DeployWait),     [202, 202, 202, 202,  202,  202, 202]),
+    // Whether the steps of a service switch the machine off is known once they are planned.
+    (verb("service",        Stage::Active),         [202, 202, 202, 400,  202,  202, 400]),
+    (verb("unhold",         Stage::ServiceHold),    [202, 202, 202, 202,  202,  202, 202]),
+    (verb("rescue",         Stage::Active),         [202, 202, 202, 400,  400,  202, 400]),
+    (verb("unrescue",       Stage::Rescued),        [202, 202, 202, 400,  400,  202, 400]),
+    (verb("secure boot",    Stage::Active),         [202, 202, 202, 202,  202,  202, 400]),
     (verb("power on",       Stage::Active),         [202, 202, 202, 202,  202,  202, 400]),
     (verb("power off",      Stage::Active),         [202, 202, 202, 202,  400,  202, 202]),
     (verb("soft power off", Stage::Active),         [202, 202, 202, 202,  400,  202, 202]),
@@ -72,10 +81,17 @@ impl VerbRequest {
             "maintenance" => {
                 ("PUT", "/maintenance".to_owned(), r#"{"reason": "a fan"}"#.to_owned())
             }
-            "clean" => {
+            "clean" | "service" => {
                 let steps = r#"[{"interface": "deploy", "step": "erase_devices"}]"#;
-                let body = format!(r#"{{"target": "clean", "clean_steps": {steps}}}"#);
+                let body = format!(r#"{{"target": "{what}", "{what}_steps": {steps}}}"#);
                 ("PUT", "/states/provision".to_owned(), body)
+            }
+            "rescue" => {
+                let body = r#"{"target": "rescue", "rescue_password": "s3cret"}"#.to_owned();
+                ("PUT", "/states/provision".to_owned(), body)
+            }
+            "secure boot" => {
+                ("PUT", "/states/secure_boot".to_owned(), r#"{"target": true}"#.to_owned())
             }
             _ => {
                 let is_power = what.contains("power") || what.contains("rebooting");
@@ -86,6 +102,32 @@ impl VerbRequest {
         let answer = api.send(method, &format!("/v1/nodes/{ID}{path}"), NEWEST, &body).await;
         answer.status.as_u16()
     }
+}
+
+/// Adds the values of each `target` of a provision state in an OpenAPI document.
+fn collect_targets(document: &Value, targets: &mut BTreeSet<String>) {
+    if let Some(names) = document.get("enum").and_then(Value::as_array)
+        && names.iter().any(|name| name == "unhold")
+    {
+        targets.extend(names.iter().filter_map(Value::as_str).map(str::to_owned));
+    }
+    let fields = document.as_object().into_iter().flat_map(Map::values);
+    let elements = document.as_array().into_iter().flatten();
+    fields.chain(elements).for_each(|it| collect_targets(it, targets));
+}
+
+#[tokio::test]
+async fn every_verb_has_a_row() {
+    let document = Api::start().await.get("/openapi.json").await.json();
+    let mut targets = BTreeSet::new();
+    collect_targets(&document, &mut targets);
+    // Other names of `active` and `deleted`.
+    let has_row = |target: &String| {
+        ["deploy", "undeploy"].contains(&&**target)
+            || TABLE.iter().any(|(verb, _)| verb.what == target)
+    };
+    let without: Vec<&String> = targets.iter().filter(|target| !has_row(target)).collect();
+    assert!(targets.len() >= 15 && without.is_empty(), "{without:?} of {targets:?}");
 }
 
 #[tokio::test]

@@ -23,7 +23,7 @@ fn whole() -> Value {
         "properties": {"cpus": 4}, "extra": {"e": 1}, "instance_info": {"image_source": "http://images.example/a.raw", "traits": []},
         "instance_uuid": ALLOCATION, "allocation_uuid": ALLOCATION, "instance_name": "web", "chassis_uuid": CHASSIS,
         "power_state": "power on", "provision_state": "active", "provision_updated_at": CHANGED,
-        "last_error": "it burned.", "maintenance": true, "maintenance_reason": "fan", "console_enabled": false,
+        "last_error": "it burned.", "maintenance": true, "maintenance_reason": "fan", "fault": "power failure", "console_enabled": false,
         "inspection_started_at": MADE, "inspection_finished_at": CHANGED, "raid_config": {}, "target_raid_config": {},
     });
     let more = json!({
@@ -209,8 +209,8 @@ async fn every_mistake_of_a_node_is_named() {
     let api = Api::start().await;
     let mut body = node_in("active");
     for (field, value) in [
-        ("raid_interface", json!("agent")),
-        ("network_interface", json!("neutron")),
+        ("raid_interface", json!("irmc")),
+        ("network_interface", json!("fake")),
         ("created_at", json!("yesterday")),
         ("reservation", json!("c1")),
         ("colour", json!("red")),
@@ -218,8 +218,8 @@ async fn every_mistake_of_a_node_is_named() {
         body["node"][field] = value;
     }
     let why = "created_at: must be a time such as 2026-01-31T23:59:59+00:00; reservation: cannot be imported; \
-        network_interface: driver fake-hardware does not support \"neutron\"; it supports noop, flat; \
-        raid_interface: driver fake-hardware does not support \"agent\"; it supports fake, no-raid; \
+        network_interface: driver fake-hardware does not support \"fake\"; it supports noop, flat, neutron; \
+        raid_interface: driver fake-hardware does not support \"irmc\"; it supports fake, no-raid, agent; \
         colour: unknown field of a node";
     put(&api, "nodes", ID, &body).await.refuses(400, why);
 

@@ -176,7 +176,7 @@ async fn a_refused_request_asks_clusterd_for_nothing_and_changes_nothing() {
     type Change = fn(&mut Node);
     let protect: Change = |node| node.protected = Some(String::new());
     let keep_on: Change = |node| node.disable_power_off = true;
-    let maintain: Change = |node| node.maintenance = Some(Maintenance { reason: None });
+    let maintain: Change = |node| node.maintenance = Some(Maintenance::requested(None));
     for (change, what, body, status) in [
         (protect, "states/provision", UNDEPLOY, 403),
         (protect, "states/provision", REBUILD, 403),
@@ -489,7 +489,7 @@ async fn maintenance_drains_the_host_and_undrains_it_through_the_conductor() {
 #[tokio::test]
 async fn a_node_cannot_be_deleted_before_its_host_is_drained() {
     let (api, clusterd) = host().await;
-    api.edit(|node| node.maintenance = Some(Maintenance { reason: None })).await;
+    api.edit(|node| node.maintenance = Some(Maintenance::requested(None))).await;
     let path = format!("/v1/nodes/{ID}");
     let words = "node n1 is compute host h1, which is not drained; drain it first (`bedplate drain h1 --wait`), or name h1 in force";
     api.send("DELETE", &path, NEWEST, "").await.refuses(409, words);

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
+use baremetal_core::{NodeUuid, Port, PortUuid};
+use hardware::MacAddress;
 use http::Request;
+use jiff::Timestamp;
 use openstack_api::{Auth, Htpasswd, Limits};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::api::{Answer, Api, NEWEST};
+use crate::api::{Answer, Api, ID, NEWEST};
 
 /// The hash of "secret", the password of Ann and Bob (bcrypt, cost 4).
 const HASH: &str = "$2b$04$9PJhBhcXWIeBYt0sOo1NUea2mu/VB2IenebDIUfWQvvcJAumssJmy";
@@ -105,6 +108,21 @@ async fn a_page_ends_at_its_byte_limit_and_the_next_continues() {
     }
     assert_eq!(names, (0..10).map(|number| format!("a{number}")).collect::<Vec<_>>());
     assert!(pages >= 2, "{pages} pages");
+}
+
+#[tokio::test]
+async fn a_node_has_a_limited_number_of_ports() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    let node = ID.parse::<NodeUuid>().unwrap();
+    let mac = |n: u8| MacAddress::new([0x52, 0x54, 0, 0, 0, n]);
+    for n in 0..=u8::MAX {
+        let port = Port::new(PortUuid::new_v4(), node, mac(n), Timestamp::UNIX_EPOCH);
+        api.store.insert_port(&port).await.unwrap();
+    }
+    let body = json!({"node_uuid": ID, "address": "52:54:00:00:01:00"}).to_string();
+    let more = api.send("POST", "/v1/ports", NEWEST, &body).await;
+    more.refuses(403, "ports: the node uses 256 of its limit of 256");
 }
 
 #[tokio::test]

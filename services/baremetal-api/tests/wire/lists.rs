@@ -79,7 +79,9 @@ async fn filters_narrow_a_list() {
     assert_eq!(names(&api, "conductor=host-1").await.len(), 3);
     assert!(names(&api, "conductor=elsewhere").await.is_empty());
     assert!(names(&api, "fault=clean+failure").await.is_empty());
-    assert!(names(&api, "parent_node=a").await.is_empty());
+    for none in ["parent_node=a", "parent_node=zz", "driver=zz", "driver=zz&owner=x"] {
+        assert!(names(&api, none).await.is_empty(), "{none}");
+    }
 }
 
 #[tokio::test]

@@ -148,6 +148,38 @@ async fn each_field_appears_exactly_from_its_version() {
 }
 
 #[tokio::test]
+async fn a_node_names_the_network_of_its_ramdisk() {
+    let api = Api::start().await;
+    let network = |link: &str| {
+        format!(
+            r#"{{"links": [{{"id": "a", "type": "{link}", "ethernet_mac_address": "52:54:00:aa:00:01"}}],
+                "networks": [{{"id": "b", "network_id": "b", "link": "a", "type": "ipv4", "ip_address": "192.0.2.20", "netmask": "255.255.255.0"}}],
+                "services": []}}"#
+        )
+    };
+    let new = |link| {
+        format!(r#"{{"driver": "redfish", "uuid": "{ID}", "network_data": {}}}"#, network(link))
+    };
+    let refused = "network_data: links: the link \"a\" is a bond, and the ramdisk configures none";
+    api.send("POST", "/v1/nodes", NEWEST, &new("bond")).await.refuses(400, refused);
+    api.send("POST", "/v1/nodes", NEWEST, &new("phy")).await.has(201);
+    let path = format!("/v1/nodes/{ID}?fields=network_data");
+    let shown = api.get(&path).await.has(200);
+    assert!(shown.text.contains("192.0.2.20"), "{}", shown.text);
+    let patch = async |operation: &str| {
+        let patch = format!(r#"[{{"path": "/network_data", {operation}}}]"#);
+        api.send("PATCH", &format!("/v1/nodes/{ID}"), NEWEST, &patch).await
+    };
+    let wrong = r#""op": "replace", "value": {"links": [], "networks": [], "services": []}"#;
+    let refused = "network_data: networks: the ramdisk configures exactly one network";
+    patch(wrong).await.refuses(400, refused);
+    assert_eq!(api.get(&path).await.has(200).text, shown.text);
+    patch(r#""op": "remove""#).await.has(200);
+    let none = api.get(&path).await.has(200);
+    assert!(none.text.contains(r#""network_data":{}"#), "{}", none.text);
+}
+
+#[tokio::test]
 async fn an_invalid_new_node_is_refused_by_field() {
     let api = Api::start().await;
     let post = async |version: &str, body: &str, status: u16, words: &str| {

@@ -31,9 +31,9 @@ async fn drivers_are_listed_and_shown() {
             "default_deploy_interface": "direct", "enabled_deploy_interfaces": ["direct", "custom-agent", "ramdisk"],
             "default_inspect_interface": "agent", "enabled_inspect_interfaces": ["agent", "no-inspect"],
             "default_management_interface": "ipmitool", "enabled_management_interfaces": ["ipmitool", "noop"],
-            "default_network_interface": "noop", "enabled_network_interfaces": ["noop", "flat"],
+            "default_network_interface": "noop", "enabled_network_interfaces": ["noop", "flat", "neutron"],
             "default_power_interface": "ipmitool", "enabled_power_interfaces": ["ipmitool"],
-            "default_raid_interface": "no-raid", "enabled_raid_interfaces": ["no-raid"],
+            "default_raid_interface": "no-raid", "enabled_raid_interfaces": ["no-raid", "agent"],
             "default_vendor_interface": "no-vendor", "enabled_vendor_interfaces": ["no-vendor"]
         }}"#,
         links("ipmi"),

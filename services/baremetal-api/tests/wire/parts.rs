@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use axum::body::Body;
 use baremetal_core::{
-    Allocation, AllocationState, AllocationUuid, Chassis, Discovery, Driver, HistoryEntry, Node,
-    NodeIdent, NodeLease, NodePool, NodeUuid, Port, PortGroup, PortUuid, Reservation,
-    ReservationRequest, Runbook, State, Stored, VolumeConnector, VolumeTarget, WorkUuid,
+    Allocation, AllocationState, AllocationUuid, Chassis, DeployTemplate, Discovery, Driver,
+    HistoryEntry, InspectionRule, Node, NodeIdent, NodeLease, NodePool, NodeUuid, Port, PortGroup,
+    PortUuid, Reservation, ReservationRequest, Runbook, State, Stored, VolumeConnector,
+    VolumeTarget, WorkUuid,
 };
 use baremetal_store::ReserveOutcome;
 use hardware::{MacAddress, PowerState};
@@ -44,9 +45,9 @@ const LISTS: &[(&str, MemoryBound)] = &[
     ("/v1/chassis/{chassis}/nodes", InParts),
     ("/v1/chassis/{chassis}/nodes/detail", InParts),
     ("/v1/conductors", AtMost(4, "one for each host that ran baremetald")),
-    ("/v1/deploy_templates", AtMost(0, "there are none")),
+    ("/v1/deploy_templates", InParts),
     ("/v1/drivers", AtMost(4, "the drivers of the program")),
-    ("/v1/inspection_rules", AtMost(0, "there are none")),
+    ("/v1/inspection_rules", InParts),
     ("/v1/nodes", InParts),
     ("/v1/nodes/detail", InParts),
     ("/v1/nodes/{node}/bios", AtMost(4096, "a step records no more settings")),
@@ -158,8 +159,7 @@ async fn with_many() -> Api {
         let more = Stored::new(Uuid::new_v4(), of(parent.id), noon());
         api.store.insert_resource(&more).await.unwrap();
         insert_volumes(&api, parent.id, number).await;
-        let runbook = runbook(format!("r{number}"));
-        api.store.insert_resource(&Stored::new(Uuid::new_v4(), runbook, noon())).await.unwrap();
+        insert_steps_and_rules(&api, number).await;
         let child = Node::new(NodeUuid::new_v4(), Driver::FakeHardware, noon());
         let child = Node { parent_node: Some(parent.id), ..child };
         api.store.insert_node(&child).await.unwrap();
@@ -198,6 +198,16 @@ async fn insert_volumes(api: &Api, node: NodeUuid, number: u64) {
     let boot_index = i64::try_from(number).unwrap();
     let target = VolumeTarget { node, boot_index, extra: extra(), ..VolumeTarget::default() };
     api.store.insert_resource(&Stored::new(Uuid::new_v4(), target, noon())).await.unwrap();
+}
+
+async fn insert_steps_and_rules(api: &Api, number: u64) {
+    let runbook = runbook(format!("r{number}"));
+    api.store.insert_resource(&Stored::new(Uuid::new_v4(), runbook, noon())).await.unwrap();
+    let name = format!("CUSTOM_{number}");
+    let template = DeployTemplate { name, ..DeployTemplate::default() };
+    api.store.insert_resource(&Stored::new(Uuid::new_v4(), template, noon())).await.unwrap();
+    let rule = InspectionRule::default();
+    api.store.insert_resource(&Stored::new(Uuid::new_v4(), rule, noon())).await.unwrap();
 }
 
 /// Reserves each free node, and records as many allocations that found none.

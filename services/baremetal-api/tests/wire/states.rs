@@ -1,6 +1,8 @@
 //! Wire tests of requests for changes: provision state, power, maintenance, traits, boot device.
 
-use baremetal_core::{RequestedStep, State, Step, StepKind, StepRunner, Task, WantedSteps};
+use baremetal_core::{
+    Fault, Maintenance, RequestedStep, State, Step, StepKind, StepRunner, Task, WantedSteps,
+};
 use hardware::PowerState;
 
 use crate::api::{Answer, Api, ID, NEWEST};
@@ -328,14 +330,33 @@ async fn maintenance_begins_and_ends() {
 }
 
 #[tokio::test]
+async fn a_person_takes_over_the_maintenance_of_a_fault() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    let for_fault = Maintenance { reason: None, fault: Some(Fault::PowerFailure) };
+    api.edit(|node| node.maintenance = Some(for_fault.clone())).await;
+    let fault =
+        async || api.get(&format!("/v1/nodes/{ID}?fields=fault")).await.json()["fault"].clone();
+    let listed = async |fault: &str| {
+        let list = api.get(&format!("/v1/nodes?fault={fault}")).await.has(200).json();
+        list["nodes"].as_array().unwrap().len()
+    };
+    assert_eq!(fault().await, "power failure");
+    assert_eq!((listed("power%20failure").await, listed("clean%20failure").await), (1, 0));
+    let path = format!("/v1/nodes/{ID}/maintenance");
+    api.send("PUT", &path, "", r#"{"reason": "fan"}"#).await.has(202);
+    assert_eq!((fault().await, listed("power%20failure").await), (serde_json::Value::Null, 0));
+}
+
+#[tokio::test]
 async fn traits_are_set_added_and_removed() {
     let api = Api::start().await;
     api.enroll("").await;
     let path = format!("/v1/nodes/{ID}/traits");
     api.send("PUT", &path, NEWEST, r#"{"traits": ["CUSTOM_B", "CUSTOM_A"]}"#).await.has(204);
-    let added = api.send("PUT", &format!("{path}/HW_GPU"), NEWEST, "").await.has(204);
-    assert_eq!(added.headers["location"], format!("http://api:6385{path}/HW_GPU"));
-    api.get(&path).await.has(200).is(r#"{"traits": ["CUSTOM_A", "CUSTOM_B", "HW_GPU"]}"#);
+    let added = api.send("PUT", &format!("{path}/HW_CPU_X86_AVX"), NEWEST, "").await.has(204);
+    assert_eq!(added.headers["location"], format!("http://api:6385{path}/HW_CPU_X86_AVX"));
+    api.get(&path).await.has(200).is(r#"{"traits": ["CUSTOM_A", "CUSTOM_B", "HW_CPU_X86_AVX"]}"#);
     api.send("DELETE", &format!("{path}/CUSTOM_B"), NEWEST, "").await.has(204);
     let words = "the node has no trait \"CUSTOM_B\"";
     api.send("DELETE", &format!("{path}/CUSTOM_B"), NEWEST, "").await.refuses(404, words);

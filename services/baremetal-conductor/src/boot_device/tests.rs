@@ -67,6 +67,8 @@ fn only_ipmi_sets_the_boot_mode_with_the_boot_device() {
     let mut node = Node::new(NodeUuid::new_v4(), Driver::Ipmi, Default::default());
     node.boot_mode = Some(BootMode::Uefi);
     assert_eq!(boot_mode(&node), Some(BootMode::Uefi));
+    node.properties.insert("capabilities".to_owned(), "boot_mode:bios".into());
+    assert_eq!(boot_mode(&node), Some(BootMode::Bios), "the declared mode");
     node.driver = Driver::Redfish;
     assert_eq!(boot_mode(&node), None);
 }

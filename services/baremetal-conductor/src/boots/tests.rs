@@ -123,3 +123,47 @@ async fn a_machine_that_boots_by_virtual_cd_is_told_its_leased_address() {
         assert_eq!(address.and_then(|(_, value)| value.as_deref()), want);
     }
 }
+
+#[tokio::test]
+async fn the_ramdisk_gets_the_network_that_the_node_names_for_it() {
+    let conductor = conductor(settings()).await;
+    let machine = SampleMachine::start().await;
+    let (mut node, port) = machine.node();
+    node.interfaces.boot = Some(BootInterface::VirtualMedia);
+    let network = json!({
+        "links": [{"id": "a", "type": "phy", "ethernet_mac_address": "52:54:00:aa:00:01", "mtu": 1400}],
+        "networks": [{
+            "id": "b", "network_id": "b", "link": "a", "type": "ipv4",
+            "ip_address": "192.0.2.20", "netmask": "255.255.255.0",
+            "routes": [
+                {"network": "0.0.0.0", "netmask": "0.0.0.0", "gateway": "192.0.2.1"},
+                {"network": "10.0.0.0", "netmask": "255.0.0.0", "gateway": "192.0.2.2"},
+            ],
+        }],
+        "services": [{"type": "dns", "address": "192.0.2.53"}],
+    });
+    node.network_data = network.as_object().unwrap().clone();
+    let store = &conductor.context.store;
+    store.insert_node(&node).await.unwrap();
+    store.insert_port(&port).await.unwrap();
+    let url = conductor.context.medium(&node).await.unwrap();
+    let work = node.work.as_ref().unwrap().id;
+    let given = conductor.medium_parameters(node.id, work, &capability(&url)).await.unwrap();
+    for (key, want) in [
+        ("BOOTIF", "01-52-54-00-aa-00-01"),
+        ("bedplate.mtu", "1400"),
+        ("bedplate.address", "192.0.2.20/24,192.0.2.1"),
+        ("bedplate.routes", "10.0.0.0/8-192.0.2.2"),
+        ("bedplate.dns", "192.0.2.53"),
+    ] {
+        let values = given.iter().filter(|(name, _)| name == key);
+        let values: Vec<&str> = values.filter_map(|(_, value)| value.as_deref()).collect();
+        assert_eq!(values, [want], "{key}");
+    }
+    let url = conductor.context.script_url(&node, node.work.as_ref().unwrap(), port.address);
+    let capability = capability(&url.unwrap());
+    let script = conductor.boot_script(node.id, work, port.address, &capability).await.unwrap();
+    let words =
+        "BOOTIF=01-52-54-00-aa-00-01 bedplate.mtu=1400 bedplate.address=192.0.2.20/24,192.0.2.1";
+    assert!(script.contains(words), "{script}");
+}

@@ -1,6 +1,10 @@
 //! Tests of the actions on a machine, with an emulated BMC.
 
-use baremetal_core::{NodeIdent, Step, StepKind, StepName, StepRunner};
+use baremetal_core::{
+    Driver, InspectInterface, NodeIdent, NodeUuid, RaidInterface, Step, StepKind, StepName,
+    StepRunner,
+};
+use hardware::{Inventory, MacAddress, Nic};
 use serde_json::json;
 
 use super::*;
@@ -52,6 +56,13 @@ async fn commands_have_the_names_and_parameters_of_the_agents_protocol() {
         let (command, sent) = context.request_of(&node, command).await.unwrap();
         assert_eq!((command, json!(sent)), (name, params));
     }
+    let disks = json!({"logical_disks": [{"raid_level": "1", "size_gb": "MAX"}]});
+    node.interfaces.raid = Some(RaidInterface::Agent);
+    node.target_raid_config = disks.as_object().unwrap().clone();
+    let known = json!({
+        "uuid": node.id, "properties": {}, "instance_info": {}, "driver_internal_info": {},
+        "target_raid_config": disks, "raid_config": {},
+    });
     let args = json!({"raid_config": {"a": [1]}});
     for (kind, command, version) in [
         (StepKind::Clean, "clean.execute_clean_step", "clean_version"),
@@ -79,6 +90,28 @@ async fn commands_have_the_names_and_parameters_of_the_agents_protocol() {
         let named = r#"{"step":{"interface":"raid","step":"create_configuration","args":{"#;
         assert!(sent.starts_with(named), "{sent}");
     }
+    node.target_raid_config.clear();
+    let Err(ActionError::Machine(problem)) = context.step_of_work(&node).await else {
+        panic!("the step needs a target");
+    };
+    assert!(problem.cause.contains("has no target RAID configuration"), "{}", problem.cause);
+}
+
+#[tokio::test]
+async fn a_machine_with_too_many_addresses_gets_no_more_ports_than_a_node_may_have() {
+    let context = conductor(settings()).await.context;
+    let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, context.now());
+    node.interfaces.inspect = Some(InspectInterface::Agent);
+    context.store.insert_node(&node).await.unwrap();
+    let nic = |n: u16| {
+        let [high, low] = n.to_be_bytes();
+        let mac = MacAddress::new([2, 0, 0, 1, high, low]);
+        Nic { name: format!("eth{n}"), mac, speed_mbps: None, link_up: None }
+    };
+    let inventory = Inventory { nics: (0..300).map(nic).collect(), ..Inventory::default() };
+    let read = context.take_bmc_inventory(&node, &inventory).await;
+    assert!(matches!(read, Ok(ActionOutcome::TaskDone(_))));
+    assert_eq!(context.store.ports_of(node.id).await.unwrap().len(), 256);
 }
 
 #[test]

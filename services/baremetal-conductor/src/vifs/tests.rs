@@ -1,6 +1,6 @@
 //! Tests of VIFs with an emulated OpenStack.
 
-use baremetal_core::{Driver, NodeUuid, Port, PortUuid};
+use baremetal_core::{Driver, NodeUuid, Port as NodePort, PortUuid};
 use jiff::Timestamp;
 use openstack::network::networks::NewNetwork;
 use openstack::network::ports::NewPort;
@@ -32,7 +32,7 @@ impl VifSite {
         let now = Timestamp::now();
         let node = Node::new(NodeUuid::new_v4(), Driver::Redfish, now);
         store.insert_node(&node).await.unwrap();
-        store.insert_port(&Port::new(PortUuid::new_v4(), node.id, MAC, now)).await.unwrap();
+        store.insert_port(&NodePort::new(PortUuid::new_v4(), node.id, MAC, now)).await.unwrap();
         let vif = neutron_port(&session).await;
         VifSite { cloud, session, conductor, node, vif, _emulator: emulator }
     }
@@ -52,7 +52,7 @@ impl VifSite {
         machine(self.conductor.context.detach_vifs(&self.node).await)
     }
 
-    async fn port(&self) -> ports::Port {
+    async fn port(&self) -> Port {
         ports::show(&self.session, &self.vif).await.unwrap().unwrap()
     }
 }
@@ -112,7 +112,8 @@ async fn the_port_of_a_vif_is_bound_to_the_machine_and_released() {
 async fn a_vif_that_nova_has_moved_or_deleted_is_only_forgotten() {
     let mut site = VifSite::start().await;
     site.attach().await;
-    ports::bind(&site.session, &site.vif, "compute-1", None).await.unwrap();
+    let elsewhere = MachineBinding { host: "compute-1".to_owned(), ..MachineBinding::default() };
+    ports::bind(&site.session, &site.vif, &elsewhere).await.unwrap();
     site.detach().await.unwrap();
     assert_eq!(site.port().await.host, "compute-1");
 

@@ -45,7 +45,7 @@ fn check(change: impl FnOnce(&mut Node), pool: &NodePool, want: bool) {
 #[test]
 fn only_a_free_node_with_the_requested_properties_fits() {
     check(|_| {}, &NodePool::All, true);
-    check(|node| node.maintenance = Some(Maintenance { reason: None }), &NodePool::All, false);
+    check(|node| node.maintenance = Some(Maintenance::requested(None)), &NodePool::All, false);
     check(|node| node.retired = Some(String::new()), &NodePool::All, false);
     check(|node| node.instance_uuid = Some(Uuid::max()), &NodePool::All, false);
     check(|node| node.power_state = None, &NodePool::All, false);

@@ -295,7 +295,7 @@ fn only_an_idle_machine_that_joins_or_leaves_is_looked_up_in_the_cloud() {
         let node = Node { provision_state: state, maintenance, ..node(&host) };
         (node.is_joining(), node.is_leaving(), node.looks_at_cloud())
     };
-    let maintained = || Some(Maintenance { reason: None });
+    let maintained = || Some(Maintenance::requested(None));
     let joins = JoinState::AwaitingProvider;
     assert_eq!(looks(State::Active, None, joins), (true, false, true));
     assert_eq!(looks(State::Active, None, JoinState::Leaving), (false, true, true));

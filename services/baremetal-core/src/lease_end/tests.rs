@@ -111,7 +111,7 @@ fn a_node_that_cannot_return_is_neither_drained_nor_warned_about() {
         plan_lending(&node, &rules(&schedule, None), at(120))
     };
     assert_eq!(idle(|node| node.disable_power_off = true), rest);
-    assert_eq!(idle(|node| node.maintenance = Some(Maintenance { reason: None })), rest);
+    assert_eq!(idle(|node| node.maintenance = Some(Maintenance::requested(None))), rest);
     assert_eq!(idle(|node| node.retired = Some("old".to_owned())), rest);
 }
 

@@ -2,7 +2,9 @@
 
 use hardware::{BootSetting, PowerChange};
 
-use crate::{AgentCommand, InspectionChanges, Node, Problem, StepKind};
+use crate::{
+    AgentCommand, InspectionChanges, Node, Problem, ServiceNetwork, StepKind, VolumeChange,
+};
 
 /// An action of the conductor outside of its database. Every action may be repeated without harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,12 +19,28 @@ pub enum Action {
     ReadBios,
     /// Look whether the firmware has the requested BIOS settings, and store its settings if it has.
     ConfirmBios,
+    /// Ask the BMC to update the firmware of the current task, after the intent was recorded.
+    UpdateFirmware,
+    /// Read the versions of the firmware, which were updated.
+    ReadFirmware,
+    /// Ask the BMC for the change of a RAID volume of the current task, after the intent was recorded.
+    ChangeRaid,
+    /// Read the RAID volumes, which were changed.
+    ReadRaid,
     /// Read the inventory that the agent has sent, and store the machine's ports.
     TakeInventory,
     /// Bind the ports of the node's VIFs in Neutron to the machine.
     BindVifs,
     /// Release the ports of the node's VIFs in Neutron, and detach the VIFs.
     DetachVifs,
+    /// Release the ports of the node's VIFs in Neutron.
+    ReleaseVifs,
+    /// Create the ports in Neutron that connect the machine to a network of the service, after the network was recorded.
+    Connect(ServiceNetwork),
+    /// Delete the ports in Neutron that connect the machine to networks of the service.
+    Disconnect,
+    /// Carry out the recorded changes of the ports in Neutron of a node without work.
+    ChangeNetworks,
     /// Make the ramdisk the next boot.
     BootRamdisk,
     /// Make the disk the boot device of all boots.
@@ -51,9 +69,17 @@ impl Action {
             Action::ReadInventory => "read_inventory",
             Action::ReadBios => "read_bios",
             Action::ConfirmBios => "confirm_bios",
+            Action::UpdateFirmware => "update_firmware",
+            Action::ReadFirmware => "read_firmware",
+            Action::ChangeRaid => "change_raid",
+            Action::ReadRaid => "read_raid",
             Action::TakeInventory => "take_inventory",
             Action::BindVifs => "bind_vifs",
             Action::DetachVifs => "detach_vifs",
+            Action::ReleaseVifs => "release_vifs",
+            Action::Connect(_) => "connect",
+            Action::Disconnect => "disconnect",
+            Action::ChangeNetworks => "change_networks",
             Action::BootRamdisk => "boot_ramdisk",
             Action::BootDisk => "boot_disk",
             Action::BootOwnImage => "boot_own_image",
@@ -78,6 +104,8 @@ pub enum ActionOutcome {
     TaskDone(Box<Node>),
     /// The current task is done: the inventory was taken. The ports and the report are written together with the node.
     Inspected(Box<(Node, InspectionChanges)>),
+    /// The recorded changes of the node's ports in Neutron are done, and the node records none.
+    NetworksChanged(Box<Node>),
     /// The BMC accepted the change of power.
     PowerRequested,
     /// The BMC accepted the change of a boot setting.
@@ -86,6 +114,18 @@ pub enum ActionOutcome {
     BiosAccepted,
     /// The firmware does not have the requested BIOS settings. The text names them.
     BiosNotApplied(String),
+    /// The requested updates of firmware are possible. The number tells how many there are.
+    FirmwareChecked(usize),
+    /// The BMC accepted an update of firmware, with this task.
+    UpdateAccepted(Option<String>),
+    /// The BMC refused an update of firmware, so it did not begin.
+    UpdateRefused(Problem),
+    /// The requested changes of RAID volumes are possible.
+    RaidChecked(Vec<VolumeChange>),
+    /// The BMC accepted the change of a RAID volume, with this task.
+    RaidChangeAccepted(Option<String>),
+    /// The BMC refused the change of a RAID volume, so it did not begin.
+    RaidChangeRefused(Problem),
     /// The agent accepted the command.
     CommandGiven,
     /// The agent is no longer there.
@@ -117,7 +157,11 @@ mod tests {
         let others = [Action::ReadInventory, Action::TakeInventory].into_iter().chain(steps);
         let others = others
             .chain([Action::ReadBios, Action::ConfirmBios, Action::BindVifs, Action::DetachVifs])
-            .chain(settings);
+            .chain([Action::UpdateFirmware, Action::ReadFirmware])
+            .chain([Action::ChangeRaid, Action::ReadRaid])
+            .chain(settings)
+            .chain([Action::ReleaseVifs, Action::Connect(ServiceNetwork::Cleaning)])
+            .chain([Action::Disconnect, Action::ChangeNetworks]);
         let all = power.into_iter().chain(commands).chain(boots).chain(others);
         let mut names = BTreeSet::new();
         for action in all {

@@ -1,7 +1,8 @@
-//! Plans the next step of a requested change of a boot setting.
+//! Plans the next step of a change of a boot setting: one that a caller requested, or a task of work.
 
 use std::time::Duration;
 
+use decision::Decision;
 use hardware::{BootSetting, BootSettings, PowerChange, PowerState};
 use jiff::Timestamp;
 
@@ -10,7 +11,7 @@ use super::seen::{BootSettingsSeen, Observed, PowerSeen};
 use super::turn::{MachineTurn, Planned};
 use crate::{
     BootSettingRequest, BootSettingStage, Failure, HistoryEntry, Node, NodeUpdate, PowerRequest,
-    Reason, compute_host, elapsed,
+    Reason, Work, compute_host, elapsed,
 };
 
 /// Decides the next step of a requested change of a boot setting.
@@ -35,8 +36,7 @@ pub(super) fn plan_boot_setting(
         (PowerSeen::NotAsked, _) | (PowerSeen::Is(_), BootSettingsSeen::NotSeen)
             if late(timeouts.bmc) =>
         {
-            let cause = "the BMC did not report its boot settings in time".to_owned();
-            return give_up(turn, Failure::new(Reason::BmcUnreachable, cause));
+            return give_up(turn, not_reported());
         }
         (PowerSeen::NotAsked, _) | (PowerSeen::Is(_), BootSettingsSeen::NotSeen) => {
             return turn.look_again();
@@ -46,9 +46,7 @@ pub(super) fn plan_boot_setting(
         return done(turn, request, power, settings);
     }
     match request.stage {
-        BootSettingStage::Asking => {
-            Ok(decision::Decision::act(Action::ChangeBootSetting(request.wanted)))
-        }
+        BootSettingStage::Asking => Ok(Decision::act(Action::ChangeBootSetting(request.wanted))),
         BootSettingStage::Accepted => restart(turn, request, power),
         BootSettingStage::Restarted { .. } if late(timeouts.boot) => {
             let cause = format!(
@@ -63,8 +61,74 @@ pub(super) fn plan_boot_setting(
     }
 }
 
-/// Records that the BMC accepted the change.
+/// Asks the BMC for the boot setting of a task, unless it reports the setting. Secure Boot is off on a machine that does not have it.
+pub(super) fn set_boot(
+    turn: &MachineTurn<'_>,
+    wanted: BootSetting,
+    work: &Work,
+    seen: &Observed,
+) -> Planned {
+    match &seen.boot_settings {
+        BootSettingsSeen::Are(settings) if is_in_force(wanted, *settings) => turn.next_task(seen),
+        BootSettingsSeen::Are(_) => Ok(Decision::act(Action::ChangeBootSetting(wanted))),
+        BootSettingsSeen::NotSeen | BootSettingsSeen::Failed(_) => unseen(turn, work, seen),
+    }
+}
+
+/// Waits until the BMC of the started machine reports the boot setting of a task.
+pub(super) fn confirm_boot(
+    turn: &MachineTurn<'_>,
+    wanted: BootSetting,
+    work: &Work,
+    seen: &Observed,
+) -> Planned {
+    let limit = turn.rules.timeouts.boot;
+    match &seen.boot_settings {
+        BootSettingsSeen::Are(settings) if is_in_force(wanted, *settings) => turn.next_task(seen),
+        BootSettingsSeen::Are(settings) if is_late(turn, work, seen, limit) => {
+            let cause = format!(
+                "the machine was started to change the {wanted}, and its BMC still reports {} after {} s",
+                reported(wanted, *settings),
+                limit.as_secs()
+            );
+            turn.give_up(Failure::new(Reason::BmcFailed, cause))
+        }
+        BootSettingsSeen::Are(_) => turn.look_again(),
+        BootSettingsSeen::NotSeen | BootSettingsSeen::Failed(_) => unseen(turn, work, seen),
+    }
+}
+
+fn is_in_force(wanted: BootSetting, settings: BootSettings) -> bool {
+    let is_off = wanted == BootSetting::SecureBoot(false) && settings.secure_boot.is_none();
+    is_off || settings.has(wanted)
+}
+
+fn is_late(turn: &MachineTurn<'_>, work: &Work, seen: &Observed, limit: Duration) -> bool {
+    elapsed(work.task_started_at.max(seen.watching_since), turn.now) > limit
+}
+
+/// The next step of a task that needs the boot settings, if the BMC did not report them.
+fn unseen(turn: &MachineTurn<'_>, work: &Work, seen: &Observed) -> Planned {
+    let late = is_late(turn, work, seen, turn.rules.timeouts.bmc);
+    match (&seen.power, &seen.boot_settings) {
+        (PowerSeen::Failed(problem), _) | (_, BootSettingsSeen::Failed(problem)) => {
+            turn.retry_or_give_up(problem, late)
+        }
+        _ if late => turn.give_up(not_reported()),
+        _ => turn.look_again(),
+    }
+}
+
+fn not_reported() -> Failure {
+    let cause = "the BMC did not report its boot settings in time".to_owned();
+    Failure::new(Reason::BmcUnreachable, cause)
+}
+
+/// Records that the BMC accepted the change. In work, the next task begins.
 pub(super) fn boot_setting_accepted<A>(turn: &MachineTurn<'_>) -> Planned<A> {
+    if turn.node.work.is_some() {
+        return turn.next_task_of(turn.node);
+    }
     let stage = BootSettingStage::Accepted;
     let request = turn.node.boot_setting_request.as_ref();
     let request = request.map(|it| BootSettingRequest { stage, since: turn.now, ..it.clone() });

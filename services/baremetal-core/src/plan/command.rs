@@ -1,10 +1,12 @@
 //! Plans the next step of a task that the agent carries out.
 
 use jiff::Timestamp;
+use serde_json::{Map, Value};
 
 use super::action::Action;
 use super::seen::{AgentSeen, CommandSeen, Observed};
 use super::turn::{MachineTurn, Planned};
+use crate::raid_step::{after_raid_step, before_raid_step};
 use crate::{
     AgentCommand, BootAgain, Failure, HistoryEntry, ListedSteps, NodeUpdate, Obstacle, OfferedStep,
     Problem, Reason, Task, Work, elapsed,
@@ -69,7 +71,8 @@ pub(super) fn plan_command(
             // The intent was recorded, but the agent has no such command: the conductor was interrupted before it sent the command.
             None => give(turn, command, given.len()),
             Some(CommandSeen::Running(_)) => turn.look_again(),
-            Some(CommandSeen::Succeeded) => after_success(turn, task, seen),
+            Some(CommandSeen::Succeeded) => after_success(turn, task, seen, None),
+            Some(CommandSeen::BuiltRaid(built)) => after_success(turn, task, seen, Some(built)),
             Some(CommandSeen::Listed(listed)) => plan_listed_steps(turn, work, listed),
             Some(CommandSeen::Failed(why)) => {
                 let cause = format!("{doing} failed: {why}");
@@ -118,8 +121,19 @@ pub(super) fn plan_shutdown(turn: &MachineTurn<'_>, work: &Work, seen: &Observed
     Ok(decision)
 }
 
-/// Begins the next task after the agent carried out `task`.
-fn after_success(turn: &MachineTurn<'_>, task: &Task, seen: &Observed) -> Planned {
+/// Begins the next task after the agent carried out `task`. The result of a RAID step is recorded with it.
+fn after_success(
+    turn: &MachineTurn<'_>,
+    task: &Task,
+    seen: &Observed,
+    built: Option<&Map<String, Value>>,
+) -> Planned {
+    let raid = task.step().and_then(|step| after_raid_step(turn.node, step, built, turn.now));
+    match raid {
+        Some(Ok(node)) => return turn.next_task_of(&node),
+        Some(Err(cause)) => return turn.give_up(Failure::new(Reason::StepFailed, cause)),
+        None => {}
+    }
     if !matches!(task, Task::Agent(AgentCommand::ListSteps(_))) {
         return turn.next_task(seen);
     }
@@ -151,6 +165,9 @@ fn plan_listed_steps(turn: &MachineTurn<'_>, work: &Work, listed: &[OfferedStep]
 /// arrived.
 fn give(turn: &MachineTurn<'_>, command: Action, given: usize) -> Planned {
     let mut intended = turn.node.clone();
+    if let Some(Task::Step(step)) = turn.node.work.as_ref().and_then(Work::task) {
+        before_raid_step(&mut intended, step);
+    }
     if let Some(work) = &mut intended.work {
         work.intent = Some(given);
     }

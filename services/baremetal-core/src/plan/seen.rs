@@ -1,8 +1,9 @@
 //! Observations of a machine, its BMC and its agent.
 
 use agent_protocol::Progress;
-use hardware::{BootSettings, PowerState};
+use hardware::{BmcTask, BootSettings, PowerState, RaidVolume};
 use jiff::Timestamp;
+use serde_json::{Map, Value};
 
 use crate::{OfferedStep, Problem};
 
@@ -11,6 +12,8 @@ use crate::{OfferedStep, Problem};
 pub struct Observed {
     pub power: PowerSeen,
     pub boot_settings: BootSettingsSeen,
+    pub firmware: FirmwareSeen,
+    pub raid: RaidSeen,
     pub agent: AgentSeen,
     /// Whether the inventory of the current work has arrived.
     pub inventory: bool,
@@ -38,6 +41,52 @@ pub enum BootSettingsSeen {
     NotSeen,
     Are(BootSettings),
     Failed(Problem),
+}
+
+/// An observation of the component whose firmware is updated.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FirmwareSeen {
+    /// The conductor did not ask, because the current task updates no firmware.
+    NotSeen,
+    /// The BMC did not answer.
+    Failed(Problem),
+    Is(UpdateSeen),
+}
+
+/// An update of firmware as its BMC shows it. Parts that the stage of the update does not need are `None`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct UpdateSeen {
+    /// The version that the component runs.
+    pub version: Option<String>,
+    /// All tasks of the BMC, before it is asked for an update; `None` if it lists no tasks.
+    pub tasks: Option<Vec<String>>,
+    /// A task that the BMC did not have before it was asked.
+    pub new: Option<String>,
+    /// The state of the update's task; `None` if the update has none.
+    pub task: Option<BmcTask>,
+}
+
+/// An observation of the storage controller whose volumes are changed.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RaidSeen {
+    /// The conductor did not ask, because the current task changes no volume.
+    NotSeen,
+    /// The BMC did not answer.
+    Failed(Problem),
+    Is(RaidChangeSeen),
+}
+
+/// A change of volumes as its BMC shows it. Parts that the stage of the change does not need are `None`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RaidChangeSeen {
+    /// The volumes of the storage controller.
+    pub volumes: Vec<RaidVolume>,
+    /// All tasks of the BMC, before it is asked for a change; `None` if it lists no tasks.
+    pub tasks: Option<Vec<String>>,
+    /// A task that the BMC did not have before it was asked.
+    pub new: Option<String>,
+    /// The state of the change's task; `None` if the change has none.
+    pub task: Option<BmcTask>,
 }
 
 /// An observation of the agent in the ramdisk.
@@ -74,6 +123,8 @@ pub enum AgentSeen {
 pub enum CommandSeen {
     Running(Option<Progress>),
     Succeeded,
+    /// A step ended, and the agent reports this RAID configuration as its result.
+    BuiltRaid(Map<String, Value>),
     /// The agent listed these steps.
     Listed(Vec<OfferedStep>),
     /// The command failed, with the agent's message.

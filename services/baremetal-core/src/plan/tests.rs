@@ -8,16 +8,19 @@ use serde_json::Map;
 
 use super::*;
 use crate::{
-    AgentCommand, DeployStep, Driver, Interface, NodeUuid, OfferedStep, Problem, RequestRefused,
-    RequestedStep, RescueInterface, State, Step, StepKind, StepName, StepPriorities, StepRunner,
-    Verb, VerbRequest, WantedSteps, WorkUuid, boot_again, fail_work, finish_work, power_step_done,
-    request_verb, start_next_task,
+    AgentCommand, DeployStep, Driver, Fault, Interface, Maintenance, NodeUuid, OfferedStep,
+    Problem, RequestRefused, RequestedStep, RescueInterface, State, Step, StepKind, StepName,
+    StepPriorities, StepRunner, Verb, VerbRequest, WantedSteps, WorkUuid, boot_again, fail_work,
+    finish_work, power_step_done, request_verb, start_next_task,
 };
 
 mod agent;
 mod boot_setting;
+mod firmware;
 mod lives;
+mod networks;
 mod power;
+mod raid;
 
 const T0: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -32,6 +35,7 @@ fn timeouts() -> Timeouts {
         ask_again: Duration::from_secs(15),
         boot: Duration::from_secs(600),
         command: Duration::from_secs(3600),
+        firmware: Duration::from_secs(7200),
         silence: Duration::from_secs(120),
         poll_every: Duration::from_secs(1),
     }
@@ -41,6 +45,8 @@ fn seen() -> Observed {
     Observed {
         power: PowerSeen::NotAsked,
         boot_settings: BootSettingsSeen::NotSeen,
+        firmware: FirmwareSeen::NotSeen,
+        raid: RaidSeen::NotSeen,
         agent: AgentSeen::Absent,
         inventory: false,
         boot_trail: "DHCP: no".to_owned(),
@@ -307,11 +313,19 @@ fn obliging(
             ActionOutcome::CommandGiven
         }
         Action::ChangeBootSetting(_) => ActionOutcome::BootSettingAccepted,
+        Action::UpdateFirmware => ActionOutcome::UpdateAccepted(Some("t1".to_owned())),
+        Action::ChangeRaid => ActionOutcome::RaidChangeAccepted(Some("t1".to_owned())),
         Action::ReadInventory
         | Action::ReadBios
         | Action::BindVifs
         | Action::DetachVifs
+        | Action::ReleaseVifs
+        | Action::Connect(_)
+        | Action::Disconnect
+        | Action::ChangeNetworks
         | Action::ConfirmBios
+        | Action::ReadFirmware
+        | Action::ReadRaid
         | Action::TakeInventory
         | Action::BootRamdisk
         | Action::BootDisk
@@ -502,6 +516,7 @@ fn a_step_that_no_one_offers_fails_the_cleaning() {
         let steps = Some(WantedSteps::Requested(vec![wanted]));
         let failed = live(&ready, VerbRequest { steps, ..Verb::Clean.into() });
         assert_eq!(failed.provision_state, State::CleanFailed);
+        assert_eq!(failed.maintenance, None, "no step has begun");
         let failure = failed.failure.unwrap();
         let cause = "the machine does not offer the step raid.create";
         assert_eq!((failure.reason, &*failure.cause), (Reason::StepFailed, cause));
@@ -536,17 +551,39 @@ fn a_deployment_runs_the_requested_steps_in_their_places() {
     assert_eq!((active.provision_state, done), (State::Active, want.map(str::to_owned).to_vec()));
 }
 
-#[test]
-fn each_step_is_in_the_history_with_its_duration() {
-    let step = Step {
+fn erase_devices() -> Step {
+    Step {
         kind: StepKind::Clean,
         runner: StepRunner::Agent,
         name: StepName::erase_devices(),
         args: Map::new(),
         priority: 10,
         reboots: false,
+    }
+}
+
+#[test]
+fn a_failed_clean_or_service_step_is_a_fault() {
+    let failed = |state, task, reason| {
+        let node = Node { provision_state: state, ..at(task, None) };
+        fail_work(&node, Failure::new(reason, "the disk is worn out"), T0).unwrap().0.maintenance
     };
-    let mut node = at(Task::Step(step), Some(0));
+    let step = || Task::Step(erase_devices());
+    let because = |fault| {
+        Some(Maintenance { reason: Some("the disk is worn out".to_owned()), fault: Some(fault) })
+    };
+    let clean = failed(State::CleanWait, step(), Reason::StepTimedOut);
+    assert_eq!(clean, because(Fault::CleanFailure));
+    let service = failed(State::ServiceWait, step(), Reason::StepFailed);
+    assert_eq!(service, because(Fault::ServiceFailure));
+    assert_eq!(failed(State::CleanWait, step(), Reason::Aborted), None);
+    assert_eq!(failed(State::DeployWait, step(), Reason::StepFailed), None);
+    assert_eq!(failed(State::CleanWait, Task::AwaitAgent, Reason::NoCallback), None);
+}
+
+#[test]
+fn each_step_is_in_the_history_with_its_duration() {
+    let mut node = at(Task::Step(erase_devices()), Some(0));
     let later = T0 + Duration::from_secs(75);
     node.provision_state = State::CleanWait;
     node.work.as_mut().unwrap().tasks.push(Task::Agent(AgentCommand::Sync));

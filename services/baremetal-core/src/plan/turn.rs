@@ -23,6 +23,8 @@ pub struct Timeouts {
     pub boot: Duration,
     /// For one command of the agent.
     pub command: Duration,
+    /// For one update of firmware or one change of a RAID volume, once the BMC has accepted it.
+    pub firmware: Duration,
     /// For an agent that does not answer.
     pub silence: Duration,
     /// How long the conductor waits after the BMC accepted a change of power, before it asks again.
@@ -56,6 +58,12 @@ impl MachineTurn<'_> {
     /// Looks again after a while.
     pub(super) fn look_again<A>(&self) -> Planned<A> {
         Ok(Decision::rest(Requeue::After(self.rules.timeouts.poll_every)))
+    }
+
+    /// Writes the node, and looks again after a while.
+    pub(super) fn write_and_look_again<A>(&self, node: Node) -> Planned<A> {
+        let next_turn = Requeue::After(self.rules.timeouts.poll_every);
+        Ok(Decision { next_turn, ..NodeUpdate::decided(node, []) })
     }
 
     /// Writes the node as it is now, and then performs the action. The result of the action decides when the next turn is due.
@@ -133,6 +141,21 @@ impl MachineTurn<'_> {
         Ok(NodeUpdate::decided(node, [entry]))
     }
 
+    /// Tells that Neutron does not change the ports of a node without work. VIFs that cannot be bound stay unbound until the next deployment or
+    /// attachment; ports that cannot be deleted or released are tried again.
+    fn networks_refused<A>(&self, problem: &Problem) -> Planned<A> {
+        let mut node = self.node.clone();
+        node.failure.get_or_insert_with(|| problem.clone().into());
+        node.network_changes.binds &= problem.transient;
+        if node == *self.node {
+            return self.look_again();
+        }
+        let event = format!("cannot change the ports in Neutron: {}", problem.cause);
+        let entry = HistoryEntry::failed(self.node, &node, event, self.now);
+        let next = Decision::rest(Requeue::After(self.rules.timeouts.poll_every));
+        Ok(Decision { change: Some(NodeUpdate::new(node, [entry])), ..next })
+    }
+
     /// Decides what follows from a problem in an action: a transient problem is retried until the BMC timeout, and every other problem
     /// fails the work or the change of power.
     pub(super) fn after_problem<A>(
@@ -147,8 +170,11 @@ impl MachineTurn<'_> {
         if problem.transient && !late {
             return self.look_again();
         }
+        let is_changing =
+            self.node.power_request.is_some() || self.node.boot_setting_request.is_some();
         match self.node.work {
             Some(_) => self.give_up(problem.clone().into()),
+            None if !is_changing => self.networks_refused(problem),
             None => self.give_up_power(problem.clone().into(), problem.cause.clone()),
         }
     }

@@ -52,6 +52,16 @@ fn only_an_inspection_replaces_the_times_of_the_last_one() {
 }
 
 #[test]
+fn an_inspection_has_a_start_while_it_runs_and_an_end_once_it_succeeded() {
+    let inspecting = asked(&node(State::Manageable), Verb::Inspect);
+    let done = finish_work(&inspecting, WorkUuid::nil(), at(7)).unwrap().0;
+    assert_eq!((done.inspection_started_at, done.inspection_finished_at), (None, Some(at(7))));
+    let failure = Failure::new(Reason::BmcUnreachable, "no answer");
+    let failed = fail_work(&inspecting, failure, at(8)).unwrap().0;
+    assert_eq!((failed.inspection_started_at, failed.inspection_finished_at), (None, None));
+}
+
+#[test]
 fn a_node_that_must_stay_on_can_only_be_powered_on() {
     let stays_on = Node { disable_power_off: true, ..node(State::Active) };
     for change in CHANGES {

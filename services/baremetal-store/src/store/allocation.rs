@@ -290,7 +290,8 @@ async fn check_quota(
     let (Some(owner), Some(most)) = (&new.owner, most) else { return Ok(()) };
     let (used, most) = (allocation::count_limited(connection, owner).await?, most.get().into());
     if used >= most {
-        return Err(StoreError::LimitReached { what: "allocations", used, most });
+        let (what, holder) = ("allocations", "project");
+        return Err(StoreError::LimitReached { what, holder, used, most });
     }
     Ok(())
 }

@@ -18,11 +18,16 @@ use database::WriteKind::{AnyStatementCanFail, OneStatement, OnlyFirstStatementC
 
 impl Store {
     /// Adds a port to a node.
+    ///
+    /// # Errors
+    ///
+    /// `LimitReached` if the node has too many ports.
     pub async fn insert_port(&self, port: &Port) -> Result<(), StoreError> {
         self.admit_port(port).await?;
         let port = port.clone();
         let extent = if port.portgroup.is_some() { AnyStatementCanFail } else { OneStatement };
         writing!(self.database, extent, |c| {
+            port::check_count(c, port.node).await?;
             check_group(c, &port).await?;
             port::insert(c, &port).await
         })
@@ -150,11 +155,6 @@ impl Store {
             }
             Ok(is_newest)
         })
-    }
-
-    /// Deletes the node's boot, if there is one.
-    pub async fn delete_boot(&self, node: NodeUuid) -> Result<(), StoreError> {
-        writing!(self.database, OneStatement, |c| boot::delete(c, node).await)
     }
 
     /// Writes the result of an inspection, replacing the earlier result.

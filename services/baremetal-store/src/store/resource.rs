@@ -15,10 +15,17 @@ use crate::{Store, secrets};
 
 impl Store {
     /// Adds a resource.
+    ///
+    /// # Errors
+    ///
+    /// `LimitReached` if the project or the node of the resource has too many of its kind.
     pub async fn insert_resource<C: Content>(&self, it: &Stored<C>) -> Result<(), StoreError> {
         self.admit_resource(it).await?;
         let (it, document) = (it.clone(), self.sealed_resource(it).await?);
-        writing!(self.database, OneStatement, |c| resource::insert(c, &it, &document).await)
+        writing!(self.database, OneStatement, |c| {
+            resource::check_count(c, &it).await?;
+            resource::insert(c, &it, &document).await
+        })
     }
 
     /// Returns the resource with this id.
@@ -119,13 +126,13 @@ impl Store {
         ports: &[Port],
         groups: &[Stored<PortGroup>],
     ) -> Result<Node, StoreError> {
-        let (node, ports) = (node.clone(), ports.to_vec());
+        let (node, ports) = (self.sealed(node).await?, ports.to_vec());
         let mut written = Vec::new();
         for group in groups {
             written.push((group.clone(), self.sealed_resource(group).await?));
         }
         writing!(self.database, AnyStatementCanFail, |c| {
-            let touched = node::touch(c, &node).await?;
+            let touched = node::update(c, &node).await?;
             for port in &ports {
                 port::update(c, port).await?;
             }

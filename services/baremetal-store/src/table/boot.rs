@@ -78,8 +78,3 @@ pub(crate) async fn claim(
     let values = values![boot.node, boot.nonce.as_str(), now];
     Ok(connection.execute(CLAIM, values).await? > 0)
 }
-
-pub(crate) async fn delete(connection: &mut Connection, node: NodeUuid) -> Result<(), StoreError> {
-    connection.execute("DELETE FROM boots WHERE node = $1", values![node]).await?;
-    Ok(())
-}

@@ -4,7 +4,7 @@ mod document;
 mod free;
 mod list;
 
-use baremetal_core::{Node, NodeIdent, NodeName, NodeUuid, State};
+use baremetal_core::{Fault, Node, NodeIdent, NodeName, NodeUuid, State};
 use database::table::{changed_one, violated_unique_column};
 use database::{
     AssertSqlSafe, Column, Connection, Query, Row, SqlError, StoreError, Value, columns, values,
@@ -92,13 +92,6 @@ pub(crate) async fn reseal(connection: &mut Connection, node: &Node) -> Result<b
          WHERE id = $1 AND version = $2";
     let values = values![node.id, node.version, document_of(node)?, secrets::node_sealed_by(node)];
     Ok(connection.execute(RESEAL, values).await? == 1)
-}
-
-/// Raises the version of a node, so that other writers that have read it have to read it again.
-pub(crate) async fn touch(connection: &mut Connection, node: &Node) -> Result<Node, StoreError> {
-    const TOUCH: &str = "UPDATE nodes SET version = version + 1 WHERE id = $1 AND version = $2";
-    changed_one(connection.execute(TOUCH, values![node.id, node.version]).await?)?;
-    Ok(Node { version: node.version + 1, ..node.clone() })
 }
 
 /// Whether the stored node is in the chassis of `node`.
@@ -254,6 +247,7 @@ fn columns(node: &Node) -> Result<Vec<Column>, StoreError> {
         busy: node.work.is_some()
             || node.power_request.is_some()
             || node.boot_setting_request.is_some()
+            || !node.network_changes.are_done()
             || node.leaving.is_some(),
         lent: node.lending.is_some(),
         document: document_of(node)?,
@@ -261,6 +255,7 @@ fn columns(node: &Node) -> Result<Vec<Column>, StoreError> {
         joining: node.looks_at_cloud(),
         host: node.hypervisor.as_ref().map(|hypervisor| hypervisor.host.as_str()),
         failed: node.failure.is_some(),
+        fault: node.fault().map(Fault::as_str),
     ])
 }
 

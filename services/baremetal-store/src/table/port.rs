@@ -1,6 +1,6 @@
 //! The table `ports`.
 
-use crate::table::no_node;
+use crate::table::{check_limit, no_node};
 use database::table::{
     Listing, PagePart, PageRows, changed_one, is_missing_owner, violated_unique_column,
 };
@@ -48,6 +48,16 @@ const fn yes() -> bool {
 pub(crate) async fn insert(connection: &mut Connection, port: &Port) -> Result<(), StoreError> {
     let written = columns::insert(connection, "ports", columns(port)?).await;
     written.map_err(|error| refused(port, error))
+}
+
+/// Refuses a new port of a node that has too many.
+pub(crate) async fn check_count(
+    connection: &mut Connection,
+    node: NodeUuid,
+) -> Result<(), StoreError> {
+    const COUNT: &str = "SELECT count(*) FROM ports WHERE node = $1";
+    let row = connection.row(COUNT, values![node]).await?;
+    check_limit("ports", "node", row.map_or(Ok(0), |row| row.int(0))?)
 }
 
 pub(crate) async fn update(connection: &mut Connection, port: &Port) -> Result<Port, StoreError> {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::secrets;
-use crate::table::no_node;
+use crate::table::{check_limit, no_node};
 
 const TABLE: &str = "resources";
 
@@ -37,6 +37,22 @@ pub(crate) async fn insert<C: Content>(
 ) -> Result<(), StoreError> {
     let written = columns::insert(connection, TABLE, columns(it, document)).await;
     written.map_err(|error| refused(it, error))
+}
+
+/// Refuses a new resource whose project or node has too many of its kind.
+pub(crate) async fn check_count<C: Content>(
+    connection: &mut Connection,
+    it: &Stored<C>,
+) -> Result<(), StoreError> {
+    const OF_PROJECT: &str = "SELECT count(*) FROM resources WHERE kind = $1 AND owner = $2";
+    const OF_NODE: &str = "SELECT count(*) FROM resources WHERE kind = $1 AND node = $2";
+    let (count, id, holder) = match (it.content.owner(), it.content.node()) {
+        (Some(owner), _) => (OF_PROJECT, database::Value::from(owner), "project"),
+        (None, Some(node)) => (OF_NODE, node.into(), "node"),
+        (None, None) => return Ok(()),
+    };
+    let row = connection.row(count, values![C::KIND, id]).await?;
+    check_limit(C::KIND, holder, row.map_or(Ok(0), |row| row.int(0))?)
 }
 
 pub(crate) async fn update<C: Content>(

@@ -104,7 +104,7 @@ async fn two_hundred_ask_for_ten_nodes(store: Store) {
 async fn unavailable_and_foreign_nodes_are_not_allocated(store: Store) {
     let owned = Node { owner: Some("physics".into()), ..free() };
     for node in [
-        Node { maintenance: Some(Maintenance { reason: None }), ..free() },
+        Node { maintenance: Some(Maintenance::requested(None)), ..free() },
         Node { retired: Some(String::new()), ..free() },
         Node { power_state: None, ..free() },
         Node { instance_uuid: Some(uuid::Uuid::new_v4()), ..free() },

@@ -3,14 +3,19 @@
 use std::time::Duration;
 
 use baremetal_core::{
-    ActionOperator, AfterDrain, AgentCommand, BootSettingRequest, BootSettingStage, Condition,
-    ConditionOperator, DeployStep, DrainOwner, DrainRequest, DrainStage, Driver, EarlierReport,
-    Failure, FirmwareComponent, Hypervisor, InspectionRule, Interface, Interfaces, JoinLimits,
-    JoinState, LeaseDrain, Maintenance, Multiple, Node, NodeLease, NodeName, NodeUuid, Operator,
-    Port, PortUuid, PowerRequest, RackLocation, Reason, RequestedStep, RuleAction, Runbook,
-    RunbookStep, State, Step, StepKind, StepName, StepRunner, Task, WantedSteps, Work, WorkUuid,
+    AcceptedRaidChange, AcceptedUpdate, ActionOperator, AfterDrain, AgentCommand,
+    BootSettingRequest, BootSettingStage, Condition, ConditionOperator, DeployStep, DrainOwner,
+    DrainRequest, DrainStage, Driver, EarlierReport, Failure, Fault, FirmwareComponent, Hypervisor,
+    InspectionRule, Interface, Interfaces, JoinLimits, JoinState, LeaseDrain, Maintenance,
+    Multiple, NetworkChanges, Node, NodeLease, NodeName, NodeUuid, Operator, Port, PortUuid,
+    PowerRequest, RackLocation, RaidChange, RaidStage, Reason, RequestedStep, RuleAction, Runbook,
+    RunbookStep, ServiceNetwork, State, Step, StepKind, StepName, StepRunner, Task,
+    UpdateInProgress, UpdateStage, VolumeChange, WantedSteps, Work, WorkUuid,
 };
-use hardware::{BootMode, BootSetting, Health, MacAddress, PowerChange, PowerState};
+use hardware::{
+    ApplyTime, BootMode, BootSetting, Health, MacAddress, NewVolume, PowerChange, PowerState,
+    RaidLevel,
+};
 use jiff::Timestamp;
 use lease::{Lease, Length};
 use proptest::collection::{btree_map, btree_set, vec};
@@ -93,11 +98,68 @@ fn firmware_component() -> impl Strategy<Value = FirmwareComponent> {
     })
 }
 
+fn update_stage() -> impl Strategy<Value = Option<UpdateStage>> {
+    let text = || option::of(select(vec!["1.0".to_owned(), "/t/7".to_owned()]));
+    let accepted = (text(), text(), moment(), any::<bool>());
+    let accepted = accepted.prop_map(|(task, version, at, restarted)| {
+        UpdateStage::Accepted(AcceptedUpdate { task, version, at, restarted })
+    });
+    let asking = (option::of(vec("[a-z/]{1,9}", 0..3)), text(), moment());
+    let asking = asking.prop_map(|(known, version, at)| UpdateStage::Asking { known, version, at });
+    option::of(prop_oneof![Just(UpdateStage::Ready), asking, accepted])
+}
+
+fn volume_change() -> impl Strategy<Value = VolumeChange> {
+    let applies = || select(vec![ApplyTime::Untold, ApplyTime::Immediate, ApplyTime::OnReset]);
+    let delete = (text(), text(), text(), applies());
+    let delete = delete.prop_map(|(storage, volume, label, applies)| VolumeChange::Delete {
+        storage,
+        volume,
+        label,
+        applies,
+    });
+    let level = select(RaidLevel::ALL.to_vec());
+    let size = option::of(0..u64::from(u32::MAX));
+    let names = (text(), text(), vec(text(), 0..3));
+    let create = (names, level, size, any::<bool>(), applies());
+    let create = create.prop_map(|(names, level, size_bytes, is_root, applies)| {
+        let (storage, name, drives) = names;
+        let name_is_optional = is_root;
+        let volume =
+            NewVolume { storage, level, drives, size_bytes, name, name_is_optional, applies };
+        VolumeChange::Create { volume, is_root }
+    });
+    prop_oneof![delete, create]
+}
+
+fn raid_task() -> impl Strategy<Value = Task> {
+    let accepted = (option::of(text()), vec(text(), 0..3), moment(), option::of(moment()));
+    let accepted =
+        (accepted, any::<bool>()).prop_map(|((task, volumes, at, ended_at), restarted)| {
+            RaidStage::Accepted(AcceptedRaidChange { task, volumes, at, ended_at, restarted })
+        });
+    let asking = (option::of(vec(text(), 0..3)), vec(text(), 0..3), moment());
+    let asking = asking.prop_map(|(tasks, volumes, at)| RaidStage::Asking { tasks, volumes, at });
+    let stage = option::of(prop_oneof![Just(RaidStage::Ready), asking, accepted]);
+    let step = (map(), moment(), option::of(text()));
+    (step, volume_change(), stage).prop_map(|((args, started_at, root), change, stage)| {
+        let name = StepName { interface: Interface::Raid, step: "create_configuration".to_owned() };
+        let (kind, runner) = (StepKind::Clean, StepRunner::Conductor);
+        let step = Step { kind, runner, name, args, priority: 0, reboots: false };
+        match stage {
+            None => Task::ReadRaid { step, started_at, root },
+            Some(stage) => Task::ChangeRaid(Box::new(RaidChange { step, change, stage })),
+        }
+    })
+}
+
 fn work() -> impl Strategy<Value = Work> {
     let task = prop_oneof![
         select(vec![Task::TryBmc, Task::AskBmcForInventory, Task::BootRamdisk, Task::BootDisk]),
         select(vec![Task::AwaitInventory, Task::AwaitAgent, Task::ReadBios]),
         select(vec![Task::DetachVifs, Task::BootOwnImage]),
+        select(vec![Task::ReleaseVifs, Task::Connect(ServiceNetwork::Cleaning), Task::Disconnect])
+            .boxed(),
         select(vec![
             Task::Agent(AgentCommand::ListSteps(StepKind::Deploy)),
             Task::Agent(AgentCommand::WriteImage),
@@ -118,6 +180,18 @@ fn work() -> impl Strategy<Value = Work> {
                 Task::ConfirmBios { step, started_at }
             })
             .boxed(),
+        (map(), moment(), update_stage()).prop_map(|(args, started_at, stage)| {
+            let name = StepName { interface: Interface::Firmware, step: "update".to_owned() };
+            let (kind, runner) = (StepKind::Service, StepRunner::Conductor);
+            let step = Step { kind, runner, name, args, priority: 0, reboots: false };
+            match stage {
+                None => Task::ReadFirmware { step, started_at },
+                Some(stage) => {
+                    Task::UpdateFirmware(Box::new(UpdateInProgress { step, number: 1, stage }))
+                }
+            }
+        }),
+        raid_task().boxed(),
     ];
     let steps = wanted_steps();
     let begun = (work_id(), vec(task, 0..6), moment(), moment());
@@ -157,6 +231,12 @@ fn power_request() -> impl Strategy<Value = PowerRequest> {
         .prop_map(|(remaining, asked_at, deadline)| PowerRequest { remaining, asked_at, deadline })
 }
 
+fn network_changes() -> impl Strategy<Value = NetworkChanges> {
+    let connected = option::of(select(&ServiceNetwork::ALL[..]));
+    (connected, any::<bool>(), vec(text(), 0..3))
+        .prop_map(|(connected, binds, releases)| NetworkChanges { connected, binds, releases })
+}
+
 fn boot_setting_request() -> impl Strategy<Value = BootSettingRequest> {
     let wanted = select(vec![BootSetting::Mode(BootMode::Uefi), BootSetting::SecureBoot(false)]);
     let stage = prop_oneof![
@@ -178,6 +258,11 @@ fn failure() -> impl Strategy<Value = Failure> {
 fn place() -> impl Strategy<Value = RackLocation> {
     (text(), any::<u32>(), option::of(text()), option::of(text()))
         .prop_map(|(rack, position, group, role)| RackLocation { rack, position, group, role })
+}
+
+fn maintenance() -> impl Strategy<Value = Maintenance> {
+    let fault = option::of(select(Fault::ALL.to_vec()));
+    (option::of(text()), fault).prop_map(|(reason, fault)| Maintenance { reason, fault })
 }
 
 fn hypervisor() -> impl Strategy<Value = Hypervisor> {
@@ -261,7 +346,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
         option::of(text()),
         option::of(text()),
         any::<bool>(),
-        option::of(option::of(text()).prop_map(|reason| Maintenance { reason })),
+        option::of(maintenance()),
         option::of(place()),
         (option::of(hypervisor()), option::of(leaving())),
         any::<bool>(),
@@ -277,10 +362,10 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
             option::of(select(vec![Health::Ok, Health::Critical])),
             vec(firmware_component(), 0..3),
         ),
-        option::of(boot_setting_request()).boxed(),
+        (option::of(boot_setting_request()), network_changes()).boxed(),
         option::of(moment()),
         option::of(moment()),
-        [map(), map()],
+        [map(), map(), map()],
     );
     (written, documents, said, tenants, relations, guards, life, doing).prop_map(
         |(written, documents, said, tenants, relations, guards, life, doing)| {
@@ -300,9 +385,10 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
                 console_enabled,
             ) = guards;
             let (provision_state, target_provision_state, provision_updated_at, power_state) = life;
-            let (power_request, work, failure, settings, setting, begun, finished, raid) = doing;
+            let (power_request, work, failure, settings, setting, begun, finished, maps) = doing;
             let (boot_mode, secure_boot, health, firmware) = settings;
-            let [target_raid_config, raid_config] = raid;
+            let (boot_setting_request, network_changes) = setting;
+            let [network_data, target_raid_config, raid_config] = maps;
             Node {
                 id,
                 version: 1,
@@ -342,13 +428,15 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
                 provision_updated_at,
                 power_state,
                 power_request,
-                boot_setting_request: setting,
+                boot_setting_request,
+                network_changes,
                 work,
                 failure,
                 boot_mode,
                 secure_boot,
                 health,
                 firmware,
+                network_data,
                 target_raid_config,
                 raid_config,
                 inspection_started_at: begun,

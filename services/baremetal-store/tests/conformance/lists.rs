@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use baremetal_core::{
-    Chassis, Driver, Failure, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Port,
-    PortFilter, PortGroup, PortSort, PowerRequest, RackLocation, Reason, State, Stored,
+    Chassis, Driver, Failure, Fault, Maintenance, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid,
+    Page, Port, PortFilter, PortGroup, PortSort, PowerRequest, RackLocation, Reason, State, Stored,
 };
 use baremetal_store::{NodeCount, Store, StoreError};
 use hardware::{MacAddress, PowerChange, PowerState};
@@ -45,7 +45,10 @@ fn varied() -> Vec<Node> {
             parent_node: (n % 11 == 0).then(parent),
             chassis: (n % 6 == 0).then(chassis),
             retired: one_of(n, &["old"]),
-            maintenance: (n % 7 == 0).then_some(baremetal_core::Maintenance { reason: None }),
+            maintenance: (n % 7 == 0).then_some(Maintenance {
+                reason: None,
+                fault: (n % 14 == 0).then_some(Fault::PowerFailure),
+            }),
             place: (n % 2 == 0).then(|| place(n)),
             provision_state: State::ALL[n % 5],
             provision_updated_at: (n % 9 != 0).then(|| at(-(n as i64))),
@@ -100,6 +103,8 @@ async fn every_filter_lists_exactly_the_matching_nodes(store: Store) {
     check(NodeFilter { associated: Some(false), ..all() }, |n| n.instance_uuid.is_none()).await;
     check(NodeFilter { maintenance: Some(true), ..all() }, |n| n.maintenance.is_some()).await;
     check(NodeFilter { maintenance: Some(false), ..all() }, |n| n.maintenance.is_none()).await;
+    let fault = Some(Fault::PowerFailure);
+    check(NodeFilter { fault, ..all() }, |n| n.fault() == Some(Fault::PowerFailure)).await;
     check(NodeFilter { provision_state: Some(State::Manageable), ..all() }, |n| {
         n.provision_state == State::Manageable
     })

@@ -137,8 +137,6 @@ async fn a_boot_is_written_whole(store: Store) {
     assert_eq!(store.find_boot(node.id).await.unwrap(), Some(full));
     store.save_boot(&first).await.unwrap();
     assert_eq!(store.find_boot(node.id).await.unwrap(), Some(first));
-    store.delete_boot(node.id).await.unwrap();
-    assert_eq!(store.find_boot(node.id).await.unwrap(), None);
 }
 
 async fn a_report_of_an_earlier_boot_does_not_replace_the_newer_boot(store: Store) {

@@ -1,8 +1,8 @@
 //! Resources that are stored as one document, and what refers to them.
 
 use baremetal_core::{
-    Chassis, InspectionRule, Node, NodeIdent, Page, Port, PortGroup, Runbook, Stored, StoredFilter,
-    StoredSort,
+    Chassis, InspectionRule, Node, NodeIdent, Page, Port, PortGroup, PortUuid, Runbook, Stored,
+    StoredFilter, StoredSort,
 };
 use baremetal_store::{Store, StoreError};
 use database::table::PagePart;
@@ -22,6 +22,7 @@ on_both! { Store:
     resources_are_listed_by_node_key_and_project
     a_project_sees_its_own_and_public_runbooks
     the_first_resources_of_a_kind_are_listed_and_all_are_deleted
+    a_node_and_a_project_have_a_limited_number_of_each_kind
 }
 
 /// A port group of `node` with the name and the address `n`.
@@ -274,4 +275,53 @@ async fn the_first_resources_of_a_kind_are_listed_and_all_are_deleted(store: Sto
     store.delete_resources::<InspectionRule>().await.unwrap();
     assert!(first(9).await.is_empty());
     assert_eq!(store.find_resource(chassis.id).await.unwrap().as_ref(), Some(&chassis));
+}
+
+/// A runbook of the project `owner`.
+fn runbook_of(owner: Option<&str>) -> Stored<Runbook> {
+    let (id, owner) = (Uuid::new_v4(), owner.map(str::to_owned));
+    let content = Runbook { name: format!("CUSTOM_{id}"), owner, ..Runbook::default() };
+    Stored::new(id, content, at(0))
+}
+
+async fn a_node_and_a_project_have_a_limited_number_of_each_kind(store: Store) {
+    const MOST: u32 = 256;
+    let (node, other) = (bare_node(), named("other"));
+    for node in [&node, &other] {
+        store.insert_node(node).await.unwrap();
+    }
+    let port_of = |node: &Node, n: u32| {
+        let [_, _, high, low] = n.to_be_bytes();
+        let address = MacAddress::new([0x52, 0x54, 0, 2, high, low]);
+        Port::new(PortUuid::new_v4(), node.id, address, at(0))
+    };
+    let group_of = |node: &Node| {
+        let content = PortGroup { node: node.id, ..PortGroup::default() };
+        Stored::new(Uuid::new_v4(), content, at(0))
+    };
+    for n in 0..MOST {
+        store.insert_port(&port_of(&node, n)).await.unwrap();
+        store.insert_resource(&group_of(&node)).await.unwrap();
+        store.insert_resource(&runbook_of(Some("a"))).await.unwrap();
+    }
+    let refused = |result: Result<(), StoreError>, want: &str| {
+        assert_eq!(result.unwrap_err().to_string(), want);
+    };
+    let last = port_of(&node, MOST);
+    refused(store.insert_port(&last).await, "ports: the node uses 256 of its limit of 256");
+    let want = "portgroup: the node uses 256 of its limit of 256";
+    refused(store.insert_resource(&group_of(&node)).await, want);
+    let want = "runbook: the project uses 256 of its limit of 256";
+    refused(store.insert_resource(&runbook_of(Some("a"))).await, want);
+    assert_eq!(store.find_port(last.id).await.unwrap(), None, "nothing was written");
+
+    // Other nodes and projects have limits of their own, and operators have none.
+    store.insert_port(&Port { node: other.id, ..last.clone() }).await.unwrap();
+    store.insert_resource(&group_of(&other)).await.unwrap();
+    for owner in [Some("b"), None] {
+        store.insert_resource(&runbook_of(owner)).await.unwrap();
+    }
+    let first = store.ports_of(node.id).await.unwrap().remove(0);
+    store.delete_port(&first).await.unwrap();
+    store.insert_port(&port_of(&node, MOST + 1)).await.unwrap();
 }

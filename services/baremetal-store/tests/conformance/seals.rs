@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use baremetal_core::{
-    Driver, InspectionRule, Interface, Node, NodeIdent, NodeUuid, RequestedStep, RuleAction,
-    Runbook, RunbookStep, StepName, Stored, VolumeTarget,
+    DeployStep, DeployTemplate, Driver, InspectionRule, Interface, Node, NodeIdent, NodeUuid,
+    RequestedStep, RuleAction, Runbook, RunbookStep, Step, StepKind, StepName, StepRunner, Stored,
+    Task, VolumeTarget, WantedSteps, Work, WorkUuid,
 };
 use baremetal_store::{ReencryptionResult, Store, StoreError};
 use sealing::{KeyFileError, Keyring, SealingKeys};
@@ -25,6 +26,8 @@ on_both! { Store:
     a_rack_keeps_its_secrets_sealed
     a_volume_keeps_its_secrets_sealed
     a_runbook_keeps_its_secrets_sealed
+    a_deploy_template_keeps_its_secrets_sealed
+    the_steps_of_a_node_keep_their_secrets_sealed
     an_inspection_rule_keeps_its_secrets_sealed
     processes_that_share_a_key_file_follow_a_rotation
 }
@@ -249,13 +252,18 @@ async fn a_volume_keeps_its_secrets_sealed(store: Store) {
     assert_eq!(in_use.iter().map(|(_, rows)| rows).sum::<u64>(), 2, "{in_use:?}");
 }
 
+/// A step with a secret argument.
+fn step() -> RequestedStep {
+    let args = json!({"settings": [{"password": "canary"}]}).as_object().unwrap().clone();
+    let name = StepName { interface: Interface::Bios, step: "apply".to_owned() };
+    RequestedStep { name, args }
+}
+
 async fn a_runbook_keeps_its_secrets_sealed(store: Store) {
     let folder = tempfile::tempdir().unwrap();
     let ring = keyring(folder.path());
     let store = store.with_keys(ring.clone()).await.unwrap();
-    let args = json!({"settings": [{"password": "canary"}]}).as_object().unwrap().clone();
-    let name = StepName { interface: Interface::Bios, step: "apply".to_owned() };
-    let step = RunbookStep { step: RequestedStep { name, args }, order: 1 };
+    let step = RunbookStep { step: step(), order: 1 };
     let content = Runbook { name: "r".to_owned(), steps: vec![step], ..Runbook::default() };
     let it = Stored::new(Uuid::new_v4(), content.clone(), at(0));
     store.insert_resource(&it).await.unwrap();
@@ -264,6 +272,40 @@ async fn a_runbook_keeps_its_secrets_sealed(store: Store) {
     let found = store.find_resource::<Runbook>(it.id).await.unwrap().unwrap();
     assert!(!format!("{found:?}").contains("canary"), "{found:?}");
     assert_eq!(store.secrets().with_runbook(&found).unwrap(), content);
+}
+
+async fn a_deploy_template_keeps_its_secrets_sealed(store: Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = keyring(folder.path());
+    let store = store.with_keys(ring.clone()).await.unwrap();
+    let (name, steps) = ("CUSTOM_A".to_owned(), vec![DeployStep { step: step(), priority: 9 }]);
+    let content = DeployTemplate { name, steps, ..DeployTemplate::default() };
+    let it = Stored::new(Uuid::new_v4(), content.clone(), at(0));
+    store.insert_resource(&it).await.unwrap();
+    ring.rotate().unwrap();
+    assert_eq!(store.reseal().await.unwrap(), ReencryptionResult { done: 1, broken: 0 });
+    let found = store.find_resource::<DeployTemplate>(it.id).await.unwrap().unwrap();
+    assert!(!format!("{found:?}").contains("canary"), "{found:?}");
+    assert_eq!(store.secrets().with_template(&found).unwrap(), content);
+}
+
+async fn the_steps_of_a_node_keep_their_secrets_sealed(store: Store) {
+    let folder = tempfile::tempdir().unwrap();
+    let ring = keyring(folder.path());
+    let store = store.with_keys(ring.clone()).await.unwrap();
+    let RequestedStep { name, args } = step();
+    let (kind, runner) = (StepKind::Service, StepRunner::Agent);
+    let planned = Task::Step(Step { kind, runner, name, args, priority: 0, reboots: false });
+    let steps = WantedSteps::Service(vec![step()]);
+    let work = Work { steps, ..Work::new(WorkUuid::new_v4(), vec![planned], at(0)) };
+    let node = Node { work: Some(work), ..Node::new(NodeUuid::new_v4(), Driver::Ipmi, at(0)) };
+    store.insert_node(&node).await.unwrap();
+    ring.rotate().unwrap();
+    assert_eq!(store.reseal().await.unwrap(), ReencryptionResult { done: 1, broken: 0 });
+    let found = read(&store, node.id).await;
+    let sealed: Vec<String> = found.step_args().map(|it| it["settings"].to_string()).collect();
+    assert!(sealed.len() == 2 && !sealed.concat().contains("canary"), "{sealed:?}");
+    assert_eq!(store.secrets().with_steps(&found).unwrap().work, node.work);
 }
 
 /// A sensitive rule is sealed as a whole, so that a secret of any name is.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use audit::{Filter, Order, Trail};
 use baremetal_core::{
-    DeployTemplate, InspectionRule, Interface, NodeFilter, NodeSort, Page, PortFilter, PortSort,
-    Runbook, State, StepKind, StepName, Task,
+    DeployTemplate, Fault, InspectionRule, Interface, NodeFilter, NodeSort, Page, PortFilter,
+    PortSort, Runbook, State, StepKind, StepName, Task,
 };
 use baremetal_store::{DhcpLease, PagePart, SCHEMA, Store};
 use database::scratch::Scratch;
@@ -38,6 +38,7 @@ const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-15.sql"),
     include_str!("../fixtures/version-16.sql"),
     include_str!("../fixtures/version-17.sql"),
+    include_str!("../fixtures/version-18.sql"),
 ];
 /// The key file that sealed the secrets in the fixtures, from the time when key ids were numbers instead of fingerprints.
 const KEYS: &str = include_str!("../fixtures/seal.keys");
@@ -168,6 +169,10 @@ async fn holds_all(store: &Store, version: usize) {
     assert_eq!(working.provision_state, State::DeployWait);
     assert_eq!(working.work.as_ref().unwrap().cursor, 3);
     assert!(working.power_request.is_some() && working.maintenance.is_some());
+    assert_eq!(working.fault(), (version >= 18).then_some(Fault::CleanFailure));
+    let faulty = NodeFilter { fault: Some(Fault::CleanFailure), ..NodeFilter::default() };
+    let faulty = store.list_nodes(&faulty, &page).await.unwrap();
+    assert_eq!(faulty.len(), usize::from(version >= 18), "version {version}");
     let lent = (version >= 3).then_some(active.id);
     let mut want: Vec<_> = lent.into_iter().chain([working.id]).collect();
     want.sort();

@@ -1,7 +1,10 @@
-//! The section `[cloud]`: the OpenStack that machines join.
+//! The section `[cloud]`: the OpenStack that machines join, and the networks in it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use baremetal_conductor::{FailedBinding, NetworkSettings};
+use baremetal_core::ServiceNetwork;
 use serde::Deserialize;
 
 /// The OpenStack that machines join as hypervisors, and the credentials for it.
@@ -13,4 +16,74 @@ pub struct CloudConfig {
     /// The cloud's name in the file; needed if the file contains several clouds.
     #[serde(default)]
     pub name: Option<String>,
+    #[serde(default)]
+    pub networks: NetworksConfig,
+}
+
+/// The names or ids of the networks in Neutron to which machines with the network interface `neutron` are connected while a ramdisk runs on
+/// them. A node overrides each of them by `driver_info`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct NetworksConfig {
+    pub provisioning: Option<String>,
+    pub cleaning: Option<String>,
+    pub rescuing: Option<String>,
+    pub inspection: Option<String>,
+    pub servicing: Option<String>,
+    /// The ids of the security groups of the ports in these networks.
+    pub security_groups: Vec<String>,
+    /// Whether work goes on if Neutron cannot connect a port.
+    pub ignore_failed_binding: bool,
+}
+
+impl NetworksConfig {
+    /// Returns the settings of the conductor.
+    pub fn settings(&self) -> NetworkSettings {
+        let names: BTreeMap<ServiceNetwork, String> = [
+            (ServiceNetwork::Provisioning, &self.provisioning),
+            (ServiceNetwork::Cleaning, &self.cleaning),
+            (ServiceNetwork::Rescuing, &self.rescuing),
+            (ServiceNetwork::Inspection, &self.inspection),
+            (ServiceNetwork::Servicing, &self.servicing),
+        ]
+        .into_iter()
+        .filter_map(|(network, name)| Some((network, name.clone()?)))
+        .collect();
+        NetworkSettings {
+            names,
+            security_groups: self.security_groups.clone(),
+            failed_binding: match self.ignore_failed_binding {
+                true => FailedBinding::IsIgnored,
+                false => FailedBinding::Fails,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::config::tests::check;
+
+    #[test]
+    fn networks_are_known_by_their_names() {
+        let text = "clouds_yaml = 'c'\n[networks]\nprovisioning = 'p'\nservicing = 's'\nignore_failed_binding = true";
+        let settings = toml::from_str::<CloudConfig>(text).unwrap().networks.settings();
+        let names: Vec<_> = settings.names.into_iter().collect();
+        let want = [(ServiceNetwork::Provisioning, "p"), (ServiceNetwork::Servicing, "s")];
+        assert_eq!(names, want.map(|(network, name)| (network, name.to_owned())));
+        assert_eq!(settings.failed_binding, FailedBinding::IsIgnored);
+    }
+
+    #[test]
+    fn an_unknown_network_is_refused_by_name() {
+        check(
+            "state_dir = '/tmp/s'\n[cloud]\nclouds_yaml = 'c'\n[cloud.networks]\ntenants = 'x'",
+            expect![[
+                r#"unknown field `tenants`, expected one of `provisioning`, `cleaning`, `rescuing`, `inspection`, `servicing`, `security_groups`, `ignore_failed_binding`"#
+            ]],
+        );
+    }
 }

@@ -20,6 +20,8 @@ pub struct ConductorConfig {
     pub workers: NonZeroUsize,
     /// The interval for refreshing the power states of idle nodes.
     pub power_sync_every: SignedDuration,
+    /// How many refreshes in a row of a node's power state may fail before the next failure puts the node into maintenance.
+    pub power_sync_max_retries: u32,
     /// The pause between two looks for nodes that nobody has woken the conductor for, for example because an answer of the database was lost.
     pub look_every: SignedDuration,
     /// How many BMCs are asked in parallel for their power states.
@@ -33,6 +35,7 @@ impl Default for ConductorConfig {
             groups: ConductorGroups(vec![String::new()]),
             workers: NonZeroUsize::MIN.saturating_add(255),
             power_sync_every: SignedDuration::from_secs(60),
+            power_sync_max_retries: 3,
             look_every: SignedDuration::from_secs(10),
             power_sync_at_once: NonZeroUsize::MIN.saturating_add(255),
         }
@@ -80,6 +83,8 @@ pub struct TimeoutsConfig {
     pub boot: SignedDuration,
     /// For one command of the agent, such as writing an image.
     pub command: SignedDuration,
+    /// For one update of firmware or one change of a RAID volume, once the BMC has accepted it.
+    pub firmware: SignedDuration,
     /// For an agent that does not answer.
     pub silence: SignedDuration,
     /// The interval of looking at a machine that the conductor waits for.
@@ -94,6 +99,7 @@ impl Default for TimeoutsConfig {
             ask_again: SignedDuration::from_secs(20),
             boot: SignedDuration::from_mins(30),
             command: SignedDuration::from_hours(2),
+            firmware: SignedDuration::from_hours(2),
             silence: SignedDuration::from_mins(5),
             poll_every: SignedDuration::from_secs(1),
         }

@@ -33,10 +33,17 @@ struct TestDaemon {
 impl TestDaemon {
     async fn start(more: &str) -> TestDaemon {
         let state = tempfile::tempdir().unwrap();
-        TestDaemon::within(state, more, None).await
+        TestDaemon::within(state, more).await
     }
 
-    async fn within(state: TempDir, more: &str, token: Option<String>) -> TestDaemon {
+    async fn within(state: TempDir, more: &str) -> TestDaemon {
+        let given = TestDaemon::serve(state, more).await;
+        given.create_node().await;
+        given
+    }
+
+    /// Starts the service, without the node.
+    async fn serve(state: TempDir, more: &str) -> TestDaemon {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = state.path().join("state");
         let text = format!("state_dir = {folder:?}\n[api]\nlisten = '127.0.0.1:0'\n{more}");
@@ -46,10 +53,12 @@ impl TestDaemon {
         let stop = CancellationToken::new();
         let running = tokio::spawn(service.run(stop.clone()));
         let client = Client::builder().no_proxy().build().unwrap();
-        let given = TestDaemon { client, url, token, state, stop, running };
+        TestDaemon { client, url, token: None, state, stop, running }
+    }
+
+    async fn create_node(&self) {
         let body = json!({"uuid": NODE, "driver": "fake-hardware", "console_interface": "fake"});
-        assert_eq!(given.send(Method::POST, "/v1/nodes", &body).await.0, 201);
-        given
+        assert_eq!(self.send(Method::POST, "/v1/nodes", &body).await.0, 201);
     }
 
     fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
@@ -291,7 +300,7 @@ async fn an_idle_console_outlives_the_idle_timeout_of_connections() {
 
 #[tokio::test]
 async fn a_console_ends_with_the_token() {
-    let settings = Settings { token_seconds: 3, ..Settings::default() };
+    let settings = Settings { token_seconds: 4, ..Settings::default() };
     let emulator = Emulator::start(settings).await.unwrap();
     let cloud = emulator.cloud.clone();
     let state = tempfile::tempdir().unwrap();
@@ -303,15 +312,22 @@ async fn a_console_ends_with_the_token() {
     let body = json!({"auth": {"identity": identity, "scope": scope}});
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder().no_proxy().build().unwrap();
-    let asked = client.post(format!("{}/auth/tokens", cloud.auth_url())).json(&body);
-    let answer = asked.send().await.unwrap();
-    let token = answer.headers()["x-subject-token"].to_str().unwrap().to_owned();
+    // A token expires soon, so each step gets a new one.
+    let log_in = async || {
+        let asked = client.post(format!("{}/auth/tokens", cloud.auth_url())).json(&body);
+        let answer = asked.send().await.unwrap();
+        Some(answer.headers()["x-subject-token"].to_str().unwrap().to_owned())
+    };
     let more = format!(
         "auth = 'keystone'\n[api.keystone]\nclouds_yaml = {clouds:?}\nname = 'clusterd'\n\
          [consoles]\nviewed_by_one = 1\n"
     );
-    let given = TestDaemon::within(state, &more, Some(token)).await;
+    let mut given = TestDaemon::serve(state, &more).await;
+    given.token = log_in().await;
+    given.create_node().await;
+    given.token = log_in().await;
     given.enable(true).await;
+    given.token = log_in().await;
     let mut socket = given.look().await.unwrap();
     let refused = given.look().await.unwrap_err();
     assert_eq!(refused.0, 503, "{}", refused.1);

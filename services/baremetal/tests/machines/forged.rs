@@ -270,6 +270,13 @@ async fn a_forged_or_replayed_capability_is_refused() {
         let work = first.work.as_ref().unwrap().id;
         site.machines(&format!("/media/{}/{work}/{capability}/boot.iso", first.id))
     };
+    let own_image = |capability: &str| {
+        site.machines(&format!("/own-image/{}/{}/{capability}/boot.ipxe", first.id, mac(1)))
+    };
+    let glance = |node: &Node, image: &str, capability: &str| {
+        let work = first.work.as_ref().unwrap().id;
+        site.machines(&format!("/glance/{}/{work}/{image}/{capability}", node.id))
+    };
     let mut parts = script.rsplit('/').skip(1);
     let (script_capability, script_mac) = (parts.next().unwrap(), parts.next().unwrap());
 
@@ -284,6 +291,12 @@ async fn a_forged_or_replayed_capability_is_refused() {
         ),
         get("a wrong medium", medium(&wrong), 401),
         get("a script's capability for a medium", medium(script_capability), 401),
+        get("a wrong script of an own image", own_image(&wrong), 401),
+        get("a script's capability for an own image", own_image(script_capability), 401),
+        get("a wrong image of Glance", glance(&first, NOBODY, &wrong), 401),
+        get("a script's capability for an image", glance(&first, NOBODY, script_capability), 401),
+        get("an image without a boot", glance(&at_rest, NOBODY, &wrong), 404),
+        get("an image that is no UUID", glance(&first, "system.raw", &wrong), 400),
         post("a wrong capability", swapped(&callback, &capability, &wrong), inventory(), 401),
         post(
             "none",
@@ -481,6 +494,8 @@ async fn neither_port_serves_the_routes_of_the_other() {
         get("the kernel", site.operators("/ramdisk/kernel"), 404),
         get("a loader", site.operators("/ipxe/undionly.kpxe"), 404),
         get("an image", site.operators("/images/system.raw"), 404),
+        get("an own image", site.operators(&format!("/own-image/{first}/x/x/boot.ipxe")), 404),
+        get("an image of Glance", site.operators(&format!("/glance/{first}/x/x/x")), 404),
     ])
     .await;
     assert_eq!(site.send(&get("the kernel", site.machines("/ramdisk/kernel"), 200)).await, 200);

@@ -127,9 +127,6 @@ fn busy(node: &Object) -> Vec<String> {
 /// Removes the values that baremetald cannot store, and names those that are not empty.
 fn take_lost(node: &mut Object) -> Vec<String> {
     let mut losses = Vec::new();
-    if let Some(Value::String(fault)) = node.remove("fault") {
-        losses.push(format!("fault: {fault}"));
-    }
     if let Some(Value::Object(data)) = node.remove("network_data")
         && !data.is_empty()
     {
@@ -194,7 +191,7 @@ mod tests {
         let want = json!({
             "uuid": "u1", "name": "n1", "driver": "redfish", "provision_state": "active",
             "driver_info": {"redfish_address": "a"}, "instance_info": {}, "maintenance": false,
-            "maintenance_reason": null, "created_at": "2026-01-02T03:04:05+00:00",
+            "maintenance_reason": null, "fault": null, "created_at": "2026-01-02T03:04:05+00:00",
         });
         assert_eq!(body["node"], want);
     }
@@ -233,7 +230,7 @@ mod tests {
     #[test]
     fn every_lost_value_is_named() {
         let mut found = node(json!({
-            "fault": "power failure", "network_data": {"links": []},
+            "network_data": {"links": []},
             "instance_info": {"configdrive": "******", "image_url": "******", "image_source": "i"},
             "raid_interface": "redfish", "vendor_interface": "redfish",
         }));
@@ -247,7 +244,6 @@ mod tests {
         assert_eq!(obstacles, Vec::<String>::new());
         let want = [
             "instance_info.configdrive (masked by Ironic)",
-            "fault: power failure",
             "network_data",
             "raid_interface: redfish is replaced by no-raid",
             "port group g1: dynamic_portgroup",

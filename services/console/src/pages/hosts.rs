@@ -1,13 +1,13 @@
 //! `/hosts`: compute hosts of the cloud with their servers, and drains.
 
 use api_client::WithJson;
-use api_client::clusterd::{Drains, HostSummary};
+use api_client::clusterd::{Drains, Host, HostSummary};
 use axum::Router;
 use axum::extract::Path;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, post};
 use http::{Method, StatusCode};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::location::node_of_host;
 use crate::api::segment;
@@ -57,7 +57,8 @@ async fn show(person: AuthorizedUser, Path(host): Path<String>) -> Result<Respon
 async fn one(person: &AuthorizedUser, host: &str) -> Result<Page, Problem> {
     let (clusters, address) = (person.clusterd()?, segment(host)?);
     let path = format!("/bedplate/v1/hosts/{address}");
-    let (carried, node) = tokio::join!(clusters.get::<Value>(&path), node_of_host(person, host));
+    let (carried, node) =
+        tokio::join!(clusters.get::<WithJson<Host>>(&path), node_of_host(person, host));
     let page = person.page("host.html", host).under("hosts").live();
     let page = page.put("host", carried?).put("node", node?).put("address", address);
     Ok(page.put("label", host).put("force", ""))

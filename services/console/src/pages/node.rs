@@ -4,6 +4,7 @@ use api_client::WithJson;
 use api_client::baremetald::{
     EventLog, Explanation, History, HistoryEvent, Inventory, Node, Ports, Sensors,
 };
+use api_client::clusterd::Drain;
 use axum::Router;
 use axum::extract::{Path, Query};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -87,7 +88,7 @@ async fn one(person: &AuthorizedUser, node: &str) -> Result<Page, Problem> {
 }
 
 /// The drain of the compute host that the node is; `None` if there is no drain or clusterd does not answer.
-async fn drain_of(person: &AuthorizedUser, host: Option<&str>) -> Option<Value> {
+async fn drain_of(person: &AuthorizedUser, host: Option<&str>) -> Option<WithJson<Drain>> {
     let path = format!("/bedplate/v1/drains/{}", segment(host?).ok()?);
     person.clusterd().ok()?.find(&path).await.ok()?
 }

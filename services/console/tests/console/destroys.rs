@@ -31,7 +31,10 @@ async fn a_node_is_erased_only_with_its_name_as_confirmation() {
     );
     browser.until(page, ">manageable<").await;
     let (_, before) = node(&given, "r1u1").await;
-    for target in ["provide", "clean", "active", "rebuild", "deleted", "undeploy", "rescue", "x"] {
+    for target in [
+        "provide", "clean", "active", "deploy", "rebuild", "deleted", "undeploy", "rescue",
+        "service", "unhold", "x",
+    ] {
         let asked = browser.get(&format!("{page}/confirm?target={target}")).await.has(200);
         asked.says("Type \"<strong>r1u1</strong>\" to confirm");
         for name in WRONG {

@@ -147,3 +147,59 @@ fn verification_records_the_boot_settings() {
     let done = written(&node, &reports(PowerState::On, BootMode::Uefi));
     assert_eq!((done.boot_mode, done.secure_boot), (Some(BootMode::Uefi), Some(false)));
 }
+
+#[test]
+fn a_task_asks_for_a_boot_setting_only_if_the_bmc_reports_another_one() {
+    let uefi = || reports(PowerState::Off, BootMode::Uefi);
+    let secure = |on| at(Task::SetBoot(BootSetting::SecureBoot(on)), None);
+    check(&secure(true), uefi(), 0, expect!["Act(ChangeBootSetting(SecureBoot(true)))"]);
+    check(&secure(false), uefi(), 0, expect!["NextTask"]);
+    check(&at(Task::SetBoot(UEFI), None), uefi(), 0, expect!["NextTask"]);
+    let none = || {
+        let boot_settings = BootSettingsSeen::Are(BootSettings::default());
+        Observed { boot_settings, ..uefi() }
+    };
+    check(&secure(false), none(), 0, expect!["NextTask"]);
+    check(&secure(true), none(), 0, expect!["Act(ChangeBootSetting(SecureBoot(true)))"]);
+
+    let accepted = concluded(&secure(true), &ActionOutcome::BootSettingAccepted, T0);
+    assert_eq!(text(&secure(true), &accepted), "NextTask");
+    let refused = concluded(&secure(true), &ActionOutcome::Failed(problem(false)), T0);
+    assert_eq!(text(&secure(true), &refused), "GiveUp(BmcUnreachable: cannot reach the BMC)");
+}
+
+#[test]
+fn a_started_machine_has_the_boot_timeout_to_apply_a_setting() {
+    let secure = at(Task::ConfirmBoot(BootSetting::SecureBoot(true)), None);
+    let off = || reports(PowerState::On, BootMode::Uefi);
+    check(&secure, off(), 600, expect!["Wait(1 s)"]);
+    check(
+        &secure,
+        off(),
+        601,
+        expect![
+            "GiveUp(BmcFailed: the machine was started to change the secure boot to on, and its BMC still reports secure boot off after 600 s)"
+        ],
+    );
+    let watched = Observed { watching_since: T0 + Duration::from_secs(1), ..off() };
+    check(&secure, watched, 601, expect!["Wait(1 s)"]);
+    check(&at(Task::ConfirmBoot(UEFI), None), off(), 0, expect!["NextTask"]);
+}
+
+#[test]
+fn a_task_waits_for_a_bmc_that_does_not_report_its_boot_settings() {
+    let unseen = || Observed { power: PowerSeen::Is(PowerState::On), ..seen() };
+    let failed = |transient| Observed { power: PowerSeen::Failed(problem(transient)), ..seen() };
+    for task in [Task::SetBoot(UEFI), Task::ConfirmBoot(UEFI)] {
+        let node = at(task, None);
+        check(&node, unseen(), 60, expect!["Wait(1 s)"]);
+        check(
+            &node,
+            unseen(),
+            61,
+            expect!["GiveUp(BmcUnreachable: the BMC did not report its boot settings in time)"],
+        );
+        check(&node, failed(true), 60, expect!["Wait(1 s)"]);
+        check(&node, failed(false), 0, expect!["GiveUp(BmcUnreachable: cannot reach the BMC)"]);
+    }
+}

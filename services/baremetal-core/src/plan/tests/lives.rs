@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
+use hardware::{BootMode, BootSetting, BootSettings};
 use lease::{Length, Terms};
 use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 
@@ -14,6 +15,8 @@ use crate::{
 };
 
 type Checked = Result<(), TestCaseError>;
+
+const SECURE: BootSetting = BootSetting::SecureBoot(true);
 
 /// One event in the life of a node.
 #[derive(Clone, Debug)]
@@ -27,7 +30,7 @@ enum Happening {
     /// One turn in which the machine does what the current task needs.
     Obliged,
     /// One turn with this observation, this many seconds later, in which an action ends with this result.
-    Seen(Observed, u64, Performed),
+    Seen(Box<Observed>, u64, Performed),
     /// The conductor restarts.
     Restarted,
 }
@@ -91,7 +94,7 @@ impl Life {
             Happening::Obliged => self.turn(&self.wanted(), Performed::Well).map(drop),
             Happening::Seen(seen, after, performed) => {
                 self.now += Duration::from_secs(*after);
-                let seen = Observed { watching_since: self.watching_since, ..seen.clone() };
+                let seen = Observed { watching_since: self.watching_since, ..(**seen).clone() };
                 self.turn(&seen, *performed).map(drop)
             }
             Happening::Restarted => {
@@ -127,8 +130,14 @@ impl Life {
             let listed = CommandSeen::Listed(offered(*kind));
             commands.last_mut().into_iter().for_each(|last| *last = listed.clone());
         }
+        let secure_boot = matches!(
+            work.and_then(Work::task),
+            Some(Task::SetBoot(SECURE) | Task::ConfirmBoot(SECURE))
+        );
+        let settings = BootSettings { mode: Some(BootMode::Uefi), secure_boot: Some(secure_boot) };
         Observed {
             power: PowerSeen::Is(power),
+            boot_settings: BootSettingsSeen::Are(settings),
             agent: AgentSeen::Commands(commands),
             inventory: true,
             watching_since: self.watching_since,
@@ -280,12 +289,23 @@ fn observations() -> impl Strategy<Value = Observed> {
         silent,
         refuses,
     ];
-    (power, agent, any::<bool>()).prop_map(|(power, agent, inventory)| Observed {
-        power,
-        agent,
-        inventory,
-        ..seen()
-    })
+    let settings = prop::option::of(any::<bool>()).prop_map(|secure_boot| {
+        BootSettingsSeen::Are(BootSettings { mode: Some(BootMode::Uefi), secure_boot })
+    });
+    let boot_settings = prop_oneof![
+        Just(BootSettingsSeen::NotSeen),
+        settings,
+        any::<bool>().prop_map(|transient| BootSettingsSeen::Failed(problem(transient))),
+    ];
+    (power, boot_settings, agent, any::<bool>()).prop_map(
+        |(power, boot_settings, agent, inventory)| Observed {
+            power,
+            boot_settings,
+            agent,
+            inventory,
+            ..seen()
+        },
+    )
 }
 
 fn happenings() -> impl Strategy<Value = Happening> {
@@ -297,7 +317,7 @@ fn happenings() -> impl Strategy<Value = Happening> {
         1 => prop::sample::select(requests()).prop_map(Happening::Asked),
         3 => any::<prop::sample::Index>().prop_map(Happening::Allowed),
         1 => changes().prop_map(Happening::Power),
-        1 => seen.prop_map(|(seen, after, performed)| Happening::Seen(seen, after, performed)),
+        1 => seen.prop_map(|(seen, after, performed)| Happening::Seen(Box::new(seen), after, performed)),
         1 => Just(Happening::Restarted),
     ]
 }
@@ -320,17 +340,21 @@ fn nodes() -> impl Strategy<Value = Node> {
     ]);
     let lent = prop::option::of(any::<bool>());
     let rarely = || prop::bool::weighted(0.2);
-    let flags = [rarely(), rarely(), rarely(), rarely()];
+    let flags = [rarely(), rarely(), rarely(), rarely(), rarely()];
     (ways, state, flags, prop::option::of(any::<bool>()), lent).prop_map(
         |((driver, interfaces), provision_state, flags, automated_clean, lent)| {
-            let [maintenance, protected, retired, disable_power_off] = flags;
+            let [maintenance, protected, retired, disable_power_off, is_secure] = flags;
             let mut node = Node::new(NodeUuid::nil(), driver, T0);
+            if is_secure {
+                let wanted = serde_json::json!({"secure_boot": true, "boot_mode": "uefi"});
+                node.instance_info.insert("capabilities".to_owned(), wanted);
+            }
             for (interface, chosen) in interfaces {
                 assert!(node.interfaces.choose(interface, chosen));
             }
             let node = Node {
                 provision_state,
-                maintenance: maintenance.then_some(Maintenance { reason: None }),
+                maintenance: maintenance.then_some(Maintenance::requested(None)),
                 protected: protected.then(String::new),
                 retired: retired.then(String::new),
                 disable_power_off,

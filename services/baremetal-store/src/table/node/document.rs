@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 
 use baremetal_core::{
     AllocationUuid, BootSettingRequest, DrainRequest, Driver, Failure, FirmwareComponent,
-    Hypervisor, Interfaces, Maintenance, Node, NodeLease, NodeName, NodeUuid, PowerRequest,
-    RackLocation, State, Work,
+    Hypervisor, Interfaces, Maintenance, NetworkChanges, Node, NodeLease, NodeName, NodeUuid,
+    PowerRequest, RackLocation, State, Work,
 };
 use hardware::{BootMode, Health, PowerState};
 use jiff::Timestamp;
@@ -89,6 +89,8 @@ struct Fields {
     power_request: Option<PowerRequest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     boot_setting_request: Option<BootSettingRequest>,
+    #[serde(default, skip_serializing_if = "NetworkChanges::are_done")]
+    network_changes: NetworkChanges,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     work: Option<Work>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -101,6 +103,8 @@ struct Fields {
     health: Option<Health>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     firmware: Vec<FirmwareComponent>,
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    network_data: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     target_raid_config: Map<String, Value>,
     #[serde(default, skip_serializing_if = "Map::is_empty")]

@@ -1,6 +1,6 @@
 //! Lists and counts of nodes: filters and sort orders.
 
-use baremetal_core::{Node, NodeFilter, NodeSort, Page, State};
+use baremetal_core::{Fault, Node, NodeFilter, NodeSort, Page, State};
 use database::table::{Listing, PagePart, PageRows};
 use database::{Connection, Key, Query, Row, StoreError, Value, values};
 
@@ -94,6 +94,7 @@ fn add_conditions(query: &mut Query, filter: &NodeFilter) {
         instance_uuid,
         associated,
         maintenance,
+        fault,
         provision_state,
         driver,
         resource_class,
@@ -117,6 +118,7 @@ fn add_conditions(query: &mut Query, filter: &NodeFilter) {
     query.and_if_set("instance_uuid = ?", *instance_uuid);
     and_if_known(query, "instance_uuid", *associated);
     query.and_if_set("maintenance = ?", *maintenance);
+    query.and_if_set("fault = ?", fault.map(Fault::as_str));
     query.and_if_set("provision_state = ?", provision_state.map(|state| state.as_str()));
     query.and_if_set("driver = ?", driver.map(|driver| driver.as_str()));
     query.and_if_set("resource_class = ?", resource_class.as_deref());
