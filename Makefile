@@ -1,7 +1,7 @@
 # make run     starts a rack and a cluster  make test    runs all tests and prints a table of them
 # make check   the checks of each commit    make soak    the tests that take hours
 # make build   programs and ramdisk         make lint  unit  test-fast  test-compat  test-browser  test-rack  test-clouds
-#                                           make test-agents  test-ironic  test-kubernetes  test-ignition
+#                                           make test-agents  test-ironic  test-kubernetes  test-ignition  rustdoc
 # make image-hypervisor   a disk that becomes a compute host of an OpenStack
 # make bench   measures the documented figures   make clean   removes builds and racks
 #
@@ -74,7 +74,7 @@ make-ramdisk:
 	tests/deps-cache.sh restore
 	images/ramdisk/build.sh $(RAMDISK)
 	images/ramdisk/iso.sh $(RAMDISK)
-	tests/deps-cache.sh save
+	tests/deps-cache.sh save agent x86_64-unknown-linux-gnu/agent
 
 # The parts of a rack of QEMU machines.
 machines: ramdisk
@@ -94,11 +94,11 @@ else
 endif
 
 # The checks of each commit.
-check: lint unit
+check: lint rustdoc unit
 
 # All tests. Targets that mostly wait for machines run beside targets that mostly compute.
 test:
-	@tests/run.sh "lint | machines" "test-fast test-compat test-browser test-ironic | test-clouds | test-rack test-kubernetes test-ignition"
+	@tests/run.sh "lint | machines" "test-fast test-browser test-ironic | test-clouds test-compat | test-ignition test-rack test-kubernetes rustdoc"
 
 # Takes hours: mutants of decision code, every kill point of the crash loops, the agents and conductors of others, rotation of every CA of
 # a running cluster.
@@ -115,16 +115,20 @@ lint: build-packages
 	"$$(tests/real/venv.sh tests/compat/lint-requirements.txt)/bin/ruff" check --line-length 140 --select E,F,W,I,B tests
 	"$$(tests/tool.sh cargo-machete 0.9.2)" .
 	"$$(tests/tool.sh cargo-deny 0.20.2)" --locked --log-level error check bans licenses sources
-	$(MAKE) --no-print-directory build-tests rustdoc
+	$(MAKE) --no-print-directory build-tests
+	tests/deps-cache.sh save debug
 
 # Compiles all crates and their tests once.
 build-tests: build-packages
 	tests/deps-cache.sh restore
 	cargo build --workspace --all-targets
 
-rustdoc:
-	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
-	tests/deps-cache.sh save
+# Warnings of rustdoc are errors. Nobody waits for it, so in `make test` it runs beside tests that wait for machines. It has a build folder
+# of its own, because cargo locks the folder until the documentation is complete.
+rustdoc: build-packages
+	tests/deps-cache.sh restore
+	RUSTDOCFLAGS="-D warnings" cargo doc --target-dir target/rustdoc --workspace --no-deps --document-private-items --quiet
+	tests/deps-cache.sh save rustdoc/debug
 
 # Tests that need only their crate and a PostgreSQL.
 unit: build-tests
@@ -169,8 +173,8 @@ test-browser: build-packages
 	cargo $(TEST) $(call only,browser)
 	$(tell_skips)
 
-# The walk of Ironic's whole API: baremetald answers as recorded, except for the listed differences. With BEDPLATE_REAL=1, a real Ironic
-# from PyPI walks too, and answers as recorded.
+# The walk of Ironic's whole API: baremetald answers as recorded, except for the listed differences, and takes the standard traits that
+# Ironic takes. With BEDPLATE_REAL=1, a real Ironic from PyPI walks too, and answers as recorded.
 test-ironic: build-packages
 	@$(PACKAGES) curl python3-venv
 	cargo build --workspace --all-targets
@@ -195,14 +199,14 @@ run-test-rack: machines
 	cargo build --workspace --all-targets
 	trap 'tests/real/rack.sh down-all' EXIT; BEDPLATE_REAL=1 cargo $(TEST) $(RACKS); \
 	  export RACK_NAME=contract; tests/real/rack.sh up uefi; \
-	  tests/real/rack.sh exec env BEDPLATE_TEST_REDFISH='https://10.78.1.10:8443 admin password mac=52:54:00:78:00:00' \
+	  tests/real/rack.sh exec env BEDPLATE_TEST_REDFISH='https://10.78.1.10:8443 admin password mac=52:54:00:78:00:00 firmware=http://10.78.1.1/bios.bin' \
 	  cargo $(TEST) $(call binary,redfish,contract)
 
 # Agents and conductors of others on QEMU machines: the released ironic-python-agent under baremetald, and our agent under a real Ironic.
 test-agents:
 	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-agents, because it needs root"; else $(MAKE) --no-print-directory run-test-agents; fi
 
-AGENTS := $(if $(NEXTEST),--workspace -E 'package(real) and binary(/agent/)',-p real --test agent_under_ironic --test ironic_python_agent)
+AGENTS := $(if $(NEXTEST),--workspace -E 'package(real) and binary(/agent/)',-p real --test agent_under_ironic --test ironic_python_agent --test mirror_by_agent)
 
 .PHONY: run-test-agents
 run-test-agents: export BEDPLATE_RACKS := racks-of-agents
@@ -228,9 +232,9 @@ run-test-clouds: machines
 	cargo build --workspace --all-targets
 	@mkdir -p target/log
 	. tests/real/processes.sh; \
-	  setsid nice -n 19 tests/real/kubernetes/mirror.sh >target/log/kubernetes 2>&1 & kubernetes=$$!; \
+	  tests/real/background.sh tests/real/kubernetes/mirror.sh >target/log/kubernetes 2>&1 & kubernetes=$$!; \
 	  record_process $$kubernetes target/log/kubernetes.pid; \
-	  setsid nice -n 19 images/hypervisor/build.sh >target/log/hypervisor 2>&1 & hypervisor=$$!; \
+	  tests/real/background.sh images/hypervisor/build.sh >target/log/hypervisor 2>&1 & hypervisor=$$!; \
 	  record_process $$hypervisor target/log/hypervisor.pid; \
 	  trap 'signal_group TERM target/log/kubernetes.pid; signal_group TERM target/log/hypervisor.pid; tests/real/rack.sh down-all; $(OPENSTACK) down' EXIT; \
 	  $(OPENSTACK) reset; eval "$$($(OPENSTACK) env)"; \

@@ -10,15 +10,18 @@
 #   rack.sh exec COMMAND...    run a command inside the rack's network
 #   rack.sh virsh ARGUMENT...  run virsh against the rack's own libvirtd
 #   rack.sh uplink ADDRESS     connect the rack to ADDRESS of this host; one rack at a time
+#   rack.sh pull MACHINE DISK  remove a disk, vda or vdb, of a machine that is off
+#   rack.sh plug MACHINE DISK  put the disk back
 #
-# A machine is a libvirt domain run by TCG (no hardware virtualisation), powered off at first, with one virtio NIC on br0, one
-# empty virtio disk, a CD drive and an IPMI interface to its own host. Its BMC has a separate address and speaks Redfish
+# A machine is a libvirt domain run by TCG (no hardware virtualisation), powered off at first, with one virtio NIC on br0, one or two
+# empty virtio disks, a CD drive and an IPMI interface to its own host. Its BMC has a separate address and speaks Redfish
 # (HTTPS, Basic; sushy-emulator) on 8443 and IPMI 2.0 (vbmcd) on 623. Inside the machine, the BMC is OpenIPMI's ipmi_sim, which reports
 # that address. Provisioning is 10.78.0.0/24, BMCs are 10.78.1.0/24; both gateways are 10.78.x.1 inside the network. Racks with
 # different names do not see each other.
 #
 #   RACK_NAME  name of the rack (default: rack)  RACK_MEMORY  MiB of each machine (512)
 #   RACK_CPUS  processors of each machine (1)    RACK_DISK    disk size of each machine (4G)
+#   RACK_DISKS disks of each machine: 1 or 2 (1)
 #   BEDPLATE_RACKS  the folder of the cache that holds these racks, which down-all removes (racks)
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
@@ -28,7 +31,7 @@ HERE=$(dirname "$(readlink -f "$0")")
 . "$HERE/processes.sh"
 
 NAME=${RACK_NAME:-rack}
-MEMORY=${RACK_MEMORY:-512} CPUS=${RACK_CPUS:-1} DISK=${RACK_DISK:-4G}
+MEMORY=${RACK_MEMORY:-512} CPUS=${RACK_CPUS:-1} DISK=${RACK_DISK:-4G} DISKS=${RACK_DISKS:-1}
 RACKS=$BEDPLATE_CACHE/${BEDPLATE_RACKS:-racks}
 RACK=$RACKS/$NAME                        # all state of this rack
 NETWORK=bedplate-$NAME                   # its network namespace
@@ -155,6 +158,17 @@ fwcfg_xml() { # FIRMWARE
 # A BIOS machine boots by the iPXE in the NIC's ROM. UEFI machines bring their own PXE and HTTP.
 rom_xml() { [ "$1" = bios ] || printf '<rom enabled="no"/>'; }
 
+# A machine's first disk is vda, its second vdb.
+disk_file() { case $2 in vda) printf '%s' "$RACK/$1/disk.qcow2" ;; vdb) printf '%s' "$RACK/$1/second.qcow2" ;; *) die "$2 is no disk: vda or vdb" ;; esac; }
+disk_xml() { # MACHINE DISK
+  local serial
+  serial=$(disk_serial "${1#node-}")
+  [ "$2" = vda ] || serial+=-2
+  printf '<disk type="file" device="disk"><driver name="qemu" type="qcow2" cache="unsafe" discard="unmap"/>'
+  printf '<source file="%s"/><target dev="%s" bus="virtio"/><serial>%s</serial></disk>' "$(disk_file "$1" "$2")" "$2" "$serial"
+}
+disks() { [ "$DISKS" = 1 ] && echo vda || echo vda vdb; }
+
 domain_xml() { # INDEX FIRMWARE
   local name
   name=$(machine "$1")
@@ -172,8 +186,7 @@ domain_xml() { # INDEX FIRMWARE
   <on_poweroff>destroy</on_poweroff><on_reboot>restart</on_reboot><on_crash>destroy</on_crash>
   <devices>
     <emulator>/usr/bin/qemu-system-x86_64</emulator>
-    <disk type='file' device='disk'><driver name='qemu' type='qcow2' cache='unsafe' discard='unmap'/>
-      <source file='$RACK/$name/disk.qcow2'/><target dev='vda' bus='virtio'/><serial>$(disk_serial "$1")</serial></disk>
+    $(for disk in $(disks); do disk_xml "$name" "$disk"; done)
     <disk type='file' device='cdrom'><target dev='sda' bus='sata'/><readonly/></disk>
     <interface type='bridge'><source bridge='br0'/><mac address='$(mac "$1")'/><model type='virtio'/><target dev='tap-$name'/>$(rom_xml "$2")</interface>
     <serial type='unix'><source mode='bind' path='$RACK/$name/console.sock'/><log file='$RACK/$name/console.log' append='on'/><target port='0'/></serial>
@@ -190,12 +203,12 @@ X
 }
 
 machine_up() { # INDEX FIRMWARE
-  local home
+  local home disk
   home=$RACK/$(machine "$1")
   mkdir -p "$home"
   printf '%s' "$2" >"$home/firmware"
   : >"$home/console.log"
-  qemu-img create -q -f qcow2 "$home/disk.qcow2" "$DISK"
+  for disk in $(disks); do qemu-img create -q -f qcow2 "$(disk_file "$(machine "$1")" "$disk")" "$DISK"; done
   domain_xml "$1" "$2" >"$home/domain.xml"
   virsh_ define "$home/domain.xml" >/dev/null
   inside ip addr replace "$(bmc "$1")/24" dev bmc0
@@ -224,7 +237,8 @@ SUSHY_EMULATOR_AUTH_FILE = '$RACK/htpasswd'
 SUSHY_EMULATOR_LIBVIRT_URI = '$LIBVIRT'
 SUSHY_EMULATOR_STATE_DIR = '$home/redfish'
 SUSHY_EMULATOR_ALLOWED_INSTANCES = ['$(uuid "$1")']
-SUSHY_EMULATOR_BOOT_LOADER_MAP = {'UEFI': {'x86_64': '$OVMF/OVMF_CODE_4M.fd'}, 'Legacy': {'x86_64': '/usr/share/seabios/bios-256k.bin'}}
+# libvirt lets only firmware with SMM write the variables of a machine with Secure Boot
+SUSHY_EMULATOR_BOOT_LOADER_MAP = {'UEFI': {'x86_64': '$OVMF/OVMF_CODE_4M.secboot.fd'}, 'Legacy': {'x86_64': '/usr/share/seabios/bios-256k.bin'}}
 SUSHY_EMULATOR_SECURE_BOOT_DISABLED_NVRAM = '$OVMF/OVMF_VARS_4M.fd'
 SUSHY_EMULATOR_SECURE_BOOT_ENABLED_NVRAM = '$OVMF/OVMF_VARS_4M.ms.fd'
 C
@@ -322,6 +336,13 @@ uplink() { # ADDRESS
   ip route add $PROVISIONING.0/24 via $WAY.2
 }
 
+# A disk comes back with its place in the boot order, without which OVMF does not boot from it.
+pull() { # MACHINE DISK
+  virsh_ dumpxml --inactive --xpath "//disk[target/@dev='$2']" "$1" >"$RACK/$1/$2.xml"
+  virsh_ detach-disk "$1" "$2" --config >/dev/null
+}
+plug() { virsh_ attach-device "$1" "$RACK/$1/$2.xml" --config >/dev/null; } # MACHINE DISK
+
 machines() {
   local home
   for home in "$RACK"/node-*/; do [ -d "$home" ] && basename "$home" | sed 's/node-//'; done | sort -n
@@ -385,8 +406,9 @@ case ${1:-} in
   exec) exec ip netns exec "$NETWORK" "${@:2}" ;;
   virsh) virsh_ "${@:2}" ;;
   uplink) uplink "${2:?an address}" ;;
+  pull | plug) "$1" "${2:?a machine}" "${3:?a disk}" ;;
   *)
-    sed -n '2,23p' "$0" | sed 's/^# \{0,1\}//'
+    sed -n '2,26p' "$0" | sed 's/^# \{0,1\}//'
     exit 2
     ;;
 esac

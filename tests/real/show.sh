@@ -31,7 +31,7 @@ kernel = "$TARGET/ramdisk/kernel"
 ramdisk = "$TARGET/ramdisk/ramdisk"
 iso = "$TARGET/ramdisk/ramdisk.iso"
 images = "$BEDPLATE_CACHE/images"
-kernel_parameters = ["console=ttyS0"]
+kernel_parameters = ["console=ttyS0", "no_timer_check"]
 tftp = "10.78.0.1:69"
 router_advertisements = "br0"
 [provisioning.dhcp]

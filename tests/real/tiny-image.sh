@@ -3,8 +3,11 @@
 #
 # Its init prints "DISK-BOOTED BIOS" or "DISK-BOOTED UEFI" on the serial console. The disk has one FAT16 partition: syslinux for BIOS,
 # systemd-boot for UEFI, Debian's cloud kernel, an initramfs with only busybox. The partition table is an MBR; tiny-gpt.qcow2 has a GPT and
-# boots by UEFI alone. Needs no root and no loop device, and installs nothing:
-# programs and kernel are unpacked in the cache. Takes three seconds, plus the kernel's download once.
+# boots by UEFI alone. tiny-mirror.qcow2 has a GPT with a second partition; its init starts the RAID that the disk is written to, and prints
+# "MIRROR-CONTENT 2/1 on SERIAL": that the second partition can be read, by how many of its disks, and the first disk.
+# tiny-signed.qcow2 boots by UEFI with Debian's signed shim, GRUB and kernel; its init also prints "SECURE-BOOT" if Secure Boot is on.
+# Needs no root and no loop device, and installs nothing: programs and kernel are unpacked in the cache. Takes three seconds, plus the
+# kernel's download once.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=debian.sh disable=SC1091
@@ -12,21 +15,22 @@ HERE=$(dirname "$(readlink -f "$0")")
 FOLDER=${1:-$BEDPLATE_CACHE/images}
 SIZE_MIB=48 START=2048                            # the partition's first sector
 SECTORS=$((SIZE_MIB * 2048 - START)) OFFSET=$((START * 512))
-KERNEL_ARGUMENTS='console=ttyS0 quiet rdinit=/init'
+KERNEL_ARGUMENTS='console=ttyS0 no_timer_check quiet rdinit=/init'
 needs apt-get dpkg-deb gzip qemu-img
 
-newest_kernel() { # prints the newest cloud kernel, which has virtio built in
+newest_kernel() { # prints the newest cloud kernel
   apt-cache depends linux-image-cloud-amd64 | awk '$1 == "Depends:" && $2 ~ /^linux-image-/ {print $2; exit}'
 }
-TOOLS=$(unpacked busybox-static cpio fdisk syslinux syslinux-common mtools dosfstools systemd-boot-efi)
+TOOLS=$(unpacked busybox-static mdadm libc6 libudev1 cpio fdisk syslinux syslinux-common mtools dosfstools systemd-boot-efi shim-signed \
+  grub-efi-amd64-signed)
 KERNEL=$(unpacked "$(newest_kernel)")
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 export PATH=$TOOLS/usr/bin:$TOOLS/usr/sbin:$TOOLS/bin:$TOOLS/sbin:$PATH MTOOLS_SKIP_CHECK=1
 IMAGE=$WORK/tiny.raw PARTITION=(-i "$WORK/tiny.raw@@$OFFSET")
 
-initramfs() {
-  local root=$WORK/root
+initramfs() { # [mirror]
+  local root=$WORK/root${1:-}
   mkdir -p "$root"/{bin,proc,sys,dev}
   cp "$(command -v busybox)" "$root/bin/busybox"
   ln -s busybox "$root/bin/sh"
@@ -37,10 +41,33 @@ mount -t proc proc /proc
 mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
 echo "DISK-BOOTED $([ -d /sys/firmware/efi ] && echo UEFI || echo BIOS)"
+! dmesg | grep -q 'Secure boot enabled' || echo SECURE-BOOT
+[ ! -e /mirror ] || . /mirror
 while :; do sh </dev/console >/dev/console 2>&1; sleep 1; done
 S
   chmod +x "$root/init"
+  [ -z "${1:-}" ] || mirror "$root"
   (cd "$root" && find . | sort | cpio -o -H newc -R 0:0 --quiet --reproducible) | gzip -6n
+}
+
+MIRROR_MODULES='virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk md-mod raid1' # each after what it needs
+mirror() { # FOLDER   adds mdadm and the kernel's RAID to an initramfs
+  mkdir -p "$1"/lib64 "$1"/lib/x86_64-linux-gnu "$1"/run
+  cp "$TOOLS/sbin/mdadm" "$1/bin/"
+  cp -L "$TOOLS"/lib/x86_64-linux-gnu/{libc.so.6,ld-linux-x86-64.so.2} "$1/lib/x86_64-linux-gnu/"
+  cp -L "$(find "$TOOLS" -name libudev.so.1 | head -n 1)" "$1/lib/x86_64-linux-gnu/"
+  ln -s ../lib/x86_64-linux-gnu/ld-linux-x86-64.so.2 "$1/lib64/"
+  for module in $MIRROR_MODULES; do cp "$KERNEL"/lib/modules/*/kernel/drivers/*/"$module.ko" "$1/lib/"; done
+  cat >"$1/mirror" <<S
+for module in $MIRROR_MODULES; do insmod /lib/\$module.ko; done
+MDADM_NO_UDEV=1 mdadm --assemble --scan --run >/run/mdadm.log 2>&1
+for array in /sys/block/md*; do
+  name=\${array##*/}
+  content=\$(dd if=/dev/\$name bs=1M skip=$SIZE_MIB count=1 2>/dev/null | head -c 14)
+  [ "\$content" != MIRROR-CONTENT ] ||
+    echo "\$content \$(grep -A1 "^\$name " /proc/mdstat | sed -n 's|.*\[\([0-9]*/[0-9]*\)\].*|\1|p') on \$(cat /sys/block/vda/serial)"
+done
+S
 }
 
 little_endian() { printf '\\x%02x\\x%02x\\x%02x\\x%02x' $(($1 & 255)) $(($1 >> 8 & 255)) $(($1 >> 16 & 255)) $(($1 >> 24)); }
@@ -74,11 +101,36 @@ with_gpt() { # writes the same partition to another disk
   dd if="$IMAGE" of="$1" bs=1M skip=1 seek=1 conv=notrunc status=none
 }
 
+# The firmware starts the shim, which is signed by Microsoft. The shim starts GRUB, and GRUB the kernel; Debian signed both.
+with_signatures() { # DISK   as with_gpt, with another boot loader
+  local IMAGE=$WORK/signatures.raw PARTITION=(-i "$WORK/signatures.raw@@$OFFSET")
+  cp "$WORK/tiny.raw" "$IMAGE"
+  mcopy -o "${PARTITION[@]}" "$TOOLS/usr/lib/shim/shimx64.efi.signed" ::/EFI/BOOT/BOOTX64.EFI
+  mcopy "${PARTITION[@]}" "$TOOLS/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed" ::/EFI/BOOT/grubx64.efi
+  mmd "${PARTITION[@]}" ::/EFI/debian
+  printf 'linux /linux %s\ninitrd /initrd.gz\nboot\n' "$KERNEL_ARGUMENTS" | mcopy "${PARTITION[@]}" - ::/EFI/debian/grub.cfg
+  with_gpt "$1"
+}
+
+with_mirror() { # DISK   as with_gpt, with another initramfs and a second partition
+  truncate -s $((SIZE_MIB + 2))M "$1"
+  printf 'label: gpt\nstart=%d, size=%d, type=C12A7328-F81F-11D2-BA4B-00A0C93EC93B\nstart=%d, size=2048, type=L\n' \
+    $START $SECTORS $((SIZE_MIB * 2048)) | sfdisk -q "$1"
+  initramfs mirror | mcopy -o "${PARTITION[@]}" - ::/initrd.gz
+  dd if="$IMAGE" of="$1" bs=1M skip=1 seek=1 conv=notrunc status=none
+  printf MIRROR-CONTENT | dd of="$1" bs=1M seek=$SIZE_MIB conv=notrunc status=none
+}
+
 partition_table
 file_system
 with_gpt "$WORK/gpt.raw"
 qemu-img convert -O qcow2 -c "$WORK/gpt.raw" "$WORK/tiny-gpt.qcow2"
 gzip -1n <"$IMAGE" >"$WORK/tiny.raw.gz"
 qemu-img convert -O qcow2 -c "$IMAGE" "$WORK/tiny.qcow2"
+with_signatures "$WORK/signed.raw"
+qemu-img convert -O qcow2 -c "$WORK/signed.raw" "$WORK/tiny-signed.qcow2"
+# The mirror's initramfs replaces the other in the file system, so this image is the last.
+with_mirror "$WORK/mirror.raw"
+qemu-img convert -O qcow2 -c "$WORK/mirror.raw" "$WORK/tiny-mirror.qcow2"
 mkdir -p "$FOLDER"
 mv "$WORK"/tiny* "$FOLDER/"

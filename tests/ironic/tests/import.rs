@@ -388,6 +388,18 @@ const LEFT: [(&str, &str); 3] = [
 ];
 
 #[test]
+fn the_standard_traits_are_those_of_ironic() {
+    if !peers::installed("python3") {
+        return peers::skip("import", "python3 is not installed");
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../real/ironic/ironic.sh");
+    let theirs = Command::new(script).arg("traits").output().expect("ironic.sh can be started");
+    assert!(theirs.status.success(), "{}", String::from_utf8_lossy(&theirs.stderr));
+    let ours = include_str!("../../../services/baremetal-core/src/traits/standard.txt");
+    assert_eq!(String::from_utf8_lossy(&theirs.stdout), ours);
+}
+
+#[test]
 fn a_real_ironic_is_taken_over_and_its_nodes_return_to_another_one() {
     if !peers::installed("python3") {
         return peers::skip("import", "python3 is not installed");

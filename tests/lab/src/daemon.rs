@@ -1,8 +1,10 @@
 //! Runs baremetald inside the test process, or as a child process that can be killed.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use baremetal::{Listeners, Service};
 use tokio::fs;
@@ -109,11 +111,21 @@ impl KillableDaemon {
     pub(crate) fn live(&mut self) -> oneshot::Receiver<Listeners> {
         let (reported, listening) = oneshot::channel();
         let config = baremetal::config::load(&self.config).expect("the configuration is valid");
-        let tripwire = self.trap.tripwire();
+        let trap = self.trap.clone();
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime can be made");
         let living = runtime.spawn(async move {
-            let service = Service::start_with(config, tripwire).await.expect("baremetald starts");
+            let began = Instant::now();
+            let service = loop {
+                match Service::start_with(config.clone(), trap.tripwire()).await {
+                    Ok(service) => break service,
+                    // While the service was dead, another test may have got one of its ports.
+                    Err(error) if lacks_a_port(&error) && began.elapsed() < TIMEOUT / 2 => {
+                        sleep(Duration::from_millis(100)).await;
+                    }
+                    Err(error) => panic!("baremetald starts: {error:?}"),
+                }
+            };
             // The receiver is gone if the caller knows the addresses from the first start.
             let _ = reported.send(service.listeners().clone());
             service.run(CancellationToken::new()).await.expect("baremetald runs");
@@ -132,6 +144,12 @@ impl KillableDaemon {
             living.await.expect("baremetald lives until it is killed");
         }
     }
+}
+
+/// Whether somebody else listens on an address of the service.
+fn lacks_a_port(error: &anyhow::Error) -> bool {
+    let mut causes = error.chain().filter_map(|cause| cause.downcast_ref::<io::Error>());
+    causes.any(|cause| cause.kind() == io::ErrorKind::AddrInUse)
 }
 
 impl ChildDaemon {

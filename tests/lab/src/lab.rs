@@ -44,6 +44,8 @@ pub struct Settings {
     pub power_timeout: &'static str,
     /// For an agent that does not answer.
     pub silence_timeout: &'static str,
+    /// For an update of firmware, or a change of a RAID volume.
+    pub firmware_timeout: &'static str,
     /// How long after an accepted power change the BMC is asked again.
     pub ask_again: &'static str,
     pub poll_every: &'static str,
@@ -68,6 +70,7 @@ impl Default for Settings {
             bmc_timeout: "20s",
             power_timeout: "20s",
             silence_timeout: "20s",
+            firmware_timeout: "60s",
             ask_again: "1s",
             poll_every: "50ms",
             power_sync_every: "60s",
@@ -229,7 +232,7 @@ fn configuration(settings: &Settings, folder: &TempDir, at: Option<&Listeners>) 
     let Settings { boot_timeout, bmc_timeout, power_timeout, silence_timeout, .. } = settings;
     let Settings { ask_again, poll_every, power_sync_every, requests_per_second, more, .. } =
         settings;
-    let Settings { unknown_machines, .. } = settings;
+    let Settings { unknown_machines, firmware_timeout, .. } = settings;
     let mut text = String::new();
     let written = write!(
         text,
@@ -246,6 +249,7 @@ power = "{power_timeout}"
 ask_again = "{ask_again}"
 boot = "{boot_timeout}"
 command = "60s"
+firmware = "{firmware_timeout}"
 silence = "{silence_timeout}"
 poll_every = "{poll_every}"
 [bmc]

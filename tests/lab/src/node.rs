@@ -147,6 +147,12 @@ impl Lab {
         PendingChange { lab: self, node }.fails(state).await
     }
 
+    /// Ends the maintenance of the node.
+    pub async fn end_maintenance(&self, node: Node) {
+        let path = format!("/v1/nodes/{}/maintenance", node.0);
+        self.api.send(Method::DELETE, &path, None).await.expect("the end of maintenance");
+    }
+
     async fn rests(&self, node: Node, state: &str) {
         let path = format!("/v1/nodes/{}", node.0);
         let seen = |node: &Value| (node["provision_state"] == state).then_some(());

@@ -27,6 +27,11 @@ pub fn skip(test: &str, reason: impl Display) {
     written.expect("the list of what is skipped can be written");
 }
 
+/// Returns `n` for a crash loop that kills at every `n`-th point: 1 if `BEDPLATE_SOAK` is set, otherwise `normally`.
+pub fn kill_every(normally: usize) -> usize {
+    if env::var_os("BEDPLATE_SOAK").is_some() { 1 } else { normally }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -81,13 +81,15 @@ impl Cloud {
     #[track_caller]
     pub fn crash(&self, server: &str) {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../real/machines/machine.sh");
-        let run = Command::new(script).arg("crash").arg(self.room().join(server)).status();
+        let run =
+            Command::new(script).arg("crash").arg(self.machine_folder().join(server)).status();
         assert!(run.expect("machine.sh can be started").success(), "{server} does not crash");
     }
 
     /// The ids of the servers that have a machine in the machine room.
     pub fn machines(&self) -> Vec<String> {
-        let entries = self.room().read_dir().expect("the machine room has a folder").flatten();
+        let entries =
+            self.machine_folder().read_dir().expect("the machine room has a folder").flatten();
         let machine = |path: &Path| path.join("namespace").exists();
         let paths = entries.map(|entry| entry.path()).filter(|path| machine(path));
         paths.filter_map(|path| path.file_name()?.to_str().map(ToOwned::to_owned)).collect()
@@ -112,7 +114,7 @@ impl Cloud {
     }
 
     #[track_caller]
-    fn room(&self) -> &Path {
+    fn machine_folder(&self) -> &Path {
         self.machines.as_deref().expect("the cloud has machines")
     }
 }

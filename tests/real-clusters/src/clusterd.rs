@@ -21,7 +21,7 @@ pub const VERSION: &str = "v1.20.2";
 pub fn clusterd(clouds_yaml: &Path, user: &str, more: &str) -> Service {
     let clouds_yaml = clouds_yaml.display();
     Service::clusters_with(&format!(
-        "[cloud]\nclouds_yaml = '{clouds_yaml}'\nname = '{user}'\n[conductor]\nlook_every = '5s'\n{more}"
+        "[cloud]\nclouds_yaml = '{clouds_yaml}'\nname = '{user}'\n[conductor]\nlook_every = '10s'\n{more}"
     ))
 }
 
@@ -58,10 +58,13 @@ pub fn for_machines() -> String {
     text
 }
 
-/// Configuration for virtual machines that reach this host at `host`. They run systemd and fetch programs, but no images.
+/// Configuration for virtual machines that reach this host at `host`. They run systemd and fetch programs, but no images, so they never
+/// become nodes; clusterd must not replace them while they boot slowly.
 pub fn for_virtual_machines(host: &str) -> String {
     let programs = MirrorConfig::at(host).programs();
-    format!("[nodes]\nlisten = '{host}:9512'\nurl = 'https://{host}:9512/'\n{programs}")
+    format!(
+        "[repair]\nbecome_node_within = '1h'\n[nodes]\nlisten = '{host}:9512'\nurl = 'https://{host}:9512/'\n{programs}"
+    )
 }
 
 /// Writes the configuration of the programs and images in the mirror.

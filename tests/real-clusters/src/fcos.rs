@@ -49,7 +49,7 @@ impl FcosMachine {
         command.arg(format!("file:{}", folder.join("console.log").display()));
         command.arg("-kernel").arg(image.join("vmlinuz")).arg("-initrd").arg(image.join("initrd"));
         command.arg("-append").arg(
-            "root=LABEL=root rw console=ttyS0 loglevel=4 mitigations=off net.ifnames=0 \
+            "root=LABEL=root rw console=ttyS0 no_timer_check loglevel=4 mitigations=off net.ifnames=0 \
              systemd.firstboot=off ignition.firstboot=1 ignition.platform.id=openstack",
         );
         // `unsafe` ignores flushes. The data stays in the page cache of this host, which outlives QEMU.

@@ -1,5 +1,6 @@
 //! `kubectl`, to see a cluster as its user does.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
@@ -58,36 +59,35 @@ impl Kubectl {
         serde_json::from_str(&self.ask(&words)?).ok()
     }
 
-    /// Applies a manifest, which has to succeed.
-    #[track_caller]
-    pub fn apply(&self, manifest: &Value) {
+    /// Applies a manifest. `None` if the command fails.
+    pub fn apply(&self, manifest: &Value) -> Option<()> {
         let mut run = self
             .command(&["apply", "-f", "-"])
             .stdin(Stdio::piped())
             .spawn()
             .expect("kubectl can be started");
         let text = manifest.to_string();
-        run.stdin.take().expect("it is piped").write_all(text.as_bytes()).expect("kubectl reads");
-        assert!(run.wait().expect("kubectl ends").success(), "kubectl apply failed");
+        let written = run.stdin.take().expect("it is piped").write_all(text.as_bytes());
+        let ended = run.wait().expect("kubectl ends");
+        (written.is_ok() && ended.success()).then_some(())
     }
 
-    /// The names of the Kubernetes nodes that are Ready.
-    pub fn ready_nodes(&self) -> Vec<String> {
+    /// The names of the Kubernetes nodes, each with whether it is Ready.
+    pub fn nodes(&self) -> BTreeMap<String, bool> {
         let nodes = self.get(&["nodes"]).unwrap_or_default();
-        let nodes = nodes["items"].as_array().cloned().unwrap_or_default();
-        let ready = |node: &&Value| {
+        let ready = |node: &Value| {
             let conditions = node["status"]["conditions"].as_array();
             let mut conditions = conditions.into_iter().flatten();
             conditions.any(|it| it["type"] == "Ready" && it["status"] == "True")
         };
         let name = |node: &Value| node["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        nodes.iter().filter(ready).map(name).collect()
+        let nodes = nodes["items"].as_array().into_iter().flatten();
+        nodes.map(|node| (name(node), ready(node))).collect()
     }
 
-    /// The number of Kubernetes nodes, Ready or not.
-    pub fn nodes(&self) -> usize {
-        let nodes = self.get(&["nodes"]).unwrap_or_default();
-        nodes["items"].as_array().map_or(0, Vec::len)
+    /// The names of the Kubernetes nodes that are Ready.
+    pub fn ready_nodes(&self) -> Vec<String> {
+        self.nodes().into_iter().filter_map(|(name, ready)| ready.then_some(name)).collect()
     }
 
     /// Prints the pods and the last events, to show why a test failed.

@@ -90,13 +90,6 @@ impl Network {
         self.script(&["reboot", machine]);
     }
 
-    /// Runs a command on a machine, which has to succeed, and returns its output.
-    #[track_caller]
-    pub fn run_on(&self, machine: &str, words: &[&str]) -> String {
-        let words: Vec<&str> = ["exec", machine].into_iter().chain(words.iter().copied()).collect();
-        self.script(&words)
-    }
-
     /// Runs a command on a machine, which may fail, and returns its output.
     pub fn try_on(&self, machine: &str, words: &[&str]) -> Option<String> {
         let run =

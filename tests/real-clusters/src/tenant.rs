@@ -8,6 +8,9 @@ use serde_json::Value;
 
 use crate::Cloud;
 
+/// Each command uses a processor that the cluster also needs.
+const POLL_INTERVAL: Duration = Duration::from_secs(4);
+
 /// A user of a cloud, with `openstack` commands for the cloud and `openstack coe` commands for clusterd.
 pub struct Tenant {
     /// The cloud as the user sees it.
@@ -48,7 +51,7 @@ impl Tenant {
             }
             let failed = shown["status"].as_str().is_some_and(|it| it.ends_with("_FAILED"));
             assert!(!failed && begun.elapsed() < patience, "{cluster} is not {status}: {shown:#}");
-            thread::sleep(Duration::from_secs(2));
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -58,7 +61,7 @@ impl Tenant {
         let begun = Instant::now();
         while self.coe.run(&["cluster", "show", cluster]).code == 0 {
             assert!(begun.elapsed() < patience, "{cluster} is still there");
-            thread::sleep(Duration::from_secs(2));
+            thread::sleep(POLL_INTERVAL);
         }
         eprintln!("{cluster} is gone after {:.0?}", begun.elapsed());
     }

@@ -1,5 +1,5 @@
 //! Nova's own driver of the Bare Metal API (`ironic.IronicDriver`) creates, rebuilds, rescues and deletes a server on an emulated machine,
-//! with an image of Glance and a port of Neutron.
+//! with an image of Glance and a port of Neutron. The machine moves between a network of the service and that of the server.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,6 +15,8 @@ use tokio::task::block_in_place;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const COMPUTE: &str = "nova-on-machines";
+/// The network in which the machine is while a ramdisk runs on it.
+const SERVICE_NETWORK: &str = "ramdisks";
 
 /// Nova's driver, which runs until this value is dropped.
 struct NovaCompute;
@@ -45,13 +47,22 @@ async fn enrolled(lab: &Lab) -> (RackedMachine, Node) {
     let properties = json!({"cpus": 8, "memory_mb": 32768, "local_gb": 8, "cpu_arch": "x86_64"});
     let patch = json!([
         {"op": "add", "path": "/resource_class", "value": "baremetal"},
-        {"op": "add", "path": "/network_interface", "value": "flat"},
+        {"op": "add", "path": "/network_interface", "value": "neutron"},
         {"op": "add", "path": "/rescue_interface", "value": "agent"},
+        {"op": "add", "path": "/driver_info/provisioning_network", "value": SERVICE_NETWORK},
+        {"op": "add", "path": "/driver_info/cleaning_network", "value": SERVICE_NETWORK},
+        {"op": "add", "path": "/driver_info/rescuing_network", "value": SERVICE_NETWORK},
         {"op": "add", "path": "/properties", "value": properties},
         {"op": "remove", "path": "/instance_info"},
     ]);
     let path = format!("/v1/nodes/{}", node.0);
     lab.api().send(Method::PATCH, &path, Some(&patch)).await.expect("the node is prepared");
+    let ports = lab.api().get(&format!("{path}/ports")).await;
+    let port = ports["ports"][0]["uuid"].as_str().expect("a port").to_owned();
+    let link = json!({"switch_id": "0a:1b:2c:3d:4e:5f", "port_id": "Eth1"});
+    let patch = json!([{"op": "add", "path": "/local_link_connection", "value": link}]);
+    let path = format!("/v1/ports/{port}");
+    lab.api().send(Method::PATCH, &path, Some(&patch)).await.expect("the port is prepared");
     (machine, node)
 }
 
@@ -96,6 +107,9 @@ async fn nova_creates_rebuilds_rescues_and_deletes_a_server_on_a_machine() {
         alice.done(&format!("image create bootable {format} --file {}", bootable()));
         alice.done("network create metal");
         alice.done("subnet create metal --network metal --subnet-range 10.40.0.0/24");
+        admin.done(&format!("network create {SERVICE_NETWORK}"));
+        let range = "--subnet-range 10.41.0.0/24";
+        admin.done(&format!("subnet create {SERVICE_NETWORK} --network {SERVICE_NETWORK} {range}"));
         admin.done("flavor create metal --ram 1024 --disk 1 --vcpus 1");
         let zero = "--property resources:VCPU=0 --property resources:MEMORY_MB=0 --property resources:DISK_GB=0";
         admin.done(&format!("flavor set metal --property resources:CUSTOM_BAREMETAL=1 {zero}"));
@@ -122,6 +136,10 @@ async fn nova_creates_rebuilds_rescues_and_deletes_a_server_on_a_machine() {
         (&port["binding_vnic_type"], &port["mac_address"]),
         (&json!("baremetal"), &json!(mac))
     );
+    let link = &port["binding_profile"]["local_link_information"][0];
+    assert_eq!(link["port_id"], "Eth1", "{port:#}");
+    let service_ports = "port list --device-owner baremetal:none";
+    assert_eq!(block_in_place(|| admin.json(service_ports)), json!([]));
 
     block_in_place(|| rebuild(&mut alice));
     runs_its_disk(&machine).await;
@@ -142,11 +160,13 @@ async fn nova_creates_rebuilds_rescues_and_deletes_a_server_on_a_machine() {
     let vifs = lab.api().get(&format!("/v1/nodes/{}/vifs", node.0)).await;
     assert_eq!(vifs["vifs"], json!([]));
     block_in_place(|| {
+        assert_eq!(admin.json(service_ports), json!([]), "no port is left behind");
         drop(nova);
         alice.refused(&format!("port show {vif}"));
         for command in ["network delete metal", "image delete bootable"] {
             alice.done(command);
         }
+        admin.done(&format!("network delete {SERVICE_NETWORK}"));
         admin.done("flavor delete metal");
     });
 }

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# ironic.sh up | down | url - a real Ironic, without authentication, whose answers are compared with ours, and which drives our agent.
+# ironic.sh up | down | url | traits - a real Ironic, without authentication, whose answers are compared with ours, and which drives our
+# agent.
 #
 #   ironic.sh up     starts it with an empty database, waits until it answers, and prints its URL
 #   ironic.sh down   stops it
+#   ironic.sh traits prints the standard traits that it takes
 #
 # It is one process (API and conductor) without a message broker, on SQLite.
 #
@@ -107,5 +109,6 @@ down() {
 case ${1:-} in
   up | down) "$1" ;;
   url) echo "$URL" ;;
+  traits) "$("$HERE/../venv.sh" "$HERE/requirements.txt")/bin/python" -c 'import os_traits; print(*sorted(os_traits.get_traits()), sep="\n")' ;;
   *) sed -n '2,/^set/p' "$0" | sed '$d; s/^# \{0,1\}//' >&2; exit 2 ;;
 esac

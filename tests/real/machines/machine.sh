@@ -58,6 +58,9 @@ start() {
   done
   while read -r folder; do
     mkdir -p "$folder"
+    # Two machines together get as much of the processors as a target of `make test`.
+    [ ! -f "$folder/cpu.shares" ] || echo 512 >"$folder/cpu.shares"
+    [ ! -f "$folder/cpu.weight" ] || echo 50 >"$folder/cpu.weight"
     if [ -f "$folder/cpuset.cpus" ] && [ ! -f "$folder/cgroup.controllers" ]; then
       cat "${folder%/*}/cpuset.cpus" >"$folder/cpuset.cpus"
       cat "${folder%/*}/cpuset.mems" >"$folder/cpuset.mems"

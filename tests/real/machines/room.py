@@ -23,7 +23,7 @@ from balancers import Balancers
 from routers import Routers
 from servers import Servers
 
-PAUSE = 2.0  # seconds between two checks of Neutron and Octavia
+PAUSE = 4.0  # seconds between two checks of Neutron and Octavia
 
 
 class Asked(socketserver.StreamRequestHandler):

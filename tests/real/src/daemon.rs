@@ -81,7 +81,8 @@ listen = "{GATEWAY}:6386"
 kernel = "{ramdisk}/kernel"
 ramdisk = "{ramdisk}/ramdisk"
 {iso}
-kernel_parameters = ["console=ttyS0"]
+# QEMU without hardware virtualisation loses ticks on a busy host, and Linux then panics in its check of the timer.
+kernel_parameters = ["console=ttyS0", "no_timer_check"]
 tftp = "{GATEWAY}:69"
 router_advertisements = "br0"
 

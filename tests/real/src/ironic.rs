@@ -99,7 +99,7 @@ file_url_allowed_paths = {}
 [inspector]
 require_managed_boot = true
 [pxe]
-kernel_append_params = console=ttyS0
+kernel_append_params = console=ttyS0 no_timer_check
 ",
         ramdisk_folder().display()
     )

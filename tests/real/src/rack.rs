@@ -74,6 +74,18 @@ impl Rack {
         command.spawn().unwrap_or_else(|error| panic!("{log} cannot be started: {error}"))
     }
 
+    /// Removes a disk, `vda` or `vdb`, of a machine that is off.
+    #[track_caller]
+    pub fn pull(&self, machine: &Machine, disk: &str) {
+        script(&self.name, &["pull", &machine.name, disk], &[]);
+    }
+
+    /// Puts a removed disk back.
+    #[track_caller]
+    pub fn plug(&self, machine: &Machine, disk: &str) {
+        script(&self.name, &["plug", &machine.name, disk], &[]);
+    }
+
     /// Returns the path of a program's log.
     pub fn log(&self, name: &str) -> PathBuf {
         self.folder.join(name).with_extension("log")

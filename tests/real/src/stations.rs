@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use compat::wait::wait_for;
 use serde_json::{Value, json};
 
 use crate::daemon::ramdisk_folder;
@@ -62,7 +63,7 @@ impl ManagementAccess {
     }
 }
 
-/// Runs all stations. Every story of one machine consists of this, with another machine.
+/// Runs all stations except for adoption. Every story of one machine consists of this, with another machine.
 #[track_caller]
 pub fn deploy_and_undeploy(
     story: &mut Story,
@@ -74,7 +75,7 @@ pub fn deploy_and_undeploy(
     inspect(story, machine);
     provide(story, machine);
     deploy(story, machine, image);
-    give_back(story, machine);
+    give_back(story, machine, 1);
 }
 
 /// Creates the node and its port, and makes the service verify the BMC's credentials.
@@ -131,9 +132,25 @@ pub fn clean(story: &mut Story, machine: &Machine, steps: &Value) {
 /// Cleans the machine and makes it available.
 #[track_caller]
 pub fn provide(story: &mut Story, machine: &Machine) {
+    provide_with_raid(story, machine);
+    assert!(is_blank(machine), "the disk of a machine on offer holds something");
+}
+
+/// Cleans a machine with software RAID, whose partition tables stay, and makes it available.
+#[track_caller]
+pub fn provide_with_raid(story: &mut Story, machine: &Machine) {
     moved(story, machine, "provide", "available");
     assert_eq!(story.field(&machine.name, "power_state"), "power off");
-    assert!(is_blank(machine), "the disk of a machine on offer holds something");
+}
+
+/// Switches the machine on or off, and waits until its BMC reports that state.
+#[track_caller]
+pub fn power(story: &mut Story, machine: &Machine, target: &str) {
+    story.client.done(&["node", "power", target, &machine.name]);
+    wait_for(&format!("{} to be {target}", machine.name), BOOT_TIMEOUT, || {
+        let state = story.field(&machine.name, "power_state");
+        (state == format!("power {target}")).then_some(())
+    });
 }
 
 /// Selects the image to install.
@@ -163,6 +180,28 @@ pub fn deploy(story: &mut Story, machine: &Machine, image: &Image) {
     machine.prints(machine.firmware.boots_as(), 1, BOOT_TIMEOUT);
 }
 
+/// Deletes the node of a running machine, enrolls the machine again, and adopts it with its image. The BMC must not be asked to reset it.
+#[track_caller]
+pub fn adopt(story: &mut Story, machine: &Machine, reach: &ManagementAccess, image: &Image) {
+    let before = resets(machine);
+    assert!(before > 0, "the BMC has not logged the resets of the deployment");
+    story.client.done(&["node", "maintenance", "set", &machine.name]);
+    story.client.done(&["node", "delete", &machine.name]);
+    enroll(story, machine, reach);
+    choose(story, machine, image);
+    moved(story, machine, "adopt", "active");
+    assert_eq!(story.field(&machine.name, "power_state"), "power on");
+    assert_eq!(resets(machine), before, "the adoption reset the machine");
+}
+
+/// Returns how many requests to change the power of the machine its Redfish BMC has logged.
+#[track_caller]
+fn resets(machine: &Machine) -> usize {
+    let log = machine.console.with_file_name("redfish.log");
+    let log = std::fs::read_to_string(&log).unwrap_or_else(|_| panic!("no {}", log.display()));
+    log.matches("Actions/ComputerSystem.Reset HTTP").count()
+}
+
 /// Boots the ramdisk of an installed machine as a rescue system with this password.
 #[track_caller]
 pub fn rescue(story: &mut Story, machine: &Machine, password: &str) {
@@ -176,13 +215,13 @@ pub fn unrescue(story: &mut Story, machine: &Machine) {
     moved(story, machine, "unrescue", "active");
 }
 
-/// Undeploys the machine: the disk must be blank, and the machine off.
+/// Undeploys the machine, which has booted its image `boots` times: the disk must be blank, and the machine off.
 #[track_caller]
-pub fn give_back(story: &mut Story, machine: &Machine) {
+pub fn give_back(story: &mut Story, machine: &Machine, boots: usize) {
     moved(story, machine, "undeploy", "available");
     assert_eq!(story.field(&machine.name, "power_state"), "power off");
     assert!(is_blank(machine), "the disk of an undeployed machine is not blank");
-    assert_eq!(machine.printed().matches("DISK-BOOTED").count(), 1, "the image ran again");
+    assert_eq!(machine.printed().matches("DISK-BOOTED").count(), boots, "the image ran again");
 }
 
 /// Whether the disk has neither a partition table nor a boot loader.

@@ -45,7 +45,7 @@ fn clean_and_deploy(story: &mut Story, machine: &Machine, image: &Image) {
         ran(story, machine, step);
     }
     stations::deploy(story, machine, image);
-    stations::give_back(story, machine);
+    stations::give_back(story, machine, 1);
 }
 
 /// Checks that the machine's history tells of this clean step.

@@ -40,7 +40,7 @@ fn a_rack_joins_the_cloud_by_one_command_and_runs_a_server() {
 
     let begun = Instant::now();
     // The limit ends before that of the test runner, so that a failure prints the machine's console.
-    let up = ["rack", "up", "cloud", "--yes", "--profile", "kvm", "--timeout", "12m"];
+    let up = ["rack", "up", "cloud", "--yes", "--profile", "kvm", "--timeout", "20m"];
     story.bedplate(&up);
     eprintln!("the rack is up after {:.0?}", begun.elapsed());
 

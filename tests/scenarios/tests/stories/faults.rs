@@ -263,7 +263,9 @@ async fn a_failed_clean_step_keeps_the_machine_unavailable() {
     assert!(error.contains(failed), "{error}");
 
     machine.misbehave(|faults| faults.fail_step = None);
+    assert_eq!(lab.node(node).await["fault"], "clean failure");
     lab.provision(node, "manage").await.reaches("manageable").await;
+    lab.end_maintenance(node).await;
     lab.provision(node, "provide").await.reaches("available").await;
     assert!(machine.disks_are_blank());
 }

@@ -1,6 +1,7 @@
 //! Boot mode, secure boot and BIOS settings of a machine, changed by its BMC.
 
 use bmc_emulator::{Firmware, Outcome, PowerRequest, Request, StatusFault};
+use jiff::Timestamp;
 use lab::{Lab, Machine, Node, RackedMachine, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -54,6 +55,7 @@ pub(crate) fn changes(machine: &RackedMachine) -> Vec<Request> {
             request,
             Request::BootMode(_)
                 | Request::SecureBoot(_)
+                | Request::SecureBootKeys(_)
                 | Request::ChangeBios(_)
                 | Request::ResetBios
         )
@@ -113,6 +115,44 @@ async fn a_machine_restarts_for_a_change_that_its_bmc_gives_to_the_firmware() {
         history.iter().any(|(_, event)| event == "changed the secure boot to on"),
         "{history:#?}"
     );
+}
+
+/// Without this check, a node would be active although its machine starts unsigned programs.
+#[tokio::test]
+async fn a_deployment_fails_if_the_firmware_ignores_the_secure_boot_of_its_instance() {
+    let lab = Lab::start_with(Settings { boot_timeout: "20s", ..impatient() }).await;
+    let machine = lab.rack(machine("r1u9", "dell-idrac")).await;
+    let node = lab.available(&machine).await;
+    let mut instance = lab.image().instance_info();
+    instance["capabilities"] = json!({"secure_boot": true});
+    let path = format!("/v1/nodes/{}", node.0);
+    let patch = json!([{"op": "add", "path": "/instance_info", "value": instance}]);
+    lab.api().send(Method::PATCH, &path, Some(&patch)).await.expect("an instance");
+    machine.chassis().faults().update(|faults| faults.ignore_settings = true);
+    let why = lab.provision(node, "active").await.fails("deploy failed").await;
+    assert!(why.contains("its BMC still reports secure boot off after 20 s"), "{why}");
+    assert_eq!(changes(&machine), [Request::SecureBoot(true)]);
+}
+
+#[tokio::test]
+async fn a_machine_is_deployed_in_the_boot_mode_that_its_operator_declared() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(machine("r1u10", "generic")).await;
+    let node = lab.available(&machine).await;
+    let path = format!("/v1/nodes/{}", node.0);
+    let declare = json!([
+        {"op": "add", "path": "/properties/capabilities", "value": "gpu:true,boot_mode:bios"},
+        {"op": "add", "path": "/instance_info", "value": lab.image().instance_info()},
+    ]);
+    lab.api().send(Method::PATCH, &path, Some(&declare)).await.expect("a declaration");
+    lab.provision(node, "active").await.reaches("active").await;
+    assert_eq!(machine.chassis().boot_mode(), Firmware::Bios);
+    assert_eq!(states(&lab, node).await["boot_mode"], "bios");
+    lab.provision(node, "deleted").await.reaches("available").await;
+    // The machine has the declared boot mode, so the next deployment changes nothing.
+    lab.api().send(Method::PATCH, &path, Some(&declare)).await.expect("an instance");
+    lab.provision(node, "active").await.reaches("active").await;
+    assert_eq!(changes(&machine), [Request::BootMode(Firmware::Bios)]);
 }
 
 #[tokio::test]
@@ -183,6 +223,7 @@ async fn clean(lab: &Lab, node: Node, steps: &Value) {
 async fn clean_fails(lab: &Lab, node: Node, steps: &Value) -> String {
     clean(lab, node, steps).await;
     let why = lab.fails(node, "clean failed").await;
+    lab.end_maintenance(node).await;
     lab.provision(node, "manage").await.reaches("manageable").await;
     why
 }
@@ -249,6 +290,58 @@ async fn bios_settings_are_recorded_at_verification_and_changed_by_cleaning() {
         1,
         "{history:#?}"
     );
+}
+
+#[tokio::test]
+async fn cleaning_replaces_the_keys_of_secure_boot() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(machine("r1u11", "generic")).await;
+    let node = lab.manageable(&machine).await;
+    for (step, has_keys) in
+        [("clear_secure_boot_keys", false), ("reset_secure_boot_keys_to_default", true)]
+    {
+        clean(&lab, node, &json!([{"interface": "management", "step": step}])).await;
+        lab.reaches(node, "manageable").await;
+        assert_eq!(machine.chassis().has_secure_boot_keys(), has_keys, "{step}");
+    }
+    assert_eq!(changes(&machine), [false, true].map(Request::SecureBootKeys));
+
+    let poor = lab.rack(self::machine("r1u12", "poor")).await;
+    let node = lab.manageable(&poor).await;
+    let step = json!([{"interface": "management", "step": "clear_secure_boot_keys"}]);
+    let why = clean_fails(&lab, node, &step).await;
+    assert!(why.contains("it has no SecureBoot resource"), "{why}");
+}
+
+/// The step that sets the clock of the BMC.
+fn set_clock(args: &Value) -> Value {
+    json!([{"interface": "management", "step": "set_bmc_clock", "args": args}])
+}
+
+/// How far the clock of the BMC is from `wanted`, in seconds.
+pub(crate) fn clock_off(machine: &RackedMachine, wanted: Timestamp) -> i64 {
+    machine.chassis().clock().duration_since(wanted).as_secs().abs()
+}
+
+#[tokio::test]
+async fn cleaning_sets_the_clock_of_the_bmc() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(machine("r1u13", "hpe-ilo")).await;
+    let node = lab.manageable(&machine).await;
+    machine.chassis().misset_clock(-86_400);
+    clean(&lab, node, &set_clock(&json!({}))).await;
+    lab.reaches(node, "manageable").await;
+    assert!(clock_off(&machine, Timestamp::now()) < 60, "{}", machine.chassis().clock());
+    let time = "2001-02-03T04:05:06+01:00";
+    let args = json!({"target_datetime": time, "datetime_local_offset": "+01:00"});
+    clean(&lab, node, &set_clock(&args)).await;
+    lab.reaches(node, "manageable").await;
+    assert!(clock_off(&machine, time.parse().unwrap()) < 60, "{}", machine.chassis().clock());
+
+    let poor = lab.rack(self::machine("r1u14", "poor")).await;
+    let node = lab.manageable(&poor).await;
+    let why = clean_fails(&lab, node, &set_clock(&json!({}))).await;
+    assert!(why.contains("this BMC cannot set its clock: it shows no time"), "{why}");
 }
 
 #[tokio::test]

@@ -3,15 +3,19 @@
 
 mod drains;
 mod firmware_settings;
+mod firmware_updates;
 mod images;
 mod inspections;
+mod networks;
 mod notices;
+mod raid_volumes;
 mod rescues;
 mod vifs;
 
 use bmc_emulator::{Outcome, PowerRequest, Request};
 use lab::{Lab, Machine, Node, Postgres, RackedMachine, Settings};
 use machine_emulator::{Event, Stage};
+use peers::kill_every;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -19,7 +23,7 @@ use PowerRequest::{ForceOff, On, SoftOff};
 
 pub(crate) use images::live_iso;
 
-/// The service is killed at every `EVERY`-th point that it reaches for the first time.
+/// The service is killed at every `EVERY`-th point that it reaches for the first time, and with `BEDPLATE_SOAK` at each.
 const EVERY: usize = 4;
 
 /// A request for a node, and the expected effects.
@@ -79,11 +83,6 @@ fn life() -> Vec<RequestAndEffects> {
     ]
 }
 
-/// With `BEDPLATE_SOAK` the service is killed at every point.
-fn every() -> usize {
-    if std::env::var_os("BEDPLATE_SOAK").is_some() { 1 } else { EVERY }
-}
-
 /// Short intervals, because the service dies before most of its timeouts. A machine whose boot script is lost boots the ramdisk again after
 /// the boot timeout.
 fn settings() -> Settings {
@@ -132,8 +131,13 @@ impl StateBefore {
             | Request::ClearBoot
             | Request::BootMode(_)
             | Request::SecureBoot(_)
+            | Request::SecureBootKeys(_)
+            | Request::SetClock(_)
             | Request::ChangeBios(_)
             | Request::ResetBios
+            | Request::UpdateFirmware { .. }
+            | Request::CreateVolume { .. }
+            | Request::DeleteVolume(_)
             | Request::InsertMedia(_)
             | Request::EjectMedia
             | Request::Identify(_)
@@ -276,7 +280,7 @@ async fn outlived(
 
 /// The points at which the service is killed, unless a story is about certain points.
 fn anywhere() -> (usize, fn(&str) -> bool) {
-    (every(), |_| false)
+    (kill_every(EVERY), |_| false)
 }
 
 async fn lives(blueprint: Machine) {
@@ -385,7 +389,7 @@ async fn bringing_up_a_rack_of_two_machines_survives_kills() {
     };
     let done = async || lab.api().until("/bedplate/v1/racks/r1", "a rack that is up", is_up).await;
     // The writes of two machines combine in many ways, so fewer of the points are tried.
-    let points = lab.kill_at_every_point(every() * 3, |_| false, ask, done).await;
+    let points = lab.kill_at_every_point(kill_every(EVERY) * 3, |_| false, ask, done).await;
     assert!(points.len() >= 20, "{points:#?}");
 
     let nodes = lab.api().get("/v1/nodes").await;
@@ -413,7 +417,7 @@ shortest = "1s"
 [leases.schedule]
 warn_before = ["3s"]
 notice = "1s"
-undo_window = "2s"
+undo_window = "6s"
 [reservations]
 nodes_per_project = 1
 "#;
@@ -469,7 +473,7 @@ async fn reserving_a_node_and_giving_it_back_survives_kills() {
         (node["provision_state"] == "active").then_some(())
     };
     let done = async || lab.api().until(&path, "an installed node", is_installed).await;
-    let points = lab.kill_at_every_point(every(), |_| false, ask, done).await;
+    let points = lab.kill_at_every_point(kill_every(EVERY), |_| false, ask, done).await;
     assert!(points.len() >= 10, "{points:#?}");
     installed(&machine).await;
     assert_eq!(before.states(&lab, node).await, DEPLOYMENT, "{points:#?}");
@@ -488,7 +492,7 @@ async fn reserving_a_node_and_giving_it_back_survives_kills() {
         (node["provision_state"] == "available").then(|| changed(node, &before.node)).flatten()
     };
     let done = async || lab.api().until(&path, "a free node", is_free).await;
-    let points = lab.kill_at_every_point(every(), |_| false, ask, done).await;
+    let points = lab.kill_at_every_point(kill_every(EVERY), |_| false, ask, done).await;
     assert!(points.len() >= 10, "{points:#?}");
     let repeats = before.repeated_boots(&machine, 1, 0);
     let mut states = before.states(&lab, node).await;
@@ -531,7 +535,7 @@ async fn the_end_of_a_lease_survives_kills() {
         lab.api().until(&format!("/v1/nodes/{}", node.0), "a free node", is_free).await;
         lab.api().until(&lease, "a node that is not lent", is_over).await;
     };
-    let points = lab.kill_at_every_point(every(), |_| false, ask, done).await;
+    let points = lab.kill_at_every_point(kill_every(EVERY), |_| false, ask, done).await;
     assert!(points.len() >= 15, "{points:#?}");
     let repeats = before.repeated_boots(&machine, 1, 0);
 

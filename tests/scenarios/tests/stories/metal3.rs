@@ -162,8 +162,13 @@ async fn a_host_boots_its_own_preprovisioning_iso_image() {
         | Request::ClearBoot
         | Request::BootMode(_)
         | Request::SecureBoot(_)
+        | Request::SecureBootKeys(_)
+        | Request::SetClock(_)
         | Request::ChangeBios(_)
         | Request::ResetBios
+        | Request::UpdateFirmware { .. }
+        | Request::CreateVolume { .. }
+        | Request::DeleteVolume(_)
         | Request::EjectMedia
         | Request::Identify(_)
         | Request::ClearEventLog

@@ -1,7 +1,7 @@
 //! Service runs steps on a machine in use and boots its disk again. Work holds where a step says so.
 
 use bmc_emulator::PowerRequest::{ForceOff, On};
-use lab::{Lab, Machine, Node, RackedMachine};
+use lab::{Lab, Machine, Node, RackedMachine, Settings};
 use machine_emulator::Stage;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -44,6 +44,36 @@ async fn service_steps_run_on_a_machine_in_use_which_then_boots_its_disk() {
     runs_its_disk(&machine).await;
 }
 
+/// The service is killed at every third effect and write. Each step runs once, also the one that restarts the machine.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn service_steps_run_once_although_baremetald_is_killed() {
+    let settings = Settings {
+        ask_again: "200ms",
+        poll_every: "10ms",
+        boot_timeout: "10s",
+        ..Settings::default()
+    };
+    let lab = Lab::with_mortal(settings).await;
+    let machine = lab.rack(Machine::redfish("r1u5").without_tls()).await;
+    let node = installed(&lab, &machine).await;
+    runs_its_disk(&machine).await;
+    let before = StateBefore::of(&lab, node, &machine).await;
+    let body = json!({"target": "service", "service_steps": update_and_tune()});
+    let ask = async || lab.ask_once(node, &before.node, &body).await;
+    let ended = |node: &Value| {
+        assert!(node["last_error"].is_null(), "{node:#}");
+        let changed = node["provision_updated_at"] != before.node["provision_updated_at"];
+        (changed && node["provision_state"] == "active").then_some(())
+    };
+    let path = format!("/v1/nodes/{}", node.0);
+    let done = async || lab.api().until(&path, "the end of the service", ended).await;
+    let points = lab.kill_at_every_point(3, |_| false, ask, done).await;
+    assert!(points.len() >= 8, "{points:#?}");
+    let steps = ["get_service_steps", "update", "tune", "sync"];
+    assert_eq!(before.steps(&machine), steps, "{points:#?}");
+    runs_its_disk(&machine).await;
+}
+
 #[tokio::test]
 async fn a_failed_service_is_repeated_or_given_up() {
     let lab = Lab::start().await;
@@ -53,11 +83,24 @@ async fn a_failed_service_is_repeated_or_given_up() {
     service(&lab, node, &update_and_tune()).await;
     let error = lab.fails(node, "service failed").await;
     assert!(error.contains("running the service step bios.tune failed"), "{error}");
+    let failed = lab.node(node).await;
+    assert_eq!(
+        (&failed["maintenance"], &failed["fault"]),
+        (&true.into(), &"service failure".into())
+    );
+    let reason = failed["maintenance_reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("bios.tune failed"), "{reason}");
     lab.provision(node, "abort").await.reaches("active").await;
+    let path = format!("/v1/nodes/{}/states/provision", node.0);
+    let again = json!({"target": "service", "service_steps": update_and_tune()});
+    let refused = lab.api().send(Method::PUT, &path, Some(&again)).await;
+    assert_eq!(refused.status, 400, "the node is in maintenance");
 
+    lab.end_maintenance(node).await;
     service(&lab, node, &update_and_tune()).await;
     lab.fails(node, "service failed").await;
     machine.misbehave(|faults| faults.fail_step = None);
+    lab.end_maintenance(node).await;
     service(&lab, node, &update_and_tune()).await;
     lab.reaches(node, "active").await;
     runs_its_disk(&machine).await;

@@ -2,7 +2,8 @@
 
 use lab::{Lab, Machine, Node, RackedMachine, Settings};
 use machine_emulator::Stage;
-use serde_json::Value;
+use reqwest::Method;
+use serde_json::{Value, json};
 
 /// A lab that refreshes all power states at short intervals.
 async fn watchful() -> Lab {
@@ -62,7 +63,7 @@ async fn a_shutdown_of_an_installed_machine_is_noticed_and_left_alone() {
     assert_eq!(seen["provision_state"], "active");
     assert!(!machine.chassis().power().borrow().on, "the lessee may switch it off");
 
-    // If a BMC does not answer, the record stays as it is; the next answer corrects the record.
+    // A BMC that does not answer changes nothing at first.
     machine.chassis().faults().update(|faults| {
         faults.refuse_credentials = true;
         faults.forget_sessions = true;
@@ -72,9 +73,46 @@ async fn a_shutdown_of_an_installed_machine_is_noticed_and_left_alone() {
     let neighbours = lab.available(&neighbour).await;
     neighbour.chassis().push_power_button();
     is_recorded(&lab, neighbours, "power on").await;
-    assert_eq!(lab.node(node).await["power_state"], "power off");
     machine.chassis().faults().clear();
     is_recorded(&lab, node, "power on").await;
+}
+
+/// As in Ironic, the node of a BMC that stays silent is put into maintenance, and the maintenance ends when the BMC answers again.
+#[tokio::test]
+async fn a_silent_bmc_is_a_power_failure_until_it_answers_again() {
+    let lab = watchful().await;
+    let machine = lab.rack(Machine::redfish("m")).await;
+    let node = lab.available(&machine).await;
+    let held = lab.rack(Machine::redfish("held")).await;
+    let held_node = lab.available(&held).await;
+    is_recorded(&lab, node, "power off").await;
+    is_recorded(&lab, held_node, "power off").await;
+    let maintenance = format!("/v1/nodes/{}/maintenance", held_node.0);
+    let reason = json!({"reason": "new fan"});
+    lab.api().send(Method::PUT, &maintenance, Some(&reason)).await.expect("maintenance");
+
+    for machine in [&machine, &held] {
+        machine.chassis().faults().update(|faults| faults.drop = true);
+    }
+    let path = format!("/v1/nodes/{}", node.0);
+    let failed = |it: &Value| (it["fault"] == "power failure").then(|| it.clone());
+    let seen = lab.api().until(&path, "power failure", failed).await;
+    assert_eq!((&seen["maintenance"], &seen["power_state"]), (&true.into(), &Value::Null));
+    let reason = seen["maintenance_reason"].as_str().unwrap_or_default();
+    assert!(reason.contains("did not report the power state 4 times in a row"), "{reason}");
+    let faulty = lab.api().get("/v1/nodes?fault=power%20failure").await;
+    assert_eq!(faulty["nodes"].as_array().map(Vec::len), Some(1), "{faulty}");
+    let unknown = |it: &Value| it["power_state"].is_null().then(|| it.clone());
+    let seen =
+        lab.api().until(&format!("/v1/nodes/{}", held_node.0), "unknown power", unknown).await;
+    assert_eq!((&seen["fault"], &seen["maintenance_reason"]), (&Value::Null, &"new fan".into()));
+
+    machine.chassis().faults().clear();
+    held.chassis().faults().clear();
+    let seen = is_recorded(&lab, node, "power off").await;
+    assert_eq!((&seen["maintenance"], &seen["fault"]), (&false.into(), &Value::Null));
+    let seen = is_recorded(&lab, held_node, "power off").await;
+    assert_eq!(seen["maintenance"], true, "the maintenance of a person stays");
 }
 
 #[tokio::test]

@@ -94,7 +94,12 @@ async fn a_port_of_neutron_is_bound_to_a_machine_until_it_is_undeployed() {
     site.is_bound();
     let path = format!("/v1/nodes/{}/vifs/{}", node.0, site.vif);
     let detached = lab.api().send(Method::DELETE, &path, None).await;
-    assert_eq!(detached.status, 409, "{}", detached.body);
+    assert_eq!(detached.status, 204, "{}", detached.body);
+    lab::until("the release", || !site.has_mac_of_machine(&site.port())).await;
+    site.is_released().await;
+    assert_eq!(site.attach(&site.vif).await, 204);
+    lab::until("the binding", || site.has_mac_of_machine(&site.port())).await;
+    site.is_bound();
 
     lab.provision(node, "rebuild").await.reaches("active").await;
     site.is_bound();

@@ -120,11 +120,12 @@ fn sql_and_bmcs_have_few_users() {
 #[test]
 fn no_service_or_driver_starts_a_program() {
     let starts = ["process::Command", "tokio::process", "process::{"];
-    // The purpose of `bedplate dev` is to start programs.
+    // The purpose of `bedplate dev` is to start programs. The agent starts mdadm, because the md driver needs ioctls.
+    let may = ["services/bedplate/src/dev/", "services/agent/src/raid/mdadm.rs"];
     let sources = text_files().into_iter().filter(|file| {
         let run = file.path.starts_with("drivers/") || file.path.starts_with("services/");
         let source = file.path.ends_with(".rs") && file.path.contains("/src/");
-        run && source && !file.path.starts_with("services/bedplate/src/dev/")
+        run && source && !may.iter().any(|place| file.path.starts_with(place))
     });
     let wrong = sources.filter(|file| starts.iter().any(|word| file.text.contains(word)));
     assert_none("sources that start programs", wrong.map(|file| file.path));

@@ -1,11 +1,13 @@
 //! Changes of boot settings and BIOS settings, while the service is killed.
 
 use bmc_emulator::{Firmware, Request};
-use lab::{Lab, Machine, RackedMachine};
+use jiff::Timestamp;
+use lab::{Lab, Machine, RackedMachine, Settings};
+use peers::kill_every;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{StateBefore, every, settings};
+use super::{EVERY, StateBefore, settings};
 use crate::firmware_settings;
 
 /// A machine that applies every change at its next start.
@@ -43,7 +45,7 @@ async fn changes_of_boot_settings_survive_kills() {
             lab.api().send(Method::PUT, &format!("{path}/{setting}"), Some(&body)).await;
         };
         let done = async || lab.api().until(&path, setting, ended).await;
-        let points = lab.kill_at_every_point(every(), |_| false, ask, done).await;
+        let points = lab.kill_at_every_point(kill_every(EVERY), |_| false, ask, done).await;
         assert!(points.len() >= 2, "{setting}: {points:#?}");
         let power = before.power(&machine);
         let restart = [bmc_emulator::PowerRequest::On, bmc_emulator::PowerRequest::ForceOff];
@@ -79,7 +81,7 @@ async fn changes_of_bios_settings_survive_kills() {
         };
         let ask = async || lab.ask_once(node, &before.node, &body).await;
         let done = async || lab.api().until(&path, "manageable", ended).await;
-        let points = lab.kill_at_every_point(every(), |_| false, ask, done).await;
+        let points = lab.kill_at_every_point(kill_every(EVERY), |_| false, ask, done).await;
         assert!(points.len() >= 2, "{points:#?}");
         assert_eq!(machine.chassis().bios()["EmbeddedSata"], sata, "killed at {points:#?}");
         let on = bmc_emulator::PowerRequest::On;
@@ -90,4 +92,68 @@ async fn changes_of_bios_settings_survive_kills() {
     }
     let names = ["EmbeddedSata", "PowerOnDelay"].map(str::to_owned).to_vec();
     assert_eq!(changes(&machine), [Request::ChangeBios(names), Request::ResetBios]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_steps_of_the_management_interface_survive_kills() {
+    let lab = Lab::with_mortal(settings()).await;
+    let machine = racked(&lab, "r1u23").await;
+    let node = lab.manageable(&machine).await;
+    machine.chassis().misset_clock(-86_400);
+    let before = lab.node(node).await;
+    let steps = json!([
+        {"interface": "management", "step": "clear_secure_boot_keys"},
+        {"interface": "management", "step": "set_bmc_clock"},
+        // The machine of this BMC clears its keys when it starts.
+        {"interface": "power", "step": "power_on"},
+    ]);
+    let body = json!({"target": "clean", "clean_steps": steps, "disable_ramdisk": true});
+    let path = format!("/v1/nodes/{}", node.0);
+    let ended = |node: &Value| {
+        assert!(node["last_error"].is_null(), "{node:#}");
+        let changed = node["provision_updated_at"] != before["provision_updated_at"];
+        (changed && node["provision_state"] == "manageable").then_some(())
+    };
+    let ask = async || lab.ask_once(node, &before, &body).await;
+    let done = async || lab.api().until(&path, "manageable", ended).await;
+    let points = lab.kill_at_every_point(kill_every(EVERY), |_| false, ask, done).await;
+    assert!(points.len() >= 2, "{points:#?}");
+    assert!(!machine.chassis().has_secure_boot_keys(), "killed at {points:#?}");
+    assert_eq!(changes(&machine), [Request::SecureBootKeys(false)]);
+    assert!(firmware_settings::clock_off(&machine, Timestamp::now()) < 60);
+}
+
+/// Secure Boot is on while the instance runs, and off while the ramdisk runs, which is not signed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_secure_boot_of_an_instance_survives_kills() {
+    let lab = Lab::with_mortal(Settings { power_sync_every: "500ms", ..settings() }).await;
+    let machine = racked(&lab, "r1u22").await;
+    let node = lab.available(&machine).await;
+    let mut instance = lab.image().instance_info();
+    instance["capabilities"] = json!({"secure_boot": "true", "boot_mode": "uefi"});
+    let path = format!("/v1/nodes/{}", node.0);
+    let patch = json!([{"op": "add", "path": "/instance_info", "value": instance}]);
+    lab.api().send(Method::PATCH, &path, Some(&patch)).await.expect("an instance");
+
+    for (target, state, secure) in
+        [("active", "active", true), ("rebuild", "active", true), ("deleted", "available", false)]
+    {
+        let before = StateBefore::of(&lab, node, &machine).await;
+        let body = json!({"target": target});
+        let ask = async || lab.ask_once(node, &before.node, &body).await;
+        let ended = |node: &Value| {
+            assert!(node["last_error"].is_null(), "{node:#}");
+            let changed = node["provision_updated_at"] != before.node["provision_updated_at"];
+            let is_over = changed && node["provision_state"] == state;
+            assert!(!is_over || !secure || node["secure_boot"] == true, "{target}: {node:#}");
+            // The start of the ramdisk applies the last change, and the next sweep records it.
+            (is_over && node["secure_boot"] == secure).then_some(())
+        };
+        let done = async || lab.api().until(&path, state, ended).await;
+        let points = lab.kill_at_every_point(kill_every(EVERY), |_| false, ask, done).await;
+        assert!(points.len() >= 2, "{target}: {points:#?}");
+        assert_eq!(machine.chassis().secure_boot(), secure, "{target} killed at {points:#?}");
+    }
+    let [on, off] = [true, false].map(Request::SecureBoot);
+    assert_eq!(changes(&machine), [on.clone(), off.clone(), on, off]);
 }

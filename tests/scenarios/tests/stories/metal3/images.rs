@@ -153,10 +153,10 @@ async fn images_that_cannot_be_deployed_are_refused_by_name() {
     vmdk["image_disk_format"] = json!("vmdk");
     let why = reason(vmdk, None).await;
     assert!(why.contains("image_disk_format: \"vmdk\" is neither raw nor qcow2"), "{why}");
-    let mut secure = image_with_checksum_file(&lab);
-    secure["capabilities"] = json!({"secure_boot": "true"});
-    let why = reason(secure, None).await;
-    assert!(why.contains("capabilities.secure_boot: secure boot is not on"), "{why}");
+    let mut mode = image_with_checksum_file(&lab);
+    mode["capabilities"] = json!({"boot_mode": "legacy"});
+    let why = reason(mode, None).await;
+    assert!(why.contains("capabilities.boot_mode: must be bios or uefi"), "{why}");
     let mut none = live_iso(&lab, "live.iso");
     none["boot_iso"] = Value::Null;
     let why = reason(none, Some("ramdisk")).await;
