@@ -89,5 +89,14 @@ pub(crate) async fn meddle<T: Send + 'static>(
             });
             Err(closed())
         }
+        Some((id, Act::LandAfterwards)) => {
+            let shared = shared.clone();
+            tokio::spawn(async move {
+                shared.until_gone(id).await;
+                work();
+                shared.called();
+            });
+            Err(closed())
+        }
     }
 }

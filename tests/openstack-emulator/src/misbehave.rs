@@ -67,6 +67,8 @@ pub enum Act {
     /// The connection is closed at once, and the work is done `millis` later, as if a proxy had given up on a request that was still in
     /// progress.
     Land { millis: u32 },
+    /// As `Land`, but the work is done when the rule ends.
+    LandAfterwards,
 }
 
 impl Rule {

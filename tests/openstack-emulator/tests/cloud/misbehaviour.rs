@@ -56,12 +56,17 @@ async fn an_answer_is_lost_after_the_work_and_a_request_before_it() {
 #[tokio::test]
 async fn a_request_that_was_given_up_lands_later() {
     let (emulator, alice) = alice(Settings::default()).await;
-    emulator.cloud.misbehave(Rule::new("POST", NETWORKS, Act::Land { millis: 300 }).times(1));
+    let number = |cloud: &Cloud| cloud.objects(Kind::Network).len();
+    emulator.cloud.misbehave(Rule::new("POST", NETWORKS, Act::Land { millis: 10 }).times(1));
+    assert!(alice.send(Method::POST, NETWORKS, &network()).await.is_err());
+    emulator.cloud.wait_until(|cloud| (number(cloud) == 2).then_some(())).await;
+
+    let rule = emulator.cloud.misbehave(Rule::new("POST", NETWORKS, Act::LandAfterwards).times(1));
     assert!(alice.send(Method::POST, NETWORKS, &network()).await.is_err());
     assert_eq!(alice.ask(Method::POST, NETWORKS, network()).await.0, 201);
-    let number = |cloud: &Cloud| cloud.objects(Kind::Network).len();
-    assert_eq!(number(&emulator.cloud), 2, "hers and public");
-    emulator.cloud.wait_until(|cloud| (number(cloud) == 3).then_some(())).await;
+    assert_eq!(number(&emulator.cloud), 3, "two of hers, and public");
+    emulator.cloud.end_rule(rule);
+    emulator.cloud.wait_until(|cloud| (number(cloud) == 4).then_some(())).await;
 }
 
 #[tokio::test]
