@@ -66,11 +66,11 @@ impl Default for Settings {
     /// Timeouts that no healthy machine exceeds on a busy computer, and short polling intervals.
     fn default() -> Self {
         Settings {
-            boot_timeout: "40s",
-            bmc_timeout: "20s",
-            power_timeout: "20s",
-            silence_timeout: "20s",
-            firmware_timeout: "60s",
+            boot_timeout: "100s",
+            bmc_timeout: "60s",
+            power_timeout: "60s",
+            silence_timeout: "60s",
+            firmware_timeout: "100s",
             ask_again: "1s",
             poll_every: "50ms",
             power_sync_every: "60s",
@@ -248,7 +248,7 @@ bmc = "{bmc_timeout}"
 power = "{power_timeout}"
 ask_again = "{ask_again}"
 boot = "{boot_timeout}"
-command = "60s"
+command = "100s"
 firmware = "{firmware_timeout}"
 silence = "{silence_timeout}"
 poll_every = "{poll_every}"

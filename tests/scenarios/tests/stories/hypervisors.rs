@@ -130,7 +130,7 @@ impl Drop for HypervisorSite {
 async fn a_rack_becomes_hypervisors_by_one_command() {
     let given = HypervisorSite::start(async |settings| Lab::start_with(settings).await).await;
     let machines = given.rack(4).await;
-    let file = given.profile("cloud-init", "60s");
+    let file = given.profile("cloud-init", "300s");
     let file = file.to_str().expect("a path");
     let made = given.done(&["profile", "create", file]).await;
     assert!(made.contains("by rack") && !made.contains(PASSWORD), "{made}");
@@ -254,7 +254,7 @@ async fn killed_at(line: usize) -> KillResult {
         let path = "/bedplate/v1/racks/r1/up";
         let _ = given.lab.api().try_send(Method::PUT, path, Some(&body)).await;
     };
-    let file = given.profile("cloud-init", "60s");
+    let file = given.profile("cloud-init", "300s");
     given.done(&["profile", "create", file.to_str().expect("a path")]).await;
     up(json!({"reach": "available"})).await;
     let rack = "/bedplate/v1/racks/r1";
