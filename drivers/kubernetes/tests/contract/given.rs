@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use kubernetes::apply::{self, Document, documents};
 use kubernetes::nodes::{self, Node};
-use kubernetes::{Access, Client, KubernetesError};
+use kubernetes::{Access, Client, KubernetesError, Timeouts};
 use tokio::time::{Instant, sleep};
 
 use crate::emulated::{self, Emulated};
 
-/// How long a cluster may take for any operation: test machines have few processors.
-const LONGEST: Duration = Duration::from_secs(180);
+/// How long a cluster may take for any operation, and for one call: test machines have few processors.
+const LONGEST: Duration = Duration::from_secs(300);
+const CALL: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
 /// The cluster under test.
@@ -30,7 +31,9 @@ pub(crate) async fn cluster() -> ClusterUnderTest {
     let (kept, access) = match std::env::var_os("BEDPLATE_TEST_KUBECONFIG") {
         Some(path) => {
             let text = std::fs::read_to_string(path).unwrap();
-            (None, Access::from_kubeconfig(&text, None).unwrap())
+            let mut access = Access::from_kubeconfig(&text, None).unwrap();
+            access.timeouts = Timeouts { connect: CALL, call: CALL };
+            (None, access)
         }
         None => {
             let kept = emulated::cluster().await;
@@ -43,9 +46,13 @@ pub(crate) async fn cluster() -> ClusterUnderTest {
 }
 
 impl ClusterUnderTest {
-    /// Returns the control-plane nodes, and the other nodes.
+    /// Waits until all nodes are ready, because a busy kubelet may be late once, and returns the control-plane nodes, and the other nodes.
     pub(crate) async fn nodes(&self) -> (Vec<Node>, Vec<Node>) {
-        let all = nodes::list(&self.client).await.unwrap();
+        let all = until("ready nodes", || async {
+            let all = nodes::list(&self.client).await?;
+            Ok(all.iter().all(|node| node.readiness.is_ready()).then_some(all))
+        });
+        let all = all.await;
         all.into_iter().partition(|node| {
             let role =
                 |name: &str| node.labels.contains_key(&format!("node-role.kubernetes.io/{name}"));
@@ -54,11 +61,15 @@ impl ClusterUnderTest {
     }
 
     pub(crate) async fn apply(&self, text: &str) {
-        apply::apply(&self.client, &documents(text).unwrap()).await.unwrap();
+        let read = documents(text).unwrap();
+        let applied = || async { apply::apply(&self.client, &read).await.map(Some) };
+        until("the documents to be applied", applied).await;
     }
 
     pub(crate) async fn delete(&self, text: &str) {
-        apply::delete(&self.client, &documents(text).unwrap()).await.unwrap();
+        let read = documents(text).unwrap();
+        let deleted = || async { apply::delete(&self.client, &read).await.map(Some) };
+        until("the documents to be deleted", deleted).await;
     }
 
     /// Returns an object in its current state.

@@ -10,7 +10,8 @@ use crate::given::{cluster, name, until};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_is_ready_and_reports_its_version() {
     let given = cluster().await;
-    assert!(health::is_ready(&given.client).await.unwrap());
+    let ready = || async { Ok(health::is_ready(&given.client).await?.then_some(())) };
+    until("the API server to be ready", ready).await;
     let version = health::version(&given.client).await.unwrap();
     assert!(version.git_version.starts_with("v1."), "{version:?}");
 }
