@@ -169,6 +169,7 @@ disk_xml() { # MACHINE DISK
 }
 disks() { [ "$DISKS" = 1 ] && echo vda || echo vda vdb; }
 
+# QEMU emulates vector instructions and cmpxchg16b slowly, and a program uses what its processor has. So the processor has neither.
 domain_xml() { # INDEX FIRMWARE
   local name
   name=$(machine "$1")
@@ -182,7 +183,7 @@ domain_xml() { # INDEX FIRMWARE
   </sysinfo>$(fwcfg_xml "$2")
   <os><type arch='x86_64' machine='q35'>hvm</type>$(firmware_xml "$1" "$2")<smbios mode='sysinfo'/><boot dev='hd'/><boot dev='network'/></os>
   <features><acpi/><apic/><smm state='on'/></features>
-  <cpu mode='maximum'/>
+  <cpu mode='custom' match='exact'><model>qemu64</model><feature policy='disable' name='cx16'/></cpu>
   <on_poweroff>destroy</on_poweroff><on_reboot>restart</on_reboot><on_crash>destroy</on_crash>
   <devices>
     <emulator>/usr/bin/qemu-system-x86_64</emulator>
