@@ -131,6 +131,8 @@ fi
 for name in "${NAMES[@]}"; do
   read -r _ status _ 2>/dev/null <"$LOGS/$name.row" || continue
   [ "$status" != 0 ] || continue
+  printf '\n==== failed assertions of %s ====\n' "$name"
+  grep -a -A 4 "panicked at" "$LOGS/$name.log" | head -n 30
   printf '\n==== the last lines of %s ====\n' "$name"
   tail -n 30 "$LOGS/$name.log"
 done
