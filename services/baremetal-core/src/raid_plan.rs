@@ -111,7 +111,7 @@ impl<'a> DriveChoice<'a> {
         let wanted: Vec<&LogicalDisk> = open.iter().map(|at| &disks[*at].1).collect();
         let free = self.free.clone();
         let Some((found, left)) = self.search(&wanted, 0, &free) else {
-            let (number, disk) = &disks[open[self.stuck.min(open.len() - 1)]];
+            let (number, disk) = &disks[open[self.stuck]];
             return Err(Fields(*number).too_few(disk));
         };
         self.free = left;

@@ -47,7 +47,7 @@ pub fn request_verb(
     let steps = wanted_steps(node, request);
     let (target, tasks) = match disables_ramdisk {
         true => (target(node, verb, next), vec![Task::PlanSteps]),
-        false => (target(node, verb, next), tasks_of(node, verb, next, &steps)),
+        false => (target(node, verb, next), tasks_of(node, verb, &steps)),
     };
     // Work that boots the ramdisk or takes the machine out of use powers the machine off on its way.
     if node.disable_power_off && tasks.contains(&Task::Power(PowerState::Off)) {
@@ -145,10 +145,10 @@ fn target(node: &Node, verb: Verb, next: State) -> Option<State> {
     }
 }
 
-/// Returns the tasks of the work that `verb` begins; `next` is the state that the node enters at once.
-fn tasks_of(node: &Node, verb: Verb, next: State, steps: &WantedSteps) -> Vec<Task> {
+/// Returns the tasks of the work that `verb` begins, if the node enters a busy state.
+fn tasks_of(node: &Node, verb: Verb, steps: &WantedSteps) -> Vec<Task> {
     match verb {
-        Verb::Manage if next == State::Verifying => tasks::verify(node),
+        Verb::Manage => tasks::verify(node),
         Verb::Inspect => tasks::inspect(node),
         Verb::Provide => automated_clean(node, steps),
         Verb::Clean => tasks::clean(node, steps),
@@ -158,7 +158,7 @@ fn tasks_of(node: &Node, verb: Verb, next: State, steps: &WantedSteps) -> Vec<Ta
         Verb::Service => tasks::service(node),
         Verb::Rescue => tasks::rescue(node),
         Verb::Unrescue => tasks::unrescue(node),
-        Verb::Manage | Verb::Abort | Verb::Unhold => Vec::new(),
+        Verb::Abort | Verb::Unhold => Vec::new(),
     }
 }
 
