@@ -8,7 +8,7 @@ use baremetal_core::{
 use http::StatusCode;
 use openstack_api::{ApiError, Microversion, Origin, PathParam, Query, Route, Routes, accepted_at};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
@@ -19,6 +19,9 @@ use crate::request::{Request, forced};
 use crate::runbook::steps_of;
 use crate::step::{CleanStepBody, DeployStepBody, deploy_steps};
 use crate::{microversion as since, rescue_password, rule};
+
+/// The key of `instance_info` with the config drive.
+const CONFIG_DRIVE: &str = "configdrive";
 
 /// The largest body in bytes, large enough for a config drive.
 const BODY_LIMIT: usize = 16 << 20;
@@ -111,9 +114,14 @@ async fn request(
     Body::finish(query)?;
     let verb = body.target.verb();
     let (steps, disables_ramdisk) = body.steps(&request, &ident).await?;
+    let config_drive = body.config_drive(request.asked)?;
+    if let Some(drive) = &config_drive {
+        let info = Map::from_iter([(CONFIG_DRIVE.to_owned(), drive.clone())]);
+        request.app.conductor.check_image_host(&info)?;
+    }
     let wanted = ProvisionRequest {
         verb: VerbRequest { verb, steps, disables_ramdisk },
-        config_drive: body.config_drive(request.asked)?,
+        config_drive,
         rescue_hash: body.rescue_hash()?,
         forced,
         work: WorkUuid::new_v4(),
@@ -192,7 +200,7 @@ impl ProvisionRequest {
         }
         if let Some(drive) = &self.config_drive {
             for node in [&mut node, &mut changed] {
-                node.instance_info.insert("configdrive".to_owned(), drive.clone());
+                node.instance_info.insert(CONFIG_DRIVE.to_owned(), drive.clone());
             }
         }
         if let Some(hash) = &self.rescue_hash {

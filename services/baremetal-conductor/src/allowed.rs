@@ -11,9 +11,16 @@ use url::Url;
 /// The keys of `driver_info` with a BMC's address.
 const BMC_KEYS: [&str; 2] = ["redfish_address", "ipmi_address"];
 
-/// The keys of `instance_info` with addresses of images, and of files with their checksums.
-const IMAGE_KEYS: [&str; 6] =
-    ["image_source", "image_checksum", "image_os_hash_value", "boot_iso", "kernel", "ramdisk"];
+/// The keys of `instance_info` with addresses of images, of files with their checksums, and of config drives.
+const IMAGE_KEYS: [&str; 7] = [
+    "image_source",
+    "image_checksum",
+    "image_os_hash_value",
+    "boot_iso",
+    "kernel",
+    "ramdisk",
+    "configdrive",
+];
 
 /// The keys of `driver_info` with addresses of a ramdisk that belongs to a single node.
 const AGENT_IMAGE_KEYS: [&str; 6] = [

@@ -1,18 +1,10 @@
 //! Fetches files of checksums, such as `SHA256SUMS`, for images whose checksum a node gives by a URL.
 
-use std::time::Duration;
-
 use agent_protocol::ChecksumAlgorithm;
-use baremetal_core::{Image, Problem, Reason, find_checksum};
+use baremetal_core::{Image, Problem, find_checksum};
 use hardware::AllowedHosts;
-use reqwest::{Certificate, Client, StatusCode};
-use url::Url;
 
-use crate::image_client::image_client;
-use crate::problem::chain;
-
-/// The time limit of a download.
-const TIMEOUT: Duration = Duration::from_secs(30);
+use crate::text_file::TextFile;
 
 /// The size limit of a file, in bytes.
 const LONGEST: usize = 1 << 20;
@@ -24,56 +16,11 @@ pub(crate) async fn fetch_checksum(
     url: &str,
     algorithm: Option<ChecksumAlgorithm>,
 ) -> Result<(ChecksumAlgorithm, String), Problem> {
-    // The query of a URL may contain a token.
-    let shown = url.split(['?', '#']).next().unwrap_or(url);
-    let about = |problem: String, transient| Problem {
-        reason: Reason::BadRequest,
-        cause: format!("the file of checksums at {shown}: {problem}"),
-        transient,
-    };
-    let text = download(allowed, image, url).await;
-    let text = text.map_err(|failed| about(failed.why, failed.transient))?;
-    find_checksum(&text, &image.url, algorithm).map_err(|why| about(why.to_string(), false))
-}
-
-/// Why a file was not downloaded, and whether a retry may succeed.
-struct Failed {
-    why: String,
-    transient: bool,
-}
-
-fn refused(why: impl Into<String>) -> Failed {
-    Failed { why: why.into(), transient: false }
-}
-
-async fn download(allowed: &AllowedHosts, image: &Image, url: &str) -> Result<String, Failed> {
-    let url = Url::parse(url).map_err(|_| refused("not a URL"))?;
-    let host = url.host_str().unwrap_or_default();
-    allowed.check(host).map_err(|why| refused(why.to_string()))?;
-    let unreachable = |error: reqwest::Error| {
-        let error = error.without_url();
-        Failed { why: chain(&error), transient: !error.is_builder() }
-    };
-    let client = client(allowed, image.ca.as_deref()).map_err(unreachable)?;
-    let mut answer = client.get(url).send().await.map_err(unreachable)?;
-    let status = answer.status();
-    if status != StatusCode::OK {
-        let why = format!("the server answered {}", status.as_u16());
-        return Err(Failed { why, transient: status.is_server_error() });
-    }
-    let mut body = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(unreachable)? {
-        if body.len() + chunk.len() > LONGEST {
-            return Err(refused(format!("it has more than {LONGEST} bytes")));
-        }
-        body.extend_from_slice(&chunk);
-    }
-    String::from_utf8(body).map_err(|_| refused("it is not text"))
-}
-
-fn client(allowed: &AllowedHosts, ca: Option<&str>) -> Result<Client, reqwest::Error> {
-    let authorities = ca.map(|pem| Certificate::from_pem_bundle(pem.as_bytes())).transpose()?;
-    image_client(allowed).timeout(TIMEOUT).tls_certs_merge(authorities.unwrap_or_default()).build()
+    let ca = image.ca.as_deref();
+    let file = TextFile { what: "the file of checksums", url, ca, longest: LONGEST };
+    let text = file.fetch(allowed).await?;
+    let found = find_checksum(&text, &image.url, algorithm);
+    found.map_err(|why| file.problem(&why.to_string(), false))
 }
 
 #[cfg(test)]

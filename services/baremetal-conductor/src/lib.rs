@@ -55,6 +55,7 @@ mod turn_versions;
 
 mod config_drive;
 mod image_stream;
+mod text_file;
 
 mod image_client;
 mod problem;

@@ -5,7 +5,7 @@ use baremetal_core::{
     Action, ActionOutcome, AgentCommand, CommandSeen, DeployInterface, HASHED_RESCUE_PASSWORD,
     Image, ImageChecksum, Interface, Node, NodeUpdate, Observed, PlanRules, Problem, Reason,
     RequestRefused, State, StepKind, Task, Work, WorkUuid, after_action, check_raid_step,
-    config_drive_of, glance_image, image, plan,
+    glance_image, image, plan,
 };
 use bmc::{Bmc, BmcError};
 use decision::{Decision, Requeue};
@@ -19,7 +19,7 @@ use crate::agent_command::{CommandParams, StepArgs, StepParams, WriteImage};
 use crate::agents;
 use crate::allowed::check_image;
 use crate::checksum_file::fetch_checksum;
-use crate::config_drive;
+use crate::config_drive::config_drive;
 use crate::context::TurnContext;
 use crate::observations::ObservedPart;
 use crate::problem::{self, ActionError, bad_request, cannot};
@@ -303,10 +303,7 @@ impl TurnContext {
             Some(id) => self.image_of_glance(node, id).await?,
             None => self.image_at_url(node).await?,
         };
-        let drive = config_drive_of(node).map_err(refuse)?;
-        let drive = drive.as_ref().map(config_drive::encode).transpose();
-        let drive =
-            drive.map_err(|error| bad_request(format!("instance_info.configdrive: {error}")))?;
+        let drive = config_drive(&self.settings.image_hosts, node).await?;
         let args = WriteImage { image_info: info, configdrive: drive };
         Ok(StepParams {
             interface: Interface::Deploy.as_str(),
@@ -380,7 +377,7 @@ impl TurnContext {
         let known = json!({
             "uuid": node.id,
             "properties": node.properties,
-            "instance_info": self.instance_for_agent(node)?,
+            "instance_info": self.instance_for_agent(node).await?,
             "driver_internal_info": {},
         });
         let mut known: Map<String, Value> = known.as_object().cloned().unwrap_or_default();
@@ -390,7 +387,7 @@ impl TurnContext {
 
     /// Returns the fields of `instance_info` that the agent gets: the hints for the root disk, or everything for a custom agent, whose steps
     /// install the machine.
-    fn instance_for_agent(&self, node: &Node) -> Result<Map<String, Value>, ActionError> {
+    async fn instance_for_agent(&self, node: &Node) -> Result<Map<String, Value>, ActionError> {
         let refused = |why: RequestRefused| bad_request(why.to_string());
         let is_deploying = matches!(node.provision_state, State::Deploying | State::DeployWait);
         if !is_deploying || node.deploy_interface() != DeployInterface::CustomAgent {
@@ -401,10 +398,7 @@ impl TurnContext {
                 .collect());
         }
         let opened = self.with_instance(node).map_err(refused)?;
-        let drive = config_drive_of(&opened).map_err(refused)?;
-        let drive = drive.as_ref().map(config_drive::encode).transpose();
-        let drive =
-            drive.map_err(|error| bad_request(format!("instance_info.configdrive: {error}")))?;
+        let drive = config_drive(&self.settings.image_hosts, &opened).await?;
         let mut info = opened.instance_info;
         if let Some(drive) = drive {
             info.insert("configdrive".to_owned(), drive.into());

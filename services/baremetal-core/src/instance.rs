@@ -45,6 +45,8 @@ pub enum ImageChecksum {
 pub enum ConfigDrive {
     /// A file system image in base64, optionally compressed with gzip.
     Encoded(String),
+    /// The `http` or `https` URL of a file with such text.
+    Url(String),
     /// The parts from which the conductor builds an image: `meta_data`, `user_data`, `network_data`, `vendor_data`.
     Parts(Map<String, Value>),
 }
@@ -142,12 +144,13 @@ pub fn config_drive_of(node: &Node) -> Result<Option<ConfigDrive>, RequestRefuse
     }
 }
 
-/// Parses a config drive from a request: base64 text, or an object with its parts.
+/// Parses a config drive from a request: base64 text, the URL of such text, or an object with its parts.
 pub fn parse_config_drive(value: &Value) -> Result<ConfigDrive, RequestRefused> {
     let field = "configdrive";
     match value {
         Value::String(text) if text.starts_with("http://") || text.starts_with("https://") => {
-            Err(refuse(field, "must be the config drive itself, not a URL".to_owned()))
+            check_url(text).map_err(|problem| refuse(field, problem.to_owned()))?;
+            Ok(ConfigDrive::Url(text.clone()))
         }
         Value::String(text) => {
             let base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=\r\n".contains(&byte);
@@ -167,7 +170,7 @@ pub fn parse_config_drive(value: &Value) -> Result<ConfigDrive, RequestRefused> 
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) => {
-            Err(refuse(field, "must be base64 text or an object".to_owned()))
+            Err(refuse(field, "must be base64 text, a URL or an object".to_owned()))
         }
     }
 }
@@ -288,8 +291,8 @@ mod tests {
         info["image_disk_format"] = json!("vmdk");
         check(info, "instance_info.image_disk_format: \"vmdk\" is neither raw nor qcow2");
         let mut info = good(json!(1));
-        info["configdrive"] = json!("http://h/drive");
-        check(info, "instance_info.configdrive: must be the config drive itself, not a URL");
+        info["configdrive"] = json!("http:///drive");
+        check(info, "instance_info.configdrive: the URL names no host");
         let mut info = good(json!(1));
         info["configdrive"] = json!({"meta": {}});
         check(info, "instance_info.configdrive: unknown part \"meta\"");
@@ -312,19 +315,16 @@ mod tests {
             assert!(parse_config_drive(&good).is_ok(), "{good}");
         }
         let refused = |bad: &Value| parse_config_drive(bad).unwrap_err().to_string();
-        for bad in ["http://h/drive", "https://h/drive"] {
-            let said = refused(&json!(bad));
-            assert_eq!(
-                said,
-                "instance_info.configdrive: must be the config drive itself, not a URL"
-            );
-        }
+        let url = "https://h/drive";
+        assert_eq!(parse_config_drive(&json!(url)), Ok(ConfigDrive::Url(url.to_owned())));
+        let said = refused(&json!("http:///drive"));
+        assert_eq!(said, "instance_info.configdrive: the URL names no host");
         for bad in ["", "a b", "ä", "ftp://h"] {
             assert_eq!(refused(&json!(bad)), "instance_info.configdrive: not base64");
         }
         for bad in [json!(null), json!(true), json!(1), json!([])] {
             let said = refused(&bad);
-            assert_eq!(said, "instance_info.configdrive: must be base64 text or an object");
+            assert_eq!(said, "instance_info.configdrive: must be base64 text, a URL or an object");
         }
     }
 
@@ -335,8 +335,9 @@ mod tests {
             let machine = node(json!({"image_source": source}));
             assert_eq!(glance_image(&machine).map(|it| it.to_string()).as_deref(), Some(id));
             assert_eq!(check_deploy(&machine), Ok(()));
-            let drive = node(json!({"image_source": source, "configdrive": "http://h/drive"}));
-            assert!(check_deploy(&drive).is_err());
+            let drive = |drive| node(json!({"image_source": source, "configdrive": drive}));
+            assert_eq!(check_deploy(&drive("http://h/drive")), Ok(()));
+            assert!(check_deploy(&drive("ftp://h/drive")).is_err());
         }
         for source in ["http://images/x", "glance://x", "debian"] {
             let machine = node(json!({"image_source": source}));

@@ -26,7 +26,7 @@ pub fn own_image(node: &Node) -> Result<OwnImage, RequestRefused> {
         }
     };
     let is_empty = |drive: &ConfigDrive| match drive {
-        ConfigDrive::Encoded(_) => false,
+        ConfigDrive::Encoded(_) | ConfigDrive::Url(_) => false,
         ConfigDrive::Parts(parts) => parts.is_empty(),
     };
     if config_drive_of(node)?.is_some_and(|drive| !is_empty(&drive)) {

@@ -72,6 +72,15 @@ impl Lab {
         PendingChange { lab: self, node }
     }
 
+    /// Requests the installation of a machine, or another one, with the config drive at `url`.
+    pub async fn install_from(&self, node: Node, url: &str) -> PendingChange<'_> {
+        let is_active = self.node(node).await["provision_state"] == "active";
+        let target = if is_active { "rebuild" } else { "active" };
+        let body = json!({"target": target, "configdrive": url});
+        self.ask(node, &body).await.expect(target);
+        PendingChange { lab: self, node }
+    }
+
     async fn ask(&self, node: Node, body: &Value) -> Answer {
         let path = format!("/v1/nodes/{}/states/provision", node.0);
         self.api.send(Method::PUT, &path, Some(body)).await

@@ -1,12 +1,14 @@
 //! A config drive, as read by the system on the disk: `openstack/latest` in a file system, base64 of gzip.
 
 use std::collections::BTreeMap;
-use std::io::{Cursor, Read};
+use std::io::{self, Cursor, Read, Write};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use fatfs::{FileSystem, FsOptions};
+use fatfs::{FileSystem, FormatVolumeOptions, FsOptions, format_volume};
+use flate2::Compression;
 use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
 use serde_json::Value;
 
 /// More bytes than any config drive has.
@@ -48,6 +50,21 @@ impl ConfigDrive {
             network_data: json("network_data.json"),
             user_data: read("user_data").unwrap_or_default(),
         })
+    }
+
+    /// Encodes a config drive that contains only user data, as a tool of its author does.
+    pub fn with_user_data(user_data: &str) -> io::Result<String> {
+        let mut disk = Cursor::new(vec![0; 1 << 20]);
+        let options = FormatVolumeOptions::new().volume_label(*b"config-2   ");
+        format_volume(&mut disk, options)?;
+        {
+            let volume = FileSystem::new(&mut disk, FsOptions::new())?;
+            let latest = volume.root_dir().create_dir("openstack")?.create_dir("latest")?;
+            latest.create_file("user_data")?.write_all(user_data.as_bytes())?;
+        }
+        let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+        packed.write_all(&disk.into_inner())?;
+        Ok(STANDARD.encode(packed.finish()?))
     }
 
     /// Returns the files that cloud-init or Ignition would write, by path.

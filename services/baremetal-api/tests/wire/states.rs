@@ -149,10 +149,17 @@ async fn a_deployment_that_cannot_succeed_does_not_begin() {
     let words =
         "configdrive: the requested version is 1.55; the minimal required API version is 1.56";
     provision(&api, "1.55", drive).await.refuses(406, words);
-    let words = "instance_info.configdrive: must be the config drive itself, not a URL";
-    provision(&api, NEWEST, r#"{"target": "active", "configdrive": "http://h/c"}"#)
-        .await
-        .refuses(400, words);
+    for (url, words) in [
+        ("http:///c", "instance_info.configdrive: the URL names no host"),
+        (
+            "http://127.0.0.1/c",
+            "instance_info.configdrive: 127.0.0.1 is a loopback address; \
+             allow the host with images.hosts in the configuration of the service",
+        ),
+    ] {
+        let body = format!(r#"{{"target": "active", "configdrive": "{url}"}}"#);
+        provision(&api, NEWEST, &body).await.refuses(400, words);
+    }
 }
 
 #[tokio::test]

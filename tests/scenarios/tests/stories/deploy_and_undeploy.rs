@@ -3,7 +3,7 @@
 use bmc_emulator::Firmware;
 use bmc_emulator::PowerRequest::{ForceOff, On};
 use lab::{Lab, Machine};
-use machine_emulator::{BootSource, Content, Event, Stage};
+use machine_emulator::{BootSource, ConfigDrive, Content, Event, Stage};
 
 use crate::kill_points::StateBefore;
 
@@ -33,6 +33,22 @@ async fn a_machine_is_deployed_and_given_back() {
     lab.provision(node, "deleted").await.reaches("available").await;
     assert!(machine.disks_are_blank());
     assert!(!machine.chassis().power().borrow().on, "nobody needs a clean machine to run");
+}
+
+#[tokio::test]
+async fn a_config_drive_may_be_at_a_url() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(Machine::redfish("r1u9")).await;
+    let node = lab.available(&machine).await;
+    let drive = ConfigDrive::with_user_data(left::canary::USER_DATA).expect("a drive");
+    let url = lab.images().put("drive", "raw", drive).url;
+    lab.install_from(node, &url).await.reaches("active").await;
+    let drive = machine.config_drive().expect("the machine has a config drive");
+    assert_eq!(drive.user_data, left::canary::USER_DATA);
+
+    let page = lab.images().put("page", "raw", "<html>").url;
+    let error = lab.install_from(node, &page).await.fails("deploy failed").await;
+    assert!(error.contains("/page: not base64"), "{error}");
 }
 
 #[tokio::test]
