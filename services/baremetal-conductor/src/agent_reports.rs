@@ -34,6 +34,21 @@ impl TurnContext {
         Ok(is_first.then(|| self.agent_token(&boot)))
     }
 
+    /// Returns whether the agent of this boot works on the node. The agent of finished work keeps reporting until its machine is off, and may
+    /// be used by other work.
+    fn awaits_reports(&self, node: &Node, boot: &Boot) -> bool {
+        match &node.work {
+            Some(work) => work.id == boot.work,
+            None => node.may_run_idle_ramdisk(self.settings.fast_track),
+        }
+    }
+
+    /// Returns whether the node has no work, and the ramdisk of earlier work has reported lately.
+    async fn waits_with_ramdisk(&self, node: &Node) -> Result<bool, StoreError> {
+        Ok(node.may_run_idle_ramdisk(self.settings.fast_track)
+            && self.recent_boot(node).await?.is_some())
+    }
+
     /// Returns the node of the ports with these addresses, or `None` if there are no such ports.
     async fn node_with(&self, addresses: &[MacAddress]) -> Result<Option<NodeUuid>, BootError> {
         if addresses.is_empty() {
@@ -74,8 +89,9 @@ impl Conductor {
             return Err(none);
         };
         // The agent looks its node up again after the inspection, and whenever it restarts. Once its part of the work is done, the machine is
-        // about to be switched off.
-        if !node.work.as_ref().is_some_and(Work::needs_agent) {
+        // about to be switched off, or waits for other work.
+        let is_needed = node.work.as_ref().is_some_and(Work::needs_agent);
+        if !is_needed && !context.waits_with_ramdisk(&node).await? {
             return Err(none);
         }
         let token = context.looked_up_token(&node).await?;
@@ -119,9 +135,8 @@ impl Conductor {
             warn!(node.id = %id, "an agent at {peer} reported for node {id} with a wrong token");
             return Err(BootError::Forbidden);
         }
-        // The agent of finished work keeps reporting until its machine is off.
         let node = context.store.find_node(&NodeIdent::Id(id)).await?;
-        if node.and_then(|node| node.work).is_none_or(|work| work.id != boot.work) {
+        if !node.is_some_and(|node| context.awaits_reports(&node, &boot)) {
             return Err(BootError::NotFound { what: "work of this boot" });
         }
         check_callback(&beat.callback_url, peer)?;

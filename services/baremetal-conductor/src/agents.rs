@@ -201,6 +201,11 @@ fn is_list_of_steps(command: &str) -> bool {
     lists.into_iter().any(|list| list.rsplit('.').next() == Some(command))
 }
 
+/// Returns whether each of these commands succeeded, so that the agent takes another.
+pub(crate) fn are_done(commands: &[Command]) -> bool {
+    commands.iter().all(|command| command.command_status == CommandStatus::Succeeded)
+}
+
 /// Returns the progress of the running command, if there is one.
 pub(crate) fn progress(commands: &[Command]) -> Option<Progress> {
     let running =

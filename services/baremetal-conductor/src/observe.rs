@@ -2,10 +2,11 @@
 
 use baremetal_core::{
     AgentSeen, Boot, BootSettingsSeen, FirmwareSeen, Node, Observed, PowerSeen, RaidSeen,
-    StepRunner, Task, Work,
+    StepRunner, Task, Work, WorkUuid, elapsed,
 };
 use baremetal_store::StoreError;
-use hardware::PowerAndBootSettings;
+use hardware::{PowerAndBootSettings, PowerState};
+use jiff::Timestamp;
 use tracing::debug;
 
 use crate::agents;
@@ -37,7 +38,14 @@ impl TurnContext {
                 seen.firmware = self.look_at_update(node, update).await;
             }
             Some(Task::ChangeRaid(change)) => seen.raid = self.look_at_raid(node, change).await,
-            Some(Task::Power(_)) => seen.power = self.look_at_power(node, FollowUp::Request).await,
+            Some(Task::Power(_)) => {
+                seen.power = self.look_at_power(node, FollowUp::Request).await;
+                if seen.power == PowerSeen::Is(PowerState::On)
+                    && node.may_use_idle_ramdisk(self.settings.fast_track)
+                {
+                    seen.idle_ramdisk = self.look_at_idle_ramdisk(node).await?;
+                }
+            }
             Some(Task::AwaitInventory | Task::AwaitAgent) => {
                 if let Some(boot) = self.boot_of_work(node).await? {
                     seen.inventory = boot.inventory_at.is_some();
@@ -84,6 +92,7 @@ impl TurnContext {
             firmware: FirmwareSeen::NotSeen,
             raid: RaidSeen::NotSeen,
             agent: AgentSeen::Absent,
+            idle_ramdisk: None,
             inventory: false,
             boot_trail: self.sightings.of(node.id).boot_trail(),
             watching_since: self.watch.since(),
@@ -156,6 +165,25 @@ impl TurnContext {
                 (PowerSeen::Failed(problem), BootSettingsSeen::NotSeen)
             }
         }
+    }
+
+    /// Returns the work that booted the ramdisk that still runs on the machine, if its agent has done all its commands.
+    async fn look_at_idle_ramdisk(&self, node: &Node) -> Result<Option<WorkUuid>, StoreError> {
+        let Some(boot) = self.recent_boot(node).await? else { return Ok(None) };
+        match self.agents.commands(&boot, &self.agent_token(&boot)).await {
+            Ok(commands) => Ok(agents::are_done(&commands).then_some(boot.work)),
+            Err(error) => {
+                debug!(problem = %error, "the agent of earlier work does not answer");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Returns the newest boot of the node's machine, if its agent has reported lately.
+    pub(crate) async fn recent_boot(&self, node: &Node) -> Result<Option<Boot>, StoreError> {
+        let boot = self.store.find_boot(node.id).await?;
+        let is_recent = |at: Timestamp| elapsed(at, self.now()) <= self.settings.timeouts.silence;
+        Ok(boot.filter(|boot| boot.seen_at.is_some_and(is_recent)))
     }
 
     async fn look_at_agent(&self, node: &Node) -> Result<AgentSeen, StoreError> {

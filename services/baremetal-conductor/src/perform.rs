@@ -37,6 +37,7 @@ impl MachineTurn<'_> {
             timeouts: &self.0.settings.timeouts,
             new_work: WorkUuid::new_v4(),
             priorities: &self.0.settings.step_priorities,
+            fast_track: self.0.settings.fast_track,
         }
     }
 }

@@ -35,6 +35,8 @@ pub struct Settings {
     pub image_hosts: AllowedHosts,
     /// How often power states are refreshed.
     pub sweep: SweepSettings,
+    /// Whether ramdisks stay on for the next work, unless a node says otherwise.
+    pub fast_track: bool,
     /// The pause between two looks for nodes whose record is newer than their last turn.
     pub look_every: Duration,
     /// The limits of serial consoles.
@@ -92,6 +94,7 @@ impl Settings {
             },
             image_hosts: AllowedHosts::default(),
             sweep: SweepSettings { every: minute, at_once: 1, max_retries: 3 },
+            fast_track: false,
             look_every: minute,
             consoles: ConsoleSettings::default(),
             lending: LendingSettings::default(),

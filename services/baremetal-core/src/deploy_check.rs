@@ -1,5 +1,6 @@
 //! Checks whether a node can be deployed: its image, the boot of its ramdisk, and its boot settings.
 
+use crate::fast_track::check_fast_track;
 use crate::instance::refuse;
 use crate::wanted_boot::{WantedBoot, declared_boot_mode, declared_word, wanted_boot};
 use crate::{
@@ -49,6 +50,7 @@ fn check_wanted_boot(node: &Node) -> Result<(), RequestRefused> {
 /// Checks that the ramdisk can reach the machine of `node`, which has these `ports`.
 pub fn check_boot(node: &Node, ports: &[Port]) -> Result<(), RequestRefused> {
     check_agent_ramdisk(node)?;
+    check_fast_track(node)?;
     match node.boot_interface() {
         BootInterface::Fake | BootInterface::VirtualMedia => Ok(()),
         BootInterface::Ipxe | BootInterface::HttpIpxe

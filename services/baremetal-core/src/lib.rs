@@ -28,6 +28,7 @@ mod conductor_group;
 mod conductor_step;
 mod console;
 mod deploy_check;
+mod fast_track;
 mod import;
 mod indicator;
 mod inspection;

@@ -262,6 +262,7 @@ fn settings(
             at_once: config.conductor.power_sync_at_once.get(),
             max_retries: config.conductor.power_sync_max_retries,
         },
+        fast_track: config.conductor.fast_track,
         look_every: config.conductor.look_every.unsigned_abs(),
         consoles: ConsoleSettings {
             viewers_per_node: config.consoles.viewers_per_node.get(),

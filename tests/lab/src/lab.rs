@@ -50,6 +50,8 @@ pub struct Settings {
     pub ask_again: &'static str,
     pub poll_every: &'static str,
     pub power_sync_every: &'static str,
+    /// Whether ramdisks stay on for the next work.
+    pub fast_track: bool,
     /// The most requests per second to one BMC.
     pub requests_per_second: u32,
     /// The treatment of machines that are not enrolled: `refuse` or `discover`.
@@ -74,6 +76,7 @@ impl Default for Settings {
             ask_again: "1s",
             poll_every: "50ms",
             power_sync_every: "60s",
+            fast_track: false,
             requests_per_second: 1000,
             unknown_machines: "refuse",
             cloud: None,
@@ -232,7 +235,7 @@ fn configuration(settings: &Settings, folder: &TempDir, at: Option<&Listeners>) 
     let Settings { boot_timeout, bmc_timeout, power_timeout, silence_timeout, .. } = settings;
     let Settings { ask_again, poll_every, power_sync_every, requests_per_second, more, .. } =
         settings;
-    let Settings { unknown_machines, firmware_timeout, .. } = settings;
+    let Settings { unknown_machines, firmware_timeout, fast_track, .. } = settings;
     let mut text = String::new();
     let written = write!(
         text,
@@ -243,6 +246,7 @@ listen = "{api}"
 hostname = "lab"
 power_sync_every = "{power_sync_every}"
 look_every = "1s"
+fast_track = {fast_track}
 [timeouts]
 bmc = "{bmc_timeout}"
 power = "{power_timeout}"

@@ -143,6 +143,25 @@ pub fn provide_with_raid(story: &mut Story, machine: &Machine) {
     assert_eq!(story.field(&machine.name, "power_state"), "power off");
 }
 
+/// Sets whether the ramdisk stays on for the next work.
+#[track_caller]
+pub fn keeps_ramdisk(story: &mut Story, machine: &Machine, keeps: bool) {
+    let info = format!("fast_track={keeps}");
+    story.client.done(&["node", "set", &machine.name, "--driver-info", &info]);
+}
+
+/// Waits until the agent of an inspection has reported, and lets it clean the machine, which stays on.
+#[track_caller]
+pub fn provide_running(story: &mut Story, machine: &Machine) {
+    let log = story.rack.log("baremetald");
+    wait_for("the agent to report", BOOT_TIMEOUT, || {
+        let log = std::fs::read_to_string(&log).unwrap_or_default();
+        log.contains("the agent of node").then_some(())
+    });
+    moved(story, machine, "provide", "available");
+    assert_eq!(story.field(&machine.name, "power_state"), "power on");
+}
+
 /// Switches the machine on or off, and waits until its BMC reports that state.
 #[track_caller]
 pub fn power(story: &mut Story, machine: &Machine, target: &str) {

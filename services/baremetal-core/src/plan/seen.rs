@@ -5,7 +5,7 @@ use hardware::{BmcTask, BootSettings, PowerState, RaidVolume};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::{OfferedStep, Problem};
+use crate::{OfferedStep, Problem, WorkUuid};
 
 /// The conductor's latest observation of a machine. The conductor observes only what the current task needs.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +15,8 @@ pub struct Observed {
     pub firmware: FirmwareSeen,
     pub raid: RaidSeen,
     pub agent: AgentSeen,
+    /// The work whose boot of the ramdisk still runs and whose agent is idle, if the current task would boot the ramdisk again.
+    pub idle_ramdisk: Option<WorkUuid>,
     /// Whether the inventory of the current work has arrived.
     pub inventory: bool,
     /// How far the machine's boot came, in words for people.

@@ -16,6 +16,7 @@ use crate::{
 
 mod agent;
 mod boot_setting;
+mod fast_track;
 mod firmware;
 mod lives;
 mod networks;
@@ -48,6 +49,7 @@ fn seen() -> Observed {
         firmware: FirmwareSeen::NotSeen,
         raid: RaidSeen::NotSeen,
         agent: AgentSeen::Absent,
+        idle_ramdisk: None,
         inventory: false,
         boot_trail: "DHCP: no".to_owned(),
         watching_since: T0,
@@ -62,17 +64,22 @@ fn at(task: Task, intent: Option<usize>) -> Node {
     node
 }
 
+/// Rules without priorities and without fast track.
+fn rules(timeouts: &Timeouts, new_work: WorkUuid) -> PlanRules<'_> {
+    PlanRules { timeouts, new_work, priorities: &PRIORITIES, fast_track: false }
+}
+
 /// Decides with the default timeouts.
 fn planned(node: &Node, seen: &Observed, now: Timestamp) -> Decision<NodeUpdate, Action> {
-    let rules =
-        PlanRules { timeouts: &timeouts(), new_work: WorkUuid::nil(), priorities: &PRIORITIES };
+    let timeouts = timeouts();
+    let rules = rules(&timeouts, WorkUuid::nil());
     plan(node, seen, &rules, now).unwrap()
 }
 
 /// Decides what follows from the result of an action.
 fn concluded(node: &Node, outcome: &ActionOutcome, now: Timestamp) -> Decision<NodeUpdate> {
-    let rules =
-        PlanRules { timeouts: &timeouts(), new_work: WorkUuid::nil(), priorities: &PRIORITIES };
+    let timeouts = timeouts();
+    let rules = rules(&timeouts, WorkUuid::nil());
     after_action(node, outcome, T0, &rules, now).unwrap()
 }
 
@@ -615,8 +622,8 @@ fn another_boot_of_the_ramdisk_has_another_token() {
     work.cursor = 4;
     work.add_steps(vec![step]);
     work.cursor = 5;
-    let rules =
-        PlanRules { timeouts: &timeouts(), new_work: WorkUuid::max(), priorities: &PRIORITIES };
+    let timeouts = timeouts();
+    let rules = rules(&timeouts, WorkUuid::max());
     let done = Observed { agent: AgentSeen::Commands(vec![CommandSeen::Succeeded]), ..seen() };
     let next = plan(&node, &done, &rules, T0).unwrap().change.unwrap().node.work.unwrap();
     assert_eq!((next.task(), next.id), (Some(&Task::Power(PowerState::Off)), WorkUuid::max()));

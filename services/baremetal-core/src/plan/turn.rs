@@ -41,6 +41,8 @@ pub struct PlanRules<'a> {
     pub new_work: WorkUuid,
     /// The priorities that the administrator gives to steps.
     pub priorities: &'a StepPriorities,
+    /// Whether ramdisks stay on for the next work, unless a node says otherwise.
+    pub fast_track: bool,
 }
 
 /// A decision of a turn of a machine.
@@ -98,6 +100,22 @@ impl MachineTurn<'_> {
         }
         let (done, end) = finish_work(&next, self.rules.new_work, self.now)?;
         Ok(NodeUpdate::decided(done, entry.into_iter().chain([end])))
+    }
+
+    /// Uses the agent that the boot of earlier work left running. The token of an agent derives from the id of the work that booted it, so the
+    /// work takes that id.
+    pub(super) fn use_idle_ramdisk(&self, booted: WorkUuid, seen: &Observed) -> Planned {
+        let mut node = self.node.clone();
+        if let Some(work) = &mut node.work {
+            work.id = booted;
+            // At the task that switches the machine on: the next one awaits the agent.
+            work.cursor += 2;
+        }
+        let mut next = MachineTurn { node: &node, ..*self }.next_task(seen)?;
+        if let Some(entry) = next.change.as_mut().and_then(|update| update.history.first_mut()) {
+            entry.event = format!("the ramdisk of earlier work still runs; {}", entry.event);
+        }
+        Ok(next)
     }
 
     /// Ends the work: all tasks are done.

@@ -22,6 +22,9 @@ pub struct ConductorConfig {
     pub power_sync_every: SignedDuration,
     /// How many refreshes in a row of a node's power state may fail before the next failure puts the node into maintenance.
     pub power_sync_max_retries: u32,
+    /// Whether a machine keeps its ramdisk when an inspection or a cleaning is over, so that a cleaning or a deployment after it boots nothing.
+    /// The key `fast_track` of a node's `driver_info` overrides it.
+    pub fast_track: bool,
     /// The pause between two looks for nodes that nobody has woken the conductor for, for example because an answer of the database was lost.
     pub look_every: SignedDuration,
     /// How many BMCs are asked in parallel for their power states.
@@ -36,6 +39,7 @@ impl Default for ConductorConfig {
             workers: NonZeroUsize::MIN.saturating_add(255),
             power_sync_every: SignedDuration::from_secs(60),
             power_sync_max_retries: 3,
+            fast_track: false,
             look_every: SignedDuration::from_secs(10),
             power_sync_at_once: NonZeroUsize::MIN.saturating_add(255),
         }

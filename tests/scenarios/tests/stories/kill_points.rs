@@ -2,6 +2,7 @@
 //! nothing is lost, and nothing is done twice.
 
 mod drains;
+mod fast_track;
 mod firmware_settings;
 mod firmware_updates;
 mod images;
@@ -92,9 +93,9 @@ fn settings() -> Settings {
 /// The state of a machine and its node at some time.
 pub(crate) struct StateBefore {
     pub(crate) node: Value,
-    history: usize,
-    requests: usize,
-    events: usize,
+    pub(crate) history: usize,
+    pub(crate) requests: usize,
+    pub(crate) events: usize,
 }
 
 impl StateBefore {

@@ -4,6 +4,7 @@ mod abort;
 mod crash;
 mod database_away;
 mod deploy_and_undeploy;
+mod fast_track;
 mod faults;
 mod firmware_settings;
 mod firmware_updates;

@@ -147,8 +147,8 @@ impl Life {
 
     /// Plays one turn as the conductor does; returns whether the node is idle.
     fn turn(&mut self, seen: &Observed, performed: Performed) -> Result<bool, TestCaseError> {
-        let rules =
-            PlanRules { timeouts: &timeouts(), new_work: WorkUuid::nil(), priorities: &PRIORITIES };
+        let timeouts = timeouts();
+        let rules = rules(&timeouts, WorkUuid::nil());
         let decision = legal(plan(&self.node, seen, &rules, self.now))?;
         if decision == Decision::rest(Requeue::OnChange) {
             let is_idle = self.node.work.is_none() || self.node.provision_state.is_held();
@@ -297,11 +297,13 @@ fn observations() -> impl Strategy<Value = Observed> {
         settings,
         any::<bool>().prop_map(|transient| BootSettingsSeen::Failed(problem(transient))),
     ];
-    (power, boot_settings, agent, any::<bool>()).prop_map(
-        |(power, boot_settings, agent, inventory)| Observed {
+    let idle = prop::option::of(Just(WorkUuid::max()));
+    (power, boot_settings, agent, idle, any::<bool>()).prop_map(
+        |(power, boot_settings, agent, idle_ramdisk, inventory)| Observed {
             power,
             boot_settings,
             agent,
+            idle_ramdisk,
             inventory,
             ..seen()
         },
@@ -340,11 +342,12 @@ fn nodes() -> impl Strategy<Value = Node> {
     ]);
     let lent = prop::option::of(any::<bool>());
     let rarely = || prop::bool::weighted(0.2);
-    let flags = [rarely(), rarely(), rarely(), rarely(), rarely()];
+    let flags = [rarely(), rarely(), rarely(), rarely(), rarely(), rarely()];
     (ways, state, flags, prop::option::of(any::<bool>()), lent).prop_map(
         |((driver, interfaces), provision_state, flags, automated_clean, lent)| {
-            let [maintenance, protected, retired, disable_power_off, is_secure] = flags;
+            let [maintenance, protected, retired, disable_power_off, is_secure, is_fast] = flags;
             let mut node = Node::new(NodeUuid::nil(), driver, T0);
+            node.driver_info.insert("fast_track".to_owned(), is_fast.into());
             if is_secure {
                 let wanted = serde_json::json!({"secure_boot": true, "boot_mode": "uefi"});
                 node.instance_info.insert("capabilities".to_owned(), wanted);
