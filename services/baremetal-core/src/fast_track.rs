@@ -28,6 +28,12 @@ impl Node {
         self.work.is_none() && is_between && self.keeps_ramdisk(configured)
     }
 
+    /// Returns whether the current task is the last of the ramdisk, and the ramdisk stays on for other work.
+    pub(crate) fn leaves_ramdisk_on(&self, configured: bool) -> bool {
+        self.work.as_ref().is_some_and(Work::has_done_with_ramdisk)
+            && self.keeps_ramdisk(configured)
+    }
+
     /// Returns whether the current task begins a boot of the ramdisk that an agent of earlier work makes needless.
     pub fn may_use_idle_ramdisk(&self, configured: bool) -> bool {
         self.work.as_ref().is_some_and(Work::begins_first_boot) && self.keeps_ramdisk(configured)
@@ -44,9 +50,9 @@ impl Work {
             && self.asked_at.is_none()
     }
 
-    /// Returns whether the ramdisk has done its part of an inspection or a cleaning, and the current task switches the machine off.
-    pub(crate) fn has_done_with_ramdisk(&self) -> bool {
-        let rest = self.tasks.get(self.cursor..).unwrap_or_default();
+    /// Returns whether the current task is the last of the ramdisk in an inspection or a cleaning: the next one switches the machine off.
+    fn has_done_with_ramdisk(&self) -> bool {
+        let rest = self.tasks.get(self.cursor + 1..).unwrap_or_default();
         self.last_boot().is_some() && matches!(rest, [Task::Power(PowerState::Off), Task::BootDisk])
     }
 }
@@ -155,6 +161,10 @@ mod tests {
         assert!(!at(4, [boot.clone(), boot.clone()].concat()).may_use_idle_ramdisk(true));
         let inspection = Task::boot_and(Task::AwaitInventory).to_vec();
         assert!(!at(0, inspection).may_use_idle_ramdisk(true), "the agent looks when it starts");
+        let clean = [Task::Power(PowerState::Off), Task::BootDisk];
+        assert!(!at(0, [&[Task::TryBmc], &clean[..]].concat()).leaves_ramdisk_on(true));
+        assert!(at(3, [&boot[..], &clean].concat()).leaves_ramdisk_on(true));
+        assert!(!at(2, [&boot[..], &clean].concat()).leaves_ramdisk_on(true));
         let mut asked = at(0, boot.to_vec());
         asked.work.as_mut().unwrap().asked_at = Some(Timestamp::UNIX_EPOCH);
         assert!(!asked.may_use_idle_ramdisk(true));

@@ -181,15 +181,12 @@ fn connect(turn: &MachineTurn<'_>, network: ServiceNetwork) -> Planned {
     turn.intend(node, Action::Connect(network))
 }
 
-/// Switches the machine on or off, and waits until the BMC reports that state. A machine that runs a ramdisk for the next work stays on.
+/// Switches the machine on or off, and waits until the BMC reports that state. A machine that runs the ramdisk already stays on.
 fn switch(turn: &MachineTurn<'_>, wanted: PowerState, work: &Work, seen: &Observed) -> Planned {
     if let Some(booted) = seen.idle_ramdisk
         && turn.node.may_use_idle_ramdisk(turn.rules.fast_track)
     {
         return turn.use_idle_ramdisk(booted, seen);
-    }
-    if work.has_done_with_ramdisk() && turn.node.keeps_ramdisk(turn.rules.fast_track) {
-        return turn.next_task(seen);
     }
     let (timeouts, now) = (turn.rules.timeouts, turn.now);
     let is_late = elapsed(work.task_started_at.max(seen.watching_since), now) > timeouts.power;

@@ -1,5 +1,6 @@
 //! The decisions of a turn of a machine.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use decision::{Decision, Requeue};
@@ -89,7 +90,7 @@ impl MachineTurn<'_> {
 
     /// Begins the next task of `node`. If no task is left, ends the work in the same write, unless the node has to leave a `wait` state first.
     pub(super) fn next_task_of<A>(&self, node: &Node) -> Planned<A> {
-        let (mut next, entry) = start_next_task(node, self.now)?;
+        let (mut next, entry) = start_next_task(&self.without_power_off(node), self.now)?;
         if let Some(work) = next.work.as_mut().filter(|work| work.boots_once_more()) {
             // The token and the boot script of a boot derive from the id, and those of the last boot are refused from now on.
             work.id = self.rules.new_work;
@@ -116,6 +117,18 @@ impl MachineTurn<'_> {
             entry.event = format!("the ramdisk of earlier work still runs; {}", entry.event);
         }
         Ok(next)
+    }
+
+    /// Returns the node, past the task that would switch its machine off if the ramdisk stays on for other work.
+    fn without_power_off<'n>(&self, node: &'n Node) -> Cow<'n, Node> {
+        if !node.leaves_ramdisk_on(self.rules.fast_track) {
+            return Cow::Borrowed(node);
+        }
+        let mut node = node.clone();
+        if let Some(work) = &mut node.work {
+            work.cursor += 1;
+        }
+        Cow::Owned(node)
     }
 
     /// Ends the work: all tasks are done.

@@ -37,6 +37,9 @@ async fn boots_once(blueprint: Machine) {
     let history = lab.history(node).await;
     let uses = history.iter().filter(|(_, event)| event.contains("earlier work still runs"));
     assert_eq!(uses.count(), 2, "{history:?}");
+    let off =
+        |(state, event): &(String, String)| state == "cleaning" && event.contains("machine off");
+    assert!(!history.iter().any(off), "{history:?}");
 
     // The machine runs its disk now, so its disk is erased by a ramdisk that boots.
     lab.provision(node, "deleted").await.reaches("available").await;

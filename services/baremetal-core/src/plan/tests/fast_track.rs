@@ -41,15 +41,19 @@ fn work_continues_the_boot_of_the_work_whose_ramdisk_runs() {
 fn a_machine_whose_ramdisk_has_done_its_part_stays_on() {
     let mut known = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
     known.provision_state = State::Manageable;
-    for verb in [Verb::Inspect, Verb::Provide] {
+    known.power_state = Some(PowerState::On);
+    let timeouts = timeouts();
+    for (verb, waits) in [(Verb::Inspect, State::InspectWait), (Verb::Provide, State::CleanWait)] {
         let (mut node, _) = request_verb(&known, verb, WorkUuid::nil(), T0).unwrap();
+        node.provision_state = waits;
         let work = node.work.as_mut().unwrap();
-        work.cursor = work.tasks.len() - 2;
-        check(&node, on(), 0, expect!["Act(RequestPower(ForceOff))"]);
-        let next = fast(&node, &on());
-        assert!(next.actions.is_empty());
-        let next = next.change.unwrap().node;
-        assert_eq!(next.power_state, Some(PowerState::On));
-        assert_eq!(next.work.unwrap().task(), Some(&Task::BootDisk));
+        work.cursor = work.tasks.len() - 3;
+        let done = ActionOutcome::TaskDone(Box::new(node.clone()));
+        for (fast_track, task) in [(true, Task::BootDisk), (false, Task::Power(PowerState::Off))] {
+            let rules = PlanRules { fast_track, ..rules(&timeouts, WorkUuid::nil()) };
+            let next = after_action(&node, &done, T0, &rules, T0).unwrap().change.unwrap();
+            assert_eq!(next.history[0].event, task.describe());
+            assert_eq!(next.node.work.unwrap().task(), Some(&task));
+        }
     }
 }
