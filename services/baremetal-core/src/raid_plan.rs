@@ -289,7 +289,7 @@ impl<'a> DriveChoice<'a> {
         let mut kinds: Vec<Vec<&RaidDrive>> = Vec::new();
         for drive in &controller.drives {
             let space = free.get(&drive.path).copied().unwrap_or(0);
-            let is_free = if disk.shares_drives { space > 0 } else { space == drive.size_bytes };
+            let is_free = disk.shares_drives || space == drive.size_bytes;
             if !drive.is_usable
                 || !is_free
                 || !fits(disk, drive)

@@ -215,6 +215,72 @@ fn volumes_that_exist_are_deleted_first_or_keep_their_drives() {
 }
 
 #[test]
+fn a_logical_disk_that_shares_its_drives_uses_their_rest() {
+    let shares = |size: Value| json!([{"size_gb": size, "raid_level": "1", "disk_type": "ssd", "share_physical_disks": true}]);
+    let plan = |used: u64, drives: usize, disks: &Value| {
+        let mut only = controllers();
+        only.truncate(1);
+        only[0].drives.truncate(drives);
+        only[0].volumes = vec![volume(RaidLevel::Raid1, used, &["s1", "s2"])];
+        plan(&only, disks, &json!({}))
+    };
+    let alone = json!([{"size_gb": 50, "raid_level": "1", "disk_type": "ssd"}]);
+    assert_eq!(plan(40, 4, &shares(json!(50))), "bp1-0: 50 of level 1 on /c1/s1 /c1/s2");
+    assert_eq!(plan(40, 4, &shares(json!(70))), "bp1-0: 70 of level 1 on /c1/s3 /c1/s4");
+    assert_eq!(plan(40, 4, &alone), "bp1-0: 50 of level 1 on /c1/s3 /c1/s4");
+    assert_eq!(plan(40, 2, &shares(json!("MAX"))), "bp1-0: MAX of level 1 on /c1/s1 /c1/s2");
+    let refused = plan(100, 2, &shares(json!("MAX")));
+    assert!(refused.starts_with("logical_disks[0]: too few free physical disks"), "{refused}");
+}
+
+#[test]
+fn a_named_drive_may_have_another_volume_only_if_both_share_it() {
+    let disk = |size: Value, share: bool| {
+        json!({
+            "size_gb": size, "raid_level": "1", "controller": "c1", "physical_disks": ["s1", "s2"],
+            "share_physical_disks": share,
+        })
+    };
+    let refused = "physical_disks: the drive s1 belongs to another volume; delete that volume, or set share_physical_disks";
+    for (first, second) in [(disk(json!(40), false), true), (disk(json!(40), true), false)] {
+        for size in [json!(10), json!("MAX")] {
+            let planned = plan(&controllers(), &json!([first, disk(size, second)]), &json!({}));
+            assert_eq!(planned, format!("logical_disks[1].{refused}"));
+        }
+    }
+    let mut used = controllers();
+    used[0].volumes = vec![volume(RaidLevel::Raid1, 40, &["s1", "s2"])];
+    let planned = |share| plan(&used, &json!([disk(json!(10), share)]), &json!({}));
+    assert_eq!(planned(false), format!("logical_disks[0].{refused}"));
+    assert_eq!(planned(true), "bp1-0: 10 of level 1 on /c1/s1 /c1/s2");
+}
+
+#[test]
+fn a_search_gives_up_after_too_many_choices() {
+    // Each hard disk has two kinds of drives to choose from, and the last logical disk has drives only if the first has none of the SSDs.
+    let mut only = controllers();
+    only.truncate(1);
+    let drives = &mut only[0].drives;
+    let (ssds, large) = (drives[..2].to_vec(), drives[4].clone());
+    let hdds = (0..28).map(|number| RaidDrive {
+        path: format!("/c1/h{number}"),
+        size_bytes: if number < 14 { 200 * GIB } else { 400 * GIB },
+        ..large.clone()
+    });
+    *drives = ssds.into_iter().chain(hdds).collect();
+    let disks = |hdds: usize| {
+        let mut disks = vec![json!({"size_gb": 1, "raid_level": "0"})];
+        disks.resize(1 + hdds, json!({"size_gb": 1, "raid_level": "0", "disk_type": "hdd"}));
+        disks.push(json!({"size_gb": 1, "raid_level": "1", "disk_type": "ssd"}));
+        Value::from(disks)
+    };
+    let found = plan(&only, &disks(3), &json!({}));
+    assert!(found.starts_with("bp1-0: 1 of level 0 on /c1/h0; "), "{found}");
+    let refused = plan(&only, &disks(13), &json!({}));
+    assert!(refused.starts_with("logical_disks[14]: too few free physical disks"), "{refused}");
+}
+
+#[test]
 fn what_cannot_be_made_is_refused_by_name() {
     check(
         json!([{"size_gb": 1, "raid_level": "1", "controller": "c9"}]),
@@ -261,6 +327,9 @@ fn what_cannot_be_made_is_refused_by_name() {
         plan(&failing, &disks, &json!({})),
         "logical_disks[0].physical_disks: the drive s1 is absent, failing or a spare"
     );
+    let disks = json!([{"size_gb": 1, "raid_level": "1"}]);
+    let planned = plan(&failing, &disks, &json!({}));
+    assert_eq!(planned, "bp1-0: 1 of level 1 on /c1/s2 /c1/s3");
     let mut none = controllers();
     none.iter_mut().for_each(|it| it.levels = Some(Vec::new()));
     assert_eq!(
