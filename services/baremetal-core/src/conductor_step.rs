@@ -178,6 +178,34 @@ mod tests {
     }
 
     #[test]
+    fn steps_that_a_bmc_carries_out_need_no_ramdisk() {
+        let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, jiff::Timestamp::UNIX_EPOCH);
+        node.interfaces.firmware = Some(FirmwareInterface::Redfish);
+        node.interfaces.raid = Some(RaidInterface::Redfish);
+        for kind in [StepKind::Clean, StepKind::Deploy, StepKind::Service] {
+            for step in conductor_steps(&node, kind) {
+                assert!(!step.needs_ramdisk, "{}", step.name);
+            }
+        }
+        let fake = Node { driver: Driver::FakeHardware, ..node };
+        let vendor = conductor_steps(&fake, StepKind::Service);
+        let vendor = vendor.iter().map(|step| (step.name.step.as_str(), step.needs_ramdisk));
+        let want = [("log_passthrough", false), ("trigger_servicewait", true)];
+        assert_eq!(vendor.take(2).collect::<Vec<_>>(), want);
+    }
+
+    #[test]
+    fn the_words_for_the_other_volumes_name_the_default_of_each_kind() {
+        for (kind, word) in
+            [(StepKind::Clean, "true"), (StepKind::Deploy, "false"), (StepKind::Service, "false")]
+        {
+            let [make, _] = raid_steps(kind);
+            let others = &make.args["create_nonroot_volumes"].description;
+            assert_eq!(*others, format!("whether to make the other volumes ({word})"));
+        }
+    }
+
+    #[test]
     fn the_arguments_of_the_clock_are_checked_before_the_step_runs() {
         let node = Node::new(NodeUuid::nil(), Driver::Redfish, jiff::Timestamp::UNIX_EPOCH);
         let clock = conductor_steps(&node, StepKind::Clean).pop().unwrap();

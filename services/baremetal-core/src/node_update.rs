@@ -79,14 +79,15 @@ impl Node {
 mod tests {
     use std::convert::Infallible;
 
-    use hardware::PowerChange;
+    use hardware::{BootSetting, MacAddress, PowerChange};
     use jiff::Timestamp;
+    use serde_json::json;
 
     use super::*;
     use crate::drain_request::tests::{OURS, leaving, off};
     use crate::{
-        DrainStage, Driver, JoinState, NodeUuid, PowerRequest, State, Work, WorkUuid, hypervisor,
-        lending,
+        BootSettingRequest, BootSettingStage, DrainStage, Driver, JoinState, NodeUuid, PortUuid,
+        PowerRequest, State, Work, WorkUuid, hypervisor, lending,
     };
 
     const T0: Timestamp = Timestamp::UNIX_EPOCH;
@@ -106,11 +107,28 @@ mod tests {
         let power = PowerRequest::new(PowerChange::On, T0);
         check(|node| node.work = Some(Work::new(WorkUuid::nil(), Vec::new(), T0)), Requeue::Now);
         check(|node| node.power_request = Some(power), Requeue::Now);
+        let (wanted, stage) = (BootSetting::SecureBoot(true), BootSettingStage::Asking);
+        let request = BootSettingRequest { wanted, stage, since: T0 };
+        check(|node| node.boot_setting_request = Some(request), Requeue::Now);
+        check(|node| node.network_changes.binds = true, Requeue::Now);
         check(|node| node.lending = lending::tests::lent(State::Active).lending, Requeue::Now);
         check(|node| node.leaving = Some(leaving(off(), DrainStage::Waiting(OURS))), Requeue::Now);
         check(|node| node.hypervisor = host(JoinState::AwaitingService), Requeue::Now);
         check(|node| node.hypervisor = host(JoinState::Leaving), Requeue::Now);
         check(|node| node.hypervisor = host(JoinState::Joined), Requeue::OnChange);
         check(|_| {}, Requeue::OnChange);
+    }
+
+    #[test]
+    fn an_inspection_without_changes_writes_nothing_more() {
+        assert_eq!(InspectionChanges::default().some(), None);
+        let mac = MacAddress::new([2; 6]);
+        let ports = vec![Port::new(PortUuid::nil(), NodeUuid::nil(), mac, T0)];
+        let changes = InspectionChanges { ports, report: None };
+        assert_eq!(changes.clone().some(), Some(changes));
+        let (node, at) = (NodeUuid::nil(), T0);
+        let report = InspectionReport { node, at, inventory: json!({}), plugin_data: json!({}) };
+        let changes = InspectionChanges { ports: Vec::new(), report: Some(report) };
+        assert_eq!(changes.clone().some(), Some(changes));
     }
 }

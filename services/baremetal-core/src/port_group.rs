@@ -142,6 +142,21 @@ mod tests {
     }
 
     #[test]
+    fn the_store_finds_a_group_by_its_name_its_address_and_its_node() {
+        let free = PortGroup::default();
+        assert_eq!((free.name(), free.key()), (None, None));
+        let group = PortGroup {
+            node: NodeUuid::from_untyped_uuid(Uuid::max()),
+            name: text("bond0"),
+            address: Some(MacAddress::new([2; 6])),
+            ..free
+        };
+        assert_eq!(group.name(), Some("bond0"));
+        assert_eq!(group.key(), text("02:02:02:02:02:02"));
+        assert_eq!(Content::node(&group), Some(group.node));
+    }
+
+    #[test]
     fn a_port_is_in_a_group_of_its_node() {
         let other = NodeUuid::from_untyped_uuid(Uuid::max());
         let group = group(PortGroup::default());

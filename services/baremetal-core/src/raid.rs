@@ -313,5 +313,9 @@ mod tests {
     fn the_properties_are_sorted_and_described() {
         assert!(LOGICAL_DISK_PROPERTIES.is_sorted_by_key(|property| property.name));
         assert!(LOGICAL_DISK_PROPERTIES.iter().all(|property| property.meaning.ends_with('.')));
+        let described =
+            |name| LOGICAL_DISK_PROPERTIES.iter().find(|it| it.name == name).unwrap().describe();
+        assert_eq!(described("controller"), "The RAID controller of the disk. Optional.");
+        assert_eq!(described("raid_level"), "JBOD, 0, 1, 2, 5, 6, 1+0, 5+0 or 6+0. Required.");
     }
 }

@@ -111,3 +111,31 @@ impl VolumeChange {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hardware::RaidLevel;
+
+    use super::*;
+
+    #[test]
+    fn a_change_is_requested_from_the_controller_of_its_volume() {
+        let delete = VolumeChange::Delete {
+            storage: "/s/1".to_owned(),
+            volume: "/v/1".to_owned(),
+            label: "old".to_owned(),
+            applies: ApplyTime::Immediate,
+        };
+        let volume = NewVolume {
+            storage: "/s/2".to_owned(),
+            level: RaidLevel::Raid0,
+            drives: Vec::new(),
+            size_bytes: None,
+            name: "new".to_owned(),
+            name_is_optional: true,
+            applies: ApplyTime::Immediate,
+        };
+        let create = VolumeChange::Create { volume, is_root: false };
+        assert_eq!([delete.storage(), create.storage()], ["/s/1", "/s/2"]);
+    }
+}

@@ -133,6 +133,17 @@ mod tests {
     }
 
     #[test]
+    fn the_store_finds_a_runbook_by_its_name_and_its_owner() {
+        let public = Runbook { name: "CUSTOM_R".to_owned(), is_public: true, ..Runbook::default() };
+        assert_eq!(
+            (public.name(), public.owner(), public.is_public()),
+            (Some("CUSTOM_R"), None, true)
+        );
+        let owned = Runbook { owner: Some("p".to_owned()), is_public: false, ..public };
+        assert_eq!((owned.owner(), owned.is_public()), (Some("p"), false));
+    }
+
+    #[test]
     fn a_runbook_runs_on_nodes_with_its_name_or_one_of_its_traits() {
         use RunbookApproval::{ByName, ByTraits};
         let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);

@@ -275,6 +275,7 @@ fn seconds(value: &Value) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bmc_clock::TIME;
 
     #[test]
     fn each_interface_has_the_general_steps() {
@@ -295,5 +296,42 @@ mod tests {
         }
         let unknown = StepName { interface: Interface::Deploy, step: "sleep".to_owned() };
         assert_eq!(general_step(&unknown), None);
+    }
+
+    #[test]
+    fn the_name_of_a_step_is_an_interface_and_a_word() {
+        assert_eq!("deploy.erase_devices".parse(), Ok(StepName::erase_devices()));
+        assert_eq!("deploy.erase_devices", StepName::erase_devices().to_string());
+        for text in ["", "deploy", "deploy.", "erase_devices", "disk.erase_devices"] {
+            assert_eq!(text.parse::<StepName>(), Err(InvalidStepName { text: text.to_owned() }));
+        }
+    }
+
+    #[test]
+    fn a_record_names_the_runner_of_a_step_only_if_it_is_not_the_agent() {
+        for (runner, written) in
+            [(StepRunner::Agent, None), (StepRunner::Conductor, Some("conductor"))]
+        {
+            let offered = OfferedStep::of_conductor(Interface::Bios, "apply", 0);
+            let offered = OfferedStep { runner, ..offered };
+            let step = offered.planned(StepKind::Clean, Map::new(), 0);
+            let record = serde_json::to_value(&step).unwrap();
+            assert_eq!(record.get("runner").and_then(Value::as_str), written);
+            assert_eq!(serde_json::from_value::<Step>(record).unwrap(), step);
+        }
+    }
+
+    #[test]
+    fn a_step_of_the_agent_may_read_its_arguments_differently() {
+        let check = |runner, name: &str, argument: &str| {
+            let step = OfferedStep::of_conductor(Interface::Management, name, 0);
+            let step = OfferedStep { runner, ..step.with_argument(argument, true, "") };
+            step.check(&Map::from_iter([(argument.to_owned(), "now".into())])).is_ok()
+        };
+        for (name, argument) in [(SET_BMC_CLOCK, TIME), ("pause", WAIT_TIME)] {
+            assert!(check(StepRunner::Agent, name, argument), "{name}");
+            assert!(!check(StepRunner::Conductor, name, argument), "{name}");
+        }
+        assert!(check(StepRunner::Conductor, "other", TIME));
     }
 }

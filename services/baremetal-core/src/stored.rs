@@ -94,3 +94,16 @@ pub enum StoredSort {
     Public,
     UpdatedAt,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Chassis;
+
+    #[test]
+    fn a_resource_has_neither_a_name_nor_a_node_nor_an_owner_unless_its_kind_says_so() {
+        let chassis = Chassis::default();
+        assert_eq!((chassis.name(), chassis.key(), chassis.node()), (None, None, None));
+        assert_eq!((chassis.owner(), chassis.is_public()), (None, false));
+    }
+}

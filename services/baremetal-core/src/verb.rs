@@ -103,3 +103,33 @@ impl Verb {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+    use crate::{AgentCommand, Driver, Node, NodeUuid, State, Task, WorkUuid, request_verb};
+
+    #[test]
+    fn the_agent_lists_the_steps_of_the_kind_that_the_verb_leads_to() {
+        for (verb, provision_state) in [
+            (Verb::Inspect, State::Manageable),
+            (Verb::Provide, State::Manageable),
+            (Verb::Clean, State::Manageable),
+            (Verb::Deploy, State::Available),
+            (Verb::Rebuild, State::Active),
+            (Verb::Service, State::Active),
+        ] {
+            let node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
+            let node = Node { provision_state, ..node };
+            let asked = request_verb(&node, verb, WorkUuid::nil(), Timestamp::UNIX_EPOCH);
+            let tasks = asked.unwrap().0.work.unwrap().tasks;
+            let lists =
+                |kind: &StepKind| tasks.contains(&Task::Agent(AgentCommand::ListSteps(*kind)));
+            let all = [StepKind::Clean, StepKind::Deploy, StepKind::Service];
+            assert_eq!(verb.step_kind(), all.into_iter().find(lists), "{verb:?}");
+        }
+        assert_eq!(Verb::Undeploy.step_kind(), Some(StepKind::Clean), "cleaning follows");
+    }
+}

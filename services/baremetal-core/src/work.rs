@@ -531,7 +531,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{Driver, Interface, Node, NodeUuid, StepName, tasks};
+    use crate::{DeployStep, Driver, Interface, Node, NodeUuid, RequestedStep, StepName, tasks};
 
     const T0: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -581,6 +581,48 @@ mod tests {
         assert_eq!(last(tasks::inspect(&node)), Some(Task::AwaitInventory));
         assert_eq!(last(tasks::undeploy(&node)), None);
         assert_eq!(last(tasks::verify(&node)), None);
+        let step = general("apply", json!({}));
+        assert_eq!(last(vec![Task::Step(step.clone())]), None);
+        let step = Task::Step(Step { runner: StepRunner::Agent, ..step });
+        assert_eq!(last(vec![step.clone()]), Some(step));
+    }
+
+    #[test]
+    fn the_arguments_of_every_step_can_be_sealed() {
+        let step = |argument: &str| general("apply", json!({"secret": argument}));
+        let delete = VolumeChange::Delete {
+            storage: String::new(),
+            volume: String::new(),
+            label: String::new(),
+            applies: hardware::ApplyTime::Immediate,
+        };
+        let (started_at, stage) = (T0, UpdateStage::Ready);
+        let update = UpdateInProgress { step: step("d"), number: 0, stage };
+        let change = RaidChange { step: step("e"), change: delete, stage: RaidStage::Ready };
+        let tasks = vec![
+            Task::PlanSteps,
+            Task::Step(step("a")),
+            Task::ConfirmBios { step: step("b"), started_at },
+            Task::ReadFirmware { step: step("c"), started_at },
+            Task::UpdateFirmware(Box::new(update)),
+            Task::ChangeRaid(Box::new(change)),
+            Task::ReadRaid { step: step("f"), started_at, root: None },
+        ];
+        let Step { name, args, .. } = step("wanted");
+        let wanted = RequestedStep { name, args };
+        for steps in [
+            WantedSteps::Requested(vec![wanted.clone()]),
+            WantedSteps::Service(vec![wanted.clone()]),
+            WantedSteps::Deployment(vec![DeployStep { step: wanted.clone(), priority: 1 }]),
+        ] {
+            let mut work = Work { steps, ..Work::new(WorkUuid::nil(), tasks.clone(), T0) };
+            let secrets = |work: &Work| -> Vec<String> {
+                work.step_args().map(|args| args["secret"].as_str().unwrap().to_owned()).collect()
+            };
+            assert_eq!(secrets(&work), ["wanted", "a", "b", "c", "d", "e", "f"]);
+            work.step_args_mut().for_each(|args| args["secret"] = "sealed".into());
+            assert_eq!(secrets(&work), ["sealed"; 7]);
+        }
     }
 
     #[test]
@@ -701,6 +743,8 @@ mod tests {
         assert_eq!(wait(json!({})), [Task::AwaitAgent]);
         assert_eq!(wait(json!({"seconds": 7})), [Task::Wait { seconds: 7 }]);
         assert_eq!(wait(json!({"seconds": "8"})), [Task::Wait { seconds: 8 }]);
+        let trigger = general("trigger_servicewait", json!({}));
+        assert_eq!(tasks_of(trigger.clone(), true), [Task::Step(trigger), Task::AwaitAgent]);
         let other = general("apply", json!({}));
         assert_eq!(tasks_of(other.clone(), true), [Task::Step(other)]);
     }

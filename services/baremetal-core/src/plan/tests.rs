@@ -15,6 +15,7 @@ use crate::{
 };
 
 mod agent;
+mod bios;
 mod boot_setting;
 mod fast_track;
 mod firmware;
@@ -218,6 +219,13 @@ fn a_clock_that_is_set_back_expires_no_timeout() {
 }
 
 #[test]
+fn a_step_that_waits_ends_after_its_seconds() {
+    let node = at(Task::Wait { seconds: 7 }, None);
+    check(&node, seen(), 6, expect!["Wait(1 s)"]);
+    check(&node, seen(), 7, expect!["NextTask"]);
+}
+
+#[test]
 fn a_bmc_is_asked_again_after_the_clock_was_set_back() {
     let mut asked = at(Task::Power(PowerState::Off), None);
     asked.work.as_mut().unwrap().asked_at = Some(T0);
@@ -287,6 +295,8 @@ fn a_repeated_boot_begins_with_the_power_and_is_another_work() {
         assert_eq!((work.switched_on_at, work.asked_at), (None, None));
         let busy = if verb == Verb::Inspect { State::Inspecting } else { State::Cleaning };
         assert_eq!((again.provision_state, entry.to.as_str()), (busy, busy.as_str()));
+        let event = "the service or its database was away during the boot, and no agent reported: the machine boots the ramdisk again";
+        assert_eq!(entry.event, event);
         assert_eq!(again.target_provision_state, node.target_provision_state);
     }
 }

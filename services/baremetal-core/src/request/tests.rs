@@ -137,3 +137,36 @@ fn only_a_retired_node_whose_lease_is_over_loses_its_lessee_by_cleaning() {
     let returned = "done, and returned by its lessee".to_owned();
     assert_eq!(cleaned(&retired(gone)), (State::Manageable, false, returned));
 }
+
+#[test]
+fn an_abort_keeps_the_target_except_that_of_a_service_that_has_failed() {
+    let aborted = |state| {
+        let target_provision_state = Some(State::Active);
+        let node = asked(&Node { target_provision_state, ..node(state) }, Verb::Abort);
+        let reason = node.failure.map(|failure| failure.reason);
+        (node.provision_state, node.target_provision_state, reason)
+    };
+    let failed = (State::ServiceFailed, Some(State::Active), Some(Reason::Aborted));
+    assert_eq!(aborted(State::ServiceWait), failed);
+    assert_eq!(aborted(State::ServiceFailed), (State::Active, None, None));
+}
+
+#[test]
+fn without_automated_cleaning_only_a_node_whose_lease_is_over_is_cleaned() {
+    let is_cleaned = |node: Node| {
+        let node = Node { automated_clean: Some(false), ..node };
+        let (cleaning, _) = finish_work(&node, WorkUuid::nil(), at(121)).unwrap();
+        !cleaning.work.unwrap().tasks.is_empty()
+    };
+    assert!(!is_cleaned(node(State::Deleting)));
+    assert!(!is_cleaned(lent(State::Deleting)));
+    assert!(is_cleaned(gone(State::Deleting)));
+}
+
+#[test]
+fn work_without_the_ramdisk_only_plans_its_steps() {
+    let request = VerbRequest { disables_ramdisk: true, ..Verb::Clean.into() };
+    let asked = request_verb(&node(State::Manageable), request, WorkUuid::nil(), at(1)).unwrap().0;
+    let work = asked.work.unwrap();
+    assert_eq!((work.disables_ramdisk, &work.tasks[..]), (true, &[Task::PlanSteps][..]));
+}

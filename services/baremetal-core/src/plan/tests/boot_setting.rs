@@ -68,6 +68,18 @@ fn a_machine_is_restarted_if_the_accepted_change_is_not_in_force() {
 }
 
 #[test]
+fn each_stage_of_a_change_has_its_own_timeout() {
+    let later = T0 + Duration::from_secs(50);
+    let since =
+        |change: Option<NodeUpdate>| change.unwrap().node.boot_setting_request.unwrap().since;
+    let accepted = concluded(&requested(UEFI), &ActionOutcome::BootSettingAccepted, later);
+    assert_eq!(since(accepted.change), later);
+    let bios = reports(PowerState::On, BootMode::Bios);
+    let restarted = planned(&in_stage(BootSettingStage::Accepted), &bios, later);
+    assert_eq!(since(restarted.change), later);
+}
+
+#[test]
 fn after_the_restart_the_machine_gets_its_power_state_again() {
     let was = |before| in_stage(BootSettingStage::Restarted { before });
     let after = |before| written(&was(before), &reports(PowerState::On, BootMode::Uefi));

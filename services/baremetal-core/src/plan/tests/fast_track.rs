@@ -1,6 +1,7 @@
 //! Fast track: boots that are left out, and machines that stay on.
 
 use super::*;
+use crate::DeployInterface;
 
 /// Decides at `T0` with fast track.
 fn fast(node: &Node, seen: &Observed) -> Decision<NodeUpdate, Action> {
@@ -56,4 +57,17 @@ fn a_machine_whose_ramdisk_has_done_its_part_stays_on() {
             assert_eq!(next.node.work.unwrap().task(), Some(&task));
         }
     }
+}
+
+#[test]
+fn a_machine_that_is_taken_out_of_use_is_switched_off() {
+    let mut diskless = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
+    diskless.provision_state = State::Active;
+    diskless.interfaces.deploy = Some(DeployInterface::Ramdisk);
+    assert!(diskless.keeps_ramdisk(true));
+    let (node, _) = request_verb(&diskless, Verb::Undeploy, WorkUuid::nil(), T0).unwrap();
+    let off = Task::Power(PowerState::Off);
+    assert_eq!(node.work.as_ref().unwrap().tasks, [off, Task::BootDisk]);
+    let asks = [Action::RequestPower(PowerChange::ForceOff)];
+    assert_eq!(fast(&node, &on()).actions, asks);
 }

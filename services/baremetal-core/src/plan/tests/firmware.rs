@@ -6,20 +6,25 @@ use serde_json::json;
 use super::*;
 use crate::{AcceptedUpdate, UpdateInProgress, UpdateStage, parse_firmware_updates};
 
-/// A node at the first of these updates.
-fn updating(components: &[&str], stage: UpdateStage) -> Node {
+/// A step that updates these components.
+fn step(components: &[&str]) -> Step {
     let settings: Vec<_> = components
         .iter()
         .map(|component| json!({"component": component, "url": "http://h/image.bin"}))
         .collect();
-    let step = Step {
+    Step {
         kind: StepKind::Clean,
         runner: StepRunner::Conductor,
         name: StepName { interface: Interface::Firmware, step: "update".to_owned() },
         args: Map::from_iter([("settings".to_owned(), settings.into())]),
         priority: 0,
         reboots: false,
-    };
+    }
+}
+
+/// A node at the first of these updates.
+fn updating(components: &[&str], stage: UpdateStage) -> Node {
+    let step = step(components);
     assert!(parse_firmware_updates(&step.args).is_ok());
     let update = UpdateInProgress { step, number: 0, stage };
     let mut node = at(Task::UpdateFirmware(Box::new(update)), None);
@@ -57,6 +62,20 @@ fn after(node: &Node, seen: &Observed, after_secs: i64) -> (Option<UpdateStage>,
 }
 
 #[test]
+fn the_updates_of_a_step_become_tasks() {
+    let node = at(Task::Step(step(&["bios", "bmc"])), None);
+    let next = concluded(&node, &ActionOutcome::FirmwareChecked(2), T0).change.unwrap().node;
+    let tasks = &next.work.as_ref().unwrap().tasks[1..];
+    let told: Vec<_> = tasks.iter().map(Task::describe).collect();
+    let want = [
+        "updating the firmware of bios",
+        "updating the firmware of bmc",
+        "reading the versions of the firmware",
+    ];
+    assert_eq!(told, want);
+}
+
+#[test]
 fn the_intent_is_recorded_before_the_bmc_is_asked() {
     let node = updating(&["bios"], UpdateStage::Ready);
     let decision = planned(&node, &firmware("1", None, None), T0);
@@ -90,7 +109,9 @@ fn an_interrupted_request_is_repeated_only_if_the_bmc_did_not_get_it() {
 fn a_busy_bmc_is_asked_again_until_the_timeout() {
     let node = updating(&["bios"], asking(Some(&[])));
     let refused = |transient| ActionOutcome::UpdateRefused(problem(transient));
-    let later = concluded(&node, &refused(true), T0).change.unwrap().node;
+    let decision = concluded(&node, &refused(true), T0 + timeouts().bmc);
+    assert_eq!(decision.next_turn, Requeue::After(timeouts().poll_every));
+    let later = decision.change.unwrap().node;
     let Some(Task::UpdateFirmware(update)) = later.work.as_ref().unwrap().task() else { panic!() };
     assert_eq!(update.stage, UpdateStage::Ready);
     let late = T0 + Duration::from_secs(61);
@@ -108,7 +129,12 @@ fn the_machine_is_restarted_when_the_component_can_use_it() {
     };
     let restarts = |component, task, secs| {
         let tasks = follows(component, task, secs);
-        assert!(tasks.is_empty() || tasks[..2] == restart, "{tasks:?}");
+        if let Some(watched) = tasks.last() {
+            assert_eq!(tasks[..2], restart);
+            let (step, stage) = (step(&[component]), accepted(true));
+            let update = UpdateInProgress { step, number: 0, stage };
+            assert_eq!(*watched, Task::UpdateFirmware(Box::new(update)));
+        }
         !tasks.is_empty()
     };
     assert!(!restarts("bios", BmcTask::New, 0));
@@ -153,6 +179,13 @@ fn a_task_that_fails_or_never_ends_fails_the_step() {
     );
     let silent = || Observed { firmware: FirmwareSeen::Failed(problem(true)), ..seen() };
     check(&node, silent(), 7200, expect!["Wait(1 s)"]);
+    let refuses = Problem { reason: Reason::BmcRefusesUs, ..problem(false) };
+    check(
+        &node,
+        Observed { firmware: FirmwareSeen::Failed(refuses), ..seen() },
+        0,
+        expect!["GiveUp(BmcRefusesUs: cannot reach the BMC)"],
+    );
     let never =
         "GiveUp(StepTimedOut: the update of the firmware of bios did not end within 7200 s)";
     let late = T0 + Duration::from_secs(7201);

@@ -154,7 +154,9 @@ fn an_interrupted_request_is_repeated_only_if_the_bmc_did_not_get_it() {
 fn a_busy_bmc_is_asked_again_until_the_timeout() {
     let node = changing(deletion(), asking(Some(&[])));
     let refused = |transient| ActionOutcome::RaidChangeRefused(problem(transient));
-    let later = concluded(&node, &refused(true), T0).change.unwrap().node;
+    let decision = concluded(&node, &refused(true), T0 + timeouts().bmc);
+    assert_eq!(decision.next_turn, Requeue::After(timeouts().poll_every));
+    let later = decision.change.unwrap().node;
     let Some(Task::ChangeRaid(change)) = later.work.as_ref().unwrap().task() else { panic!() };
     assert_eq!(change.stage, RaidStage::Ready);
     let late = T0 + Duration::from_secs(61);
@@ -185,9 +187,15 @@ fn a_change_is_done_once_its_task_has_ended_and_the_volumes_show_it() {
 fn the_machine_is_restarted_for_a_change_that_happens_only_then() {
     let restart = [Task::Power(PowerState::Off), Task::Power(PowerState::On)];
     let restarts = |applies, task, secs| {
-        let node = changing(creation(applies), accepted(false, None));
+        let node = changing(creation(applies), accepted(false, Some(T0)));
         let tasks = after(&node, &raid(&["1"], None, task), secs).1;
-        tasks.starts_with(&restart)
+        let restarts = tasks.starts_with(&restart);
+        if restarts {
+            let (step, change) = (step("create_configuration"), creation(applies));
+            let watched = RaidChange { step, change, stage: accepted(true, None) };
+            assert_eq!(tasks[2], Task::ChangeRaid(Box::new(watched)));
+        }
+        restarts
     };
     assert!(restarts(ApplyTime::OnReset, Some(BmcTask::Waiting), 0));
     assert!(restarts(ApplyTime::OnReset, None, 0));
@@ -211,6 +219,14 @@ fn a_task_that_fails_or_never_ends_or_does_nothing_fails_the_step() {
     );
     let silent = || Observed { raid: RaidSeen::Failed(problem(true)), ..seen() };
     check(&node, silent(), 7200, expect!["Wait(1 s)"]);
+    let refuses = Problem { reason: Reason::BmcRefusesUs, ..problem(false) };
+    check(
+        &node,
+        Observed { raid: RaidSeen::Failed(refuses), ..seen() },
+        0,
+        expect!["GiveUp(BmcRefusesUs: cannot reach the BMC)"],
+    );
+    check(&node, raid(&["1"], None, Some(BmcTask::Running)), 5, expect!["Wait(1 s)"]);
     let never = "GiveUp(StepTimedOut: making the volume ours did not end within 7200 s)";
     let late = T0 + Duration::from_secs(7201);
     for seen in [silent(), raid(&["1"], None, Some(BmcTask::Running))] {
