@@ -288,7 +288,7 @@ fn compare(
 /// Whether two values are equal. As in Ironic, a number never equals a text, but the number 1 equals `true`.
 fn is_equal(left: &Value, right: &Value) -> bool {
     match (number(left), number(right)) {
-        (Some(left), Some(right)) => left.total_cmp(&right).is_eq() || left == right,
+        (Some(left), Some(right)) => left == right,
         _ => left == right,
     }
 }

@@ -144,12 +144,7 @@ fn apply(
 /// Checks the node by the rules of requests, as if an administrator changed it once it is manageable. A stored BMC password is not sent to an
 /// address that a rule sets, unless rules set the password as well.
 fn check_node(before: &Node, after: &Node) -> Result<(), RuleProblem> {
-    let manageable = |node: &Node| Node {
-        provision_state: State::Manageable,
-        target_provision_state: None,
-        work: None,
-        ..node.clone()
-    };
+    let manageable = |node: &Node| Node { provision_state: State::Manageable, ..node.clone() };
     let given: Vec<&'static str> = CREDENTIALS
         .iter()
         .map(|credential| credential.password)
