@@ -162,4 +162,14 @@ mod tests {
         let twice = "settings[1].name: another setting has the same name";
         check(json!({"settings": [{"name": "a"}, {"name": "a"}]}), Err(twice));
     }
+
+    #[test]
+    fn a_step_has_at_most_as_many_settings_as_a_node() {
+        let parsed = |count: usize| {
+            let settings: Vec<Value> = (0..count).map(|n| json!({"name": n.to_string()})).collect();
+            parse_bios_settings(&Map::from_iter([("settings".to_owned(), settings.into())]))
+        };
+        assert_eq!(parsed(4096).unwrap().len(), 4096);
+        assert_eq!(parsed(4097).unwrap_err().to_string(), "settings: a node has 4096 at most");
+    }
 }

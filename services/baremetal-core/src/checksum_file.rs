@@ -142,6 +142,7 @@ mod tests {
             (" \n\n".to_owned(), "the file is empty"),
             (format!("{sha256}  other.qcow2\n"), no_line),
             (format!("{sha256}  x-disk.qcow2\n"), no_line),
+            (format!("{sha256}\ndisk.qcow2\n"), no_line),
             (format!("# {sha256}  disk.qcow2\n{sha256}  other\n"), no_line),
             (format!("{md5}  disk.qcow2\n"), none),
             (md5, none),

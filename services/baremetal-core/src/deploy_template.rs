@@ -99,6 +99,11 @@ mod tests {
     }
 
     #[test]
+    fn no_two_templates_have_the_same_name() {
+        assert_eq!(template("CUSTOM_A", &[]).name(), Some("CUSTOM_A"));
+    }
+
+    #[test]
     fn two_templates_with_one_step_are_refused() {
         let templates = [template("A", &[step("a", 90)]), template("B", &[step("a", 70)])];
         let refused = with_templates(vec![step("a", 1)], &templates).unwrap_err();

@@ -202,7 +202,7 @@ mod tests {
     use expect_test::{Expect, expect};
 
     use super::*;
-    use crate::{Driver, Maintenance, NodeUuid, Reason, Verb, WorkUuid, request_verb};
+    use crate::{Driver, Fault, Maintenance, NodeUuid, Reason, Verb, WorkUuid, request_verb};
 
     fn node(state: State) -> Node {
         let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
@@ -289,5 +289,21 @@ mod tests {
                 r#"the node is "available": the node is clean and free to be deployed; the node is in maintenance: new fan. end maintenance when the work on the machine is done."#
             ]],
         );
+    }
+
+    #[test]
+    fn each_fault_has_its_advice() {
+        let advice = Fault::ALL.map(|fault| {
+            let maintenance = Maintenance { reason: None, fault: Some(fault) };
+            explain(&Node { maintenance: Some(maintenance), ..node(State::Active) }).next
+        });
+        let step = "look at the step that failed, end maintenance, then repeat the request";
+        let want = [
+            "check the BMC's address, cable and credentials; the maintenance ends when the BMC answers again",
+            step,
+            "look at the machine, then end maintenance",
+            step,
+        ];
+        assert_eq!(advice, want);
     }
 }

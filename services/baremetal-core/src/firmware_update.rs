@@ -176,6 +176,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::{Interface, StepKind, StepName, StepRunner};
 
     #[track_caller]
     fn check(settings: Value, want: &str) {
@@ -206,7 +207,9 @@ mod tests {
         let component = "settings[0].component: must be bios, bmc, or nic: with the serial number or the id of an adapter";
         check(json!([{"url": url}]), component);
         check(json!([{"component": "gpu", "url": url}]), component);
-        check(json!([{"component": "nic:", "url": url}]), component);
+        for adapter in ["", "a\nb", &"a".repeat(252)] {
+            check(json!([{"component": format!("nic:{adapter}"), "url": url}]), component);
+        }
         check(json!([{"component": "bios"}]), "settings[0].url: must be text");
         check(
             json!([{"component": "bios", "url": "file:///x"}]),
@@ -220,5 +223,23 @@ mod tests {
         }
         let twice = json!([{"component": "bmc", "url": url}, {"component": "bmc", "url": url}]);
         check(twice, "settings[1].component: another element updates the same component");
+    }
+
+    #[test]
+    fn an_update_in_progress_is_one_of_the_step() {
+        let settings = json!([{"component": "bmc", "url": "http://h/x"}]);
+        let name = StepName { interface: Interface::Firmware, step: "update".to_owned() };
+        let step = Step {
+            kind: StepKind::Clean,
+            runner: StepRunner::Conductor,
+            name,
+            args: Map::from_iter([("settings".to_owned(), settings)]),
+            priority: 0,
+            reboots: false,
+        };
+        let at =
+            |number| UpdateInProgress { step: step.clone(), number, stage: UpdateStage::Ready };
+        assert_eq!(at(0).wanted().unwrap().component, "bmc");
+        assert_eq!(at(1).wanted().unwrap_err().to_string(), "settings[1]: has no such element");
     }
 }

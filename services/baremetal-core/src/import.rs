@@ -79,6 +79,8 @@ mod tests {
         assert!(check_imported(&free, Some(&allocation)).is_err());
         let other = Node { instance_uuid: Some(Uuid::max()), ..node.clone() };
         assert!(check_imported(&other, Some(&allocation)).is_err());
+        let another = Allocation { id: AllocationUuid::max(), ..allocation.clone() };
+        assert!(check_imported(&node, Some(&another)).is_err());
         let failed = Allocation { state: AllocationState::Error, ..allocation.clone() };
         assert!(check_imported(&node, Some(&failed)).is_err());
         let elsewhere = Allocation { node: None, ..allocation };

@@ -70,3 +70,31 @@ impl Node {
         Ok(planned)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Driver, NodeUuid, StepRunner};
+
+    #[test]
+    fn only_the_raid_interface_of_the_agent_runs_the_raid_steps_of_the_agent() {
+        let name = StepName { interface: Interface::Raid, step: "create_configuration".to_owned() };
+        let listed = OfferedStep {
+            runner: StepRunner::Agent,
+            name,
+            priority: 0,
+            args: BTreeMap::new(),
+            reboots: false,
+            needs_ramdisk: true,
+        };
+        let mut node = Node::new(NodeUuid::nil(), Driver::Ipmi, Timestamp::UNIX_EPOCH);
+        let steps = std::slice::from_ref(&listed);
+        let is_offered = |node: &Node| {
+            let priorities = StepPriorities::default();
+            node.offered_steps(StepKind::Clean, steps, &priorities).contains(&listed)
+        };
+        assert!(!is_offered(&node));
+        node.interfaces.raid = Some(RaidInterface::Agent);
+        assert!(is_offered(&node));
+    }
+}

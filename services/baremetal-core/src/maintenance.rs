@@ -59,12 +59,15 @@ mod tests {
     fn a_power_failure_begins_maintenance_and_its_recovery_ends_it() {
         let (failed, entry) = power_failed(&node(), 4, "no route", NOW);
         assert_eq!((failed.fault(), failed.power_state), (Some(Fault::PowerFailure), None));
+        assert_eq!(failed.updated_at, Some(NOW));
         assert!(!failed.is_maintenance_requested());
         let reason = failed.maintenance.as_ref().and_then(|it| it.reason.clone());
         assert_eq!(reason.as_deref(), Some(&*entry.event));
         assert!(entry.event.ends_with("4 times in a row: no route"), "{}", entry.event);
 
-        let (recovered, entry) = power_recovered(&failed, PowerState::Off, NOW).unwrap();
+        let later = Timestamp::from_second(90).unwrap();
+        let (recovered, entry) = power_recovered(&failed, PowerState::Off, later).unwrap();
+        assert_eq!(recovered.updated_at, Some(later));
         assert_eq!((recovered.maintenance, recovered.power_state), (None, Some(PowerState::Off)));
         assert!(entry.event.contains("power off"), "{}", entry.event);
     }

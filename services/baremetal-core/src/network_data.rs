@@ -277,4 +277,33 @@ mod tests {
             assert!(refused.starts_with(problem), "{pointer}: {refused}");
         }
     }
+
+    #[test]
+    fn a_network_by_dhcp_has_no_part_of_a_static_one() {
+        let mut by_dhcp = document();
+        by_dhcp["networks"][0]["type"] = json!("ipv4_dhcp");
+        for kept in ["ip_address", "netmask", "routes", "services"] {
+            let mut document = by_dhcp.clone();
+            for field in ["ip_address", "netmask", "routes"].iter().filter(|it| **it != kept) {
+                document["networks"][0].as_object_mut().unwrap().remove(*field);
+            }
+            if kept != "services" {
+                document["services"] = json!([]);
+            }
+            let refused = read(&document).unwrap_err();
+            assert!(
+                refused.starts_with("networks[0]: the address, the routes"),
+                "{kept}: {refused}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_ramdisk_of_a_node_has_the_network_of_the_node() {
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        let mut node = Node::new(crate::NodeUuid::nil(), crate::Driver::Redfish, now);
+        assert_eq!(node.ramdisk_network(), None);
+        node.network_data = document().as_object().unwrap().clone();
+        assert_eq!(node.ramdisk_network(), read(&document()).unwrap());
+    }
 }

@@ -392,6 +392,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::drain_request::tests::leaving;
+    use crate::{AfterDrain, DrainStage, RequestedStep, StepName, WorkUuid};
 
     #[test]
     fn no_secret_is_printed() {
@@ -414,5 +416,41 @@ mod tests {
         node.interfaces.reset(console);
         assert_eq!((node.interface(console), node.has(console)), ("no-console", false));
         assert_eq!((node.interface(Interface::Boot), node.has(Interface::Boot)), ("ipxe", true));
+    }
+
+    #[test]
+    fn the_secrets_of_all_steps_are_found() {
+        let steps = |secret: &str| {
+            let name = StepName { interface: Interface::Deploy, step: "flash".to_owned() };
+            let args = json!({ "token": secret }).as_object().unwrap().clone();
+            WantedSteps::Service(vec![RequestedStep { name, args }])
+        };
+        let now = Timestamp::UNIX_EPOCH;
+        let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, now);
+        node.work = Some(Work { steps: steps("a"), ..Work::new(WorkUuid::nil(), Vec::new(), now) });
+        let waiting = leaving(AfterDrain::Service, DrainStage::Wanted);
+        node.leaving = Some(DrainRequest { steps: Some(steps("b")), ..waiting });
+        let secrets: Vec<&Value> = node.step_args().map(|args| &args["token"]).collect();
+        assert_eq!(secrets, ["a", "b"]);
+        for args in node.step_args_mut() {
+            args.insert("token".to_owned(), "sealed".into());
+        }
+        assert!(node.step_args().all(|args| args["token"] == "sealed"));
+    }
+
+    #[test]
+    fn versions_of_firmware_are_kept() {
+        let (component, version) = ("bios".to_owned(), "U32".to_owned());
+        let node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
+        let read = node.with_firmware(&[Firmware { component, version }], Timestamp::UNIX_EPOCH);
+        let versions: Vec<&str> = read.firmware.iter().map(|it| &*it.current_version).collect();
+        assert_eq!(versions, ["U32"]);
+    }
+
+    #[test]
+    fn a_machine_that_is_managed_by_hand_chooses_its_boot_device_itself() {
+        let sets =
+            |driver| Node::new(NodeUuid::nil(), driver, Timestamp::UNIX_EPOCH).sets_boot_device();
+        assert!(sets(Driver::Redfish) && !sets(Driver::ManualManagement));
     }
 }

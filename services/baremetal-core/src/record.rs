@@ -133,6 +133,9 @@ mod tests {
         assert_eq!((failed.activity(), failed.seconds), ("cleaning", Some(90)));
         let moved = HistoryEntry::changed(&before, &after, "it moved".to_owned(), at);
         assert_eq!(moved.activity(), "clean failed");
+        let asked = moved.by(Some("ann"), Some("physics"));
+        assert_eq!(asked.user.as_deref(), Some("ann"));
+        assert_eq!(asked.project.as_deref(), Some("physics"));
         let never = Node { provision_updated_at: None, ..before };
         assert_eq!(HistoryEntry::changed(&never, &after, String::new(), at).seconds, None);
     }

@@ -58,7 +58,7 @@ mod tests {
     use serde_json::Map;
 
     use super::*;
-    use crate::{Driver, NodeUuid, is_secret};
+    use crate::{BootInterface, Driver, NodeUuid, is_secret};
 
     #[test]
     fn both_keys_are_secret_and_forgotten_together() {
@@ -69,5 +69,22 @@ mod tests {
         assert!(node.instance_info.keys().all(|key| is_secret(key)));
         node.forget_rescue_password();
         assert_eq!(node.instance_info, Map::new());
+    }
+
+    #[test]
+    fn the_agent_rescues_a_node_that_boots_and_has_a_password() {
+        let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
+        node.interfaces.rescue = Some(RescueInterface::Agent);
+        let checked = |node: &Node| check_rescue(node, &[]).map_err(|why| why.to_string());
+        assert!(checked(&node).unwrap_err().starts_with("ports: no port has pxe_enabled"));
+        node.interfaces.boot = Some(BootInterface::VirtualMedia);
+        let missing = "instance_info.rescue_password: missing; a request for a rescue contains it";
+        assert_eq!(checked(&node), Err(missing.to_owned()));
+        node.set_rescue_password("$6$salt$hash");
+        assert_eq!(checked(&node), Ok(()));
+
+        let fake = Node::new(NodeUuid::nil(), Driver::FakeHardware, Timestamp::UNIX_EPOCH);
+        assert_eq!(fake.rescue_interface(), RescueInterface::Fake);
+        assert_eq!(checked(&fake), Ok(()));
     }
 }

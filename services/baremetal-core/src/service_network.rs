@@ -202,6 +202,12 @@ mod tests {
     }
 
     #[test]
+    fn a_port_in_neutron_is_named_after_its_network_and_port() {
+        let want = "cleaning-00000000-0000-0000-0000-000000000001";
+        assert_eq!(linked(1).name_in(ServiceNetwork::Cleaning), want);
+    }
+
+    #[test]
     fn a_node_names_its_networks_itself() {
         let mut node = node(BootInterface::Ipxe);
         let Value::Object(info) = json!({"cleaning_network": "clean", "rescuing_network": ""})

@@ -252,6 +252,17 @@ mod tests {
     }
 
     #[test]
+    fn a_port_with_a_vif_is_deleted_only_in_maintenance() {
+        let mut node = Node::new(NodeUuid::nil(), crate::Driver::Redfish, Timestamp::UNIX_EPOCH);
+        let used = port(1, |it| it.vif = Some("v".to_owned()));
+        assert_eq!(check_port_deletion(&node, &port(1, |_| ())), Ok(()));
+        let needed = VifRefused::Needed { vif: "v".to_owned(), port: used.id };
+        assert_eq!(check_port_deletion(&node, &used), Err(needed));
+        node.maintenance = Some(crate::Maintenance::requested(None));
+        assert_eq!(check_port_deletion(&node, &used), Ok(()));
+    }
+
+    #[test]
     fn the_physical_network_decides_before_everything_else() {
         let on = |number, network: &'static str| {
             port(number, move |it| it.physical_network = Some(network.to_owned()))

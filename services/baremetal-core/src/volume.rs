@@ -174,4 +174,12 @@ mod tests {
         assert_ne!(target.key(), VolumeTarget { node: other, ..target.clone() }.key());
         assert_ne!(target.key(), VolumeTarget { boot_index: 1, ..target.clone() }.key());
     }
+
+    #[test]
+    fn connectors_and_targets_belong_to_their_node() {
+        let node = NodeUuid::from_untyped_uuid(Uuid::max());
+        let connector = VolumeConnector { node, ..VolumeConnector::default() };
+        let target = VolumeTarget { node, ..VolumeTarget::default() };
+        assert_eq!([connector.node(), target.node()], [Some(node); 2]);
+    }
 }

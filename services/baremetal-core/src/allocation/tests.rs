@@ -98,6 +98,7 @@ fn only_own_or_unowned_nodes_can_be_lent() {
 #[test]
 fn node_and_allocation_name_each_other() {
     let (node, allocation) = assign(&node(), &wish());
+    assert_eq!(allocation.updated_at, Some(wish().created_at));
     assert_eq!(node.instance_uuid, Some(Uuid::from_u128(7)));
     assert_eq!(node.allocation, Some(allocation.id));
     assert_eq!(node.instance_info["traits"], serde_json::json!(["CUSTOM_FAST"]));
@@ -152,6 +153,7 @@ fn an_allocation_that_fails_has_no_node_and_one_with_a_node_has_no_error() {
     let (_, active) = assign(&node(), &wish());
     let failed = active.failed(false);
     assert_eq!((failed.state, failed.node), (AllocationState::Error, None));
+    assert_eq!(wish().failed(false).updated_at, Some(wish().created_at));
     let (_, again) = assign(&node(), &failed);
     assert_eq!((again.state, again.last_error), (AllocationState::Active, None));
 }

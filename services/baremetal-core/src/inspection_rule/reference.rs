@@ -289,6 +289,7 @@ mod tests {
             check(text, text);
         }
         check("{inventory[cpu][count]:>4}", "{inventory[cpu][count]:>4}");
+        check("}inventory[cpu][count]}", "}inventory[cpu][count]}");
     }
 
     #[test]

@@ -282,11 +282,10 @@ mod tests {
     fn the_work_of_the_rules_is_limited() {
         let items: Vec<u32> = (0..1000).collect();
         let log = json!({"op": "log", "args": ["x"], "loop": items});
-        fails(
-            vec![log; 11].into(),
-            "failed: the rules of an inspection may check and perform at most 10000 conditions and actions, with 16777216 bytes of text",
-        );
+        let spent = "failed: the rules of an inspection may check and perform at most 10000 conditions and actions, with 16777216 bytes of text";
+        fails(vec![log; 11].into(), spent);
         let long = "x".repeat(60_000);
+        fails(json!([{"op": "log", "args": [long], "loop": items}]), spent);
         let more =
             json!({"op": "extend-plugin-data", "args": ["x", long], "loop": [1, 2, 3, 4, 5]});
         fails(

@@ -63,6 +63,13 @@ fn attributes_of_the_node_are_set() {
         ("name", json!("validate"), "name", json!("name: \"validate\" is reserved")),
         ("description", json!(""), "description", json!(null)),
         ("description", json!(5), "description", json!("description: must be text")),
+        (
+            "description",
+            json!("a\0b"),
+            "description",
+            json!("description: contains a NUL character"),
+        ),
+        ("owner", json!("x".repeat(255)), "owner", json!("x".repeat(255))),
         ("owner", json!("x".repeat(256)), "owner", json!("owner: is longer than 255 bytes")),
         ("conductor_group", json!("A-b"), "conductor_group", json!("a-b")),
         (
@@ -72,6 +79,7 @@ fn attributes_of_the_node_are_set() {
             json!("conductor_group: may only contain letters, digits, '-', '_' and '.'"),
         ),
         ("automated_clean", json!("False"), "automated_clean", json!(false)),
+        ("automated_clean", json!("Yes"), "automated_clean", json!(true)),
         (
             "automated_clean",
             json!("maybe"),
@@ -231,9 +239,10 @@ fn traits_are_added_and_removed() {
     assert!(
         matches!(refused, Stop::Problem(why) if why.to_string().starts_with("name: \"gpu\" is not a valid trait"))
     );
-    let all: Vec<String> = (1..=50).map(|n| format!("CUSTOM_{n}")).collect();
+    let all: Vec<String> = (1..50).map(|n| format!("CUSTOM_{n}")).collect();
     let args = json!({"name": "{item}"});
-    let refused = perform(&mut full, json!({"op": "add-trait", "args": args, "loop": all}));
+    perform(&mut full, json!({"op": "add-trait", "args": args, "loop": all})).unwrap();
+    let refused = perform(&mut full, json!({"op": "add-trait", "args": ["CUSTOM_50"]}));
     let want = RuleProblem::new("traits: a node has at most 50 traits");
     assert_eq!(refused, Err(Stop::Problem(want)));
 }
@@ -270,6 +279,10 @@ fn plugin_data_is_set_extended_and_unset() {
         shown,
         json!({"list": [1], "text": "x"}),
     );
+    let mut large = target();
+    perform(&mut large, json!({"op": "set-plugin-data", "args": ["root_disk.size", 8]})).unwrap();
+    perform(&mut large, json!({"op": "unset-plugin-data", "args": ["root_disk.name"]})).unwrap();
+    assert_eq!(large.plugin_data["root_disk"], json!({"size": 8}));
     check("unset-plugin-data", json!({"path": "list"}), |it| it.plugin_data.len().into(), json!(2));
     check(
         "unset-plugin-data",
@@ -352,6 +365,7 @@ fn messages_fail_the_inspection_or_are_logged() {
         json!("Error {inventory[gpu]}"),
     );
     check("log", json!(["a", "debug"]), logged, json!("Debug a"));
+    check("log", json!(["a", "info"]), logged, json!("Info a"));
     check("log", json!(["a", "warning"]), logged, json!("Warning a"));
     let why = json!("level: must be debug, info, warning, error or critical");
     check("log", json!(["a", "loud"]), logged, why.clone());
