@@ -421,12 +421,17 @@ mod tests {
         let update = FirmwareImage::At("http://10.0.0.1/bmc-9.bin".parse().unwrap());
         let task = firmware.request("bmc", update).await.unwrap().unwrap();
         assert_eq!(firmware.update_since(&before).await.unwrap().as_ref(), Some(&task));
+        assert!(firmware.tasks().await.unwrap().unwrap().contains(&task));
         assert_eq!(firmware.task(&task).await.unwrap(), BmcTask::Done);
         assert_eq!(firmware.version("bmc").await.unwrap().as_deref(), Some("9"));
 
-        let inventory = bmc.inspection.unwrap().inventory().await.unwrap();
+        let (inspection, other) = (bmc.inspection.unwrap(), direct.inspection.unwrap());
+        let inventory = inspection.inventory().await.unwrap();
         assert_ne!(inventory, Inventory::default());
-        assert_eq!(inventory, direct.inspection.unwrap().inventory().await.unwrap());
+        assert_eq!(inventory, other.inventory().await.unwrap());
+        let firmware = inspection.main_firmware().await.unwrap();
+        assert!(!firmware.is_empty());
+        assert_eq!(firmware, other.main_firmware().await.unwrap());
 
         let (sensors, direct) = (bmc.sensors.unwrap(), direct.sensors.unwrap());
         let names = |readings: Vec<Reading>| {
@@ -439,6 +444,37 @@ mod tests {
         assert_eq!(log.len(), 1, "the start of the machine is an event");
         sensors.identify(IdentifyLight::On).await.unwrap();
         assert_eq!(machine.log().pop().unwrap().request, Request::Identify(true));
+    }
+
+    #[tokio::test]
+    async fn changes_of_settings_reach_the_bmc() {
+        let SampleMachine { machine, target, .. } = &SampleMachine::start().await;
+        let connector = redfish::Connector::new(b"", AllowedHosts::anywhere()).unwrap();
+        let direct = connector.bmc(target.clone()).bios.unwrap();
+        let bmc = gated(connector.bmc(target.clone()), Arc::new(gate(1000, 100)));
+        let requested = || machine.log().pop().unwrap().request;
+
+        let settings = bmc.boot_settings.unwrap();
+        let secure = !machine.secure_boot();
+        settings.request(BootSetting::SecureBoot(secure)).await.unwrap();
+        assert_eq!(requested(), Request::SecureBoot(secure));
+        settings.request_keys(SecureBootKeys::None).await.unwrap();
+        assert!(matches!(requested(), Request::SecureBootKeys(_)));
+        bmc.clock.unwrap().set_clock(Timestamp::from_second(1 << 30).unwrap(), None).await.unwrap();
+        assert!(matches!(requested(), Request::SetClock(_)));
+
+        let bios = bmc.bios.unwrap();
+        let values = bios.values().await.unwrap();
+        assert!(!values.current.is_empty());
+        assert_eq!(values, direct.values().await.unwrap());
+        let attributes = bios.attributes().await.unwrap();
+        assert!(!attributes.is_empty());
+        assert_eq!(attributes, direct.attributes().await.unwrap());
+        let (name, value) = values.current.first_key_value().unwrap();
+        bios.request(&BTreeMap::from([(name.clone(), value.clone())])).await.unwrap();
+        assert_eq!(requested(), Request::ChangeBios(vec![name.clone()]));
+        bios.request_reset().await.unwrap();
+        assert_eq!(requested(), Request::ResetBios);
     }
 
     #[tokio::test]
@@ -464,6 +500,7 @@ mod tests {
         let found = raid.change_since(&volume.storage, &before).await.unwrap();
         assert_eq!(found.as_ref(), Some(&task));
         assert_eq!(raid.task(&task).await.unwrap(), BmcTask::Waiting);
+        assert!(raid.tasks().await.unwrap().unwrap().contains(&task));
         bmc.power.request(PowerChange::On).await.unwrap();
         machine.power().wait_for(|power| power.on).await.unwrap();
         let made = raid.volumes(&volume.storage).await.unwrap();

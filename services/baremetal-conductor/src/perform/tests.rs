@@ -114,6 +114,74 @@ async fn a_machine_with_too_many_addresses_gets_no_more_ports_than_a_node_may_ha
     assert_eq!(context.store.ports_of(node.id).await.unwrap().len(), 256);
 }
 
+#[tokio::test]
+async fn a_custom_agent_gets_the_whole_instance_while_it_deploys() {
+    use DeployInterface::{CustomAgent, Direct};
+
+    let context = conductor(settings()).await.context;
+    let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, context.now());
+    let info = json!({"configdrive": {"user_data": "x"}, "root_device": {"name": "sda"}, "x": 1});
+    node.instance_info = info.as_object().unwrap().clone();
+    context.store.insert_node(&node).await.unwrap();
+    node = context.store.find_node(&NodeIdent::Id(node.id)).await.unwrap().unwrap();
+    let (all, hints) = (vec!["configdrive", "root_device", "x"], vec!["root_device"]);
+    for (deploy, state, want) in [
+        (CustomAgent, State::Deploying, &all),
+        (CustomAgent, State::DeployWait, &all),
+        (CustomAgent, State::CleanWait, &hints),
+        (Direct, State::DeployWait, &hints),
+    ] {
+        node.interfaces.deploy = Some(deploy);
+        node.provision_state = state;
+        let given = context.instance_for_agent(&node).await.unwrap();
+        assert_eq!(given.keys().collect::<Vec<_>>(), *want, "{deploy:?} {state}");
+        assert!(given.get("configdrive").is_none_or(Value::is_string), "it is built");
+    }
+}
+
+/// A BMC that can change no boot setting.
+struct NoBootSettings;
+
+#[async_trait::async_trait]
+impl bmc::BootSettings for NoBootSettings {
+    async fn read(&self) -> Result<hardware::PowerAndBootSettings, BmcError> {
+        Err(BmcError::Unsupported { what: "show boot settings".to_owned() })
+    }
+
+    async fn request(&self, _: BootSetting) -> Result<(), BmcError> {
+        Err(BmcError::Unsupported { what: "change boot settings".to_owned() })
+    }
+
+    async fn request_keys(&self, _: hardware::SecureBootKeys) -> Result<(), BmcError> {
+        Err(BmcError::Unsupported { what: "change keys".to_owned() })
+    }
+}
+
+#[tokio::test]
+async fn a_boot_setting_that_a_bmc_cannot_change_is_unsupported() {
+    let context = conductor(settings()).await.context;
+    let machine = SampleMachine::start().await;
+    let (node, _) = machine.node();
+    let connector = redfish::Connector::new(b"", hardware::AllowedHosts::anywhere()).unwrap();
+    let settings: std::sync::Arc<dyn bmc::BootSettings> = std::sync::Arc::new(NoBootSettings);
+    let bmc = Bmc { boot_settings: Some(settings), ..connector.bmc(machine.target.clone()) };
+    let changed = context.change_boot_setting(&node, &bmc, BootSetting::SecureBoot(true)).await;
+    let Err(ActionError::Machine(problem)) = changed else { panic!("it was changed") };
+    assert_eq!(problem.reason, Reason::Unsupported);
+}
+
+#[tokio::test]
+async fn a_command_for_an_agent_without_an_address_fails() {
+    let context = conductor(settings()).await.context;
+    let (node, _) = SampleMachine::start().await.node();
+    context.store.insert_node(&node).await.unwrap();
+    let given = || context.give(&node, name::SYNC, CommandParams::of(Map::new()));
+    assert!(matches!(given().await, Ok(None)), "nothing has booted");
+    context.await_foreign_boot(&node).await.unwrap();
+    let Err(ActionError::Machine(problem)) = given().await else { panic!("it was given") };
+    assert_eq!(problem.cause, "the agent has not reported its address");
+}
+
 #[test]
 fn an_image_is_named_by_its_file() {
     for (url, name) in [
