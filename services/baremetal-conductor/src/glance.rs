@@ -1,10 +1,7 @@
 //! Images in the Glance of the configured cloud. A machine reads its image from the service, which reads it from Glance with its own token.
 
 use agent_protocol::{ChecksumAlgorithm, DiskFormat, ImageInfo};
-use baremetal_core::{
-    AgentCommand, Node, NodeIdent, NodeUuid, Problem, Reason, Task, Work, WorkUuid, glance_image,
-};
-use hardware::AllowedHosts;
+use baremetal_core::{Node, NodeUuid, WorkUuid, glance_image};
 use openstack::image::download::{Download, download};
 use openstack::image::images::{self, Image, ImageStatus};
 use openstack::{CloudError, Session};
@@ -14,8 +11,8 @@ use crate::boots::BootError;
 use crate::cloud::problem;
 use crate::conductor::Conductor;
 use crate::context::TurnContext;
-use crate::problem::{ActionError, chain};
-use crate::secrets::Purpose;
+use crate::problem::{ActionError, bad_request, chain};
+use crate::served_image::{ImageOrigin, ServedImage};
 
 /// Why a node cannot be installed with its image in Glance.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,22 +80,13 @@ impl Conductor {
         capability: &str,
     ) -> Result<Download, BootError> {
         let context = &self.context;
-        let what = "an image to be written";
-        let boot = context.store.find_boot(id).await?.filter(|boot| boot.work == work);
-        let boot = boot.ok_or(BootError::NotFound { what })?;
-        let parts = [&*id.to_string(), &*work.to_string(), &*image.to_string(), &*boot.nonce];
-        if !context.key.verify(Purpose::GlanceImage, &parts, capability) {
-            return Err(BootError::Forbidden);
-        }
-        let node = context.store.find_node(&NodeIdent::Id(id)).await?;
-        let writes = |at_hand: &Work| {
-            at_hand.id == work && at_hand.task() == Some(&Task::Agent(AgentCommand::WriteImage))
-        };
-        let is_awaited = node.and_then(|node| node.work).as_ref().is_some_and(writes);
-        let cloud = context.settings.cloud.as_ref().filter(|_| is_awaited);
-        let cloud = cloud.ok_or(BootError::NotFound { what })?;
-        match download(cloud, &image.to_string()).await {
-            Ok(opened) => opened.ok_or(BootError::NotFound { what }),
+        let image = image.to_string();
+        let wanted = (ImageOrigin::Glance, &*image);
+        context.reader_of_image((id, work), wanted, capability).await?;
+        let missing = || BootError::NotFound { what: "an image to be written" };
+        let cloud = context.settings.cloud.as_ref().ok_or_else(missing)?;
+        match download(cloud, &image).await {
+            Ok(opened) => opened.ok_or_else(missing),
             Err(error) => Err(BootError::Glance(chain(&error))),
         }
     }
@@ -120,41 +108,16 @@ impl TurnContext {
         node: &Node,
         id: Uuid,
     ) -> Result<ImageInfo, ActionError> {
-        let refuse =
-            |cause: String| Problem { reason: Reason::BadRequest, cause, transient: false };
         let cloud = self.settings.cloud.as_ref();
-        let cloud = cloud.ok_or_else(|| refuse("no cloud is configured ([cloud])".to_owned()))?;
+        let cloud =
+            cloud.ok_or_else(|| bad_request("no cloud is configured ([cloud])".to_owned()))?;
         let image = images::show(cloud, &id.to_string()).await.map_err(|error| problem(&error))?;
-        let image = image.ok_or_else(|| refuse(GlanceError::Missing { id }.to_string()))?;
-        let unusable = |why| refuse(GlanceError::Unusable { id, why }.to_string());
-        let Installable { format, algorithm, value } = installable(&image).map_err(unusable)?;
-        let Some(boot) = self.boot_of_work(node).await? else {
-            return Err(refuse("the agent has not reported".to_owned()).into());
-        };
-        let parts = [&*boot.node.to_string(), &*boot.work.to_string(), &*id.to_string()];
-        let [node_id, work, image_id] = parts;
-        let capability =
-            self.key.derive(Purpose::GlanceImage, &[node_id, work, image_id, &boot.nonce]);
-        let path = format!("glance/{node_id}/{work}/{image_id}/{capability}");
-        let url = self.provisioning(&path).ok_or_else(|| {
-            refuse("an image in Glance needs a provisioning address; set [provisioning] in the service's configuration".to_owned())
-        })?;
-        // The agent may fetch from this service, wherever it is.
-        let own = url.host_str().and_then(|host| {
-            host.trim_start_matches('[').trim_end_matches(']').to_owned().try_into().ok()
-        });
-        Ok(ImageInfo {
-            id: id.to_string(),
-            image_hosts: AllowedHosts::new(own.map(|own| vec![own])),
-            urls: vec![url.to_string()],
-            disk_format: format,
-            os_hash_algo: algorithm,
-            os_hash_value: value,
-            node_uuid: node.id.to_string(),
-            image_type: "whole-disk".to_owned(),
-            stream_raw_images: true,
-            image_ca: None,
-        })
+        let image = image.ok_or_else(|| bad_request(GlanceError::Missing { id }.to_string()))?;
+        let unusable = |why| bad_request(GlanceError::Unusable { id, why }.to_string());
+        let Installable { format, algorithm, value: checksum } =
+            installable(&image).map_err(unusable)?;
+        let (origin, id) = (ImageOrigin::Glance, id.to_string());
+        self.served_image(node, ServedImage { origin, id, format, algorithm, checksum }).await
     }
 }
 

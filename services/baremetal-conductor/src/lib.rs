@@ -25,6 +25,7 @@ mod directory;
 mod glance;
 mod networks;
 mod seal_keys;
+mod served_image;
 mod take_out;
 mod vifs;
 

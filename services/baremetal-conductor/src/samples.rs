@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use baremetal_core::{
-    Driver, Node, NodeUuid, Port, PortUuid, State, Task, Verb, WorkUuid, request_verb,
-    start_next_task,
+    AgentCommand, Driver, Node, NodeUuid, Port, PortUuid, State, Task, Verb, WorkUuid,
+    request_verb, start_next_task,
 };
 use baremetal_store::Store;
 use bmc_emulator::{
@@ -39,6 +39,20 @@ pub(crate) async fn answering(answer: String) -> SocketAddr {
         }
     });
     at
+}
+
+/// Returns a node whose agent is to write the image with this `image_source`.
+pub(crate) fn writing_node(source: &str) -> Node {
+    let now = Timestamp::now();
+    let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, now);
+    node.provision_state = State::Available;
+    node.instance_info.insert("image_source".to_owned(), source.into());
+    let (mut node, _) = request_verb(&node, Verb::Deploy, WorkUuid::new_v4(), now).unwrap();
+    let write = Task::Agent(AgentCommand::WriteImage);
+    while node.work.as_ref().unwrap().task() != Some(&write) {
+        node = start_next_task(&node, now).unwrap().0;
+    }
+    node
 }
 
 pub(crate) const MAC: MacAddress = MacAddress::new([2, 0, 0, 0, 0, 1]);

@@ -1,6 +1,6 @@
 //! Tests of images in Glance, with an emulated OpenStack.
 
-use baremetal_core::{Driver, State, Verb, request_verb, start_next_task};
+use baremetal_core::{Driver, start_next_task};
 use bytes::Bytes;
 use futures::{TryStreamExt, stream};
 use jiff::Timestamp;
@@ -10,7 +10,7 @@ use openstack_emulator::{Emulator, Settings};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::samples::{conductor, session_of_admin, settings};
+use crate::samples::{conductor, session_of_admin, settings, writing_node};
 
 #[track_caller]
 fn check(change: Value, want: Result<(), &str>) {
@@ -59,27 +59,13 @@ async fn with_image(emulator: &Emulator) -> (Conductor, Uuid) {
     (conductor(crate::Settings { cloud: Some(session), ..settings() }).await, id)
 }
 
-/// A node whose agent is to write the image.
-fn writing_node(image: Uuid) -> Node {
-    let now = Timestamp::now();
-    let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, now);
-    node.provision_state = State::Available;
-    node.instance_info.insert("image_source".to_owned(), image.to_string().into());
-    let (mut node, _) = request_verb(&node, Verb::Deploy, WorkUuid::new_v4(), now).unwrap();
-    let write = Task::Agent(AgentCommand::WriteImage);
-    while node.work.as_ref().unwrap().task() != Some(&write) {
-        node = start_next_task(&node, now).unwrap().0;
-    }
-    node
-}
-
 #[tokio::test]
 async fn a_machine_reads_its_image_only_while_it_is_to_be_written() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let emulator = Emulator::start(Settings::default()).await.unwrap();
     let (conductor, image) = with_image(&emulator).await;
     let context = &conductor.context;
-    let node = writing_node(image);
+    let node = writing_node(&image.to_string());
     let work = node.work.as_ref().unwrap().id;
     context.store.insert_node(&node).await.unwrap();
     context.await_foreign_boot(&node).await.unwrap();
@@ -121,7 +107,7 @@ async fn a_project_names_images_that_it_sees() {
     let (conductor, image) = with_image(&emulator).await;
     let session = conductor.context.settings.cloud.clone().unwrap();
     let owner = images::show(&session, &image.to_string()).await.unwrap().unwrap().owner.unwrap();
-    let node = writing_node(image);
+    let node = writing_node(&image.to_string());
     assert_eq!(conductor.check_glance_access(&node, &owner).await, Ok(()));
     let missing = Err(GlanceError::Missing { id: image });
     assert_eq!(conductor.check_glance_access(&node, "another").await, missing);
@@ -130,7 +116,7 @@ async fn a_project_names_images_that_it_sees() {
     assert_eq!(conductor.check_glance_access(&node, "another").await, Ok(()));
     assert_eq!(conductor.check_glance_image(&node).await, Ok(()));
 
-    let unknown = writing_node(Uuid::nil());
+    let unknown = writing_node(&Uuid::nil().to_string());
     let missing = Err(GlanceError::Missing { id: Uuid::nil() });
     assert_eq!(conductor.check_glance_image(&unknown).await, missing);
     let mut fake = unknown;
@@ -141,7 +127,8 @@ async fn a_project_names_images_that_it_sees() {
 #[tokio::test]
 async fn without_a_cloud_no_node_is_deployed_with_an_image_of_glance() {
     let conductor = conductor(settings()).await;
-    let why = conductor.check_deploy(&writing_node(Uuid::nil())).unwrap_err().to_string();
+    let why =
+        conductor.check_deploy(&writing_node(&Uuid::nil().to_string())).unwrap_err().to_string();
     let want = "instance_info.image_source: an image in Glance needs a cloud; set [cloud] in the configuration of the service";
     assert_eq!(why, want);
 }
