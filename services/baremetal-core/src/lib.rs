@@ -38,6 +38,8 @@ mod local_link;
 mod logical_disk;
 mod maintenance;
 mod network_data;
+mod oci_manifest;
+mod oci_reference;
 mod own_image;
 mod password;
 mod profile_check;
@@ -193,6 +195,11 @@ pub use node::{Maintenance, Node};
 pub use node_lease::{LeaseDrain, NodeLease};
 pub use node_request::{NodeChange, NodeRefused, Passwords, check_new_node};
 pub use node_update::{InspectionChanges, NodeUpdate, Obstacle};
+pub use oci_manifest::{
+    LARGEST_OCI_DOCUMENT, OCI_MEDIA_TYPES, OciCandidate, OciDisk, OciDocument, OciIndex,
+    OciManifest, OciRefused,
+};
+pub use oci_reference::{InvalidDigest, OCI_SCHEME, OciDigest, OciReference, OciVersion};
 pub use own_image::{OwnImage, own_image};
 pub use plan::{
     Action, ActionOutcome, AgentSeen, BootSettingsSeen, CommandSeen, FirmwareSeen, Observed,
