@@ -1,7 +1,7 @@
 //! Converts errors to statuses, and writes them in Ironic's error envelope.
 
 use axum::response::{IntoResponse, Response};
-use baremetal_conductor::{ConsoleError, GlanceError, VifLookupError};
+use baremetal_conductor::{ConsoleError, GlanceError, OciImageError, VifLookupError};
 use baremetal_core::{
     BackfillMismatch, ChangeRefused, GroupRefused, ImportRefused, IndicatorRefused,
     LocalLinkRefused, NoConsole, NodeRefused, RackMistakes, RaidRefused, RequestRefused,
@@ -28,6 +28,8 @@ pub(crate) enum Error {
     Frozen(#[from] ChangeRefused),
     #[error(transparent)]
     Glance(#[from] GlanceError),
+    #[error(transparent)]
+    Oci(#[from] OciImageError),
     #[error(transparent)]
     Group(#[from] GroupRefused),
     #[error(transparent)]
@@ -137,6 +139,7 @@ impl From<Error> for ApiError {
             }
             Error::VifLookup(VifLookupError::Unknown { transient, .. })
             | Error::Glance(GlanceError::Unknown { transient, .. }) => no_answer(*transient),
+            Error::Oci(why) => oci(why),
             Error::Group(why) => group(why),
             Error::Rack(why) => {
                 error!("{}", chain(why));
@@ -195,7 +198,12 @@ fn console(why: &ConsoleError) -> StatusCode {
     }
 }
 
-/// The status if a cloud could not be asked.
+/// The status of an image in an OCI registry that is not installed.
+fn oci(why: &OciImageError) -> StatusCode {
+    if why.transient { no_answer(true) } else { StatusCode::BAD_REQUEST }
+}
+
+/// The status if a cloud or a registry could not be asked.
 fn no_answer(transient: bool) -> StatusCode {
     if transient { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::BAD_GATEWAY }
 }

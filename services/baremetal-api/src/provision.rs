@@ -127,7 +127,9 @@ async fn request(
         work: WorkUuid::new_v4(),
     };
     if matches!(wanted.verb.verb, Verb::Deploy | Verb::Rebuild) {
-        request.app.conductor.check_glance_image(&request.node(&ident).await?).await?;
+        let node = request.node(&ident).await?;
+        request.app.conductor.check_glance_image(&node).await?;
+        request.app.conductor.check_oci_image(&node).await?;
     }
     if after_drain(wanted.verb.verb).is_some() {
         let node = request.node(&ident).await?;

@@ -3,7 +3,9 @@
 //! The owner of a node chooses both addresses. Without these checks an owner could make the service send requests to itself or to other
 //! services on its host, and make a machine fetch documents that only the machine can reach.
 
-use baremetal_core::{Node, RequestRefused};
+use std::borrow::Cow;
+
+use baremetal_core::{Node, OCI_SCHEME, RequestRefused};
 use hardware::{AllowedHosts, HostRefused};
 use serde_json::{Map, Value};
 use url::Url;
@@ -101,9 +103,14 @@ fn check_url_of(
     key: &str,
 ) -> Result<(), RequestRefused> {
     let url = info.get(key).and_then(Value::as_str);
+    // An OCI registry is asked by https. Without a scheme that it knows, the URL parser would not read the host as an address.
+    let url = url.map(|url| match url.strip_prefix(OCI_SCHEME) {
+        Some(rest) => Cow::Owned(format!("https://{rest}")),
+        None => Cow::Borrowed(url),
+    });
     // Text that is not a URL, such as a checksum, is refused together with all other problems of the image. An image in Glance has no
     // address.
-    let url = url.and_then(|url| Url::parse(url).ok()).filter(|url| url.scheme() != "glance");
+    let url = url.and_then(|url| Url::parse(&url).ok()).filter(|url| url.scheme() != "glance");
     let Some(url) = url else { return Ok(()) };
     check_image_host(allowed, &format!("{field}.{key}"), &url)
 }
@@ -185,6 +192,10 @@ mod tests {
         let any = AllowedHosts::default();
         assert_eq!(checked(&any, "http://images.example/x"), Ok(()));
         assert_eq!(checked(&any, "glance://b7f1b8a4-6c2b-4a1e-8b57-6a1d4f6c2a11"), Ok(()));
+        assert_eq!(checked(&any, "oci://registry.example:5000/debian:12"), Ok(()));
+        for local in ["oci://127.0.0.1:5000/a:1", "oci://0x7f.1/a:1", "oci://[::1]:5000/a:1"] {
+            assert!(checked(&any, local).is_err(), "{local}");
+        }
         let refused = checked(&any, "http://169.254.169.254/latest/meta-data").unwrap_err();
         assert_eq!(
             refused,
@@ -198,6 +209,8 @@ mod tests {
         let some = AllowedHosts::new(Some(vec!["images.example".to_owned().try_into().unwrap()]));
         assert_eq!(checked(&some, "https://images.example:8443/x"), Ok(()));
         assert!(checked(&some, "https://images.example@evil.example/x").is_err());
+        assert_eq!(checked(&some, "oci://images.example:5000/x:1"), Ok(()));
+        assert!(checked(&some, "oci://evil.example/x:1").is_err());
     }
 
     #[test]

@@ -41,6 +41,9 @@ pub enum BootError {
     /// Glance does not send the image. The text is for the log.
     #[error("Glance does not send the image")]
     Glance(String),
+    /// An OCI registry does not send the image. The text is for the log.
+    #[error("the registry does not send the image")]
+    Registry(String),
     /// A field of the node is wrong.
     #[error(transparent)]
     Node(#[from] RequestRefused),

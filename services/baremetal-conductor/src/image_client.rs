@@ -1,6 +1,6 @@
 //! The HTTP client that reads files which the owner of a node names.
 //!
-//! Only allowed hosts are asked. A redirect is refused: it could lead to any host.
+//! Only allowed hosts are asked. A redirect is refused, because it could lead to any host, unless the caller checks redirects itself.
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! Problems of actions: converts a driver's error into the kind of problem that a plan handles.
 
 use std::error::Error;
+use std::io;
 
 use baremetal_core::{Problem, Reason};
 use baremetal_store::StoreError;
@@ -69,4 +70,20 @@ pub(crate) fn chain(error: &dyn Error) -> String {
         source = next.source();
     }
     text
+}
+
+/// Finds an error of type `T` among an error and its sources.
+pub(crate) fn find_cause<'a, T: Error + 'static>(
+    error: &'a (dyn Error + 'static),
+) -> Option<&'a T> {
+    let mut next = Some(error);
+    while let Some(cause) = next {
+        if let Some(found) = cause.downcast_ref() {
+            return Some(found);
+        }
+        // `io::Error::source` skips the wrapped error itself, so the wrapped error is looked at first.
+        let wrapped = cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        next = wrapped.map(|it| it as &(dyn Error + 'static)).or_else(|| cause.source());
+    }
+    None
 }

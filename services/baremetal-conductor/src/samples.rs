@@ -1,6 +1,8 @@
 //! Samples for the tests of this crate: an emulated BMC, a node that waits for its machine, and a conductor without tasks.
 
+use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use baremetal_core::{
@@ -9,7 +11,8 @@ use baremetal_core::{
 };
 use baremetal_store::Store;
 use bmc_emulator::{
-    BmcKind, BmcSpec, DiskSpec, Firmware, Mac, Machine, MachineSpec, NicSpec, Served, serve,
+    BmcKind, BmcSpec, DiskSpec, Firmware, Identity, Mac, Machine, MachineSpec, NicSpec, Served,
+    serve,
 };
 use hardware::{AllowedHosts, MacAddress};
 use jiff::Timestamp;
@@ -17,7 +20,7 @@ use openstack::{CloudConfig, Session};
 use openstack_emulator::Cloud;
 use redfish::{Auth, Target, Trust};
 use serde_json::json;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::conductor::Conductor;
@@ -39,6 +42,69 @@ pub(crate) async fn answering(answer: String) -> SocketAddr {
         }
     });
     at
+}
+
+/// An HTTPS server whose answers a test makes.
+pub(crate) struct TlsServer {
+    pub(crate) address: SocketAddr,
+    /// The server's certificate in PEM, which is its own CA.
+    pub(crate) certificate: String,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl TlsServer {
+    /// Starts a server whose answers are the bytes that `answer` makes of the server's address and the head of the request.
+    pub(crate) async fn start(
+        answer: impl Fn(SocketAddr, &str) -> Vec<u8> + Send + Sync + 'static,
+    ) -> TlsServer {
+        // Another test of the process may have installed a provider already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let identity = Identity::for_addresses(&BTreeSet::from([address.ip()])).unwrap();
+        let heads: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (answer, acceptor, seen) = (Arc::new(answer), identity.acceptor, heads.clone());
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (answer, acceptor, seen) = (answer.clone(), acceptor.clone(), seen.clone());
+                tokio::spawn(async move {
+                    // A client that does not trust the certificate ends the connection.
+                    let Ok(mut stream) = acceptor.accept(stream).await else { return };
+                    let head = head_of(&mut stream).await;
+                    seen.lock().unwrap().push(head.clone());
+                    let _ = stream.write_all(&answer(address, &head)).await;
+                    let _ = stream.shutdown().await;
+                });
+            }
+        });
+        TlsServer { address, certificate: identity.pem.to_string(), heads }
+    }
+
+    /// Takes the heads of the requests so far, oldest first.
+    pub(crate) fn heads(&self) -> Vec<String> {
+        std::mem::take(&mut *self.heads.lock().unwrap())
+    }
+}
+
+/// Reads the head of a request, which has no body.
+async fn head_of(stream: &mut (impl AsyncRead + Unpin)) -> String {
+    let mut head = Vec::new();
+    let mut part = [0; 4096];
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read(&mut part).await {
+            Ok(0) | Err(_) => break,
+            Ok(read) => head.extend_from_slice(&part[..read]),
+        }
+    }
+    String::from_utf8(head).unwrap()
+}
+
+/// Makes an answer that ends the connection. `head` has the status and further headers, separated by line breaks.
+pub(crate) fn http(head: &str, body: impl AsRef<[u8]>) -> Vec<u8> {
+    let (body, head) = (body.as_ref(), head.replace('\n', "\r\n"));
+    let length = body.len();
+    let head = format!("HTTP/1.1 {head}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n");
+    [head.as_bytes(), body].concat()
 }
 
 /// Returns a node whose agent is to write the image with this `image_source`.

@@ -64,6 +64,8 @@ pub(crate) enum Purpose {
     BootMedium,
     /// Fetching an image of Glance for one boot.
     GlanceImage,
+    /// Fetching a blob of an OCI registry for one boot.
+    OciBlob,
     /// Sending the inventory of one boot.
     Inventory,
     /// Fetching the boot script of a machine that nobody has enrolled.
@@ -78,6 +80,7 @@ impl Purpose {
             Purpose::OwnImageScript => "own-image-script",
             Purpose::BootMedium => "boot-medium",
             Purpose::GlanceImage => "glance-image",
+            Purpose::OciBlob => "oci-blob",
             Purpose::Inventory => "inventory",
             Purpose::Discovery => "discovery",
         }

@@ -14,12 +14,14 @@ use crate::secrets::Purpose;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ImageOrigin {
     Glance,
+    Registry,
 }
 
 impl ImageOrigin {
     const fn purpose(self) -> Purpose {
         match self {
             ImageOrigin::Glance => Purpose::GlanceImage,
+            ImageOrigin::Registry => Purpose::OciBlob,
         }
     }
 
@@ -27,6 +29,7 @@ impl ImageOrigin {
     const fn path(self) -> &'static str {
         match self {
             ImageOrigin::Glance => "glance",
+            ImageOrigin::Registry => "oci",
         }
     }
 }
@@ -34,7 +37,7 @@ impl ImageOrigin {
 /// An image that the service can read.
 pub(crate) struct ServedImage {
     pub(crate) origin: ImageOrigin,
-    /// The id of the image at its origin.
+    /// The id or digest of the image at its origin.
     pub(crate) id: String,
     pub(crate) format: DiskFormat,
     pub(crate) algorithm: ChecksumAlgorithm,

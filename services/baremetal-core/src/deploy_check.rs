@@ -5,15 +5,16 @@ use crate::instance::refuse;
 use crate::wanted_boot::{WantedBoot, declared_boot_mode, declared_word, wanted_boot};
 use crate::{
     BootInterface, DeployInterface, ManagementInterface, Node, Port, RequestRefused,
-    check_agent_ramdisk, config_drive_of, glance_image, image, own_image,
+    check_agent_ramdisk, config_drive_of, glance_image, image, oci_image, own_image,
 };
 
 /// Checks that `node` has everything that its installation needs. A node without an agent and a node with a custom agent need nothing, and
-/// Glance knows what its images need.
+/// Glance and OCI registries know what their images need.
 pub fn check_deploy(node: &Node) -> Result<(), RequestRefused> {
     check_wanted_boot(node)?;
     match node.deploy_interface() {
         DeployInterface::Direct if glance_image(node).is_some() => config_drive_of(node).map(drop),
+        DeployInterface::Direct if oci_image(node)?.is_some() => config_drive_of(node).map(drop),
         DeployInterface::Direct => image(node).map(drop),
         DeployInterface::Ramdisk => own_image(node).map(|_| ()),
         DeployInterface::CustomAgent => config_drive_of(node).map(|_| ()),

@@ -67,25 +67,39 @@ pub fn glance_image(node: &Node) -> Option<Uuid> {
 /// Returns the image that `node` is to be installed with, or the field that is missing or wrong.
 pub fn image(node: &Node) -> Result<Image, RequestRefused> {
     let url = image_url(node)?;
-    let checksum = checksum(node)?;
-    let format = match text(node, "image_disk_format")? {
-        Some("raw") => DiskFormat::Raw,
-        Some("qcow2") => DiskFormat::Qcow2,
+    let checksum = checksum(node)?.ok_or_else(|| {
+        let problem = "missing; an image is installed only with a known checksum";
+        refuse("image_os_hash_value", problem.to_owned())
+    })?;
+    let by_name = || match url.split(['?', '#']).next() {
+        Some(path) if path.ends_with(".qcow2") => DiskFormat::Qcow2,
+        Some(_) | None => DiskFormat::Raw,
+    };
+    let format = disk_format(node)?.unwrap_or_else(by_name);
+    let (url, ca) = (url.to_owned(), image_ca(node)?);
+    Ok(Image { url, checksum, format, ca, config_drive: config_drive_of(node)? })
+}
+
+/// Returns the format that the node names for its image.
+pub(crate) fn disk_format(node: &Node) -> Result<Option<DiskFormat>, RequestRefused> {
+    match text(node, "image_disk_format")? {
+        None => Ok(None),
+        Some("raw") => Ok(Some(DiskFormat::Raw)),
+        Some("qcow2") => Ok(Some(DiskFormat::Qcow2)),
         Some(other) => {
             let other: String = other.chars().take(32).collect();
-            return Err(refuse("image_disk_format", format!("{other:?} is neither raw nor qcow2")));
+            Err(refuse("image_disk_format", format!("{other:?} is neither raw nor qcow2")))
         }
-        None => match url.split(['?', '#']).next() {
-            Some(path) if path.ends_with(".qcow2") => DiskFormat::Qcow2,
-            Some(_) | None => DiskFormat::Raw,
-        },
-    };
-    let ca = text(node, "image_ca")?.map(str::to_owned);
-    if ca.as_ref().is_some_and(|pem| !pem.contains("-----BEGIN CERTIFICATE-----")) {
+    }
+}
+
+/// Returns the certificate of the CA that signs the image server's certificate, in PEM.
+pub(crate) fn image_ca(node: &Node) -> Result<Option<String>, RequestRefused> {
+    let ca = text(node, "image_ca")?;
+    if ca.is_some_and(|pem| !pem.contains("-----BEGIN CERTIFICATE-----")) {
         return Err(refuse("image_ca", "not a PEM certificate".to_owned()));
     }
-    let url = url.to_owned();
-    Ok(Image { url, checksum, format, ca, config_drive: config_drive_of(node)? })
+    Ok(ca.map(str::to_owned))
 }
 
 fn image_url(node: &Node) -> Result<&str, RequestRefused> {
@@ -99,7 +113,7 @@ fn image_url(node: &Node) -> Result<&str, RequestRefused> {
 
 /// Returns the checksum from `image_os_hash_algo` and `image_os_hash_value`, or from `image_checksum`, whose length tells the algorithm. Each
 /// value may be the URL of a file of checksums instead.
-fn checksum(node: &Node) -> Result<ImageChecksum, RequestRefused> {
+pub(crate) fn checksum(node: &Node) -> Result<Option<ImageChecksum>, RequestRefused> {
     let algorithm = match text(node, "image_os_hash_algo")? {
         None => None,
         Some("sha256") => Some(ChecksumAlgorithm::Sha256),
@@ -114,13 +128,10 @@ fn checksum(node: &Node) -> Result<ImageChecksum, RequestRefused> {
         Some(value) => Some(("image_os_hash_value", value)),
         None => text(node, "image_checksum")?.map(|value| ("image_checksum", value)),
     };
-    let Some((field, value)) = given else {
-        let problem = "missing; an image is installed only with a known checksum";
-        return Err(refuse("image_os_hash_value", problem.to_owned()));
-    };
+    let Some((field, value)) = given else { return Ok(None) };
     if value.starts_with("http://") || value.starts_with("https://") {
         check_url(value).map_err(|problem| refuse(field, problem.to_owned()))?;
-        return Ok(ImageChecksum::File { url: value.to_owned(), algorithm });
+        return Ok(Some(ImageChecksum::File { url: value.to_owned(), algorithm }));
     }
     if !value.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return Err(refuse(field, "neither hexadecimal nor an http or https URL".to_owned()));
@@ -133,7 +144,8 @@ fn checksum(node: &Node) -> Result<ImageChecksum, RequestRefused> {
     if algorithm.is_some_and(|named| named != by_length) {
         return Err(refuse(field, "the length does not match image_os_hash_algo".to_owned()));
     }
-    Ok(ImageChecksum::Value { algorithm: by_length, value: value.to_ascii_lowercase() })
+    let value = value.to_ascii_lowercase();
+    Ok(Some(ImageChecksum::Value { algorithm: by_length, value }))
 }
 
 /// Returns the config drive of the node, if it has one.

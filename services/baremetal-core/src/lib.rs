@@ -38,6 +38,7 @@ mod local_link;
 mod logical_disk;
 mod maintenance;
 mod network_data;
+mod oci_image;
 mod oci_manifest;
 mod oci_reference;
 mod own_image;
@@ -195,6 +196,7 @@ pub use node::{Maintenance, Node};
 pub use node_lease::{LeaseDrain, NodeLease};
 pub use node_request::{NodeChange, NodeRefused, Passwords, check_new_node};
 pub use node_update::{InspectionChanges, NodeUpdate, Obstacle};
+pub use oci_image::{OciImage, PullSecret, oci_image};
 pub use oci_manifest::{
     LARGEST_OCI_DOCUMENT, OCI_MEDIA_TYPES, OciCandidate, OciDisk, OciDocument, OciIndex,
     OciManifest, OciRefused,

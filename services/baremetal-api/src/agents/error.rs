@@ -36,6 +36,10 @@ impl From<BootError> for ErrorAnswer {
                 error!("Glance does not send an image to a machine: {cause}");
                 StatusCode::BAD_GATEWAY
             }
+            BootError::Registry(cause) => {
+                error!("an OCI registry does not send an image to a machine: {cause}");
+                StatusCode::BAD_GATEWAY
+            }
             BootError::Store(source) => {
                 error!(error = %source, "the database does not answer for a machine");
                 StatusCode::SERVICE_UNAVAILABLE

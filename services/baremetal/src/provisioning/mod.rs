@@ -6,6 +6,7 @@ mod files;
 mod glance;
 mod images;
 mod iso;
+mod oci;
 mod state;
 
 use axum::Router;
@@ -32,6 +33,7 @@ pub fn router(provisioning: Provisioning) -> Router {
         .route("/ipxe/{loader}", get(files::loader))
         .route("/images/{*name}", get(images::image))
         .route("/glance/{node}/{work}/{image}/{capability}", get(glance::image))
+        .route("/oci/{node}/{work}/{digest}/{capability}", get(oci::blob))
         .layer(DefaultBodyLimit::max(MAX_REPORT))
         .with_state(provisioning)
 }

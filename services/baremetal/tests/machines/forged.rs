@@ -277,6 +277,11 @@ async fn a_forged_or_replayed_capability_is_refused() {
         let work = first.work.as_ref().unwrap().id;
         site.machines(&format!("/glance/{}/{work}/{image}/{capability}", node.id))
     };
+    let blob = format!("sha256:{}", "0".repeat(64));
+    let oci = |digest: &str, capability: &str| {
+        let work = first.work.as_ref().unwrap().id;
+        site.machines(&format!("/oci/{}/{work}/{digest}/{capability}", first.id))
+    };
     let mut parts = script.rsplit('/').skip(1);
     let (script_capability, script_mac) = (parts.next().unwrap(), parts.next().unwrap());
 
@@ -296,6 +301,9 @@ async fn a_forged_or_replayed_capability_is_refused() {
         get("a wrong image of Glance", glance(&first, NOBODY, &wrong), 401),
         get("a script's capability for an image", glance(&first, NOBODY, script_capability), 401),
         get("an image without a boot", glance(&at_rest, NOBODY, &wrong), 404),
+        get("a wrong blob", oci(&blob, &wrong), 401),
+        get("a script's capability for a blob", oci(&blob, script_capability), 401),
+        get("a blob that is no digest", oci("sha256:0", &wrong), 400),
         get("an image that is no UUID", glance(&first, "system.raw", &wrong), 400),
         post("a wrong capability", swapped(&callback, &capability, &wrong), inventory(), 401),
         post(
@@ -496,6 +504,7 @@ async fn neither_port_serves_the_routes_of_the_other() {
         get("an image", site.operators("/images/system.raw"), 404),
         get("an own image", site.operators(&format!("/own-image/{first}/x/x/boot.ipxe")), 404),
         get("an image of Glance", site.operators(&format!("/glance/{first}/x/x/x")), 404),
+        get("a blob of a registry", site.operators(&format!("/oci/{first}/x/x/x")), 404),
     ])
     .await;
     assert_eq!(site.send(&get("the kernel", site.machines("/ramdisk/kernel"), 200)).await, 200);
