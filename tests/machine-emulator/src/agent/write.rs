@@ -1,6 +1,7 @@
 //! Writes an image: the download and the checksum are real, the data is not stored.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use flate2::write::MultiGzDecoder;
 use serde_json::{Map, Value};
@@ -18,6 +19,12 @@ use crate::rack_context::RackContext;
 const LEAST_DISK: u64 = 4 << 30;
 /// The first sector, which has the boot signature.
 const HEAD: usize = 512;
+/// How often an interrupted download is tried again, and the pause before: `image_download_connection_retries` and
+/// `image_download_connection_retry_interval` of ironic-python-agent (`ironic_python_agent/config.py`).
+const RETRIES: u32 = 9;
+const RETRY_EVERY: Duration = Duration::from_secs(10);
+/// The shortest pause, because a service that was killed starts no faster on a busy computer.
+const LEAST_RETRY: Duration = Duration::from_secs(1);
 
 /// Writes the image that `arguments` name; returns the disk's name.
 pub(super) async fn image(
@@ -36,37 +43,20 @@ pub(super) async fn image(
     let url = info.pointer("/urls/0").and_then(Value::as_str).unwrap_or_default();
     let url = Url::parse(url)
         .map_err(|_| Failure::new("ImageDownloadError", format!("{url} is not a URL.")))?;
-    let mut checksum = match &*text("os_hash_algo") {
-        "sha256" => Checksum::Sha256(Sha256::new()),
-        "sha512" => Checksum::Sha512(Sha512::new()),
-        other => {
-            let why = format!("{other} is not a checksum this agent knows.");
-            return Err(Failure::new("ImageChecksumError", why));
+    let algorithm = text("os_hash_algo");
+    let place = root_disk(machine, hints)?;
+    let mut tries = 0;
+    let (disk, found) = loop {
+        let checksum = Checksum::of(&algorithm)?;
+        match download(machine, world, &url, place, checksum, &report).await {
+            Ok(written) => break written,
+            Err(Interrupted::ForGood(failure)) => return Err(failure),
+            Err(Interrupted::ForNow(failure)) if tries == RETRIES => return Err(failure),
+            Err(Interrupted::ForNow(_)) => tries += 1,
         }
+        tokio::time::sleep(world.pace.of(RETRY_EVERY).max(LEAST_RETRY)).await;
     };
-
-    let (bay, capacity) = root_disk(machine, hints)?;
-    let mut disk = Writer::Unknown(Disk { capacity, written: 0, head: Vec::with_capacity(HEAD) });
-    put(machine, bay, Content::Broken { bytes: 0 });
-    let failed = |error: fetch::FetchError| {
-        let why = format!("The image cannot be downloaded: {}.", chain(&error));
-        Failure::new("ImageDownloadError", why)
-    };
-    let mut response = fetch::get(&world.http, &url).await.map_err(failed)?;
-    let total = response.content_length();
-    let mut served = 0;
-    while let Some(chunk) = fetch::next(&mut response, &url).await.map_err(failed)? {
-        served += chunk.len() as u64;
-        checksum.update(&chunk);
-        disk = disk.knowing(&chunk);
-        let written = disk.write_all(&chunk);
-        put(machine, bay, Content::Broken { bytes: disk.disk().written });
-        written.map_err(|error| no_room(&error))?;
-        report(Progress { done_bytes: served, total_bytes: total });
-        fetch::throttle(machine, chunk.len()).await;
-    }
-    let disk = disk.finish().map_err(|error| no_room(&error))?;
-    let (found, wanted) = (checksum.finish(), text("os_hash_value"));
+    let (bay, wanted) = (place.0, text("os_hash_value"));
     if !found.eq_ignore_ascii_case(&wanted) {
         let why = format!(
             "The image's checksum is {found}, expected was {wanted}. Correct the checksum or the image on its server."
@@ -84,6 +74,52 @@ pub(super) async fn image(
     machine.install(bay, image, drive.and_then(Value::as_str).map(str::to_owned));
     let name = machine.spec().disks.get(bay).map(|disk| disk.name.clone()).unwrap_or_default();
     Ok(format!("/dev/{name}"))
+}
+
+/// Why a download ended early.
+enum Interrupted {
+    /// The server did not answer, failed or broke off. ironic-python-agent tries again then.
+    ForNow(Failure),
+    ForGood(Failure),
+}
+
+/// Downloads the image to the disk at `place`, its bay and its capacity; returns the disk and the checksum of the downloaded bytes.
+async fn download(
+    machine: &Machine,
+    world: &RackContext,
+    url: &Url,
+    (bay, capacity): (usize, u64),
+    mut checksum: Checksum,
+    report: &impl Fn(Progress),
+) -> Result<(Disk, String), Interrupted> {
+    let mut disk = Writer::Unknown(Disk { capacity, written: 0, head: Vec::with_capacity(HEAD) });
+    put(machine, bay, Content::Broken { bytes: 0 });
+    let failed = |error: fetch::FetchError| {
+        let why = format!("The image cannot be downloaded: {}.", chain(&error));
+        let failure = Failure::new("ImageDownloadError", why);
+        match error {
+            fetch::FetchError::Refused { status: 400..500, .. } => Interrupted::ForGood(failure),
+            fetch::FetchError::Refused { .. }
+            | fetch::FetchError::Unreachable { .. }
+            | fetch::FetchError::BrokeOff { .. }
+            | fetch::FetchError::TooLarge { .. } => Interrupted::ForNow(failure),
+        }
+    };
+    let full = |error: io::Error| Interrupted::ForGood(no_room(&error));
+    let mut response = fetch::get(&world.http, url).await.map_err(failed)?;
+    let total = response.content_length();
+    let mut served = 0;
+    while let Some(chunk) = fetch::next(&mut response, url).await.map_err(failed)? {
+        served += chunk.len() as u64;
+        checksum.update(&chunk);
+        disk = disk.knowing(&chunk);
+        let written = disk.write_all(&chunk);
+        put(machine, bay, Content::Broken { bytes: disk.disk().written });
+        written.map_err(full)?;
+        report(Progress { done_bytes: served, total_bytes: total });
+        fetch::throttle(machine, chunk.len()).await;
+    }
+    Ok((disk.finish().map_err(full)?, checksum.finish()))
 }
 
 /// Returns bay and capacity of the root disk: the disk that the hints select, or the smallest sufficient one.
@@ -128,6 +164,17 @@ enum Checksum {
 }
 
 impl Checksum {
+    fn of(algorithm: &str) -> Result<Checksum, Failure> {
+        match algorithm {
+            "sha256" => Ok(Checksum::Sha256(Sha256::new())),
+            "sha512" => Ok(Checksum::Sha512(Sha512::new())),
+            other => {
+                let why = format!("{other} is not a checksum this agent knows.");
+                Err(Failure::new("ImageChecksumError", why))
+            }
+        }
+    }
+
     fn update(&mut self, octets: &[u8]) {
         match self {
             Checksum::Sha256(hash) => hash.update(octets),
