@@ -16,6 +16,8 @@ pub const WEBHOOK: &str = "canary webhook/8c2+Vn4";
 pub const CONSOLE: &str = "canary console/6b7+Jp1";
 /// The password of a rescue system.
 pub const RESCUE: &str = "canary rescue/3d9+Lf6";
+/// The password of a user of an OCI registry.
+pub const PULL_SECRET: &str = "canary pull/5f2+Ng8";
 /// Planted by tests of the search itself.
 pub const PLANTED: &str = "canary planted/1b4+Hs8";
 
@@ -23,5 +25,16 @@ pub const PLANTED: &str = "canary planted/1b4+Hs8";
 pub const PRIVATE_KEY: &str = "PRIVATE KEY-----";
 
 /// The texts that must not be found anywhere.
-pub const ALL: [&str; 10] =
-    [BMC, USER_DATA, HTPASSWD, KEYSTONE, SMTP, WEBHOOK, CONSOLE, RESCUE, PLANTED, PRIVATE_KEY];
+pub const ALL: [&str; 11] = [
+    BMC,
+    USER_DATA,
+    HTPASSWD,
+    KEYSTONE,
+    SMTP,
+    WEBHOOK,
+    CONSOLE,
+    RESCUE,
+    PULL_SECRET,
+    PLANTED,
+    PRIVATE_KEY,
+];

@@ -1,4 +1,4 @@
-//! Deployments that boot a live ISO image or read a file of checksums, while baremetald is killed.
+//! Deployments that boot a live ISO image, read a file of checksums or read an image of an OCI registry, while baremetald is killed.
 
 use bmc_emulator::PowerRequest::{ForceOff, On};
 use lab::{Lab, Machine};
@@ -7,6 +7,8 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::{DEPLOYMENT, ERASES, UNDEPLOYMENT, WRITES, anywhere, outlived, part, settings};
+use crate::oci::{choose, written};
+use crate::oci_registry::{OciRegistry, bootable};
 
 /// Serves an ISO image with a live system, and returns its URL.
 pub(crate) fn live_iso(lab: &Lab, name: &str) -> String {
@@ -64,4 +66,31 @@ async fn a_file_of_checksums_is_read_again_after_kills() {
     let spares = |point: &str| !point.contains("image: checksum");
     let points = outlived(&lab, node, &machine, &deployment, (1, spares)).await;
     assert_eq!(points.len(), 2, "before the file is fetched, and after: {points:#?}");
+}
+
+/// The tag names another image at each request, so an image that is written in two parts, or checked against another one, would fail.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_image_of_an_oci_registry_is_written_whole_while_its_tag_moves() {
+    let lab = Lab::with_mortal(settings()).await;
+    let registry = OciRegistry::start().await;
+    let machine = lab.rack(Machine::redfish("r1u4").without_tls()).await;
+    let node = lab.available(&machine).await;
+    let disks = [1, 2].map(|seed| registry.push_untagged(Some("raw"), &bootable(seed)));
+    registry.move_tag("12", &[&disks[0], &disks[1]]);
+    choose(&lab, node, &registry.instance_info(":12")).await;
+    let is_one = |checksum: String| disks.iter().any(|disk| disk.checksum == checksum);
+
+    let deployment = part("active", DEPLOYMENT, &[On, ForceOff, On], WRITES);
+    let points = outlived(&lab, node, &machine, &deployment, anywhere()).await;
+    assert!(points.len() >= 5, "{points:#?}");
+    assert!(is_one(written(&lab, &machine)));
+
+    let rebuild = part("rebuild", DEPLOYMENT, &[ForceOff, On, ForceOff, On], WRITES);
+    let spares =
+        |point: &str| !["image: registry", "agent: command"].iter().any(|it| point.contains(it));
+    let points = outlived(&lab, node, &machine, &rebuild, (1, spares)).await;
+    let resolved = points.iter().filter(|point| point.contains("image: registry")).count();
+    assert_eq!(resolved, 2, "before the image is resolved, and after: {points:#?}");
+    assert!(points.len() >= 2 + 2 * WRITES.len(), "around each command: {points:#?}");
+    assert!(is_one(written(&lab, &machine)));
 }
