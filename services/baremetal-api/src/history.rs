@@ -47,7 +47,7 @@ fn shape() -> JsonShape {
         ("conductor", JsonShape::text()),
         ("user", JsonShape::text().or_null()),
         ("project", JsonShape::text().or_null()),
-        ("state", JsonShape::text()),
+        ("state", JsonShape::text().or_null()),
         ("target_provision_state", JsonShape::text().or_null()),
         ("duration_seconds", JsonShape::integer().or_null()),
     ])
@@ -79,7 +79,7 @@ struct DetailFields<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     project: Option<Option<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    state: Option<&'a str>,
+    state: Option<Option<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     target_provision_state: Option<Option<&'a str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,7 +112,10 @@ fn view<'a>(
             conductor: request.app.conductor.hostname(),
             user: entry.user.as_deref(),
             project: asked.since(microversion::HISTORY_PROJECT, entry.project.as_deref()),
-            state: asked.since(microversion::HISTORY_STATES, &entry.from),
+            state: asked.since(
+                microversion::HISTORY_STATES,
+                Some(entry.from.as_str()).filter(|state| !state.is_empty()),
+            ),
             target_provision_state: asked
                 .since(microversion::HISTORY_STATES, entry.target.as_deref()),
             duration_seconds: asked.since(microversion::HISTORY_STATES, entry.seconds),

@@ -293,9 +293,15 @@ async fn create(
     origin: Origin,
     body: StrictJson<Map<String, Value>>,
 ) -> Result<Response, Error> {
-    let rules = request.app.store.first_resources::<InspectionRule>(MAX_INSPECTION_RULES).await?;
+    check_rule_count(&request.app).await?;
+    stored::create::<InspectionRule>(request, origin, body).await
+}
+
+/// Refuses one more rule if there are too many.
+pub(crate) async fn check_rule_count(app: &App) -> Result<(), Error> {
+    let rules = app.store.first_resources::<InspectionRule>(MAX_INSPECTION_RULES).await?;
     if u32::try_from(rules.len()).is_ok_and(|known| known < MAX_INSPECTION_RULES) {
-        return stored::create::<InspectionRule>(request, origin, body).await;
+        return Ok(());
     }
     let why = format!("there are {MAX_INSPECTION_RULES} inspection rules, and no more are allowed");
     Err(ApiError::conflict(why).into())

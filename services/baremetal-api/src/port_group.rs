@@ -14,7 +14,7 @@ use crate::shown::Shown;
 use crate::stored::{
     self, Paths, Served, StoredList, created_field, links_field, updated_field, uuid_field,
 };
-use crate::value::{boolean, mac_address, name, text, uuid};
+use crate::value::{attached_vif, boolean, mac_address, name, text, uuid};
 use crate::write::put;
 
 impl Served for PortGroup {
@@ -76,7 +76,8 @@ const FIELDS: &[Field<Group>] = &[
         .change_object(SET_DRIVER, |it| &mut it.content.properties),
     field("standalone_ports_supported", 23, Boolean, |it, _| it.content.standalone_ports.into())
         .change(SET_DRIVER, |it, name, new| { it.content.standalone_ports = boolean(name, new)?.unwrap_or(true); Ok(()) }),
-    field("internal_info", 23, Object, |it, _| Shown::internal(&it.content.vif)),
+    field("internal_info", 23, Object, |it, _| Shown::internal(&it.content.vif))
+        .imported(|it, name, new| put(&mut it.content.vif, attached_vif(name, new))),
     field("extra", 23, Object, |it, _| (&it.content.extra).into())
         .change_object(SET_DRIVER, |it| &mut it.content.extra),
     field("physical_network", 102, Text, |it, _| (&it.content.physical_network).into())

@@ -115,6 +115,28 @@ pub(crate) fn time(name: &str, value: Value) -> Result<Option<Timestamp>, ApiErr
     raw.parse().map(Some).map_err(malformed)
 }
 
+/// The id of a VIF, which is a UUID or a name as in Ironic.
+pub(crate) fn check_vif(name: &str, vif: &str) -> Result<(), ApiError> {
+    match vif.parse::<NodeIdent>() {
+        Ok(NodeIdent::Id(_) | NodeIdent::Name(_)) => Ok(()),
+        Err(_) => Err(ApiError::bad_field(name, "must be a UUID or a name")),
+    }
+}
+
+/// The VIF in the internal information of a port or a port group. All other internal information is Ironic's own and is refused.
+pub(crate) fn attached_vif(name: &str, value: Value) -> Result<Option<String>, ApiError> {
+    const VIF: &str = "tenant_vif_port_id";
+    let mut info = object(name, value)?;
+    let place = format!("{name}.{VIF}");
+    let vif = text(&place, info.remove(VIF).unwrap_or_default(), 255)?;
+    if let Some(other) = info.keys().next() {
+        let other: String = other.chars().take(64).collect();
+        return Err(ApiError::bad_field(&format!("{name}.{other}"), "cannot be imported"));
+    }
+    vif.iter().try_for_each(|vif| check_vif(&place, vif))?;
+    Ok(vif)
+}
+
 fn wrong(name: &str, wanted: &str, got: &Value) -> ApiError {
     let got = match got {
         Value::Null => "null",

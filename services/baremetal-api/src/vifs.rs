@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use axum::response::Response;
 use baremetal_conductor::VifLookupError;
 use baremetal_core::{
-    Node, NodeIdent, Port, PortGroup, PortUuid, Stored, VifPlace, VifRefused, VifRequest,
-    check_idle, choose_place, place_of_vif, vifs, with_attached_vif, with_detached_vif,
+    Node, Port, PortGroup, PortUuid, Stored, VifPlace, VifRefused, VifRequest, check_idle,
+    choose_place, place_of_vif, vifs, with_attached_vif, with_detached_vif,
 };
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 use crate::app::App;
 use crate::error::Error;
 use crate::request::{Request, retry_if_stale, visible_project};
-use crate::value::uuid;
+use crate::value::{check_vif, uuid};
 use crate::{microversion, rule};
 
 /// The routes of VIFs.
@@ -79,7 +79,7 @@ async fn attach(
     let Some(Value::String(vif)) = body.remove("id") else {
         return Err(ApiError::bad_field("id", "is required and must be text").into());
     };
-    check_id(&vif)?;
+    check_vif("id", &vif)?;
     let is_double = body.contains_key("port_uuid") && body.contains_key("portgroup_uuid");
     if is_double && request.asked.has(microversion::VIF_PLACE) {
         return Err(ApiError::bad_field("port_uuid", "excludes portgroup_uuid").into());
@@ -116,7 +116,7 @@ async fn detach(
     let app = &request.app;
     retry_if_stale(|| async {
         let node = request.node(&ident).await?;
-        check_id(&vif)?;
+        check_vif("id", &vif)?;
         if !node.keeps_vifs() {
             return Ok(());
         }
@@ -133,14 +133,6 @@ async fn detach(
     })
     .await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Refuses what is neither a UUID nor a name, as Ironic does.
-fn check_id(vif: &str) -> Result<(), ApiError> {
-    match vif.parse::<NodeIdent>() {
-        Ok(NodeIdent::Id(_) | NodeIdent::Name(_)) => Ok(()),
-        Err(_) => Err(ApiError::bad_field("id", "must be a UUID or a name")),
-    }
 }
 
 /// Returns the port or port group that a client wants.

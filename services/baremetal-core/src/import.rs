@@ -1,8 +1,10 @@
 //! Checks of a node that another service managed before, and that is imported in the provision state in which that service left it.
 
+use std::collections::BTreeSet;
+
 use newtype_uuid::GenericUuid;
 
-use crate::{Allocation, AllocationState, Node, State};
+use crate::{Allocation, AllocationState, Node, Port, PortGroup, State, Stored, vifs};
 
 /// Why a node is not imported. Nothing is written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -15,6 +17,9 @@ pub enum ImportRefused {
     /// The node and its allocation contradict each other.
     #[error("allocation: {problem}")]
     Allocation { problem: &'static str },
+    /// Two ports or port groups have the same VIF.
+    #[error("internal_info: VIF {vif} is attached to more than one port of the node")]
+    Vif { vif: String },
 }
 
 /// Checks that `node` can be imported with `allocation`, which reserves it.
@@ -42,13 +47,26 @@ pub fn check_imported(node: &Node, allocation: Option<&Allocation>) -> Result<()
     }
 }
 
+/// Checks that each VIF of an imported node is attached once.
+pub fn check_imported_vifs(
+    ports: &[Port],
+    groups: &[Stored<PortGroup>],
+) -> Result<(), ImportRefused> {
+    let mut seen = BTreeSet::new();
+    match vifs(ports, groups).find(|vif| !seen.insert(*vif)) {
+        Some(vif) => Err(ImportRefused::Vif { vif: vif.to_owned() }),
+        None => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use hardware::MacAddress;
     use jiff::Timestamp;
     use uuid::Uuid;
 
     use super::*;
-    use crate::{AllocationUuid, Driver, NodeUuid};
+    use crate::{AllocationUuid, Driver, NodeUuid, PortUuid};
 
     fn node(state: State) -> Node {
         let mut node = Node::new(NodeUuid::nil(), Driver::FakeHardware, Timestamp::UNIX_EPOCH);
@@ -85,5 +103,17 @@ mod tests {
         assert!(check_imported(&node, Some(&failed)).is_err());
         let elsewhere = Allocation { node: None, ..allocation };
         assert!(check_imported(&node, Some(&elsewhere)).is_err());
+    }
+
+    #[test]
+    fn a_vif_is_attached_once() {
+        let mac = MacAddress::new([2, 0, 0, 0, 0, 1]);
+        let mut port = Port::new(PortUuid::nil(), NodeUuid::nil(), mac, Timestamp::UNIX_EPOCH);
+        port.vif = Some("v".to_owned());
+        let mut group = Stored::new(Uuid::nil(), PortGroup::default(), Timestamp::UNIX_EPOCH);
+        assert_eq!(check_imported_vifs(&[port.clone()], &[group.clone()]), Ok(()));
+        group.content.vif = Some("v".to_owned());
+        let twice = Err(ImportRefused::Vif { vif: "v".to_owned() });
+        assert_eq!(check_imported_vifs(&[port], &[group]), twice);
     }
 }

@@ -4,7 +4,7 @@ use hardware::MacAddress;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::{HistoryUuid, Node, NodeUuid};
+use crate::{HistoryUuid, Node, NodeUuid, State};
 
 /// One entry of a node's history.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,9 +14,9 @@ pub struct HistoryEntry {
     pub node: NodeUuid,
     pub at: Timestamp,
     pub severity: Severity,
-    /// The provision state before the event.
+    /// The provision state before the event; empty if an imported entry names none.
     pub from: String,
-    /// The provision state after the event.
+    /// The provision state after the event; the type of the event in an entry that was imported.
     pub to: String,
     /// The provision state that the node was about to reach before the event; `None` if it rested.
     pub target: Option<String>,
@@ -47,6 +47,11 @@ impl Severity {
             Severity::Error => "ERROR",
         }
     }
+
+    /// Finds the severity with this name.
+    pub fn find(name: &str) -> Option<Severity> {
+        [Severity::Info, Severity::Error].into_iter().find(|severity| severity.as_str() == name)
+    }
 }
 
 impl HistoryEntry {
@@ -72,9 +77,12 @@ impl HistoryEntry {
         HistoryEntry { user: user.map(str::to_owned), project: project.map(str::to_owned), ..self }
     }
 
-    /// The activity in which the event occurred: for a failure the work that failed, for other events the state after the event.
+    /// The activity in which the event occurred: for a failure the work that failed, for other events the state after the event. An imported
+    /// failure keeps a type that is no provision state, such as `monitoring`.
     pub fn activity(&self) -> &str {
         match (self.severity, &*self.from) {
+            (Severity::Error, _) if self.to.parse::<State>().is_err() => &self.to,
+            (Severity::Error, "") => &self.to,
             (Severity::Info, _) => &self.to,
             (Severity::Error, "clean wait") => "cleaning",
             (Severity::Error, "wait call-back") => "deploying",
@@ -119,7 +127,7 @@ pub struct Discovery {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Driver, State};
+    use crate::Driver;
 
     #[test]
     fn an_entry_tells_how_long_the_node_was_in_its_state_and_what_failed() {
@@ -138,6 +146,20 @@ mod tests {
         assert_eq!(asked.project.as_deref(), Some("physics"));
         let never = Node { provision_updated_at: None, ..before };
         assert_eq!(HistoryEntry::changed(&never, &after, String::new(), at).seconds, None);
+    }
+
+    #[test]
+    fn an_imported_failure_keeps_the_type_of_its_event() {
+        let node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
+        let failed = HistoryEntry::failed(&node, &node, String::new(), Timestamp::UNIX_EPOCH);
+        let activity = |from: &str, to: &str| {
+            let imported =
+                HistoryEntry { from: from.to_owned(), to: to.to_owned(), ..failed.clone() };
+            imported.activity().to_owned()
+        };
+        assert_eq!(activity("active", "monitoring"), "monitoring");
+        assert_eq!(activity("clean wait", "cleaning"), "cleaning");
+        assert_eq!(activity("", "deploying"), "deploying");
     }
 
     #[test]

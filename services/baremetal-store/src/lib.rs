@@ -9,7 +9,7 @@ pub use database::table::{PagePart, PageRows, Position};
 pub use database::{SchemaVersion, StoreError, Tripwire};
 pub use secrets::{SecretError, Secrets};
 pub use store::{
-    BackfillOutcome, ImportEffect, ImportedNode, ReencryptionResult, ReserveOutcome, SCHEMA,
-    SeenPower, Store,
+    BackfillOutcome, ImportEffect, ImportedNode, MOST_IMPORTED_HISTORY, ReencryptionResult,
+    ReserveOutcome, SCHEMA, SeenPower, Store,
 };
 pub use table::{AddressPool, DhcpLease, NodeCount, ProfileRow, Seen, ShardCount};

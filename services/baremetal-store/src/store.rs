@@ -33,7 +33,7 @@ use crate::table::{NodeCount, ShardCount, history, inspection, lease, node, port
 pub use allocation::{BackfillOutcome, ReserveOutcome};
 use database::WriteKind::{AnyStatementCanFail, OneStatement, OnlyFirstStatementCanFail};
 use database::seals::RegisteredKeys;
-pub use import::{ImportEffect, ImportedNode};
+pub use import::{ImportEffect, ImportedNode, MOST_IMPORTED_HISTORY};
 use sealing::Keyring;
 pub use seals::ReencryptionResult;
 

@@ -3,12 +3,14 @@
 //! Ordinary requests cannot do this: a new node begins in `enroll`, and each way from there to `active` or `available` talks to the BMC,
 //! cleans the disks or sets new times.
 
+mod history;
 mod node;
 mod result;
 
 use axum::response::Response;
 use baremetal_core::{
-    Allocation, AllocationState, AllocationUuid, Chassis, DeployTemplate, Runbook, Stored,
+    Allocation, AllocationState, AllocationUuid, Chassis, DeployTemplate, InspectionRule, Runbook,
+    Stored,
 };
 use baremetal_store::ImportEffect;
 use http::StatusCode;
@@ -20,6 +22,7 @@ use tracing::info;
 use self::result::{ImportResult, effect, id_of};
 use crate::app::App;
 use crate::error::Error;
+use crate::inspection_rule::check_rule_count;
 use crate::request::Request;
 use crate::rule;
 use crate::stored::Served;
@@ -31,13 +34,18 @@ pub(crate) fn routes() -> Routes<App> {
     let chassis = Route::put("Import a chassis", put_stored::<Chassis>);
     let templates = Route::put("Import a deploy template", put_stored::<DeployTemplate>);
     let runbooks = Route::put("Import a runbook", put_stored::<Runbook>);
+    let rules = Route::put("Import an inspection rule", put_rule);
     let allocations = Route::put("Import an allocation without a node", put_allocation);
     let read = |route: Route<App>| described(route).reads(JsonShape::any_object());
     Routes::new("bedplate")
-        .at("/bedplate/v1/import/nodes/{node}", [described(nodes).reads(node::body())])
+        .at(
+            "/bedplate/v1/import/nodes/{node}",
+            [described(nodes).reads(node::body()).max_body(node::BODY_LIMIT)],
+        )
         .at("/bedplate/v1/import/chassis/{chassis}", [read(chassis)])
         .at("/bedplate/v1/import/deploy-templates/{template}", [read(templates)])
         .at("/bedplate/v1/import/runbooks/{runbook}", [read(runbooks)])
+        .at("/bedplate/v1/import/inspection-rules/{rule}", [read(rules)])
         .at("/bedplate/v1/import/allocations/{allocation}", [read(allocations)])
 }
 
@@ -78,6 +86,24 @@ async fn put_stored<C: Served>(
         info!("{noun} {id} was imported");
     }
     Ok(ImportResult::of(effect).response())
+}
+
+/// `PUT /bedplate/v1/import/inspection-rules/{rule}`: imports an inspection rule.
+async fn put_rule(
+    request: Request,
+    path: PathParam<String>,
+    query: Query,
+    body: StrictJson<Map<String, Value>>,
+) -> Result<Response, Error> {
+    let PathParam(ident) = &path;
+    let known = match ident.parse() {
+        Ok(id) => request.app.store.find_resource::<InspectionRule>(id).await?,
+        Err(_) => None,
+    };
+    if known.is_none() {
+        check_rule_count(&request.app).await?;
+    }
+    put_stored::<InspectionRule>(request, path, query, body).await
 }
 
 /// `PUT /bedplate/v1/import/allocations/{allocation}`: imports an allocation for which no node was found. All others are imported with their

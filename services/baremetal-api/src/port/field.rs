@@ -11,7 +11,7 @@ use crate::filter::Filter;
 use crate::microversion as since;
 use crate::rule::SET_DRIVER;
 use crate::shown::Shown;
-use crate::value::{boolean, mac_address, name, text, time, uuid};
+use crate::value::{attached_vif, boolean, mac_address, name, text, time, uuid};
 use crate::write::put;
 
 impl Resource for Port {
@@ -63,7 +63,8 @@ const FIELDS: &[Field<Port>] = &[
         .filter(|list, by| put(&mut list.filter.node, by.id())),
     field("extra", 1, Object, |it, _| (&it.extra).into())
         .change_object(SET_DRIVER, |it| &mut it.extra),
-    field("internal_info", 18, Object, |it, _| Shown::internal(&it.vif)),
+    field("internal_info", 18, Object, |it, _| Shown::internal(&it.vif))
+        .imported(|it, name, new| put(&mut it.vif, attached_vif(name, new))),
     field("local_link_connection", 19, Object, |it, look| if it.is_linked_to_vtep() && !knows_vtep(look.asked) { Shown::EMPTY } else { (&it.local_link_connection).into() })
         .change_object(SET_DRIVER, |it| &mut it.local_link_connection),
     field("pxe_enabled", 19, Boolean, |it, _| it.pxe_enabled.into())

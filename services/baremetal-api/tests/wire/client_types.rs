@@ -43,6 +43,7 @@ pub(crate) const TYPES: &[ClientType] = &[
     ClientType::answer::<ImportAnswer>("PUT", "/bedplate/v1/import/chassis/{chassis}"),
     ClientType::answer::<ImportAnswer>("PUT", "/bedplate/v1/import/deploy-templates/{template}"),
     ClientType::answer::<ImportAnswer>("PUT", "/bedplate/v1/import/runbooks/{runbook}"),
+    ClientType::answer::<ImportAnswer>("PUT", "/bedplate/v1/import/inspection-rules/{rule}"),
     ClientType::answer::<ImportAnswer>("PUT", "/bedplate/v1/import/allocations/{allocation}"),
     ClientType::element::<Key>("/bedplate/v1/keys"),
     ClientType::element::<PolicyRow>("/bedplate/v1/policy"),

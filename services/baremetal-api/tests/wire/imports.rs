@@ -13,6 +13,10 @@ const PORT: &str = "5f1f2f0e-6a4b-4b0a-9a55-2f7a8e0c1d22";
 const CONNECTOR: &str = "601f2f0e-6a4b-4b0a-9a55-2f7a8e0c1d22";
 const TARGET: &str = "611f2f0e-6a4b-4b0a-9a55-2f7a8e0c1d22";
 const ALLOCATION: &str = "621f2f0e-6a4b-4b0a-9a55-2f7a8e0c1d22";
+const RULE: &str = "631f2f0e-6a4b-4b0a-9a55-2f7a8e0c1d22";
+const EVENT: &str = "641f2f0e-6a4b-4b0a-9a55-2f7a8e0c1d22";
+const FAILURE: &str = "651f2f0e-6a4b-4b0a-9a55-2f7a8e0c1d22";
+const VIF: &str = "661f2f0e-6a4b-4b0a-9a55-2f7a8e0c1d22";
 const MADE: &str = "2025-03-01T10:00:00.000000+00:00";
 const CHANGED: &str = "2025-04-01T10:00:00.000001+00:00";
 
@@ -31,17 +35,19 @@ fn whole() -> Value {
         "protected": true, "protected_reason": "payroll", "retired": true, "retired_reason": "old", "owner": null, "lessee": null,
         "description": "blue", "boot_mode": "uefi", "secure_boot": false, "shard": "s1", "disable_power_off": true,
         "created_at": MADE, "updated_at": CHANGED, "deploy_interface": "fake", "rescue_interface": "no-rescue",
+        "network_interface": "flat", "network_data": network(),
     });
     node.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     let group = json!({
         "uuid": GROUP, "node_uuid": ID, "name": "bond", "address": "52:54:00:00:00:09", "mode": "802.3ad", "properties": {"miimon": "100"},
-        "standalone_ports_supported": true, "extra": {}, "physical_network": null, "category": null,
+        "standalone_ports_supported": true, "extra": {}, "physical_network": null, "category": null, "internal_info": {},
         "created_at": MADE, "updated_at": null,
     });
     let port = json!({
         "uuid": PORT, "node_uuid": ID, "address": "52:54:00:00:00:01", "pxe_enabled": false, "portgroup_uuid": GROUP, "name": "p1",
         "local_link_connection": {"switch_id": "0a:1b:2c:3d:4e:5f", "port_id": "Gig0/1"}, "extra": {"x": 1}, "is_smartnic": false,
-        "physical_network": null, "description": null, "created_at": MADE, "updated_at": CHANGED,
+        "physical_network": null, "description": null, "internal_info": {"tenant_vif_port_id": VIF},
+        "created_at": MADE, "updated_at": CHANGED,
     });
     let connector = json!({
         "uuid": CONNECTOR, "node_uuid": ID, "type": "iqn", "connector_id": "iqn.2025-01.example:a", "extra": {},
@@ -59,7 +65,31 @@ fn whole() -> Value {
         "node": node, "portgroups": [group], "ports": [port], "volume_connectors": [connector],
         "volume_targets": [target], "allocation": allocation,
         "inventory": {"inventory": {"cpu": {"count": 4}}, "plugin_data": {"root_disk": "sda"}},
+        "history": history(),
     })
+}
+
+/// A document of `network_data` with one network.
+fn network() -> Value {
+    json!({
+        "links": [{"id": "eth0", "type": "phy", "ethernet_mac_address": "52:54:00:00:00:01"}],
+        "networks": [{"id": "n0", "network_id": "n0", "link": "eth0", "type": "ipv4_dhcp"}],
+        "services": [],
+    })
+}
+
+/// A failure of the past, and an event before it.
+fn history() -> Value {
+    json!([
+        {
+            "uuid": FAILURE, "created_at": CHANGED, "severity": "ERROR", "event": "the fan failed", "event_type": "monitoring",
+            "user": null, "project": null, "state": "active", "target_provision_state": null, "duration_seconds": 86400,
+        },
+        {
+            "uuid": EVENT, "created_at": MADE, "severity": "INFO", "event": "began", "event_type": "transition",
+            "user": "u-1", "project": "p-1", "state": null, "target_provision_state": "active", "duration_seconds": null,
+        },
+    ])
 }
 
 async fn put(api: &Api, kind: &str, id: &str, body: &Value) -> Answer {
@@ -109,8 +139,79 @@ async fn a_node_is_imported_with_everything_that_belongs_to_it() {
     }
     let chassis = api.get(&format!("/v1/chassis/{CHASSIS}")).await.has(200).json();
     assert_eq!(chassis["created_at"], MADE);
-    let history = api.get(&format!("/v1/nodes/{ID}/history")).await.has(200).json();
-    assert_eq!(history["history"][0]["event"], "the node was imported");
+    let vifs = api.get(&format!("/v1/nodes/{ID}/vifs")).await.has(200).json();
+    assert_eq!(vifs["vifs"], json!([{"id": VIF}]));
+}
+
+#[tokio::test]
+async fn a_history_is_imported_in_the_order_of_its_times() {
+    let api = with_chassis().await;
+    put(&api, "nodes", ID, &whole()).await.has(200);
+    let path = format!("/v1/nodes/{ID}/history");
+    let shown = api.get(&format!("{path}?detail=true")).await.has(200).json();
+    let shown = shown["history"].as_array().unwrap();
+    let [began, failed, imported] = &shown[..] else { panic!("{shown:#?}") };
+    has_all(began, &history()[1]);
+    has_all(failed, &history()[0]);
+    assert_eq!(imported["event"], "the node was imported");
+    api.get(&format!("{path}/{EVENT}")).await.has(200);
+}
+
+#[tokio::test]
+async fn every_mistake_of_a_history_is_named() {
+    let api = Api::start().await;
+    for (field, value, problem) in [
+        ("uuid", Value::Null, "uuid: is required"),
+        ("created_at", Value::Null, "created_at: is required"),
+        ("severity", json!("WARN"), "severity: must be INFO or ERROR"),
+        ("duration_seconds", json!("1"), "duration_seconds: must be a whole number, not a string"),
+        ("conductor", json!("c"), "conductor: unknown field of a history entry"),
+    ] {
+        let mut body = node_in("active");
+        body["history"] = json!([history()[1]]);
+        body["history"][0][field] = value;
+        let id = if field == "uuid" { "without uuid" } else { EVENT };
+        let why = format!("history entry {id}: {problem}");
+        put(&api, "nodes", ID, &body).await.refuses(400, &why);
+    }
+    let mut body = node_in("active");
+    body["history"] = vec![history()[1].clone(); 300].into();
+    put(&api, "nodes", ID, &body).await.refuses(400, "history: at most 299 are allowed");
+    body["history"] = json!([history()[1], history()[1]]);
+    let why = format!("history: \"{EVENT}\" is already in use");
+    put(&api, "nodes", ID, &body).await.refuses(409, &why);
+    api.get(&format!("/v1/nodes/{ID}")).await.has(404);
+}
+
+#[tokio::test]
+async fn a_vif_or_a_network_that_cannot_be_kept_is_refused() {
+    let api = Api::start().await;
+    let mut body = node_in("active");
+    let port = |number: u8, info: Value| {
+        let address = format!("52:54:00:00:00:0{number}");
+        let id = format!("{}{number}", &PORT[..PORT.len() - 1]);
+        json!({"uuid": id, "node_uuid": ID, "address": address, "internal_info": info})
+    };
+    let vif = json!({"tenant_vif_port_id": VIF});
+    body["ports"] = json!([port(1, vif.clone()), port(2, vif)]);
+    let why = format!("internal_info: VIF {VIF} is attached to more than one port of the node");
+    put(&api, "nodes", ID, &body).await.refuses(400, &why);
+
+    let first = port(1, json!({}))["uuid"].as_str().unwrap().to_owned();
+    for (info, problem) in [
+        (json!({"cleaning_vif_port_id": VIF}), "cleaning_vif_port_id: cannot be imported"),
+        (json!({"tenant_vif_port_id": "a b"}), "tenant_vif_port_id: must be a UUID or a name"),
+    ] {
+        body["ports"] = json!([port(1, info)]);
+        let why = format!("port {first}: internal_info.{problem}");
+        put(&api, "nodes", ID, &body).await.refuses(400, &why);
+    }
+
+    let mut body = node_in("active");
+    body["node"]["network_data"] = network();
+    body["node"]["network_data"]["networks"] = json!([]);
+    let why = "network_data: networks: the ramdisk configures exactly one network";
+    put(&api, "nodes", ID, &body).await.refuses(400, why);
 }
 
 #[tokio::test]
@@ -122,6 +223,7 @@ async fn no_work_and_no_power_request_follows_an_import() {
     assert!(
         node.work.is_none() && node.power_request.is_none() && node.boot_setting_request.is_none()
     );
+    assert!(node.network_changes.are_done(), "no VIF is bound or released");
     assert_eq!(api.store.unfinished_nodes().await.unwrap(), []);
     let stored = node.driver_info["redfish_password"].as_str().unwrap();
     assert!(!stored.contains("s3cret"), "the password is sealed");
@@ -283,7 +385,7 @@ async fn a_part_of_another_node_is_refused() {
 }
 
 #[tokio::test]
-async fn templates_runbooks_and_failed_allocations_are_imported() {
+async fn templates_runbooks_rules_and_failed_allocations_are_imported() {
     let api = Api::start().await;
     let template = json!({
         "uuid": TEMPLATE, "name": "CUSTOM_RAID", "description": null, "extra": {}, "created_at": MADE, "updated_at": CHANGED,
@@ -304,6 +406,23 @@ async fn templates_runbooks_and_failed_allocations_are_imported() {
     });
     put(&api, "runbooks", RUNBOOK, &runbook).await.has(200);
     has_all(&api.get(&format!("/v1/runbooks/{RUNBOOK}")).await.has(200).json(), &runbook);
+
+    let rule = json!({
+        "uuid": RULE, "description": "small", "priority": 10, "phase": "main", "sensitive": false,
+        "conditions": [{"op": "!is-empty", "args": {"value": "{item}"}, "loop": ["a"], "multiple": "any"}],
+        "actions": [{"op": "add-trait", "args": {"name": "CUSTOM_SMALL"}, "loop": []}],
+        "created_at": MADE, "updated_at": CHANGED,
+    });
+    put(&api, "inspection-rules", RULE, &rule).await.has(200).is(r#"{"result": "imported"}"#);
+    let mut shown = api.get(&format!("/v1/inspection_rules/{RULE}")).await.has(200).json();
+    shown["actions"][0]["loop"] = json!([]);
+    has_all(&shown, &rule);
+    let mut hidden = rule.clone();
+    (hidden["sensitive"], hidden["actions"]) = (true.into(), Value::Null);
+    put(&api, "inspection-rules", RULE, &hidden).await.has(200).is(r#"{"result": "present"}"#);
+    hidden["uuid"] = PORT.into();
+    let why = "actions: must be a list, not null";
+    put(&api, "inspection-rules", PORT, &hidden).await.refuses(400, why);
 
     let failed = json!({
         "uuid": ALLOCATION, "name": "x", "node_uuid": null, "state": "error", "last_error": "none", "resource_class": "gpu",

@@ -13,6 +13,9 @@ use crate::store::allocation::ALLOCATION_LOCK;
 use crate::table::resource::check_chassis;
 use crate::table::{allocation, history, inspection, node, port, resource};
 
+/// The most entries of a node's history that an import keeps.
+pub const MOST_IMPORTED_HISTORY: usize = history::KEPT as usize - 1;
+
 /// A node with everything that belongs to it.
 #[derive(Clone, Debug)]
 pub struct ImportedNode {
@@ -24,6 +27,8 @@ pub struct ImportedNode {
     /// The allocation that reserves the node.
     pub allocation: Option<Allocation>,
     pub inspection: Option<InspectionReport>,
+    /// The entries that the other service had, oldest first; at most [`MOST_IMPORTED_HISTORY`], which are kept beside `entry`.
+    pub history: Vec<HistoryEntry>,
     /// The entry of the node's history that records the import.
     pub entry: HistoryEntry,
 }
@@ -77,6 +82,7 @@ impl Store {
             if let Some(report) = &it.inspection {
                 inspection::save(c, report).await?;
             }
+            history::append(c, it.node.id, &it.history).await?;
             history::append(c, it.node.id, std::slice::from_ref(&it.entry)).await?;
             match effect {
                 ImportEffect::Write => Ok(()),

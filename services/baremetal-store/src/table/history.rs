@@ -1,7 +1,7 @@
 //! The table `history`: the latest entries of each node's history.
 
 use baremetal_core::{HistoryEntry, HistoryUuid, NodeUuid, Severity};
-use database::table::{PagePart, PageRows, cut};
+use database::table::{PagePart, PageRows, cut, violated_unique_column};
 use database::{Connection, Row, StoreError, values};
 use newtype_uuid::GenericUuid;
 
@@ -10,7 +10,7 @@ const TABLE: &str = "history";
 /// The number of entries kept for each node.
 pub(crate) const KEPT: i64 = 300;
 
-/// Adds entries to the history of `node`, which has to exist, and drops the oldest ones beyond the limit. Each entry gets an id.
+/// Adds entries to the history of `node`, which has to exist, and drops the oldest ones beyond the limit. An entry without an id gets one.
 pub(crate) async fn append(
     connection: &mut Connection,
     node: NodeUuid,
@@ -25,8 +25,9 @@ pub(crate) async fn append(
         return Ok(());
     }
     for entry in entries {
+        let id = entry.id.unwrap_or_else(HistoryUuid::new_v4);
         let values = values![
-            HistoryUuid::new_v4(),
+            id,
             node,
             entry.at,
             entry.severity.as_str(),
@@ -38,7 +39,11 @@ pub(crate) async fn append(
             entry.target.as_deref(),
             entry.seconds,
         ];
-        connection.execute(INSERT, values).await?;
+        let written = connection.execute(INSERT, values).await;
+        written.map_err(|error| match violated_unique_column(&error) {
+            Some(_) => StoreError::Duplicate { field: "history", value: id.to_string() },
+            None => error.into(),
+        })?;
     }
     connection.execute(TRIM, values![node, KEPT]).await?;
     Ok(())
@@ -89,10 +94,8 @@ pub(crate) async fn find(
 
 fn read(row: &Row) -> Result<HistoryEntry, StoreError> {
     let word = row.text(3)?;
-    let severity = [Severity::Info, Severity::Error]
-        .into_iter()
-        .find(|severity| severity.as_str() == word)
-        .ok_or_else(|| StoreError::corrupt(TABLE, word, "unknown severity"))?;
+    let severity =
+        Severity::find(word).ok_or_else(|| StoreError::corrupt(TABLE, word, "unknown severity"))?;
     Ok(HistoryEntry {
         id: Some(row.parse(TABLE, 0)?),
         node: row.parse(TABLE, 1)?,

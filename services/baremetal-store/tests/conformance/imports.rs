@@ -1,10 +1,10 @@
 //! Nodes that another service managed before, with everything that belongs to them.
 
 use baremetal_core::{
-    Allocation, AllocationState, AllocationUuid, HistoryEntry, InspectionReport, Node, NodeIdent,
-    PortGroup, Stored, VolumeConnector, VolumeTarget,
+    Allocation, AllocationState, AllocationUuid, HistoryEntry, HistoryUuid, InspectionReport, Node,
+    NodeIdent, PortGroup, Stored, VolumeConnector, VolumeTarget,
 };
-use baremetal_store::{ImportEffect, ImportedNode, Store, StoreError};
+use baremetal_store::{ImportEffect, ImportedNode, MOST_IMPORTED_HISTORY, Store, StoreError};
 use newtype_uuid::GenericUuid;
 use serde_json::json;
 use uuid::Uuid;
@@ -15,6 +15,7 @@ use crate::scratch::{at, bare_node, on_both};
 on_both! { Store:
     a_node_is_imported_with_everything_or_with_nothing
     a_check_leaves_nothing
+    a_history_is_imported_with_its_ids_and_times
     a_failed_allocation_is_imported
 }
 
@@ -35,6 +36,7 @@ fn imported() -> ImportedNode {
     let (inventory, plugin_data) = (json!({"cpu": 4}), json!({}));
     let inspection = InspectionReport { node: node.id, at: at(3), inventory, plugin_data };
     ImportedNode {
+        history: vec![event(&node, 0)],
         entry: HistoryEntry::changed(&node, &node, "imported".to_owned(), at(4)),
         portgroups: vec![group],
         ports: vec![first, port(&node, 2)],
@@ -44,6 +46,13 @@ fn imported() -> ImportedNode {
         inspection: Some(inspection),
         node,
     }
+}
+
+/// An entry of the other service.
+fn event(node: &Node, seconds: i64) -> HistoryEntry {
+    let event = HistoryEntry::failed(node, node, format!("event {seconds}"), at(seconds));
+    let id = Some(HistoryUuid::new_v4());
+    HistoryEntry { id, from: String::new(), to: "monitoring".to_owned(), ..event }
 }
 
 /// Whether the store has the node and each of its parts; the store has all of them or none.
@@ -91,6 +100,30 @@ async fn a_check_leaves_nothing(store: Store) {
     let again = store.import_node(&it, ImportEffect::Check).await;
     assert!(matches!(again, Err(StoreError::Duplicate { .. })), "{again:?}");
     assert!(is_there(&store, &it).await, "a refused check deletes nothing");
+}
+
+async fn a_history_is_imported_with_its_ids_and_times(store: Store) {
+    let mut it = imported();
+    let most = i64::try_from(MOST_IMPORTED_HISTORY).unwrap();
+    it.history = (0..most).map(|seconds| event(&it.node, seconds)).collect();
+    store.import_node(&it, ImportEffect::Write).await.unwrap();
+    let stored = store.history(it.node.id, 1000, None).await.unwrap();
+    let (last, before) = stored.split_last().unwrap();
+    assert_eq!(before, it.history);
+    assert_eq!(last.event, "imported");
+
+    let other = imported();
+    let (ports, connectors, targets) = (Vec::new(), Vec::new(), Vec::new());
+    let history = it.history[..1].to_vec();
+    let other = ImportedNode { ports, connectors, targets, history, ..other };
+    let refused = store.import_node(&other, ImportEffect::Write).await;
+    let used = it.history[0].id.unwrap().to_string();
+    assert!(
+        matches!(&refused, Err(StoreError::Duplicate { field: "history", value }) if *value == used),
+        "{refused:?}"
+    );
+    let node = store.find_node(&NodeIdent::Id(other.node.id)).await.unwrap();
+    assert!(node.is_none());
 }
 
 async fn a_failed_allocation_is_imported(store: Store) {

@@ -322,6 +322,7 @@ fn steps() -> Vec<Step> {
         node("PUT", "/bedplate/v1/import/nodes/{node}", json!({"node": {"uuid": "{node}", "driver": "fake-hardware"}})),
         step(Nobodys, "PUT", "/bedplate/v1/import/chassis/{chassis}", json!({"uuid": "{chassis}"})),
         step(Nobodys, "PUT", "/bedplate/v1/import/deploy-templates/{template}", json!({"uuid": "{template}"})),
+        step(Nobodys, "PUT", "/bedplate/v1/import/inspection-rules/{rule}", json!({"uuid": "{rule}"})),
         step(Own, "PUT", "/bedplate/v1/import/runbooks/{runbook}", json!({"uuid": "{runbook}"})),
         step(Own, "PUT", "/bedplate/v1/import/allocations/{allocation}", json!({"uuid": "{allocation}"})),
         look("/bedplate/v1/keys"),

@@ -4,9 +4,9 @@ use axum::response::Response;
 use baremetal_core::{
     Allocation, AllocationUuid, Driver, HistoryEntry, InspectionReport, Node, NodeIdent, NodeUuid,
     Port, PortGroup, PortUuid, State, Stored, VolumeConnector, VolumeTarget, check_imported,
-    check_member, check_new_node,
+    check_imported_vifs, check_member, check_new_node,
 };
-use baremetal_store::{ImportEffect, ImportedNode};
+use baremetal_store::{ImportEffect, ImportedNode, MOST_IMPORTED_HISTORY};
 use hardware::MacAddress;
 use jiff::Timestamp;
 use newtype_uuid::GenericUuid;
@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use tracing::info;
 use uuid::Uuid;
 
+use super::history;
 use super::result::{ImportResult, effect, id_of};
 use crate::error::Error;
 use crate::node::{check_group, check_owner_and_lessee, parent};
@@ -25,6 +26,8 @@ use crate::write::import;
 
 /// The most resources of one kind that belong to a node.
 const MOST_PARTS: usize = 1000;
+/// The largest body in bytes: an inventory, and some hundred events.
+pub(super) const BODY_LIMIT: usize = 16 << 20;
 
 type Object = Map<String, Value>;
 
@@ -47,6 +50,9 @@ pub(super) struct Body {
     /// The documents of the last inspection.
     #[serde(default)]
     inventory: Option<Inventory>,
+    /// The events that the other service recorded.
+    #[serde(default)]
+    history: Vec<Object>,
 }
 
 #[derive(Deserialize)]
@@ -70,6 +76,7 @@ pub(super) fn body() -> JsonShape {
         ("volume_targets", parts()),
         ("allocation", JsonShape::any_object().or_null()),
         ("inventory", inventory.or_null()),
+        ("history", parts()),
     ])
 }
 
@@ -107,6 +114,7 @@ pub(super) async fn put(
 async fn check(request: &Request, imported: &ImportedNode) -> Result<(), Error> {
     let node = &imported.node;
     check_imported(node, imported.allocation.as_ref())?;
+    check_imported_vifs(&imported.ports, &imported.portgroups)?;
     let unsupported: Vec<String> =
         node.interfaces.unsupported(node.driver).map(|why| why.to_string()).collect();
     if !unsupported.is_empty() {
@@ -138,9 +146,29 @@ fn parsed(id: NodeUuid, body: Body, now: Timestamp) -> Result<ImportedNode, Erro
         inventory: found.inventory,
         plugin_data: found.plugin_data,
     };
-    let inspection = body.inventory.map(report);
-    let entry = HistoryEntry::changed(&node, &node, "the node was imported".to_owned(), now);
-    Ok(ImportedNode { portgroups, ports, connectors, targets, allocation, inspection, entry, node })
+    Ok(ImportedNode {
+        portgroups,
+        ports,
+        connectors,
+        targets,
+        allocation,
+        inspection: body.inventory.map(report),
+        history: events(id, body.history)?,
+        entry: HistoryEntry::changed(&node, &node, "the node was imported".to_owned(), now),
+        node,
+    })
+}
+
+/// Parses the history, and sorts it by time.
+fn events(node: NodeUuid, bodies: Vec<Object>) -> Result<Vec<HistoryEntry>, ApiError> {
+    check_number("history", &bodies, MOST_IMPORTED_HISTORY)?;
+    let read = bodies.into_iter().map(|body| {
+        let name = label(&body);
+        history::entry(node, body).map_err(within("history entry", &name))
+    });
+    let mut entries = read.collect::<Result<Vec<_>, _>>()?;
+    entries.sort_by_key(|entry| entry.at);
+    Ok(entries)
 }
 
 fn node(id: NodeUuid, body: Object, now: Timestamp) -> Result<Node, ApiError> {
@@ -158,7 +186,7 @@ fn ports(
     groups: &[Stored<PortGroup>],
     now: Timestamp,
 ) -> Result<Vec<Port>, Error> {
-    check_number("ports", &bodies)?;
+    check_number("ports", &bodies, MOST_PARTS)?;
     let mut ports: Vec<Port> = Vec::with_capacity(bodies.len());
     for body in bodies {
         let name = label(&body);
@@ -187,7 +215,7 @@ fn parts<C: Served>(
     bodies: Vec<Object>,
     now: Timestamp,
 ) -> Result<Vec<Stored<C>>, ApiError> {
-    check_number(list, &bodies)?;
+    check_number(list, &bodies, MOST_PARTS)?;
     let (_, kind) = C::NAME.split_once(' ').unwrap_or_default();
     let read = bodies.into_iter().map(|body| {
         let name = label(&body);
@@ -208,9 +236,9 @@ fn allocation(body: Object, now: Timestamp) -> Result<Allocation, ApiError> {
     Ok(allocation)
 }
 
-fn check_number(list: &str, bodies: &[Object]) -> Result<(), ApiError> {
-    match bodies.len() > MOST_PARTS {
-        true => Err(ApiError::bad_field(list, format!("at most {MOST_PARTS} are allowed"))),
+fn check_number(list: &str, bodies: &[Object], most: usize) -> Result<(), ApiError> {
+    match bodies.len() > most {
+        true => Err(ApiError::bad_field(list, format!("at most {most} are allowed"))),
         false => Ok(()),
     }
 }
