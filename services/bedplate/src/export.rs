@@ -80,7 +80,8 @@ impl Export<'_> {
     /// Reads the nodes to export.
     async fn nodes(&self) -> anyhow::Result<Vec<OurNode>> {
         let (mut found, wanted) = (Vec::new(), &self.options.node);
-        for Nodes(node) in self.ours.all::<Nodes>("/v1/nodes/detail").await? {
+        let all = self.ours.all::<Nodes>("/v1/nodes/detail?include_children=true").await?;
+        for Nodes(node) in all {
             let names = [word(&node, "uuid"), word(&node, "name")];
             if !wanted.is_empty() && !wanted.iter().any(|it| names.contains(&it.as_str())) {
                 continue;
