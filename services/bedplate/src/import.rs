@@ -1,7 +1,9 @@
 //! `bedplate import`: takes over the nodes of an Ironic, with their ids, times and states, and without a power event.
 
+mod history;
 mod ironic_node;
 mod mapping;
+mod nodes;
 mod source;
 
 use std::collections::BTreeSet;
@@ -9,24 +11,23 @@ use std::path::PathBuf;
 
 use api_client::baremetald::ImportAnswer;
 use clap::{Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use self::ironic_node::{IronicNode, is_quiesced};
-use self::mapping::{MovedNode, Replacement, moved};
+use self::mapping::Replacement;
 use self::source::{Shared, Source};
 use crate::api::Api;
 use crate::bmc_secrets::{Secrets, masked};
 use crate::connection::Connection;
-use crate::ironic::{BothServices, Ironic, LET_GO_BY_IMPORT, Object, reason, word};
+use crate::ironic::{BothServices, Ironic, is_set, reason, word};
 use crate::move_report::{MoveLine, MoveReport, MoveResult};
 use crate::output::Format;
 
 /// The subcommands of `bedplate import`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Take over the nodes of an Ironic: with ports, port groups, traits, allocations, volumes, inventory, chassis, deploy templates and
-    /// runbooks. --os-cloud selects the cloud of Ironic, --url baremetald. Ids, times and states are kept, and no machine is powered.
-    /// Repeating the command changes nothing and continues an interrupted import.
+    /// Take over the nodes of an Ironic: with ports, port groups, VIFs, traits, allocations, volumes, inventory, history, chassis, deploy
+    /// templates, runbooks and inspection rules. --os-cloud selects the cloud of Ironic, --url baremetald. Ids, times and states are kept,
+    /// and no machine is powered. Repeating the command changes nothing and continues an interrupted import.
     Ironic(Box<Options>),
 }
 
@@ -86,7 +87,7 @@ struct Import<'a> {
 enum Answer {
     Imported,
     Present,
-    Refused(String),
+    Refused(Vec<String>),
 }
 
 /// Whether baremetald writes a record.
@@ -116,7 +117,7 @@ impl Import<'_> {
     /// Imports a resource that belongs to no node.
     async fn shared(&self, shared: &Shared) -> anyhow::Result<MoveLine> {
         let (mut body, mut missing) = (shared.object.clone(), Vec::new());
-        for field in ["steps", "extra"] {
+        for field in ["steps", "extra", "conditions", "actions"] {
             missing.extend(self.secrets.unmask(&mut body, field));
         }
         let line = |result| MoveLine::new(shared.kind, &shared.object, result, Vec::new());
@@ -129,87 +130,11 @@ impl Import<'_> {
             Answer::Imported if self.options.dry_run => MoveResult::WouldBeTaken,
             Answer::Imported => MoveResult::Taken,
             Answer::Present => MoveResult::Present,
-            Answer::Refused(reason) => MoveResult::refused(reason),
+            Answer::Refused(_) if is_set(&shared.object, "sensitive") => MoveResult::refused(
+                "sensitive: Ironic does not show the conditions and actions of a sensitive rule: create the rule in baremetald",
+            ),
+            Answer::Refused(reasons) => MoveResult::NotTaken { reasons },
         }))
-    }
-
-    /// Imports a node. Ironic keeps a node that is not taken as it was.
-    async fn node(&self, found: &IronicNode, taken: &BTreeSet<String>) -> anyhow::Result<MoveLine> {
-        let MovedNode { body, losses, obstacles } = self.moved(found);
-        let line = |result| MoveLine::new("node", &found.node, result, losses.clone());
-        if !obstacles.is_empty() {
-            return Ok(line(MoveResult::NotTaken { reasons: obstacles }));
-        }
-        let parent = word(&found.node, "parent_node");
-        if !parent.is_empty() && self.source.has(parent) && !taken.contains(parent) {
-            return Ok(line(MoveResult::refused("parent_node: the parent was not taken")));
-        }
-        let is_controlled = self.source.is_controlled(&found.node);
-        let checked = self.put(&path_of(&found.node), &body, Effect::Check).await?;
-        Ok(match checked {
-            Answer::Refused(reason) => line(MoveResult::refused(reason)),
-            Answer::Present if is_controlled && !self.options.quiesce => line(MoveResult::refused(
-                "baremetald has the node, and Ironic controls its BMC too: repeat the command with --quiesce",
-            )),
-            Answer::Present => {
-                if is_controlled && !self.options.dry_run {
-                    self.quiesce(&found.node).await?;
-                }
-                line(MoveResult::Present)
-            }
-            Answer::Imported if is_controlled && !self.options.quiesce => {
-                line(MoveResult::refused(
-                    "Ironic controls its BMC: use --quiesce, put the node into maintenance in Ironic, or stop Ironic's conductors",
-                ))
-            }
-            Answer::Imported if self.options.dry_run => line(MoveResult::WouldBeTaken),
-            Answer::Imported if is_controlled => line(self.take_quiesced(found).await?),
-            Answer::Imported => line(self.take(&found.node, &body).await?),
-        })
-    }
-
-    /// Takes a node after Ironic has let go of its BMC. The node is read again in between, because Ironic may have begun work meanwhile. If
-    /// the node is not taken, Ironic controls it again.
-    async fn take_quiesced(&self, found: &IronicNode) -> anyhow::Result<MoveResult> {
-        if let Err(why) = self.quiesce(&found.node).await {
-            return Ok(MoveResult::refused(reason(why)?));
-        }
-        let path = format!("/v1/nodes/{}", word(&found.node, "uuid"));
-        let mut now: Object = self.ironic.get(&path).await?;
-        for field in ["maintenance", "maintenance_reason", "updated_at"] {
-            now.insert(field.to_owned(), found.node.get(field).cloned().unwrap_or_default());
-        }
-        let MovedNode { body, obstacles, .. } =
-            self.moved(&IronicNode { node: now, ..found.clone() });
-        let result = match obstacles.is_empty() {
-            true => self.take(&found.node, &body).await?,
-            false => MoveResult::NotTaken { reasons: obstacles },
-        };
-        if matches!(result, MoveResult::NotTaken { .. }) {
-            self.ironic.delete(&format!("{path}/maintenance")).await?;
-        }
-        Ok(result)
-    }
-
-    async fn take(&self, node: &Object, body: &Value) -> anyhow::Result<MoveResult> {
-        Ok(match self.put(&path_of(node), body, Effect::Write).await? {
-            Answer::Imported => MoveResult::Taken,
-            Answer::Present => MoveResult::Present,
-            Answer::Refused(reason) => MoveResult::refused(reason),
-        })
-    }
-
-    fn moved(&self, found: &IronicNode) -> MovedNode {
-        moved(found, &self.secrets, &self.options.replace)
-    }
-
-    /// Puts a node into maintenance in Ironic.
-    async fn quiesce(&self, node: &Object) -> anyhow::Result<()> {
-        if is_quiesced(node) {
-            return Ok(());
-        }
-        let path = format!("/v1/nodes/{}/maintenance", word(node, "uuid"));
-        self.ironic.put(&path, &json!({"reason": LET_GO_BY_IMPORT})).await.map(drop)
     }
 
     async fn put(&self, path: &str, body: &Value, effect: Effect) -> anyhow::Result<Answer> {
@@ -220,11 +145,7 @@ impl Import<'_> {
         match self.ours.put::<ImportAnswer>(&format!("{path}{query}"), body).await {
             Ok(answer) if answer.result == "present" => Ok(Answer::Present),
             Ok(_) => Ok(Answer::Imported),
-            Err(why) => Ok(Answer::Refused(reason(why)?)),
+            Err(why) => Ok(Answer::Refused(vec![reason(why)?])),
         }
     }
-}
-
-fn path_of(node: &Object) -> String {
-    format!("/bedplate/v1/import/nodes/{}", word(node, "uuid"))
 }

@@ -20,8 +20,6 @@ use crate::output::plain;
 /// A JSON object, as the API shows a resource.
 pub(crate) type Object = Map<String, Value>;
 
-/// The reason of the maintenance by which an import makes Ironic let go of a node.
-pub(crate) const LET_GO_BY_IMPORT: &str = "bedplate import: baremetald takes over this node";
 /// The microversion of requests to Ironic: the newest one that Ironic 39 and baremetald know.
 const MICROVERSION: &str = "1.115";
 /// How often a request is sent while Ironic's conductor holds the lock of the node.
@@ -221,5 +219,6 @@ lists! {
     ChassisList "chassis"
     Templates "deploy_templates"
     Runbooks "runbooks"
+    InspectionRules "inspection_rules"
     Conductors "conductors"
 }

@@ -17,6 +17,7 @@ mod image;
 mod import;
 mod ironic;
 mod keys;
+mod let_go;
 mod location;
 mod manual;
 mod move_report;

@@ -8,7 +8,8 @@ use tokio::time::sleep;
 
 use super::mapping::{Exported, Goal};
 use crate::exit::{Exit, Failure};
-use crate::ironic::{Ironic, LET_GO_BY_IMPORT, Object, is_set, word};
+use crate::ironic::{Ironic, Object, is_set, word};
+use crate::let_go::is_let_go;
 use crate::move_report::MoveResult;
 
 /// How long Ironic may take for one change of provision state. None of these changes waits for a machine.
@@ -112,7 +113,7 @@ async fn mark(ironic: &Ironic, path: &str, it: &Exported) -> anyhow::Result<bool
             is_changed = true;
         }
         // The node returns to the Ironic from which it was imported.
-        None if word(&node, "maintenance_reason") == LET_GO_BY_IMPORT => {
+        None if is_let_go(&node) => {
             ironic.delete(&maintenance).await?;
             is_changed = true;
         }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::ironic::{LET_GO_BY_IMPORT, Object, word};
+use crate::ironic::Object;
 
 /// A node with everything that belongs to it.
 #[derive(Clone, Debug, Default)]
@@ -16,9 +16,6 @@ pub(super) struct IronicNode {
     pub(super) allocation: Option<Object>,
     /// The facts that the last inspection found.
     pub(super) inventory: Option<Value>,
-}
-
-/// Whether an earlier run has put the node into maintenance.
-pub(super) fn is_quiesced(node: &Object) -> bool {
-    word(node, "maintenance_reason") == LET_GO_BY_IMPORT
+    /// The entries of the node's history, the oldest one first.
+    pub(super) history: Vec<Object>,
 }

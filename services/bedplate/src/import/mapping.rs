@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::ironic_node::{IronicNode, is_quiesced};
+use super::history;
+use super::ironic_node::IronicNode;
 use crate::bmc_secrets::{Secrets, masked, remove_masked};
 use crate::ironic::{Object, word};
+use crate::let_go::{is_let_go, updated_before};
 
 /// The fields of a node that Ironic computes, or that describe work of Ironic's conductor.
 const COMPUTED: [&str; 14] = [
@@ -32,6 +34,9 @@ const UNUSED_SECRETS: [&str; 3] = [
     "instance_info.rescue_password",
 ];
 
+/// The key of the VIF in the internal information of a port or a port group (ironic, `VIFPortIDMixin`).
+const VIF: &str = "tenant_vif_port_id";
+
 /// The body of an import.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct MovedNode {
@@ -40,6 +45,34 @@ pub(super) struct MovedNode {
     pub(super) losses: Vec<String>,
     /// The reasons why the node cannot be taken.
     pub(super) obstacles: Vec<String>,
+}
+
+impl MovedNode {
+    /// The same body without the node's network; `None` if the node has none.
+    pub(super) fn body_without_network(&self) -> Option<Value> {
+        self.has_network().then(|| {
+            let mut body = self.body.clone();
+            if let Some(Value::Object(node)) = body.get_mut("node") {
+                node.remove("network_data");
+            }
+            body
+        })
+    }
+
+    /// The loss of the network, if the node that baremetald has lacks it.
+    pub(super) fn network_missing_in(&self, ours: &Object) -> Option<String> {
+        let is_missing = self.has_network() && !has_network(ours.get("network_data"));
+        is_missing.then(|| "network_data: the node has none in baremetald".to_owned())
+    }
+
+    fn has_network(&self) -> bool {
+        has_network(self.body.pointer("/node/network_data"))
+    }
+}
+
+/// Whether a document of `network_data` is not empty.
+fn has_network(document: Option<&Value>) -> bool {
+    document.and_then(Value::as_object).is_some_and(|document| !document.is_empty())
 }
 
 /// An interface that replaces another one.
@@ -78,12 +111,8 @@ pub(super) fn moved(
         let lost = removed.filter(|path| !UNUSED_SECRETS.contains(&path.as_str()));
         losses.extend(lost.map(|path| format!("{path} (masked by Ironic)")));
     }
-    losses.extend(take_lost(&mut node));
     losses.extend(replace(&mut node, replacements));
-    if is_quiesced(&node) {
-        node.insert("maintenance".to_owned(), false.into());
-        node.insert("maintenance_reason".to_owned(), Value::Null);
-    }
+    end_maintenance(&mut node);
     node.retain(|field, _| !COMPUTED.contains(&field.as_str()));
     let parts = |all: &[Object], kind: &str, losses: &mut Vec<String>| {
         all.iter().map(|it| part(it, kind, losses)).collect::<Vec<Object>>()
@@ -98,6 +127,11 @@ pub(super) fn moved(
         target
     });
     let targets: Vec<Object> = targets.collect();
+    let (history, older) = history::kept(&found.history);
+    if older > 0 {
+        let most = history::MOST;
+        losses.push(format!("history: the oldest {older} entries (at most {most} are kept)"));
+    }
     let body = json!({
         "portgroups": parts(&found.portgroups, "port group", &mut losses),
         "ports": parts(&found.ports, "port", &mut losses),
@@ -105,6 +139,7 @@ pub(super) fn moved(
         "volume_targets": parts(&targets, "volume target", &mut losses),
         "allocation": found.allocation,
         "inventory": found.inventory,
+        "history": history,
         "node": node,
     });
     MovedNode { body, losses, obstacles }
@@ -124,15 +159,15 @@ fn busy(node: &Object) -> Vec<String> {
     reasons
 }
 
-/// Removes the values that baremetald cannot store, and names those that are not empty.
-fn take_lost(node: &mut Object) -> Vec<String> {
-    let mut losses = Vec::new();
-    if let Some(Value::Object(data)) = node.remove("network_data")
-        && !data.is_empty()
-    {
-        losses.push("network_data".to_owned());
+/// Undoes the maintenance of an import.
+fn end_maintenance(node: &mut Object) {
+    if is_let_go(node) {
+        if let Some(at) = updated_before(node) {
+            node.insert("updated_at".to_owned(), at);
+        }
+        node.insert("maintenance".to_owned(), false.into());
+        node.insert("maintenance_reason".to_owned(), Value::Null);
     }
-    losses
 }
 
 fn replace(node: &mut Object, replacements: &[Replacement]) -> Vec<String> {
@@ -146,10 +181,14 @@ fn replace(node: &mut Object, replacements: &[Replacement]) -> Vec<String> {
     losses
 }
 
-/// A part of a node without the fields that Ironic computes. `internal_info` holds the networks that Ironic has attached.
+/// A part of a node without the fields that Ironic computes. Of the internal information only the attached VIF is kept: the rest belongs to
+/// work of Ironic's conductor.
 fn part(it: &Object, kind: &str, losses: &mut Vec<String>) -> Object {
     let (mut it, id) = (it.clone(), word(it, "uuid").to_owned());
-    if let Some(Value::Object(info)) = it.remove("internal_info") {
+    if let Some(Value::Object(mut info)) = it.remove("internal_info") {
+        if let Some(vif @ Value::String(_)) = info.remove(VIF) {
+            it.insert("internal_info".to_owned(), json!({VIF: vif}));
+        }
         losses.extend(info.keys().map(|key| format!("{kind} {id}: internal_info.{key}")));
     }
     if it.remove("dynamic_portgroup") == Some(Value::Bool(true)) {
@@ -162,7 +201,7 @@ fn part(it: &Object, kind: &str, losses: &mut Vec<String>) -> Object {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ironic::LET_GO_BY_IMPORT;
+    use crate::let_go::let_go_reason;
 
     fn object(value: Value) -> Object {
         value.as_object().unwrap().clone()
@@ -192,6 +231,7 @@ mod tests {
             "uuid": "u1", "name": "n1", "driver": "redfish", "provision_state": "active",
             "driver_info": {"redfish_address": "a"}, "instance_info": {}, "maintenance": false,
             "maintenance_reason": null, "fault": null, "created_at": "2026-01-02T03:04:05+00:00",
+            "network_data": {},
         });
         assert_eq!(body["node"], want);
     }
@@ -230,27 +270,28 @@ mod tests {
     #[test]
     fn every_lost_value_is_named() {
         let mut found = node(json!({
-            "network_data": {"links": []},
             "instance_info": {"configdrive": "******", "image_url": "******", "image_source": "i"},
             "raid_interface": "redfish", "vendor_interface": "redfish",
         }));
-        let port = json!({"uuid": "p1", "internal_info": {"tenant_vif_port_id": "v"}, "links": []});
-        found.ports = vec![object(port)];
+        let info = json!({"tenant_vif_port_id": "v", "cleaning_vif_port_id": "w"});
+        found.ports = vec![object(json!({"uuid": "p1", "internal_info": info, "links": []}))];
         let group =
             json!({"uuid": "g1", "internal_info": {}, "ports": [], "dynamic_portgroup": true});
         found.portgroups = vec![object(group)];
+        found.history = vec![object(json!({"uuid": "h", "event": "e"})); history::MOST + 1];
         let replaced = [Replacement::parse("raid_interface:redfish=no-raid").unwrap()];
         let MovedNode { body, losses, obstacles } = moved(&found, &Secrets::default(), &replaced);
         assert_eq!(obstacles, Vec::<String>::new());
         let want = [
             "instance_info.configdrive (masked by Ironic)",
-            "network_data",
             "raid_interface: redfish is replaced by no-raid",
+            "history: the oldest 1 entries (at most 299 are kept)",
             "port group g1: dynamic_portgroup",
-            "port p1: internal_info.tenant_vif_port_id",
+            "port p1: internal_info.cleaning_vif_port_id",
         ];
         assert_eq!(losses, want);
-        assert_eq!(body["ports"], json!([{"uuid": "p1"}]));
+        let vif = json!({"tenant_vif_port_id": "v"});
+        assert_eq!(body["ports"], json!([{"uuid": "p1", "internal_info": vif}]));
         assert_eq!(body["portgroups"], json!([{"uuid": "g1"}]));
         assert_eq!(body["node"]["instance_info"], json!({"image_source": "i"}));
         assert_eq!(body["node"]["raid_interface"], "no-raid");
@@ -259,15 +300,36 @@ mod tests {
 
     #[test]
     fn the_maintenance_of_an_earlier_run_is_not_taken() {
-        let quiesced = json!({"maintenance": true, "maintenance_reason": LET_GO_BY_IMPORT});
+        let before = node(json!({"updated_at": "2026-01-02T03:04:06+00:00"})).node;
+        let quiesced = json!({
+            "maintenance": true, "maintenance_reason": let_go_reason(&before),
+            "updated_at": "2026-02-02T00:00:00+00:00",
+        });
         let body = moved_with(&node(quiesced)).body;
-        assert_eq!(
-            (&body["node"]["maintenance"], &body["node"]["maintenance_reason"]),
-            (&json!(false), &Value::Null)
-        );
+        for field in ["maintenance", "maintenance_reason", "updated_at"] {
+            assert_eq!(body["node"][field], before[field], "{field}");
+        }
         let by_operator = json!({"maintenance": true, "maintenance_reason": "fan"});
         let body = moved_with(&node(by_operator)).body;
         assert_eq!(body["node"]["maintenance_reason"], "fan");
+    }
+
+    #[test]
+    fn a_network_is_left_out_or_is_a_loss_if_baremetald_lacks_it() {
+        let document = json!({"links": [], "networks": [], "services": []});
+        let of = |document: &Value| moved_with(&node(json!({"network_data": document})));
+        let it = of(&document);
+        assert_eq!(it.body["node"]["network_data"], document);
+        assert_eq!(it.losses, Vec::<String>::new());
+        let without = it.body_without_network().unwrap();
+        assert_eq!(without["node"].get("network_data"), None);
+        let ours = |document: &Value| object(json!({"network_data": document}));
+        assert_eq!(it.network_missing_in(&ours(&document)), None);
+        assert!(it.network_missing_in(&ours(&json!({}))).is_some());
+
+        let empty = of(&json!({}));
+        assert_eq!(empty.body_without_network(), None);
+        assert_eq!(empty.network_missing_in(&ours(&json!({}))), None);
     }
 
     #[test]

@@ -6,12 +6,13 @@ use anyhow::Context;
 use api_client::Listed;
 use serde_json::Value;
 
-use super::ironic_node::{IronicNode, is_quiesced};
+use super::ironic_node::IronicNode;
 use crate::exit::{Exit, Failure};
 use crate::ironic::{
-    Allocations, ChassisList, Conductors, Connectors, Ironic, Nodes, Object, PortGroups, Ports,
-    Runbooks, Targets, Templates, is_set, word,
+    Allocations, ChassisList, Conductors, Connectors, InspectionRules, Ironic, Object, PortGroups,
+    Ports, Runbooks, Targets, Templates, is_set, word,
 };
+use crate::let_go::is_let_go;
 
 /// A resource that belongs to no node.
 pub(super) struct Shared {
@@ -35,7 +36,7 @@ impl Source {
     pub(super) async fn read(ironic: &Ironic, wanted: &[String]) -> anyhow::Result<Source> {
         let conductors = list::<Conductors>(ironic, "/v1/conductors").await?;
         let is_conducting = conductors.iter().any(|it| is_set(it, "alive"));
-        let all = list::<Nodes>(ironic, "/v1/nodes/detail").await?;
+        let all = by_markers(ironic, "/v1/nodes/detail?include_children=True", "nodes").await?;
         let nodes = selected(all, wanted)?;
         let mut allocations = list::<Allocations>(ironic, "/v1/allocations").await?;
         let mut parts = Parts::read(ironic).await?;
@@ -45,6 +46,7 @@ impl Source {
             let own = word(&node, "allocation_uuid").to_owned();
             let at = allocations.iter().position(|it| !own.is_empty() && word(it, "uuid") == own);
             found.push(IronicNode {
+                history: Vec::new(),
                 inventory: inventory(ironic, &node).await?,
                 allocation: at.map(|at| without(allocations.remove(at), &["links"])),
                 portgroups: parts.groups.remove(&id).unwrap_or_default(),
@@ -72,7 +74,7 @@ impl Source {
 
     /// Whether Ironic may talk to the BMC of the node: a conductor is alive, and the node is not in maintenance.
     pub(super) fn is_controlled(&self, node: &Object) -> bool {
-        self.is_conducting && !is_set(node, "maintenance") && !is_quiesced(node)
+        self.is_conducting && !is_set(node, "maintenance") && !is_let_go(node)
     }
 }
 
@@ -106,6 +108,26 @@ async fn list<T: Listed + Into<Object>>(
     Ok(all.into_iter().map(Into::into).collect())
 }
 
+/// Reads all pages of a list whose links to further pages do not work in Ironic: the link of nodes lacks `include_children`, and the link of
+/// histories names `fields`, which histories refuse (ironic, `_get_nodes_collection` and `NodeHistoryController.get_all`).
+async fn by_markers(ironic: &Ironic, path: &str, name: &str) -> anyhow::Result<Vec<Object>> {
+    let mut all: Vec<Object> = Vec::new();
+    loop {
+        let marker = all.last().map(|last| format!("&marker={}", word(last, "uuid")));
+        let at = format!("{path}{}", marker.unwrap_or_default());
+        let page = ironic.get::<Object>(&at).await;
+        let mut page = page.with_context(|| format!("cannot read {at} of Ironic"))?;
+        let rows = page.remove(name).unwrap_or_default();
+        let rows: Vec<Object> = serde_json::from_value(rows)
+            .with_context(|| format!("Ironic's answer to {at} has no list {name}"))?;
+        let is_last = rows.is_empty() || !page.contains_key("next");
+        all.extend(rows);
+        if is_last {
+            return Ok(all);
+        }
+    }
+}
+
 fn by_node(all: Vec<Object>) -> BTreeMap<String, Vec<Object>> {
     let mut sorted: BTreeMap<String, Vec<Object>> = BTreeMap::new();
     for it in all {
@@ -136,6 +158,24 @@ async fn inventory(ironic: &Ironic, node: &Object) -> anyhow::Result<Option<Valu
     ironic.find(&format!("/v1/nodes/{}/inventory", word(node, "uuid"))).await
 }
 
+/// Reads the history of a node, the oldest entry first.
+pub(super) async fn history(ironic: &Ironic, node: &Object) -> anyhow::Result<Vec<Object>> {
+    let path = format!("/v1/nodes/{}/history?detail=True", word(node, "uuid"));
+    by_markers(ironic, &path, "history").await
+}
+
+/// Reads a node again, with its ports and its history.
+pub(super) async fn read_again(ironic: &Ironic, found: &IronicNode) -> anyhow::Result<IronicNode> {
+    let path = format!("/v1/nodes/{}", word(&found.node, "uuid"));
+    Ok(IronicNode {
+        node: ironic.get(&path).await?,
+        portgroups: list::<PortGroups>(ironic, &format!("{path}/portgroups/detail")).await?,
+        ports: list::<Ports>(ironic, &format!("{path}/ports/detail")).await?,
+        history: history(ironic, &found.node).await?,
+        ..found.clone()
+    })
+}
+
 /// Reads the resources that belong to no node.
 async fn shared(ironic: &Ironic) -> anyhow::Result<Vec<Shared>> {
     let of = |kind, path, dropped: &[&str], all: Vec<Object>| {
@@ -145,9 +185,12 @@ async fn shared(ironic: &Ironic) -> anyhow::Result<Vec<Shared>> {
     let chassis = list::<ChassisList>(ironic, "/v1/chassis/detail").await?;
     let templates = list::<Templates>(ironic, "/v1/deploy_templates?detail=True").await?;
     let runbooks = list::<Runbooks>(ironic, "/v1/runbooks?detail=True").await?;
+    let rules = list::<InspectionRules>(ironic, "/v1/inspection_rules?detail=True").await?;
     let mut shared = of("chassis", "/bedplate/v1/import/chassis", &["links", "nodes"], chassis);
     shared.extend(of("template", "/bedplate/v1/import/deploy-templates", &["links"], templates));
     shared.extend(of("runbook", "/bedplate/v1/import/runbooks", &["links"], runbooks));
+    let path = "/bedplate/v1/import/inspection-rules";
+    shared.extend(of("inspection rule", path, &["links"], rules));
     Ok(shared)
 }
 
