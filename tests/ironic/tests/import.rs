@@ -34,14 +34,13 @@ const WRITTEN: [&str; 8] = [
 
 /// The fields that an import does not keep: links, Ironic's own work, and the times at which it was put into maintenance or a power state
 /// was read after the import.
-const COMPUTED: [&str; 17] = [
+const COMPUTED: [&str; 16] = [
     "clean_step",
     "conductor",
     "deploy_step",
     "driver_internal_info",
     "fault",
     "health",
-    "internal_info",
     "links",
     "nodes",
     "portgroups",
@@ -154,8 +153,8 @@ fn get(url: &str, path: &str) -> Value {
 }
 
 /// The lists that an import takes, each with its path.
-const LISTS: [(&str, &str); 9] = [
-    ("nodes", "/v1/nodes/detail"),
+const LISTS: [(&str, &str); 10] = [
+    ("nodes", "/v1/nodes/detail?include_children=True"),
     ("ports", "/v1/ports/detail"),
     ("portgroups", "/v1/portgroups/detail"),
     ("chassis", "/v1/chassis/detail"),
@@ -164,7 +163,29 @@ const LISTS: [(&str, &str); 9] = [
     ("allocations", "/v1/allocations"),
     ("deploy_templates", "/v1/deploy_templates?detail=True"),
     ("runbooks", "/v1/runbooks?detail=True"),
+    ("inspection_rules", "/v1/inspection_rules?detail=True"),
 ];
+
+/// The fields of a history entry that an import keeps.
+const EVENT_FIELDS: [&str; 10] = [
+    "created_at",
+    "duration_seconds",
+    "event",
+    "event_type",
+    "project",
+    "severity",
+    "state",
+    "target_provision_state",
+    "user",
+    "uuid",
+];
+
+/// The number of events that the fixture adds to the node `active`: more than one page of Ironic, and more than baremetald keeps.
+const EVENTS: usize = 1100;
+/// The number of events that an import keeps.
+const KEPT_EVENTS: usize = 299;
+/// The description of the inspection rule that baremetald takes.
+const TAKEN_RULE: &str = "taken";
 
 /// Every resource of a service, by its list and id.
 fn all(url: &str) -> BTreeMap<(&'static str, String), Map<String, Value>> {
@@ -178,7 +199,41 @@ fn all(url: &str) -> BTreeMap<(&'static str, String), Map<String, Value>> {
     all
 }
 
-/// Runs `bedplate WORD ironic` with a JSON report. Returns the exit status and the report, by the names of the resources.
+/// The history of a node, the oldest event first.
+fn history(url: &str, node: &str) -> Vec<Value> {
+    let mut all: Vec<Value> = Vec::new();
+    loop {
+        let marker = all.last().map(|last| format!("&marker={}", last["uuid"].as_str().unwrap()));
+        let marker = marker.unwrap_or_default();
+        let page = get(url, &format!("/v1/nodes/{node}/history?detail=True{marker}"));
+        match page["history"].as_array().unwrap() {
+            events if events.is_empty() => return all,
+            events => all.extend(events.iter().cloned()),
+        }
+    }
+}
+
+/// Fails unless baremetald has the newest events of Ironic, and then the import.
+#[track_caller]
+fn history_is_kept(what: &str, ironic: &str, ours: &str, node: &str) {
+    let theirs = history(ironic, node);
+    let newest = &theirs[theirs.len().saturating_sub(KEPT_EVENTS)..];
+    let kept = history(ours, node);
+    let import = kept.iter().position(|it| it["event"] == "the node was imported");
+    let kept = &kept[..import.unwrap_or_else(|| panic!("{what}: {kept:#?}"))];
+    assert_eq!(kept.len(), newest.len(), "{what}: {kept:#?}");
+    let time = |event: &Value| event["created_at"].as_str().unwrap().parse::<Timestamp>().unwrap();
+    for (kept, event) in kept.iter().zip(newest) {
+        for field in EVENT_FIELDS {
+            match field {
+                "created_at" => assert_eq!(time(kept), time(event), "{what}: {event}"),
+                _ => assert_eq!(kept[field], event[field], "{what}: {field} of {event}"),
+            }
+        }
+    }
+}
+
+/// Runs `bedplate WORD ironic` with a JSON report. Returns the exit status and the report, by the names of the resources, or by their ids.
 fn bedplate(word: &str, ironic: &str, ours: &str, more: &[&str]) -> (i32, BTreeMap<String, Value>) {
     let mut command = Command::new(program("bedplate"));
     command.args([word, "ironic", "--ironic-url", ironic, "--url", ours, "-o", "json"]).args(more);
@@ -190,7 +245,8 @@ fn bedplate(word: &str, ironic: &str, ours: &str, more: &[&str]) -> (i32, BTreeM
     let report: Value =
         serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{errors}"));
     let lines = report["resources"].as_array().unwrap().iter();
-    let named = lines.map(|it| (it["name"].as_str().unwrap_or_default().to_owned(), it.clone()));
+    let label = |it: &Value| it["name"].as_str().or(it["uuid"].as_str()).unwrap().to_owned();
+    let named = lines.map(|it| (label(it), it.clone()));
     (output.status.code().unwrap(), named.collect())
 }
 
@@ -251,14 +307,27 @@ fn fill(ironic: &Ironic, bmc: &Bmc) {
     written("busy", "clean wait");
     marked(ironic);
     parts(ironic);
+    networks(ironic);
+    rules(url);
+    pasts(ironic);
     let redfish = |name: &str| {
-        let info = json!({"redfish_address": bmc.redfish, "redfish_username": "admin", "redfish_password": "password"});
+        let info = json!({"redfish_address": bmc.redfish, "redfish_username": "admin", "redfish_password": "wrong"});
         let body = json!({"driver": "redfish", "name": name, "driver_info": info, "boot_interface": "ipxe", "inspect_interface": "no-inspect"});
         send(url, "POST", "/v1/nodes", &body)["uuid"].as_str().unwrap().to_owned()
     };
-    ironic.reach(&redfish("bmc"), "manage", "manageable");
+    let node = redfish("bmc");
+    // The failure is an event that Ironic records itself.
+    ironic.reach(&node, "manage", "enroll");
+    let path = format!("/v1/nodes/{node}");
+    let password =
+        json!([{"op": "replace", "path": "/driver_info/redfish_password", "value": "password"}]);
+    send(url, "PATCH", &path, &password);
+    ironic.reach(&node, "manage", "manageable");
+    assert_eq!(history(url, &node)[0]["severity"], "ERROR");
     redfish("secretless");
     fake(ironic, "ramdisk", &json!({"deploy_interface": "ramdisk"}));
+    let parent = get(url, "/v1/nodes/manageable")["uuid"].clone();
+    fake(ironic, "child", &json!({"parent_node": parent}));
 }
 
 /// Nodes with marks: in maintenance, protected, retired.
@@ -280,6 +349,58 @@ fn marked(ironic: &Ironic) {
     let node =
         mark("maintained", "manageable", json!([{"op": "replace", "path": "/extra", "value": {}}]));
     send(&ironic.url, "PUT", &format!("/v1/nodes/{node}/maintenance"), &json!({"reason": "fan"}));
+}
+
+/// Nodes with a network that baremetald takes, and with networks that it does not take.
+fn networks(ironic: &Ironic) {
+    let link = json!({"id": "eth0", "type": "phy", "ethernet_mac_address": "52:54:00:00:00:07"});
+    let route = json!({"network": "0.0.0.0", "netmask": "0.0.0.0", "gateway": "192.0.2.1"});
+    let first = json!({
+        "id": "n0", "network_id": "n0", "link": "eth0", "type": "ipv4", "ip_address": "192.0.2.20", "netmask": "255.255.255.0",
+        "routes": [route],
+    });
+    let second = json!({"id": "n1", "network_id": "n1", "link": "eth0", "type": "ipv4_dhcp"});
+    for (name, networks) in
+        [("one-network", json!([first])), ("two-networks", json!([first, second]))]
+    {
+        let services = json!([{"type": "dns", "address": "192.0.2.53"}]);
+        let data = json!({"links": [link], "networks": networks, "services": services});
+        fake(ironic, name, &json!({"network_data": data}));
+    }
+}
+
+/// Inspection rules, of which baremetald takes one: it has no action `api-call`, and Ironic hides a sensitive rule.
+fn rules(url: &str) {
+    let condition = json!({"op": "!is-empty", "args": {"value": "{item}"}, "loop": ["a"]});
+    let trait_action = json!({"op": "add-trait", "args": {"name": "CUSTOM_SMALL"}});
+    let call = json!({"op": "api-call", "args": {"url": "http://192.0.2.1/"}});
+    for (description, sensitive, action) in [
+        (TAKEN_RULE, false, &trait_action),
+        ("calls an API", false, &call),
+        ("sensitive", true, &trait_action),
+    ] {
+        let body = json!({
+            "description": description, "priority": 10, "sensitive": sensitive, "conditions": [condition], "actions": [action],
+        });
+        send(url, "POST", "/v1/inspection_rules", &body);
+    }
+}
+
+/// Attached VIFs, which Ironic attaches with Neutron only, and a long history.
+fn pasts(ironic: &Ironic) {
+    let set = |table: &str, vif: &str, condition: &str| {
+        let info = format!(r#"{{"tenant_vif_port_id": "{vif}"}}"#);
+        ironic.sql(&format!("UPDATE {table} SET internal_info = '{info}' WHERE {condition}"));
+    };
+    set("ports", "5a4f1d5e-0000-4000-8000-000000000001", "address = '52:54:00:00:00:02'");
+    set("portgroups", "5a4f1d5e-0000-4000-8000-000000000002", "name = 'bond'");
+    ironic.sql(&format!(
+        "INSERT INTO node_history (created_at, version, uuid, conductor, event_type, severity, event, user, project, node_id, state, \
+         target_provision_state, duration_seconds) \
+         WITH RECURSIVE numbers(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM numbers WHERE x < {EVENTS}) \
+         SELECT datetime(1700000000 + x, 'unixepoch'), '1.3', printf('%08x-0000-4000-8000-000000000000', x), 'c', 'deploying', 'ERROR', \
+         'event ' || x, 'u', 'p', nodes.id, 'wait call-back', 'active', x FROM numbers, nodes WHERE nodes.name = 'active'"
+    ));
 }
 
 /// A free node that an allocation reserves, with ports, a port group, traits and volumes; and an allocation without a node.
@@ -352,6 +473,7 @@ fn is_kept(what: &str, theirs: &Map<String, Value>, ours: &Map<String, Value>) {
             field if field.ends_with("_at") => assert_eq!(time(got), time(value), "{place}"),
             "instance_info" => assert_eq!(got, &unmasked(value), "{place}"),
             "traits" => assert_eq!(sorted(got), sorted(value), "{place}"),
+            "actions" => assert_eq!(got, &without_empty_loops(value), "{place}"),
             _ => assert_eq!(got, value, "{place}"),
         }
     }
@@ -362,6 +484,17 @@ fn sorted(list: &Value) -> Vec<String> {
     let mut words: Vec<String> = serde_json::from_value(list.clone()).unwrap();
     words.sort();
     words
+}
+
+/// The actions of a rule without the empty loops that Ironic shows.
+fn without_empty_loops(actions: &Value) -> Value {
+    let mut actions = actions.clone();
+    for action in actions.as_array_mut().unwrap() {
+        if action["loop"] == json!([]) {
+            action.as_object_mut().unwrap().remove("loop");
+        }
+    }
+    actions
 }
 
 /// An object without the secrets that a service masks.
@@ -450,7 +583,14 @@ fn a_real_ironic_is_taken_over_and_its_nodes_return_to_another_one() {
             assert_eq!(quiesced[&(*list, id.clone())]["maintenance"], false, "{what}");
             continue;
         }
+        if *list == "inspection_rules" && theirs["description"] != TAKEN_RULE {
+            assert_eq!(report[id]["result"], "not_taken", "{}", report[id]);
+            continue;
+        }
         let mut theirs = theirs.clone();
+        if name == "two-networks" {
+            theirs.remove("network_data");
+        }
         if name == "bmc" {
             for field in ["raid_interface", "vendor_interface", "firmware_interface"] {
                 theirs.remove(field);
@@ -461,9 +601,23 @@ fn a_real_ironic_is_taken_over_and_its_nodes_return_to_another_one() {
         is_kept(&what, &theirs, &kept);
         if *list == "nodes" {
             assert_eq!(quiesced[&(*list, id.clone())]["maintenance"], true, "{what}");
+            history_is_kept(&what, &ironic.url, &ours.url, id);
         }
     }
     assert!(imported.is_empty(), "{imported:?}");
+    let older = history(&ironic.url, "active").len() - KEPT_EVENTS;
+    let lost_events =
+        format!("history: the oldest {older} entries (at most {KEPT_EVENTS} are kept)");
+    assert_eq!(report["active"]["losses"], json!([lost_events]));
+    let lost_network = "network_data: networks: the ramdisk configures exactly one network";
+    assert_eq!(report["two-networks"]["losses"], json!([lost_network]));
+    assert_eq!(
+        dry["two-networks"],
+        json!({
+            "kind": "node", "name": "two-networks", "uuid": report["two-networks"]["uuid"], "reasons": [],
+            "result": "would_be_taken", "losses": [lost_network],
+        })
+    );
     let losses = report["bmc"]["losses"].as_array().unwrap();
     assert!(
         losses.contains(&json!("raid_interface: redfish is replaced by no-raid")),
@@ -473,6 +627,8 @@ fn a_real_ironic_is_taken_over_and_its_nodes_return_to_another_one() {
     let (imported, quiesced) = (steady(&ours.url), all(&ironic.url));
     let (_, again) = run(&["--quiesce"]);
     assert_eq!(again["active"]["result"], "present");
+    assert_eq!(again["active"]["losses"], report["active"]["losses"]);
+    assert_eq!(again["two-networks"]["losses"].as_array().unwrap().len(), 1);
     assert_eq!(steady(&ours.url), imported, "a second run changes nothing");
     assert_eq!(all(&ironic.url), quiesced, "nor in Ironic");
 
