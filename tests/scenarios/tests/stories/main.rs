@@ -11,6 +11,7 @@ mod firmware_settings;
 mod firmware_updates;
 mod glance;
 mod hypervisors;
+mod import;
 mod inspect;
 mod inspection_rules;
 mod kill_points;

@@ -45,11 +45,16 @@ impl VifSite {
         assert!(self.has_mac_of_machine(&port), "{port:?}");
     }
 
-    /// Checks that no VIF is attached, and that the port in Neutron can be used elsewhere.
-    pub(crate) async fn is_released(&self) {
+    /// Checks that the port in Neutron can be used elsewhere.
+    pub(crate) fn is_unbound(&self) {
         let port = self.port();
         assert_eq!(port.text("binding:host_id"), "");
         assert!(!self.has_mac_of_machine(&port), "{port:?}");
+    }
+
+    /// Checks that no VIF is attached, and that the port in Neutron can be used elsewhere.
+    pub(crate) async fn is_released(&self) {
+        self.is_unbound();
         let api = self.lab.api();
         assert_eq!(api.get(&format!("/v1/nodes/{}/vifs", self.node.0)).await["vifs"], json!([]));
         let ports = api.get(&format!("/v1/nodes/{}/ports/detail", self.node.0)).await;
