@@ -141,8 +141,8 @@ mod tests {
                 "instance_info.image_checksum: has 32 digits",
             ),
             (
-                json!({"image_source": good, "configdrive": "http://h/drive"}),
-                "instance_info.configdrive: must be the config drive itself",
+                json!({"image_source": good, "configdrive": "http:///drive"}),
+                "instance_info.configdrive: the URL names no host",
             ),
         ] {
             let why = check_deploy(&node(info.clone())).unwrap_err().to_string();
