@@ -113,9 +113,7 @@ pub(super) fn update_refused<A>(
     problem: &Problem,
     watching_since: Timestamp,
 ) -> Planned<A> {
-    let since = turn.node.work.as_ref().map_or(watching_since, |work| work.task_started_at);
-    let late = elapsed(since.max(watching_since), turn.now) > turn.rules.timeouts.bmc;
-    if !problem.transient || late {
+    if turn.is_final(problem, watching_since) {
         return turn.give_up(problem.clone().into());
     }
     write(turn, UpdateStage::Ready)

@@ -187,6 +187,14 @@ impl MachineTurn<'_> {
         Ok(Decision { change: Some(NodeUpdate::new(node, [entry])), ..next })
     }
 
+    /// Returns whether no retry follows a problem in an action: the problem is not transient, or the BMC timeout has passed.
+    pub(super) fn is_final(&self, problem: &Problem, watching_since: Timestamp) -> bool {
+        let work = self.node.work.as_ref().map(|work| work.task_started_at);
+        let request = self.node.boot_setting_request.as_ref().map(|request| request.since);
+        let began = work.or(request).unwrap_or(watching_since).max(watching_since);
+        !problem.transient || elapsed(began, self.now) > self.rules.timeouts.bmc
+    }
+
     /// Decides what follows from a problem in an action: a transient problem is retried until the BMC timeout, and every other problem
     /// fails the work or the change of power.
     pub(super) fn after_problem<A>(
@@ -194,11 +202,7 @@ impl MachineTurn<'_> {
         problem: &Problem,
         watching_since: Timestamp,
     ) -> Planned<A> {
-        let work = self.node.work.as_ref().map(|work| work.task_started_at);
-        let request = self.node.boot_setting_request.as_ref().map(|request| request.since);
-        let began = work.or(request).unwrap_or(watching_since);
-        let late = elapsed(began.max(watching_since), self.now) > self.rules.timeouts.bmc;
-        if problem.transient && !late {
+        if !self.is_final(problem, watching_since) {
             return self.look_again();
         }
         let is_changing =

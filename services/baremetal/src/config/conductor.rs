@@ -69,7 +69,8 @@ impl TryFrom<Vec<String>> for ConductorGroups {
 #[serde(deny_unknown_fields, default)]
 pub struct AgentsConfig {
     /// Whether the listener of the API also serves the requests of agents, for agents that know no other address. Anyone who reaches the
-    /// listener can then ask which node has a MAC address, while the node waits for its agent.
+    /// listener can then ask which node has a MAC address, while the node waits for its agent, or its agent waits for
+    /// other work (fast track).
     pub on_api_listener: bool,
 }
 

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use bmc_emulator::{Outcome, Request, StatusFault};
+use bmc_emulator::{Outcome, StatusFault};
 use lab::{ImageFault, Lab, Machine, Node, RackedMachine, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
+
+use crate::bmc_steps::{accepted, cleaning_fails, cleans, patch, settings};
 
 /// A manageable node whose BMC belongs to this family, with the firmware interface `redfish`.
 async fn updatable(lab: &Lab, name: &str, profile: &str) -> (RackedMachine, Node) {
@@ -16,16 +18,6 @@ async fn updatable(lab: &Lab, name: &str, profile: &str) -> (RackedMachine, Node
     patch(lab, node, "/firmware_interface", json!("redfish")).await;
     lab.provision(node, "manage").await.reaches("manageable").await;
     (machine, node)
-}
-
-async fn patch(lab: &Lab, node: Node, path: &str, value: Value) {
-    let change = json!([{"op": "add", "path": path, "value": value}]);
-    let sent = lab.api().send(Method::PATCH, &format!("/v1/nodes/{}", node.0), Some(&change)).await;
-    sent.expect("the change");
-}
-
-fn settings() -> Settings {
-    Settings { ask_again: "200ms", poll_every: "50ms", ..Settings::default() }
 }
 
 /// The address of an image with this name.
@@ -39,18 +31,12 @@ fn update(settings: &Value) -> Value {
 
 /// Requests cleaning by these updates, without the ramdisk.
 async fn clean(lab: &Lab, node: Node, settings: &Value) {
-    let steps = update(settings);
-    let body = json!({"target": "clean", "clean_steps": steps, "disable_ramdisk": true});
-    lab.ask_once(node, &lab.node(node).await, &body).await;
+    cleans(lab, node, &update(settings)).await;
 }
 
 /// Requests updates that fail, and returns the reason.
 async fn clean_fails(lab: &Lab, node: Node, settings: &Value) -> String {
-    clean(lab, node, settings).await;
-    let why = lab.fails(node, "clean failed").await;
-    lab.end_maintenance(node).await;
-    lab.provision(node, "manage").await.reaches("manageable").await;
-    why
+    cleaning_fails(lab, node, &update(settings)).await
 }
 
 /// The recorded versions: the component, the version that was read first, the current one, and the one that replaced another.
@@ -66,32 +52,6 @@ async fn versions(lab: &Lab, node: Node) -> Vec<Value> {
         ])
     };
     components.into_iter().map(told).collect()
-}
-
-/// The changes of power and the updates that the BMC accepted, in their order.
-fn accepted(machine: &RackedMachine) -> Vec<String> {
-    let log = machine.chassis().log().into_iter();
-    let accepted = log.filter(|entry| entry.outcome == Outcome::Accepted);
-    let told = |request| match request {
-        Request::Power(power) => Some(format!("{power:?}")),
-        Request::UpdateFirmware { component, version } => Some(format!("{component} {version}")),
-        Request::Boot(..)
-        | Request::ClearBoot
-        | Request::BootMode(_)
-        | Request::SecureBoot(_)
-        | Request::SecureBootKeys(_)
-        | Request::SetClock(_)
-        | Request::ChangeBios(_)
-        | Request::ResetBios
-        | Request::CreateVolume { .. }
-        | Request::DeleteVolume(_)
-        | Request::InsertMedia(_)
-        | Request::EjectMedia
-        | Request::Identify(_)
-        | Request::ClearEventLog
-        | Request::Other(_) => None,
-    };
-    accepted.filter_map(|entry| told(entry.request)).collect()
 }
 
 fn nic(machine: &RackedMachine) -> String {

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use bmc_emulator::{DiskSpec, Outcome, Request, StatusFault};
+use bmc_emulator::{DiskSpec, Outcome, StatusFault};
 use lab::{Lab, Machine, Node, RackedMachine, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
+
+use crate::bmc_steps::{accepted, cleaning_fails, cleans, patch, settings};
 
 /// A machine of this family with two SSDs of 100 GiB and three hard disks of 400 GiB.
 pub(crate) fn blueprint(name: &str, profile: &str) -> Machine {
@@ -39,20 +41,10 @@ pub(crate) async fn choose(lab: &Lab, node: Node) {
     patch(lab, node, "/raid_interface", json!("redfish")).await;
 }
 
-async fn patch(lab: &Lab, node: Node, path: &str, value: Value) {
-    let change = json!([{"op": "add", "path": path, "value": value}]);
-    let sent = lab.api().send(Method::PATCH, &format!("/v1/nodes/{}", node.0), Some(&change)).await;
-    sent.expect("the change");
-}
-
 pub(crate) async fn set_target(lab: &Lab, node: Node, disks: &Value) {
     let path = format!("/v1/nodes/{}/states/raid", node.0);
     let config = json!({"logical_disks": disks});
     lab.api().send(Method::PUT, &path, Some(&config)).await.expect("a target");
-}
-
-fn settings() -> Settings {
-    Settings { ask_again: "200ms", poll_every: "50ms", ..Settings::default() }
 }
 
 /// A mirror for the operating system and a RAID 5 for data.
@@ -69,44 +61,12 @@ pub(crate) fn step(name: &str, args: &Value) -> Value {
 
 /// Requests cleaning by this step, without the ramdisk.
 async fn clean(lab: &Lab, node: Node, name: &str, args: &Value) {
-    let steps = step(name, args);
-    let body = json!({"target": "clean", "clean_steps": steps, "disable_ramdisk": true});
-    lab.ask_once(node, &lab.node(node).await, &body).await;
+    cleans(lab, node, &step(name, args)).await;
 }
 
 /// Requests a step that fails, and returns the reason.
 async fn clean_fails(lab: &Lab, node: Node, name: &str, args: &Value) -> String {
-    clean(lab, node, name, args).await;
-    let why = lab.fails(node, "clean failed").await;
-    lab.end_maintenance(node).await;
-    lab.provision(node, "manage").await.reaches("manageable").await;
-    why
-}
-
-/// The changes of power and of volumes that the BMC accepted, in their order.
-pub(crate) fn accepted(machine: &RackedMachine) -> Vec<String> {
-    let log = machine.chassis().log().into_iter();
-    let accepted = log.filter(|entry| entry.outcome == Outcome::Accepted);
-    let told = |request| match request {
-        Request::Power(power) => Some(format!("{power:?}")),
-        Request::CreateVolume { level, drives } => Some(format!("{level} of {}", drives.join(" "))),
-        Request::DeleteVolume(id) => Some(format!("delete {id}")),
-        Request::Boot(..)
-        | Request::ClearBoot
-        | Request::BootMode(_)
-        | Request::SecureBoot(_)
-        | Request::SecureBootKeys(_)
-        | Request::SetClock(_)
-        | Request::ChangeBios(_)
-        | Request::ResetBios
-        | Request::UpdateFirmware { .. }
-        | Request::InsertMedia(_)
-        | Request::EjectMedia
-        | Request::Identify(_)
-        | Request::ClearEventLog
-        | Request::Other(_) => None,
-    };
-    accepted.filter_map(|entry| told(entry.request)).collect()
+    cleaning_fails(lab, node, &step(name, args)).await
 }
 
 /// The recorded logical disks: name, level, size, and whether the operating system belongs there.

@@ -6,7 +6,8 @@ use peers::kill_every;
 use serde_json::{Value, json};
 
 use super::{EVERY, StateBefore, settings};
-use crate::raid_volumes::{accepted, blueprint, choose, recorded, set_target, step, two_disks};
+use crate::bmc_steps::accepted;
+use crate::raid_volumes::{blueprint, choose, recorded, set_target, step, two_disks};
 
 /// Makes, replaces and deletes the volumes of a machine of this family while the service is killed. No change is requested twice. Each change
 /// costs `starts` starts of the machine.
