@@ -38,17 +38,7 @@ impl Device {
     pub fn open(path: &Path, size: u64, sector: u32) -> io::Result<Self> {
         let block = path.metadata()?.file_type().is_block_device();
         let exclusive = if block { OFlags::EXCL } else { OFlags::empty() };
-        let open = |flags: OFlags| {
-            let flags = flags | exclusive | OFlags::CLOEXEC;
-            OpenOptions::new().read(true).write(true).custom_flags(flags.bits() as i32).open(path)
-        };
-        let file = match open(OFlags::DIRECT) {
-            // Some file systems have no direct I/O. A file on such a file system can still stand in for a disk.
-            Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
-                open(OFlags::empty())?
-            }
-            opened => opened?,
-        };
+        let file = open_direct(path, OpenOptions::new().read(true).write(true), exclusive)?;
         if !block && file.metadata()?.len() < size {
             file.set_len(size)?;
         }
@@ -57,16 +47,7 @@ impl Device {
 
     /// Opens a disk only to read, which is also possible while the disk is in use.
     pub fn open_shared(path: &Path, size: u64, sector: u32) -> io::Result<Self> {
-        let open = |flags: OFlags| {
-            let flags = flags | OFlags::CLOEXEC;
-            OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)
-        };
-        let file = match open(OFlags::DIRECT) {
-            Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
-                open(OFlags::empty())?
-            }
-            opened => opened?,
-        };
+        let file = open_direct(path, OpenOptions::new().read(true), OFlags::empty())?;
         Ok(Device { file, path: path.to_owned(), size, sector, zeroing: AtomicU8::new(PUNCH) })
     }
 
@@ -158,6 +139,17 @@ impl Device {
         }
         let text = format!("{length} bytes at {offset} do not fit {}", self.path.display());
         Err(io::Error::new(io::ErrorKind::InvalidInput, text))
+    }
+}
+
+/// Opens a disk for direct I/O, without the page cache.
+fn open_direct(path: &Path, options: &mut OpenOptions, flags: OFlags) -> io::Result<File> {
+    match options.custom_flags((flags | OFlags::DIRECT).bits() as i32).open(path) {
+        // Some file systems have no direct I/O. A file on such a file system can still stand in for a disk.
+        Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+            options.custom_flags(flags.bits() as i32).open(path)
+        }
+        opened => opened,
     }
 }
 

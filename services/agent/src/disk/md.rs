@@ -71,6 +71,9 @@ mod tests {
         let mut disk = image(4);
         disk[3 * MIB..3 * MIB + 4].copy_from_slice(&MAGIC);
         assert!(!has_member(&Memory(disk)).unwrap(), "data that looks like a superblock");
-        assert!(!has_member(&Memory(vec![0; 512])).unwrap());
+        let mut smallest = vec![0; 512];
+        assert!(!has_member(&Memory(smallest.clone())).unwrap());
+        smallest[..4].copy_from_slice(&MAGIC);
+        assert!(has_member(&Memory(smallest)).unwrap(), "1.1 in the last sector");
     }
 }
