@@ -54,8 +54,7 @@ pub(crate) async fn create(
             let members = addresses(members, seen);
             let listener = |it| load_balancer::listener(it, algorithm, allowed, &members);
             let listeners = listeners.iter().map(listener).collect();
-            let made = load_balancer::create(action_context, (key, name), provider, listeners);
-            Ok(CloudObject { facts: CloudObjectDetails::Addresses(members), ..made.await? })
+            load_balancer::create(action_context, (key, name), provider, listeners).await
         }
         ResourceSpec::FloatingIp { external_network, port } => {
             let external = site.external_network(external_network).await?;

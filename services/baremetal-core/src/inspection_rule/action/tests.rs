@@ -283,6 +283,9 @@ fn plugin_data_is_set_extended_and_unset() {
     perform(&mut large, json!({"op": "set-plugin-data", "args": ["root_disk.size", 8]})).unwrap();
     perform(&mut large, json!({"op": "unset-plugin-data", "args": ["root_disk.name"]})).unwrap();
     assert_eq!(large.plugin_data["root_disk"], json!({"size": 8}));
+    perform(&mut large, json!({"op": "set-plugin-data", "args": ["empty", {}]})).unwrap();
+    perform(&mut large, json!({"op": "unset-plugin-data", "args": ["empty.none"]})).unwrap();
+    assert_eq!(large.plugin_data["empty"], json!({}), "only what a removal empties goes away");
     check("unset-plugin-data", json!({"path": "list"}), |it| it.plugin_data.len().into(), json!(2));
     check(
         "unset-plugin-data",
