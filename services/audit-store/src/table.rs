@@ -215,8 +215,5 @@ fn broken(broken: Broken) -> StoreError {
 /// Tells a statement that the database refused, which only fails this job, from a failed connection, which fails every job of the
 /// transaction.
 fn refused(error: SqlError) -> StoreError {
-    match error.as_database_error() {
-        Some(_) => StoreError::corrupt(TABLE, "head", error),
-        None => error.into(),
-    }
+    if error.is_refusal() { StoreError::corrupt(TABLE, "head", error) } else { error.into() }
 }

@@ -261,6 +261,7 @@ fn store(why: &StoreError) -> ApiError {
         StoreError::Corrupt { .. }
         | StoreError::NewerSchema { .. }
         | StoreError::BadUrl
+        | StoreError::NoThread(_)
         | StoreError::CannotCreate { .. }
         | StoreError::Damaged { .. }
         | StoreError::Unavailable { .. } => {

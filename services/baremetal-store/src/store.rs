@@ -94,9 +94,7 @@ impl Store {
     /// Opens `sqlite:///path/file.db`, `sqlite::memory:` or `postgres://user@host/database`, and migrates its tables to the current
     /// version.
     ///
-    /// A missing file is created with access for its owner only. The writer of a SQLite file runs in the tokio runtime that opens the
-    /// store; after the runtime has stopped, every write fails with `Closing`. Secrets are stored in the clear until [`Store::with_keys`]
-    /// sets the keys.
+    /// A missing file is created with access for its owner only. Secrets are stored in the clear until [`Store::with_keys`] sets the keys.
     pub async fn open(url: &str) -> Result<Store, StoreError> {
         Ok(Store::of(Database::open(url, SCHEMA).await?))
     }

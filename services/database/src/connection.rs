@@ -1,16 +1,14 @@
-//! A connection to either database, and the few types of values that pass through it.
+//! A connection to either database, and the rows of its results.
 //!
 //! All statements use the SQL that both databases understand, with `$1` for the first value. Columns are read by position.
 
 use jiff::Timestamp;
-use newtype_uuid::{TypedUuid, TypedUuidKind};
 use sqlx::postgres::{PgRow, Postgres};
-use sqlx::sqlite::{Sqlite, SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Row as _, SqlSafeStr};
 use tokio::time::timeout;
-use uuid::Uuid;
 
-use crate::{PostgresConnection, StoreError};
+use crate::sqlite::SqliteRow;
+use crate::{PostgresConnection, SqlError, SqliteConnection, StoreError, Value, values};
 
 /// A connection, inside a transaction if the caller asked for one.
 pub enum Connection {
@@ -20,43 +18,20 @@ pub enum Connection {
     Postgres(PostgresConnection),
 }
 
-/// A parameter of a statement. Ids are stored as text, times as microseconds since 1970, booleans as 0 and 1.
-#[derive(Clone, Debug)]
-pub enum Value {
-    /// An integer, a time or a boolean.
-    Int(Option<i64>),
-    /// Text or an id.
-    Text(Option<String>),
-}
-
 /// A row of a result.
 pub enum Row {
     Sqlite(SqliteRow),
     Postgres(PgRow),
 }
 
-/// Converts the arguments to a vector of [`Value`]s; the first is `$1`.
-#[macro_export]
-macro_rules! values {
-    ($($value:expr),* $(,)?) => { vec![$($crate::Value::from($value)),*] };
-}
-
-/// Runs `$sql` with `$values` on `$connection`. `$run` is the method of the query to call; `$sqlite` and `$postgres` convert the result.
+/// Runs `$sql` with `$values` on a connection to PostgreSQL. `$run` is the method of the query to call; `$convert` converts the result.
 macro_rules! send {
-    ($connection:expr, $sql:expr, $values:expr, $run:ident, $sqlite:expr, $postgres:expr) => {
-        match $connection {
-            Connection::Sqlite(connection) => {
-                let query = $values.into_iter().fold(sqlx::query($sql), bind_sqlite);
-                query.$run(connection).await.map($sqlite)
-            }
-            Connection::Postgres(connection) => {
-                let query = $values.into_iter().fold(sqlx::query($sql), bind_postgres);
-                let (open, limit) = connection.begin_statement();
-                let result = timeout(limit, query.$run(open)).await;
-                connection.end_statement(result).map($postgres)
-            }
-        }
-    };
+    ($connection:expr, $sql:expr, $values:expr, $run:ident, $convert:expr) => {{
+        let query = $values.into_iter().fold(sqlx::query($sql), bind);
+        let (open, limit) = $connection.begin_statement();
+        let result = timeout(limit, query.$run(open)).await;
+        $connection.end_statement(result).map($convert).map_err(SqlError::from)
+    }};
 }
 
 impl Connection {
@@ -65,8 +40,13 @@ impl Connection {
         &mut self,
         sql: impl SqlSafeStr,
         values: Vec<Value>,
-    ) -> Result<u64, sqlx::Error> {
-        send!(self, sql, values, execute, |done| done.rows_affected(), |done| done.rows_affected())
+    ) -> Result<u64, SqlError> {
+        match self {
+            Connection::Sqlite(it) => it.execute(sql.into_sql_str().as_str(), &values),
+            Connection::Postgres(it) => {
+                send!(it, sql, values, execute, |done| done.rows_affected())
+            }
+        }
     }
 
     /// Returns all rows of a query.
@@ -74,15 +54,17 @@ impl Connection {
         &mut self,
         sql: impl SqlSafeStr,
         values: Vec<Value>,
-    ) -> Result<Vec<Row>, sqlx::Error> {
-        send!(
-            self,
-            sql,
-            values,
-            fetch_all,
-            |rows| rows.into_iter().map(Row::Sqlite).collect(),
-            |rows| rows.into_iter().map(Row::Postgres).collect()
-        )
+    ) -> Result<Vec<Row>, SqlError> {
+        match self {
+            Connection::Sqlite(it) => {
+                let rows = it.rows(sql.into_sql_str().as_str(), &values, usize::MAX)?;
+                Ok(rows.into_iter().map(Row::Sqlite).collect())
+            }
+            Connection::Postgres(it) => {
+                let convert = |rows: Vec<PgRow>| rows.into_iter().map(Row::Postgres).collect();
+                send!(it, sql, values, fetch_all, convert)
+            }
+        }
     }
 
     /// Returns the row of a query that finds at most one.
@@ -90,20 +72,27 @@ impl Connection {
         &mut self,
         sql: impl SqlSafeStr,
         values: Vec<Value>,
-    ) -> Result<Option<Row>, sqlx::Error> {
-        send!(self, sql, values, fetch_optional, |row| row.map(Row::Sqlite), |row| row
-            .map(Row::Postgres))
+    ) -> Result<Option<Row>, SqlError> {
+        match self {
+            Connection::Sqlite(it) => {
+                let rows = it.rows(sql.into_sql_str().as_str(), &values, 1)?;
+                Ok(rows.into_iter().next().map(Row::Sqlite))
+            }
+            Connection::Postgres(it) => {
+                send!(it, sql, values, fetch_optional, |row: Option<PgRow>| row.map(Row::Postgres))
+            }
+        }
     }
 
     /// Runs several statements that take no values and return no rows.
-    pub async fn script(&mut self, sql: String) -> Result<(), sqlx::Error> {
-        let script = sqlx::raw_sql(AssertSqlSafe(sql));
+    pub async fn script(&mut self, sql: String) -> Result<(), SqlError> {
         match self {
-            Connection::Sqlite(connection) => script.execute(connection).await.map(drop),
+            Connection::Sqlite(connection) => connection.script(&sql),
             Connection::Postgres(connection) => {
                 let (open, limit) = connection.begin_statement();
-                let result = timeout(limit, script.execute(open)).await;
-                connection.end_statement(result).map(drop)
+                let script = sqlx::raw_sql(AssertSqlSafe(sql)).execute(open);
+                let result = timeout(limit, script).await;
+                Ok(connection.end_statement(result).map(drop)?)
             }
         }
     }
@@ -112,7 +101,7 @@ impl Connection {
     /// rows.
     ///
     /// SQLite needs no lock, because it has one writer.
-    pub async fn lock_bulk_writes(&mut self) -> Result<(), sqlx::Error> {
+    pub async fn lock_bulk_writes(&mut self) -> Result<(), SqlError> {
         match self {
             Connection::Sqlite(_) => Ok(()),
             Connection::Postgres(_) => {
@@ -125,7 +114,7 @@ impl Connection {
     /// the order of assignment.
     ///
     /// SQLite needs no lock, because it has one writer.
-    pub async fn lock_key(&mut self, key: i64) -> Result<(), sqlx::Error> {
+    pub async fn lock_key(&mut self, key: i64) -> Result<(), SqlError> {
         match self {
             Connection::Sqlite(_) => Ok(()),
             Connection::Postgres(_) => {
@@ -135,7 +124,7 @@ impl Connection {
     }
 
     /// Like [`Connection::lock_key`], with a name as the key.
-    pub async fn lock_name(&mut self, name: &str) -> Result<(), sqlx::Error> {
+    pub async fn lock_name(&mut self, name: &str) -> Result<(), SqlError> {
         match self {
             Connection::Sqlite(_) => Ok(()),
             Connection::Postgres(_) => {
@@ -149,17 +138,9 @@ impl Connection {
 /// The number of the PostgreSQL advisory lock for large writes: the bytes of `bedplate`.
 const WRITE_ALONE: i64 = 0x6265_6470_6c61_7465;
 
-type SqliteQuery<'q> = sqlx::query::Query<'q, Sqlite, <Sqlite as sqlx::Database>::Arguments>;
 type PostgresQuery<'q> = sqlx::query::Query<'q, Postgres, <Postgres as sqlx::Database>::Arguments>;
 
-fn bind_sqlite(query: SqliteQuery<'_>, value: Value) -> SqliteQuery<'_> {
-    match value {
-        Value::Int(int) => query.bind(int),
-        Value::Text(text) => query.bind(text),
-    }
-}
-
-fn bind_postgres(query: PostgresQuery<'_>, value: Value) -> PostgresQuery<'_> {
+fn bind(query: PostgresQuery<'_>, value: Value) -> PostgresQuery<'_> {
     match value {
         Value::Int(int) => query.bind(int),
         Value::Text(text) => query.bind(text),
@@ -168,34 +149,28 @@ fn bind_postgres(query: PostgresQuery<'_>, value: Value) -> PostgresQuery<'_> {
 
 impl Row {
     /// Reads an integer; NULL is an error.
-    pub fn int(&self, column: usize) -> Result<i64, sqlx::Error> {
-        match self {
-            Row::Sqlite(row) => row.try_get(column),
-            Row::Postgres(row) => row.try_get(column),
-        }
+    pub fn int(&self, column: usize) -> Result<i64, SqlError> {
+        self.optional_int(column)?.ok_or(SqlError::Null { column })
     }
 
     /// Reads an integer; NULL is `None`.
-    pub fn optional_int(&self, column: usize) -> Result<Option<i64>, sqlx::Error> {
+    pub fn optional_int(&self, column: usize) -> Result<Option<i64>, SqlError> {
         match self {
-            Row::Sqlite(row) => row.try_get(column),
-            Row::Postgres(row) => row.try_get(column),
+            Row::Sqlite(row) => row.int(column),
+            Row::Postgres(row) => Ok(row.try_get(column)?),
         }
     }
 
     /// Reads text; NULL is an error.
-    pub fn text(&self, column: usize) -> Result<&str, sqlx::Error> {
-        match self {
-            Row::Sqlite(row) => row.try_get(column),
-            Row::Postgres(row) => row.try_get(column),
-        }
+    pub fn text(&self, column: usize) -> Result<&str, SqlError> {
+        self.optional_text(column)?.ok_or(SqlError::Null { column })
     }
 
     /// Reads text; NULL is `None`.
-    pub fn optional_text(&self, column: usize) -> Result<Option<&str>, sqlx::Error> {
+    pub fn optional_text(&self, column: usize) -> Result<Option<&str>, SqlError> {
         match self {
-            Row::Sqlite(row) => row.try_get(column),
-            Row::Postgres(row) => row.try_get(column),
+            Row::Sqlite(row) => row.text(column),
+            Row::Postgres(row) => Ok(row.try_get(column)?),
         }
     }
 
@@ -238,49 +213,4 @@ impl Row {
 
 fn time(micros: i64) -> Result<Timestamp, jiff::Error> {
     Timestamp::from_microsecond(micros)
-}
-
-/// Replaces NUL by U+FFFD: PostgreSQL cannot store NUL, and SQLite's functions stop at NUL. JSON documents keep their NULs, which JSON
-/// writes as `\u0000`.
-fn storable(text: String) -> String {
-    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text }
-}
-
-/// Implements the conversion to [`Value`] for a type and for its `Option`.
-macro_rules! stored {
-    ($($kind:ident: $type:ty => $convert:expr;)*) => { $(
-        impl From<$type> for Value {
-            fn from(value: $type) -> Value {
-                Value::$kind(Some($convert(value)))
-            }
-        }
-
-        impl From<Option<$type>> for Value {
-            fn from(value: Option<$type>) -> Value {
-                Value::$kind(value.map($convert))
-            }
-        }
-    )* };
-}
-
-stored! {
-    Int: i64 => |int| int;
-    Int: u32 => i64::from;
-    Int: bool => i64::from;
-    Int: Timestamp => Timestamp::as_microsecond;
-    Text: &str => |text: &str| storable(text.to_owned());
-    Text: String => storable;
-    Text: Uuid => |id: Uuid| id.to_string();
-}
-
-impl<K: TypedUuidKind> From<TypedUuid<K>> for Value {
-    fn from(id: TypedUuid<K>) -> Value {
-        Value::Text(Some(id.to_string()))
-    }
-}
-
-impl<K: TypedUuidKind> From<Option<TypedUuid<K>>> for Value {
-    fn from(id: Option<TypedUuid<K>>) -> Value {
-        Value::Text(id.map(|id| id.to_string()))
-    }
 }

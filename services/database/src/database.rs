@@ -9,13 +9,16 @@ use std::time::{Duration, Instant};
 
 use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
-use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqliteSynchronous};
 use tokio::time::sleep;
 
 use crate::postgres::Pool;
 use crate::readers::Readers;
+use crate::sqlite::{BUSY_TIMEOUT, SqlitePlace};
 use crate::writer::Writer;
-use crate::{BoxFuture, Connection, Schema, StoreError, Tripwire, WriteKind, integrity, migrate};
+use crate::{
+    BoxFuture, Connection, Schema, SqliteConnection, StoreError, Tripwire, WriteKind, integrity,
+    migrate,
+};
 
 /// A SQLite or PostgreSQL database. Clones share the connections.
 #[derive(Clone)]
@@ -41,26 +44,18 @@ pub struct SchemaVersion {
     pub known: i64,
 }
 
-/// How long a writer waits for another process that writes the same file.
-const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-
 /// The pause before another attempt to open a locked file.
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
 /// The time that PostgreSQL may take to give a connection, and for each statement, unless another timeout is configured.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
-/// The WAL is copied into the database file after this many pages of 4 KiB. The copy takes tens of milliseconds in which no other write can
-/// run. SQLite's default is 1000, which a busy service reaches many times a second.
-const CHECKPOINT_PAGES: &str = "4000";
-/// How many rows SQLite may produce ahead of the reader: one page of a list.
-const ROWS_AHEAD: usize = 1024;
 
 impl Database {
     /// Opens `sqlite:///path/file.db`, `sqlite::memory:` or `postgres://user@host/database`, and migrates its tables to the newest version
     /// of `schema`.
     ///
-    /// A missing file is created, readable only by its owner. The SQLite writer is a task of the current tokio runtime; once that runtime
-    /// has shut down, every write is refused as `Closing`.
+    /// A missing file is created, readable only by its owner. The SQLite writer is a thread, which ends after the last clone of the database
+    /// was dropped. Queries of SQLite run on the thread that polls them.
     pub async fn open(url: &str, schema: Schema) -> Result<Database, StoreError> {
         Database::open_within(url, schema, SERVER_TIMEOUT).await
     }
@@ -92,7 +87,7 @@ impl Database {
     /// Checks every page of a SQLite file, if the file exists, and changes nothing. PostgreSQL checks its own data, so nothing is done for
     /// a server.
     pub async fn check(url: &str) -> Result<(), StoreError> {
-        if url.starts_with("sqlite:") { integrity::check_file(url).await } else { Ok(()) }
+        if url.starts_with("sqlite:") { integrity::check_file(url) } else { Ok(()) }
     }
 
     /// The name of the database system: `sqlite` or `postgresql`.
@@ -152,58 +147,44 @@ impl Database {
 }
 
 async fn open_sqlite(url: &str, schema: Schema) -> Result<Backend, StoreError> {
-    let in_memory = url.contains(":memory:");
-    let options = SqliteConnectOptions::from_str(url)
-        .map_err(|_| StoreError::BadUrl)?
-        .foreign_keys(true)
-        .busy_timeout(BUSY_TIMEOUT)
-        // Keeps the statement journal in memory instead of a temporary file.
-        .pragma("temp_store", "MEMORY")
-        .row_buffer_size(ROWS_AHEAD)
-        .disable_statement_logging();
-    if !in_memory {
-        let path = options.get_filename();
-        create_private(path)
-            .map_err(|source| StoreError::CannotCreate { path: path.to_owned(), source })?;
-    }
-    // WAL with FULL: an acknowledged write survives a power cut. With NORMAL a power cut could lose the last rows of the audit trail and of
-    // the ledgers, and so leave unknown servers in a cloud. Concurrent writes share a transaction, and therefore one wait for the disk.
-    let writing = options
-        .clone()
-        .journal_mode(SqliteJournalMode::Wal)
-        .synchronous(SqliteSynchronous::Full)
-        .pragma("wal_autocheckpoint", CHECKPOINT_PAGES);
-
-    let path = options.get_filename().to_owned();
-    let connected = connect(&writing).await.map_err(|error| integrity::damaged(&path, error));
-    let mut connection = connected?;
-    if !in_memory {
-        integrity::check_with_timeout(&mut connection, &path).await?;
-    }
+    let place = SqlitePlace::parse(url)?;
+    let connection = match &place {
+        SqlitePlace::Memory => SqliteConnection::writer(&place)?,
+        SqlitePlace::File(path) => {
+            create_private(path)
+                .map_err(|source| StoreError::CannotCreate { path: path.clone(), source })?;
+            let connected = connect(&place).await;
+            let mut connection = connected.map_err(|error| integrity::damaged(path, error))?;
+            integrity::check_with_timeout(&mut connection, path)?;
+            connection
+        }
+    };
     let mut connection = Connection::Sqlite(connection);
     connection.execute("BEGIN IMMEDIATE", Vec::new()).await?;
     migrate::migrate(&mut connection, schema).await?;
     connection.execute("COMMIT", Vec::new()).await?;
 
-    let readers = (!in_memory).then(|| Arc::new(Readers::new(options.read_only(true))));
-    Ok(Backend::Sqlite { writer: Writer::start(connection), readers })
+    let readers = match place {
+        SqlitePlace::Memory => None,
+        SqlitePlace::File(path) => Some(Arc::new(Readers::new(path))),
+    };
+    let writer = Writer::start(connection).map_err(StoreError::NoThread)?;
+    Ok(Backend::Sqlite { writer, readers })
 }
 
 /// Connects, and repeats this while the file is locked. SQLite waits for locks by itself, except while two programs switch a new file to WAL.
-async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
+async fn connect(place: &SqlitePlace) -> Result<SqliteConnection, rusqlite::Error> {
     let end = Instant::now() + BUSY_TIMEOUT;
     loop {
-        match options.connect().await {
+        match SqliteConnection::writer(place) {
             Err(error) if is_busy(&error) && Instant::now() < end => sleep(BUSY_PAUSE).await,
             connected => return connected,
         }
     }
 }
 
-/// Whether the error is SQLITE_BUSY. The last byte of a code is the code without its extension.
-fn is_busy(error: &sqlx::Error) -> bool {
-    let code = error.as_database_error().and_then(|error| error.code()?.parse::<i32>().ok());
-    code.is_some_and(|code| code & 0xff == 5)
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
 }
 
 /// Creates the file with mode 0600, because the database holds passwords.

@@ -4,8 +4,21 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use rusqlite::ffi;
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use uuid::Uuid;
+
+/// The error of a statement, or of a row that it returned.
+#[derive(Debug, thiserror::Error)]
+pub enum SqlError {
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    #[error(transparent)]
+    Postgres(#[from] sqlx::Error),
+    /// The column is NULL, and its reader expects a value.
+    #[error("column {column} is NULL")]
+    Null { column: usize },
+}
 
 /// Why the store did not do as asked. Nothing was written, except perhaps by an [`StoreError::Unconfirmed`] write.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +88,8 @@ pub enum StoreError {
     /// The URL is not valid. The URL may hold a password, so the message does not repeat it.
     #[error("the database URL is not valid: use sqlite:///PATH or postgres://USER@HOST/DATABASE")]
     BadUrl,
+    #[error("cannot start a thread for the database")]
+    NoThread(#[source] io::Error),
     #[error("cannot create the database file {}", path.display())]
     CannotCreate { path: PathBuf, source: io::Error },
     /// The SQLite file is damaged.
@@ -90,18 +105,35 @@ pub enum StoreError {
     },
     /// The database failed or cannot be reached.
     #[error("the database failed")]
-    Unavailable { source: Arc<sqlx::Error> },
+    Unavailable { source: Arc<SqlError> },
     /// PostgreSQL did not say whether a change was committed: it is in the database now, or never will be, or will be in a moment.
     #[error("the database did not confirm the change")]
-    Unconfirmed { source: Arc<sqlx::Error> },
+    Unconfirmed { source: Arc<SqlError> },
     /// The program is shutting down and accepts no more writes.
     #[error("the database is shutting down")]
     Closing,
 }
 
-impl From<sqlx::Error> for StoreError {
-    fn from(error: sqlx::Error) -> Self {
-        StoreError::Unavailable { source: Arc::new(error) }
+impl<E: Into<SqlError>> From<E> for StoreError {
+    fn from(error: E) -> Self {
+        StoreError::Unavailable { source: Arc::new(error.into()) }
+    }
+}
+
+impl SqlError {
+    /// Whether the database has refused the statement, and not failed.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            SqlError::Sqlite(error) => error.sqlite_error_code().is_some(),
+            SqlError::Postgres(error) => error.as_database_error().is_some(),
+            SqlError::Null { .. } => false,
+        }
+    }
+
+    /// SQLite's result code without its extension; `None` for another error.
+    pub(crate) fn sqlite_code(&self) -> Option<i32> {
+        let SqlError::Sqlite(error) = self else { return None };
+        error.sqlite_error().map(|error| error.extended_code & 0xff)
     }
 }
 
@@ -123,6 +155,7 @@ impl StoreError {
             | StoreError::Corrupt { .. }
             | StoreError::NewerSchema { .. }
             | StoreError::BadUrl
+            | StoreError::NoThread(_)
             | StoreError::CannotCreate { .. }
             | StoreError::Damaged { .. } => false,
         }
@@ -141,12 +174,16 @@ impl StoreError {
 /// SQLSTATE classes of errors that pass by themselves (PostgreSQL 17, Appendix A): connection, rollback of a transaction, resources,
 /// operator intervention, system.
 const PASSING_CLASSES: [&str; 5] = ["08", "40", "53", "57", "58"];
-/// SQLite's primary codes for a database that another connection has locked.
-const BUSY: i32 = 5;
-const LOCKED: i32 = 6;
-
 /// Returns whether an error comes from the connection or the state of the database, and not from the statement.
-fn passes(error: &sqlx::Error) -> bool {
+fn passes(error: &SqlError) -> bool {
+    let error = match error {
+        SqlError::Postgres(error) => error,
+        // Another connection has locked the database.
+        SqlError::Sqlite(_) => {
+            return matches!(error.sqlite_code(), Some(ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED));
+        }
+        SqlError::Null { .. } => return false,
+    };
     let Some(refused) = error.as_database_error() else {
         return matches!(
             error,
@@ -154,9 +191,7 @@ fn passes(error: &sqlx::Error) -> bool {
         );
     };
     let code = refused.code().unwrap_or_default();
-    if let Some(refused) = refused.try_downcast_ref::<PgDatabaseError>() {
-        let is_fatal = matches!(refused.severity(), PgSeverity::Fatal | PgSeverity::Panic);
-        return is_fatal || PASSING_CLASSES.iter().any(|class| code.starts_with(class));
-    }
-    code.parse::<i32>().is_ok_and(|code| [BUSY, LOCKED].contains(&(code & 0xff)))
+    let severity = refused.try_downcast_ref::<PgDatabaseError>().map(PgDatabaseError::severity);
+    matches!(severity, Some(PgSeverity::Fatal | PgSeverity::Panic))
+        || PASSING_CLASSES.iter().any(|class| code.starts_with(class))
 }

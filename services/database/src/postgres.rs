@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tracing::Instrument;
 
 use crate::session::{PostgresConnection, is_refusal, late};
-use crate::{BoxFuture, Connection, StoreError, WriteKind};
+use crate::{BoxFuture, Connection, SqlError, StoreError, WriteKind};
 
 /// The most connections that are open at the same time.
 const CONNECTIONS: usize = 16;
@@ -223,8 +223,8 @@ where
 }
 
 /// Returns the error of a commit. Only a refusal proves that nothing was written.
-fn lost_commit(source: Arc<sqlx::Error>) -> StoreError {
-    if is_refusal(&source) {
+fn lost_commit(source: Arc<SqlError>) -> StoreError {
+    if matches!(&*source, SqlError::Postgres(error) if is_refusal(error)) {
         StoreError::Unavailable { source }
     } else {
         StoreError::Unconfirmed { source }

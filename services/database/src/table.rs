@@ -1,25 +1,44 @@
 //! Functions that the code of every table needs.
 
+use rusqlite::ffi;
 use uuid::Uuid;
 
 use crate::{Connection, Key, Query, Row, SqlError, StoreError, Value};
 
+/// SQLite's result codes for a unique constraint and a primary key.
+const UNIQUE: [i32; 2] = [ffi::SQLITE_CONSTRAINT_UNIQUE, ffi::SQLITE_CONSTRAINT_PRIMARYKEY];
+
 /// The column of the unique constraint that `error` reports; `id` for the primary key. `None` if the error is another error.
 pub fn violated_unique_column(error: &SqlError) -> Option<String> {
-    let error = error.as_database_error().filter(|error| error.is_unique_violation())?;
-    // PostgreSQL names the constraint, TABLE_COLUMN_key or TABLE_pkey; SQLite says "… failed: TABLE.COLUMN".
-    Some(match error.constraint() {
-        Some(constraint) => constraint
-            .strip_suffix("_key")
-            .and_then(|rest| rest.split_once('_'))
-            .map_or_else(|| "id".to_owned(), |(_, column)| column.to_owned()),
-        None => error.message().rsplit('.').next().unwrap_or_default().to_owned(),
-    })
+    match error {
+        SqlError::Sqlite(rusqlite::Error::SqliteFailure(code, message)) => {
+            // SQLite says "… failed: TABLE.COLUMN".
+            let is_unique = UNIQUE.contains(&code.extended_code);
+            let message = message.as_deref().filter(|_| is_unique)?;
+            Some(message.rsplit('.').next().unwrap_or_default().to_owned())
+        }
+        SqlError::Postgres(error) => {
+            let error = error.as_database_error().filter(|error| error.is_unique_violation())?;
+            // PostgreSQL names the constraint, TABLE_COLUMN_key or TABLE_pkey.
+            let column = error.constraint()?.strip_suffix("_key").and_then(|it| it.split_once('_'));
+            Some(column.map_or_else(|| "id".to_owned(), |(_, column)| column.to_owned()))
+        }
+        SqlError::Sqlite(_) | SqlError::Null { .. } => None,
+    }
 }
 
 /// Whether `error` reports that the owner of the row does not exist.
 pub fn is_missing_owner(error: &SqlError) -> bool {
-    error.as_database_error().is_some_and(|error| error.is_foreign_key_violation())
+    match error {
+        SqlError::Sqlite(error) => {
+            let code = error.sqlite_error().map(|error| error.extended_code);
+            code == Some(ffi::SQLITE_CONSTRAINT_FOREIGNKEY)
+        }
+        SqlError::Postgres(error) => {
+            error.as_database_error().is_some_and(|error| error.is_foreign_key_violation())
+        }
+        SqlError::Null { .. } => false,
+    }
 }
 
 /// Returns `Stale` if an update changed no row: every update names the version it read.

@@ -1,13 +1,15 @@
 //! The single writer of a SQLite database. Jobs that are requested at the same time share one transaction.
 //!
-//! A job gets its result only after the commit.
+//! A job gets its result only after the commit. The writer is a thread, because a commit waits for the disk.
 
+use std::io;
 use std::sync::Arc;
+use std::thread;
 
+use futures::executor::block_on;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::yield_now;
 
-use crate::{BoxFuture, Connection, StoreError, WriteKind};
+use crate::{BoxFuture, Connection, SqlError, StoreError, WriteKind};
 
 /// At most this many jobs share a transaction.
 const BATCH: usize = 256;
@@ -24,11 +26,11 @@ trait Job: Send {
         &'c mut self,
         connection: &'c mut Connection,
     ) -> BoxFuture<'c, Result<(), TransactionFailed>>;
-    fn answer(self: Box<Self>, committed: Result<(), Arc<sqlx::Error>>);
+    fn answer(self: Box<Self>, committed: Result<(), Arc<SqlError>>);
 }
 
 /// The whole transaction has failed.
-struct TransactionFailed(Arc<sqlx::Error>);
+struct TransactionFailed(Arc<SqlError>);
 
 struct Task<F, T> {
     work: Option<F>,
@@ -38,11 +40,11 @@ struct Task<F, T> {
 }
 
 impl Writer {
-    /// Starts the writer task on `connection`.
-    pub(crate) fn start(connection: Connection) -> Writer {
+    /// Starts the writer's thread with `connection`.
+    pub(crate) fn start(connection: Connection) -> io::Result<Writer> {
         let (jobs, queue) = mpsc::channel(BATCH);
-        tokio::spawn(write(connection, queue));
-        Writer { jobs }
+        thread::Builder::new().name("writer".to_owned()).spawn(|| write(connection, queue))?;
+        Ok(Writer { jobs })
     }
 
     /// Runs `work` and returns after the commit.
@@ -60,18 +62,18 @@ impl Writer {
     }
 }
 
-async fn write(mut connection: Connection, mut queue: mpsc::Receiver<Box<dyn Job>>) {
+fn write(mut connection: Connection, mut queue: mpsc::Receiver<Box<dyn Job>>) {
     let mut batch = Vec::with_capacity(BATCH);
-    while queue.recv_many(&mut batch, BATCH).await > 0 {
+    while queue.blocking_recv_many(&mut batch, BATCH) > 0 {
         // Callers that got their results together submit their next jobs now. Yielding lets all of these jobs join the next transaction.
-        yield_now().await;
+        thread::yield_now();
         while batch.len() < BATCH
             && let Ok(job) = queue.try_recv()
         {
             batch.push(job);
         }
-        let committed = transaction(&mut connection, &mut batch)
-            .await
+        // The jobs wait for nothing but SQLite, which answers on this thread.
+        let committed = block_on(transaction(&mut connection, &mut batch))
             .map_err(|TransactionFailed(error)| error);
         for job in batch.drain(..) {
             job.answer(committed.clone());
@@ -105,8 +107,8 @@ async fn run_all(
     Ok(())
 }
 
-impl From<sqlx::Error> for TransactionFailed {
-    fn from(error: sqlx::Error) -> TransactionFailed {
+impl From<SqlError> for TransactionFailed {
+    fn from(error: SqlError) -> TransactionFailed {
         TransactionFailed(Arc::new(error))
     }
 }
@@ -117,6 +119,10 @@ where
     T: Send,
 {
     async fn run_within(&mut self, connection: &mut Connection) -> Result<(), TransactionFailed> {
+        // A job that nobody waits for any more is not begun: its caller may have died, and another program may run in its place.
+        if self.waiting.is_closed() {
+            return Ok(());
+        }
         let Some(work) = self.work.take() else { return Ok(()) };
         let undoes = self.extent == WriteKind::AnyStatementCanFail;
         if undoes {
@@ -149,7 +155,7 @@ where
         Box::pin(self.run_within(connection))
     }
 
-    fn answer(self: Box<Self>, committed: Result<(), Arc<sqlx::Error>>) {
+    fn answer(self: Box<Self>, committed: Result<(), Arc<SqlError>>) {
         let answer = match (committed, self.outcome) {
             (Ok(()), Some(outcome)) => outcome,
             (Ok(()), None) => Err(StoreError::Closing),
@@ -157,5 +163,44 @@ where
         };
         // The caller no longer waits for the result if this fails.
         let _ = self.waiting.send(answer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::WriteKind::OneStatement;
+    use crate::scratch::Scratch;
+    use crate::{Database, values};
+
+    const SCHEMA: &[&str] = &["CREATE TABLE words (word TEXT NOT NULL)"];
+
+    async fn add(database: Database, word: &'static str) {
+        const ADD: &str = "INSERT INTO words (word) VALUES ($1)";
+        let added = database.write(OneStatement, move |c| {
+            Box::pin(async move { Ok(c.execute(ADD, values![word]).await?) })
+        });
+        assert_eq!(added.await.unwrap(), 1);
+    }
+
+    /// A test drops a program's runtime to let the program die. The writer's thread must not go on with what the program had requested.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_job_whose_caller_is_gone_is_not_begun() {
+        let scratch = Scratch::sqlite();
+        let database = Database::open(&scratch.url, SCHEMA).await.unwrap();
+        // While another connection writes, the writer waits for it, and jobs queue up behind the first.
+        let path = scratch.url.trim_start_matches("sqlite://");
+        let other = rusqlite::Connection::open(path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let first = tokio::spawn(add(database.clone(), "first"));
+        let gone = tokio::spawn(add(database.clone(), "gone"));
+        tokio::task::yield_now().await;
+        gone.abort();
+        assert!(gone.await.unwrap_err().is_cancelled());
+        other.execute_batch("COMMIT").unwrap();
+        first.await.unwrap();
+        add(database.clone(), "last").await;
+        let mut words = other.prepare("SELECT word FROM words ORDER BY word").unwrap();
+        let words: Vec<String> = words.query_map([], |row| row.get(0)).unwrap().flatten().collect();
+        assert_eq!(words, ["first", "last"]);
     }
 }

@@ -2,12 +2,10 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use baremetal_core::NodeIdent;
 use baremetal_store::{Store, StoreError};
-use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, SqliteConnection};
+use sqlx::{Connection as _, PgConnection};
 
 use crate::machine::port;
 use crate::scratch::{Scratch, named, open};
@@ -57,7 +55,7 @@ async fn reopen(scratch: Scratch) {
 }
 
 /// Returns a SQLite file with nodes and ports and an empty write-ahead log, and a connection that ignores foreign keys.
-async fn filled() -> (Scratch, PathBuf, SqliteConnection) {
+async fn filled() -> (Scratch, PathBuf, rusqlite::Connection) {
     let scratch = Scratch::sqlite();
     let store = open(&scratch).await;
     for number in 0..50 {
@@ -66,11 +64,16 @@ async fn filled() -> (Scratch, PathBuf, SqliteConnection) {
         store.insert_port(&port(&node, number)).await.unwrap();
     }
     drop(store);
-    let options = SqliteConnectOptions::from_str(&scratch.url).unwrap().foreign_keys(false);
-    let mut connection = options.connect().await.unwrap();
-    sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(&mut connection).await.unwrap();
-    let path = PathBuf::from(scratch.url.trim_start_matches("sqlite://"));
+    let (path, connection) = beside(&scratch);
+    connection.execute_batch("PRAGMA foreign_keys = OFF; PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
     (scratch, path, connection)
+}
+
+/// Returns the SQLite file, and a connection that bypasses the store.
+fn beside(scratch: &Scratch) -> (PathBuf, rusqlite::Connection) {
+    let path = PathBuf::from(scratch.url.trim_start_matches("sqlite://"));
+    let connection = rusqlite::Connection::open(&path).unwrap();
+    (path, connection)
 }
 
 /// Asserts that opening and checking the file both fail as `Damaged`, with a message that names the file and the remedy.
@@ -88,14 +91,13 @@ async fn is_refused_as_damaged(scratch: &Scratch, path: &Path, found: &str) {
 
 #[tokio::test]
 async fn a_file_with_a_spoiled_page_is_refused_by_name() {
-    let (scratch, path, mut connection) = filled().await;
+    let (scratch, path, connection) = filled().await;
     Store::check(&scratch.url).await.unwrap();
     // The page belongs to an index, which opening without a check would not read.
     let root = "SELECT rootpage FROM sqlite_schema WHERE name = 'nodes_rack'";
-    let root: i64 = sqlx::query_scalar(root).fetch_one(&mut connection).await.unwrap();
-    let size: i64 =
-        sqlx::query_scalar("PRAGMA page_size").fetch_one(&mut connection).await.unwrap();
-    connection.close().await.unwrap();
+    let number = |sql| connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+    let (root, size) = (number(root), number("PRAGMA page_size"));
+    connection.close().unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
     let begin = usize::try_from((root - 1) * size).unwrap();
     bytes[begin..begin + usize::try_from(size).unwrap()].fill(0xa5);
@@ -108,7 +110,7 @@ async fn a_file_with_a_spoiled_page_is_refused_by_name() {
 #[tokio::test]
 async fn a_file_that_was_cut_short_is_refused_by_name() {
     let (scratch, path, connection) = filled().await;
-    connection.close().await.unwrap();
+    connection.close().unwrap();
     let length = std::fs::metadata(&path).unwrap().len();
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(length / 2).unwrap();
@@ -118,17 +120,16 @@ async fn a_file_that_was_cut_short_is_refused_by_name() {
 #[tokio::test]
 async fn a_file_that_is_no_database_is_refused_by_name() {
     let (scratch, path, connection) = filled().await;
-    connection.close().await.unwrap();
+    connection.close().unwrap();
     std::fs::write(&path, "this is a letter\n".repeat(1000)).unwrap();
     is_refused_as_damaged(&scratch, &path, "not a database").await;
 }
 
 #[tokio::test]
 async fn a_file_with_an_orphaned_row_is_refused_by_name() {
-    let (scratch, path, mut connection) = filled().await;
-    let cut = "DELETE FROM nodes WHERE name = 'n7'";
-    sqlx::query(cut).execute(&mut connection).await.unwrap();
-    connection.close().await.unwrap();
+    let (scratch, path, connection) = filled().await;
+    connection.execute_batch("DELETE FROM nodes WHERE name = 'n7'").unwrap();
+    connection.close().unwrap();
     is_refused_as_damaged(&scratch, &path, "a row of ports refers to a row of nodes").await;
 }
 
@@ -136,8 +137,7 @@ async fn a_file_with_an_orphaned_row_is_refused_by_name() {
 async fn a_newer_schema_is_refused_on_sqlite() {
     let scratch = Scratch::sqlite();
     open(&scratch).await;
-    let mut connection = SqliteConnection::connect(&scratch.url).await.unwrap();
-    sqlx::query(FROM_THE_FUTURE).execute(&mut connection).await.unwrap();
+    beside(&scratch).1.execute_batch(FROM_THE_FUTURE).unwrap();
     refuses_the_future(&scratch).await;
 }
 
@@ -203,9 +203,7 @@ async fn a_row_that_cannot_be_read_is_named() {
     let store = open(&scratch).await;
     let node = named("n1");
     store.insert_node(&node).await.unwrap();
-    let mut connection = SqliteConnection::connect(&scratch.url).await.unwrap();
-    let spoil = AssertSqlSafe("UPDATE nodes SET document = '{}'".to_owned());
-    sqlx::query(spoil).execute(&mut connection).await.unwrap();
+    beside(&scratch).1.execute_batch("UPDATE nodes SET document = '{}'").unwrap();
     let refused = store.find_node(&NodeIdent::Id(node.id)).await.unwrap_err();
     let StoreError::Corrupt { table, id, .. } = refused else { panic!("{refused:?}") };
     assert_eq!((table, id), ("nodes", node.id.to_string()));

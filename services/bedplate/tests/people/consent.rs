@@ -1,7 +1,7 @@
 //! Tests of the confirmation before data is erased or deleted: a terminal asks for a name, and a pipe needs `--yes`.
 
 use reqwest::Client;
-use sqlx::{Connection, SqliteConnection};
+use rusqlite::Connection;
 
 use crate::fixture::Fixture;
 use crate::terminal::Terminal;
@@ -77,11 +77,9 @@ async fn a_terminal_asks_for_the_name_before_a_deletion() {
 async fn an_unknown_machine_is_listed_and_dismissed() {
     let given = Fixture::start().await;
     let file = given.folder.path().join("baremetald/baremetal.db");
-    let mut database =
-        SqliteConnection::connect(&format!("sqlite://{}", file.display())).await.unwrap();
-    sqlx::query("INSERT INTO discoveries (mac, first_seen_at, last_seen_at) VALUES ('52:54:00:de:00:09', 1, 2)")
-        .execute(&mut database)
-        .await
+    let database = Connection::open(file).unwrap();
+    database
+        .execute_batch("INSERT INTO discoveries (mac, first_seen_at, last_seen_at) VALUES ('52:54:00:de:00:09', 1, 2)")
         .unwrap();
     let listed = given.run(&["discovery", "list"]).await.done();
     assert!(listed.contains("52:54:00:de:00:09"), "{listed}");

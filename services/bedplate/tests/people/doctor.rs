@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use reqwest::Method;
+use rusqlite::Connection;
 use serde_json::{Value, json};
-use sqlx::{Connection, SqliteConnection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
@@ -148,12 +148,8 @@ async fn a_configuration_that_the_service_does_not_use_is_reported() {
 async fn tables_of_a_newer_version_are_reported() {
     let given = Fixture::start().await;
     given.configured();
-    let url = format!("sqlite://{}/clusterd/clusterd.db", given.folder.path().display());
-    let mut around = SqliteConnection::connect(&url).await.unwrap();
-    sqlx::query("INSERT INTO schema_version (version) VALUES (999)")
-        .execute(&mut around)
-        .await
-        .unwrap();
+    let around = Connection::open(given.folder.path().join("clusterd/clusterd.db")).unwrap();
+    around.execute_batch("INSERT INTO schema_version (version) VALUES (999)").unwrap();
     let said = given.doctor(&[]).await;
     let wrong = said.wrong();
     assert!(wrong[0].contains("clusterd's database has schema version 999"), "{wrong:?}");

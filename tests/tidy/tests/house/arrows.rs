@@ -23,10 +23,12 @@ const PURE: [&str; 14] = [
 ];
 
 /// Crates that a pure crate must not link, because they allow more than computing.
-const IMPURE: [&str; 7] = ["axum", "hyper", "rand", "reqwest", "socket2", "sqlx", "tokio"];
+const IMPURE: [&str; 8] =
+    ["axum", "hyper", "rand", "reqwest", "rusqlite", "socket2", "sqlx", "tokio"];
 
 /// Crates with a restricted set of users, so that there is a single place to look.
-const RESTRICTED_USERS: [(&str, &[&str]); 4] = [
+const RESTRICTED_USERS: [(&str, &[&str]); 5] = [
+    ("rusqlite", &["database"]),
     ("sqlx", &["database"]),
     ("database", &["audit-store", "baremetal-store", "cluster-store", "notices"]),
     ("redfish", &["baremetal-conductor"]),
