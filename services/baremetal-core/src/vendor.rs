@@ -200,6 +200,18 @@ mod tests {
     }
 
     #[test]
+    fn the_fake_methods_are_described_as_in_ironic() {
+        let described = FAKE.map(|method| (method.name, method.description));
+        let want = [
+            ("second_method", "Test if the value of bar is kazoo"),
+            ("third_method_sync", "Test if the value of bar is meow"),
+            ("fourth_method_shared_lock", "Test if the value of bar is woof"),
+            ("log_passthrough", "Test pass-through to wait."),
+        ];
+        assert_eq!(described, want);
+    }
+
+    #[test]
     fn a_wrong_call_is_refused() {
         check("second_method", "POST", json!({}), Err("bar: is required"));
         check("second_method", "POST", json!({"bar": ""}), Err("bar: is required"));

@@ -244,3 +244,9 @@ proptest! {
         let _ = OciDocument::parse(&bytes);
     }
 }
+
+/// The distribution specification asks registries to accept manifests of at least 4 megabytes.
+#[test]
+fn a_document_that_every_registry_accepts_is_read() {
+    assert_eq!(LARGEST_OCI_DOCUMENT, 4_194_304);
+}
