@@ -74,11 +74,13 @@ impl TurnContext {
         let rules = self.inspection_rules().await?;
         let ports = self.store.ports_of(before.id).await?;
         let (stored, report) = (before.clone(), found.clone());
+        let groups = self.settings.groups.clone();
         // Many regular expressions take seconds, in which a thread of the runtime could serve nobody else.
         let applying = spawn_blocking(move || {
             let (inventory, plugin_data) = (&report.inventory, &report.plugin_data);
             let (before, node) = (&stored, reported);
-            let machine = InspectedMachine { before, node, ports, inventory, plugin_data };
+            let groups = &groups;
+            let machine = InspectedMachine { before, node, ports, inventory, plugin_data, groups };
             apply_inspection_rules(&rules, machine)
         });
         let applied = applying.await.unwrap_or_else(|panic| resume_unwind(panic.into_panic()));

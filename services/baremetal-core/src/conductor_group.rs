@@ -1,4 +1,6 @@
-//! The name of a conductor group.
+//! The names of conductor groups, and the group that a node may be in.
+
+use crate::RequestRefused;
 
 /// Why a text names no conductor group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -16,4 +18,17 @@ pub fn parse_conductor_group(raw: &str) -> Result<String, InvalidGroup> {
         true => Ok(group),
         false => Err(InvalidGroup),
     }
+}
+
+/// Refuses a conductor group of a node that is not in `groups`, which are those with a conductor: nobody would manage the node.
+///
+/// # Errors
+///
+/// No conductor is in the group.
+pub fn check_conductor_group(group: &str, groups: &[String]) -> Result<(), RequestRefused> {
+    if groups.iter().any(|known| known == group) {
+        return Ok(());
+    }
+    let problem = format!("no conductor is in group {group:?}; the groups with one are {groups:?}");
+    Err(RequestRefused::Field { field: "conductor_group".to_owned(), problem })
 }

@@ -121,7 +121,7 @@ pub use boot_setting_request::{BootSettingRequest, BootSettingStage};
 pub use change::{ChangeRefused, check_change, check_delete, check_idle, check_release};
 pub use chassis::Chassis;
 pub use checksum_file::{ChecksumFileError, find_checksum};
-pub use conductor_group::{InvalidGroup, parse_conductor_group};
+pub use conductor_group::{InvalidGroup, check_conductor_group, parse_conductor_group};
 pub use conductor_step::{
     APPLY_BIOS_SETTINGS, APPLY_RAID, CLEAR_SECURE_BOOT_KEYS, CREATE_RAID, DELETE_RAID,
     RESET_BIOS_SETTINGS, RESET_SECURE_BOOT_KEYS, UPDATE_FIRMWARE,

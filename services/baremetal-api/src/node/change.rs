@@ -2,7 +2,8 @@
 
 use baremetal_core::{
     CREDENTIALS, Driver, Interface, Interfaces, Node, NodeChange, NodeIdent, NodeUuid, Passwords,
-    State as Stage, check_new_node, ended_allocation, glance_image,
+    RequestRefused, State as Stage, check_conductor_group, check_new_node, ended_allocation,
+    glance_image,
 };
 use openstack_api::{ApiError, Caller, Microversion, Operation, Query, Relation, flag};
 use serde_json::{Map, Value};
@@ -195,15 +196,9 @@ fn gives(patch: &[Operation], key: &str) -> bool {
     said.flatten().is_some_and(|value| !secret::is_mask(value))
 }
 
-/// Refuses a conductor group without a conductor, because nobody would manage the node.
-pub(crate) fn check_group(app: &App, node: &Node) -> Result<(), ApiError> {
-    let (wanted, groups) = (&node.conductor_group, app.conductor.groups());
-    if groups.contains(wanted) {
-        return Ok(());
-    }
-    let problem =
-        format!("no conductor is in group {wanted:?}; the groups with one are {groups:?}");
-    Err(ApiError::bad_field("conductor_group", problem))
+/// Refuses a conductor group without a conductor.
+pub(crate) fn check_group(app: &App, node: &Node) -> Result<(), RequestRefused> {
+    check_conductor_group(&node.conductor_group, app.conductor.groups())
 }
 
 /// Replaces the name of a node by its UUID. A name that no node has stays, and is refused with the field.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::action::{RuleAction, RuleTarget, Stop};
@@ -11,7 +11,7 @@ use super::problem::RuleProblem;
 use super::reference::RuleData;
 use super::rule_log::RuleLog;
 use super::{InspectionRule, limits};
-use crate::{CREDENTIALS, Node, NodeChange, Passwords, Port, State, Stored};
+use crate::{CREDENTIALS, Node, NodeChange, Passwords, Port, State, Stored, check_conductor_group};
 
 /// A machine whose inventory has arrived.
 pub struct InspectedMachine<'a> {
@@ -23,6 +23,8 @@ pub struct InspectedMachine<'a> {
     pub inventory: &'a Value,
     /// All parts of the agent's report besides the inventory.
     pub plugin_data: &'a Value,
+    /// The conductor groups that have a conductor.
+    pub groups: &'a [String],
 }
 
 /// The changes that the rules made.
@@ -68,7 +70,8 @@ pub fn apply_inspection_rules(
     rules: &[Stored<InspectionRule>],
     machine: InspectedMachine<'_>,
 ) -> Result<RuleChanges, RuleFailed> {
-    let InspectedMachine { before, node, ports, inventory, plugin_data } = machine;
+    let InspectedMachine { before, node, ports, inventory, plugin_data, groups } = machine;
+    let stored = StoredMachine { node: before, ports: &ports, groups };
     let known = plugin_data.as_object().cloned().unwrap_or_default();
     let mut target =
         RuleTarget { node, ports: ports.clone(), plugin_data: known.clone(), logs: Vec::new() };
@@ -77,7 +80,7 @@ pub fn apply_inspection_rules(
     let mut rules: Vec<&Stored<InspectionRule>> = rules.iter().collect();
     rules.sort_by_key(|rule| std::cmp::Reverse(rule.content.priority));
     for rule in rules {
-        let applied = apply(&rule.content, before, &mut target, inventory, &mut spent);
+        let applied = apply(&rule.content, &stored, &mut target, inventory, &mut spent);
         applied.map_err(|cause| RuleFailed { rule: rule.id, cause })?;
     }
     let is_changed = |port: &Port| ports.iter().all(|known| known != port);
@@ -89,6 +92,13 @@ pub fn apply_inspection_rules(
         plugin_data,
         logs,
     })
+}
+
+/// A machine as it is stored, with which its changes are compared.
+struct StoredMachine<'a> {
+    node: &'a Node,
+    ports: &'a [Port],
+    groups: &'a [String],
 }
 
 /// The use that the rules of an inspection have made of their limits.
@@ -118,7 +128,7 @@ impl Spent {
 /// Performs the actions of a rule if the machine meets its conditions.
 fn apply(
     rule: &InspectionRule,
-    before: &Node,
+    stored: &StoredMachine<'_>,
     target: &mut RuleTarget,
     inventory: &Value,
     spent: &mut Spent,
@@ -138,12 +148,14 @@ fn apply(
     if rule.actions.iter().any(RuleAction::is_on_plugin_data) {
         check_size("plugin_data", &target.plugin_data, most)?;
     }
-    Ok(check_node(before, &target.node)?)
+    check_node(stored, &target.node)?;
+    Ok(check_links(stored.ports, &mut target.ports)?)
 }
 
 /// Checks the node by the rules of requests, as if an administrator changed it once it is manageable. A stored BMC password is not sent to an
 /// address that a rule sets, unless rules set the password as well.
-fn check_node(before: &Node, after: &Node) -> Result<(), RuleProblem> {
+fn check_node(stored: &StoredMachine<'_>, after: &Node) -> Result<(), RuleProblem> {
+    let before = stored.node;
     let manageable = |node: &Node| Node { provision_state: State::Manageable, ..node.clone() };
     let given: Vec<&'static str> = CREDENTIALS
         .iter()
@@ -156,7 +168,28 @@ fn check_node(before: &Node, after: &Node) -> Result<(), RuleProblem> {
         passwords: Passwords::Given(&given),
         parent: None,
     };
-    change.check().map_err(|why| RuleProblem::new(why.to_string()))
+    change.check().map_err(|why| RuleProblem::new(why.to_string()))?;
+    if before.conductor_group == after.conductor_group {
+        return Ok(());
+    }
+    let checked = check_conductor_group(&after.conductor_group, stored.groups);
+    checked.map_err(|why| RuleProblem::new(why.to_string()))
+}
+
+/// Checks the local link connections that the rule changed, as a request would. A rule may set their keys one after another.
+fn check_links(stored: &[Port], ports: &mut [Port]) -> Result<(), RuleProblem> {
+    for port in ports {
+        if stored.iter().any(|known| known.id == port.id && link(known) == link(port)) {
+            continue;
+        }
+        let checked = port.clone().with_checked_link();
+        *port = checked.map_err(|why| RuleProblem::new(format!("port {}: {why}", port.id)))?;
+    }
+    Ok(())
+}
+
+fn link(port: &Port) -> (&Map<String, Value>, bool) {
+    (&port.local_link_connection, port.is_smartnic)
 }
 
 #[cfg(test)]
@@ -202,6 +235,7 @@ mod tests {
             ports: vec![port, other],
             inventory: &json!({"memory": {"physical_mb": 2048}, "bmc_address": "https://evil"}),
             plugin_data: &json!({"a": 1}),
+            groups: &["here".to_owned()],
         };
         apply_inspection_rules(rules, machine)
     }
@@ -262,6 +296,40 @@ mod tests {
             json!([{"op": "set-attribute", "args": ["lessee", "x"]}, {"op": "set-attribute", "args": ["extra", 1]}]),
             "failed: extra: must be an object",
         );
+    }
+
+    #[test]
+    fn a_rule_puts_a_node_only_into_a_group_that_has_a_conductor() {
+        let set = |group| json!([{"op": "set-attribute", "args": ["conductor_group", group]}]);
+        fails(
+            set("far"),
+            "failed: conductor_group: no conductor is in group \"far\"; the groups with one are [\"here\"]",
+        );
+        let changes = run(&[rule(1, 0, json!([]), set("here"))]).unwrap();
+        assert_eq!(changes.node.conductor_group, "here");
+    }
+
+    #[test]
+    fn a_rule_sets_a_complete_local_link_connection_or_none() {
+        let port = "52:54:00:00:00:01";
+        let set = |key: &str, value: &str| {
+            let path = format!("local_link_connection/{key}");
+            json!({"op": "set-port-attribute", "args": [port, path, value]})
+        };
+        let switch = set("switch_id", "0A:1B:2C:3D:4E:5F");
+        fails(
+            json!([switch]),
+            "failed: port 00000000-0000-0000-0000-000000000000: local_link_connection: needs port_id and one of switch_id, hostname, and \
+             both vtep-logical-switch and vtep-physical-switch",
+        );
+        fails(
+            json!([switch, set("color", "red")]),
+            "failed: port 00000000-0000-0000-0000-000000000000: local_link_connection/color: there is no such key",
+        );
+        let changes =
+            run(&[rule(1, 0, json!([]), json!([switch, set("port_id", "Eth1")]))]).unwrap();
+        let want = json!({"switch_id": "0a:1b:2c:3d:4e:5f", "port_id": "Eth1"});
+        assert_eq!(json!(changes.ports[0].local_link_connection), want);
     }
 
     #[test]
