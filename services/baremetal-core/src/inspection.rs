@@ -4,7 +4,8 @@ use agent_protocol::InspectionData;
 use hardware::{BootMode, Inventory, MacAddress};
 use serde_json::{Map, Value};
 
-use crate::Node;
+use crate::wanted_boot::declared_word;
+use crate::{InspectInterface, Node};
 
 /// One GiB, in bytes.
 const GIB: u64 = 1 << 30;
@@ -22,11 +23,12 @@ pub fn apply_inventory(node: &Node, data: &InspectionData) -> (Node, Vec<MacAddr
     set(&mut changed.properties, "memory_mb", memory_mb);
     let root_disk = data.root_disk.as_ref().map_or(0, |disk| disk.size / GIB);
     set(&mut changed.properties, "local_gb", root_disk);
-    match &*inventory.boot.current_boot_mode {
-        "uefi" => note_boot_mode(&mut changed, BootMode::Uefi),
-        "bios" => note_boot_mode(&mut changed, BootMode::Bios),
-        _ => {}
-    }
+    changed.boot_mode = match &*inventory.boot.current_boot_mode {
+        "uefi" => Some(BootMode::Uefi),
+        "bios" => Some(BootMode::Bios),
+        _ => node.boot_mode,
+    };
+    declare_boot_mode(&mut changed);
 
     let booted = data.boot_interface.as_deref().or(inventory.boot.pxe_interface.as_deref());
     // pxelinux puts the ARP hardware type before the address: `01-52-54-…`.
@@ -57,8 +59,10 @@ pub fn apply_bmc_inventory(node: &Node, inventory: &Inventory) -> (Node, Vec<Mac
     let smallest = inventory.disks.iter().filter_map(|disk| disk.size_bytes).min();
     set(&mut changed.properties, "local_gb", smallest.unwrap_or(0) / GIB);
     set_text(&mut changed.properties, "vendor", inventory.manufacturer.as_deref().unwrap_or(""));
-    if let Some(mode) = inventory.boot_mode {
-        note_boot_mode(&mut changed, mode);
+    changed.boot_mode = inventory.boot_mode.or(node.boot_mode);
+    // The agent, which the machine boots, knows the mode better.
+    if node.inspect_interface() != InspectInterface::Agent {
+        declare_boot_mode(&mut changed);
     }
     (changed, inventory.nics.iter().map(|nic| nic.mac).filter(|mac| !mac.is_multicast()).collect())
 }
@@ -76,10 +80,12 @@ fn set_text(properties: &mut Map<String, Value>, key: &str, value: &str) {
     }
 }
 
-/// Records the boot mode on the node and in `properties.capabilities`, where schedulers look for `boot_mode:uefi`.
-fn note_boot_mode(node: &mut Node, mode: BootMode) {
-    node.boot_mode = Some(mode);
-    set_capability(node, "boot_mode", mode.as_str());
+/// Declares the boot mode of the machine in `properties.capabilities`, where schedulers look for `boot_mode:uefi`. A mode that is declared
+/// there already is the operator's choice for installations, and stays (ironic, `drivers/modules/redfish/inspect.py`).
+fn declare_boot_mode(node: &mut Node) {
+    if let (Some(mode), None) = (node.boot_mode, declared_word(node)) {
+        set_capability(node, "boot_mode", mode.as_str());
+    }
 }
 
 /// Sets a capability in `properties.capabilities`: `name:value,name:value`.
@@ -101,7 +107,7 @@ mod tests {
 
     fn node() -> Node {
         let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, jiff::Timestamp::UNIX_EPOCH);
-        node.properties.insert("capabilities".to_owned(), "gpu:true,boot_mode:bios".into());
+        node.properties.insert("capabilities".to_owned(), "gpu:true".into());
         node.properties.insert("memory_mb".to_owned(), 512.into());
         node
     }
@@ -143,9 +149,9 @@ mod tests {
         }))
         .unwrap();
         let mut machine = node();
-        machine.properties.insert("capabilities".to_owned(), "boot_mode:uefi".into());
+        machine.properties.insert("capabilities".to_owned(), "boot_mode:uefi,gpu:true".into());
         let (changed, ports) = apply_inventory(&machine, &data);
-        let want = json!({"memory_mb": 2048, "capabilities": "boot_mode:bios"});
+        let want = json!({"memory_mb": 2048, "capabilities": "boot_mode:uefi,gpu:true"});
         assert_eq!(
             (changed.boot_mode, Value::Object(changed.properties)),
             (Some(BootMode::Bios), want)
@@ -174,13 +180,36 @@ mod tests {
             boot_mode: Some(BootMode::Uefi),
             ..Inventory::default()
         };
-        let (changed, ports) = apply_bmc_inventory(&node(), &inventory);
+        let mut machine = node();
+        machine.interfaces.inspect = Some(InspectInterface::Redfish);
+        let (changed, ports) = apply_bmc_inventory(&machine, &inventory);
         let want = json!({
             "memory_mb": 4096, "local_gb": 5, "vendor": "ACME",
             "capabilities": "gpu:true,boot_mode:uefi",
         });
         assert_eq!(Value::Object(changed.properties), want);
         assert_eq!(ports, ["52:54:00:00:00:01".parse().unwrap()]);
+
+        let capabilities = |machine: &Node| {
+            let (changed, _) = apply_bmc_inventory(machine, &inventory);
+            assert_eq!(changed.boot_mode, Some(BootMode::Uefi), "the mode in which it starts now");
+            changed.properties["capabilities"].clone()
+        };
+        machine.properties.insert("capabilities".to_owned(), "boot_mode: bios".into());
+        assert_eq!(capabilities(&machine), "boot_mode: bios", "the operator's choice");
+        assert_eq!(capabilities(&node()), "gpu:true", "the agent will tell the mode");
+    }
+
+    #[test]
+    fn the_boot_mode_of_the_bmc_is_declared_if_the_agent_does_not_know_it() {
+        let data = serde_json::from_value(json!({"inventory": {
+            "interfaces": [], "cpu": {"count": 0, "architecture": ""}, "memory": {"total": 0},
+            "boot": {"current_boot_mode": ""}}}))
+        .unwrap();
+        let machine = Node { boot_mode: Some(BootMode::Uefi), ..node() };
+        let (changed, _) = apply_inventory(&machine, &data);
+        assert_eq!(changed.boot_mode, Some(BootMode::Uefi));
+        assert_eq!(changed.properties["capabilities"], "gpu:true,boot_mode:uefi");
     }
 
     #[test]
