@@ -157,16 +157,19 @@ mod tests {
                 StepKind::Deploy => &management[..2],
                 StepKind::Service => &[],
             };
-            assert_eq!(names(Driver::Redfish, kind), [&bios, management].concat());
+            let raid = match kind {
+                StepKind::Clean => "raid.create_configuration",
+                StepKind::Deploy | StepKind::Service => "raid.apply_configuration",
+            };
+            let others = ["firmware.update", raid, "raid.delete_configuration"];
+            assert_eq!(names(Driver::Redfish, kind), [&bios, &others[..], management].concat());
             assert!(names(Driver::Ipmi, kind).is_empty());
             let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, jiff::Timestamp::UNIX_EPOCH);
-            node.interfaces.firmware = Some(FirmwareInterface::Redfish);
             let update = conductor_steps(&node, kind).swap_remove(2);
             assert_eq!(
                 (update.name.to_string().as_str(), update.needs_ramdisk),
                 ("firmware.update", false)
             );
-            node.interfaces.raid = Some(RaidInterface::Redfish);
             let raid = conductor_steps(&node, kind).split_off(3);
             let raid = raid.iter().take(2).map(|step| (step.name.step.as_str(), step.args.len()));
             let make = match kind {
@@ -174,14 +177,16 @@ mod tests {
                 StepKind::Deploy | StepKind::Service => ("apply_configuration", 4),
             };
             assert_eq!(raid.collect::<Vec<_>>(), [make, ("delete_configuration", 0)]);
+            node.interfaces.firmware = Some(FirmwareInterface::NoFirmware);
+            node.interfaces.raid = Some(RaidInterface::NoRaid);
+            let names = conductor_steps(&node, kind);
+            assert_eq!(names.len(), bios.len() + management.len());
         }
     }
 
     #[test]
     fn steps_that_a_bmc_carries_out_need_no_ramdisk() {
-        let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, jiff::Timestamp::UNIX_EPOCH);
-        node.interfaces.firmware = Some(FirmwareInterface::Redfish);
-        node.interfaces.raid = Some(RaidInterface::Redfish);
+        let node = Node::new(NodeUuid::nil(), Driver::Redfish, jiff::Timestamp::UNIX_EPOCH);
         for kind in [StepKind::Clean, StepKind::Deploy, StepKind::Service] {
             for step in conductor_steps(&node, kind) {
                 assert!(!step.needs_ramdisk, "{}", step.name);

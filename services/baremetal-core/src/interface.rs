@@ -181,7 +181,7 @@ interfaces! {
     } {
         FakeHardware: Fake NoFirmware;
         Ipmi | ManualManagement: NoFirmware;
-        Redfish: NoFirmware Redfish;
+        Redfish: Redfish NoFirmware;
     }
 
     /// How the hardware is inspected.
@@ -248,7 +248,7 @@ interfaces! {
     } {
         FakeHardware: Fake NoRaid Agent;
         Ipmi | ManualManagement: NoRaid Agent;
-        Redfish: NoRaid Redfish Agent;
+        Redfish: Redfish NoRaid Agent;
     }
 
     /// How a broken installation is repaired.
@@ -346,6 +346,18 @@ mod tests {
                 assert_eq!(interfaces.check(driver), Ok(()));
             }
             assert_eq!(BootInterface::default_of(driver).as_str(), driver.default(Interface::Boot));
+        }
+    }
+
+    /// The order of `ironic/drivers/redfish.py`.
+    #[test]
+    fn what_a_bmc_changes_by_redfish_is_changed_by_redfish_unless_the_node_says_otherwise() {
+        for interface in [Interface::Bios, Interface::Firmware, Interface::Raid] {
+            assert_eq!(Driver::Redfish.default(interface), "redfish", "{interface:?}");
+        }
+        for driver in [Driver::Ipmi, Driver::ManualManagement] {
+            assert_eq!(driver.default(Interface::Firmware), "no-firmware");
+            assert_eq!(driver.default(Interface::Raid), "no-raid");
         }
     }
 

@@ -289,7 +289,7 @@ mod tests {
     fn a_node_without_raid_or_with_work_is_refused() {
         let disks = json!({"logical_disks": [{"raid_level": "1", "size_gb": 1}]});
         let disks = disks.as_object().unwrap().clone();
-        let plain = Node { driver: Driver::Redfish, ..node() };
+        let plain = Node { driver: Driver::Ipmi, ..node() };
         let refused = with_target_raid_config(&plain, disks.clone()).unwrap_err();
         assert!(matches!(refused, RaidRefused::Unsupported { interface: "no-raid", .. }));
         assert_eq!(with_target_raid_config(&plain, Map::new()), Ok(plain.clone()));

@@ -39,9 +39,9 @@ async fn a_node_is_created_with_every_field_of_the_newest_version() {
             "retired_reason": null, "owner": null, "lessee": null, "description": null, "boot_mode": null,
             "secure_boot": null, "shard": null, "parent_node": null, "disable_power_off": false,
             "bios_interface": "redfish", "boot_interface": "ipxe", "console_interface": "no-console",
-            "deploy_interface": "direct", "firmware_interface": "no-firmware", "inspect_interface": "agent",
+            "deploy_interface": "direct", "firmware_interface": "redfish", "inspect_interface": "agent",
             "management_interface": "redfish", "network_interface": "noop", "power_interface": "redfish",
-            "raid_interface": "no-raid", "rescue_interface": "no-rescue", "storage_interface": "noop",
+            "raid_interface": "redfish", "rescue_interface": "no-rescue", "storage_interface": "noop",
             "vendor_interface": "no-vendor",
             "links": {}, "ports": {}, "states": {}, "portgroups": {}, "volume": {}
         }}"#,

@@ -14,7 +14,7 @@ async fn with_node() -> Api {
     let api = Api::start().await;
     let body = json!({
         "uuid": ID, "driver": "redfish", "name": "n1", "bios_interface": "no-bios", "raid_interface": "agent",
-        "management_interface": "noop",
+        "management_interface": "noop", "firmware_interface": "no-firmware",
         "driver_info": {"redfish_address": "https://192.0.2.9"},
     });
     api.send("POST", "/v1/nodes", NEWEST, &body.to_string()).await.has(201);

@@ -3,7 +3,7 @@ use jiff::SignedDuration;
 use super::*;
 use crate::drain_request::tests::{OURS, THEIRS, leaving, off};
 use crate::lending::tests::{at, gone, lent};
-use crate::{AfterDrain, BiosInterface, DrainStage, Driver, NodeUuid};
+use crate::{AfterDrain, BiosInterface, DrainStage, Driver, FirmwareInterface, NodeUuid};
 
 const T0: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -29,9 +29,12 @@ fn manage_verifies_a_new_node_and_begins_no_work_on_a_free_one() {
     assert_eq!(new.provision_state, State::Verifying);
     assert_eq!(new.target_provision_state, Some(State::Manageable));
     assert_eq!(new.work.unwrap().tasks, [Task::TryBmc, Task::ReadBios]);
-    let mut without_bios = node(State::Enroll);
-    without_bios.interfaces.bios = Some(BiosInterface::NoBios);
-    assert_eq!(asked(&without_bios, Verb::Manage).work.unwrap().tasks, [Task::TryBmc]);
+    let mut plain = node(State::Enroll);
+    plain.interfaces.bios = Some(BiosInterface::NoBios);
+    let reads_versions = [Task::TryBmc, Task::ReadBios];
+    assert_eq!(asked(&plain, Verb::Manage).work.unwrap().tasks, reads_versions, "of the firmware");
+    plain.interfaces.firmware = Some(FirmwareInterface::NoFirmware);
+    assert_eq!(asked(&plain, Verb::Manage).work.unwrap().tasks, [Task::TryBmc]);
     let taken_back = asked(&node(State::Available), Verb::Manage);
     assert_eq!(taken_back.provision_state, State::Manageable);
     assert_eq!((taken_back.target_provision_state, taken_back.work), (None, None));
