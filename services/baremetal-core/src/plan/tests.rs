@@ -9,9 +9,9 @@ use serde_json::Map;
 use super::*;
 use crate::{
     AgentCommand, DeployStep, Driver, Fault, Interface, Maintenance, NodeUuid, OfferedStep,
-    Problem, RequestRefused, RequestedStep, RescueInterface, State, Step, StepKind, StepName,
-    StepPriorities, StepRunner, Verb, VerbRequest, WantedSteps, WorkUuid, boot_again, fail_work,
-    finish_work, power_step_done, request_verb, start_next_task,
+    PowerRequest, Problem, RequestRefused, RequestedStep, RescueInterface, State, Step, StepKind,
+    StepName, StepPriorities, StepRunner, Verb, VerbRequest, WantedSteps, WorkUuid, boot_again,
+    fail_work, finish_work, power_step_done, request_verb, start_next_task,
 };
 
 mod agent;
@@ -662,6 +662,40 @@ fn a_rescue_by_the_agent_ends_without_the_password_and_is_left_again() {
         let (left, _) = request_verb(&asked, verb, WorkUuid::nil(), T0).unwrap();
         assert_eq!((left.provision_state, left.instance_info), (to, Map::new()));
     }
+}
+
+#[test]
+fn a_rescue_that_fails_after_its_boot_switches_the_machine_off() {
+    let mut used = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
+    used.provision_state = State::Active;
+    used.interfaces.rescue = Some(RescueInterface::Agent);
+    let (mut asked, _) = request_verb(&used, Verb::Rescue, WorkUuid::nil(), T0).unwrap();
+    let fatal = Problem { reason: Reason::StepFailed, cause: "no".to_owned(), transient: false };
+    let fails = |node: &Node| {
+        let decided =
+            concluded(node, &ActionOutcome::Failed(fatal.clone()), T0 + Duration::from_secs(9));
+        decided.change.unwrap().node
+    };
+    let failed = fails(&asked);
+    let state = State::RescueFailed;
+    assert_eq!((failed.provision_state, &failed.power_request), (state, &None), "it still runs");
+
+    asked.work.as_mut().unwrap().switched_on_at = Some(T0);
+    let failed = fails(&asked);
+    let deadline = T0 + Duration::from_secs(9) + timeouts().power;
+    let off = PowerRequest::new(PowerChange::ForceOff, deadline);
+    assert_eq!((failed.provision_state, &failed.power_request), (state, &Some(off)));
+    let is_on = Observed { power: PowerSeen::Is(PowerState::On), ..seen() };
+    assert_eq!(planned(&failed, &is_on, T0).actions, [Action::RequestPower(PowerChange::ForceOff)]);
+    let is_off = Observed { power: PowerSeen::Is(PowerState::Off), ..seen() };
+    let ended = planned(&failed, &is_off, T0).change.unwrap().node;
+    assert_eq!((ended.power_state, &ended.power_request), (Some(PowerState::Off), &None));
+    assert_eq!(ended.failure, failed.failure, "the node tells why the rescue failed");
+    let again = request_verb(&failed, Verb::Rescue, WorkUuid::nil(), T0).unwrap().0;
+    assert_eq!(again.power_request, None, "the work controls the power");
+
+    asked.provision_state = State::Servicing;
+    assert_eq!(fails(&asked).power_request, None);
 }
 
 #[test]

@@ -4,13 +4,14 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use decision::{Decision, Requeue};
+use hardware::PowerChange;
 use jiff::Timestamp;
 
 use super::action::Action;
 use super::seen::{BootSettingsSeen, Observed, PowerSeen};
 use crate::{
-    BootAgain, Failure, HistoryEntry, IllegalEvent, Node, NodeUpdate, Problem, StepPriorities,
-    WorkUuid, boot_again, elapsed, fail_work, finish_work, start_next_task,
+    BootAgain, Failure, HistoryEntry, IllegalEvent, Node, NodeUpdate, PowerRequest, Problem, State,
+    StepPriorities, WorkUuid, boot_again, elapsed, fail_work, finish_work, start_next_task,
 };
 
 /// The time limits of tasks, and the interval of polling.
@@ -144,12 +145,25 @@ impl MachineTurn<'_> {
         Ok(NodeUpdate::decided(again, [entry]).warn(line))
     }
 
-    /// Fails the work. The machine is left as it is.
+    /// Fails the work. The machine is left as it is, except by a rescue.
     pub(super) fn give_up<A>(&self, failure: Failure) -> Planned<A> {
         let cause = failure.cause.clone();
         let (failed, entry) = fail_work(self.node, failure, self.now)?;
         let line = format!("the work on node {} failed", self.node.id);
+        let failed = self.with_rescue_system_off(failed);
         Ok(NodeUpdate::decided(failed, [entry]).warn_of(cause, line))
+    }
+
+    /// Switches off the ramdisk of a rescue that failed (ironic, `rescuing_error_handler`). If the rescue failed before its ramdisk was
+    /// booted, or if an operator aborted it, the machine is left as it is.
+    fn with_rescue_system_off(&self, mut failed: Node) -> Node {
+        let work = self.node.work.as_ref();
+        let is_booted = work.is_some_and(|work| work.switched_on_at.is_some());
+        if is_booted && failed.provision_state == State::RescueFailed {
+            let deadline = self.now + self.rules.timeouts.power;
+            failed.power_request = Some(PowerRequest::new(PowerChange::ForceOff, deadline));
+        }
+        failed
     }
 
     /// Retries a transient problem until the time limit has passed; every other problem fails the work.

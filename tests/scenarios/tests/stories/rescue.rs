@@ -122,6 +122,12 @@ async fn a_rescue_is_aborted_fails_and_is_repeated() {
     let error = lab.provision(node, "abort").await.fails("rescue failed").await;
     assert!(error.contains("aborted waiting for the agent"), "{error}");
     has_no_password(&lab, node).await;
+    assert_eq!(
+        lab.node(node).await["target_power_state"],
+        json!(null),
+        "an abort switches nothing"
+    );
+    assert!(machine.chassis().power().borrow().on);
 
     machine.misbehave(|faults| {
         faults.never_call_back = false;
@@ -131,6 +137,8 @@ async fn a_rescue_is_aborted_fails_and_is_repeated() {
     let error = lab.fails(node, "rescue failed").await;
     assert!(error.contains("setting the rescue password failed"), "{error}");
     has_no_password(&lab, node).await;
+    let mut power = machine.chassis().power();
+    power.wait_for(|power| !power.on).await.expect("the rescue system is switched off");
 
     machine.misbehave(|faults| faults.fail_step = None);
     request(&lab, node).await;
