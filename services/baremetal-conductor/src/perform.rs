@@ -92,26 +92,29 @@ impl TurnContext {
     async fn perform(&self, node: &Node, action: Action) -> Result<ActionOutcome, ActionError> {
         let done = |node| Ok(ActionOutcome::TaskDone(Box::new(node)));
         info!(action.name = action.name(), "performing {} on node {}", action.name(), node.id);
-        let bmc = self.bmcs.of(node).map_err(Problem::from)?;
+        // Neutron and the agent do not need the BMC, whose address or password may have become unusable.
+        let bmc = || self.bmcs.of(node).map_err(Problem::from);
         match action {
             Action::ChangeNetworks => {
                 Ok(ActionOutcome::NetworksChanged(Box::new(self.change_networks(node).await?)))
             }
-            Action::RequestPower(change) => self.request_power(node, &bmc, change).await,
+            Action::RequestPower(change) => self.request_power(node, &bmc()?, change).await,
             Action::Command(AgentCommand::FinalizeRescue) => self.finalize_rescue(node).await,
             Action::Command(command) => {
                 self.command(node, self.request_of(node, command).await?).await
             }
             Action::Step => self.command(node, self.step_of_work(node).await?).await,
-            Action::ConductorStep => self.conductor_step(node, &bmc).await,
-            Action::ReadBios => done(self.read_firmware(node, &bmc).await?),
-            Action::ConfirmBios => self.confirm_bios(node, &bmc).await,
-            Action::UpdateFirmware => self.update_firmware(node, &bmc).await,
-            Action::ReadFirmware => self.read_updated_firmware(node, &bmc).await,
-            Action::ChangeRaid => self.change_raid(node, &bmc).await,
-            Action::ReadRaid => self.read_raid(node, &bmc).await,
-            Action::ChangeBootSetting(wanted) => self.change_boot_setting(node, &bmc, wanted).await,
-            Action::ReadInventory => self.read_inventory(node, &bmc).await,
+            Action::ConductorStep => self.conductor_step(node, &bmc()?).await,
+            Action::ReadBios => done(self.read_firmware(node, &bmc()?).await?),
+            Action::ConfirmBios => self.confirm_bios(node, &bmc()?).await,
+            Action::UpdateFirmware => self.update_firmware(node, &bmc()?).await,
+            Action::ReadFirmware => self.read_updated_firmware(node, &bmc()?).await,
+            Action::ChangeRaid => self.change_raid(node, &bmc()?).await,
+            Action::ReadRaid => self.read_raid(node, &bmc()?).await,
+            Action::ChangeBootSetting(wanted) => {
+                self.change_boot_setting(node, &bmc()?, wanted).await
+            }
+            Action::ReadInventory => self.read_inventory(node, &bmc()?).await,
             Action::TakeInventory => self.take_inventory(node).await,
             Action::BindVifs => {
                 self.bind_vifs(node).await?;
@@ -125,15 +128,15 @@ impl TurnContext {
             Action::Connect(network) => done(self.connect(node, network).await?),
             Action::Disconnect => done(self.disconnect(node).await?),
             Action::BootRamdisk => {
-                self.boot_ramdisk(node, &bmc).await?;
+                self.boot_ramdisk(node, &bmc()?).await?;
                 done(node.clone())
             }
             Action::BootDisk => {
-                self.boot_disk(node, &bmc).await?;
+                self.boot_disk(node, &bmc()?).await?;
                 done(node.clone())
             }
             Action::BootOwnImage => {
-                self.boot_own_image(node, &bmc).await?;
+                self.boot_own_image(node, &bmc()?).await?;
                 done(node.clone())
             }
         }

@@ -1,8 +1,8 @@
 //! Tests of the actions on a machine, with an emulated BMC.
 
 use baremetal_core::{
-    Driver, InspectInterface, NodeIdent, NodeUuid, RaidInterface, Step, StepKind, StepName,
-    StepRunner,
+    Driver, InspectInterface, NetworkChanges, NodeIdent, NodeUuid, RaidInterface, Step, StepKind,
+    StepName, StepRunner,
 };
 use hardware::{Inventory, MacAddress, Nic};
 use serde_json::json;
@@ -95,6 +95,25 @@ async fn commands_have_the_names_and_parameters_of_the_agents_protocol() {
         panic!("the step needs a target");
     };
     assert!(problem.cause.contains("has no target RAID configuration"), "{}", problem.cause);
+}
+
+#[tokio::test]
+async fn the_networks_of_a_machine_change_without_its_bmc() {
+    let context = conductor(settings()).await.context;
+    let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, context.now());
+    node.provision_state = State::Active;
+    node.network_changes = NetworkChanges { binds: true, ..NetworkChanges::default() };
+    let needs_bmc = context.perform(&node, Action::BootDisk).await;
+    let Err(ActionError::Machine(problem)) = needs_bmc else { panic!("the node names no BMC") };
+    assert!(problem.cause.contains("redfish_address"), "{}", problem.cause);
+
+    let changed = context.perform(&node, Action::ChangeNetworks).await;
+    let Ok(ActionOutcome::NetworksChanged(changed)) = changed else { panic!("it needs no BMC") };
+    assert!(changed.network_changes.are_done());
+    for action in [Action::BindVifs, Action::ReleaseVifs, Action::DetachVifs, Action::Disconnect] {
+        let done = context.perform(&node, action).await;
+        assert!(matches!(done, Ok(ActionOutcome::TaskDone(_))), "{}", action.name());
+    }
 }
 
 #[tokio::test]
