@@ -50,6 +50,31 @@ impl Service {
         Ok(Some(entries))
     }
 
+    /// Reads the ids of up to `most` members of a collection; `None` if there is no such collection.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a part of the collection cannot be read now: a part of the ids must not be taken for all.
+    pub(crate) async fn ids(
+        &self,
+        url: &Url,
+        most: usize,
+    ) -> Result<Option<Vec<String>>, BmcError> {
+        let Some(mut page) = self.find_unless_busy(url).await? else { return Ok(None) };
+        let mut ids = Vec::new();
+        for _ in 0..MOST_PAGES {
+            let members = page.body.items("Members").iter();
+            ids.extend(members.filter_map(|member| member.id().map(str::to_owned)));
+            let next = page.body.at("Members@odata.nextLink").as_str();
+            let next = next.filter(|_| ids.len() < most);
+            let Some(next) = next.and_then(|link| self.origin.follow(link).ok()) else { break };
+            let Some(turned) = self.find_unless_busy(&next).await? else { break };
+            page = turned;
+        }
+        ids.truncate(most);
+        Ok(Some(ids))
+    }
+
     async fn first_page(&self, url: &Url) -> Result<Option<Resource>, BmcError> {
         if let Some(expand) = self.root().await?.expand {
             let mut expanded = url.clone();

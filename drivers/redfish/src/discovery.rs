@@ -130,4 +130,20 @@ impl Service {
             Err(error) => Err(error),
         }
     }
+
+    /// Reads the resource at `url` as [`Service::find`] does, but fails if the BMC may be able to show the resource later: the caller must
+    /// not mistake a resource that cannot be read now for one that is missing.
+    pub(crate) async fn find_unless_busy(&self, url: &Url) -> Result<Option<Resource>, BmcError> {
+        let answer = self.fetch(url).await?;
+        if answer.status == StatusCode::FORBIDDEN {
+            return Ok(None);
+        }
+        match self.resource(url, answer) {
+            Ok(resource) => Ok(Some(resource)),
+            Err(BmcError::Refused { transient: false, .. } | BmcError::Malformed { .. }) => {
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+    }
 }

@@ -17,15 +17,22 @@ const MOST_NEW_TASKS: usize = 8;
 
 impl Service {
     /// Lists the tasks that the BMC knows; `None` if the BMC has no list of tasks.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the BMC cannot show its list now. Without the list, an interrupted request could not be told from one that was never sent.
     pub(crate) async fn listed_tasks(&self) -> Result<Option<Vec<String>>, BmcError> {
         let Some(service) = self.root().await?.tasks.clone() else { return Ok(None) };
-        let Some(service) = self.find(&service).await? else { return Ok(None) };
+        let Some(service) = self.find_unless_busy(&service).await? else { return Ok(None) };
         let Some(tasks) = self.link(&service.body, "Tasks") else { return Ok(None) };
-        let listed = self.list(&tasks, MOST_TASKS).await?;
-        Ok(listed.map(|tasks| tasks.iter().filter_map(|it| it.id().map(str::to_owned)).collect()))
+        self.ids(&tasks, MOST_TASKS).await
     }
 
     /// Returns the first task for which `is_meant` holds, among those that are not in `known`.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the BMC cannot show its list or a new task now: the request of the task would be sent once more.
     pub(crate) async fn task_since(
         &self,
         known: &[String],
@@ -34,7 +41,8 @@ impl Service {
         let tasks = self.listed_tasks().await?.unwrap_or_default();
         let new = tasks.into_iter().filter(|task| !known.contains(task));
         for task in new.take(MOST_NEW_TASKS) {
-            let Some(found) = self.find(&self.origin.follow(&task)?).await? else { continue };
+            let url = self.origin.follow(&task)?;
+            let Some(found) = self.find_unless_busy(&url).await? else { continue };
             if is_meant(&found.body) {
                 return Ok(Some(task));
             }

@@ -217,6 +217,35 @@ async fn a_new_task_is_a_change_of_volumes_if_its_request_was_one() {
 }
 
 #[tokio::test]
+async fn tasks_that_cannot_be_read_now_are_not_missing() {
+    let next = "/redfish/v1/TaskService/Tasks?page=2";
+    let paged = json!({"Members": [{"@odata.id": TASK}], "Members@odata.nextLink": next});
+    let tree = tree(&[(TASKS, paged)]);
+    let broken = async |path: &'static str, status: u16| {
+        Fixture::serve(&tree, move |asked, _| {
+            let answer = || refusal(status, "Base.1.8.GeneralError", "No.");
+            asked.path.ends_with(path).then(answer)
+        })
+        .await
+    };
+    for path in ["/TaskService", "/TaskService/Tasks", "/TaskService/Tasks?page=2"] {
+        let error = raid(&broken(path, 500).await).tasks().await.unwrap_err();
+        assert!(error.is_transient(), "{path}: {error}");
+        let error = raid(&broken(path, 500).await).change_since(STORAGE, &[]).await.unwrap_err();
+        assert!(error.is_transient(), "{path}: {error}");
+    }
+    for path in ["/TaskService", "/TaskService/Tasks"] {
+        for status in [403, 404, 501] {
+            assert_eq!(raid(&broken(path, status).await).tasks().await.unwrap(), None, "{path}");
+        }
+    }
+    let error = raid(&broken("/JID_2", 500).await).change_since(STORAGE, &[]).await.unwrap_err();
+    assert!(error.is_transient(), "{error}");
+    let gone = broken("/JID_2", 404).await;
+    assert_eq!(raid(&gone).change_since(STORAGE, &[]).await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn a_full_queue_of_jobs_is_a_reason_to_ask_again() {
     let fixture = Fixture::serve(&tree(&[]), |asked, _| {
         let full = || refusal(400, "Base.1.8.ResourceExhaustion", "The queue of jobs is full.");
