@@ -9,7 +9,9 @@ use newtype_uuid::GenericUuid;
 use rack_manifest::{MachineRequest, ManifestError, RackRequest};
 use uuid::Uuid;
 
-use crate::{Driver, Interface, Node, NodeName, NodeUuid, Port, PortUuid, RackLocation};
+use crate::{
+    Driver, Interface, MOST_PARTS, Node, NodeName, NodeUuid, Port, PortUuid, RackLocation,
+};
 
 /// The planned changes of an enrolment. Nothing is written yet.
 #[derive(Debug, Default)]
@@ -44,6 +46,8 @@ pub struct EnrolmentFacts {
     pub members: HashMap<String, Node>,
     /// The nodes that have the requested port addresses already.
     pub owners: HashMap<MacAddress, NodeUuid>,
+    /// The number of ports of each present node that has any.
+    pub ports: HashMap<NodeUuid, usize>,
     pub now: Timestamp,
 }
 
@@ -130,6 +134,7 @@ impl Planner<'_> {
 
     /// Plans the ports of the machine that do not exist yet.
     fn add_ports(&mut self, asked: &MachineRequest, node: &Node) {
+        let mut count = self.facts.ports.get(&node.id).copied().unwrap_or(0);
         for raw in &asked.ports {
             let parsed = raw.parse::<MacAddress>();
             let Some(mac) = self.mistakes.or_note(asked.line, "mac", parsed) else { continue };
@@ -144,10 +149,16 @@ impl Planner<'_> {
                 }
                 Some(_) => {}
                 None => {
+                    count += 1;
                     let id = PortUuid::from_untyped_uuid(self.rules.new_id());
                     self.plan.ports.push(Port::new(id, node.id, mac, self.facts.now));
                 }
             }
+        }
+        if count > MOST_PARTS {
+            let problem =
+                format!("the node would have {count} ports; at most {MOST_PARTS} are allowed");
+            self.mistakes.note(asked.line, "mac", problem);
         }
     }
 

@@ -192,7 +192,7 @@ pub use network_changes::{NetworkChanges, ServiceNetwork};
 pub use network_data::{
     NetworkDataRefused, RamdiskNetwork, StaticAddress, StaticRoute, ramdisk_network,
 };
-pub use node::{Maintenance, Node};
+pub use node::{MOST_PARTS, Maintenance, Node};
 pub use node_lease::{LeaseDrain, NodeLease};
 pub use node_request::{NodeChange, NodeRefused, Passwords, check_new_node};
 pub use node_update::{InspectionChanges, NodeUpdate, Obstacle};

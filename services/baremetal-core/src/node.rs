@@ -19,6 +19,9 @@ use crate::{
     RescueInterface, State, VendorInterface, WantedSteps, Work,
 };
 
+/// The most ports, port groups, volume connectors and volume targets that a node has, each. Turns and requests read all of a node at once.
+pub const MOST_PARTS: usize = 256;
+
 /// The record of one enrolled machine.
 ///
 /// The API writes the first half of the fields, the conductor the second half. Every write names the `version` that the writer has read.

@@ -21,13 +21,15 @@ pub use lease::{AddressPool, DhcpLease};
 pub use node::{NodeCount, ShardCount};
 pub use profile::ProfileRow;
 
-use baremetal_core::NodeUuid;
+use baremetal_core::{MOST_PARTS, NodeUuid};
 use database::StoreError;
 use newtype_uuid::GenericUuid;
 
-/// The most ports, port groups, volume connectors and volume targets that a node has, each, and the most runbooks of a project. Turns and
-/// requests read all of a node at once.
-const MOST_EACH: u64 = 256;
+/// The number of ids in one statement.
+const IDS_AT_ONCE: usize = 500;
+
+/// The most parts of a node of each kind, and the most runbooks of a project.
+const MOST_EACH: u64 = MOST_PARTS as u64;
 
 /// Refuses one more record for a `holder` that has `used` of them already. Requests at the same time can exceed the limit by a few, which is
 /// harmless.

@@ -80,10 +80,13 @@ async fn put_stored<C: Served>(
     {
         return Err(ApiError::conflict(format!("name: {name:?} is already in use")).into());
     }
-    if effect == ImportEffect::Write {
-        store.insert_resource(&it).await?;
-        let (_, noun) = C::NAME.split_once(' ').unwrap_or_default();
-        info!("{noun} {id} was imported");
+    match effect {
+        ImportEffect::Check => store.check_resource(&it).await?,
+        ImportEffect::Write => {
+            store.insert_resource(&it).await?;
+            let (_, noun) = C::NAME.split_once(' ').unwrap_or_default();
+            info!("{noun} {id} was imported");
+        }
     }
     Ok(ImportResult::of(effect).response())
 }

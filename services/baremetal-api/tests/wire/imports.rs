@@ -369,6 +369,18 @@ async fn a_conductor_group_without_a_conductor_is_refused() {
 }
 
 #[tokio::test]
+async fn a_node_with_more_parts_than_a_node_may_have_is_refused() {
+    let api = Api::start().await;
+    for list in ["ports", "portgroups", "volume_connectors", "volume_targets"] {
+        let mut body = node_in("active");
+        body[list] = vec![json!({}); 257].into();
+        let why = format!("{list}: at most 256 are allowed");
+        put(&api, "nodes", ID, &body).await.refuses(400, &why);
+    }
+    api.get(&format!("/v1/nodes/{ID}")).await.has(404);
+}
+
+#[tokio::test]
 async fn a_part_of_another_node_is_refused() {
     let api = Api::start().await;
     let mut body = node_in("active");

@@ -41,7 +41,12 @@ fn plan(machines: Vec<MachineRequest>, facts: &EnrolmentFacts) -> Result<Enrolme
 }
 
 fn no_facts() -> EnrolmentFacts {
-    EnrolmentFacts { members: HashMap::new(), owners: HashMap::new(), now: Timestamp::UNIX_EPOCH }
+    EnrolmentFacts {
+        members: HashMap::new(),
+        owners: HashMap::new(),
+        ports: HashMap::new(),
+        now: Timestamp::UNIX_EPOCH,
+    }
 }
 
 /// The facts after `plan` was recorded.
@@ -50,6 +55,7 @@ fn recorded(plan: &Enrolment) -> EnrolmentFacts {
     EnrolmentFacts {
         members: plan.new.iter().map(|node| (name(node), node.clone())).collect(),
         owners: plan.ports.iter().map(|port| (port.address, port.node)).collect(),
+        ports: HashMap::new(),
         now: Timestamp::from_second(60).unwrap(),
     }
 }
@@ -126,6 +132,29 @@ fn every_mistake_is_told_with_its_line() {
     let busy = "line 4: name: cannot be changed while the node is cleaning";
     check(vec![machine("a", 3, &MACS)], &facts, &[busy]);
     assert!(plan(vec![machine("a", 1, &MACS)], &facts).is_ok(), "an unchanged node may be busy");
+}
+
+#[test]
+fn a_machine_has_as_many_ports_as_a_node_may_have() {
+    let mac = |number: usize| format!("52:54:00:00:{:02x}:{:02x}", number >> 8, number & 0xff);
+    let machine_with = |count: usize| {
+        let ports: Vec<String> = (0..count).map(mac).collect();
+        machine("a", 1, &ports.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let first = plan(vec![machine_with(MOST_PARTS)], &no_facts()).unwrap();
+    assert_eq!(first.ports.len(), MOST_PARTS);
+    let refused = |facts: &EnrolmentFacts, count| {
+        let mistakes = plan(vec![machine_with(count)], facts).unwrap_err();
+        mistakes.found.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let too_many = "line 2: mac: the node would have 257 ports; at most 256 are allowed";
+    assert_eq!(refused(&no_facts(), MOST_PARTS + 1), [too_many]);
+
+    // The ports that the node has already count, whether the manifest names them or not.
+    let mut facts = recorded(&first);
+    facts.ports.insert(first.new[0].id, MOST_PARTS);
+    assert!(plan(vec![machine_with(MOST_PARTS)], &facts).is_ok());
+    assert_eq!(refused(&facts, MOST_PARTS + 1), [too_many]);
 }
 
 #[test]

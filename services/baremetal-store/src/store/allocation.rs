@@ -282,7 +282,7 @@ impl Store {
 
 /// Refuses one more allocation for a project that has `most` already. Allocations without a project belong to administrators and are not
 /// limited.
-async fn check_quota(
+pub(super) async fn check_quota(
     connection: &mut Connection,
     new: &Allocation,
     most: Option<NonZeroU32>,

@@ -9,7 +9,7 @@ use database::{Connection, StoreError, writing};
 use serde_json::Value;
 
 use crate::Store;
-use crate::store::allocation::ALLOCATION_LOCK;
+use crate::store::allocation::{ALLOCATION_LOCK, check_quota};
 use crate::table::resource::check_chassis;
 use crate::table::{allocation, history, inspection, node, port, resource};
 
@@ -49,7 +49,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// `Duplicate` if another record has an id, a name, an address or an instance of this one.
+    /// `Duplicate` if another record has an id, a name, an address or an instance of this one; `LimitReached` if the project of the
+    /// allocation has the maximum number of allocations.
     pub async fn import_node(
         &self,
         it: &ImportedNode,
@@ -66,8 +67,12 @@ impl Store {
         let connectors = self.admitted_and_sealed(&it.connectors).await?;
         let targets = self.admitted_and_sealed(&it.targets).await?;
         let it = ImportedNode { node: self.sealed(&it.node).await?, ..it.clone() };
+        let each = self.allocations_each;
         writing!(self.database, AnyStatementCanFail, |c| {
             c.lock_name(ALLOCATION_LOCK).await?;
+            if let Some(allocation) = &it.allocation {
+                check_quota(c, allocation, each).await?;
+            }
             check_chassis(c, &it.node).await?;
             node::insert(c, &it.node).await?;
             insert_all(c, &groups).await?;

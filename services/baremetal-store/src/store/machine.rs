@@ -1,5 +1,7 @@
 //! Records that belong to one node: its ports, its boot, its inventory and its history.
 
+use std::collections::HashMap;
+
 use baremetal_core::{
     Boot, HistoryEntry, HistoryUuid, InspectionReport, NodeUuid, Page, Port, PortFilter, PortSort,
     PortUuid,
@@ -82,6 +84,15 @@ impl Store {
     /// Returns all ports of a node, sorted by address.
     pub async fn ports_of(&self, node: NodeUuid) -> Result<Vec<Port>, StoreError> {
         reading!(self.database, |c| port::of(c, node).await)
+    }
+
+    /// Returns the number of ports of each of `nodes` that has any.
+    pub async fn count_ports(
+        &self,
+        nodes: &[NodeUuid],
+    ) -> Result<HashMap<NodeUuid, usize>, StoreError> {
+        let nodes = nodes.to_vec();
+        reading!(self.database, |c| port::counts(c, &nodes).await)
     }
 
     /// Writes the whole port, if its version has not changed since it was read, and returns the port with its new version. If the address

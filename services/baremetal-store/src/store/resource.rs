@@ -28,6 +28,17 @@ impl Store {
         })
     }
 
+    /// Checks the size of a new resource and the number of its kind as [`Store::insert_resource`] does, and writes nothing.
+    ///
+    /// # Errors
+    ///
+    /// `TooLarge`, or `LimitReached`.
+    pub async fn check_resource<C: Content>(&self, it: &Stored<C>) -> Result<(), StoreError> {
+        self.admit_resource(it).await?;
+        let it = it.clone();
+        reading!(self.database, |c| resource::check_count(c, &it).await)
+    }
+
     /// Returns the resource with this id.
     pub async fn find_resource<C: Content>(
         &self,

@@ -17,6 +17,7 @@ pub use list::{NodeCount, ShardCount};
 pub(crate) use list::{list, shards, tally};
 
 use crate::secrets;
+use crate::table::IDS_AT_ONCE;
 use document::Document;
 
 const TABLE: &str = "nodes";
@@ -43,9 +44,6 @@ const INDEXED: [&str; 15] = [
     "host",
     "failed",
 ];
-
-/// The number of ids in one statement.
-const IDS_AT_ONCE: usize = 500;
 
 pub(crate) async fn insert(connection: &mut Connection, node: &Node) -> Result<(), StoreError> {
     let written = columns::insert(connection, TABLE, columns(node)?).await;

@@ -1,11 +1,12 @@
 //! The table `ports`.
 
-use crate::table::{check_limit, no_node};
+use crate::table::{IDS_AT_ONCE, check_limit, no_node};
 use database::table::{
     Listing, PagePart, PageRows, changed_one, is_missing_owner, violated_unique_column,
 };
 use database::{Column, Connection, Key, Query, Row, SqlError, StoreError, Value, columns, values};
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 use baremetal_core::{NodeUuid, Page, Port, PortFilter, PortSort, PortUuid};
 use hardware::MacAddress;
@@ -58,6 +59,24 @@ pub(crate) async fn check_count(
     const COUNT: &str = "SELECT count(*) FROM ports WHERE node = $1";
     let row = connection.row(COUNT, values![node]).await?;
     check_limit("ports", "node", row.map_or(Ok(0), |row| row.int(0))?)
+}
+
+/// Returns the number of ports of each of `nodes` that has any.
+pub(crate) async fn counts(
+    connection: &mut Connection,
+    nodes: &[NodeUuid],
+) -> Result<HashMap<NodeUuid, usize>, StoreError> {
+    let mut counts = HashMap::new();
+    for nodes in nodes.chunks(IDS_AT_ONCE) {
+        let mut query = Query::new("SELECT node, count(*) FROM ports");
+        query.and_any("node", nodes.iter().map(|node| Value::from(*node)));
+        let (sql, values) = query.grouped_by("node");
+        for row in connection.rows(sql, values).await? {
+            let count = usize::try_from(row.int(1)?).unwrap_or_default();
+            counts.insert(row.parse("ports", 0)?, count);
+        }
+    }
+    Ok(counts)
 }
 
 pub(crate) async fn update(connection: &mut Connection, port: &Port) -> Result<Port, StoreError> {

@@ -1,5 +1,7 @@
 //! Nodes that another service managed before, with everything that belongs to them.
 
+use std::num::{NonZeroU32, NonZeroUsize};
+
 use baremetal_core::{
     Allocation, AllocationState, AllocationUuid, HistoryEntry, HistoryUuid, InspectionReport, Node,
     NodeIdent, PortGroup, Stored, VolumeConnector, VolumeTarget,
@@ -17,6 +19,7 @@ on_both! { Store:
     a_check_leaves_nothing
     a_history_is_imported_with_its_ids_and_times
     a_failed_allocation_is_imported
+    an_imported_allocation_counts_in_the_limit_of_its_project
 }
 
 /// A node that an allocation reserves, with one resource of every kind.
@@ -124,6 +127,27 @@ async fn a_history_is_imported_with_its_ids_and_times(store: Store) {
     );
     let node = store.find_node(&NodeIdent::Id(other.node.id)).await.unwrap();
     assert!(node.is_none());
+}
+
+async fn an_imported_allocation_counts_in_the_limit_of_its_project(store: Store) {
+    let store = store.for_callers(NonZeroUsize::MAX, NonZeroU32::MIN);
+    let of = |owner: Option<&str>| {
+        let mut it = imported();
+        (it.ports, it.connectors, it.targets) = (Vec::new(), Vec::new(), Vec::new());
+        it.allocation.as_mut().unwrap().owner = owner.map(str::to_owned);
+        it
+    };
+    store.import_node(&of(Some("a")), ImportEffect::Write).await.unwrap();
+    let second = of(Some("a"));
+    for effect in [ImportEffect::Check, ImportEffect::Write] {
+        let refused = store.import_node(&second, effect).await.unwrap_err();
+        let why = "allocations: the project uses 1 of its limit of 1";
+        assert_eq!(refused.to_string(), why, "{effect:?}");
+    }
+    assert!(store.find_node(&NodeIdent::Id(second.node.id)).await.unwrap().is_none());
+    for other in [Some("b"), None, None] {
+        store.import_node(&of(other), ImportEffect::Write).await.unwrap();
+    }
 }
 
 async fn a_failed_allocation_is_imported(store: Store) {

@@ -313,6 +313,9 @@ async fn a_node_and_a_project_have_a_limited_number_of_each_kind(store: Store) {
     refused(store.insert_resource(&group_of(&node)).await, want);
     let want = "runbook: the project uses 256 of its limit of 256";
     refused(store.insert_resource(&runbook_of(Some("a"))).await, want);
+    refused(store.check_resource(&runbook_of(Some("a"))).await, want);
+    let counts = store.count_ports(&[node.id, other.id]).await.unwrap();
+    assert_eq!(counts.into_iter().collect::<Vec<_>>(), [(node.id, 256)]);
     assert_eq!(store.find_port(last.id).await.unwrap(), None, "nothing was written");
 
     // Other nodes and projects have limits of their own, and operators have none.

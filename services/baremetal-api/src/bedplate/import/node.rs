@@ -2,9 +2,9 @@
 
 use axum::response::Response;
 use baremetal_core::{
-    Allocation, AllocationUuid, Driver, HistoryEntry, InspectionReport, Node, NodeIdent, NodeUuid,
-    Port, PortGroup, PortUuid, State, Stored, VolumeConnector, VolumeTarget, check_imported,
-    check_imported_vifs, check_member, check_new_node,
+    Allocation, AllocationUuid, Driver, HistoryEntry, InspectionReport, MOST_PARTS, Node,
+    NodeIdent, NodeUuid, Port, PortGroup, PortUuid, State, Stored, VolumeConnector, VolumeTarget,
+    check_imported, check_imported_vifs, check_member, check_new_node,
 };
 use baremetal_store::{ImportEffect, ImportedNode, MOST_IMPORTED_HISTORY};
 use hardware::MacAddress;
@@ -24,8 +24,6 @@ use crate::request::Request;
 use crate::stored::Served;
 use crate::write::import;
 
-/// The most resources of one kind that belong to a node.
-const MOST_PARTS: usize = 1000;
 /// The largest body in bytes: an inventory, and some hundred events.
 pub(super) const BODY_LIMIT: usize = 16 << 20;
 

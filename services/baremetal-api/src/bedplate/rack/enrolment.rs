@@ -148,8 +148,14 @@ impl Enrolment {
 /// The facts that the plan depends on.
 async fn facts(app: &App, asked: &RackRequest) -> Result<EnrolmentFacts, Error> {
     let members = app.conductor.nodes_of_rack(&asked.name).await?;
+    let ids: Vec<NodeUuid> = members.iter().map(|node| node.id).collect();
     let members = members.into_iter().map(|node| (node.label(), node)).collect();
-    Ok(EnrolmentFacts { members, owners: owners(app, asked).await?, now: (app.clock)() })
+    Ok(EnrolmentFacts {
+        members,
+        owners: owners(app, asked).await?,
+        ports: app.store.count_ports(&ids).await?,
+        now: (app.clock)(),
+    })
 }
 
 /// The nodes that already have the requested port addresses.
