@@ -28,7 +28,7 @@ use hardware::PowerState;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::table::resource::check_chassis;
+use crate::table::resource::{check_chassis, lock_of_node};
 use crate::table::{NodeCount, ShardCount, history, inspection, lease, node, port, rack};
 pub use allocation::{BackfillOutcome, ReserveOutcome};
 use database::WriteKind::{AnyStatementCanFail, OneStatement, OnlyFirstStatementCanFail};
@@ -254,9 +254,7 @@ impl Store {
         let InspectionChanges { ports, report } = changes.clone();
         writing!(self.database, AnyStatementCanFail, |c| {
             let written = node::update(c, &node).await?;
-            for port in &ports {
-                port::update(c, port).await?;
-            }
+            port::update_all(c, &ports).await?;
             if let Some(report) = &report {
                 inspection::save(c, report).await?;
             }
@@ -269,7 +267,10 @@ impl Store {
     /// read.
     pub async fn delete_node(&self, node: &Node) -> Result<(), StoreError> {
         let node = node.clone();
-        writing!(self.database, OnlyFirstStatementCanFail, |c| {
+        writing!(self.database, AnyStatementCanFail, |c| {
+            // The deletion would lock the ports before the port groups.
+            node::lock(c, node.id).await?;
+            lock_of_node(c, node.id).await?;
             let ports = port::of(c, node.id).await?;
             node::delete(c, &node).await?;
             for port in ports {
@@ -341,17 +342,17 @@ impl Store {
                 None => rack::insert(c, &name, &document).await?,
                 Some(version) => rack::update(c, &name, &document, version).await?,
             }
-            for id in removed_ports {
-                if let Some(port) = port::find(c, id).await? {
-                    port::remove(c, id).await?;
-                    lease::free(c, port.address).await?;
-                }
-            }
             for node in &changed_nodes {
                 node::update(c, node).await?;
             }
             for node in &new_nodes {
                 node::insert(c, node).await?;
+            }
+            for id in removed_ports {
+                if let Some(port) = port::find(c, id).await? {
+                    port::remove(c, id).await?;
+                    lease::free(c, port.address).await?;
+                }
             }
             for port in &new_ports {
                 port::insert(c, port).await?;

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 use uuid::Uuid;
 
 use crate::StoreError;
@@ -40,6 +40,42 @@ impl Scratch {
         sqlx::query(create).execute(&mut connection).await.unwrap();
         let joint = if server.contains('?') { '&' } else { '?' };
         Some(Scratch { url: format!("{server}{joint}options[search_path]={schema}"), folder: None })
+    }
+}
+
+/// A transaction on PostgreSQL that holds the locks of one statement, so that a test can stop other transactions where it wants.
+pub struct HeldLocks {
+    connection: PgConnection,
+}
+
+impl HeldLocks {
+    /// Begins a transaction with `statement`.
+    pub async fn take(url: &str, statement: String) -> HeldLocks {
+        let mut connection = PgConnection::connect(url).await.unwrap();
+        for sql in ["BEGIN".to_owned(), statement] {
+            sqlx::query(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
+        }
+        HeldLocks { connection }
+    }
+
+    /// Waits until so many connections wait for these locks, or for another connection that does.
+    pub async fn wait_for_waiting(&mut self, connections: i64) {
+        const WAITING: &str = "WITH RECURSIVE waiting (pid) AS (\
+                SELECT pg_backend_pid() \
+                UNION \
+                SELECT it.pid FROM pg_locks it JOIN waiting ON waiting.pid = ANY (pg_blocking_pids(it.pid)) WHERE NOT it.granted\
+            ) SELECT count(*) - 1, pg_sleep(0.01)::text FROM waiting";
+        loop {
+            let row = sqlx::query(WAITING).fetch_one(&mut self.connection).await.unwrap();
+            if row.get::<i64, _>(0) >= connections {
+                return;
+            }
+        }
+    }
+
+    /// Ends the transaction.
+    pub async fn release(mut self) {
+        sqlx::query("COMMIT").execute(&mut self.connection).await.unwrap();
     }
 }
 

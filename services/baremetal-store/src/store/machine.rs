@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use crate::Store;
 use crate::table::resource::check_group;
-use crate::table::{boot, history, inspection, lease, port};
+use crate::table::{boot, history, inspection, lease, node, port};
 use database::WriteKind::{AnyStatementCanFail, OneStatement, OnlyFirstStatementCanFail};
 
 impl Store {
@@ -30,7 +30,11 @@ impl Store {
         let extent = if port.portgroup.is_some() { AnyStatementCanFail } else { OneStatement };
         writing!(self.database, extent, |c| {
             port::check_count(c, port.node).await?;
-            check_group(c, &port).await?;
+            if port.portgroup.is_some() {
+                // The new row would lock the node after the port group.
+                node::lock(c, port.node).await?;
+                check_group(c, &port).await?;
+            }
             port::insert(c, &port).await
         })
     }

@@ -111,12 +111,11 @@ impl Store {
         let (it, document) = (it.clone(), self.sealed_resource(it).await?);
         writing!(self.database, AnyStatementCanFail, |c| {
             let written = resource::update(c, &it, &document).await?;
-            for port in port::of_group(c, it.id).await? {
-                let network = it.content.physical_network.clone();
-                if port.physical_network != network {
-                    port::update(c, &Port { physical_network: network, ..port }).await?;
-                }
-            }
+            let network = &it.content.physical_network;
+            let mut moved = port::of_group(c, it.id).await?;
+            moved.retain(|port| port.physical_network != *network);
+            moved.iter_mut().for_each(|port| port.physical_network.clone_from(network));
+            port::update_all(c, &moved).await?;
             Ok(written)
         })
     }
@@ -144,12 +143,10 @@ impl Store {
         }
         writing!(self.database, AnyStatementCanFail, |c| {
             let touched = node::update(c, &node).await?;
-            for port in &ports {
-                port::update(c, port).await?;
-            }
             for (group, document) in &written {
                 resource::update(c, group, document).await?;
             }
+            port::update_all(c, &ports).await?;
             Ok(touched)
         })
     }

@@ -136,6 +136,7 @@ impl Store {
                 }
             }
             let written = writing!(self.database, OnlyFirstStatementCanFail, |c| {
+                c.lock_bulk_writes().await?;
                 let mut written = 0;
                 for node in &anew {
                     written += u64::from(node::reseal(c, node).await?);

@@ -101,6 +101,13 @@ pub(crate) async fn keeps_chassis(
     Ok(connection.row(KEEPS, values![node.id, node.chassis]).await?.is_some())
 }
 
+/// Locks the row of a node until the end of the transaction.
+pub(crate) async fn lock(connection: &mut Connection, node: NodeUuid) -> Result<(), StoreError> {
+    // An update without a change: it locks the row on both databases.
+    const LOCK: &str = "UPDATE nodes SET version = version WHERE id = $1";
+    Ok(connection.execute(LOCK, values![node]).await.map(drop)?)
+}
+
 /// Deletes a node and, through foreign keys, everything that belongs to it.
 pub(crate) async fn delete(connection: &mut Connection, node: &Node) -> Result<(), StoreError> {
     const DELETE: &str = "DELETE FROM nodes WHERE id = $1 AND version = $2";

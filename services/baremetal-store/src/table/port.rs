@@ -85,6 +85,19 @@ pub(crate) async fn update(connection: &mut Connection, port: &Port) -> Result<P
     Ok(Port { version: port.version + 1, ..port.clone() })
 }
 
+/// Writes ports in the order of their ids, as every writer of several ports does.
+pub(crate) async fn update_all(
+    connection: &mut Connection,
+    ports: &[Port],
+) -> Result<(), StoreError> {
+    let mut ports: Vec<&Port> = ports.iter().collect();
+    ports.sort_by_key(|port| port.id);
+    for port in ports {
+        update(connection, port).await?;
+    }
+    Ok(())
+}
+
 pub(crate) async fn delete(connection: &mut Connection, port: &Port) -> Result<(), StoreError> {
     const DELETE: &str = "DELETE FROM ports WHERE id = $1 AND version = $2";
     changed_one(connection.execute(DELETE, values![port.id, port.version]).await?)

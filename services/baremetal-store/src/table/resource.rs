@@ -174,6 +174,15 @@ pub(crate) async fn lock<C: Content>(
     Ok(connection.execute(LOCK, values![id, C::KIND]).await? == 1)
 }
 
+/// Locks the rows of all resources of a node until the end of the transaction.
+pub(crate) async fn lock_of_node(
+    connection: &mut Connection,
+    node: NodeUuid,
+) -> Result<(), StoreError> {
+    const LOCK: &str = "UPDATE resources SET version = version WHERE node = $1";
+    Ok(connection.execute(LOCK, values![node]).await.map(drop)?)
+}
+
 /// Whether another resource refers to this one.
 pub(crate) async fn is_in_use<C: Content>(
     connection: &mut Connection,

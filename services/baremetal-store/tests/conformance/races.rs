@@ -12,7 +12,7 @@ use hardware::{MacAddress, PowerState};
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::scratch::{at, bare_node, named, on_both, pool};
+use crate::scratch::{HeldLocks, Scratch, at, bare_node, named, on_both, pool};
 
 on_both! { Store:
     stale_updates_lose_nothing
@@ -38,6 +38,104 @@ where
         outcomes.push(task.await.unwrap());
     }
     outcomes
+}
+
+/// A node with a port group and its two ports, and a transaction that holds the second port.
+struct HeldPort {
+    store: Store,
+    node: Node,
+    group: Stored<PortGroup>,
+    ports: [Port; 2],
+    held: HeldLocks,
+}
+
+impl HeldPort {
+    /// Returns `None` without PostgreSQL: the transactions of SQLite do not run at the same time.
+    async fn start() -> Option<HeldPort> {
+        let scratch = Scratch::postgres().await?;
+        let store = Store::open(&scratch.url).await.unwrap();
+        let node = bare_node();
+        store.insert_node(&node).await.unwrap();
+        let content = PortGroup { node: node.id, ..PortGroup::default() };
+        let group = Stored::new(Uuid::new_v4(), content, at(0));
+        store.insert_resource(&group).await.unwrap();
+        let ports = [1, 2].map(|n| port_of(&node, &group, n));
+        for port in &ports {
+            store.insert_port(port).await.unwrap();
+        }
+        let lock = format!("SELECT id FROM ports WHERE id = '{}' FOR UPDATE", ports[1].id);
+        let held = HeldLocks::take(&scratch.url, lock).await;
+        Some(HeldPort { store, node, group, ports, held })
+    }
+
+    /// Runs `first` until it waits for the second port, then `second` until it waits too, and lets both end.
+    async fn run<A, B>(
+        mut self,
+        first: impl Future<Output = A> + Send + 'static,
+        second: impl Future<Output = B> + Send + 'static,
+    ) -> (A, B)
+    where
+        A: Send + 'static,
+        B: Send + 'static,
+    {
+        let first = tokio::spawn(first);
+        self.held.wait_for_waiting(1).await;
+        let second = tokio::spawn(second);
+        self.held.wait_for_waiting(2).await;
+        self.held.release().await;
+        (first.await.unwrap(), second.await.unwrap())
+    }
+
+    /// The group as a request would move it to another network, with its ports.
+    fn moved(&self) -> Stored<PortGroup> {
+        let network = Some("other".to_owned());
+        let content = PortGroup { physical_network: network, ..self.group.content.clone() };
+        Stored { content, ..self.group.clone() }
+    }
+}
+
+fn port_of(node: &Node, group: &Stored<PortGroup>, n: u8) -> Port {
+    let address = MacAddress::new([2, 0, 0, 0, 0, n]);
+    let port = Port::new(PortUuid::from_bytes([n; 16]), node.id, address, at(0));
+    Port { portgroup: Some(group.id), ..port }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deletion_of_a_node_and_a_change_of_its_port_group_wait_in_one_order() {
+    let Some(there) = HeldPort::start().await else { return };
+    let (store, node, moved) = (there.store.clone(), there.node.clone(), there.moved());
+    let deletion = async move { store.delete_node(&node).await };
+    let store = there.store.clone();
+    let change = async move { store.update_port_group(&moved).await };
+    let (deleted, changed) = there.run(deletion, change).await;
+    assert!(deleted.is_ok(), "{deleted:?}");
+    assert!(matches!(changed, Err(StoreError::Stale)), "{changed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deletion_of_a_node_and_a_new_port_of_its_group_wait_in_one_order() {
+    let Some(there) = HeldPort::start().await else { return };
+    let (store, node) = (there.store.clone(), there.node.clone());
+    let (other, port) = (there.store.clone(), port_of(&there.node, &there.group, 3));
+    let deletion = async move { store.delete_node(&node).await };
+    let (deleted, added) = there.run(deletion, async move { other.insert_port(&port).await }).await;
+    assert!(deleted.is_ok(), "{deleted:?}");
+    assert!(matches!(added, Err(StoreError::NoOwner { .. })), "{added:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_of_vifs_and_a_change_of_a_port_group_wait_in_one_order() {
+    let Some(there) = HeldPort::start().await else { return };
+    let (store, moved) = (there.store.clone(), there.moved());
+    let change = async move { store.update_port_group(&moved).await };
+    let (store, node, group) = (there.store.clone(), there.node.clone(), there.group.clone());
+    let mut ports = there.ports.clone();
+    // The caller may have read the ports in any order.
+    ports.reverse();
+    let vifs = async move { store.update_vifs(&node, &ports, &[group]).await };
+    let (attached, changed) = there.run(vifs, change).await;
+    assert!(attached.is_ok(), "{attached:?}");
+    assert!(matches!(changed, Err(StoreError::Stale)), "{changed:?}");
 }
 
 /// Half of the tasks put a node into a chassis and a port into a group; the other half deletes the chassis and the group.

@@ -8,7 +8,7 @@ use baremetal_store::{AddressPool, Store};
 use jiff::Timestamp;
 
 pub(crate) use database::on_both;
-pub(crate) use database::scratch::Scratch;
+pub(crate) use database::scratch::{HeldLocks, Scratch};
 
 pub(crate) async fn open(scratch: &Scratch) -> Store {
     Store::open(&scratch.url).await.unwrap()
