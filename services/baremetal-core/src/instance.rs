@@ -3,12 +3,13 @@
 use std::fmt;
 
 use agent_protocol::{ChecksumAlgorithm, DiskFormat};
+use jiff::Timestamp;
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::checksum_file::algorithm_of;
 use crate::image_url::check_url;
-use crate::{Node, RequestRefused};
+use crate::{Driver, Node, NodeUuid, RequestRefused};
 
 /// An image to install, with its checksum.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +57,12 @@ impl fmt::Debug for ConfigDrive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ConfigDrive(…)")
     }
+}
+
+/// Returns a node that has only this image and no machine: [`crate::check_deploy`] checks on it an image that no node has yet.
+pub fn node_with_image(instance_info: &Map<String, Value>) -> Node {
+    let any = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
+    Node { instance_info: instance_info.clone(), ..any }
 }
 
 /// Returns the id of the image in Glance that `node` is to be installed with, as `ID` or `glance://ID`; `None` if its image is elsewhere.
@@ -203,17 +210,14 @@ pub(crate) fn refuse(key: &str, problem: String) -> RequestRefused {
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
     use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
-    use crate::{Driver, NodeUuid, check_deploy};
+    use crate::check_deploy;
 
     fn node(info: Value) -> Node {
-        let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
-        node.instance_info = info.as_object().expect("an object").clone();
-        node
+        node_with_image(info.as_object().expect("an object"))
     }
 
     #[track_caller]

@@ -167,7 +167,8 @@ pub use inspection_rule::{
     RuleProblem, apply_inspection_rules,
 };
 pub use instance::{
-    ConfigDrive, Image, ImageChecksum, config_drive_of, glance_image, image, parse_config_drive,
+    ConfigDrive, Image, ImageChecksum, config_drive_of, glance_image, image, node_with_image,
+    parse_config_drive,
 };
 pub use interface::{
     BiosInterface, BootInterface, ConsoleInterface, DeployInterface, FirmwareInterface,
@@ -239,7 +240,7 @@ pub use request::{
 };
 pub use request_refused::RequestRefused;
 pub use rescue_password::{HASHED_RESCUE_PASSWORD, check_rescue};
-pub use reservation::{ReservationRequest, check_reservation_image, reserve};
+pub use reservation::{ReservationRequest, reserve};
 pub use runbook::{Runbook, RunbookApproval, RunbookRefused, RunbookStep};
 pub use secret::is_secret;
 pub use service_network::{PORT_OWNER, connected_ports};

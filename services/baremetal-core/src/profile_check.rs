@@ -1,10 +1,10 @@
 //! Validates a hypervisor profile before it is stored.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use crate::{
-    Driver, HypervisorSettings, JoinLimits, NameSource, Node, NodeUuid, Profile, ProfileKind,
-    RequestRefused, Storage, image,
+    HypervisorSettings, JoinLimits, NameSource, Profile, ProfileKind, RequestRefused, Storage,
+    check_deploy, node_with_image,
 };
 
 /// The keys of `instance_info` that describe an image.
@@ -82,10 +82,8 @@ fn installable(profile: &Profile) -> Checked {
         let problem = "only the keys of an image are allowed here";
         return Err(wrong(format!("instance_info.{key}"), problem));
     }
-    let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
-    node.instance_info.clone_from(info);
-    match image(&node) {
-        Ok(_) => Ok(()),
+    match check_deploy(&node_with_image(info)) {
+        Ok(()) => Ok(()),
         Err(RequestRefused::Field { field, problem }) => Err(InvalidProfile { field, problem }),
         Err(other) => Err(wrong("instance_info", other.to_string())),
     }

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::{
-    Allocation, Driver, HistoryEntry, Node, NodeLease, NodeUuid, RequestRefused, Verb, WorkUuid,
-    assign, check_deploy, image, request_verb,
+    Allocation, HistoryEntry, Node, NodeLease, RequestRefused, Verb, WorkUuid, assign,
+    check_deploy, request_verb,
 };
 
 /// The installation and the lease that a reservation asks for, beside the criteria for the node.
@@ -16,16 +16,6 @@ pub struct ReservationRequest {
     pub lending: NodeLease,
     /// The id for the work of the installation.
     pub work: WorkUuid,
-}
-
-/// Checks the image of a reservation before a node is chosen, as [`image`] checks it for a node.
-///
-/// # Errors
-///
-/// Returns the field that is missing or wrong.
-pub fn check_reservation_image(instance_info: &Map<String, Value>) -> Result<(), RequestRefused> {
-    let any = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);
-    image(&Node { instance_info: instance_info.clone(), ..any }).map(drop)
 }
 
 /// Reserves `node`, which fits `allocation`: assigns and lends the node to the allocation's project, and begins the installation.
@@ -60,7 +50,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{AllocationUuid, Reservation, State};
+    use crate::{AllocationUuid, Driver, NodeUuid, Reservation, State};
 
     const T0: Timestamp = Timestamp::UNIX_EPOCH;
 
@@ -125,24 +115,5 @@ mod tests {
         assert_eq!(lessee(Some("lab")), None);
         assert_eq!(lessee(Some("other")), Some("lab".to_owned()));
         assert_eq!(lessee(None), Some("lab".to_owned()));
-    }
-
-    #[test]
-    fn the_image_of_a_reservation_is_checked_without_a_node() {
-        let sum = "0".repeat(64);
-        let table = [
-            (json!({"image_source": "http://h/image", "image_checksum": sum}), None),
-            (json!({"image_checksum": sum}), Some("instance_info.image_source")),
-            (
-                json!({"image_source": "http://h/i", "image_checksum": sum, "image_disk_format": "iso"}),
-                Some("instance_info.image_disk_format"),
-            ),
-        ];
-        for (info, want) in table {
-            let refused = check_reservation_image(info.as_object().unwrap());
-            let refused = refused.map_err(|why| why.to_string()).err();
-            let field = refused.as_deref().and_then(|why| why.split(':').next());
-            assert_eq!(field, want, "{refused:?}");
-        }
     }
 }

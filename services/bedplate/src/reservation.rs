@@ -117,17 +117,11 @@ impl LeaseEnd {
 
 impl RequestOptions {
     fn body(&self) -> anyhow::Result<Value> {
-        let needed = |what: &str| {
-            Failure::usage(format!(
-                "{what} is required: a machine is installed with a verified image"
-            ))
-        };
-        let image = self.image.image.as_ref().ok_or_else(|| needed("--image"))?;
-        let checksum = self.image.checksum.as_ref().ok_or_else(|| needed("--checksum"))?;
-        let mut whole = Map::from_iter([
-            ("url".to_owned(), json!(image)),
-            ("checksum".to_owned(), json!(checksum)),
-        ]);
+        let needed = || Failure::usage("--image is required: a machine is installed with an image");
+        let image = self.image.image.as_ref().ok_or_else(needed)?;
+        let checksum = self.image.checked_checksum()?;
+        let mut whole = Map::from_iter([("url".to_owned(), json!(image))]);
+        whole.extend(checksum.map(|it| ("checksum".to_owned(), json!(it))));
         whole.extend(self.image.format.as_ref().map(|it| ("format".to_owned(), json!(it))));
         let mut keys = Vec::new();
         for file in &self.ssh_keys {

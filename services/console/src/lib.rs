@@ -7,6 +7,7 @@ mod error_page;
 mod form;
 mod guard;
 mod headers;
+mod image;
 mod keystone;
 mod live;
 mod live_page_registry;

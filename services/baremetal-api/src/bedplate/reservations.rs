@@ -9,7 +9,7 @@ use axum::response::Response;
 use baremetal_core::{
     AfterDrain, Allocation, AllocationFilter, AllocationSort, AllocationUuid, HistoryEntry,
     LendError, Node, NodeIdent, NodeLease, NodeName, NodePool, Page, ReservationRequest, Verb,
-    WorkUuid, check_reservation_image, extend, request_verb, undo, with_stage_taken,
+    WorkUuid, extend, node_with_image, request_verb, undo, with_stage_taken,
 };
 use baremetal_store::ReserveOutcome;
 use http::StatusCode;
@@ -26,6 +26,7 @@ use super::lease_term::LeaseChange;
 use crate::app::App;
 use crate::error::Error;
 use crate::listing::list_of;
+use crate::node::check_glance_access;
 use crate::request::{Request, retry_if_stale, visible_project};
 use crate::rule;
 use body::ReservationBody;
@@ -75,7 +76,7 @@ async fn create(
 ) -> Result<Response, Error> {
     let app = &request.app;
     let now = (app.clock)();
-    let (allocation, order) = requested(&request, wish, now)?;
+    let (allocation, order) = requested(&request, wish, now).await?;
     let made = record(app, &allocation, &order, now).await?;
     let node = node_of(app, &made).await?;
     if let Some(node) = &node {
@@ -86,7 +87,7 @@ async fn create(
 }
 
 /// Returns the criteria for the node, and the installation and the lease that the body asks for.
-fn requested(
+async fn requested(
     request: &Request,
     wish: ReservationBody,
     now: Timestamp,
@@ -95,9 +96,12 @@ fn requested(
     let id = AllocationUuid::new_v4();
     let instance_info = wish.instance_info(id)?;
     // Mistakes in the image are reported before a node is chosen.
-    let checked = check_reservation_image(&instance_info)
-        .and_then(|()| app.conductor.check_image_host(&instance_info));
+    let image = node_with_image(&instance_info);
+    let checked = app.conductor.check_deploy(&image);
     checked.map_err(|why| body::to_reservation_field(&why.to_string()))?;
+    check_glance_access(request, None, &image).await?;
+    app.conductor.check_glance_image(&image).await?;
+    app.conductor.check_oci_image(&image).await?;
     let lease = wish.granted_lease(app.settings.reservations.lease, now)?;
     let allocation = wish.allocation(id, request.caller.project(), user, now)?;
     let by = user.unwrap_or_default().to_owned();

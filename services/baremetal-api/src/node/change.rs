@@ -39,7 +39,7 @@ pub(super) async fn enroll(request: &Request, mut body: Map<String, Value>) -> R
 
 /// Checks that a caller who names an image in Glance may use the image, which the conductor later reads as an administrator. Callers who
 /// see every node may name any image.
-async fn check_glance_access(
+pub(crate) async fn check_glance_access(
     request: &Request,
     before: Option<&Node>,
     after: &Node,

@@ -89,6 +89,17 @@ async fn ssh_keys_and_user_data_reach_the_config_drive() {
 }
 
 #[tokio::test]
+async fn the_checksum_of_an_image_may_be_in_a_file() {
+    let api = with_free_node().await;
+    let mut body = wish();
+    body["image"] = json!({"url": "http://images/d.raw", "checksum": "http://images/SHA256SUMS"});
+    post(&api, &body).await.has(201);
+    let info = &api.get("/v1/nodes/n1").await.json()["instance_info"];
+    assert_eq!(info["image_os_hash_value"], "http://images/SHA256SUMS");
+    assert_eq!(info.get("image_os_hash_algo"), None);
+}
+
+#[tokio::test]
 async fn reservations_are_limited_for_each_project() {
     let api = with_free_node().await;
     post(&api, &wish()).await.has(201);
@@ -117,7 +128,37 @@ async fn a_mistake_in_a_request_is_named_and_nothing_is_reserved() {
         (
             "image",
             json!({"url": "http://i/x", "checksum": "00"}),
-            "image.checksum: must be sha256:HEX or sha512:HEX",
+            "image.checksum: must be sha256:HEX, sha512:HEX or the URL of a file of checksums",
+        ),
+        (
+            "image",
+            json!({"url": "http://i/x"}),
+            "image.checksum: missing; an image is installed only with a known checksum",
+        ),
+        (
+            "image",
+            json!({"url": "http://i/x", "checksum": "https:///SHA256SUMS"}),
+            "image.checksum: the URL names no host",
+        ),
+        (
+            "image",
+            json!({"url": "http://i/x", "checksum": "https://ann:planted@i/SHA256SUMS"}),
+            "image.checksum: must not contain a user name or password: everybody who can see the reservation could read them",
+        ),
+        (
+            "image",
+            json!({"url": "oci://registry.example/A:1"}),
+            "image.url: a repository has at most 255 characters: words of a-z and 0-9 with '.', '_' or '-' inside, separated by '/'",
+        ),
+        (
+            "image",
+            json!({"url": "oci://127.0.0.1/a:1"}),
+            "image.url: 127.0.0.1 is a loopback address; allow the host with images.hosts in the configuration of the service",
+        ),
+        (
+            "image",
+            json!({"url": "b7f1b8a4-6c2b-4a1e-8b57-6a1d4f6c2a11"}),
+            "image.url: an image in Glance needs a cloud; set [cloud] in the configuration of the service",
         ),
         (
             "image",

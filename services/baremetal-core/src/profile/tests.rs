@@ -56,6 +56,9 @@ fn check(change: impl FnOnce(&mut Value), want: Expect) {
 #[test]
 fn a_valid_profile_passes_and_its_secrets_are_not_printed() {
     check(|_| {}, expect!["ok"]);
+    for image in ["b7f1b8a4-6c2b-4a1e-8b57-6a1d4f6c2a11", "oci://registry.example/hypervisor:1"] {
+        check(|it| it["instance_info"] = json!({"image_source": image}), expect!["ok"]);
+    }
     let printed = format!("{:?}", profile(|_| {}));
     assert!(!printed.contains("hunter"), "{printed}");
     let again = serde_json::from_value(serde_json::to_value(profile(|_| {})).unwrap());
@@ -70,6 +73,10 @@ fn a_wrong_profile_field_is_refused_with_its_name() {
     check(
         |it| it["instance_info"]["configdrive"] = json!({}),
         expect!["instance_info.configdrive: only the keys of an image are allowed here"],
+    );
+    check(
+        |it| it["instance_info"] = json!({"image_source": "oci://registry.example"}),
+        expect!["instance_info.image_source: names no repository; write oci://HOST/REPOSITORY:TAG"],
     );
     check(
         |it| it["instance_info"] = json!({"image_source": "http://x/y"}),

@@ -45,11 +45,13 @@ pub(crate) async fn look(nodes: &[Node], findings: &mut Findings) {
     }
 }
 
-/// The image of a Bare Metal API `instance_info`. Images of Glance are left out: they have no URL, and Glance keeps their checksums.
+/// The image of a Bare Metal API `instance_info`. Images of Glance and of OCI registries are left out, which keep
+/// the checksums, and so are images whose checksum is in a file.
 fn image(info: &Map<String, Value>) -> Option<Image> {
     let text = |key: &str| info.get(key)?.as_str().map(str::to_owned);
     let url = text("image_source").filter(|url| url.starts_with("http"))?;
-    let (algorithm, checksum) = (text("image_os_hash_algo")?, text("image_os_hash_value")?);
+    let checksum = text("image_os_hash_value").filter(|sum| !sum.contains("://"))?;
+    let algorithm = text("image_os_hash_algo")?;
     Some(Image { url, algorithm, checksum })
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::{Api, segment};
 use crate::form::{Fields, UserForm};
+use crate::image::image_info;
 use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
 use crate::state::Console;
@@ -141,12 +142,7 @@ fn document(fields: &Fields) -> Option<Result<Value, Problem>> {
 /// The request body that the form describes.
 fn body(fields: &Fields) -> Result<Value, Problem> {
     let text = |name: &str| fields.get(name).map(|text| Value::from(text.trim()));
-    let mut info = json!({"image_source": text("image")?});
-    let checksum = fields.get("checksum")?.trim();
-    let (algorithm, value) = checksum.split_once(':').unwrap_or(("sha256", checksum));
-    info["image_os_hash_algo"] = algorithm.into();
-    info["image_os_hash_value"] = value.into();
-    info["image_disk_format"] = fields.find("image_format").unwrap_or("raw").into();
+    let info = image_info(fields.get("image")?, fields)?;
     let mut keystone = json!({
         "auth_url": text("auth_url")?, "username": text("username")?, "password": fields.get("password")?,
     });

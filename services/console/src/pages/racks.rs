@@ -17,6 +17,7 @@ use super::confirm::{Question, check_name};
 use super::profiles;
 use crate::api::segment;
 use crate::form::{Fields, UserForm};
+use crate::image::image_info;
 use crate::page_request::AuthorizedUser;
 use crate::problem::Problem;
 use crate::state::Console;
@@ -183,16 +184,7 @@ async fn delete(
 pub(super) fn goal(fields: &Fields) -> Result<Value, Problem> {
     let mut info = Map::new();
     if let Some(image) = fields.find("image") {
-        info.insert("image_source".to_owned(), image.trim().into());
-        let checksum = fields.find("checksum").unwrap_or_default().trim();
-        let (algorithm, value) = checksum.split_once(':').unwrap_or(("sha256", checksum));
-        if value.is_empty() {
-            return Err(Problem::Unreadable("checksum: required with an image".to_owned()));
-        }
-        info.insert("image_os_hash_algo".to_owned(), algorithm.into());
-        info.insert("image_os_hash_value".to_owned(), value.into());
-        let format = fields.find("image_format").unwrap_or("raw");
-        info.insert("image_disk_format".to_owned(), format.into());
+        info = image_info(image, fields)?;
     }
     let mut goal = json!({"reach": fields.get("reach")?, "instance_info": info});
     if let Some(profile) = fields.find("profile") {

@@ -44,6 +44,19 @@ async fn a_profile_is_created_from_the_form_and_shown_without_secrets() {
     let twice = browser.fill("/profiles/new", "/profiles/new", &fields()).await.has(409);
     twice.says("is already in use");
 
+    // Registries keep the checksums of their images.
+    let image = |image: &'static str| {
+        let others =
+            fields().into_iter().filter(|it| !["name", "image", "checksum"].contains(&it.0));
+        [("name", "from-registry"), ("image", image)].into_iter().chain(others).collect::<Vec<_>>()
+    };
+    let url = image("http://images.example/host.raw");
+    let refused = browser.fill("/profiles/new", "/profiles/new", &url).await.has(400);
+    refused.says("checksum: required with an image at a URL");
+    let registry = image("oci://registry.example/host:1");
+    let made = browser.fill("/profiles/new", "/profiles/new", &registry).await;
+    assert_eq!(made.leads(), "/profiles/from-registry");
+
     // The shown document can be sent back and keeps the secrets.
     let document = browser.get("/profiles/kvm").await.text;
     let document = document.split("spellcheck=\"false\">").nth(1).unwrap();

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::Read;
 
-use lab::{Lab, Machine, Node, RackedMachine};
+use lab::{Lab, Machine, Node, RackedMachine, Settings};
 use machine_emulator::{Content, Stage};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -76,6 +76,39 @@ async fn a_machine_is_installed_by_tag_and_rebuilt_by_digest() {
     choose(&lab, node, &registry.instance_info(&format!("@{}", first.digest))).await;
     lab.provision(node, "rebuild").await.reaches("active").await;
     assert_eq!(written(&lab, &machine), first.checksum);
+}
+
+#[tokio::test]
+async fn a_person_reserves_a_machine_with_an_image_of_a_registry() {
+    let more = "[reservations]\nnodes_per_project = 1\n".to_owned();
+    let lab = Lab::start_with(Settings { more, ..Settings::default() }).await;
+    let registry = OciRegistry::start().await;
+    let machine = lab.rack(Machine::redfish("r1u8").without_tls()).await;
+    let node = lab.available(&machine).await;
+    let class = json!([{"op": "add", "path": "/resource_class", "value": "gpu"}]);
+    let path = format!("/v1/nodes/{}", node.0);
+    lab.api().send(Method::PATCH, &path, Some(&class)).await.expect("a resource class");
+    let pushed = registry.push("12", Some("raw"), &bootable(1));
+    let info = registry.instance_info(&format!("@{}", pushed.digest));
+    let mut wish = json!({
+        "name": "mine", "resource_class": "gpu", "lease": "1d",
+        "ssh_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2 ann@desk"],
+        "image": {"url": info["image_source"], "pull_secret": "somebody:else", "ca": info["image_ca"]},
+    });
+    let reserve = async |wish: &Value| {
+        lab.api().send(Method::POST, "/bedplate/v1/reservations", Some(wish)).await
+    };
+    let refused = reserve(&wish).await;
+    assert_eq!(
+        refused.status, 400,
+        "the registry is asked before a node is taken: {:?}",
+        refused.body
+    );
+    wish["image"]["pull_secret"] = info["image_pull_secret"].clone();
+    reserve(&wish).await.expect("a reservation");
+    lab.reaches(node, "active").await;
+    booted(&machine).await;
+    assert_eq!(written(&lab, &machine), pushed.checksum);
 }
 
 #[tokio::test]

@@ -52,13 +52,21 @@ pub(super) struct ReservationBody {
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WholeDisk {
-    /// The `http` or `https` URL of the image.
+    /// The image, as in `image_source` of a node: an `http` or `https` URL, the id of an image in Glance, or `oci://HOST/REPOSITORY:TAG`.
     url: String,
-    /// `sha256:HEX` or `sha512:HEX` of the file at the URL.
-    checksum: String,
+    /// `sha256:HEX` or `sha512:HEX` of the file at the URL, or the URL of a file of checksums. An image in Glance or in an OCI registry needs
+    /// none.
+    #[serde(default)]
+    checksum: Option<String>,
     /// `raw` or `qcow2`; by default taken from the extension of the URL.
     #[serde(default)]
     format: Option<String>,
+    /// The login at an OCI registry, which is never shown.
+    #[serde(default)]
+    pull_secret: Option<String>,
+    /// The PEM certificate of a CA of the image's server, trusted in addition.
+    #[serde(default)]
+    ca: Option<String>,
 }
 
 impl ReservationBody {
@@ -99,21 +107,8 @@ impl ReservationBody {
             let problem = format!("at most {MOST_TRAITS} are allowed");
             return Err(ApiError::bad_field("traits", problem));
         }
-        let WholeDisk { url, checksum, format } = &self.image;
-        let Some((algorithm, value)) = checksum.split_once(':') else {
-            return Err(ApiError::bad_field("image.checksum", "must be sha256:HEX or sha512:HEX"));
-        };
-        if has_user(url) {
-            let problem = "must not contain a user name or password: everybody who can see the reservation could read them";
-            return Err(ApiError::bad_field("image.url", problem));
-        }
-        let mut info = Map::from_iter([
-            ("image_source".to_owned(), json!(url)),
-            ("image_os_hash_algo".to_owned(), json!(algorithm)),
-            ("image_os_hash_value".to_owned(), json!(value)),
-            ("configdrive".to_owned(), self.config_drive(id)?),
-        ]);
-        info.extend(format.as_ref().map(|it| ("image_disk_format".to_owned(), json!(it))));
+        let mut info = self.image.instance_info()?;
+        info.insert("configdrive".to_owned(), self.config_drive(id)?);
         Ok(info)
     }
 
@@ -156,6 +151,39 @@ impl ReservationBody {
     }
 }
 
+impl WholeDisk {
+    /// The image as an `instance_info`. The core checks the values, as it checks those of a node.
+    fn instance_info(&self) -> Result<Map<String, Value>, ApiError> {
+        let WholeDisk { url, checksum, format, pull_secret, ca } = self;
+        for (field, url) in [("image.url", Some(url)), ("image.checksum", checksum.as_ref())] {
+            if url.is_some_and(|url| has_user(url)) {
+                let problem = "must not contain a user name or password: everybody who can see the reservation could read them";
+                return Err(ApiError::bad_field(field, problem));
+            }
+        }
+        let (algorithm, sum) = match checksum.as_deref() {
+            None => (None, None),
+            Some(file) if file.contains("://") => (None, Some(file)),
+            Some(sum) => {
+                let form = "must be sha256:HEX, sha512:HEX or the URL of a file of checksums";
+                let parts = sum.split_once(':');
+                let parts = parts.ok_or_else(|| ApiError::bad_field("image.checksum", form))?;
+                (Some(parts.0), Some(parts.1))
+            }
+        };
+        let given = [
+            ("image_source", Some(url.as_str())),
+            ("image_os_hash_algo", algorithm),
+            ("image_os_hash_value", sum),
+            ("image_disk_format", format.as_deref()),
+            ("image_pull_secret", pull_secret.as_deref()),
+            ("image_ca", ca.as_deref()),
+        ];
+        let given = given.into_iter().filter_map(|(key, it)| Some((key.to_owned(), json!(it?))));
+        Ok(given.collect())
+    }
+}
+
 /// Whether a URL contains user information (RFC 3986 §3.2.1).
 fn has_user(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -179,6 +207,8 @@ pub(super) fn to_reservation_field(why: &str) -> ApiError {
         ("instance_info.image_os_hash_algo", "image.checksum"),
         ("instance_info.image_os_hash_value", "image.checksum"),
         ("instance_info.image_disk_format", "image.format"),
+        ("instance_info.image_pull_secret", "image.pull_secret"),
+        ("instance_info.image_ca", "image.ca"),
     ];
     let said = fields.into_iter().find_map(|(theirs, ours)| {
         why.strip_prefix(theirs).map(|problem| format!("{ours}{problem}"))
