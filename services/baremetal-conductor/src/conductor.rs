@@ -5,7 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use agent_protocol::Progress;
-use baremetal_core::{Node, NodeUuid, RequestRefused, StepPriorities, check_deploy, glance_image};
+use baremetal_core::{
+    Node, NodeUuid, PULL_SECRET, RequestRefused, StepPriorities, check_deploy,
+    check_operators_secret, glance_image,
+};
 use baremetal_store::{Store, StoreError};
 use bmc::{BmcError, IdentifyLight, LogEntry, Reading, VirtualDrive};
 use bytes::Bytes;
@@ -165,7 +168,12 @@ impl Conductor {
     /// Returns the field and the reason.
     pub fn check_hosts(&self, before: Option<&Node>, node: &Node) -> Result<(), RequestRefused> {
         let settings = &self.context.settings;
-        allowed::check_hosts(&settings.bmc.allowed, &settings.image_hosts, before, node)
+        allowed::check_hosts(&settings.bmc.allowed, &settings.image_hosts, before, node)?;
+        let secret = |node: &Node| node.driver_info.get(PULL_SECRET).cloned();
+        match before.and_then(secret) == secret(node) {
+            true => Ok(()),
+            false => check_operators_secret(node, &settings.pull_secret_registries),
+        }
     }
 
     /// Refuses an image at an address that is not allowed.

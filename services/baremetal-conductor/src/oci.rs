@@ -8,13 +8,15 @@ use std::time::Duration;
 use agent_protocol::{DiskFormat, ImageInfo};
 use baremetal_core::{
     DeployInterface, Node, NodeUuid, OciDigest, OciDisk, OciDocument, OciImage, OciIndex,
-    OciReference, OciRefused, OciVersion, Problem, Reason, WorkUuid, oci_image,
+    OciReference, OciRefused, OciVersion, PULL_SECRET, Problem, Reason, RequestRefused, WorkUuid,
+    oci_image,
 };
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt};
 use hardware::AllowedHosts;
 use reqwest::header::{CONTENT_RANGE, HeaderValue};
 use reqwest::{Response, StatusCode};
+use secrecy::ExposeSecret;
 use tokio::time::timeout;
 use tracing::info;
 
@@ -86,8 +88,7 @@ impl Conductor {
         if node.deploy_interface() != DeployInterface::Direct {
             return Ok(());
         }
-        let opened = context.with_instance(node).and_then(|node| oci_image(&node));
-        let Ok(Some(image)) = opened else { return Ok(()) };
+        let Ok(Some(image)) = context.oci_image(node) else { return Ok(()) };
         find_disk(&context.settings.image_hosts, &image).await.map(drop)
     }
 
@@ -108,7 +109,7 @@ impl Conductor {
         let blob = digest.to_string();
         let wanted = (ImageOrigin::Registry, &*blob);
         let node = context.reader_of_image((node, work), wanted, capability).await?;
-        let image = oci_image(&context.with_instance(&node)?)?;
+        let image = context.oci_image(&node)?;
         let image = image.ok_or(BootError::NotFound { what: "an image to be written" })?;
         let range = range.filter(is_one_range);
         let opened = async {
@@ -123,6 +124,24 @@ impl Conductor {
 }
 
 impl TurnContext {
+    /// Returns the image in a registry that `node` is to be installed with, with the login that the registry gets.
+    pub(crate) fn oci_image(&self, node: &Node) -> Result<Option<OciImage>, RequestRefused> {
+        let Some(image) = oci_image(&self.with_instance(node)?)? else { return Ok(None) };
+        if !image.wants_operators_secret(&self.settings.pull_secret_registries) {
+            return Ok(Some(image));
+        }
+        let secret = self.store.secrets().text(node, PULL_SECRET);
+        let secret = secret.map_err(|why| RequestRefused::Field {
+            field: format!("driver_info.{PULL_SECRET}"),
+            problem: why.to_string(),
+        })?;
+        let secret = secret.filter(|secret| !secret.expose_secret().is_empty());
+        Ok(Some(match secret {
+            Some(secret) => image.with_operators_secret(secret.expose_secret()),
+            None => image,
+        }))
+    }
+
     /// Returns the image in a registry as the agent gets it: at a URL of this service, for the current boot.
     pub(crate) async fn image_of_registry(
         &self,

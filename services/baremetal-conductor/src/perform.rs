@@ -5,7 +5,7 @@ use baremetal_core::{
     Action, ActionOutcome, AgentCommand, CommandSeen, DeployInterface, HASHED_RESCUE_PASSWORD,
     Image, ImageChecksum, Interface, Node, NodeUpdate, Observed, PlanRules, Problem, Reason,
     RequestRefused, State, StepKind, Task, Work, WorkUuid, after_action, check_raid_step,
-    glance_image, image, oci_image, plan,
+    glance_image, image, plan,
 };
 use bmc::{Bmc, BmcError};
 use decision::{Decision, Requeue};
@@ -302,8 +302,9 @@ impl TurnContext {
     /// Returns the step that writes the image of the node, with its config drive.
     async fn write_image(&self, node: &Node) -> Result<StepParams, ActionError> {
         let refuse = |refusal: RequestRefused| bad_request(refusal.to_string());
+        let in_registry = self.oci_image(node).map_err(refuse)?;
         let node = &self.with_instance(node).map_err(refuse)?;
-        let info = match (glance_image(node), oci_image(node).map_err(refuse)?) {
+        let info = match (glance_image(node), in_registry) {
             (Some(id), _) => self.image_of_glance(node, id).await?,
             (None, Some(image)) => self.image_of_registry(node, &image).await?,
             (None, None) => self.image_at_url(node).await?,

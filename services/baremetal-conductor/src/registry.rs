@@ -72,8 +72,8 @@ pub(crate) enum RegistryError {
     Missing { host: String, object: String },
     #[error("{host} wants a login, or has no such repository; set instance_info.image_pull_secret")]
     NoSecret { host: String },
-    #[error("{host} refused instance_info.image_pull_secret")]
-    WrongSecret { host: String },
+    #[error("{host} refused {object}.image_pull_secret")]
+    WrongSecret { host: String, object: &'static str },
     #[error("{host} wants a login of an unknown kind")]
     UnknownLogin { host: String },
     #[error("{host} sent no token")]
@@ -288,9 +288,9 @@ impl<'a> Registry<'a> {
     }
 
     fn login_refused(&self, host: String) -> RegistryError {
-        match self.image.secret {
+        match &self.image.secret {
             None => RegistryError::NoSecret { host },
-            Some(_) => RegistryError::WrongSecret { host },
+            Some(secret) => RegistryError::WrongSecret { host, object: secret.object },
         }
     }
 }

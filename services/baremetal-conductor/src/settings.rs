@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use baremetal_core::{ServiceNetwork, StepPriorities, Timeouts};
+use baremetal_core::{OciRegistry, ServiceNetwork, StepPriorities, Timeouts};
 use baremetal_store::AddressPool;
 use hardware::AllowedHosts;
 use jiff::Timestamp;
@@ -33,6 +33,8 @@ pub struct Settings {
     pub bmc: BmcSettings,
     /// The hosts from which images may be fetched.
     pub image_hosts: AllowedHosts,
+    /// The OCI registries that may get `image_pull_secret` of `driver_info`.
+    pub pull_secret_registries: Vec<OciRegistry>,
     /// How often power states are refreshed.
     pub sweep: SweepSettings,
     /// Whether ramdisks stay on for the next work, unless a node says otherwise.
@@ -93,6 +95,7 @@ impl Settings {
                 allowed: AllowedHosts::default(),
             },
             image_hosts: AllowedHosts::default(),
+            pull_secret_registries: Vec::new(),
             sweep: SweepSettings { every: minute, at_once: 1, max_retries: 3 },
             fast_track: false,
             look_every: minute,

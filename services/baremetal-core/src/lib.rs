@@ -197,12 +197,14 @@ pub use node::{MOST_PARTS, Maintenance, Node};
 pub use node_lease::{LeaseDrain, NodeLease};
 pub use node_request::{NodeChange, NodeRefused, Passwords, check_new_node};
 pub use node_update::{InspectionChanges, NodeUpdate, Obstacle};
-pub use oci_image::{OciImage, PullSecret, oci_image};
+pub use oci_image::{OciImage, PULL_SECRET, PullSecret, check_operators_secret, oci_image};
 pub use oci_manifest::{
     LARGEST_OCI_DOCUMENT, OCI_MEDIA_TYPES, OciCandidate, OciDisk, OciDocument, OciIndex,
     OciManifest, OciRefused,
 };
-pub use oci_reference::{InvalidDigest, OCI_SCHEME, OciDigest, OciReference, OciVersion};
+pub use oci_reference::{
+    InvalidDigest, InvalidRegistry, OCI_SCHEME, OciDigest, OciReference, OciRegistry, OciVersion,
+};
 pub use own_image::{OwnImage, own_image};
 pub use plan::{
     Action, ActionOutcome, AgentSeen, BootSettingsSeen, CommandSeen, FirmwareSeen, Observed,

@@ -32,6 +32,16 @@ pub struct OciReference {
     pub version: OciVersion,
 }
 
+/// A registry, as an operator names it: `HOST` or `HOST:PORT`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct OciRegistry(String);
+
+/// The error for a text that names no registry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a registry is named as HOST or HOST:PORT, such as registry.example:5000")]
+pub struct InvalidRegistry;
+
 /// The name of a manifest in a repository.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OciVersion {
@@ -92,6 +102,24 @@ impl OciReference {
         };
         let (registry, repository) = (registry.to_owned(), repository.to_owned());
         Ok(OciReference { registry, repository, version })
+    }
+}
+
+impl OciRegistry {
+    /// Returns whether a reference to an image names this registry.
+    pub(crate) fn is(&self, registry: &str) -> bool {
+        self.0.eq_ignore_ascii_case(registry)
+    }
+}
+
+impl TryFrom<String> for OciRegistry {
+    type Error = InvalidRegistry;
+
+    fn try_from(text: String) -> Result<OciRegistry, InvalidRegistry> {
+        match is_registry(&text) {
+            true => Ok(OciRegistry(text)),
+            false => Err(InvalidRegistry),
+        }
     }
 }
 

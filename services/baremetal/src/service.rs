@@ -257,6 +257,7 @@ fn settings(
             allowed: AllowedHosts::within(config.bmc.networks.clone()),
         },
         image_hosts: AllowedHosts::new(config.images.hosts.clone()),
+        pull_secret_registries: config.images.pull_secret_registries.clone(),
         sweep: SweepSettings {
             every: config.conductor.power_sync_every.unsigned_abs(),
             at_once: config.conductor.power_sync_at_once.get(),

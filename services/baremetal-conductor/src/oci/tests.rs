@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use baremetal_core::{Driver, start_next_task};
+use baremetal_core::{Driver, NodeIdent, start_next_task};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -82,6 +82,33 @@ fn node_of(server: &TlsServer) -> Node {
 /// A conductor that may ask registries on this host.
 async fn local_conductor() -> Conductor {
     conductor(crate::Settings { image_hosts: AllowedHosts::anywhere(), ..settings() }).await
+}
+
+#[tokio::test]
+async fn the_login_of_driver_info_goes_to_a_registry_that_the_configuration_names() {
+    let pull_secret_registries = vec!["registry.example".to_owned().try_into().unwrap()];
+    let conductor = conductor(crate::Settings { pull_secret_registries, ..settings() }).await;
+    let stored = async |source: &str| {
+        let mut node = writing_node(source);
+        node.driver_info.insert(PULL_SECRET.to_owned(), "ann:sesame".into());
+        conductor.context.store.insert_node(&node).await.unwrap();
+        conductor.context.store.find_node(&NodeIdent::Id(node.id)).await.unwrap().unwrap()
+    };
+    let user = |node: &Node| {
+        let image = conductor.context.oci_image(node).unwrap().unwrap();
+        image.secret.map(|secret| (secret.object, secret.user))
+    };
+    let mut node = stored("oci://registry.example/a:1").await;
+    assert_eq!(user(&node), Some(("driver_info", "ann".to_owned())));
+    assert_eq!(conductor.check_hosts(None, &node), Ok(()));
+    node.instance_info.insert(PULL_SECRET.to_owned(), "bob:own".into());
+    assert_eq!(user(&node), Some(("instance_info", "bob".to_owned())));
+    assert_eq!(user(&stored("oci://evil.example/a:1").await), None);
+
+    let none = local_conductor().await;
+    let refused = none.check_hosts(None, &node).unwrap_err().to_string();
+    assert!(refused.starts_with("driver_info.image_pull_secret: no registry may"), "{refused}");
+    assert_eq!(none.check_hosts(Some(&node), &node), Ok(()), "it was there before");
 }
 
 #[tokio::test]

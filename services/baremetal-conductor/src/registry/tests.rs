@@ -31,7 +31,11 @@ fn image(server: &TlsServer) -> OciImage {
 }
 
 fn with_secret(server: &TlsServer) -> OciImage {
-    let secret = PullSecret { user: "ann".to_owned(), password: "sesame".to_owned() };
+    let secret = PullSecret {
+        object: "instance_info",
+        user: "ann".to_owned(),
+        password: "sesame".to_owned(),
+    };
     OciImage { secret: Some(secret), ..image(server) }
 }
 
@@ -107,7 +111,11 @@ async fn the_secret_goes_to_the_token_server_alone() {
 
     assert_refused(read(&image(&server)).await, "wants a login, or has no such repository", false);
     let mut wrong = with_secret(&server);
-    wrong.secret = Some(PullSecret { user: String::new(), password: "sesame".to_owned() });
+    wrong.secret = Some(PullSecret {
+        object: "instance_info",
+        user: String::new(),
+        password: "sesame".to_owned(),
+    });
     assert_refused(read(&wrong).await, "refused instance_info.image_pull_secret", false);
 }
 
@@ -121,7 +129,11 @@ async fn a_registry_may_want_the_secret_itself() {
     read(&with_secret(&server)).await.unwrap();
     assert_refused(read(&image(&server)).await, "wants a login, or has no such repository", false);
     let mut wrong = with_secret(&server);
-    wrong.secret = Some(PullSecret { user: "ann".to_owned(), password: "wrong".to_owned() });
+    wrong.secret = Some(PullSecret {
+        object: "instance_info",
+        user: "ann".to_owned(),
+        password: "wrong".to_owned(),
+    });
     assert_refused(read(&wrong).await, "refused instance_info.image_pull_secret", false);
 }
 

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use baremetal_core::parse_conductor_group;
+use baremetal_core::{OciRegistry, parse_conductor_group};
 use hardware::{AllowedHost, Network};
 use jiff::SignedDuration;
 use serde::Deserialize;
@@ -135,6 +135,9 @@ pub struct BmcConfig {
 pub struct ImagesConfig {
     /// The names, addresses and networks of allowed image servers; by default all except loopback, link-local and multicast addresses.
     pub hosts: Option<Vec<AllowedHost>>,
+    /// The OCI registries, as `HOST` or `HOST:PORT`, that get `image_pull_secret` of `driver_info` for nodes whose `instance_info` has none.
+    /// A lessee who names an image in one of them reads it with this login. By default none.
+    pub pull_secret_registries: Vec<OciRegistry>,
 }
 
 impl Default for BmcConfig {
