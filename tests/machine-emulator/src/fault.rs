@@ -30,6 +30,8 @@ pub struct FaultSet {
     pub agent_does_not_listen: bool,
     /// Limit of downloads in bytes per second.
     pub download_rate: Option<u64>,
+    /// The agent stops after the next piece of an image until this fault ends.
+    pub hold_image: bool,
     /// The lie in the inventory.
     pub lie: Option<InventoryLie>,
     /// The disk is full after this many bytes.

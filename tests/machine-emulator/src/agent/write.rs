@@ -25,6 +25,8 @@ const RETRIES: u32 = 9;
 const RETRY_EVERY: Duration = Duration::from_secs(10);
 /// The shortest pause, because a service that was killed starts no faster on a busy computer.
 const LEAST_RETRY: Duration = Duration::from_secs(1);
+/// The pause between two looks at whether the image is still held.
+const HELD_PAUSE: Duration = Duration::from_millis(10);
 
 /// Writes the image that `arguments` name; returns the disk's name.
 pub(super) async fn image(
@@ -118,6 +120,9 @@ async fn download(
         written.map_err(full)?;
         report(Progress { done_bytes: served, total_bytes: total });
         fetch::throttle(machine, chunk.len()).await;
+        while machine.faults().hold_image {
+            tokio::time::sleep(HELD_PAUSE).await;
+        }
     }
     Ok((disk.finish().map_err(full)?, checksum.finish()))
 }

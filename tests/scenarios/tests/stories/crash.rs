@@ -28,15 +28,15 @@ async fn an_image_is_written_only_once_if_the_service_dies() {
     let machine = lab.rack(Machine::redfish("r1u4")).await;
     let node = lab.available(&machine).await;
     let before = (machine.chassis().log().len(), machine.events().len());
-    // Slow, until the service is back.
-    machine.misbehave(|faults| faults.download_rate = Some(40_000));
+    // The download waits until the service is back.
+    machine.misbehave(|faults| faults.hold_image = true);
     let asked = lab.provision(node, "active").await;
     let amid = || matches!(machine.disks()[..], [Content::Broken { bytes: 1.. }]);
     until("an image that is being written", amid).await;
 
     lab.restart().await;
     assert!(amid(), "the image was written before the service was back");
-    machine.misbehave(|faults| faults.download_rate = None);
+    machine.misbehave(|faults| faults.hold_image = false);
     asked.reaches("active").await;
     machine.stage().wait_for(|stage| *stage == Stage::Installed).await.expect("it boots its disk");
     check_machine(&lab, &machine, &machine.events()[before.1..], "killed amid the image");

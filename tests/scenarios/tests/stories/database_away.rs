@@ -24,9 +24,6 @@ const TURNS: Duration = Duration::from_secs(3);
 /// on a busy computer.
 const IN_TIME: Duration = Duration::from_secs(10);
 
-/// The states of a deployment that are written in a row.
-const SLOW_LINE: u64 = 400 << 10;
-
 /// Asserts that the service refuses in its own envelope, in time, and says when to try again.
 #[track_caller]
 fn is_refused(answer: &Answer, begun: Instant, said: &str) {
@@ -115,7 +112,7 @@ async fn a_machine_is_installed_while_the_database_comes_and_goes() {
 
     // The agent writes the image while the database is frozen, and ends before that is over.
     let before = StateBefore::of(&lab, node, &machine).await;
-    machine.misbehave(|faults| faults.download_rate = Some(SLOW_LINE));
+    machine.misbehave(|faults| faults.hold_image = true);
     lab.provision(node, "rebuild").await.reaches("wait call-back").await;
     let happens = async |event: Event| {
         lab::until("the agent at work", || before.happened(&machine).contains(&event)).await;
@@ -123,10 +120,10 @@ async fn a_machine_is_installed_while_the_database_comes_and_goes() {
     happens(Event::Begins("write_image".to_owned())).await;
     server.freeze().await;
     refuses(&lab, node).await;
+    machine.misbehave(|faults| faults.hold_image = false);
     happens(Event::Did("write_image".to_owned())).await;
     refuses(&lab, node).await;
     server.thaw().await;
-    machine.misbehave(|faults| faults.download_rate = None);
     let power = &[ForceOff, On, ForceOff, On];
     ends_once(&lab, node, &machine, &before, &(DEPLOYMENT, power, WRITES)).await;
 
