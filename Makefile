@@ -115,6 +115,7 @@ lint: build-packages
 	"$$(tests/real/venv.sh tests/compat/lint-requirements.txt)/bin/ruff" check --line-length 140 --select E,F,W,I,B tests
 	"$$(tests/tool.sh cargo-machete 0.9.2)" .
 	"$$(tests/tool.sh cargo-deny 0.20.2)" --locked --log-level error check bans licenses sources
+	tests/advisories.sh "$$(tests/tool.sh cargo-deny 0.20.2)"
 	$(MAKE) --no-print-directory build-tests
 	tests/deps-cache.sh save debug
 

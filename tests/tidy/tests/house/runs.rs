@@ -17,6 +17,7 @@ case "$2" in
   does-both)
     echo "SKIPPED groff: it is not installed" >>"$BEDPLATE_SKIPPED"
     cat "$BEDPLATE_SKIPPED" ;;
+  cannot-check) echo "NOT CHECKED: advisories, because their repository cannot be reached" ;;
   fails) exit 1 ;;
 esac
 "#;
@@ -89,6 +90,17 @@ fn a_skip_is_reported_whether_the_target_prints_it_or_not() {
             .ends(true, "make test: what was tried passed; 1 skipped");
         Run::of(&["passes", target], Runner::Ci).ends(false, "make test: FAILED");
     }
+}
+
+#[test]
+fn a_run_that_could_not_check_everything_passes_and_says_so() {
+    let run = Run::of(&["passes", "cannot-check"], Runner::Ci);
+    run.ends(true, "make test: all tests passed; see above for what was NOT CHECKED");
+    let reason = "NOT CHECKED: advisories, because their repository cannot be reached";
+    let repeated = run.printed.lines().filter(|line| *line == reason).count();
+    assert_eq!(repeated, 2, "by the target, and below the table: {}", run.printed);
+    let skipped = Run::of(&["cannot-check", "hides"], Runner::Person);
+    skipped.ends(true, "make test: what was tried passed; 1 skipped");
 }
 
 #[test]
