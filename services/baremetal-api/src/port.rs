@@ -314,7 +314,8 @@ async fn narrowed(
     within: PortFilter,
 ) -> Result<PortFilter, Error> {
     let PortList { mut filter, node, portgroup } = list;
-    if let Some(ident) = node {
+    // An unknown node is refused, as in Ironic, whether the query has its UUID or its name.
+    if let Some(ident) = node.or(filter.node.map(|id| id.to_string())) {
         filter.node = Some(request.node(&ident).await?.id);
     }
     if let Some(ident) = portgroup {

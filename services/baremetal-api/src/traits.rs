@@ -10,7 +10,7 @@ use openstack_api::{
     json_field,
 };
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
@@ -108,7 +108,12 @@ async fn add(
     request: Request,
     origin: Origin,
     PathParam((ident, name)): PathParam<(String, String)>,
+    body: Option<StrictJson<Map<String, Value>>>,
 ) -> Result<Response, Error> {
+    if body.is_some_and(|StrictJson(body)| !body.is_empty()) {
+        let why = "must be empty: the path names the trait to add";
+        return Err(ApiError::bad_field("body", why).into());
+    }
     let name = Trait::try_from(name).map_err(|why| ApiError::bad_field("trait", why))?;
     let name = String::from(name);
     let status = change(&request, &ident, |traits| {

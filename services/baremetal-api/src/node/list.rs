@@ -1,6 +1,6 @@
 //! A requested list of nodes, and the filters that are not fields of a node.
 
-use baremetal_core::{Fault, NodeFilter, NodeIdent};
+use baremetal_core::{Chassis, Fault, NodeFilter, NodeIdent};
 use openstack_api::ApiError;
 
 use crate::error::Error;
@@ -22,7 +22,8 @@ pub(crate) struct NodeList {
 }
 
 impl NodeList {
-    /// The filter of the list, without the nodes that the caller does not see. `None` is a list without nodes.
+    /// The filter of the list, without the nodes that the caller does not see. `None` is a list without nodes. An unknown chassis is refused,
+    /// as in Ironic.
     pub(super) async fn filter(self, request: &Request) -> Result<Option<NodeFilter>, Error> {
         let NodeList { mut filter, parent, conductor, is_empty } = self;
         if let Some(parent) = parent {
@@ -30,6 +31,12 @@ impl NodeList {
             let parent = parent.filter(|parent| relation(&request.caller, parent).is_some());
             let Some(parent) = parent else { return Ok(None) };
             filter.parent_node = Some(parent.id);
+        }
+        if let Some(chassis) = filter.chassis
+            && request.app.store.find_resource::<Chassis>(chassis).await?.is_none()
+        {
+            let why = format!("chassis_uuid: Chassis {chassis} could not be found.");
+            return Err(ApiError::not_found(why).into());
         }
         filter.seen_by = visible_project(&request.caller);
         let elsewhere = conductor.is_some_and(|name| name != request.app.conductor.hostname());

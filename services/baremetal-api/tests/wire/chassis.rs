@@ -51,6 +51,8 @@ async fn a_chassis_with_nodes_is_kept() {
     assert_eq!(nodes["nodes"][0]["uuid"], ID);
     let listed = api.get(&format!("/v1/nodes?chassis_uuid={CHASSIS}")).await.has(200).json();
     assert_eq!(listed["nodes"][0]["uuid"], ID);
+    let why = format!("chassis_uuid: Chassis {ID} could not be found.");
+    api.get(&format!("/v1/nodes?chassis_uuid={ID}")).await.refuses(404, &why);
     api.send("DELETE", &path, NEWEST, "")
         .await
         .refuses(400, &format!("Chassis {CHASSIS} has nodes: move or delete them first"));

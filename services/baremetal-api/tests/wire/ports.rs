@@ -60,6 +60,8 @@ async fn ports_are_found_by_address_and_node() {
     }
     api.get("/v1/ports?address=52:54:00:aa:00:02").await.has(200).is(r#"{"ports": []}"#);
     api.get("/v1/ports?node=zz").await.refuses(404, "Node zz could not be found.");
+    let why = format!("Node {PORT} could not be found.");
+    api.get(&format!("/v1/ports?node_uuid={PORT}")).await.refuses(404, &why);
     api.get("/v1/ports?address=zz").await.refuses(400, "address: \"zz\" is not a MAC address");
     let detail = api.get("/v1/ports/detail?limit=1").await.has(200).json();
     assert_eq!(detail["ports"][0]["node_uuid"], ID);

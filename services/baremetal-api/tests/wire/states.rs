@@ -368,6 +368,10 @@ async fn traits_are_set_added_and_removed() {
     let words = "the node has no trait \"CUSTOM_B\"";
     api.send("DELETE", &format!("{path}/CUSTOM_B"), NEWEST, "").await.refuses(404, words);
     api.send("PUT", &format!("{path}/small"), NEWEST, "").await.has(400);
+    let all = r#"{"traits": ["CUSTOM_D"]}"#;
+    let words = "body: must be empty: the path names the trait to add";
+    api.send("PUT", &format!("{path}/CUSTOM_C"), NEWEST, all).await.refuses(400, words);
+    api.send("PUT", &format!("{path}/HW_CPU_X86_AVX"), NEWEST, "{}").await.has(204);
     let refused = api.send("PUT", &path, NEWEST, r#"{"traits": ["a b"]}"#).await.has(400);
     assert!(refused.text.contains("traits[0]: "), "{}", refused.text);
     api.send("DELETE", &path, NEWEST, "").await.has(204);

@@ -120,7 +120,6 @@ async fn a_hidden_node_is_found_by_no_query() {
         format!("/v1/nodes?owner={owner}"),
         format!("/v1/nodes?project={owner}"),
         "/v1/nodes?include_children=true&fields=driver_info".to_owned(),
-        format!("/v1/ports?node_uuid={node}"),
         "/v1/ports?address=02:00:00:00:00:03".to_owned(),
         format!("/v1/nodes?parent_node={node}"),
     ] {
@@ -132,6 +131,7 @@ async fn a_hidden_node_is_found_by_no_query() {
         (format!("/v1/nodes?marker={node}"), 404),
         (format!("/v1/ports?marker={port}"), 404),
         (format!("/v1/ports?node={node}"), 404),
+        (format!("/v1/ports?node_uuid={node}"), 404),
         (format!("/v1/nodes/{node}/ports"), 404),
     ] {
         service.ask_as(stranger, "GET", &path, &Value::Null).await.has(status);
