@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::answer::{Answer, Status};
 use crate::change::{ChangeKind, changes, short};
 use crate::versions::ranges;
-use crate::walker::{Answered, Answers, NOT_REACHED};
+use crate::walker::{Answered, Answers, InternalErrors, NOT_REACHED, OMITTED};
 
 /// The kind of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -69,15 +69,6 @@ impl From<ChangeKind> for Kind {
     }
 }
 
-/// How the internal errors of the recorded service are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InternalErrors {
-    /// The service has the same errors: it is the recorded one.
-    Same,
-    /// The errors are defects, so the service must not have them, and every other answer is right.
-    Defects,
-}
-
 /// Returns the differences between the answers `got` and the recorded ones, in the order of the walk.
 pub fn compare(recorded: &Answered, got: &Answered, errors: InternalErrors) -> Vec<Difference> {
     let mut differences = Vec::new();
@@ -134,6 +125,7 @@ fn of_answer(want: &Answer, got: &Answer, errors: InternalErrors) -> Vec<(Kind, 
         match (&want.status, &got.status) {
             (_, Status::Http(got @ 500..)) => return vec![(Kind::Status, format!("status {got}"))],
             (Status::Http(500..), Status::Http(_)) => return Vec::new(),
+            (Status::Http(500..), Status::Other(text)) if text == OMITTED => return Vec::new(),
             _ => {}
         }
     }
@@ -173,8 +165,8 @@ fn not_reached(want: &Answer, got: &Answer) -> String {
 mod tests {
     use serde_json::json;
 
-    use super::InternalErrors::{Defects, Same};
     use super::*;
+    use crate::walker::InternalErrors::{Defects, Same};
 
     fn answer(status: Status, body: Value) -> Answer {
         Answer { status, location: None, body }
@@ -236,6 +228,8 @@ mod tests {
         assert_eq!(of_answer(&answer(500), &answer(500), Defects), wrong);
         assert_eq!(of_answer(&answer(400), &answer(500), Defects), wrong);
         assert_eq!(of_answer(&answer(500), &answer(500), Same), []);
+        assert_eq!(of_answer(&answer(500), &Answer::other(OMITTED), Defects), []);
+        assert_eq!(of_answer(&answer(400), &Answer::other(OMITTED), Defects).len(), 1);
         assert_eq!(of_answer(&answer(500), &answer(400), Same).len(), 1);
     }
 

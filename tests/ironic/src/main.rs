@@ -7,9 +7,9 @@ use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand};
 use compat::Service;
 use ironic::answer::{Answer, Status};
-use ironic::difference::InternalErrors::{Defects, Same};
-use ironic::difference::{Difference, InternalErrors, compare, counts};
+use ironic::difference::{Difference, compare, counts};
 use ironic::walk::{self, Walk};
+use ironic::walker::InternalErrors::{self, Defects, Same};
 use ironic::walker::{Answered, REACHED, Walker};
 use ironic::{CONFIGURATION, PATIENCE, known, path, recording};
 
@@ -42,7 +42,8 @@ fn main() -> Result<()> {
     let walk = walk::read(&path("walk"))?;
     match Options::parse().command {
         Command::Record { url } => {
-            let answered = Walker::new(&url, PATIENCE_WITH_IRONIC).walk(&walk, &Answered::new());
+            let mut walker = Walker::new(&url, PATIENCE_WITH_IRONIC);
+            let answered = walker.walk(&walk, &Answered::new(), Same);
             for (subject, requests) in &answered {
                 let is_over = |(_, it): &(_, Answer)| {
                     it.status.is_http() || it.status == Status::Other(REACHED.to_owned())
@@ -75,7 +76,7 @@ fn differences(
     errors: InternalErrors,
 ) -> Result<Vec<Difference>> {
     let recorded = recording::read(&path("recorded"), walk.keys())?;
-    let answered = Walker::new(url, patience).walk(walk, &recorded);
+    let answered = Walker::new(url, patience).walk(walk, &recorded, errors);
     let differences = compare(&recorded, &answered, errors);
     for difference in &differences {
         println!("{difference}");

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use compat::wire::{self, Reply};
 use serde_json::Value;
 
-use crate::answer::{Answer, Names};
+use crate::answer::{Answer, Names, Status};
 use crate::walk::{NEWEST, Request, Step, Wait, Walk};
 
 /// The answers to a request, one for each of its versions.
@@ -21,6 +21,19 @@ pub const REACHED: &str = "reached";
 
 /// The answer of a wait that ended without its states.
 pub const NOT_REACHED: &str = "not reached";
+
+/// The answer of a request that was not sent, because the recorded service failed with an internal error.
+pub const OMITTED: &str = "omitted";
+
+/// How the internal errors of the recorded service are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InternalErrors {
+    /// The service has the same errors: it is the recorded one.
+    Same,
+    /// The errors are defects, so the service must not have them, and every other answer is right. A change that ended with an internal error
+    /// is not requested: the recorded service did not make it, and every later answer would differ.
+    Defects,
+}
 
 /// The interval between two checks of a resource.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -55,16 +68,18 @@ impl Walker {
     /// Sends all requests, in order. A wait ends in the states that are recorded, if there is a recording.
     ///
     /// A request is not sent if no answer contained the value of its variable. Its answer then tells this.
-    pub fn walk(&mut self, walk: &Walk, recorded: &Answered) -> Answered {
+    pub fn walk(&mut self, walk: &Walk, recorded: &Answered, errors: InternalErrors) -> Answered {
         let mut answered = Answered::new();
         for (subject, steps) in walk {
             let recorded = recorded.get(subject).map(Vec::as_slice).unwrap_or_default();
             let of_step = |(at, step): (usize, &Step)| {
+                let recorded = recorded.get(at).map(|it| &it.1);
                 let answers = match step {
-                    Step::Request(request) => self.requests(request),
-                    Step::Wait(wait) => {
-                        vec![(NEWEST, self.wait(wait, recorded.get(at).map(|it| &it.1)))]
+                    Step::Request(request) => {
+                        let defects = recorded.filter(|_| errors == InternalErrors::Defects);
+                        self.requests(request, defects)
                     }
+                    Step::Wait(wait) => vec![(NEWEST, self.wait(wait, recorded))],
                 };
                 (step.line(), answers)
             };
@@ -73,9 +88,22 @@ impl Walker {
         answered
     }
 
-    fn requests(&mut self, request: &Request) -> Answers {
-        let versions = request.options.versions().into_iter();
-        versions.map(|version| (version, self.request(request, version))).collect()
+    /// Sends a request in each of its versions, except where it would make a change that ended with a defect.
+    fn requests(&mut self, request: &Request, defects: Option<&Answers>) -> Answers {
+        let failed = |version: u8| {
+            let found = defects.and_then(|it| it.iter().find(|(at, _)| *at == version));
+            let is_change = !request.line.starts_with("GET ");
+            is_change && found.is_some_and(|it| matches!(it.1.status, Status::Http(500..)))
+        };
+        let mut answers = Answers::new();
+        for version in request.options.versions() {
+            let answer = match failed(version) {
+                true => Answer::other(OMITTED),
+                false => self.request(request, version),
+            };
+            answers.push((version, answer));
+        }
+        answers
     }
 
     fn request(&mut self, request: &Request, version: u8) -> Answer {

@@ -1,8 +1,8 @@
 //! The walk of Ironic's API against `baremetald`.
 
 use compat::Service;
-use ironic::difference::{InternalErrors, compare, counts};
-use ironic::walker::Walker;
+use ironic::difference::{compare, counts};
+use ironic::walker::{InternalErrors, Walker};
 use ironic::{CONFIGURATION, PATIENCE, known, path, recording, walk};
 
 #[test]
@@ -10,8 +10,9 @@ fn baremetald_answers_like_a_real_ironic_except_for_known_differences() {
     let walk = walk::read(&path("walk")).expect("the walk can be read");
     let recorded = recording::read(&path("recorded"), walk.keys()).expect("answers are recorded");
     let service = Service::machines_with(CONFIGURATION);
-    let answered = Walker::new(&service.url, PATIENCE).walk(&walk, &recorded);
-    let found = compare(&recorded, &answered, InternalErrors::Defects);
+    let errors = InternalErrors::Defects;
+    let answered = Walker::new(&service.url, PATIENCE).walk(&walk, &recorded, errors);
+    let found = compare(&recorded, &answered, errors);
     for (kind, count) in counts(&found) {
         eprintln!("{count:6} {kind}");
     }
