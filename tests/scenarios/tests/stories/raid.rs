@@ -5,6 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::kill_points::StateBefore;
+use crate::steps::leave_to_agent;
 
 /// A machine with two disks.
 fn blueprint(name: &str) -> Machine {
@@ -129,6 +130,7 @@ async fn steps_of_the_agent_need_the_interface_agent() {
     let lab = Lab::start().await;
     let machine = lab.rack(blueprint("r1u3")).await;
     let node = lab.manageable(&machine).await;
+    leave_to_agent(&lab, node).await;
     clean(&lab, node, &["delete_configuration"]).await;
     let error = lab.fails(node, "clean failed").await;
     assert!(error.contains("does not offer the step raid.delete_configuration"), "{error}");

@@ -7,6 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::kill_points::StateBefore;
+use crate::steps::leave_to_agent;
 
 async fn service(lab: &Lab, node: Node, steps: &Value) {
     let body = json!({"target": "service", "service_steps": steps});
@@ -22,6 +23,7 @@ fn update_and_tune() -> Value {
 
 async fn installed(lab: &Lab, machine: &RackedMachine) -> Node {
     let node = lab.available(machine).await;
+    leave_to_agent(lab, node).await;
     lab.provision(node, "active").await.reaches("active").await;
     node
 }

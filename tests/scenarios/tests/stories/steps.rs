@@ -12,6 +12,16 @@ async fn clean(lab: &Lab, node: Node, steps: &Value) {
     lab.ask_once(node, &lab.node(node).await, &body).await;
 }
 
+/// Leaves firmware and RAID to steps of the agent. By default the BMC changes them over Redfish.
+pub(crate) async fn leave_to_agent(lab: &Lab, node: Node) {
+    let patch = json!([
+        {"op": "add", "path": "/firmware_interface", "value": "no-firmware"},
+        {"op": "add", "path": "/raid_interface", "value": "no-raid"},
+    ]);
+    let path = format!("/v1/nodes/{}", node.0);
+    lab.api().send(reqwest::Method::PATCH, &path, Some(&patch)).await.expect("the interfaces");
+}
+
 /// A firmware update, after which the machine restarts, between two steps of other interfaces.
 fn three_steps() -> Value {
     json!([
@@ -26,6 +36,7 @@ async fn requested_clean_steps_run_in_their_order_and_the_machine_restarts_betwe
     let lab = Lab::start().await;
     let machine = lab.rack(Machine::redfish("r1u1")).await;
     let node = lab.manageable(&machine).await;
+    leave_to_agent(&lab, node).await;
     let before = StateBefore::of(&lab, node, &machine).await;
     clean(&lab, node, &three_steps()).await;
     lab.reaches(node, "manageable").await;
@@ -46,6 +57,7 @@ async fn a_runbook_cleans_a_machine_in_the_order_of_its_steps() {
     let lab = Lab::start().await;
     let machine = lab.rack(Machine::redfish("r1u5")).await;
     let node = lab.manageable(&machine).await;
+    leave_to_agent(&lab, node).await;
     // The runbook has the three steps backwards.
     let mut steps = three_steps();
     let list = steps.as_array_mut().expect("a list");
@@ -75,6 +87,7 @@ async fn steps_that_the_machine_cannot_run_fail_the_cleaning_before_any_runs() {
     let lab = Lab::start().await;
     let machine = lab.rack(Machine::redfish("r1u2")).await;
     let node = lab.manageable(&machine).await;
+    leave_to_agent(&lab, node).await;
     let burn = json!({"interface": "deploy", "step": "burnin_cpu"});
     for (step, why) in [
         (
@@ -169,6 +182,7 @@ async fn steps_run_once_although_the_service_is_killed() {
     let lab = Lab::with_mortal(settings).await;
     let machine = lab.rack(Machine::redfish("r1u4").without_tls()).await;
     let node = lab.manageable(&machine).await;
+    leave_to_agent(&lab, node).await;
     let before = StateBefore::of(&lab, node, &machine).await;
     let body = json!({"target": "clean", "clean_steps": three_steps()});
     let ask = async || lab.ask_once(node, &before.node, &body).await;
