@@ -2,6 +2,7 @@
 
 mod discovery;
 mod explanation;
+mod firmware;
 mod import;
 mod node;
 mod overview;
@@ -10,18 +11,19 @@ mod profile;
 mod rack;
 mod reservation;
 
-pub use discovery::Discovery;
+pub use discovery::{Discoveries, Discovery};
 pub use explanation::{Explanation, LastSeen, Location, Observation};
+pub use firmware::{BiosSetting, FirmwareComponent};
 pub use import::ImportAnswer;
 pub use node::{
     EventLog, EventLogEntry, History, HistoryEvent, Inventory, Node, NodeLease, Port, Ports,
-    SensorReading, Sensors,
+    SensorReading, Sensors, Validation, Vif, VirtualDrive,
 };
 pub use overview::{NodeCounts, NodesInState};
 pub use plan::{OfferedStep, OfferedSteps, Plan, PlannedStep, PlannedTask, StepArgument};
 pub use profile::{JoinTimeouts, Keystone, PlaceName, Placement, Profile, ProfileSettings};
 pub use rack::{
-    EnrolledMachine, Enrolment, Failure, GoalProgress, Hypervisor, Rack, RackGoal, RackMachine,
-    RackSummary, Task, TaskProgress,
+    BringUp, EnrolledMachine, Enrolment, Failure, GoalProgress, Hypervisor, Rack, RackGoal,
+    RackMachine, RackSummary, Task, TaskProgress,
 };
-pub use reservation::{Reservation, ReservedNode};
+pub use reservation::{Allocation, Reservation, ReservedNode};

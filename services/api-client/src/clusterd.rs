@@ -7,7 +7,7 @@ mod vm;
 
 pub use cluster::{
     Cluster, ClusterLease, ClusterStatus, ClusterTemplate, Condition, CreatedCluster, Event,
-    Events, Ledger, LedgerEntry, Member, NodeGroup, Plan, PlannedObject,
+    Events, Ledger, LedgerEntry, Member, Members, NodeGroup, Plan, PlannedObject, Shortage,
 };
 pub use host::{
     ComputeService, Drain, DrainCheck, Drains, Host, HostCluster, HostMember, HostSummary, HostVm,

@@ -57,6 +57,9 @@ pub struct AuditRow {
     pub user_id: String,
     pub user_name: String,
     pub source: String,
+    pub method: String,
+    /// The path of the request, with its parameters in braces.
+    pub route: String,
     pub target: String,
     pub action: String,
     pub result: Option<AuditResult>,

@@ -220,7 +220,7 @@ mod tests {
     fn row(more: Value) -> AuditRow {
         let mut row = json!({
             "number": 1, "at": "2026-01-02T03:04:05Z", "outcome": "asked", "status": 0, "times": 1, "user_id": "",
-            "user_name": "", "source": "", "target": "", "action": "", "result": null,
+            "user_name": "", "source": "", "method": "", "route": "", "target": "", "action": "", "result": null,
         });
         let more = more.as_object().cloned().unwrap_or_default();
         row.as_object_mut().unwrap().extend(more);

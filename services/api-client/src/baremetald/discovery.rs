@@ -6,6 +6,12 @@ use serde_json::Value;
 
 use crate::pages::Listed;
 
+/// The discovered machines.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Discoveries {
+    pub discoveries: Vec<Discovery>,
+}
+
 /// A discovered machine.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Discovery {

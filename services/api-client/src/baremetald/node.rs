@@ -15,11 +15,19 @@ pub struct Node {
     pub name: Option<String>,
     pub driver: Option<String>,
     pub provision_state: Option<String>,
+    pub target_provision_state: Option<String>,
     pub power_state: Option<String>,
     pub target_power_state: Option<String>,
     pub provision_updated_at: Option<String>,
     pub last_error: Option<String>,
     pub maintenance: bool,
+    pub maintenance_reason: Option<String>,
+    pub fault: Option<String>,
+    pub health: Option<String>,
+    pub boot_mode: Option<String>,
+    pub secure_boot: Option<bool>,
+    pub resource_class: Option<String>,
+    pub traits: Vec<String>,
     pub console_interface: Option<String>,
     pub console_enabled: bool,
     pub instance_uuid: Option<String>,
@@ -27,6 +35,10 @@ pub struct Node {
     pub lessee: Option<String>,
     pub driver_info: Map<String, Value>,
     pub instance_info: Map<String, Value>,
+    pub properties: Map<String, Value>,
+    pub extra: Map<String, Value>,
+    pub raid_config: Map<String, Value>,
+    pub target_raid_config: Map<String, Value>,
 }
 
 /// The network ports of a node.
@@ -35,16 +47,42 @@ pub struct Ports {
     pub ports: Vec<WithJson<Port>>,
 }
 
-/// A network port of a node.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+/// A network port of a node. An answer lacks the fields that the query leaves out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
 pub struct Port {
+    pub uuid: Option<String>,
     pub address: Option<String>,
+    pub extra: Map<String, Value>,
+    pub internal_info: Map<String, Value>,
 }
 
 /// The inventory that the last inspection found.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Inventory {
+    /// The hardware as the machine's agent reported it, which no schema describes.
     pub inventory: Value,
+    pub plugin_data: Value,
+}
+
+/// Whether an interface of a node has all settings that it needs.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Validation {
+    pub result: bool,
+    pub reason: Option<String>,
+}
+
+/// A VIF that is attached to a node.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Vif {
+    pub id: String,
+}
+
+/// A virtual drive of a machine.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct VirtualDrive {
+    pub inserted: bool,
+    pub image: Option<String>,
 }
 
 /// The lessee of a node, and the lease.
@@ -100,6 +138,14 @@ pub struct HistoryEvent {
 
 impl Listed for Node {
     const LIST: &'static str = "nodes";
+}
+
+impl Listed for Port {
+    const LIST: &'static str = "ports";
+}
+
+impl Listed for Vif {
+    const LIST: &'static str = "vifs";
 }
 
 impl Node {

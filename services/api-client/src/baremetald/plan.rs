@@ -27,6 +27,7 @@ pub struct PlannedTask {
 /// The step that a task runs.
 #[derive(Debug, Deserialize)]
 pub struct PlannedStep {
+    pub step: String,
     pub priority: u32,
     pub args: Map<String, Value>,
 }

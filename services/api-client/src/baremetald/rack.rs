@@ -70,6 +70,9 @@ pub struct Failure {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Hypervisor {
     pub host: String,
+    /// The id of the hypervisor in Nova.
+    pub id: Option<String>,
+    pub availability_zone: Option<String>,
     pub state: String,
     pub since: Timestamp,
 }
@@ -84,6 +87,13 @@ pub enum GoalProgress {
     Next,
     Stuck,
     LeftAlone,
+}
+
+/// The number of machines of a rack that a bring-up affects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub struct BringUp {
+    /// The number of machines that do not have the goal yet.
+    pub to_do: u64,
 }
 
 /// The result of an enrolment.

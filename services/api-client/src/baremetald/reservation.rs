@@ -17,6 +17,12 @@ pub struct Reservation {
     pub lease: Option<Lease>,
 }
 
+/// An allocation of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Allocation {
+    pub state: Option<String>,
+}
+
 /// The node of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ReservedNode {

@@ -81,10 +81,19 @@ pub struct LedgerEntry {
     pub state: String,
 }
 
+/// The members of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Members {
+    pub machines: Vec<Member>,
+}
+
 /// A member of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Member {
     pub name: String,
+    pub role: String,
+    /// `None` until the server exists.
+    pub server_id: Option<String>,
 }
 
 /// A node group of a cluster.
@@ -108,6 +117,17 @@ pub struct ClusterTemplate {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Plan {
     pub objects: Vec<PlannedObject>,
+    /// `None` if the project's quota in the cloud is unknown.
+    pub shortages: Option<Vec<Shortage>>,
+    /// `None` if the project's quota in the cloud is unknown.
+    pub fits: Option<bool>,
+    pub fits_reason: Option<String>,
+}
+
+/// A resource of which the project's quota in the cloud is too small.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Shortage {
+    pub resource: String,
 }
 
 /// A cloud object that a cluster would have.

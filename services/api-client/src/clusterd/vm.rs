@@ -18,6 +18,8 @@ pub struct Vm {
     pub next_action: String,
     pub image: String,
     pub flavor: String,
+    pub ram_mib: u64,
+    pub has_user_data: bool,
     pub address: Option<String>,
     pub floating_ip: Option<String>,
     pub dns_name: Option<String>,
@@ -63,6 +65,13 @@ pub struct Image {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct ConsoleUrl {
     pub url: String,
+}
+
+impl Vm {
+    /// The next stage of the VM's lease.
+    pub fn next_stage(&self) -> Option<&str> {
+        Some(self.lease.as_ref()?.next.as_ref()?.step.as_str())
+    }
 }
 
 impl Listed for Vm {

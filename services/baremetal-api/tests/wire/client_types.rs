@@ -1,9 +1,12 @@
 //! The types with which our clients read the answers. Every wire test reads its answers with them.
 
+use std::collections::BTreeMap;
+
 use api_client::baremetald::{
-    Discovery, Enrolment, EventLog, Explanation, History, ImportAnswer, Inventory, Node,
-    NodeCounts, NodeLease, Port, Ports, Profile, Rack, RackMachine, RackSummary, Reservation,
-    SensorReading, Sensors,
+    Allocation, BiosSetting, BringUp, Discoveries, Discovery, Enrolment, EventLog, Explanation,
+    FirmwareComponent, History, Hypervisor, ImportAnswer, Inventory, Node, NodeCounts, NodeLease,
+    Plan, Port, Ports, Profile, Rack, RackMachine, RackSummary, Reservation, SensorReading,
+    Sensors, Validation, Vif, VirtualDrive,
 };
 use api_client::shared::{ApiRoot, AuditRow, AuditVerdict, Health, Key, PolicyRow};
 use contract::ClientType;
@@ -17,6 +20,16 @@ pub(crate) const TYPES: &[ClientType] = &[
     ClientType::part::<Port>("/v1/ports", "ports"),
     ClientType::answer::<History>("GET", "/v1/nodes/{node}/history"),
     ClientType::answer::<Inventory>("GET", "/v1/nodes/{node}/inventory"),
+    ClientType::element::<Port>("/v1/nodes/{node}/ports"),
+    ClientType::element::<Vif>("/v1/nodes/{node}/vifs"),
+    ClientType::element::<FirmwareComponent>("/v1/nodes/{node}/firmware"),
+    ClientType::element::<BiosSetting>("/v1/nodes/{node}/bios"),
+    ClientType::answer::<BTreeMap<String, BiosSetting>>("GET", "/v1/nodes/{node}/bios/{setting}"),
+    ClientType::answer::<BTreeMap<String, Validation>>("GET", "/v1/nodes/{node}/validate"),
+    ClientType::answer::<Vec<VirtualDrive>>("GET", "/v1/nodes/{node}/vmedia"),
+    ClientType::answer::<Allocation>("GET", "/v1/allocations/{allocation}"),
+    ClientType::answer::<Plan>("GET", "/bedplate/v1/nodes/{node}/plan"),
+    ClientType::answer::<Hypervisor>("GET", "/bedplate/v1/nodes/{node}/hypervisor"),
     ClientType::answer::<Explanation>("GET", "/bedplate/v1/nodes/{node}/explain"),
     ClientType::answer::<NodeLease>("POST", "/bedplate/v1/nodes/{node}/lease"),
     ClientType::answer::<NodeLease>("PUT", "/bedplate/v1/nodes/{node}/lease"),
@@ -25,10 +38,12 @@ pub(crate) const TYPES: &[ClientType] = &[
     ClientType::part::<SensorReading>("/bedplate/v1/nodes/{node}/sensors", "sensors"),
     ClientType::answer::<EventLog>("GET", "/bedplate/v1/nodes/{node}/event-log"),
     ClientType::answer::<NodeCounts>("GET", "/bedplate/v1/counts"),
+    ClientType::answer::<Discoveries>("GET", "/bedplate/v1/discoveries"),
     ClientType::element::<Discovery>("/bedplate/v1/discoveries"),
     ClientType::element::<RackSummary>("/bedplate/v1/racks"),
     ClientType::answer::<Enrolment>("POST", "/bedplate/v1/racks"),
     ClientType::answer::<Rack>("GET", "/bedplate/v1/racks/{rack}"),
+    ClientType::answer::<BringUp>("PUT", "/bedplate/v1/racks/{rack}/up"),
     ClientType::part::<RackMachine>("/bedplate/v1/racks/{rack}", "machines"),
     ClientType::element::<Profile>("/bedplate/v1/hypervisor-profiles"),
     ClientType::answer::<Profile>("POST", "/bedplate/v1/hypervisor-profiles"),

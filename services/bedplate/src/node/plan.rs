@@ -105,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_plan_is_described_line_by_line() {
-        let step = json!({"priority": 99, "args": {"level": 1}});
+        let step = json!({"step": "x", "priority": 99, "args": {"level": 1}});
         let plan = json!({
             "drains": "c1",
             "tasks": [

@@ -193,6 +193,7 @@ mod tests {
             "name": "lab-1", "status": "STOPPED", "uuid": "u1", "image": "debian-12", "flavor": "m1.small",
             "address": "10.7.0.4", "dns_name": null, "floating_ip": null, "status_reason": "its lease ended",
             "next_action": "bedplate vm undo lab-1", "user_id": "mia", "off_by_lease": true, "updated_at": null,
+            "ram_mib": 2048, "has_user_data": false,
             "lease": {"deleted_at": null, "until": "2030-01-31T00:00:00Z", "ended_at": "2030-01-31T00:00:01.123456Z",
                       "next": {"step": "delete", "at": "2030-02-07T00:00:00Z"}},
         });

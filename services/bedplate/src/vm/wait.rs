@@ -172,6 +172,8 @@ mod tests {
             next_action: next.to_owned(),
             image: "debian-12".to_owned(),
             flavor: "m1.small".to_owned(),
+            ram_mib: 2048,
+            has_user_data: false,
             address: None,
             floating_ip: None,
             dns_name: None,

@@ -25,9 +25,9 @@ async fn page(uri: Uri, Query(asked): Query<Vec<(String, String)>>) -> Json<Valu
         "uuid": id.to_string(), "number": id, "name": NAMES[place], "outcome": "asked", "state": "active",
         "master_count": 1, "node_count": 2, "status": "ACTIVE", "health_status": "HEALTHY",
         "user_id": "u-1", "user_name": "ann", "image": "fcos", "flavor": "m1", "next_action": "",
-        "off_by_lease": false, "idle_since": at, "why": "no login", "machine": "lab-1",
+        "off_by_lease": false, "ram_mib": 1, "has_user_data": false, "idle_since": at, "why": "no login", "machine": "lab-1",
         "created_at": at, "at": at, "times": 1, "source": "192.0.2.1", "target": "/v1/nodes",
-        "action": "GET /v1/nodes",
+        "method": "GET", "route": "/v1/nodes", "action": "GET /v1/nodes",
     });
     if kind == "audit" {
         row["status"] = json!(200);

@@ -2,8 +2,8 @@
 
 use api_client::clusterd::{
     Cluster, ClusterLease, ClusterStatus, ClusterTemplate, ConsoleUrl, CreatedCluster, Drain,
-    DrainCheck, Drains, Event, Host, HostSummary, HostVm, IdleVm, Image, Ledger, Member, NodeGroup,
-    Place, Places, Plan, Quotas, Snapshot, Vm,
+    DrainCheck, Drains, Event, Host, HostSummary, HostVm, IdleVm, Image, Ledger, Member, Members,
+    NodeGroup, Place, Places, Plan, Quotas, Snapshot, Vm,
 };
 use api_client::shared::{ApiRoot, AuditRow, AuditVerdict, Health, Key, PolicyRow};
 use contract::ClientType;
@@ -15,6 +15,7 @@ pub(crate) const TYPES: &[ClientType] = &[
     ClientType::answer::<CreatedCluster>("POST", "/v1/clusters"),
     ClientType::element::<Cluster>("/v1/clusters/detail"),
     ClientType::element::<ClusterTemplate>("/v1/clustertemplates/detail"),
+    ClientType::answer::<Members>("GET", "/bedplate/v1/clusters/{cluster}/machines"),
     ClientType::element::<Member>("/bedplate/v1/clusters/{cluster}/machines"),
     ClientType::element::<NodeGroup>("/v1/clusters/{cluster}/nodegroups"),
     ClientType::answer::<NodeGroup>("GET", "/v1/clusters/{cluster}/nodegroups/{nodegroup}"),

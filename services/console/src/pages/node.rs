@@ -78,7 +78,7 @@ async fn one(person: &AuthorizedUser, node: &str) -> Result<Page, Problem> {
     let page = page.put("may_be_deleted", may_be_deleted(state, shown.maintenance));
     let page = page
         .put("events", history?.map(|History { history }| timeline(&history)).unwrap_or_default());
-    let inventory = inventory?.map(|Inventory { inventory }| inventory);
+    let inventory = inventory?.map(|Inventory { inventory, .. }| inventory);
     let ports = ports?.map(|Ports { ports }| ports);
     let page = page.put("inventory", inventory).put("ports", ports);
     let joined = explained.as_ref().and_then(|it| it.hypervisor.as_ref());
