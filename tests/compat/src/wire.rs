@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// The header with the microversion.
@@ -103,9 +104,15 @@ impl Reply {
     /// Returns the body as JSON.
     #[track_caller]
     pub fn json(&self) -> Value {
+        self.read()
+    }
+
+    /// Returns the body as a value of this type.
+    #[track_caller]
+    pub fn read<T: DeserializeOwned>(&self) -> T {
         match serde_json::from_str(&self.body) {
             Ok(value) => value,
-            Err(error) => panic!("the answer is not JSON: {error}\n{self:?}"),
+            Err(error) => panic!("the answer cannot be read: {error}\n{self:?}"),
         }
     }
 

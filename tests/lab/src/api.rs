@@ -1,9 +1,12 @@
 //! A client of either API.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
-use api_client::{Client, ClientError, Credentials, Service};
+use api_client::{Client, ClientError, Credentials, Listed, Pages, Refusal, Service};
 use reqwest::Method;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 use url::Url;
@@ -24,8 +27,6 @@ pub struct Api {
 #[derive(Clone, Debug)]
 pub struct Answer {
     pub status: u16,
-    /// The header `Retry-After`.
-    pub retry_after: Option<String>,
     /// Null if the answer has no JSON body.
     pub body: Value,
 }
@@ -37,6 +38,18 @@ impl Answer {
         assert!(self.status < 300, "{what}: {} {}", self.status, self.body);
         self.body
     }
+
+    /// Returns the body as a type of the client; panics if the status is not a success.
+    #[track_caller]
+    pub fn read<T: DeserializeOwned>(self, what: &str) -> T {
+        serde_json::from_value(self.expect(what)).unwrap_or_else(|why| panic!("{what}: {why}"))
+    }
+}
+
+/// The part that all answers to the creation of a resource have.
+#[derive(Deserialize)]
+struct Created {
+    uuid: String,
 }
 
 impl Api {
@@ -64,11 +77,9 @@ impl Api {
         let request = body.into_iter().fold(request, |request, body| request.json(body));
         let response = self.client.exchange(request).await?;
         let status = response.status().as_u16();
-        let retry_after = response.headers().get("retry-after");
-        let retry_after = retry_after.and_then(|value| value.to_str().ok()).map(str::to_owned);
         let body = self.client.body(response).await?;
         let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-        Ok(Answer { status, retry_after, body })
+        Ok(Answer { status, body })
     }
 
     /// Sends a request; panics if the service does not answer.
@@ -77,9 +88,35 @@ impl Api {
         sent.unwrap_or_else(|error| panic!("{path}: {error}"))
     }
 
-    /// Gets a document; panics if the status is not a success.
-    pub async fn get(&self, path: &str) -> Value {
-        self.send(Method::GET, path, None).await.expect(path)
+    /// Gets a document; panics if the service refuses.
+    pub async fn get<T: DeserializeOwned>(&self, path: &str) -> T {
+        self.client.get(path).await.unwrap_or_else(|error| panic!("{path}: {error:?}"))
+    }
+
+    /// Gets a document, unless the resource does not exist.
+    pub async fn find<T: DeserializeOwned>(&self, path: &str) -> Option<T> {
+        self.client.find(path).await.unwrap_or_else(|error| panic!("{path}: {error:?}"))
+    }
+
+    /// Gets all pages of a list.
+    pub async fn list<T: Listed>(&self, path: &str) -> Vec<T> {
+        let all = Pages::of(&self.client, path).all().await;
+        all.unwrap_or_else(|error| panic!("{path}: {error:?}"))
+    }
+
+    /// Creates a resource, and returns its UUID.
+    pub async fn create(&self, path: &str, body: &Value) -> String {
+        self.send(Method::POST, path, Some(body)).await.read::<Created>(path).uuid
+    }
+
+    /// Sends a request that the service has to refuse.
+    pub async fn refused(&self, method: Method, path: &str, body: Option<&Value>) -> Refusal {
+        let request = self.client.request(method, path).await.expect("a request");
+        let request = body.into_iter().fold(request, |request, body| request.json(body));
+        match self.client.send::<Value>(request).await {
+            Err(ClientError::Refused(refusal)) => *refusal,
+            other => panic!("{path} is not refused: {other:?}"),
+        }
     }
 
     /// Opens a WebSocket; panics if the service refuses.
@@ -88,22 +125,23 @@ impl Api {
     }
 
     /// Gets a document repeatedly until `look` returns a value. Also waits for a service that is restarting.
-    pub async fn until<T>(
+    pub async fn until<A: DeserializeOwned + Debug, T>(
         &self,
         path: &str,
         what: &str,
-        mut look: impl FnMut(&Value) -> Option<T>,
+        mut look: impl FnMut(&A) -> Option<T>,
     ) -> T {
         let deadline = Instant::now() + TIMEOUT;
         loop {
-            let answer = self.try_send(Method::GET, path, None).await;
+            let answer = self.client.get::<A>(path).await;
             if let Ok(answer) = &answer
-                && answer.status == 200
-                && let Some(found) = look(&answer.body)
+                && let Some(found) = look(answer)
             {
                 return found;
             }
-            assert!(Instant::now() < deadline, "{what} did not come to pass: {answer:?}");
+            let unreadable = matches!(answer, Err(ClientError::Unreadable { .. }));
+            let over = unreadable || Instant::now() >= deadline;
+            assert!(!over, "{what} did not come to pass: {answer:?}");
             sleep(LOOK_EVERY).await;
         }
     }

@@ -1,5 +1,6 @@
 //! Kills a service at its effects and writes, one after another, while it carries out a request.
 
+use api_client::baremetald::{self, History, HistoryEvent};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -54,31 +55,33 @@ impl Lab {
         self.is_up().await;
     }
 
-    async fn is_up(&self) {
-        self.api.until("/v1", "an answer", |_| Some(())).await;
+    pub(crate) async fn is_up(&self) {
+        self.api.until("/v1", "an answer", |_: &Value| Some(())).await;
     }
 
     /// Requests a change of provision state, unless the node shows that the request is recorded since `before`.
-    pub async fn ask_once(&self, node: Node, before: &Value, body: &Value) {
-        let path = format!("/v1/nodes/{}", node.0);
-        let changed = |node: &Value| node["provision_updated_at"] != before["provision_updated_at"];
-        if !self.api.until(&path, "the node", |node| Some(changed(node))).await {
-            let path = format!("{path}/states/provision");
+    pub async fn ask_once(&self, node: Node, before: &baremetald::Node, body: &Value) {
+        let now = self.until(node, "the node", |_| true).await;
+        if now.provision_updated_at == before.provision_updated_at {
+            let path = format!("{}/states/provision", node.path());
             self.api.send(Method::PUT, &path, Some(body)).await.expect("the verb");
         }
     }
 
-    /// The history of the node in chronological order: each state it reached, and the event.
-    pub async fn history(&self, node: Node) -> Vec<(String, String)> {
-        let path = format!("/v1/nodes/{}/history?detail=true&limit=1000", node.0);
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let history = self.api.get(&path).await;
-        let entries = history["history"].as_array().cloned().unwrap_or_default();
-        entries.iter().map(|entry| (text(&entry["event_type"]), text(&entry["event"]))).collect()
+    /// The history of the node in chronological order.
+    pub async fn history(&self, node: Node) -> Vec<HistoryEvent> {
+        let path = format!("{}/history?detail=true&limit=1000", node.path());
+        let History { history } = self.api.get(&path).await;
+        history
     }
 }
 
 impl Node {
+    /// The path of the node in the API.
+    pub fn path(self) -> String {
+        format!("/v1/nodes/{}", self.0)
+    }
+
     /// The body of a request for this provision target.
     pub fn target(target: &str) -> Value {
         json!({"target": target})

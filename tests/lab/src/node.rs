@@ -1,5 +1,8 @@
 //! The verbs of a test: enroll, bring to a state, request, wait.
 
+use std::collections::BTreeMap;
+
+use api_client::baremetald::{self, Inventory, Port, Validation, Vif};
 use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -26,15 +29,18 @@ impl Lab {
     pub async fn enroll(&self, machine: &RackedMachine) -> Node {
         let mut body = machine.node();
         body["instance_info"] = self.image.instance_info();
-        let made = self.api.send(Method::POST, "/v1/nodes", Some(&body)).await;
-        let made = made.expect("a node is made");
-        let node = made["uuid"].as_str().and_then(|text| text.parse().ok());
-        let node = Node(node.expect("a node has a UUID"));
+        let node = self.enroll_as(&body).await;
         for nic in &machine.spec().nics {
             let port = json!({"node_uuid": node.0, "address": nic.mac.to_string()});
             self.api.send(Method::POST, "/v1/ports", Some(&port)).await.expect("a port is made");
         }
         node
+    }
+
+    /// Creates a node by this request.
+    pub async fn enroll_as(&self, body: &Value) -> Node {
+        let id = self.api.create("/v1/nodes", body).await;
+        Node(id.parse().expect("a node has a UUID"))
     }
 
     /// Enrolls a machine and verifies that its BMC answers.
@@ -53,10 +59,13 @@ impl Lab {
 
     /// Sets the image to install.
     pub async fn choose(&self, node: Node, image: &Image) {
-        let patch =
-            json!([{"op": "add", "path": "/instance_info", "value": image.instance_info()}]);
-        let path = format!("/v1/nodes/{}", node.0);
-        self.api.send(Method::PATCH, &path, Some(&patch)).await.expect("instance_info changes");
+        self.set(node, "/instance_info", image.instance_info()).await;
+    }
+
+    /// Sets the field of the node, or the part of a field, at this JSON pointer.
+    pub async fn set(&self, node: Node, field: &str, value: Value) {
+        let patch = json!([{"op": "add", "path": field, "value": value}]);
+        self.api.send(Method::PATCH, &node.path(), Some(&patch)).await.expect(field);
     }
 
     /// Requests a change of provision state.
@@ -74,7 +83,7 @@ impl Lab {
 
     /// Requests the installation of a machine, or another one, with the config drive at `url`.
     pub async fn install_from(&self, node: Node, url: &str) -> PendingChange<'_> {
-        let is_active = self.node(node).await["provision_state"] == "active";
+        let is_active = self.node(node).await.state() == "active";
         let target = if is_active { "rebuild" } else { "active" };
         let body = json!({"target": target, "configdrive": url});
         self.ask(node, &body).await.expect(target);
@@ -82,13 +91,13 @@ impl Lab {
     }
 
     async fn ask(&self, node: Node, body: &Value) -> Answer {
-        let path = format!("/v1/nodes/{}/states/provision", node.0);
+        let path = format!("{}/states/provision", node.path());
         self.api.send(Method::PUT, &path, Some(body)).await
     }
 
     /// Requests a change of provision state from a service that may be killed before it answers.
     pub async fn provision_and_be_killed(&self, node: Node, target: &str) -> PendingChange<'_> {
-        let path = format!("/v1/nodes/{}/states/provision", node.0);
+        let path = format!("{}/states/provision", node.path());
         let body = json!({"target": target});
         // The service records a request before it logs anything of it, so a lost answer does not matter.
         if let Ok(answer) = self.api.try_send(Method::PUT, &path, Some(&body)).await {
@@ -98,13 +107,64 @@ impl Lab {
     }
 
     /// The node as the API shows it.
-    pub async fn node(&self, node: Node) -> Value {
-        self.api.get(&format!("/v1/nodes/{}", node.0)).await
+    pub async fn node(&self, node: Node) -> baremetald::Node {
+        self.api.get(&node.path()).await
+    }
+
+    /// Waits until `seen` holds for the node, and returns the node.
+    pub async fn until(
+        &self,
+        node: Node,
+        what: &str,
+        seen: impl Fn(&baremetald::Node) -> bool,
+    ) -> baremetald::Node {
+        let look = |it: &baremetald::Node| seen(it).then(|| it.clone());
+        self.api.until(&node.path(), what, look).await
+    }
+
+    /// Waits until work that was requested after `before` has ended in `state`; panics with the reason if the work fails.
+    pub async fn ends(&self, node: Node, before: &baremetald::Node, state: &str) {
+        let ended = |it: &baremetald::Node| {
+            assert_eq!(it.last_error, None, "{it:#?}");
+            it.provision_updated_at != before.provision_updated_at && it.state() == state
+        };
+        self.until(node, state, ended).await;
     }
 
     /// The inventory that the last inspection found.
-    pub async fn inventory(&self, node: Node) -> Value {
-        self.api.get(&format!("/v1/nodes/{}/inventory", node.0)).await
+    pub async fn inventory(&self, node: Node) -> Inventory {
+        self.api.get(&format!("{}/inventory", node.path())).await
+    }
+
+    /// Validates the settings of an interface of the node.
+    pub async fn validate(&self, node: Node, interface: &str) -> Validation {
+        let path = format!("{}/validate", node.path());
+        let mut all: BTreeMap<String, Validation> = self.api.get(&path).await;
+        all.remove(interface).expect("an interface of the node")
+    }
+
+    /// The ports of the node, with all fields.
+    pub async fn ports(&self, node: Node) -> Vec<Port> {
+        self.api.list(&format!("{}/ports/detail", node.path())).await
+    }
+
+    /// Sets the switch port of the node's first port.
+    pub async fn link(&self, node: Node, link: &Value) {
+        let port = self.ports(node).await.swap_remove(0).uuid.expect("a port has a UUID");
+        let patch = json!([{"op": "add", "path": "/local_link_connection", "value": link}]);
+        let path = format!("/v1/ports/{port}");
+        self.api.send(Method::PATCH, &path, Some(&patch)).await.expect("the port changes");
+    }
+
+    /// The VIFs that are attached to the node.
+    pub async fn vifs(&self, node: Node) -> Vec<Vif> {
+        self.api.list(&format!("{}/vifs", node.path())).await
+    }
+
+    /// The hardware that the last inspection found.
+    pub async fn hardware(&self, node: Node) -> agent_protocol::Inventory {
+        let Inventory { inventory, .. } = self.inventory(node).await;
+        serde_json::from_value(inventory).expect("an inventory")
     }
 
     /// Kills the child process and starts it again, to be killed once it has logged `line` lines that report an action or a state.
@@ -114,7 +174,7 @@ impl Lab {
         outside.kill().await;
         outside.start(line);
         drop(daemon);
-        self.api.until("/v1", "an answer", |_| Some(())).await;
+        self.is_up().await;
     }
 
     /// Waits until the service was killed at its line. If `node` reaches `state` first, kills the service then, since it may just be about
@@ -147,7 +207,7 @@ impl Lab {
     }
 
     /// Waits until the node is in `state`; panics with the reason if the node fails instead.
-    pub async fn reaches(&self, node: Node, state: &str) -> Value {
+    pub async fn reaches(&self, node: Node, state: &str) -> baremetald::Node {
         PendingChange { lab: self, node }.reaches(state).await
     }
 
@@ -158,40 +218,31 @@ impl Lab {
 
     /// Ends the maintenance of the node.
     pub async fn end_maintenance(&self, node: Node) {
-        let path = format!("/v1/nodes/{}/maintenance", node.0);
+        let path = format!("{}/maintenance", node.path());
         self.api.send(Method::DELETE, &path, None).await.expect("the end of maintenance");
     }
 
     async fn rests(&self, node: Node, state: &str) {
-        let path = format!("/v1/nodes/{}", node.0);
-        let seen = |node: &Value| (node["provision_state"] == state).then_some(());
-        self.api.until(&path, state, seen).await;
+        self.until(node, state, |it| it.state() == state).await;
     }
 }
 
 impl PendingChange<'_> {
     /// Waits until the node is in `state`; panics with the reason if the node fails instead.
-    pub async fn reaches(self, state: &str) -> Value {
-        let path = format!("/v1/nodes/{}", self.node.0);
-        let reached = |node: &Value| {
-            let now = node["provision_state"].as_str().unwrap_or_default();
-            if now == state {
-                return Some(node.clone());
-            }
-            let over = now.ends_with("failed") || now == "error";
-            assert!(!over, "{} is {now} instead of {state}: {}", node["name"], node["last_error"]);
-            None
+    pub async fn reaches(self, state: &str) -> baremetald::Node {
+        let reached = |it: &baremetald::Node| {
+            let (now, error) = (it.state(), &it.last_error);
+            let over = now != state && (now.ends_with("failed") || now == "error");
+            assert!(!over, "{} is {now} instead of {state}: {error:?}", it.label());
+            now == state
         };
-        self.lab.api.until(&path, &format!("state {state}"), reached).await
+        self.lab.until(self.node, &format!("state {state}"), reached).await
     }
 
     /// Waits until the node is in `state` with an error, and returns the error.
     pub async fn fails(self, state: &str) -> String {
-        let path = format!("/v1/nodes/{}", self.node.0);
-        let failed = |node: &Value| {
-            let error = node["last_error"].as_str()?;
-            (node["provision_state"] == state).then(|| error.to_owned())
-        };
-        self.lab.api.until(&path, &format!("state {state} with an error"), failed).await
+        let failed = |it: &baremetald::Node| it.last_error.is_some() && it.state() == state;
+        let what = format!("state {state} with an error");
+        self.lab.until(self.node, &what, failed).await.last_error.unwrap_or_default()
     }
 }

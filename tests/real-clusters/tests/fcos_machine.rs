@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use api_client::clusterd::{ClusterStatus, Events, Members};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use compat::wait::wait_for;
@@ -109,26 +110,26 @@ fn is_what_its_config_says(disk: &Disk, name: &str, tenant: &mut Tenant) {
 
 /// The id in Nova of the cluster's one server. `None` until it exists.
 fn server_id(tenant: &Tenant) -> Option<String> {
-    let machines = tenant.clusterd.ask("GET", "/bedplate/v1/clusters/one/machines").json();
-    let machine = &machines["machines"][0];
-    assert_eq!(machine["role"], "master", "{machines}");
-    machine["server_id"].as_str().map(ToOwned::to_owned)
+    let answer = tenant.clusterd.ask("GET", "/bedplate/v1/clusters/one/machines");
+    let Members { mut machines } = answer.read();
+    let machine = machines.swap_remove(0);
+    assert_eq!(machine.role, "master", "{machine:?}");
+    machine.server_id
 }
 
 /// The progress of the cluster's member, as clusterd reports it.
 fn progress(tenant: &Tenant) -> String {
-    let cluster = tenant.clusterd.ask("GET", "/bedplate/v1/clusters/one").json();
-    let mut conditions = cluster["conditions"].as_array().into_iter().flatten();
-    let condition = conditions.find(|it| it["type"] == "BootstrapReady");
-    condition.and_then(|it| it["message"].as_str()).unwrap_or_default().to_owned()
+    let cluster: ClusterStatus = tenant.clusterd.ask("GET", "/bedplate/v1/clusters/one").read();
+    let condition = cluster.conditions.into_iter().find(|it| it.kind == "BootstrapReady");
+    condition.map(|it| it.message).unwrap_or_default()
 }
 
 /// The events about the cluster's claims, the oldest first.
 fn claims(tenant: &Tenant) -> Vec<String> {
-    let events = tenant.clusterd.ask("GET", "/bedplate/v1/clusters/one/events").json();
-    let events = events["events"].as_array().into_iter().flatten();
-    let reasons = events.filter_map(|event| event["reason"].as_str());
-    reasons.filter(|reason| reason.starts_with("Claim")).map(ToOwned::to_owned).collect()
+    let answer = tenant.clusterd.ask("GET", "/bedplate/v1/clusters/one/events");
+    let Events { events } = answer.read();
+    let reasons = events.into_iter().map(|event| event.read.reason);
+    reasons.filter(|reason| reason.starts_with("Claim")).collect()
 }
 
 /// The contents of a server's user data, as a thief would read them.

@@ -10,7 +10,7 @@ use lab::{Lab, Machine, Node, RackedMachine, Settings};
 use machine_emulator::Stage;
 use real_clusters::Cloud;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task::block_in_place;
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -55,14 +55,8 @@ async fn enrolled(lab: &Lab) -> (RackedMachine, Node) {
         {"op": "add", "path": "/properties", "value": properties},
         {"op": "remove", "path": "/instance_info"},
     ]);
-    let path = format!("/v1/nodes/{}", node.0);
-    lab.api().send(Method::PATCH, &path, Some(&patch)).await.expect("the node is prepared");
-    let ports = lab.api().get(&format!("{path}/ports")).await;
-    let port = ports["ports"][0]["uuid"].as_str().expect("a port").to_owned();
-    let link = json!({"switch_id": "0a:1b:2c:3d:4e:5f", "port_id": "Eth1"});
-    let patch = json!([{"op": "add", "path": "/local_link_connection", "value": link}]);
-    let path = format!("/v1/ports/{port}");
-    lab.api().send(Method::PATCH, &path, Some(&patch)).await.expect("the port is prepared");
+    lab.api().send(Method::PATCH, &node.path(), Some(&patch)).await.expect("the node is prepared");
+    lab.link(node, &json!({"switch_id": "0a:1b:2c:3d:4e:5f", "port_id": "Eth1"})).await;
     (machine, node)
 }
 
@@ -77,10 +71,6 @@ fn bootable() -> String {
 
 async fn runs_its_disk(machine: &RackedMachine) {
     machine.stage().wait_for(|stage| *stage == Stage::Installed).await.expect("the machine");
-}
-
-async fn provision_state(lab: &Lab, node: Node) -> Value {
-    lab.node(node).await["provision_state"].clone()
 }
 
 /// Rebuilds the server. From version 2.93 on, this Nova asks its driver to rebuild a boot volume, and the driver refuses.
@@ -126,9 +116,8 @@ async fn nova_creates_rebuilds_rescues_and_deletes_a_server_on_a_machine() {
     });
 
     runs_its_disk(&machine).await;
-    assert_eq!(provision_state(&lab, node).await, "active");
-    let vifs = lab.api().get(&format!("/v1/nodes/{}/vifs", node.0)).await;
-    let vif = vifs["vifs"][0]["id"].as_str().expect("a VIF").to_owned();
+    assert_eq!(lab.node(node).await.state(), "active");
+    let vif = lab.vifs(node).await.swap_remove(0).id;
     let port = block_in_place(|| admin.json(&format!("port show {vif}")));
     let mac = machine.spec().nics[0].mac.to_string().to_lowercase();
     assert_eq!(port["binding_host_id"], node.0.to_string(), "{port:#}");
@@ -147,7 +136,7 @@ async fn nova_creates_rebuilds_rescues_and_deletes_a_server_on_a_machine() {
         alice.done("server rescue bare");
         becomes(&mut alice, "RESCUE");
     });
-    assert_eq!(provision_state(&lab, node).await, "rescue");
+    assert_eq!(lab.node(node).await.state(), "rescue");
     block_in_place(|| {
         alice.done("server unrescue bare");
         becomes(&mut alice, "ACTIVE");
@@ -157,8 +146,7 @@ async fn nova_creates_rebuilds_rescues_and_deletes_a_server_on_a_machine() {
     block_in_place(|| alice.done("server delete --wait bare"));
     lab.reaches(node, "available").await;
     assert!(machine.disks_are_blank());
-    let vifs = lab.api().get(&format!("/v1/nodes/{}/vifs", node.0)).await;
-    assert_eq!(vifs["vifs"], json!([]));
+    assert_eq!(lab.vifs(node).await, []);
     block_in_place(|| {
         assert_eq!(admin.json(service_ports), json!([]), "no port is left behind");
         drop(nova);

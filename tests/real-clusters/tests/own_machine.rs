@@ -9,9 +9,11 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use api_client::clusterd::{Snapshot, Vm};
 use compat::Service;
 use real_clusters::{Cloud, clusterd};
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_secs(600);
 const ZONE: &str = "own.example.";
@@ -49,14 +51,14 @@ impl Person {
     }
 
     #[track_caller]
-    fn json(&self, arguments: &[&str]) -> Value {
+    fn json<T: DeserializeOwned>(&self, arguments: &[&str]) -> T {
         let said = self.vm(arguments).unwrap_or_else(|why| panic!("{arguments:?}: {why}"));
         serde_json::from_str(&said).expect("JSON")
     }
 
     /// Waits until `bedplate vm show` returns a VM that passes the check.
-    fn shows(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        until(what, || Some(self.json(&["show", "lab-1"])).filter(|vm| wanted(vm)))
+    fn shows(&self, what: &str, wanted: impl Fn(&Vm) -> bool) {
+        until(what, || wanted(&self.json(&["show", "lab-1"])).then_some(()));
     }
 }
 
@@ -71,24 +73,24 @@ fn a_vm_is_lent_by_name_taken_back_and_deleted_in_a_real_openstack() {
     // Each `Person` starts a clusterd with an empty database, so the second half of the test requests a new VM.
     let person = Person::new(&cloud, SLOW);
     let request = ["request", "lab-1", "--image", "tiny", "--flavor", "m1.tiny", "--wait"];
-    let vm = person.json(&request);
-    assert_eq!(vm["status"], "ACTIVE", "{vm:#}");
-    let address = vm["address"].as_str().expect("an address").to_owned();
+    let vm: Vm = person.json(&request);
+    assert_eq!(vm.status, "ACTIVE", "{vm:?}");
+    let address = vm.address.expect("an address");
     assert_eq!(cloud.json("server list")[0]["Status"], "ACTIVE");
     until("its name", || (cloud.dig(NAME) == [address.clone()]).then_some(()));
 
-    person.shows("the end of its lease", |vm| vm["status"] == "EXPIRED");
-    person.shows("its copy", |vm| vm["lease"]["next"]["step"] == "warn_of_deletion");
+    person.shows("the end of its lease", |vm| vm.status == "EXPIRED");
+    person.shows("its copy", |vm| vm.next_stage() == Some("warn_of_deletion"));
     assert_eq!(cloud.json("server list")[0]["Status"], "SHUTOFF");
-    let kept = person.json(&["snapshots", "lab-1"]);
-    assert_eq!(kept[0]["status"], "active", "{kept:#}");
-    let image = kept[0]["image_id"].as_str().expect("an image").to_owned();
+    let kept = person.json::<Vec<Snapshot>>(&["snapshots", "lab-1"]).swap_remove(0);
+    assert_eq!(kept.status, "active", "{kept:?}");
+    let image = kept.image_id.expect("an image");
     let shown = cloud.json(&format!("image show {image}"));
     assert_eq!(shown["status"], "active", "{shown:#}");
     assert!(shown["size"].as_u64() > Some(0), "{shown:#}");
 
-    let vm = person.json(&["undo", "lab-1", "--wait"]);
-    assert_eq!((&vm["status"], &vm["address"]), (&json!("ACTIVE"), &json!(address)), "{vm:#}");
+    let vm: Vm = person.json(&["undo", "lab-1", "--wait"]);
+    assert_eq!((vm.status.as_str(), vm.address.as_ref()), ("ACTIVE", Some(&address)));
     assert_eq!(cloud.json("server list")[0]["Status"], "ACTIVE");
     assert_eq!(cloud.dig(NAME), [address]);
     person.vm(&["delete", "lab-1", "--wait", "--yes"]).expect("it is deleted");
@@ -97,13 +99,14 @@ fn a_vm_is_lent_by_name_taken_back_and_deleted_in_a_real_openstack() {
     drop(person);
 
     let person = Person::new(&cloud, QUICK);
-    person.json(&request);
+    person.vm(&request).expect("it is active");
     until("its end", || {
         let said = person.vm(&["show", "lab-1"]);
         said.is_err_and(|why| why.contains("could not be found")).then_some(())
     });
     assert_eq!(cloud.dig(NAME), [""; 0]);
-    assert_eq!(person.json(&["snapshots"])[0]["status"], "active", "the copy outlives it");
+    let kept: Vec<Snapshot> = person.json(&["snapshots"]);
+    assert_eq!(kept[0].status, "active", "the copy outlives it");
     drop_kept(&person);
     until("nothing that is left", || (ProjectObjects::of(&mut cloud) == before).then_some(()));
 
@@ -112,11 +115,11 @@ fn a_vm_is_lent_by_name_taken_back_and_deleted_in_a_real_openstack() {
 }
 
 fn drop_kept(person: &Person) {
-    for kept in person.json(&["snapshots"]).as_array().expect("a list") {
-        let id = kept["uuid"].as_str().expect("an id");
-        person.vm(&["delete-snapshot", id, "--yes"]).expect("it is deleted");
+    let all = || person.json::<Vec<Snapshot>>(&["snapshots"]);
+    for kept in all() {
+        person.vm(&["delete-snapshot", &kept.uuid, "--yes"]).expect("it is deleted");
     }
-    until("snapshots that are gone", || (person.json(&["snapshots"]) == json!([])).then_some(()));
+    until("snapshots that are gone", || all().is_empty().then_some(()));
 }
 
 /// The objects of the project, to compare before and after.

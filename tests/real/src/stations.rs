@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use api_client::baremetald::Inventory;
 use compat::wait::wait_for;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::daemon::ramdisk_folder;
 use crate::{Image, Machine, Story};
@@ -99,26 +100,21 @@ pub fn enroll(story: &mut Story, machine: &Machine, reach: &ManagementAccess) {
 pub fn inspect(story: &mut Story, machine: &Machine) {
     moved(story, machine, "inspect", "manageable");
     let saved = story.client.done(&["node", "inventory", "save", &machine.name]);
-    let saved: Value = serde_json::from_str(&saved).expect("an inventory is JSON");
-    let inventory = &saved["inventory"];
-    assert_eq!(inventory["cpu"]["count"], machine.cpus, "{inventory}");
-    assert_eq!(inventory["cpu"]["architecture"], "x86_64", "{inventory}");
-    assert_eq!(inventory["memory"]["physical_mb"], machine.memory_mib, "{inventory}");
-    let disks: Vec<Value> = inventory["disks"]
-        .as_array()
-        .expect("disks")
-        .iter()
-        .map(|disk| json!([disk["serial"], disk["size"]]))
-        .collect();
-    assert_eq!(disks, [json!([machine.disk_serial, machine.disk_bytes])], "{inventory}");
-    let interfaces = inventory["interfaces"].as_array().expect("interfaces");
-    let addresses: Vec<&Value> =
-        interfaces.iter().map(|interface| &interface["mac_address"]).collect();
-    assert_eq!(addresses, [&machine.mac], "{inventory}");
-    assert_eq!(inventory["system_vendor"]["serial_number"], machine.serial, "{inventory}");
-    assert_eq!(inventory["bmc_address"], machine.bmc, "{inventory}");
+    let saved: Inventory = serde_json::from_str(&saved).expect("an inventory is JSON");
+    let found: agent_protocol::Inventory =
+        serde_json::from_value(saved.inventory).expect("the inventory of an agent");
+    assert_eq!(u64::from(found.cpu.count), machine.cpus);
+    assert_eq!(found.cpu.architecture, "x86_64");
+    assert_eq!(found.memory.physical_mb, Some(machine.memory_mib));
+    let disks = found.disks.into_iter().map(|disk| (disk.serial.unwrap_or_default(), disk.size));
+    let made = [(machine.disk_serial.clone(), machine.disk_bytes)];
+    assert_eq!(disks.collect::<Vec<_>>(), made);
+    let addresses = found.interfaces.into_iter().filter_map(|interface| interface.mac_address);
+    assert_eq!(addresses.collect::<Vec<_>>(), [machine.mac.as_str()]);
+    assert_eq!(found.system_vendor.serial_number, machine.serial);
+    assert_eq!(found.bmc_address.as_ref(), Some(&machine.bmc));
     let mode = if machine.firmware == crate::Firmware::Bios { "bios" } else { "uefi" };
-    assert_eq!(inventory["boot"]["current_boot_mode"], mode, "{inventory}");
+    assert_eq!(found.boot.current_boot_mode, mode);
 }
 
 /// Runs clean steps, given as JSON, on a manageable machine.

@@ -2,15 +2,7 @@
 
 use bmc_emulator::{Outcome, Request};
 use lab::{Lab, Node, RackedMachine, Settings};
-use reqwest::Method;
 use serde_json::{Value, json};
-
-/// Sets a field of the node.
-pub(crate) async fn patch(lab: &Lab, node: Node, path: &str, value: Value) {
-    let change = json!([{"op": "add", "path": path, "value": value}]);
-    let sent = lab.api().send(Method::PATCH, &format!("/v1/nodes/{}", node.0), Some(&change)).await;
-    sent.expect("the change");
-}
 
 /// Short intervals, because a BMC is asked again and again what became of a request.
 pub(crate) fn settings() -> Settings {

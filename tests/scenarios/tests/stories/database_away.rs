@@ -3,8 +3,10 @@
 
 use std::time::Duration;
 
+use api_client::Refusal;
+use api_client::clusterd::ClusterStatus;
 use bmc_emulator::PowerRequest::{ForceOff, On};
-use lab::{Answer, Lab, LossyWay, Machine, Node, Postgres, RackedMachine, Settings};
+use lab::{Lab, LossyWay, Machine, Node, Postgres, RackedMachine, Settings};
 use machine_emulator::{BootSource, Event, Stage};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -24,31 +26,29 @@ const TURNS: Duration = Duration::from_secs(3);
 /// on a busy computer.
 const IN_TIME: Duration = Duration::from_secs(10);
 
-/// Asserts that the service refuses in its own envelope, in time, and says when to try again.
+/// Asserts that the service has refused in its own envelope, in time, and says when to try again.
 #[track_caller]
-fn is_refused(answer: &Answer, begun: Instant, said: &str) {
-    assert!(begun.elapsed() < IN_TIME, "after {:?}: {answer:?}", begun.elapsed());
-    assert_eq!(answer.status, 503, "{answer:?}");
-    assert!(answer.retry_after.is_some(), "{answer:?}");
-    assert!(said.contains("the database") || said.contains("cannot be recorded"), "{answer:?}");
+fn is_in_time(refusal: &Refusal, begun: Instant) {
+    assert!(begun.elapsed() < IN_TIME, "after {:?}: {refusal:?}", begun.elapsed());
+    assert_eq!(refusal.status, 503, "{refusal:?}");
+    assert!(refusal.retry_after.is_some(), "{refusal:?}");
+    let said = refusal.message.as_deref().unwrap_or_default();
+    assert!(said.contains("the database") || said.contains("cannot be recorded"), "{refusal:?}");
 }
 
-/// Ironic's envelope: JSON in a JSON string.
-fn fault(answer: &Answer) -> String {
-    let inner = answer.body["error_message"].as_str().unwrap_or_default();
-    let inner: Value = serde_json::from_str(inner).unwrap_or_default();
-    let said = inner["faultstring"].as_str().or(inner["description"].as_str());
-    said.unwrap_or_default().to_owned()
+/// Asserts that the service says that a request may have been carried out.
+#[track_caller]
+fn may_be_made(refusal: &Refusal) {
+    assert!(refusal.sentence().contains("may have been made"), "{refusal:?}");
 }
 
 async fn refuses(lab: &Lab, node: Node) {
-    let path = format!("/v1/nodes/{}", node.0);
+    let path = node.path();
     let power = format!("{path}/states/power");
     let off = json!({"target": "power off"});
     for (method, path, body) in [(Method::GET, &path, None), (Method::PUT, &power, Some(&off))] {
         let begun = Instant::now();
-        let answer = lab.api().send(method, path, body).await;
-        is_refused(&answer, begun, &fault(&answer));
+        is_in_time(&lab.api().refused(method, path, body).await, begun);
     }
 }
 
@@ -62,12 +62,7 @@ async fn ends_once(
 ) {
     let (states, power, steps) = *want;
     let end = *states.last().expect("it ends somewhere");
-    let ended = |node: &Value| {
-        assert!(node["last_error"].is_null(), "{node:#}");
-        let changed = node["provision_updated_at"] != before.node["provision_updated_at"];
-        (changed && node["provision_state"] == end).then_some(())
-    };
-    lab.api().until(&format!("/v1/nodes/{}", node.0), end, ended).await;
+    lab.ends(node, &before.node, end).await;
     assert_eq!(before.states(lab, node).await, states);
     assert_eq!(before.power(machine), power);
     assert_eq!(before.steps(machine), steps);
@@ -131,17 +126,13 @@ async fn a_machine_is_installed_while_the_database_comes_and_goes() {
     let before = StateBefore::of(&lab, node, &machine).await;
     way.lose_commit_of("deleting");
     let begun = Instant::now();
-    let path = format!("/v1/nodes/{}/states/provision", node.0);
-    let asked = lab.api().send(Method::PUT, &path, Some(&Node::target("deleted"))).await;
-    is_refused(&asked, begun, &fault(&asked));
-    assert!(way.has_lost() && fault(&asked).contains("may have been made"), "{asked:?}");
+    let path = format!("{}/states/provision", node.path());
+    let refusal = lab.api().refused(Method::PUT, &path, Some(&Node::target("deleted"))).await;
+    is_in_time(&refusal, begun);
+    assert!(way.has_lost());
+    may_be_made(&refusal);
     let power = &[ForceOff, On, ForceOff];
     ends_once(&lab, node, &machine, &before, &(UNDEPLOYMENT, power, ERASES)).await;
-}
-
-/// Magnum's envelope: a list of one.
-fn detail(answer: &Answer) -> String {
-    answer.body["errors"][0]["detail"].as_str().unwrap_or_default().to_owned()
 }
 
 /// A cluster of so many machines, by its template.
@@ -150,13 +141,11 @@ fn cluster(name: &str, masters: u32, workers: u32) -> Value {
 }
 
 async fn is_there(given: &Services, name: &str, status: &str) {
-    until(status, async || {
-        let answer = given.ask_clusters(Method::GET, &format!("/v1/clusters/{name}"), None).await;
-        let said = answer.body["status"].as_str().unwrap_or_default().to_owned();
-        assert!(!said.ends_with("FAILED"), "{answer:?}");
-        (said == status).then_some(())
-    })
-    .await;
+    let is_there = |it: &ClusterStatus| {
+        assert!(!it.status.ends_with("FAILED"), "{it:?}");
+        (it.status == status).then_some(())
+    };
+    given.clusters.api.until(&format!("/bedplate/v1/clusters/{name}"), status, is_there).await;
 }
 
 async fn refuses_clusters(given: &Services) {
@@ -167,8 +156,7 @@ async fn refuses_clusters(given: &Services) {
         (Method::POST, "/v1/clusters", Some(&other)),
     ] {
         let begun = Instant::now();
-        let answer = given.ask_clusters(method, path, body).await;
-        is_refused(&answer, begun, &detail(&answer));
+        is_in_time(&given.clusters.api.refused(method, path, body).await, begun);
     }
 }
 
@@ -190,11 +178,12 @@ async fn clusters_are_made_while_the_database_comes_and_goes() {
         "flavor_id": "m1.small", "master_flavor_id": "m1.small", "master_lb_enabled": true,
         "labels": {"kube_tag": "v1.34.1"},
     });
-    given.ask_clusters(Method::POST, "/v1/clustertemplates", Some(&template)).await.expect("it is");
+    let api = &given.clusters.api;
+    api.create("/v1/clustertemplates", &template).await;
 
     // The database stops after the request for the first server.
     let blue = cluster("blue", 3, 1);
-    given.ask_clusters(Method::POST, "/v1/clusters", Some(&blue)).await.expect("it is made");
+    api.create("/v1/clusters", &blue).await;
     until("a server", async || (servers_made(&given) > 0).then_some(())).await;
     server.stop().await;
     refuses_clusters(&given).await;
@@ -204,8 +193,7 @@ async fn clusters_are_made_while_the_database_comes_and_goes() {
 
     // The database freezes as soon as another server is desired.
     let grown = json!([{"op": "replace", "path": "/node_count", "value": 2}]);
-    let asked = given.ask_clusters(Method::PATCH, "/v1/clusters/blue", Some(&grown)).await;
-    asked.expect("it grows");
+    api.send(Method::PATCH, "/v1/clusters/blue", Some(&grown)).await.expect("it grows");
     server.freeze().await;
     refuses_clusters(&given).await;
     server.thaw().await;
@@ -216,9 +204,10 @@ async fn clusters_are_made_while_the_database_comes_and_goes() {
     way.lose_commit_of("green");
     let begun = Instant::now();
     let green = cluster("green", 1, 1);
-    let asked = given.ask_clusters(Method::POST, "/v1/clusters", Some(&green)).await;
-    is_refused(&asked, begun, &detail(&asked));
-    assert!(way.has_lost() && detail(&asked).contains("may have been made"), "{asked:?}");
+    let refusal = api.refused(Method::POST, "/v1/clusters", Some(&green)).await;
+    is_in_time(&refusal, begun);
+    assert!(way.has_lost());
+    may_be_made(&refusal);
     is_there(&given, "green", "CREATE_COMPLETE").await;
     assert_eq!(servers_made(&given), 7);
 }

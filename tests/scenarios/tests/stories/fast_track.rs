@@ -1,5 +1,6 @@
 //! Fast track: an inspection, a cleaning and a deployment share one boot of the ramdisk.
 
+use api_client::baremetald::HistoryEvent;
 use bmc_emulator::PowerRequest::{ForceOff, On};
 use lab::{Lab, Machine, Node, RackedMachine, Settings};
 use machine_emulator::Event;
@@ -24,21 +25,22 @@ async fn start() -> Lab {
 async fn boots_once(blueprint: Machine) {
     let lab = start().await;
     let machine = lab.rack(blueprint).await;
-    let all = StateBefore { node: Value::Null, history: 0, requests: 0, events: 0 };
+    let all = StateBefore::default();
     let node = inspected(&lab, &machine).await;
     assert_eq!(all.power(&machine), [On], "the ramdisk stays on");
     lab.provision(node, "provide").await.reaches("available").await;
-    assert_eq!(lab.node(node).await["power_state"], "power on");
+    assert_eq!(lab.node(node).await.power_state.as_deref(), Some("power on"));
     lab.provision(node, "active").await.reaches("active").await;
     runs_its_disk(&machine).await;
     assert_eq!(all.power(&machine), [On, ForceOff, On], "one boot of the ramdisk, one of the disk");
     assert_eq!(all.steps(&machine), [ERASES, WRITES].concat());
     assert_eq!(machine.chassis().media(), None, "no medium is left in the drive");
     let history = lab.history(node).await;
-    let uses = history.iter().filter(|(_, event)| event.contains("earlier work still runs"));
+    let uses = history.iter().filter(|it| it.event.contains("earlier work still runs"));
     assert_eq!(uses.count(), 2, "{history:?}");
-    let off =
-        |(state, event): &(String, String)| state == "cleaning" && event.contains("machine off");
+    let off = |it: &HistoryEvent| {
+        it.event_type.as_deref() == Some("cleaning") && it.event.contains("machine off")
+    };
     assert!(!history.iter().any(off), "{history:?}");
 
     // The machine runs its disk now, so its disk is erased by a ramdisk that boots.
@@ -67,15 +69,13 @@ async fn cleaned_after(name: &str, target: &str, power_state: &str) -> (Lab, Rac
     let lab = start().await;
     let machine = lab.rack(Machine::redfish(name)).await;
     let node = inspected(&lab, &machine).await;
-    let path = format!("/v1/nodes/{}", node.0);
-    let body = json!({"target": target});
-    let asked = lab.api().send(Method::PUT, &format!("{path}/states/power"), Some(&body)).await;
+    let (path, body) = (format!("{}/states/power", node.path()), json!({"target": target}));
+    let asked = lab.api().send(Method::PUT, &path, Some(&body)).await;
     asked.expect("a change of power");
-    let is_over = |node: &Value| {
-        let is_over = node["target_power_state"].is_null() && node["power_state"] == power_state;
-        is_over.then_some(())
-    };
-    lab.api().until(&path, "the change of power", is_over).await;
+    lab.until(node, "the change of power", |it| {
+        it.target_power_state.is_none() && it.power_state.as_deref() == Some(power_state)
+    })
+    .await;
     lab.provision(node, "provide").await.reaches("available").await;
     (lab, machine)
 }
@@ -83,7 +83,7 @@ async fn cleaned_after(name: &str, target: &str, power_state: &str) -> (Lab, Rac
 #[tokio::test]
 async fn a_machine_that_was_switched_off_boots_the_ramdisk_again() {
     let (_lab, machine) = cleaned_after("r1u4", "power off", "power off").await;
-    let all = StateBefore { node: Value::Null, history: 0, requests: 0, events: 0 };
+    let all = StateBefore::default();
     assert_eq!(all.power(&machine), [On, ForceOff, On]);
     assert_eq!(all.steps(&machine), ERASES);
 }
@@ -91,7 +91,7 @@ async fn a_machine_that_was_switched_off_boots_the_ramdisk_again() {
 #[tokio::test]
 async fn a_machine_that_was_restarted_boots_the_ramdisk_again() {
     let (_lab, machine) = cleaned_after("r1u5", "rebooting", "power on").await;
-    let all = StateBefore { node: Value::Null, history: 0, requests: 0, events: 0 };
+    let all = StateBefore::default();
     assert_eq!(all.power(&machine), [On, ForceOff, On, ForceOff, On]);
     assert_eq!(all.steps(&machine), ERASES);
 }
@@ -117,21 +117,16 @@ async fn a_node_decides_for_itself() {
     let lab = Lab::start().await;
     let machine = lab.rack(Machine::redfish("r1u7")).await;
     let node = lab.manageable(&machine).await;
-    let path = format!("/v1/nodes/{}", node.0);
-    let chooses = async |value: Value| {
-        let patch = json!([{"op": "add", "path": "/driver_info/fast_track", "value": value}]);
-        lab.api().send(Method::PATCH, &path, Some(&patch)).await.expect("a choice");
-    };
+    let chooses = async |value: Value| lab.set(node, "/driver_info/fast_track", value).await;
     chooses(json!(true)).await;
     lab.provision(node, "inspect").await.reaches("manageable").await;
     lab::until("a heartbeat", || machine.events().contains(&Event::Heartbeat)).await;
-    let all = StateBefore { node: Value::Null, history: 0, requests: 0, events: 0 };
+    let all = StateBefore::default();
     chooses(json!(false)).await;
     lab.provision(node, "provide").await.reaches("available").await;
     assert_eq!(all.power(&machine), [On, ForceOff, On, ForceOff]);
 
     chooses(json!("perhaps")).await;
-    let validated = lab.api().get(&format!("{path}/validate")).await;
-    let refused = validated["boot"]["reason"].as_str().expect("a reason");
+    let refused = lab.validate(node, "boot").await.reason.expect("a reason");
     assert!(refused.contains("driver_info.fast_track: must be true or false"), "{refused}");
 }

@@ -4,7 +4,6 @@
 use bmc_emulator::StatusFault;
 use lab::{Image, ImageFault, Lab, Machine, Node, RackedMachine, Settings};
 use machine_emulator::{Content, FaultSet, Stage};
-use serde_json::Value;
 
 /// A machine that is ready to be deployed.
 struct Story {
@@ -55,7 +54,7 @@ impl Story {
     /// Deploys again, and checks that the deployment succeeds.
     async fn succeeds(&self) {
         let node = self.lab.provision(self.node, "active").await.reaches("active").await;
-        assert_eq!(node["last_error"], Value::Null);
+        assert_eq!(node.last_error, None);
         let mut stage = self.machine.stage();
         stage.wait_for(|stage| *stage == Stage::Installed).await.expect("it boots its disk");
     }
@@ -209,14 +208,10 @@ async fn is_reported_and_can_be_corrected(refuse: impl Fn(&mut FaultSet), words:
     story.machine.misbehave(refuse);
     let words = [&["the agent reports, but ", "listing the deploy steps"], words].concat();
     story.fails(&words).await;
-    let history = format!("/v1/nodes/{}/history?detail=true", story.node.0);
-    let history = story.lab.api().get(&history).await;
-    let lines = history["history"].as_array().expect("a history is a list").iter();
-    let reported = lines.filter(|line| {
-        let event = line["event"].as_str().unwrap_or_default();
-        line["severity"] == "INFO" && event.starts_with("the agent reports, but calls to it fail: ")
-    });
-    assert_eq!(reported.count(), 1, "{history}");
+    let history = story.lab.history(story.node).await;
+    let words = "the agent reports, but calls to it fail: ";
+    let reported = history.iter().filter(|it| it.severity == "INFO" && it.event.starts_with(words));
+    assert_eq!(reported.count(), 1, "{history:?}");
     story.machine.misbehave(|faults| *faults = FaultSet::default());
     story.succeeds().await;
 }
@@ -263,7 +258,7 @@ async fn a_failed_clean_step_keeps_the_machine_unavailable() {
     assert!(error.contains(failed), "{error}");
 
     machine.misbehave(|faults| faults.fail_step = None);
-    assert_eq!(lab.node(node).await["fault"], "clean failure");
+    assert_eq!(lab.node(node).await.fault.as_deref(), Some("clean failure"));
     lab.provision(node, "manage").await.reaches("manageable").await;
     lab.end_maintenance(node).await;
     lab.provision(node, "provide").await.reaches("available").await;

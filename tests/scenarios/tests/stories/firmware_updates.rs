@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use api_client::baremetald::FirmwareComponent;
 use bmc_emulator::{Outcome, StatusFault};
 use lab::{ImageFault, Lab, Machine, Node, RackedMachine, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::bmc_steps::{accepted, cleaning_fails, cleans, patch, settings};
+use crate::bmc_steps::{accepted, cleaning_fails, cleans, settings};
 
 /// A manageable node whose BMC belongs to this family, with the firmware interface `redfish`.
 async fn updatable(lab: &Lab, name: &str, profile: &str) -> (RackedMachine, Node) {
@@ -15,7 +16,7 @@ async fn updatable(lab: &Lab, name: &str, profile: &str) -> (RackedMachine, Node
     machine.spec.bmc.profile = profile.to_owned();
     let machine = lab.rack(machine).await;
     let node = lab.enroll(&machine).await;
-    patch(lab, node, "/firmware_interface", json!("redfish")).await;
+    lab.set(node, "/firmware_interface", json!("redfish")).await;
     lab.provision(node, "manage").await.reaches("manageable").await;
     (machine, node)
 }
@@ -41,15 +42,9 @@ async fn clean_fails(lab: &Lab, node: Node, settings: &Value) -> String {
 
 /// The recorded versions: the component, the version that was read first, the current one, and the one that replaced another.
 async fn versions(lab: &Lab, node: Node) -> Vec<Value> {
-    let listed = lab.api().get(&format!("/v1/nodes/{}/firmware", node.0)).await;
-    let components = listed["firmware"].as_array().cloned().unwrap_or_default();
-    let told = |it: Value| {
-        json!([
-            it["component"],
-            it["initial_version"],
-            it["current_version"],
-            it["last_version_flashed"]
-        ])
+    let components = lab.api().list(&format!("{}/firmware", node.path())).await;
+    let told = |it: FirmwareComponent| {
+        json!([it.component, it.initial_version, it.current_version, it.last_version_flashed])
     };
     components.into_iter().map(told).collect()
 }
@@ -94,7 +89,7 @@ async fn bmc_bios_and_adapter_are_updated_in_order_and_the_machine_restarts_betw
     assert_eq!(accepted(&machine), want);
     let history = lab.history(node).await;
     let took = "the clean step firmware.update took ";
-    let told = history.iter().filter(|(_, event)| event.starts_with(took)).count();
+    let told = history.iter().filter(|it| it.event.starts_with(took)).count();
     assert_eq!(told, 1, "{history:#?}");
 }
 
@@ -163,7 +158,7 @@ async fn wrong_settings_are_refused_by_name_before_anything_is_sent() {
     }
     assert_eq!(accepted(&machine), Vec::<String>::new());
 
-    patch(&lab, node, "/disable_power_off", json!(true)).await;
+    lab.set(node, "/disable_power_off", json!(true)).await;
     let steps = update(&json!([{"component": "bios", "url": good}]));
     let body = json!({"target": "clean", "clean_steps": steps, "disable_ramdisk": true});
     lab.ask_once(node, &lab.node(node).await, &body).await;
@@ -240,7 +235,7 @@ async fn a_machine_in_use_is_updated_by_service_unless_its_host_was_not_drained(
     lab.provision(node, "active").await.reaches("active").await;
     let steps = update(&json!([{"component": "bios", "url": image(&lab, "bios-2.bin")}]));
     let body = json!({"target": "service", "service_steps": steps});
-    patch(&lab, node, "/instance_info/hypervisor_hostname", json!("r2u7")).await;
+    lab.set(node, "/instance_info/hypervisor_hostname", json!("r2u7")).await;
     lab.ask_once(node, &lab.node(node).await, &body).await;
     let why = lab.fails(node, "service failed").await;
     assert!(why.contains("compute host r2u7 was not drained"), "{why}");
@@ -249,8 +244,7 @@ async fn a_machine_in_use_is_updated_by_service_unless_its_host_was_not_drained(
     lab.provision(node, "abort").await.reaches("active").await;
 
     let unset = json!([{"op": "remove", "path": "/instance_info/hypervisor_hostname"}]);
-    let path = format!("/v1/nodes/{}", node.0);
-    lab.api().send(Method::PATCH, &path, Some(&unset)).await.expect("the change");
+    lab.api().send(Method::PATCH, &node.path(), Some(&unset)).await.expect("the change");
     lab.ask_once(node, &lab.node(node).await, &body).await;
     lab.reaches(node, "active").await;
     assert_eq!(machine.chassis().updated_firmware("bios").as_deref(), Some("2"));

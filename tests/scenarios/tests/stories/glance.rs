@@ -10,19 +10,23 @@ use crate::lab_in_cloud::LabInCloud;
 
 /// Uploads a small bootable image to Glance, and returns its id.
 async fn upload(lab: &LabInCloud) -> String {
-    let body = json!({"name": "debian", "disk_format": "raw", "container_format": "bare"});
-    let made = lab.ask_cloud(Method::POST, "/image/v2/images", body.to_string().into()).await;
-    let id = made["id"].as_str().expect("an id").to_owned();
+    let id = create_image(lab, "debian").await;
     let mut disk: Vec<u8> = (0..1 << 20).map(|at| (at / 512 % 251) as u8).collect();
     disk[510..512].copy_from_slice(&[0x55, 0xaa]);
-    lab.ask_cloud(Method::PUT, &format!("/image/v2/images/{id}/file"), disk).await;
+    let path = format!("/image/v2/images/{id}/file");
+    lab.admin.send(Method::PUT, &path, "application/octet-stream", disk).await;
     id
 }
 
+/// Creates an image without content, and returns its id.
+async fn create_image(lab: &LabInCloud, name: &str) -> String {
+    let body = json!({"name": name, "disk_format": "raw", "container_format": "bare"}).to_string();
+    let made = lab.admin.send(Method::POST, "/image/v2/images", "application/json", body).await;
+    made["id"].as_str().expect("an id").to_owned()
+}
+
 async fn choose(lab: &LabInCloud, node: Node, source: &str) {
-    let info = json!([{"op": "add", "path": "/instance_info", "value": {"image_source": source}}]);
-    let path = format!("/v1/nodes/{}", node.0);
-    lab.api().send(Method::PATCH, &path, Some(&info)).await.expect("instance_info changes");
+    lab.set(node, "/instance_info", json!({"image_source": source})).await;
 }
 
 async fn started(machine: Machine) -> (LabInCloud, RackedMachine, Node, String) {
@@ -42,7 +46,7 @@ async fn a_machine_is_installed_with_an_image_of_glance_and_rebuilt() {
     choose(&lab, node, &format!("glance://{image}")).await;
     lab.provision(node, "rebuild").await.reaches("active").await;
     let shown = lab.node(node).await;
-    assert!(shown["instance_info"]["image_os_hash_value"].is_null(), "{shown:#}");
+    assert!(!shown.instance_info.contains_key("image_os_hash_value"), "{shown:#?}");
 }
 
 #[tokio::test]
@@ -57,16 +61,14 @@ async fn our_agent_installs_an_image_of_glance() {
 async fn an_image_that_glance_does_not_have_or_send_is_refused() {
     let (lab, machine, node, image) = started(Machine::redfish("r1u3").without_tls()).await;
     let request = async |wanted: &str| {
-        let path = format!("/v1/nodes/{}/states/provision", node.0);
+        let path = format!("{}/states/provision", node.path());
         let answer = lab.api().send(Method::PUT, &path, Some(&Node::target(wanted))).await;
         (answer.status, answer.body.to_string())
     };
     choose(&lab, node, "00000000-0000-4000-8000-000000000000").await;
     let (status, why) = request("active").await;
     assert!(status == 400 && why.contains("was not found in Glance"), "{status} {why}");
-    let body = json!({"name": "empty", "disk_format": "raw", "container_format": "bare"});
-    let made = lab.ask_cloud(Method::POST, "/image/v2/images", body.to_string().into()).await;
-    choose(&lab, node, made["id"].as_str().expect("an id")).await;
+    choose(&lab, node, &create_image(&lab, "empty").await).await;
     let (status, why) = request("active").await;
     assert!(status == 400 && why.contains("it is not active"), "{status} {why}");
     let down = Act::Answer { status: 503, retry_after: None, message: None };
@@ -74,7 +76,7 @@ async fn an_image_that_glance_does_not_have_or_send_is_refused() {
     choose(&lab, node, &image).await;
     assert_eq!(request("active").await.0, 503);
     lab.cloud.end_rule(rule);
-    assert_eq!(lab.node(node).await["provision_state"], "available", "nothing has begun");
+    assert_eq!(lab.node(node).await.state(), "available", "nothing has begun");
 
     // The image fails to arrive in the middle of the deployment.
     let rule = lab.cloud.misbehave(Rule::new("GET", "/image/v2/images/*/file", down));

@@ -3,13 +3,18 @@
 use std::path::PathBuf;
 use std::process::{Output, Stdio};
 
+use api_client::baremetald::{GoalProgress, Hypervisor, Node, Rack};
 use futures::{StreamExt, stream};
 use lab::{KillResult, Lab, Machine, RackedMachine, Settings};
+use openstack::compute::aggregates;
+use openstack::compute::services::{self, State, Status};
 use openstack_emulator::{Act, Cloud, Emulator, Kind, Rule};
-use reqwest::{Client, Method};
+use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
+
+use crate::cloud_user::CloudUser;
 
 /// How many labs run in parallel.
 const AT_ONCE: usize = 3;
@@ -25,6 +30,7 @@ const ROLES: [&str; 3] = ["service", "member", "reader"];
 /// A cloud without hosts, and a lab whose machines may join the cloud.
 struct HypervisorSite {
     cloud: Cloud,
+    admin: CloudUser,
     lab: Lab,
     folder: TempDir,
     _emulator: Emulator,
@@ -49,7 +55,8 @@ impl HypervisorSite {
         let clouds = folder.path().join("clouds.yaml");
         std::fs::write(&clouds, cloud.clouds_yaml()).expect("a file");
         let lab = start(Settings { cloud: Some(clouds), ..Settings::default() }).await;
-        HypervisorSite { cloud, lab, folder, _emulator: emulator }
+        let admin = CloudUser::new(&cloud, "admin");
+        HypervisorSite { cloud, admin, lab, folder, _emulator: emulator }
     }
 
     /// Writes the file of a profile; the files of its secrets are in the same folder.
@@ -98,25 +105,8 @@ impl HypervisorSite {
         machines
     }
 
-    async fn hypervisor(&self, node: &str) -> Value {
+    async fn hypervisor(&self, node: &str) -> Hypervisor {
         self.lab.api().get(&format!("/bedplate/v1/nodes/{node}/hypervisor")).await
-    }
-
-    /// Gets a document of the cloud as an administrator.
-    async fn admin(&self, path: &str) -> Value {
-        let client = Client::builder().no_proxy().build().expect("a client");
-        let domain = json!({"id": "default"});
-        let body = json!({"auth": {
-            "identity": {"methods": ["password"], "password": {"user": {"name": "admin", "domain": domain, "password": "admin-secret"}}},
-            "scope": {"project": {"name": "admin", "domain": domain}},
-        }});
-        let answer = client.post(format!("{}/auth/tokens", self.cloud.auth_url())).json(&body);
-        let answer = answer.send().await.expect("Keystone answers");
-        let token = answer.headers()["x-subject-token"].to_str().expect("a token").to_owned();
-        let request = client.get(format!("{}{path}", self.cloud.url()));
-        let request = request.header("openstack-api-version", "compute 2.67");
-        let answer = request.header("x-auth-token", token).send().await;
-        answer.expect("the cloud answers").json().await.expect("JSON")
     }
 }
 
@@ -139,13 +129,11 @@ async fn a_rack_becomes_hypervisors_by_one_command() {
 
     for machine in &machines {
         let reported = given.hypervisor(machine.name()).await;
-        assert_eq!(reported["state"], "joined", "{reported}");
-        assert_eq!(
-            (&reported["host"], &reported["availability_zone"]),
-            (&json!(machine.name()), &json!("r1"))
-        );
-        let node = given.lab.api().get(&format!("/v1/nodes/{}", machine.name())).await;
-        assert_eq!(reported["id"], node["uuid"], "the cloud knows it by the node's id");
+        assert_eq!(reported.state, "joined", "{reported:?}");
+        let zone = reported.availability_zone.as_deref();
+        assert_eq!((reported.host.as_str(), zone), (machine.name(), Some("r1")));
+        let node: Node = given.lab.api().get(&format!("/v1/nodes/{}", machine.name())).await;
+        assert_eq!(reported.id, node.uuid, "the cloud knows it by the node's id");
         let drive = machine.config_drive().expect("it has a config drive");
         assert_eq!(drive.meta_data["hostname"], machine.name());
         let mac = machine.spec().nics[0].mac.to_string();
@@ -153,23 +141,19 @@ async fn a_rack_becomes_hypervisors_by_one_command() {
         assert!(said.as_str().is_some_and(|it| it.eq_ignore_ascii_case(&mac)), "{said}");
     }
     // The cloud itself confirms the result.
-    let services = given.admin("/compute/v2.1/os-services").await;
-    let services = services["services"].as_array().expect("a list").clone();
+    let session = &given.admin.session;
+    let services = services::list_compute(session).await.expect("the compute services");
     assert_eq!(services.len(), 4);
     for service in &services {
-        let is = ["status", "state", "zone"].map(|key| service[key].as_str().unwrap_or("-"));
-        assert_eq!(is, ["enabled", "up", "r1"], "{service}");
+        let is = (&service.status, &service.state, service.zone.as_deref());
+        assert_eq!(is, (&Status::Enabled, &State::Up, Some("r1")), "{service:?}");
     }
-    let aggregates = given.admin("/compute/v2.1/os-aggregates").await;
-    let mut reported: Vec<_> = aggregates["aggregates"]
-        .as_array()
-        .expect("a list")
-        .iter()
-        .map(|one| (one["name"].as_str(), one["hosts"].as_array().map(Vec::len)))
-        .collect();
-    reported.sort();
-    assert_eq!(reported, [(Some("kvm"), Some(4)), (Some("r1"), Some(4))]);
-    let history = given.lab.api().get("/v1/nodes/r1u1/history").await.to_string();
+    let aggregates = aggregates::list(session).await.expect("the aggregates");
+    let mut reported: Vec<_> =
+        aggregates.iter().map(|one| (one.name.as_str(), one.hosts.len())).collect();
+    reported.sort_unstable();
+    assert_eq!(reported, [("kvm", 4), ("r1", 4)]);
+    let history = given.lab.api().get::<Value>("/v1/nodes/r1u1/history").await.to_string();
     for step in ["the compute service is up", "the resource provider exists", "has joined"] {
         assert!(history.contains(step), "{step:?} is not in {history}");
     }
@@ -178,7 +162,7 @@ async fn a_rack_becomes_hypervisors_by_one_command() {
 
     // No answer contains the secrets of the profile.
     let shown = given.done(&["--output", "json", "profile", "show", "kvm"]).await;
-    let node = given.lab.api().get("/v1/nodes/r1u1").await.to_string();
+    let node = given.lab.api().get::<Value>("/v1/nodes/r1u1").await.to_string();
     for text in [shown, node] {
         assert!(!text.contains(PASSWORD) && !text.contains("rabbit://"), "{text}");
     }
@@ -218,15 +202,16 @@ async fn a_host_that_fails_to_join_explains_why_and_joins_on_retry() {
     for part in ["no resource provider with an inventory", "Placement accepts"] {
         assert!(reported.contains(part), "{part:?} is not in {reported}");
     }
-    assert_eq!(given.hypervisor("r1u1").await["state"], "failed");
-    let service = given.admin("/compute/v2.1/os-services").await["services"][0].clone();
-    assert_eq!(service["status"], "disabled", "it takes no servers: {service}");
+    assert_eq!(given.hypervisor("r1u1").await.state, "failed");
+    let services = services::list_compute(&given.admin.session).await;
+    let status = services.expect("the compute services").swap_remove(0).status;
+    assert_eq!(status, Status::Disabled, "it takes no servers");
 
     // The cause is gone, because the cloud accepts the password now. In addition, the answer to the first creation of an aggregate is lost.
     given.cloud.add_user_with("nova", PASSWORD, "service", &ROLES);
     given.cloud.misbehave(Rule::new("POST", "/compute/v2.1/os-aggregates", Act::LoseAnswer).nth(1));
     given.done(&["rack", "up", "r1", "--yes", "--profile", "kvm"]).await;
-    assert_eq!(given.hypervisor("r1u1").await["state"], "joined");
+    assert_eq!(given.hypervisor("r1u1").await.state, "joined");
     let aggregates = given.cloud.objects(Kind::Aggregate);
     let mut names: Vec<&str> = aggregates.iter().map(|one| one.text("name")).collect();
     names.sort_unstable();
@@ -258,14 +243,15 @@ async fn killed_at(line: usize) -> KillResult {
     given.done(&["profile", "create", file.to_str().expect("a path")]).await;
     up(json!({"reach": "available"})).await;
     let rack = "/bedplate/v1/racks/r1";
-    let there = |rack: &Value| (rack["machines"][0]["way"] == "there").then_some(());
+    let there = |rack: &Rack| (rack.machines[0].way == Some(GoalProgress::There)).then_some(());
     given.lab.api().until(rack, "a machine that is available", there).await;
 
     given.lab.restart_to_be_killed_at(line).await;
-    let joined = |rack: &Value| {
-        let machine = &rack["machines"][0];
-        assert_ne!(machine["way"], "stuck", "killed at line {line}: {machine}");
-        (machine["hypervisor"]["state"] == "joined" && machine["way"] == "there").then_some(())
+    let joined = |rack: &Rack| {
+        let machine = &rack.machines[0];
+        assert_ne!(machine.way, Some(GoalProgress::Stuck), "killed at line {line}: {machine:?}");
+        let has_joined = machine.hypervisor.as_ref().is_some_and(|it| it.state == "joined");
+        (has_joined && machine.way == Some(GoalProgress::There)).then_some(())
     };
     up(json!({"profile": "kvm"})).await;
     let joined_now = given.lab.api().until(rack, "a machine that has joined", joined);

@@ -9,6 +9,7 @@ use std::fs::File;
 use std::process::Stdio;
 use std::sync::Arc;
 
+use api_client::baremetald::Allocation;
 use lab::{Api, Lab, Machine, Settings};
 use reqwest::Method;
 use serde_json::{Map, Value, json};
@@ -46,15 +47,15 @@ struct Everything {
     /// Each resource, by its list and id.
     resources: BTreeMap<(&'static str, String), Object>,
     /// The history of each node.
-    histories: BTreeMap<String, Vec<Value>>,
+    histories: BTreeMap<String, Vec<Object>>,
 }
 
 impl Everything {
     async fn of(api: &Api) -> Everything {
         let (mut resources, mut histories) = (BTreeMap::new(), BTreeMap::new());
         for (list, path) in LISTS {
-            for resource in api.get(path).await[list].as_array().expect("a list") {
-                let mut resource = resource.as_object().expect("an object").clone();
+            let mut lists: BTreeMap<String, Vec<Object>> = api.get(path).await;
+            for mut resource in lists.remove(list).expect("the list") {
                 let id = resource["uuid"].as_str().expect("an id").to_owned();
                 resource.retain(|field, _| !OWN.contains(&field.as_str()));
                 if list == "nodes" {
@@ -68,11 +69,12 @@ impl Everything {
 }
 
 /// The history of a node, without the fields of the service.
-async fn history(api: &Api, node: &str) -> Vec<Value> {
+async fn history(api: &Api, node: &str) -> Vec<Object> {
     let path = format!("/v1/nodes/{node}/history?detail=true&limit=1000");
-    let mut history = api.get(&path).await["history"].as_array().expect("a list").clone();
+    let mut lists: BTreeMap<String, Vec<Object>> = api.get(&path).await;
+    let mut history = lists.remove("history").expect("the list");
     for event in &mut history {
-        event.as_object_mut().expect("an object").retain(|field, _| !OWN.contains(&field.as_str()));
+        event.retain(|field, _| !OWN.contains(&field.as_str()));
     }
     history
 }
@@ -80,10 +82,7 @@ async fn history(api: &Api, node: &str) -> Vec<Value> {
 /// Enrolls nodes of fake hardware, one with a network and parts, one in maintenance and one below another, and makes a resource of each other
 /// kind that no allocation needs.
 async fn fill(api: &Api) {
-    let make = async |path: &str, body: Value| {
-        let made = api.send(Method::POST, path, Some(&body)).await.expect(path);
-        made["uuid"].as_str().expect("an id").to_owned()
-    };
+    let make = async |path: &str, body: Value| api.create(path, &body).await;
     let chassis = make("/v1/chassis", json!({"description": "row 3"})).await;
     let erase = json!({"interface": "deploy", "step": "erase_devices", "args": {}, "priority": 50});
     make("/v1/deploy_templates", json!({"name": "CUSTOM_ERASE", "steps": [erase]})).await;
@@ -93,7 +92,7 @@ async fn fill(api: &Api) {
     make("/v1/inspection_rules", json!({"description": "small", "actions": [action]})).await;
     let allocation =
         make("/v1/allocations", json!({"name": "left", "resource_class": "none"})).await;
-    let failed = |it: &Value| (it["state"] == "error").then_some(());
+    let failed = |it: &Allocation| (it.state.as_deref() == Some("error")).then_some(());
     api.until(&format!("/v1/allocations/{allocation}"), "a failed allocation", failed).await;
 
     let network = json!({
@@ -237,7 +236,7 @@ impl Takeover {
         let mut histories = imported.histories.clone();
         for (node, history) in &mut histories {
             let last = history.pop().expect("an event");
-            assert_eq!(last["event"], "the node was imported", "{node}: {last}");
+            assert_eq!(last["event"], "the node was imported", "{node}: {last:?}");
         }
         assert_eq!(histories, ironic.histories);
         let ids = |all: &Everything| all.resources.keys().cloned().collect::<Vec<_>>();
@@ -255,9 +254,7 @@ impl Takeover {
     /// Undeploys the machine with the baremetald that has taken it over, which releases the port of Neutron.
     async fn ends(&self, lab: &Lab) {
         let node = self.ironic.node;
-        let uncleaned = json!([{"op": "add", "path": "/automated_clean", "value": false}]);
-        let path = format!("/v1/nodes/{}", node.0);
-        lab.api().send(Method::PATCH, &path, Some(&uncleaned)).await.expect("no cleaning");
+        lab.set(node, "/automated_clean", json!(false)).await;
         lab.provision(node, "deleted").await.reaches("available").await;
         self.ironic.is_unbound();
     }
@@ -327,11 +324,10 @@ async fn a_node_that_is_not_taken_after_a_kill_returns_to_ironic() {
         let killed = importer.run(&gate).await;
         assert!(matches!(killed, RunEnd::Killed), "{killed:?}");
     }
-    let quiesced = ironic.node(node).await;
-    assert_eq!(quiesced["maintenance"], true, "{quiesced}");
+    assert!(ironic.node(node).await.maintenance);
 
     let other = json!({"name": "r1u1", "driver": "fake-hardware"});
-    lab.api().send(Method::POST, "/v1/nodes", Some(&other)).await.expect("a node");
+    lab.enroll_as(&other).await;
     gate.open();
     let RunEnd::Ended { code, report, errors } = importer.run(&gate).await else {
         panic!("no request is stopped")
@@ -340,5 +336,5 @@ async fn a_node_that_is_not_taken_after_a_kill_returns_to_ironic() {
     let line = &report["resources"][0];
     assert_eq!(line["reasons"], json!(["name: \"r1u1\" is already in use"]), "{line}");
     let back = ironic.node(node).await;
-    assert_eq!((&back["maintenance"], &back["maintenance_reason"]), (&json!(false), &Value::Null));
+    assert_eq!((back.maintenance, back.maintenance_reason), (false, None));
 }

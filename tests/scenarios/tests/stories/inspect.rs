@@ -3,7 +3,7 @@
 use bmc_emulator::DiskSpec;
 use lab::{Lab, Machine, Settings};
 use machine_emulator::InventoryLie;
-use serde_json::{Value, json};
+use serde_json::json;
 
 #[tokio::test]
 async fn an_inventory_describes_the_hardware_of_the_machine() {
@@ -22,19 +22,19 @@ async fn an_inventory_describes_the_hardware_of_the_machine() {
     let node = lab.manageable(&machine).await;
     lab.provision(node, "inspect").await.reaches("manageable").await;
 
-    let found = lab.inventory(node).await["inventory"].clone();
-    assert_eq!(found["cpu"]["count"], 24);
-    assert_eq!(found["memory"]["physical_mb"], 96 << 10);
-    assert_eq!(found["boot"]["current_boot_mode"], "uefi");
-    assert_eq!(found["system_vendor"]["serial_number"], machine.spec().serial);
-    let disks = found["disks"].as_array().expect("disks are listed").iter();
-    let disks: Vec<Value> = disks.map(|disk| json!([disk["serial"], disk["size"]])).collect();
+    let found = lab.hardware(node).await;
+    assert_eq!(found.cpu.count, 24);
+    assert_eq!(found.memory.physical_mb, Some(96 << 10));
+    assert_eq!(found.boot.current_boot_mode, "uefi");
+    assert_eq!(found.system_vendor.serial_number, machine.spec().serial);
+    let disks = found.disks.into_iter().map(|disk| (disk.serial, disk.size));
     let made = machine.spec().disks.iter();
-    let made: Vec<Value> = made.map(|disk| json!([disk.serial, disk.size_bytes])).collect();
-    assert_eq!(disks, made);
-    assert_eq!(found["interfaces"][0]["mac_address"], machine.spec().nics[0].mac.to_string());
+    let made = made.map(|disk| (Some(disk.serial.clone()), disk.size_bytes));
+    assert!(disks.eq(made));
+    let mac = machine.spec().nics[0].mac.to_string();
+    assert_eq!(found.interfaces[0].mac_address.as_ref(), Some(&mac));
 
-    let properties = lab.node(node).await["properties"].clone();
+    let properties = lab.node(node).await.properties;
     assert_eq!((&properties["cpus"], &properties["memory_mb"]), (&json!(24), &json!(96 << 10)));
 }
 
@@ -49,5 +49,5 @@ async fn an_invalid_inventory_is_refused_and_not_stored() {
 
     machine.misbehave(|faults| faults.lie = None);
     lab.provision(node, "inspect").await.reaches("manageable").await;
-    assert_eq!(lab.node(node).await["last_error"], Value::Null);
+    assert_eq!(lab.node(node).await.last_error, None);
 }

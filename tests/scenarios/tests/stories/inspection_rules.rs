@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 /// Creates a rule, and returns its id.
 async fn rule(lab: &Lab, rule: &Value) -> String {
-    let made = lab.api().send(Method::POST, "/v1/inspection_rules", Some(rule)).await;
-    made.expect("a rule")["uuid"].as_str().expect("an id").to_owned()
+    lab.api().create("/v1/inspection_rules", rule).await
 }
 
 /// Classifies machines by their memory and processors.
@@ -40,14 +39,14 @@ async fn rules_change_a_node_by_its_inventory() {
         lab.provision(node, "inspect").await.reaches("manageable").await;
     }
     let node = lab.node(large).await;
-    assert_eq!(node["resource_class"], "large");
-    assert_eq!(node["traits"], json!(["CUSTOM_LARGE"]));
-    let capabilities = node["properties"]["capabilities"].as_str().unwrap_or_default();
+    assert_eq!(node.resource_class.as_deref(), Some("large"));
+    assert_eq!(node.traits, ["CUSTOM_LARGE"]);
+    let capabilities = node.properties["capabilities"].as_str().unwrap_or_default();
     assert!(capabilities.split(',').any(|it| it == "cpus:24"), "{capabilities}");
-    assert_eq!(lab.inventory(large).await["plugin_data"]["class"], "large");
+    assert_eq!(lab.inventory(large).await.plugin_data["class"], "large");
 
     let node = lab.node(small).await;
-    assert_eq!((&node["resource_class"], &node["traits"]), (&Value::Null, &json!([])));
+    assert_eq!((node.resource_class, node.traits), (None, Vec::new()));
 }
 
 #[tokio::test]
@@ -65,14 +64,11 @@ async fn a_rule_stops_the_inspection_of_a_machine() {
     let node = lab.manageable(&machine).await;
     let error = lab.provision(node, "inspect").await.fails("inspect failed").await;
     assert!(error.contains("too little memory") && error.contains(&id), "{error}");
-    assert_eq!(
-        lab.node(node).await["resource_class"],
-        Value::Null,
-        "the first rule took no effect"
-    );
+    let class = lab.node(node).await.resource_class;
+    assert_eq!(class, None, "the first rule took no effect");
 
     let path = format!("/v1/inspection_rules/{id}");
     lab.api().send(Method::DELETE, &path, None).await.expect("a deletion");
     lab.provision(node, "inspect").await.reaches("manageable").await;
-    assert_eq!(lab.node(node).await["resource_class"], "large");
+    assert_eq!(lab.node(node).await.resource_class.as_deref(), Some("large"));
 }

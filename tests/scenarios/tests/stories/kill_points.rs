@@ -13,6 +13,7 @@ mod raid_volumes;
 mod rescues;
 mod vifs;
 
+use api_client::baremetald::{self, GoalProgress, HistoryEvent, NodeLease, Rack};
 use bmc_emulator::{Outcome, PowerRequest, Request};
 use lab::{Lab, Machine, Node, Postgres, RackedMachine, Settings};
 use machine_emulator::{Event, Stage};
@@ -91,8 +92,9 @@ fn settings() -> Settings {
 }
 
 /// The state of a machine and its node at some time.
+#[derive(Default)]
 pub(crate) struct StateBefore {
-    pub(crate) node: Value,
+    pub(crate) node: baremetald::Node,
     pub(crate) history: usize,
     pub(crate) requests: usize,
     pub(crate) events: usize,
@@ -188,20 +190,20 @@ impl StateBefore {
     /// The states that the node has reached since then, according to its history.
     pub(crate) async fn states(&self, lab: &Lab, node: Node) -> Vec<String> {
         let history = lab.history(node).await.split_off(self.history);
-        let changes = history.into_iter().filter(|(_, event)| ended_step(event).is_none());
-        changes.map(|(state, _)| state).collect()
+        let changes = history.into_iter().filter(|it| ended_step(it).is_none());
+        changes.map(|it| it.event_type.unwrap_or_default()).collect()
     }
 
     /// The clean steps that ended since, as the history tells.
     pub(crate) async fn clean_steps(&self, lab: &Lab, node: Node) -> Vec<String> {
         let history = lab.history(node).await.split_off(self.history);
-        history.iter().filter_map(|(_, event)| ended_step(event)).collect()
+        history.iter().filter_map(ended_step).collect()
     }
 }
 
 /// The clean step whose end an entry of the history tells.
-fn ended_step(event: &str) -> Option<String> {
-    let (step, took) = event.strip_prefix("the clean step deploy.")?.split_once(" took ")?;
+fn ended_step(entry: &HistoryEvent) -> Option<String> {
+    let (step, took) = entry.event.strip_prefix("the clean step deploy.")?.split_once(" took ")?;
     took.ends_with(" s").then(|| step.to_owned())
 }
 
@@ -252,14 +254,12 @@ async fn outlived(
     let before = StateBefore::of(lab, node, machine).await;
     let may_boot_its_disk = !machine.disks_are_blank();
     let end = *part.states.last().expect("it ends somewhere");
-    let path = format!("/v1/nodes/{}", node.0);
-    let ended = |node: &Value| {
-        assert!(node["last_error"].is_null() || node["provision_state"] == end, "{node:#}");
-        let changed = node["provision_updated_at"] != before.node["provision_updated_at"];
-        (changed && node["provision_state"] == end).then_some(())
+    let ended = |it: &baremetald::Node| {
+        assert!(it.last_error.is_none() || it.state() == end, "{it:#?}");
+        it.provision_updated_at != before.node.provision_updated_at && it.state() == end
     };
     let ask = async || lab.ask_once(node, &before.node, &part.asked).await;
-    let done = async || lab.api().until(&path, end, ended).await;
+    let done = async || drop(lab.until(node, end, ended).await);
     let points = lab.kill_at_every_point(every, spares, ask, done).await;
     let story = format!("{}: killed at {points:#?}", part.asked);
     if part.steps == WRITES {
@@ -379,10 +379,10 @@ async fn bringing_up_a_rack_of_two_machines_survives_kills() {
     lab.api().send(Method::POST, "/bedplate/v1/racks", Some(&rack)).await.expect("a rack");
     let up =
         json!({"reach": "installed", "instance_info": lab.image().instance_info(), "limit": 2});
-    let is_up = |rack: &Value| {
-        let machines = rack["machines"].as_array().expect("a rack has machines");
-        assert!(machines.iter().all(|machine| machine["way"] != "stuck"), "{rack:#}");
-        machines.iter().all(|machine| machine["way"] == "there").then_some(())
+    let is_up = |rack: &Rack| {
+        let mut ways = rack.machines.iter().map(|machine| machine.way);
+        assert!(!ways.clone().any(|way| way == Some(GoalProgress::Stuck)), "{rack:#?}");
+        ways.all(|way| way == Some(GoalProgress::There)).then_some(())
     };
     let ask = async || {
         let asked = lab.api().send(Method::PUT, "/bedplate/v1/racks/r1/up", Some(&up)).await;
@@ -393,18 +393,16 @@ async fn bringing_up_a_rack_of_two_machines_survives_kills() {
     let points = lab.kill_at_every_point(kill_every(EVERY) * 3, |_| false, ask, done).await;
     assert!(points.len() >= 20, "{points:#?}");
 
-    let nodes = lab.api().get("/v1/nodes").await;
     for machine in &machines {
-        let is_its = |node: &&Value| node["name"] == machine.name();
-        let found = nodes["nodes"].as_array().and_then(|nodes| nodes.iter().find(is_its));
-        let node = found.and_then(|node| node["uuid"].as_str()?.parse().ok()).expect("a node");
-        let all = StateBefore { node: Value::Null, history: 0, requests: 0, events: 0 };
+        let node: baremetald::Node = lab.api().get(&format!("/v1/nodes/{}", machine.name())).await;
+        let node = Node(node.id().parse().expect("a UUID"));
+        let all = StateBefore::default();
         installed(machine).await;
         // Its disks were blank, so only the inventory can be lost.
         let repeats = all.repeated_boots(machine, 4, 1);
         let inspection = states_with_repeats(INSPECTION, repeats);
         let states = [&["verifying", "manageable"], &*inspection, CLEANING, DEPLOYMENT].concat();
-        assert_eq!(all.states(&lab, Node(node)).await, states, "killed at {points:#?}");
+        assert_eq!(all.states(&lab, node).await, states, "killed at {points:#?}");
         let power = [On, ForceOff, On, ForceOff, On, ForceOff, On];
         let power = power_with_repeats(&power, 0, repeats);
         assert_eq!(all.power(machine), power, "killed at {points:#?}");
@@ -439,9 +437,10 @@ fn wished(lab: &Lab) -> Value {
     json!({"url": image.url, "checksum": checksum, "format": image.format})
 }
 
-async fn is_listed_nowhere(lab: &Lab) {
+/// Checks that no reservation and no allocation is left.
+pub(crate) async fn is_listed_nowhere(lab: &Lab) {
     for path in ["/bedplate/v1/reservations", "/v1/allocations"] {
-        let left = lab.api().get(path).await;
+        let left: Value = lab.api().get(path).await;
         let lists = left.as_object().into_iter().flat_map(|lists| lists.values());
         assert!(lists.clone().all(|list| *list == json!([])), "{path}: {left:#}");
     }
@@ -452,28 +451,22 @@ async fn reserving_a_node_and_giving_it_back_survives_kills() {
     let lab = Lab::with_mortal(Settings { more: LEASES.to_owned(), ..settings() }).await;
     let machine = lab.rack(Machine::redfish("r1u7").without_tls()).await;
     let node = lab.available(&machine).await;
-    let path = format!("/v1/nodes/{}", node.0);
-    let class = json!([{"op": "add", "path": "/resource_class", "value": "gpu"}]);
-    lab.api().send(Method::PATCH, &path, Some(&class)).await.expect("a resource class");
+    lab.set(node, "/resource_class", json!("gpu")).await;
     let wish = json!({
         "name": "train-1", "resource_class": "gpu", "lease": "1h", "image": wished(&lab),
         "ssh_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2 ann@desk"],
     });
     let before = StateBefore::of(&lab, node, &machine).await;
-    let changed = |node: &Value, since: &Value| {
-        (node["provision_updated_at"] != since["provision_updated_at"]).then_some(())
+    let is_unchanged = async |since: &baremetald::Node| {
+        lab.node(node).await.provision_updated_at == since.provision_updated_at
     };
     let ask = async || {
-        if changed(&lab.node(node).await, &before.node).is_none() {
+        if is_unchanged(&before.node).await {
             let made = lab.api().send(Method::POST, "/bedplate/v1/reservations", Some(&wish)).await;
             made.expect("a reservation");
         }
     };
-    let is_installed = |node: &Value| {
-        assert!(node["last_error"].is_null(), "{node:#}");
-        (node["provision_state"] == "active").then_some(())
-    };
-    let done = async || lab.api().until(&path, "an installed node", is_installed).await;
+    let done = async || lab.ends(node, &before.node, "active").await;
     let points = lab.kill_at_every_point(kill_every(EVERY), |_| false, ask, done).await;
     assert!(points.len() >= 10, "{points:#?}");
     installed(&machine).await;
@@ -483,16 +476,12 @@ async fn reserving_a_node_and_giving_it_back_survives_kills() {
 
     let before = StateBefore::of(&lab, node, &machine).await;
     let ask = async || {
-        if changed(&lab.node(node).await, &before.node).is_none() {
+        if is_unchanged(&before.node).await {
             let path = "/bedplate/v1/reservations/train-1";
             lab.api().send(Method::DELETE, path, None).await.expect("the reservation ends");
         }
     };
-    let is_free = |node: &Value| {
-        assert!(node["last_error"].is_null(), "{node:#}");
-        (node["provision_state"] == "available").then(|| changed(node, &before.node)).flatten()
-    };
-    let done = async || lab.api().until(&path, "a free node", is_free).await;
+    let done = async || lab.ends(node, &before.node, "available").await;
     let points = lab.kill_at_every_point(kill_every(EVERY), |_| false, ask, done).await;
     assert!(points.len() >= 10, "{points:#?}");
     let repeats = before.repeated_boots(&machine, 1, 0);
@@ -520,20 +509,16 @@ async fn the_end_of_a_lease_survives_kills() {
     let before = StateBefore::of(&lab, node, &machine).await;
     let lease = format!("/bedplate/v1/nodes/{}/lease", node.0);
     let ask = async || {
-        let lent = lab.api().get(&lease).await;
+        let lent: NodeLease = lab.api().get(&lease).await;
         let history = lab.history(node).await;
-        if lent["lease"].is_null() && history.len() == before.history {
+        if lent.lease.is_none() && history.len() == before.history {
             let wish = json!({"lessee": "lab", "for": "4s"});
             lab.api().send(Method::POST, &lease, Some(&wish)).await.expect("a lease");
         }
     };
-    let is_free = |node: &Value| {
-        assert!(node["last_error"].is_null(), "{node:#}");
-        (node["provision_state"] == "available").then_some(())
-    };
-    let is_over = |lent: &Value| lent["lease"].is_null().then_some(());
+    let is_over = |lent: &NodeLease| lent.lease.is_none().then_some(());
     let done = async || {
-        lab.api().until(&format!("/v1/nodes/{}", node.0), "a free node", is_free).await;
+        lab.ends(node, &before.node, "available").await;
         lab.api().until(&lease, "a node that is not lent", is_over).await;
     };
     let points = lab.kill_at_every_point(kill_every(EVERY), |_| false, ask, done).await;
@@ -542,7 +527,7 @@ async fn the_end_of_a_lease_survives_kills() {
 
     let history = lab.history(node).await.split_off(before.history);
     for stage in STAGES {
-        let reported = history.iter().filter(|(_, event)| event.contains(stage)).count();
+        let reported = history.iter().filter(|it| it.event.contains(stage)).count();
         assert_eq!(reported, 1, "{stage:?} in {history:#?}");
     }
     let mut states = before.states(&lab, node).await;

@@ -1,5 +1,6 @@
 //! Every kind of BMC, and every way to boot the ramdisk.
 
+use api_client::baremetald::VirtualDrive;
 use lab::{Lab, Machine, RackedMachine};
 use machine_emulator::{BootSource, Event, Stage};
 use reqwest::Method;
@@ -86,14 +87,14 @@ async fn an_image_goes_into_the_virtual_cd_drive_and_out() {
     let lab = Lab::start().await;
     let machine = lab.rack(Machine::redfish("r1u12")).await;
     let node = lab.manageable(&machine).await;
-    let path = format!("/v1/nodes/{}/vmedia", node.0);
+    let path = format!("{}/vmedia", node.path());
+    let drive = async || lab.api().get::<Vec<VirtualDrive>>(&path).await.swap_remove(0);
     let url = lab.images().put("rescue.iso", "raw", vec![7; 2048]).url;
     let body = json!({"device_type": "cdrom", "image_url": url});
     lab.api().send(Method::POST, &path, Some(&body)).await.expect("it is inserted");
     assert_eq!(machine.chassis().media().map(|held| held.to_string()), Some(url.clone()));
-    let drive = lab.api().get(&path).await;
-    assert_eq!((&drive[0]["inserted"], &drive[0]["image"]), (&json!(true), &json!(url)));
+    assert_eq!(drive().await, VirtualDrive { inserted: true, image: Some(url) });
     lab.api().send(Method::DELETE, &path, None).await.expect("it is ejected");
     assert_eq!(machine.chassis().media(), None);
-    assert_eq!(lab.api().get(&path).await[0]["inserted"], json!(false));
+    assert!(!drive().await.inserted);
 }

@@ -2,6 +2,7 @@
 
 mod abort;
 mod bmc_steps;
+mod cloud_user;
 mod crash;
 mod database_away;
 mod deploy_and_undeploy;

@@ -2,7 +2,6 @@
 
 use lab::{Lab, Machine, Node, RackedMachine, Settings};
 use machine_emulator::{Content, Stage};
-use reqwest::Method;
 use serde_json::json;
 
 /// Enrolls the machine with one port and without its BMC.
@@ -11,11 +10,10 @@ async fn enroll(lab: &Lab, machine: &RackedMachine) -> Node {
         "driver": "manual-management", "name": "bench", "automated_clean": false,
         "instance_info": lab.image().instance_info(),
     });
-    let made = lab.api().send(Method::POST, "/v1/nodes", Some(&body)).await.expect("a node");
-    let id = made["uuid"].as_str().and_then(|id| id.parse().ok()).expect("a UUID");
-    let port = json!({"node_uuid": id, "address": machine.spec().nics[0].mac.to_string()});
-    lab.api().send(Method::POST, "/v1/ports", Some(&port)).await.expect("a port");
-    Node(id)
+    let node = lab.enroll_as(&body).await;
+    let port = json!({"node_uuid": node.0, "address": machine.spec().nics[0].mac.to_string()});
+    lab.api().create("/v1/ports", &port).await;
+    node
 }
 
 /// Pushes the power button and waits until the machine is on, or off.
@@ -35,8 +33,8 @@ async fn a_machine_that_a_person_switches_is_inspected_and_installed() {
     lab.reaches(node, "inspect wait").await;
     switch(&machine, true).await;
     inspected.reaches("manageable").await;
-    let inventory = lab.inventory(node).await;
-    assert_eq!(inventory["inventory"]["system_vendor"]["serial_number"], machine.spec().serial);
+    let found = lab.hardware(node).await;
+    assert_eq!(found.system_vendor.serial_number, machine.spec().serial);
     switch(&machine, false).await;
 
     lab.provision(node, "provide").await.reaches("available").await;

@@ -40,7 +40,7 @@ impl NetworkSite {
             let path = format!("/driver_info/{name}_network");
             patch.push(json!({"op": "add", "path": path, "value": name}));
         }
-        let path = format!("/v1/nodes/{}", site.node.0);
+        let path = site.node.path();
         site.lab.api().send(Method::PATCH, &path, Some(&patch.into())).await.expect("the node");
         let tenants = site.network("tenants", 9).await;
         site.vif = site.create("ports", "port", json!({"network_id": tenants})).await;
@@ -48,9 +48,7 @@ impl NetworkSite {
     }
 
     async fn create(&self, path: &str, kind: &str, body: Value) -> String {
-        let (path, body) = (format!("/network/v2.0/{path}"), json!({kind: body}));
-        let made = self.lab.ask_cloud(Method::POST, &path, body.to_string().into()).await;
-        made[kind]["id"].as_str().expect("an id").to_owned()
+        self.lab.admin.create(&format!("/network/v2.0/{path}"), kind, body).await
     }
 
     async fn network(&self, name: &str, number: usize) -> String {
@@ -63,21 +61,17 @@ impl NetworkSite {
 
     /// Records the switch port of the node's port.
     pub(crate) async fn link(&self) {
-        let ports = self.lab.api().get(&format!("/v1/nodes/{}/ports", self.node.0)).await;
-        let port = ports["ports"][0]["uuid"].as_str().expect("a port").to_owned();
         let link = json!({"switch_id": "0a:1b:2c:3d:4e:5f", "port_id": "Eth1/7"});
-        let patch = json!([{"op": "add", "path": "/local_link_connection", "value": link}]);
-        let path = format!("/v1/ports/{port}");
-        self.lab.api().send(Method::PATCH, &path, Some(&patch)).await.expect("the port");
+        self.lab.link(self.node, &link).await;
     }
 
     pub(crate) async fn attach(&self) -> u16 {
-        let path = format!("/v1/nodes/{}/vifs", self.node.0);
+        let path = format!("{}/vifs", self.node.path());
         self.lab.api().send(Method::POST, &path, Some(&json!({"id": self.vif}))).await.status
     }
 
     async fn detach(&self) -> u16 {
-        let path = format!("/v1/nodes/{}/vifs/{}", self.node.0, self.vif);
+        let path = format!("{}/vifs/{}", self.node.path(), self.vif);
         self.lab.api().send(Method::DELETE, &path, None).await.status
     }
 
@@ -121,8 +115,7 @@ impl NetworkSite {
 async fn a_machine_lives_in_one_network_at_a_time_and_leaves_no_port_behind() {
     let site = NetworkSite::start(async |it| Lab::start_with(it).await, Settings::default()).await;
     let (lab, node) = (&site.lab, site.node);
-    let validated = lab.api().get(&format!("/v1/nodes/{}/validate", node.0)).await;
-    let why = validated["network"]["reason"].as_str().expect("a reason");
+    let why = lab.validate(node, "network").await.reason.expect("a reason");
     assert!(
         why.contains("local_link_connection: is required by network_interface neutron"),
         "{why}"
@@ -131,8 +124,8 @@ async fn a_machine_lives_in_one_network_at_a_time_and_leaves_no_port_behind() {
     assert!(failed.contains("local_link_connection"), "{failed}");
     assert_eq!(site.attach().await, 400, "no port has a switch port");
     site.link().await;
-    let validated = lab.api().get(&format!("/v1/nodes/{}/validate", node.0)).await;
-    assert_eq!(validated["network"]["result"], true, "{validated:#}");
+    let validated = lab.validate(node, "network").await;
+    assert!(validated.result, "{validated:?}");
     assert_eq!(site.attach().await, 204);
 
     let during =
@@ -177,18 +170,12 @@ async fn the_ports_of_work_that_fails_are_deleted() {
     let site = NetworkSite::start(async |it| Lab::start_with(it).await, Settings::default()).await;
     site.link().await;
     assert_eq!(site.attach().await, 204);
-    let wrong = json!([
-        {"op": "replace", "path": "/instance_info/image_os_hash_value", "value": "0".repeat(64)},
-    ]);
-    let path = format!("/v1/nodes/{}", site.node.0);
-    site.lab.api().send(Method::PATCH, &path, Some(&wrong)).await.expect("the node");
+    let wrong = json!("0".repeat(64));
+    site.lab.set(site.node, "/instance_info/image_os_hash_value", wrong).await;
     site.lab.provision(site.node, "active").await.fails("deploy failed").await;
     lab::until("no port in the provisioning network", || site.networks().is_empty()).await;
 
-    let unknown = json!([
-        {"op": "add", "path": "/driver_info/cleaning_network", "value": "nowhere"},
-    ]);
-    site.lab.api().send(Method::PATCH, &path, Some(&unknown)).await.expect("the node");
+    site.lab.set(site.node, "/driver_info/cleaning_network", json!("nowhere")).await;
     let failed = site.lab.provision(site.node, "deleted").await.fails("clean failed").await;
     assert!(failed.contains("Neutron has no network nowhere"), "{failed}");
     assert_eq!(site.networks(), [""; 0]);

@@ -13,9 +13,7 @@ use crate::oci_registry::{OciRegistry, RegistryFault, bootable, manifest_of};
 
 /// Sets what the node is installed with.
 pub(crate) async fn choose(lab: &Lab, node: Node, info: &Value) {
-    let patch = json!([{"op": "add", "path": "/instance_info", "value": info}]);
-    let path = format!("/v1/nodes/{}", node.0);
-    lab.api().send(Method::PATCH, &path, Some(&patch)).await.expect("instance_info changes");
+    lab.set(node, "/instance_info", info.clone()).await;
 }
 
 async fn started(machine: Machine) -> (OciRegistry, Lab, RackedMachine, Node) {
@@ -53,7 +51,7 @@ async fn booted(machine: &RackedMachine) {
 
 /// Requests a change of provision state, and returns the status and the body of the answer.
 async fn request(lab: &Lab, node: Node, target: &str) -> (u16, String) {
-    let path = format!("/v1/nodes/{}/states/provision", node.0);
+    let path = format!("{}/states/provision", node.path());
     let answer = lab.api().send(Method::PUT, &path, Some(&Node::target(target))).await;
     (answer.status, answer.body.to_string())
 }
@@ -67,7 +65,7 @@ async fn a_machine_is_installed_by_tag_and_rebuilt_by_digest() {
     booted(&machine).await;
     assert_eq!(written(&lab, &machine), first.checksum);
     let shown = lab.node(node).await;
-    assert_eq!(shown["instance_info"]["image_pull_secret"], "******", "{shown:#}");
+    assert_eq!(shown.instance_info["image_pull_secret"], "******", "{shown:#?}");
 
     // Nobody names a disk type or a format for this image.
     let second = registry.push("12", None, &bootable(2));
@@ -119,9 +117,7 @@ async fn our_agent_installs_the_disk_of_an_index_for_the_architecture_of_the_mac
     let other = registry.push_untagged(None, &other);
     registry.push_index("12", &[(&other, "arm64", "raw"), (&wanted, "amd64", "qcow2")]);
     choose(&lab, node, &registry.instance_info(":12")).await;
-    let patch = json!([{"op": "add", "path": "/properties/cpu_arch", "value": "x86_64"}]);
-    let path = format!("/v1/nodes/{}", node.0);
-    lab.api().send(Method::PATCH, &path, Some(&patch)).await.expect("properties change");
+    lab.set(node, "/properties/cpu_arch", json!("x86_64")).await;
     lab.provision(node, "active").await.reaches("active").await;
     booted(&machine).await;
     assert!(content(&machine, disk.len()) == disk, "the disk is not the image");
@@ -211,11 +207,10 @@ async fn an_image_that_the_registry_does_not_give_is_refused_before_the_machine_
         assert!(why.contains("instance_info.image_source"), "{why}");
     }
     let elsewhere = json!([{"op": "replace", "path": "/instance_info/image_source", "value": "oci://10.0.0.1:5000/a:1"}]);
-    let path = format!("/v1/nodes/{}", node.0);
-    let answer = lab.api().send(Method::PATCH, &path, Some(&elsewhere)).await;
+    let answer = lab.api().send(Method::PATCH, &node.path(), Some(&elsewhere)).await;
     let why = answer.body.to_string();
     assert!(answer.status == 400 && why.contains("10.0.0.1 is not in the list"), "{why}");
-    assert_eq!(lab.node(node).await["provision_state"], "available", "nothing has begun");
+    assert_eq!(lab.node(node).await.state(), "available", "nothing has begun");
     let touched = machine.chassis().log().split_off(requests);
     assert!(touched.is_empty(), "the machine was touched: {touched:#?}");
 
@@ -246,22 +241,22 @@ async fn a_node_is_valid_only_with_a_well_formed_reference() {
     let (registry, lab, _machine, node) = started(Machine::redfish("r1u5").without_tls()).await;
     let validated = async |info: Value| {
         choose(&lab, node, &info).await;
-        lab.api().get(&format!("/v1/nodes/{}/validate", node.0)).await["deploy"].clone()
+        lab.validate(node, "deploy").await
     };
     // The registry is not asked: the image need not exist.
     let deploy = validated(registry.instance_info(":missing")).await;
-    assert_eq!(deploy["result"], true, "{deploy}");
+    assert!(deploy.result, "{deploy:?}");
     for (version, words) in [
         ("@sha256:0", "a digest is sha256: with 64"),
         (":", "a tag has 1 to 128"),
         ("/../x:1", "a repository has at most"),
     ] {
         let deploy = validated(registry.instance_info(version)).await;
-        let why = deploy["reason"].as_str().unwrap_or_default();
-        assert!(deploy["result"] == false && why.contains(words), "{version}: {deploy}");
+        let says = deploy.reason.as_ref().is_some_and(|why| why.contains(words));
+        assert!(!deploy.result && says, "{version}: {deploy:?}");
     }
     let mut wrong = registry.instance_info(":12");
     wrong["image_source"] = json!("oci://127.0.0.1");
     let deploy = validated(wrong).await;
-    assert_eq!(deploy["result"], false, "{deploy}");
+    assert!(!deploy.result, "{deploy:?}");
 }

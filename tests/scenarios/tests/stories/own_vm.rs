@@ -3,15 +3,19 @@
 //!
 //! clusterd and `bedplate` run as programs. The configuration sets short leases.
 
-use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::Duration;
 
+use api_client::Service;
+use api_client::clusterd::{Events, Snapshot, Vm};
+use lab::Api;
 use openstack_emulator::{Kind, Stop};
-use serde_json::{Value, json};
-use tokio::process::{Child, Command};
+use reqwest::Method;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use tokio::process::Child;
 use tokio::time::{Instant, sleep};
 
+use crate::services::{bedplate, daemon, keep};
 use crate::site::Site;
 
 /// The longest time that anything may take while the computer compiles.
@@ -26,7 +30,7 @@ const QUICK: &str = "warn_before = ['5s'], notice = '2s', undo_window = '4s', un
 /// An emulated cloud with a network and a DNS zone, and clusterd as a process.
 struct VmSite {
     site: Site,
-    daemon: Option<Child>,
+    daemon: Option<(Child, Api)>,
 }
 
 /// The output of a program, and whether it succeeded.
@@ -45,7 +49,7 @@ impl ProgramOutput {
     }
 
     #[track_caller]
-    pub(crate) fn json(self) -> Value {
+    pub(crate) fn json<T: DeserializeOwned>(self) -> T {
         serde_json::from_str(&self.done()).expect("JSON was asked for")
     }
 
@@ -60,45 +64,28 @@ impl ProgramOutput {
 
 impl VmSite {
     async fn start() -> VmSite {
-        let site = Site::start("alice", "tenant-a").await;
-        let zone = json!({"name": "vms.example.", "email": "a@vms.example"});
-        site.make("/dns/v2/zones", &zone).await;
+        let site = Site::start("alice").await;
+        let zone = json!({"name": "vms.example.", "email": "a@vms.example"}).to_string();
+        site.user.send(Method::POST, "/dns/v2/zones", "application/json", zone).await;
         VmSite { site, daemon: None }
-    }
-
-    fn listeners(&self) -> PathBuf {
-        self.site.folder.path().join("state/listeners.json")
     }
 
     /// Starts clusterd with these lease stages, and waits until it listens.
     async fn clusterd(&mut self, schedule: &str) {
-        let folder = self.site.folder.path();
-        let _ = std::fs::remove_file(self.listeners());
         let config = format!(
-            "state_dir = '{0}/state'\n[api]\nlisten = '127.0.0.1:0'\n\
+            "state_dir = 'STATE'\n[api]\nlisten = '127.0.0.1:0'\n\
              [quotas.user]\nvcpus = 4\n\
-             [cloud]\nclouds_yaml = '{0}/clouds.yaml'\nname = 'alice'\n[conductor]\nlook_every = '1s'\n\
+             [cloud]\nclouds_yaml = '{}/clouds.yaml'\nname = 'alice'\n[conductor]\nlook_every = '1s'\n\
              [machines]\nnetwork = 'lab'\nzone = 'vms.example.'\n\
              images = [{{ name = 'cirros', min_disk_gib = 5 }}]\nlease = {{ default = '12s', longest = '1h' }}\nschedule = {{ {schedule} }}\n",
-            folder.display()
+            self.site.folder.path().display()
         );
-        std::fs::write(folder.join("clusterd.toml"), config).expect("a file");
-        let log = std::fs::File::options().create(true).append(true).open(folder.join("log"));
-        let daemon = Command::new(compat::program("clusterd"))
-            .arg("--config")
-            .arg(folder.join("clusterd.toml"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(log.expect("a log"))
-            .kill_on_drop(true)
-            .spawn();
-        self.daemon = Some(daemon.expect("clusterd starts"));
-        until("a clusterd that listens", async || self.listeners().is_file().then_some(())).await;
+        self.daemon = Some(daemon(&self.site.folder, Service::Clusterd, &config).await);
     }
 
     /// Kills clusterd with SIGKILL.
     async fn kill(&mut self) {
-        if let Some(mut daemon) = self.daemon.take() {
+        if let Some((mut daemon, _)) = self.daemon.take() {
             daemon.kill().await.expect("a child can be killed");
         }
     }
@@ -112,35 +99,25 @@ impl VmSite {
 
     /// Runs `bedplate vm …`.
     async fn vm(&self, arguments: &[&str]) -> ProgramOutput {
-        let listeners = std::fs::read(self.listeners()).expect("clusterd listens");
-        let listeners: Value = serde_json::from_slice(&listeners).expect("JSON");
-        let url = format!("http://{}", listeners["api"].as_str().expect("an address"));
-        let mut command = Command::new(compat::program("bedplate"));
-        command.env_clear().args(["--clusters-url", &url, "vm"]).args(arguments);
-        let output = command.output().await.expect("bedplate starts");
-        left::keep_text("bedplate", &[output.stdout.as_slice(), &output.stderr].concat());
-        let text = |bytes| String::from_utf8(bytes).expect("text");
-        ProgramOutput {
-            done: output.status.success(),
-            out: text(output.stdout),
-            error: text(output.stderr),
-        }
+        let (_, api) = self.daemon.as_ref().expect("clusterd runs");
+        let url = ["--clusters-url", api.url().as_str(), "vm"];
+        bedplate(&[&url[..], arguments].concat()).await
     }
 
     /// Waits until `bedplate vm show` shows the wanted state, and returns the VM.
-    async fn shows(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    async fn shows(&self, what: &str, wanted: impl Fn(&Vm) -> bool) -> Vm {
         until(what, async || {
             let shown = self.vm(&["show", "lab-1", "-o", "json"]).await;
-            Some(shown.json()).filter(|vm| wanted(vm))
+            Some(shown.json()).filter(&wanted)
         })
         .await
     }
 
     /// The reasons of the VM's events, in order.
     async fn happened(&self) -> Vec<String> {
-        let reported = self.vm(&["show", "lab-1", "--events", "-o", "json"]).await.json();
-        let events = reported["events"].as_array().expect("a list").iter();
-        events.map(|event| event["reason"].as_str().expect("a word").to_owned()).collect()
+        let shown = self.vm(&["show", "lab-1", "--events", "-o", "json"]).await;
+        let Events { events } = shown.json();
+        events.into_iter().map(|event| event.read.reason).collect()
     }
 
     fn server(&self) -> Option<String> {
@@ -183,17 +160,7 @@ impl VmSite {
 
 impl Drop for VmSite {
     fn drop(&mut self) {
-        // The state and the output of clusterd are kept for the search for leaked secrets.
-        left::keep(&self.site.folder.path().join("state"), "own-machine");
-        let said = std::fs::read_to_string(self.site.folder.path().join("log")).unwrap_or_default();
-        left::keep_text("children", said.as_bytes());
-        if std::thread::panicking() {
-            let lines: Vec<&str> = said.lines().collect();
-            eprintln!(
-                "clusterd said last:\n{}",
-                lines[lines.len().saturating_sub(60)..].join("\n")
-            );
-        }
+        keep(&self.site, "clusterd");
     }
 }
 
@@ -219,14 +186,11 @@ async fn a_vm_is_lent_restored_and_finally_deleted() {
 
     let reported = given.user_data();
     let more = ["--user-data", &reported, "--wait", "-o", "json"];
-    let vm = given.vm(&[&REQUEST[..], &more].concat()).await.json();
-    assert_eq!(vm["has_user_data"], true);
-    assert_eq!(
-        (vm["status"].as_str(), given.server().as_deref()),
-        (Some("ACTIVE"), Some("ACTIVE"))
-    );
-    let address = vm["address"].as_str().expect("an address").to_owned();
-    assert_eq!(vm["dns_name"], "lab-1.vms.example");
+    let vm: Vm = given.vm(&[&REQUEST[..], &more].concat()).await.json();
+    assert!(vm.has_user_data);
+    assert_eq!((vm.status.as_str(), given.server().as_deref()), ("ACTIVE", Some("ACTIVE")));
+    let address = vm.address.expect("an address");
+    assert_eq!(vm.dns_name.as_deref(), Some("lab-1.vms.example"));
     until("its name", async || (given.addresses() == [address.clone()]).then_some(())).await;
     given
         .vm(&[&REQUEST[..], &["--wait"]].concat())
@@ -237,10 +201,9 @@ async fn a_vm_is_lent_restored_and_finally_deleted() {
     let small = ["request", "lab-2", "--image", "cirros", "--flavor", "m1.nano"];
     given.vm(&small).await.refused(&["cirros", "needs at least 5 GiB of disk"]);
 
-    given.shows("the end of its lease", |vm| vm["status"] == "EXPIRED").await;
-    let ended =
-        given.shows("its copy", |vm| vm["lease"]["next"]["step"] == "warn_of_deletion").await;
-    assert!(ended["lease"]["ended_at"].is_string(), "{ended}");
+    given.shows("the end of its lease", |vm| vm.status == "EXPIRED").await;
+    let ended = given.shows("its copy", |vm| vm.next_stage() == Some("warn_of_deletion")).await;
+    assert!(ended.lease.is_some_and(|lease| lease.ended_at.is_some()));
     assert_eq!(given.server().as_deref(), Some("SHUTOFF"));
     assert_eq!(given.copies(), ["active"]);
     let happened = given.happened().await;
@@ -251,11 +214,8 @@ async fn a_vm_is_lent_restored_and_finally_deleted() {
     given.vm(&["start", "lab-1"]).await.refused(&["the lease ended", "extend the lease first"]);
 
     // After the undo the VM runs again, with its name and its address.
-    let vm = given.vm(&["undo", "lab-1", "--wait", "-o", "json"]).await.json();
-    assert_eq!(
-        (vm["status"].as_str(), vm["address"].as_str()),
-        (Some("ACTIVE"), Some(address.as_str()))
-    );
+    let vm: Vm = given.vm(&["undo", "lab-1", "--wait", "-o", "json"]).await.json();
+    assert_eq!((vm.status.as_str(), vm.address.as_ref()), ("ACTIVE", Some(&address)));
     assert_eq!(given.server().as_deref(), Some("ACTIVE"));
     assert_eq!(given.addresses(), [address]);
 
@@ -275,27 +235,29 @@ async fn a_vm_follows_the_requests_of_its_owner() {
     let mut given = VmSite::start().await;
     given.clusterd(SLOW).await;
     let hour = ["--lease", "1h", "--wait", "-o", "json"];
-    let vm = given.vm(&[&REQUEST[..], &hour].concat()).await.json();
-    let until = vm["lease"]["until"].as_str().expect("an end").to_owned();
+    let vm: Vm = given.vm(&[&REQUEST[..], &hour].concat()).await.json();
+    let until = vm.lease.expect("a lease").until;
     let wait = ["lab-1", "--wait", "-o", "json"];
-    let does = async |verb: &[&str]| given.vm(&[verb, &wait[..]].concat()).await.json();
+    let does = async |verb: &[&str]| given.vm(&[verb, &wait[..]].concat()).await.json::<Vm>();
 
-    assert_eq!(does(&["stop"]).await["status"], "STOPPED");
+    assert_eq!(does(&["stop"]).await.status, "STOPPED");
     assert_eq!(given.server().as_deref(), Some("SHUTOFF"));
-    assert_eq!(does(&["start"]).await["status"], "ACTIVE");
-    assert_eq!(does(&["reboot"]).await["status"], "ACTIVE");
-    assert_eq!(does(&["reboot", "--hard"]).await["status"], "ACTIVE");
+    assert_eq!(does(&["start"]).await.status, "ACTIVE");
+    assert_eq!(does(&["reboot"]).await.status, "ACTIVE");
+    assert_eq!(does(&["reboot", "--hard"]).await.status, "ACTIVE");
     let larger = does(&["resize", "--flavor", "m1.small"]).await;
-    assert_eq!((&larger["flavor"], &larger["ram_mib"]), (&json!("m1.small"), &json!(2048)));
+    assert_eq!((larger.flavor.as_str(), larger.ram_mib), ("m1.small", 2048));
     given.vm(&["resize", "lab-1", "--flavor", "m1.tiny"]).await.refused(&["cannot shrink"]);
-    let kept = does(&["snapshot", "--name", "before"]).await;
-    assert_eq!((&kept["name"], &kept["status"]), (&json!("before"), &json!("active")));
+    let snapshot = ["snapshot", "--name", "before"];
+    let kept: Snapshot = given.vm(&[&snapshot[..], &wait].concat()).await.json();
+    assert_eq!((kept.name.as_str(), kept.status.as_str()), ("before", "active"));
     assert_eq!(given.copies(), ["active"]);
     let console = given.vm(&["console", "lab-1"]).await.done();
     assert!(console.starts_with("http"), "{console}");
 
-    let longer = given.vm(&["extend", "lab-1", "-o", "json", "--for", "59m"]).await.json();
-    assert_eq!(longer["lease"]["until"], until.as_str(), "less than there is changes nothing");
+    let longer: Vm = given.vm(&["extend", "lab-1", "-o", "json", "--for", "59m"]).await.json();
+    let now = longer.lease.map(|lease| lease.until);
+    assert_eq!(now, Some(until), "less than there is changes nothing");
     given.vm(&["extend", "lab-1", "--for", "2h"]).await.refused(&["1h"]);
     given.vm(&["undo", "lab-1"]).await.refused(&["has not ended"]);
 

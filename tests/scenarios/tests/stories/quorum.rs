@@ -3,6 +3,9 @@
 //!
 //! baremetald, clusterd and `bedplate` run as programs; the cloud is emulated.
 
+use api_client::baremetald::{History, HistoryEvent};
+use api_client::clusterd::{Drain, Host};
+use openstack::compute::services;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -34,33 +37,26 @@ async fn three_machines(given: &Services) -> Vec<Machine> {
     let cluster =
         json!({"name": "blue", "cluster_template_id": "small", "master_count": 3, "node_count": 1});
     for (path, body) in [("/v1/clustertemplates", template), ("/v1/clusters", cluster)] {
-        let (status, said) = given.cluster(Method::POST, path, &body).await;
-        assert!((200..300).contains(&status), "{path}: {status} {said}");
+        given.clusters.api.create(path, &body).await;
     }
     given.bedplate(&["cluster", "show", "blue", "--wait"]).await.done();
 
-    let services = "/compute/v2.1/os-services";
-    let all = given.clusters.site.ask(Method::GET, services, &Value::Null).await;
+    given.clusters.disable_other_hosts("none").await;
+    let all = services::list_compute(&given.clusters.site.user.session).await;
     let mut machines = Vec::new();
     let mut names = ["r1u01", "r1u02", "r1u03"].into_iter();
-    for service in all["services"].as_array().expect("a list") {
-        let host = service["host"].as_str().expect("text").to_owned();
-        let path = format!("{services}/{}", service["id"].as_str().expect("text"));
-        let disabled = json!({"status": "disabled", "disabled_reason": "an operator's own"});
-        given.clusters.site.ask(Method::PUT, &path, &disabled).await;
-        let path = format!("/bedplate/v1/hosts/{host}");
-        let (_, carried) = given.cluster(Method::GET, &path, &Value::Null).await;
-        let carried: Value = serde_json::from_str(&carried).expect("JSON");
-        let on_it = carried["clusters"][0]["machines"].as_array();
-        let members = on_it.into_iter().flatten().filter(|it| it["is_etcd_member"] == true);
-        match members.count() {
+    for service in all.expect("the compute services") {
+        let host = service.host;
+        let carried: Host = given.clusters.api.get(&format!("/bedplate/v1/hosts/{host}")).await;
+        let members = carried.clusters.iter().flat_map(|cluster| &cluster.machines);
+        match members.filter(|member| member.is_etcd_member).count() {
             0 => {}
             1 => {
                 let node = names.next().expect("three hosts have members");
-                given.node(node, &host).await;
+                given.enroll(node, &host).await;
                 machines.push(Machine { node, host });
             }
-            more => panic!("{more} members on one host: {carried}"),
+            more => panic!("{more} members on one host: {carried:?}"),
         }
     }
     assert_eq!(machines.len(), 3);
@@ -76,17 +72,17 @@ async fn only_one_of_two_hosts_with_etcd_members_can_be_taken_out() {
     let undrained = async |machine: &Machine| {
         given.bedplate(&["undrain", &machine.host, "--wait"]).await.done();
     };
-    let node = async |machine: &Machine| -> Value {
-        let path = format!("/v1/nodes/{}", machine.node);
-        let (_, shown) = given.machine(Method::GET, &path, &Value::Null).await;
-        serde_json::from_str(&shown).expect("JSON")
-    };
+    let node = async |machine: &Machine| given.node(machine.node).await;
     let is_draining = async |machine: &Machine| {
         let path = format!("/bedplate/v1/drains/{}", machine.host);
-        given.cluster(Method::GET, &path, &Value::Null).await.0 == 200
+        given.clusters.api.find::<Drain>(&path).await.is_some()
+    };
+    let ask = async |method: Method, path: &str, body: &Value| {
+        let answer = given.machines.send(method, path, Some(body)).await;
+        (answer.status, answer.body.to_string())
     };
     let is_refused = async |machine: &Machine| {
-        let error = node(machine).await["last_error"].as_str().unwrap_or_default().to_owned();
+        let error = node(machine).await.last_error.unwrap_or_default();
         // The node has a lessee by now, who must not learn whose servers run on the node.
         let words = [is_lost, "servers of other projects"];
         error.contains("was not carried out") && words.iter().any(|word| error.contains(word))
@@ -94,17 +90,18 @@ async fn only_one_of_two_hosts_with_etcd_members_can_be_taken_out() {
     let takes_back = async |machine: &Machine| {
         undrained(machine).await;
         until("the request to end with its drain", async || {
-            node(machine).await["target_power_state"].is_null().then_some(())
+            node(machine).await.target_power_state.is_none().then_some(())
         })
         .await;
     };
 
     for (first, second) in [(0, 1), (1, 0)] {
         let (first, second) = (&machines[first], &machines[second]);
-        let (status, said) = given.machine(Method::PUT, &first.power(), &off).await;
+        let (status, said) = ask(Method::PUT, &first.power(), &off).await;
         assert_eq!(status, 202, "{said}");
         until("its drain", async || is_draining(first).await.then_some(())).await;
-        assert_eq!(node(first).await["target_power_state"], "power off", "nothing of it moves");
+        let target = node(first).await.target_power_state;
+        assert_eq!(target.as_deref(), Some("power off"), "nothing of it moves");
 
         // Every request that would take the second host out is refused, with the reason.
         let provision = format!("/v1/nodes/{}/states/provision", second.node);
@@ -118,7 +115,7 @@ async fn only_one_of_two_hosts_with_etcd_members_can_be_taken_out() {
             (Method::PUT, maintenance, json!({"reason": "a fan"})),
             (Method::PATCH, format!("/v1/nodes/{}", second.node), patch),
         ] {
-            let (status, said) = given.machine(method, &path, &body).await;
+            let (status, said) = ask(method, &path, &body).await;
             assert_eq!(status, 409, "{path} {body}: {said}");
             for part in [is_lost, "would have 1 of its 3 etcd members and needs 2", &first.host] {
                 assert!(said.contains(part), "{path} {body}: {part:?} in {said}");
@@ -128,24 +125,27 @@ async fn only_one_of_two_hosts_with_etcd_members_can_be_taken_out() {
         let maintain = ["node", "maintain", second.node];
         given.bedplate(&maintain).await.refused(&[is_lost, "etcd members"]);
         let shown = node(second).await;
-        assert_eq!(shown["maintenance"], false, "{shown}");
-        assert!(shown["target_power_state"].is_null() && !is_draining(second).await, "{shown}");
+        assert!(!shown.maintenance, "{shown:?}");
+        assert!(shown.target_power_state.is_none() && !is_draining(second).await, "{shown:?}");
 
         // The end of a lease does not take the host out either.
         let on = json!({"target": "power on"});
-        let (status, said) = given.machine(Method::PUT, &second.power(), &on).await;
+        let (status, said) = ask(Method::PUT, &second.power(), &on).await;
         assert_eq!(status, 202, "{said}");
         given
             .bedplate(&["node", "lend", second.node, "--to", "somebody", "--for", "1s"])
             .await
             .done();
         until("the end of its lease to wait", async || {
-            let history = format!("/v1/nodes/{}/history?detail=true", second.node);
-            let (_, reported) = given.machine(Method::GET, &history, &Value::Null).await;
+            let path = format!("/v1/nodes/{}/history?detail=true", second.node);
+            let History { history } = given.machines.get(&path).await;
             // The lessee reads the history, and is not told whose cluster it is.
             let words =
                 "but the node cannot be taken out yet: the host carries servers of other projects";
-            (reported.contains("the lease ended at ") && reported.contains(words)).then_some(())
+            let waits = |it: &HistoryEvent| {
+                it.event.contains("the lease ended at ") && it.event.contains(words)
+            };
+            history.iter().any(waits).then_some(())
         })
         .await;
         given.bedplate(&["node", "undo", second.node]).await.done();
@@ -163,10 +163,8 @@ async fn only_one_of_two_hosts_with_etcd_members_can_be_taken_out() {
     let [one, other, _] = &machines[..] else { panic!("three") };
     for _ in 0..RACES {
         let (path, second) = (one.power(), other.power());
-        let (first, second) = tokio::join!(
-            given.machine(Method::PUT, &path, &off),
-            given.machine(Method::PUT, &second, &off),
-        );
+        let (first, second) =
+            tokio::join!(ask(Method::PUT, &path, &off), ask(Method::PUT, &second, &off),);
         // Exactly one request is refused: in its answer, or on its node if both were recorded before either drain was granted.
         let refused = [(one, first), (other, second)].map(|(machine, (status, said))| {
             assert!(status == 202 || (status == 409 && said.contains(is_lost)), "{status} {said}");
@@ -187,13 +185,13 @@ async fn only_one_of_two_hosts_with_etcd_members_can_be_taken_out() {
     }
 
     // Naming the cluster in `force` permits its disruption; naming the host skips the check.
-    let (status, said) = given.machine(Method::PUT, &one.power(), &off).await;
+    let (status, said) = ask(Method::PUT, &one.power(), &off).await;
     assert_eq!(status, 202, "{said}");
     until("its drain", async || is_draining(one).await.then_some(())).await;
     let reported =
         given.bedplate(&["node", "maintain", other.node, "--force", "blue"]).await.done();
     assert!(reported.contains(&other.host), "{reported}");
     let forced = format!("{}?force={}", other.power(), other.host);
-    let (status, said) = given.machine(Method::PUT, &forced, &off).await;
+    let (status, said) = ask(Method::PUT, &forced, &off).await;
     assert_eq!(status, 202, "{said}");
 }

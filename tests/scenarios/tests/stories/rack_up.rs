@@ -1,5 +1,6 @@
 //! A rack is enrolled as a whole, and brought up with a limit on parallel machines.
 
+use api_client::baremetald::{BringUp, Enrolment, GoalProgress, Node, Rack, RackSummary};
 use lab::{Lab, Machine, RackedMachine};
 use machine_emulator::Stage;
 use reqwest::Method;
@@ -25,21 +26,19 @@ async fn a_rack_comes_up_under_its_limit() {
     let lab = Lab::start().await;
     let machines = six_machines(&lab).await;
     let asked = manifest(&machines);
-    let enrolled = lab.api().send(Method::POST, "/bedplate/v1/racks", Some(&asked)).await;
-    assert_eq!(results(&enrolled.expect("the rack is enrolled")), ["enrolled"; 6]);
+    assert_eq!(enrolled(&lab, &asked).await, ["enrolled"; 6]);
 
     let up =
         json!({"reach": "installed", "instance_info": lab.image().instance_info(), "limit": 2});
     let begun = lab.api().send(Method::PUT, "/bedplate/v1/racks/r1/up", Some(&up)).await;
-    assert_eq!(begun.expect("the rack is on its way")["to_do"], 6);
+    assert_eq!(begun.read::<BringUp>("the rack is on its way").to_do, 6);
 
     let mut most = 0;
-    let all_there = |rack: &Value| {
-        let machines = rack["machines"].as_array().expect("a rack has machines");
-        let count = |way: &str| machines.iter().filter(|machine| machine["way"] == way).count();
-        most = most.max(count("under_way"));
-        assert_eq!(count("stuck"), 0, "{rack}");
-        (count("there") == machines.len()).then_some(())
+    let all_there = |rack: &Rack| {
+        let count = |way| rack.machines.iter().filter(|machine| machine.way == Some(way)).count();
+        most = most.max(count(GoalProgress::Working));
+        assert_eq!(count(GoalProgress::Stuck), 0, "{rack:?}");
+        (count(GoalProgress::There) == rack.machines.len()).then_some(())
     };
     lab.api().until("/bedplate/v1/racks/r1", "a rack that is up", all_there).await;
     assert_eq!(most, 2, "as many as allowed were on their way at once, and never more");
@@ -54,13 +53,9 @@ async fn enrolling_a_rack_twice_changes_nothing() {
     let lab = Lab::start().await;
     let machines = six_machines(&lab).await;
     let asked = manifest(&machines);
-    let post = async || {
-        let answer = lab.api().send(Method::POST, "/bedplate/v1/racks", Some(&asked)).await;
-        answer.expect("the rack is enrolled")
-    };
-    post().await;
+    enrolled(&lab, &asked).await;
     let before = everything(&lab).await;
-    assert_eq!(results(&post().await), ["unchanged"; 6]);
+    assert_eq!(enrolled(&lab, &asked).await, ["unchanged"; 6]);
     assert_eq!(everything(&lab).await, before);
 }
 
@@ -77,15 +72,17 @@ async fn a_bad_row_is_named_and_nothing_is_enrolled() {
     for part in ["line 2: mac: ", "line 5: ", "pigeon"] {
         assert!(text.contains(part), "{part:?} is not in {text}");
     }
-    assert_eq!(lab.api().get("/v1/nodes").await["nodes"], json!([]));
-    assert_eq!(lab.api().get("/bedplate/v1/racks").await["racks"], json!([]));
+    assert_eq!(lab.api().list::<Node>("/v1/nodes").await, []);
+    assert_eq!(lab.api().list::<RackSummary>("/bedplate/v1/racks").await, []);
 }
 
-fn results(answer: &Value) -> Vec<&str> {
-    let machines = answer["machines"].as_array().expect("the machines are listed");
-    machines.iter().filter_map(|machine| machine["result"].as_str()).collect()
+/// Enrolls a rack, and returns the result for each machine.
+async fn enrolled(lab: &Lab, manifest: &Value) -> Vec<String> {
+    let answer = lab.api().send(Method::POST, "/bedplate/v1/racks", Some(manifest)).await;
+    let Enrolment { machines } = answer.read("the rack is enrolled");
+    machines.into_iter().map(|machine| machine.result).collect()
 }
 
-async fn everything(lab: &Lab) -> Value {
-    json!([lab.api().get("/v1/nodes/detail").await, lab.api().get("/v1/ports/detail").await])
+async fn everything(lab: &Lab) -> [Value; 2] {
+    [lab.api().get("/v1/nodes/detail").await, lab.api().get("/v1/ports/detail").await]
 }

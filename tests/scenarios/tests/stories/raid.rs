@@ -1,5 +1,6 @@
 //! The agent makes software RAID, and the node records what was made.
 
+use api_client::baremetald;
 use lab::{Lab, Machine, Node, RackedMachine, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -26,14 +27,12 @@ fn mirror() -> Value {
 /// Enrolls a machine whose agent makes its RAID.
 async fn with_raid(lab: &Lab, machine: &RackedMachine) -> Node {
     let node = lab.manageable(machine).await;
-    let path = format!("/v1/nodes/{}", node.0);
-    let patch = json!([{"op": "add", "path": "/raid_interface", "value": "agent"}]);
-    lab.api().send(Method::PATCH, &path, Some(&patch)).await.expect("the interface");
+    lab.set(node, "/raid_interface", json!("agent")).await;
     node
 }
 
 async fn set_target(lab: &Lab, node: Node, config: &Value) {
-    let path = format!("/v1/nodes/{}/states/raid", node.0);
+    let path = format!("{}/states/raid", node.path());
     lab.api().send(Method::PUT, &path, Some(config)).await.expect("a target");
 }
 
@@ -47,11 +46,11 @@ async fn clean(lab: &Lab, node: Node, names: &[&str]) {
 }
 
 /// The recorded configuration without its time, which is there.
-fn recorded(node: &Value) -> Value {
-    let mut config = node["raid_config"].clone();
-    let time = config.as_object_mut().and_then(|config| config.remove("last_updated"));
-    assert!(time.is_some_and(|time| time.is_string()), "{node:#}");
-    config
+fn recorded(node: &baremetald::Node) -> Value {
+    let mut config = node.raid_config.clone();
+    let time = config.remove("last_updated");
+    assert!(time.is_some_and(|time| time.is_string()), "{node:#?}");
+    config.into()
 }
 
 #[tokio::test]
@@ -67,8 +66,8 @@ async fn a_mirror_is_made_recorded_kept_and_removed() {
     assert_eq!(machine.raid(), Some(mirror()));
     let shown = lab.node(node).await;
     assert_eq!(recorded(&shown), mirror());
-    assert_eq!(shown["properties"]["local_gb"], 4);
-    assert!(shown["properties"]["capabilities"].to_string().contains("raid_level:1"), "{shown:#}");
+    assert_eq!(shown.properties["local_gb"], 4);
+    assert!(shown.properties["capabilities"].to_string().contains("raid_level:1"), "{shown:#?}");
 
     lab.provision(node, "provide").await.reaches("available").await;
     assert_eq!(recorded(&lab.node(node).await), mirror());
@@ -87,14 +86,14 @@ async fn a_mirror_is_made_recorded_kept_and_removed() {
         ["get_deploy_steps", "apply_configuration", "write_image", "install_bootloader", "sync"];
     assert_eq!(before.steps(&machine), ran);
     let shown = lab.node(node).await;
-    assert_eq!((recorded(&shown), &shown["target_raid_config"]), (other, &mirror()));
+    assert_eq!((recorded(&shown), shown.target_raid_config.into()), (other, mirror()));
 
     lab.provision(node, "deleted").await.reaches("available").await;
     lab.provision(node, "manage").await.reaches("manageable").await;
     clean(&lab, node, &["delete_configuration"]).await;
     lab.reaches(node, "manageable").await;
     assert_eq!(machine.raid(), None);
-    assert_eq!(lab.node(node).await["raid_config"], json!({}));
+    assert!(lab.node(node).await.raid_config.is_empty());
 }
 
 #[tokio::test]
@@ -122,7 +121,7 @@ async fn a_step_that_fails_says_how_why_and_what_to_do() {
     // The arrays may be gone, so the node records none.
     machine.misbehave(|faults| faults.fail_step = Some("delete_configuration".to_owned()));
     fails(&["delete_configuration"], "was told to fail delete_configuration").await;
-    assert_eq!(lab.node(node).await["raid_config"], json!({}));
+    assert!(lab.node(node).await.raid_config.is_empty());
 }
 
 #[tokio::test]
@@ -148,16 +147,10 @@ async fn making_and_removing_a_mirror_survives_kills() {
     let machine = lab.rack(blueprint("r1u4")).await;
     let node = with_raid(&lab, &machine).await;
     set_target(&lab, node, &mirror()).await;
-    let path = format!("/v1/nodes/{}", node.0);
     for (name, made) in [("create_configuration", Some(mirror())), ("delete_configuration", None)] {
         let before = StateBefore::of(&lab, node, &machine).await;
-        let ended = |node: &Value| {
-            assert!(node["last_error"].is_null(), "{node:#}");
-            let changed = node["provision_updated_at"] != before.node["provision_updated_at"];
-            (changed && node["provision_state"] == "manageable").then_some(())
-        };
         let ask = async || lab.ask_once(node, &before.node, &steps(&[name])).await;
-        let done = async || lab.api().until(&path, "manageable", ended).await;
+        let done = async || lab.ends(node, &before.node, "manageable").await;
         let is_other = |point: &str| !point.contains("agent: command");
         let points = lab.kill_at_every_point(1, is_other, ask, done).await;
         assert!(points.len() >= 2, "{points:#?}");
@@ -171,7 +164,7 @@ async fn making_and_removing_a_mirror_survives_kills() {
         let shown = lab.node(node).await;
         match &made {
             Some(made) => assert_eq!(&recorded(&shown), made),
-            None => assert_eq!(shown["raid_config"], json!({})),
+            None => assert!(shown.raid_config.is_empty()),
         }
     }
 }

@@ -7,7 +7,7 @@ use lab::{Lab, Machine, Node, RackedMachine, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::bmc_steps::{accepted, cleaning_fails, cleans, patch, settings};
+use crate::bmc_steps::{accepted, cleaning_fails, cleans, settings};
 
 /// A machine of this family with two SSDs of 100 GiB and three hard disks of 400 GiB.
 pub(crate) fn blueprint(name: &str, profile: &str) -> Machine {
@@ -38,11 +38,11 @@ async fn with_volumes(lab: &Lab, name: &str, profile: &str) -> (RackedMachine, N
 
 /// Chooses the RAID interface `redfish`.
 pub(crate) async fn choose(lab: &Lab, node: Node) {
-    patch(lab, node, "/raid_interface", json!("redfish")).await;
+    lab.set(node, "/raid_interface", json!("redfish")).await;
 }
 
 pub(crate) async fn set_target(lab: &Lab, node: Node, disks: &Value) {
-    let path = format!("/v1/nodes/{}/states/raid", node.0);
+    let path = format!("{}/states/raid", node.path());
     let config = json!({"logical_disks": disks});
     lab.api().send(Method::PUT, &path, Some(&config)).await.expect("a target");
 }
@@ -71,8 +71,8 @@ async fn clean_fails(lab: &Lab, node: Node, name: &str, args: &Value) -> String 
 
 /// The recorded logical disks: name, level, size, and whether the operating system belongs there.
 pub(crate) async fn recorded(lab: &Lab, node: Node) -> Value {
-    let config = lab.node(node).await["raid_config"].clone();
-    assert!(config["last_updated"].is_string(), "{config}");
+    let config = lab.node(node).await.raid_config;
+    assert!(config["last_updated"].is_string(), "{config:?}");
     let disks = config["logical_disks"].as_array().cloned().unwrap_or_default();
     let told = |disk: Value| {
         json!([disk["name"], disk["raid_level"], disk["size_gb"], disk["is_root_volume"] == true])
@@ -99,8 +99,8 @@ async fn volumes_are_made_at_once_recorded_replaced_and_deleted() {
     assert_eq!(told, json!([["os", "1", 50, true], [name, "5", 800, false]]));
     assert_eq!(accepted(&machine), ["RAID1 of S1 S2", "RAID5 of H1 H2 H3"]);
     let shown = lab.node(node).await;
-    assert_eq!(shown["properties"]["local_gb"], 50);
-    assert!(shown["properties"]["capabilities"].to_string().contains("raid_level:1"), "{shown:#}");
+    assert_eq!(shown.properties["local_gb"], 50);
+    assert!(shown.properties["capabilities"].to_string().contains("raid_level:1"), "{shown:#?}");
 
     // The drives are taken, until the volumes are deleted first.
     let why = clean_fails(&lab, node, "create_configuration", &json!({})).await;
@@ -118,7 +118,7 @@ async fn volumes_are_made_at_once_recorded_replaced_and_deleted() {
     assert_eq!((machine.chassis().volumes(), recorded(&lab, node).await), (vec![], json!([])));
     let history = lab.history(node).await;
     let took = "the clean step raid.delete_configuration took ";
-    let told = history.iter().filter(|(_, event)| event.starts_with(took)).count();
+    let told = history.iter().filter(|it| it.event.starts_with(took)).count();
     assert_eq!(told, 1, "{history:#?}");
 }
 
@@ -203,7 +203,7 @@ async fn what_cannot_be_made_is_refused_by_name_before_anything_is_deleted() {
     }
     let why = clean_fails(&lab, node, "create_configuration", &json!({"delete_existing": 1})).await;
     assert!(why.contains("delete_existing: must be true or false"), "{why}");
-    patch(&lab, node, "/disable_power_off", json!(true)).await;
+    lab.set(node, "/disable_power_off", json!(true)).await;
     let body = json!({
         "target": "clean", "clean_steps": step("delete_configuration", &json!({})), "disable_ramdisk": true,
     });
@@ -278,7 +278,7 @@ async fn a_change_that_fails_or_never_ends_fails_the_step_and_is_not_repeated() 
     let why = clean_fails(&lab, node, "create_configuration", &json!({})).await;
     assert!(why.contains("making the volume os did not end within 1 s"), "{why}");
     assert_eq!(accepted(&machine), ["RAID1 of S1 S2", "RAID1 of S1 S2"]);
-    assert_eq!(lab.node(node).await["raid_config"], json!({}));
+    assert!(lab.node(node).await.raid_config.is_empty());
 }
 
 #[tokio::test]
@@ -295,7 +295,7 @@ async fn a_deployment_and_a_service_apply_the_configuration_of_their_step() {
     // As in Ironic, the other volumes need an argument.
     assert_eq!(recorded(&lab, node).await, json!([["os", "1", 50, true]]));
     let shown = lab.node(node).await;
-    assert_eq!(shown["target_raid_config"], json!({"logical_disks": two_disks()}));
+    assert_eq!(Value::from(shown.target_raid_config), json!({"logical_disks": two_disks()}));
 
     let args = json!({
         "raid_config": {"logical_disks": two_disks()}, "create_root_volume": false, "create_nonroot_volumes": true,

@@ -3,7 +3,6 @@
 use bmc_emulator::PowerRequest::{ForceOff, On};
 use lab::{Lab, Machine, Node, RackedMachine};
 use machine_emulator::Stage;
-use reqwest::Method;
 use serde_json::{Value, json};
 use sha_crypt::ShaCrypt;
 use sha_crypt::password_hash::PasswordVerifier;
@@ -38,9 +37,7 @@ pub(crate) async fn adopted(lab: &Lab, machine: &RackedMachine) -> Node {
 }
 
 async fn is_rescued_by_the_agent(lab: &Lab, node: Node) {
-    let by_agent = json!([{"op": "add", "path": "/rescue_interface", "value": "agent"}]);
-    let path = format!("/v1/nodes/{}", node.0);
-    lab.api().send(Method::PATCH, &path, Some(&by_agent)).await.expect("the interface");
+    lab.set(node, "/rescue_interface", json!("agent")).await;
 }
 
 pub(crate) async fn runs_its_disk(machine: &RackedMachine) {
@@ -57,9 +54,8 @@ pub(crate) async fn can_log_in(machine: &RackedMachine) {
 
 /// Checks that the record of the node contains no password.
 pub(crate) async fn has_no_password(lab: &Lab, node: Node) {
-    let info = lab.node(node).await["instance_info"].clone();
-    let keys: Vec<&String> = info.as_object().expect("an object").keys().collect();
-    assert!(!keys.iter().any(|key| key.contains("rescue")), "{keys:?}");
+    let info = lab.node(node).await.instance_info;
+    assert!(!info.keys().any(|key| key.contains("rescue")), "{info:?}");
 }
 
 async fn request(lab: &Lab, node: Node) {

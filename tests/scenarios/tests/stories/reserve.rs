@@ -1,9 +1,10 @@
 //! A person reserves a node for a time, while baremetald is killed again and again.
 
+use api_client::baremetald::{Reservation, ReservedNode};
 use lab::{Lab, Machine, Settings};
 use machine_emulator::{Content, Stage};
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
 const LEASES: &str = r#"
 [leases.nodes]
@@ -24,9 +25,7 @@ async fn a_reservation_survives_kills_from_request_to_erasure() {
     let lab = Lab::with_child(settings).await;
     let machine = lab.rack(Machine::redfish("r1u1")).await;
     let node = lab.available(&machine).await;
-    let path = format!("/v1/nodes/{}", node.0);
-    let class = json!([{"op": "add", "path": "/resource_class", "value": "gpu"}]);
-    lab.api().send(Method::PATCH, &path, Some(&class)).await.expect("a resource class");
+    lab.set(node, "/resource_class", json!("gpu")).await;
 
     let image = lab.image();
     let wish = json!({
@@ -36,14 +35,15 @@ async fn a_reservation_survives_kills_from_request_to_erasure() {
         "ssh_keys": ["ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ2 ann@desk"],
     });
     let made = lab.api().send(Method::POST, "/bedplate/v1/reservations", Some(&wish)).await;
-    let made = made.expect("a reservation");
-    assert_eq!((&made["state"], &made["node"]["uuid"]), (&json!("installing"), &json!(node.0)));
+    let made: Reservation = made.read("a reservation");
+    let reserved = made.node.map(|it| it.uuid);
+    assert_eq!((made.state.as_str(), reserved), ("installing", Some(node.0.to_string())));
     // The quota is used up by the first request.
     let second = lab.api().send(Method::POST, "/bedplate/v1/reservations", Some(&wish)).await;
     assert_eq!(second.status, 403, "{:?}", second.body);
 
     lab.restart().await;
-    let active = |it: &Value| (it["state"] == "active").then_some(());
+    let active = |it: &Reservation| (it.state == "active").then_some(());
     lab.api().until(PATH, "an installed machine", active).await;
     machine.stage().wait_for(|stage| *stage == Stage::Installed).await.expect("it boots its disk");
     let installed =
@@ -51,23 +51,20 @@ async fn a_reservation_survives_kills_from_request_to_erasure() {
     assert!(installed(), "the disk holds {:?}", machine.disks());
 
     lab.restart().await;
-    let off = |it: &Value| {
-        (it["state"] == "ended" && it["node"]["power_state"] == "power off").then_some(())
+    let is_off = |it: &ReservedNode| it.power_state.as_deref() == Some("power off");
+    let off = |it: &Reservation| {
+        (it.state == "ended" && it.node.as_ref().is_some_and(is_off)).then_some(())
     };
     lab.api().until(PATH, "a machine that is off, for its lease has ended", off).await;
     assert!(installed(), "what is on the disk can be had back until the undo window closes");
 
     lab.restart().await;
-    let erasing = |it: &Value| (it["provision_state"] != "active").then_some(());
-    lab.api().until(&path, "a node that is taken back", erasing).await;
+    lab.until(node, "a node that is taken back", |it| it.state() != "active").await;
     lab.restart().await;
-    let free = |it: &Value| {
-        let is_free = it["provision_state"] == "available" && it["lessee"].is_null();
-        is_free.then(|| it.clone())
-    };
-    let node = lab.api().until(&path, "a free node", free).await;
+    let free =
+        lab.until(node, "a free node", |it| it.state() == "available" && it.lessee.is_none());
+    let free = free.await;
     assert!(machine.disks_are_blank());
-    assert!(node["instance_uuid"].is_null() && node["allocation_uuid"].is_null());
-    assert_eq!(lab.api().get("/bedplate/v1/reservations").await, json!({"reservations": []}));
-    assert_eq!(lab.api().get("/v1/allocations").await, json!({"allocations": []}));
+    assert_eq!((free.instance_uuid, free.allocation_uuid), (None, None));
+    crate::kill_points::is_listed_nowhere(&lab).await;
 }

@@ -17,11 +17,9 @@ async fn the_console_shows_a_deployment_and_a_kill_only_ends_the_session() {
     let lab = Lab::with_child(Settings::default()).await;
     let machine = lab.rack(Machine::ipmi("r1u7")).await;
     let node = lab.available(&machine).await;
-    let path = format!("/v1/nodes/{}", node.0);
-    let socat = json!([{"op": "add", "path": "/console_interface", "value": "ipmitool-socat"}]);
-    lab.api().send(Method::PATCH, &path, Some(&socat)).await.expect("it has a console");
+    lab.set(node, "/console_interface", json!("ipmitool-socat")).await;
     let enabled = json!({"enabled": true});
-    let switch = format!("{path}/states/console");
+    let switch = format!("{}/states/console", node.path());
     lab.api().send(Method::PUT, &switch, Some(&enabled)).await.expect("it is enabled");
 
     let mut console = look(&lab, node).await;
@@ -41,8 +39,7 @@ async fn the_console_shows_a_deployment_and_a_kill_only_ends_the_session() {
 
     lab.restart().await;
     while let Some(Ok(_)) = console.socket.next().await {}
-    let shown = lab.api().get(&switch).await;
-    assert_eq!(shown["console_enabled"], true, "that it is enabled is not lost");
+    assert!(lab.node(node).await.console_enabled, "that it is enabled is not lost");
     let mut console = look(&lab, node).await;
     console.reads("the console is open").await;
     console.types("\r").await;

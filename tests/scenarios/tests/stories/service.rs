@@ -62,13 +62,7 @@ async fn service_steps_run_once_although_baremetald_is_killed() {
     let before = StateBefore::of(&lab, node, &machine).await;
     let body = json!({"target": "service", "service_steps": update_and_tune()});
     let ask = async || lab.ask_once(node, &before.node, &body).await;
-    let ended = |node: &Value| {
-        assert!(node["last_error"].is_null(), "{node:#}");
-        let changed = node["provision_updated_at"] != before.node["provision_updated_at"];
-        (changed && node["provision_state"] == "active").then_some(())
-    };
-    let path = format!("/v1/nodes/{}", node.0);
-    let done = async || lab.api().until(&path, "the end of the service", ended).await;
+    let done = async || lab.ends(node, &before.node, "active").await;
     let points = lab.kill_at_every_point(3, |_| false, ask, done).await;
     assert!(points.len() >= 8, "{points:#?}");
     let steps = ["get_service_steps", "update", "tune", "sync"];
@@ -86,14 +80,11 @@ async fn a_failed_service_is_repeated_or_given_up() {
     let error = lab.fails(node, "service failed").await;
     assert!(error.contains("running the service step bios.tune failed"), "{error}");
     let failed = lab.node(node).await;
-    assert_eq!(
-        (&failed["maintenance"], &failed["fault"]),
-        (&true.into(), &"service failure".into())
-    );
-    let reason = failed["maintenance_reason"].as_str().unwrap_or_default();
+    assert_eq!((failed.maintenance, failed.fault.as_deref()), (true, Some("service failure")));
+    let reason = failed.maintenance_reason.unwrap_or_default();
     assert!(reason.contains("bios.tune failed"), "{reason}");
     lab.provision(node, "abort").await.reaches("active").await;
-    let path = format!("/v1/nodes/{}/states/provision", node.0);
+    let path = format!("{}/states/provision", node.path());
     let again = json!({"target": "service", "service_steps": update_and_tune()});
     let refused = lab.api().send(Method::PUT, &path, Some(&again)).await;
     assert_eq!(refused.status, 400, "the node is in maintenance");
@@ -123,7 +114,7 @@ async fn work_holds_at_a_step_until_it_may_go_on() {
     lab.ask_once(node, &before.node, &body).await;
     lab.reaches(node, "clean hold").await;
     assert_eq!(before.steps(&machine), ["get_clean_steps", "burnin_cpu"]);
-    let power = format!("/v1/nodes/{}/states/power", node.0);
+    let power = format!("{}/states/power", node.path());
     let refused = lab.api().send(Method::PUT, &power, Some(&json!({"target": "power off"}))).await;
     assert_eq!(refused.status, 409);
 
@@ -143,10 +134,7 @@ async fn work_holds_at_a_step_until_it_may_go_on() {
 #[tokio::test]
 async fn a_fake_machine_is_serviced_and_rescued() {
     let lab = Lab::start().await;
-    let api = lab.api();
-    let enroll = json!({"driver": "fake-hardware", "name": "fake"});
-    let made = api.send(Method::POST, "/v1/nodes", Some(&enroll)).await.expect("a node");
-    let node = Node(made["uuid"].as_str().unwrap().parse().unwrap());
+    let node = lab.enroll_as(&json!({"driver": "fake-hardware", "name": "fake"})).await;
     for (target, state) in
         [("manage", "manageable"), ("provide", "available"), ("active", "active")]
     {

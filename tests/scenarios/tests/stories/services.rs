@@ -1,13 +1,14 @@
 //! baremetald and clusterd as processes beside an emulated cloud, in which clusterd's user is an administrator, and `bedplate`.
 
 use std::net::TcpListener;
-use std::path::PathBuf;
 use std::process::Stdio;
 
-use api_client::Service;
-use lab::{Answer, Api};
+use api_client::{Service, baremetald};
+use cluster::Listeners;
+use lab::Api;
+use openstack::compute::services;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use url::Url;
@@ -21,14 +22,15 @@ const PROGRAM: &str = "{ url = 'https://mirror.example/program', sha256 = '00000
 /// A cloud, and a clusterd whose user administers it.
 pub(crate) struct Clusters {
     pub(crate) site: Site,
-    pub(crate) url: String,
+    pub(crate) api: Api,
     _daemon: Child,
 }
 
 /// A cloud, and both services.
 pub(crate) struct Services {
     pub(crate) clusters: Clusters,
-    machines: String,
+    /// The client of baremetald.
+    pub(crate) machines: Api,
     _daemon: Child,
 }
 
@@ -39,7 +41,7 @@ impl Clusters {
 
     /// Starts clusterd with `more` in its configuration.
     pub(crate) async fn start_with(more: &str) -> Clusters {
-        let site = Site::start("clusterd", "service").await;
+        let site = Site::start("clusterd").await;
         let folder = &site.folder;
         // The address is fixed in advance, because servers get it in their configs before clusterd listens.
         let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
@@ -52,21 +54,14 @@ impl Clusters {
              [kubernetes.versions.'v1.34.1']\nkubeadm = {PROGRAM}\nkubelet = {PROGRAM}\nkubectl = {PROGRAM}\n",
             folder.path().display()
         );
-        let (daemon, url) = daemon(folder, "clusterd", &(clusterd + more)).await;
-        Clusters { site, url, _daemon: daemon }
+        let (daemon, api) = daemon(folder, Service::Clusterd, &(clusterd + more)).await;
+        Clusters { site, api, _daemon: daemon }
     }
 
     /// Runs `bedplate …` with further arguments before those.
     async fn bedplate(&self, before: &[&str], arguments: &[&str]) -> ProgramOutput {
-        let mut command = Command::new(compat::program("bedplate"));
-        command.env_clear().args(["--clusters-url", &self.url]).args(before).args(arguments);
-        let output = command.output().await.expect("bedplate starts");
-        let text = |bytes| String::from_utf8(bytes).expect("text");
-        ProgramOutput {
-            done: output.status.success(),
-            out: text(output.stdout),
-            error: text(output.stderr),
-        }
+        let url = ["--clusters-url", self.api.url().as_str()];
+        bedplate(&[&url[..], before, arguments].concat()).await
     }
 
     /// Requests a person's VM of this name, and waits until it is active.
@@ -75,9 +70,14 @@ impl Clusters {
         self.bedplate(&[], &request).await.done();
     }
 
-    /// Sends a request to clusterd; returns the status and the text of the answer.
-    pub(crate) async fn ask(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
-        reported(&api(Service::Clusterd, &self.url), method, path, body).await
+    /// Disables all hosts except this one, so that they take no servers.
+    pub(crate) async fn disable_other_hosts(&self, host: &str) {
+        let session = &self.site.user.session;
+        let all = services::list_compute(session).await.expect("the compute services");
+        for service in all.iter().filter(|service| service.host != host) {
+            let disabled = services::disable(session, &service.id, "an operator's own").await;
+            disabled.expect("a disabled service");
+        }
     }
 }
 
@@ -92,105 +92,90 @@ impl Services {
         let baremetald = format!(
             "state_dir = 'STATE'\n[api]\nlisten = '127.0.0.1:0'\n[clusters]\nurl = '{}'\n\
              [leases.nodes]\nshortest = '1s'\n[leases.schedule]\nundo_window = '1h'\n",
-            clusters.url
+            clusters.api.url()
         );
-        let baremetald = baremetald + &more("baremetald");
-        let (daemon, machines) = daemon(&clusters.site.folder, "baremetald", &baremetald).await;
+        let (folder, baremetald) = (&clusters.site.folder, baremetald + &more("baremetald"));
+        let (daemon, machines) = daemon(folder, Service::Baremetald, &baremetald).await;
         Services { clusters, machines, _daemon: daemon }
     }
 
     /// Runs `bedplate …`.
     pub(crate) async fn bedplate(&self, arguments: &[&str]) -> ProgramOutput {
-        self.clusters.bedplate(&["--url", &self.machines], arguments).await
+        let url = ["--url", self.machines.url().as_str()];
+        self.clusters.bedplate(&url, arguments).await
     }
 
-    /// Sends a request to baremetald; returns the status and the text of the answer.
-    pub(crate) async fn machine(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
-        reported(&api(Service::Baremetald, &self.machines), method, path, body).await
-    }
-
-    /// Sends a request to clusterd.
-    pub(crate) async fn cluster(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
-        self.clusters.ask(method, path, body).await
-    }
-
-    /// Sends a request to clusterd; returns the answer.
-    pub(crate) async fn ask_clusters(
-        &self,
-        method: Method,
-        path: &str,
-        body: Option<&Value>,
-    ) -> Answer {
-        api(Service::Clusterd, &self.clusters.url).send(method, path, body).await
+    /// The node of this name.
+    pub(crate) async fn node(&self, name: &str) -> baremetald::Node {
+        self.machines.get(&format!("/v1/nodes/{name}")).await
     }
 
     /// Sets or clears the protection of a node.
     pub(crate) async fn protect(&self, node: &str, protected: bool) {
         let patch = json!([{"op": "replace", "path": "/protected", "value": protected}]);
-        let (status, said) =
-            self.machine(Method::PATCH, &format!("/v1/nodes/{node}"), &patch).await;
-        assert_eq!(status, 200, "{said}");
+        let path = format!("/v1/nodes/{node}");
+        self.machines.send(Method::PATCH, &path, Some(&patch)).await.expect("the protection");
     }
 
     /// Enrolls an installed node that is this compute host.
-    pub(crate) async fn node(&self, name: &str, host: &str) {
+    pub(crate) async fn enroll(&self, name: &str, host: &str) {
         let body = json!({
             "name": name, "driver": "fake-hardware",
             "instance_info": {"hypervisor_hostname": host, "image_source": "http://images.example/disk.raw", "image_checksum": "0"},
         });
-        let (status, said) = self.machine(Method::POST, "/v1/nodes", &body).await;
-        assert_eq!(status, 201, "{said}");
+        self.machines.create("/v1/nodes", &body).await;
         for (target, state) in [("manage", "manageable"), ("adopt", "active")] {
             let path = format!("/v1/nodes/{name}/states/provision");
-            let (status, said) = self.machine(Method::PUT, &path, &json!({"target": target})).await;
-            assert_eq!(status, 202, "{said}");
-            until(state, async || {
-                let path = format!("/v1/nodes/{name}?fields=provision_state");
-                let (_, shown) = self.machine(Method::GET, &path, &Value::Null).await;
-                shown.contains(&format!("\"{state}\"")).then_some(())
-            })
-            .await;
+            let body = json!({"target": target});
+            self.machines.send(Method::PUT, &path, Some(&body)).await.expect(target);
+            let reached = |it: &baremetald::Node| (it.state() == state).then_some(());
+            self.machines.until(&format!("/v1/nodes/{name}"), state, reached).await;
         }
     }
 }
 
-/// Sends a request, with `body` unless it is null; returns the status and the text of the answer.
-async fn reported(api: &Api, method: Method, path: &str, body: &Value) -> (u16, String) {
-    let Answer { status, body, .. } =
-        api.send(method, path, Some(body).filter(|it| !it.is_null())).await;
-    (status, if body.is_null() { String::new() } else { body.to_string() })
-}
-
-fn api(service: Service, url: &str) -> Api {
-    Api::new(service, Url::parse(url).expect("an address makes a URL"))
+/// Runs `bedplate` with these arguments and no environment.
+pub(crate) async fn bedplate(arguments: &[&str]) -> ProgramOutput {
+    let mut command = Command::new(compat::program("bedplate"));
+    let output = command.env_clear().args(arguments).output().await.expect("bedplate starts");
+    left::keep_text("bedplate", &[output.stdout.as_slice(), &output.stderr].concat());
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    ProgramOutput {
+        done: output.status.success(),
+        out: text(output.stdout),
+        error: text(output.stderr),
+    }
 }
 
 /// Starts a service with this configuration, and waits until it listens.
-async fn daemon(folder: &TempDir, name: &str, config: &str) -> (Child, String) {
+pub(crate) async fn daemon(folder: &TempDir, service: Service, config: &str) -> (Child, Api) {
+    let name = service.program();
     let state = folder.path().join(name);
+    let listeners = state.join("listeners.json");
+    // An earlier life of the service may have left the file.
+    let _ = std::fs::remove_file(&listeners);
     let file = folder.path().join(format!("{name}.toml"));
     let config = config.replace("STATE", &state.display().to_string());
     std::fs::write(&file, config).expect("a file");
+    let log = folder.path().join(format!("{name}.log"));
+    let log = std::fs::File::options().create(true).append(true).open(log).expect("a log");
     let child = Command::new(compat::program(name))
         .arg("--config")
         .arg(&file)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(std::fs::File::create(folder.path().join(format!("{name}.log"))).expect("a log"))
+        .stderr(log)
         .kill_on_drop(true)
         .spawn();
     let child = child.unwrap_or_else(|why| panic!("{name} does not start: {why}"));
-    let listeners: PathBuf = state.join("listeners.json");
-    until(name, async || listeners.is_file().then_some(())).await;
-    let url = until(name, async || {
-        let reported: Value = serde_json::from_slice(&std::fs::read(&listeners).ok()?).ok()?;
-        Some(format!("http://{}", reported["api"].as_str()?))
-    });
-    (child, url.await)
+    let listeners: Listeners =
+        until(name, async || serde_json::from_slice(&std::fs::read(&listeners).ok()?).ok()).await;
+    let url = Url::parse(&format!("http://{}", listeners.api)).expect("an address makes a URL");
+    (child, Api::new(service, url))
 }
 
 /// Keeps the state and the output of a service for the search for leaked secrets.
-fn keep(site: &Site, name: &str) {
+pub(crate) fn keep(site: &Site, name: &str) {
     let folder = site.folder.path();
     left::keep(&folder.join(name), &format!("services-{name}"));
     let log = folder.join(format!("{name}.log"));

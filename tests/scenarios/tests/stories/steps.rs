@@ -1,5 +1,6 @@
 //! Cleaning and deployment run the steps that the agent lists, in the order and with the arguments of the request.
 
+use api_client::baremetald::Plan;
 use bmc_emulator::PowerRequest::{ForceOff, On};
 use lab::{Lab, Machine, Node, Settings};
 use serde_json::{Value, json};
@@ -46,7 +47,7 @@ async fn requested_clean_steps_run_in_their_order_and_the_machine_restarts_betwe
     let history = lab.history(node).await;
     for step in ["deploy.burnin_cpu", "firmware.update", "deploy.erase_devices"] {
         let ended = format!("the clean step {step} took ");
-        let told = history.iter().filter(|(_, event)| event.starts_with(&ended)).count();
+        let told = history.iter().filter(|it| it.event.starts_with(&ended)).count();
         assert_eq!(told, 1, "{step} in {history:#?}");
     }
     assert!(machine.disks_are_blank());
@@ -71,7 +72,7 @@ async fn a_runbook_cleans_a_machine_in_the_order_of_its_steps() {
     };
     send(reqwest::Method::POST, "/v1/runbooks", Some(&runbook)).await;
     send(reqwest::Method::PUT, "/v1/runbooks/CUSTOM_REFRESH/traits/CUSTOM_REFRESH", None).await;
-    let approval = format!("/v1/nodes/{}/traits/CUSTOM_REFRESH", node.0);
+    let approval = format!("{}/traits/CUSTOM_REFRESH", node.path());
     send(reqwest::Method::PUT, &approval, None).await;
     let before = StateBefore::of(&lab, node, &machine).await;
     let body = json!({"target": "clean", "runbook": "CUSTOM_REFRESH"});
@@ -121,15 +122,8 @@ async fn deploy_steps_run_in_the_places_of_their_priorities() {
         "name": "CUSTOM_TUNED",
         "steps": [{"interface": "bios", "step": "tune", "args": {"profile": "fast"}, "priority": 90}],
     });
-    lab.api()
-        .send(reqwest::Method::POST, "/v1/deploy_templates", Some(&template))
-        .await
-        .expect("a template");
-    let traits = json!([{"op": "add", "path": "/instance_info/traits", "value": ["CUSTOM_TUNED"]}]);
-    lab.api()
-        .send(reqwest::Method::PATCH, &format!("/v1/nodes/{}", node.0), Some(&traits))
-        .await
-        .expect("traits");
+    lab.api().create("/v1/deploy_templates", &template).await;
+    lab.set(node, "/instance_info/traits", json!(["CUSTOM_TUNED"])).await;
     let before = StateBefore::of(&lab, node, &machine).await;
     let step = json!({"interface": "deploy", "step": "inject_files", "args": {"files": []}, "priority": 70});
     let body = json!({"target": "active", "deploy_steps": [step]});
@@ -148,20 +142,21 @@ async fn the_plan_of_a_cleaning_is_what_the_cleaning_does() {
     let node = lab.manageable(&machine).await;
     let plan = async || {
         let path = format!("/bedplate/v1/nodes/{}/plan?target=provide", node.0);
-        lab.api().get(&path).await
+        lab.api().get::<Plan>(&path).await
     };
-    let steps = |plan: &Value| -> Vec<String> {
-        let tasks = plan["tasks"].as_array().expect("tasks").iter();
-        tasks.filter_map(|task| Some(task["step"]["step"].as_str()?.to_owned())).collect()
+    let steps = |plan: &Plan| -> Vec<String> {
+        let steps = plan.tasks.iter().filter_map(|task| task.step.as_ref());
+        steps.map(|step| step.step.clone()).collect()
     };
     let unknown = plan().await;
-    assert_eq!((&unknown["offered"]["complete"], steps(&unknown)), (&json!(false), Vec::new()));
+    let offered = unknown.offered.as_ref().expect("a list of steps");
+    assert_eq!((offered.complete, steps(&unknown)), (false, Vec::new()));
 
     clean(&lab, node, &json!([{"interface": "deploy", "step": "burnin_cpu"}])).await;
     lab.reaches(node, "manageable").await;
     let known = plan().await;
-    let offered = known["offered"]["steps"].as_array().expect("steps");
-    assert!(offered.iter().any(|step| step["step"] == "burnin_cpu"), "{known:#}");
+    let offered = known.offered.as_ref().expect("a list of steps");
+    assert!(offered.steps.iter().any(|step| step.step == "burnin_cpu"), "{known:#?}");
 
     let before = StateBefore::of(&lab, node, &machine).await;
     lab.provision(node, "provide").await.reaches("available").await;
@@ -186,14 +181,7 @@ async fn steps_run_once_although_the_service_is_killed() {
     let before = StateBefore::of(&lab, node, &machine).await;
     let body = json!({"target": "clean", "clean_steps": three_steps()});
     let ask = async || lab.ask_once(node, &before.node, &body).await;
-    let done = async || {
-        let ended = |node: &Value| {
-            assert!(node["last_error"].is_null(), "{node:#}");
-            let changed = node["provision_updated_at"] != before.node["provision_updated_at"];
-            (changed && node["provision_state"] == "manageable").then_some(())
-        };
-        lab.api().until(&format!("/v1/nodes/{}", node.0), "a clean node", ended).await;
-    };
+    let done = async || lab.ends(node, &before.node, "manageable").await;
     let points = lab.kill_at_every_point(2, |_| false, ask, done).await;
     assert!(points.len() >= 15, "{points:#?}");
     let steps = ["get_clean_steps", "burnin_cpu", "update", "erase_devices", "sync"];

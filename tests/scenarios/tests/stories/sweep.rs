@@ -1,9 +1,10 @@
 //! Power changes that the service did not request: a button is pushed, or an operating system shuts down.
 
+use api_client::baremetald;
 use lab::{Lab, Machine, Node, RackedMachine, Settings};
 use machine_emulator::Stage;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// A lab that refreshes all power states at short intervals.
 async fn watchful() -> Lab {
@@ -11,10 +12,8 @@ async fn watchful() -> Lab {
 }
 
 /// Waits until the service has recorded this power state.
-async fn is_recorded(lab: &Lab, node: Node, power: &str) -> Value {
-    let path = format!("/v1/nodes/{}", node.0);
-    let seen = |it: &Value| (it["power_state"] == power).then(|| it.clone());
-    lab.api().until(&path, power, seen).await
+async fn is_recorded(lab: &Lab, node: Node, power: &str) -> baremetald::Node {
+    lab.until(node, power, |it| it.power_state.as_deref() == Some(power)).await
 }
 
 /// A person switches an available machine on and off by its button: the record follows, and the service does not interfere.
@@ -27,11 +26,8 @@ async fn the_record_follows(machine: Machine) {
 
     machine.chassis().push_power_button();
     let seen = is_recorded(&lab, node, "power on").await;
-    assert_eq!(
-        (&seen["provision_state"], &seen["target_power_state"]),
-        (&"available".into(), &Value::Null)
-    );
-    assert_eq!(seen["last_error"], Value::Null);
+    assert_eq!((seen.state(), &seen.target_power_state), ("available", &None));
+    assert_eq!(seen.last_error, None);
     machine.chassis().guest_power_off();
     is_recorded(&lab, node, "power off").await;
     let log = machine.chassis().log();
@@ -60,7 +56,7 @@ async fn a_shutdown_of_an_installed_machine_is_noticed_and_left_alone() {
 
     machine.chassis().guest_power_off();
     let seen = is_recorded(&lab, node, "power off").await;
-    assert_eq!(seen["provision_state"], "active");
+    assert_eq!(seen.state(), "active");
     assert!(!machine.chassis().power().borrow().on, "the lessee may switch it off");
 
     // A BMC that does not answer changes nothing at first.
@@ -87,32 +83,29 @@ async fn a_silent_bmc_is_a_power_failure_until_it_answers_again() {
     let held_node = lab.available(&held).await;
     is_recorded(&lab, node, "power off").await;
     is_recorded(&lab, held_node, "power off").await;
-    let maintenance = format!("/v1/nodes/{}/maintenance", held_node.0);
+    let maintenance = format!("{}/maintenance", held_node.path());
     let reason = json!({"reason": "new fan"});
     lab.api().send(Method::PUT, &maintenance, Some(&reason)).await.expect("maintenance");
 
     for machine in [&machine, &held] {
         machine.chassis().faults().update(|faults| faults.drop = true);
     }
-    let path = format!("/v1/nodes/{}", node.0);
-    let failed = |it: &Value| (it["fault"] == "power failure").then(|| it.clone());
-    let seen = lab.api().until(&path, "power failure", failed).await;
-    assert_eq!((&seen["maintenance"], &seen["power_state"]), (&true.into(), &Value::Null));
-    let reason = seen["maintenance_reason"].as_str().unwrap_or_default();
+    let is_failed = |it: &baremetald::Node| it.fault.as_deref() == Some("power failure");
+    let seen = lab.until(node, "power failure", is_failed).await;
+    assert_eq!((seen.maintenance, seen.power_state), (true, None));
+    let reason = seen.maintenance_reason.unwrap_or_default();
     assert!(reason.contains("did not report the power state 4 times in a row"), "{reason}");
-    let faulty = lab.api().get("/v1/nodes?fault=power%20failure").await;
-    assert_eq!(faulty["nodes"].as_array().map(Vec::len), Some(1), "{faulty}");
-    let unknown = |it: &Value| it["power_state"].is_null().then(|| it.clone());
-    let seen =
-        lab.api().until(&format!("/v1/nodes/{}", held_node.0), "unknown power", unknown).await;
-    assert_eq!((&seen["fault"], &seen["maintenance_reason"]), (&Value::Null, &"new fan".into()));
+    let faulty: Vec<baremetald::Node> = lab.api().list("/v1/nodes?fault=power%20failure").await;
+    assert_eq!(faulty.len(), 1, "{faulty:?}");
+    let seen = lab.until(held_node, "unknown power", |it| it.power_state.is_none()).await;
+    assert_eq!((seen.fault, seen.maintenance_reason.as_deref()), (None, Some("new fan")));
 
     machine.chassis().faults().clear();
     held.chassis().faults().clear();
     let seen = is_recorded(&lab, node, "power off").await;
-    assert_eq!((&seen["maintenance"], &seen["fault"]), (&false.into(), &Value::Null));
+    assert_eq!((seen.maintenance, seen.fault), (false, None));
     let seen = is_recorded(&lab, held_node, "power off").await;
-    assert_eq!(seen["maintenance"], true, "the maintenance of a person stays");
+    assert!(seen.maintenance, "the maintenance of a person stays");
 }
 
 #[tokio::test]
@@ -120,17 +113,13 @@ async fn the_health_that_a_bmc_reports_is_recorded() {
     let lab = watchful().await;
     let machine = lab.rack(Machine::redfish("m")).await;
     let node = lab.available(&machine).await;
-    let path = format!("/v1/nodes/{}", node.0);
     for health in ["OK", "Critical", "OK"] {
         let reported = Some(health.to_owned());
         machine.chassis().faults().update(|faults| faults.reported_health = reported);
-        let seen = |it: &Value| (it["health"] == health).then_some(());
-        lab.api().until(&path, health, seen).await;
+        lab.until(node, health, |it| it.health.as_deref() == Some(health)).await;
     }
-    let history = lab.api().get(&format!("{path}/history?limit=1000")).await;
-    let events = history["history"].as_array().into_iter().flatten();
-    let events = events.filter_map(|entry| entry["event"].as_str());
-    let of_health: Vec<&str> = events.filter(|event| event.contains("health")).collect();
+    let events = lab.history(node).await.into_iter().map(|it| it.event);
+    let of_health: Vec<String> = events.filter(|event| event.contains("health")).collect();
     let want = [
         "the BMC reports the health Critical; it was OK",
         "the BMC reports the health OK; it was Critical",

@@ -1,26 +1,15 @@
 //! An operator finds out who caused a change in the cloud, and by which request.
 
+use api_client::shared::AuditRow;
+use api_client::{Client, Pages, Service};
 use openstack_emulator::{Emulator, Settings};
-use reqwest::Client;
+use reqwest::Method;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
+use url::Url;
 
-/// A token of this user in this project of the emulated cloud. The password is `NAME-secret`.
-async fn token(client: &Client, keystone: &str, user: &str, project: &str) -> String {
-    let domain = json!({"id": "default"});
-    let body = json!({"auth": {
-        "identity": {"methods": ["password"], "password": {"user": {
-            "name": user, "domain": domain, "password": format!("{user}-secret"),
-        }}},
-        "scope": {"project": {"name": project, "domain": domain}},
-    }});
-    let answer = client.post(format!("{keystone}/auth/tokens")).json(&body).send().await;
-    let answer = answer.expect("Keystone answers");
-    assert_eq!(answer.status(), 201);
-    let token = answer.headers()["x-subject-token"].to_str().expect("a token is ASCII");
-    token.to_owned()
-}
+use crate::cloud_user::CloudUser;
 
 #[tokio::test]
 async fn the_audit_trail_names_the_request_behind_a_call_to_the_cloud() {
@@ -38,18 +27,19 @@ async fn the_audit_trail_names_the_request_behind_a_call_to_the_cloud() {
         state.path().join("state"),
     );
     let service = cluster::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
-    let url = format!("http://{}", service.listeners().api);
+    let url = Url::parse(&format!("http://{}", service.listeners().api)).unwrap();
     let running = async { service.run(CancellationToken::new()).await.unwrap() };
     let _running = AbortOnDropHandle::new(tokio::spawn(running));
 
-    let client = Client::builder().no_proxy().build().unwrap();
-    let alice = token(&client, &cloud.auth_url(), "alice", "tenant-a").await;
+    let client = async |user: &str| {
+        let CloudUser { session, .. } = CloudUser::new(cloud, user);
+        Client::by_keystone(session, Service::Clusterd, Some(url.clone())).await.unwrap()
+    };
+    let alice = client("alice").await;
     let post = async |path: &str, body: Value| {
-        let request = client.post(format!("{url}{path}")).header("x-auth-token", &alice);
-        let answer = request.json(&body).send().await.unwrap();
-        let id = answer.headers()["openstack-request-id"].to_str().unwrap().to_owned();
-        assert!(answer.status().is_success(), "{}", answer.text().await.unwrap());
-        id
+        let request = alice.request(Method::POST, path).await.unwrap().json(&body);
+        let answer = alice.respond(request).await.unwrap();
+        answer.headers()["openstack-request-id"].to_str().unwrap().to_owned()
     };
     let template = json!({
         "name": "t", "image_id": "fedora-coreos", "coe": "kubernetes", "external_network_id": "public", "flavor_id": "m1.large",
@@ -69,17 +59,13 @@ async fn the_audit_trail_names_the_request_behind_a_call_to_the_cloud() {
         .await;
     assert_eq!(made.global_request_id, request, "{made:?}");
 
-    let admin = token(&client, &cloud.auth_url(), "admin", "admin").await;
-    let path = format!("{url}/bedplate/v1/audit?request_id={request}");
-    let answer = client.get(path).header("x-auth-token", &admin).send().await.unwrap();
-    let trail: Value = answer.json().await.unwrap();
-    let asked = &trail["audit"][1];
-    assert_eq!(
-        (&asked["user_name"], &asked["action"], &asked["result"]["status"]),
-        (&json!("alice"), &json!("Create a cluster"), &json!(202)),
-        "{trail}"
-    );
-    assert_eq!(asked["source"], "127.0.0.1");
+    let path = format!("/bedplate/v1/audit?request_id={request}");
+    let trail: Vec<AuditRow> = Pages::of(&client("admin").await, &path).all().await.unwrap();
+    let asked = &trail[1];
+    let result = asked.result.as_ref().map(|result| result.status);
+    let said = (asked.user_name.as_str(), asked.action.as_str(), result);
+    assert_eq!(said, ("alice", "Create a cluster", Some(202)), "{trail:?}");
+    assert_eq!(asked.source, "127.0.0.1");
     left::add_secrets(cloud.secrets());
     left::keep(&state.path().join("state"), "trail");
 }

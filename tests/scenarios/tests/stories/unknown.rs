@@ -1,8 +1,8 @@
 //! Machines that are not enrolled: discovered without writing to them, or refused.
 
+use api_client::baremetald::{Discoveries, Discovery, Node};
 use lab::{Lab, Machine, RackedMachine, Settings};
 use machine_emulator::{BootSource, Content, Event};
-use serde_json::Value;
 
 /// Old content of a disk, from which nothing boots.
 const REMAINS: Content = Content::Broken { bytes: 1 << 20 };
@@ -16,12 +16,14 @@ async fn appears(lab: &Lab, machine: Machine) -> RackedMachine {
 }
 
 /// Waits for a discovery of this machine that `look` accepts.
-async fn discovered(lab: &Lab, machine: &RackedMachine, look: impl Fn(&Value) -> bool) -> Value {
+async fn discovered(
+    lab: &Lab,
+    machine: &RackedMachine,
+    look: impl Fn(&Discovery) -> bool,
+) -> Discovery {
     let mac = machine.spec().nics[0].mac.to_string();
-    let found = |list: &Value| {
-        let mut found = list["discoveries"].as_array()?.iter();
-        found.find(|it| it["mac"] == *mac && look(it)).cloned()
-    };
+    let found =
+        |list: &Discoveries| list.discoveries.iter().find(|it| it.mac == mac && look(it)).cloned();
     lab.api().until("/bedplate/v1/discoveries", "a discovery", found).await
 }
 
@@ -31,15 +33,15 @@ async fn is_found(blueprint: Machine) {
     let settings = Settings { unknown_machines: "discover", ..Settings::default() };
     let lab = Lab::start_with(settings).await;
     let machine = appears(&lab, blueprint).await;
-    let found = discovered(&lab, &machine, |it| !it["data"].is_null()).await;
-    let inventory = &found["data"]["inventory"];
-    assert_eq!(inventory["system_vendor"]["serial_number"], machine.spec().serial);
-    assert_eq!(inventory["disks"][0]["serial"], machine.spec().disks[0].serial);
-    assert!(found["first_seen_at"].as_str() < found["last_seen_at"].as_str(), "{found}");
+    let found = discovered(&lab, &machine, |it| !it.data.is_null()).await;
+    let reported = |pointer| found.reported(pointer).unwrap_or_default();
+    assert_eq!(reported("/system_vendor/serial_number"), machine.spec().serial);
+    assert_eq!(reported("/disks/0/serial"), machine.spec().disks[0].serial);
+    assert!(found.first_seen_at < found.last_seen_at, "{found:?}");
 
     assert_eq!(machine.disks(), [REMAINS], "nothing is written to a stranger");
     assert_eq!(machine.chassis().log(), [], "nobody knows its BMC");
-    assert_eq!(lab.api().get("/v1/nodes").await["nodes"], Value::Array(Vec::new()));
+    assert_eq!(lab.api().list::<Node>("/v1/nodes").await, []);
 
     let node = lab.available(&machine).await;
     lab.provision(node, "active").await.reaches("active").await;
@@ -60,9 +62,9 @@ async fn our_agent_reports_the_inventory_of_an_unknown_machine() {
     let settings = Settings { unknown_machines: "discover", ..Settings::default() };
     let lab = Lab::start_with(settings).await;
     let machine = appears(&lab, Machine::redfish("stranger").with_our_agent()).await;
-    let found = discovered(&lab, &machine, |it| !it["data"].is_null()).await;
-    let serial = &found["data"]["inventory"]["system_vendor"]["serial_number"];
-    assert_eq!(*serial, machine.spec().serial);
+    let found = discovered(&lab, &machine, |it| !it.data.is_null()).await;
+    let serial = found.reported("/system_vendor/serial_number");
+    assert_eq!(serial, Some(machine.spec().serial.as_str()));
 }
 
 #[tokio::test]
@@ -77,6 +79,6 @@ async fn an_unknown_machine_is_refused_and_listed() {
     let leased = machine.events().iter().any(|it| matches!(it, Event::Leased(..)));
     assert!(!leased, "a stranger gets no address: {:?}", machine.events());
     let noted = discovered(&lab, &machine, |_| true).await;
-    assert_eq!(noted["data"], Value::Null, "it was seen, and not looked at");
+    assert!(noted.data.is_null(), "it was seen, and not looked at");
     assert_eq!(machine.disks(), [REMAINS]);
 }

@@ -24,16 +24,14 @@ impl VifSite {
         let lab = LabInCloud::start(start, settings).await;
         let machine = lab.rack(Machine::redfish("r1u1").without_tls()).await;
         let node = lab.available(&machine).await;
-        let flat = json!([{"op": "add", "path": "/network_interface", "value": "flat"}]);
-        let path = format!("/v1/nodes/{}", node.0);
-        lab.api().send(Method::PATCH, &path, Some(&flat)).await.expect("the interface");
+        lab.set(node, "/network_interface", json!("flat")).await;
         let vif = neutron_port(&lab).await;
         VifSite { lab, machine, node, vif }
     }
 
     /// Asks for a VIF to be attached, and returns the status.
     pub(crate) async fn attach(&self, vif: &str) -> u16 {
-        let path = format!("/v1/nodes/{}/vifs", self.node.0);
+        let path = format!("{}/vifs", self.node.path());
         self.lab.api().send(Method::POST, &path, Some(&json!({"id": vif}))).await.status
     }
 
@@ -55,10 +53,8 @@ impl VifSite {
     /// Checks that no VIF is attached, and that the port in Neutron can be used elsewhere.
     pub(crate) async fn is_released(&self) {
         self.is_unbound();
-        let api = self.lab.api();
-        assert_eq!(api.get(&format!("/v1/nodes/{}/vifs", self.node.0)).await["vifs"], json!([]));
-        let ports = api.get(&format!("/v1/nodes/{}/ports/detail", self.node.0)).await;
-        assert_eq!(ports["ports"][0]["internal_info"], json!({}));
+        assert_eq!(self.lab.vifs(self.node).await, []);
+        assert!(self.lab.ports(self.node).await[0].internal_info.is_empty());
     }
 
     fn port(&self) -> Object {
@@ -75,9 +71,7 @@ impl VifSite {
 /// Creates a network with a port, and returns the id of the port.
 async fn neutron_port(lab: &LabInCloud) -> String {
     let create = async |path: &str, kind: &str, body: Value| {
-        let (path, body) = (format!("/network/v2.0/{path}"), json!({kind: body}));
-        let made = lab.ask_cloud(Method::POST, &path, body.to_string().into()).await;
-        made[kind]["id"].as_str().expect("an id").to_owned()
+        lab.admin.create(&format!("/network/v2.0/{path}"), kind, body).await
     };
     let network = create("networks", "network", json!({"name": "tenants"})).await;
     let subnet = json!({"network_id": network, "cidr": "10.9.0.0/24", "ip_version": 4});
@@ -97,7 +91,7 @@ async fn a_port_of_neutron_is_bound_to_a_machine_until_it_is_undeployed() {
     assert_eq!(site.attach(&site.vif).await, 409);
     lab.provision(node, "active").await.reaches("active").await;
     site.is_bound();
-    let path = format!("/v1/nodes/{}/vifs/{}", node.0, site.vif);
+    let path = format!("{}/vifs/{}", node.path(), site.vif);
     let detached = lab.api().send(Method::DELETE, &path, None).await;
     assert_eq!(detached.status, 204, "{}", detached.body);
     lab::until("the release", || !site.has_mac_of_machine(&site.port())).await;

@@ -3,6 +3,9 @@
 
 use std::ops::RangeInclusive;
 
+use api_client::baremetald;
+use api_client::clusterd::{Drain, Places};
+use api_client::shared::AuditRow;
 use bmc_emulator::PowerRequest;
 use lab::{Lab, Machine, Node, RackedMachine, Settings};
 use openstack_emulator::Call;
@@ -40,7 +43,7 @@ impl Host {
     async fn start() -> Host {
         let clusters = Clusters::start().await;
         clusters.vm("lab-1").await;
-        let more = format!("[clusters]\nurl = \"{}\"\n", clusters.url);
+        let more = format!("[clusters]\nurl = \"{}\"\n", clusters.api.url());
         let lab = Lab::with_mortal(Settings { more, ..settings() }).await;
         let machine = lab.rack(Machine::redfish("r1u9").without_tls()).await;
         let node = lab.available(&machine).await;
@@ -54,45 +57,37 @@ impl Host {
     /// Records that the node is the host that carries the virtual machine.
     async fn is_where_the_vm_is(&mut self) {
         self.name = self.host_of_the_vm().await;
-        let named = json!([{"op": "add", "path": "/instance_info/hypervisor_hostname", "value": self.name}]);
-        self.send(Method::PATCH, "", Some(&named)).await;
+        self.lab.set(self.node, "/instance_info/hypervisor_hostname", json!(self.name)).await;
     }
 
     async fn host_of_the_vm(&self) -> String {
-        let (_, places) =
-            self.clusters.ask(Method::GET, "/bedplate/v1/places/lab-1", &Value::Null).await;
-        let places: Value = serde_json::from_str(&places).expect("JSON");
-        places["places"][0]["host"].as_str().unwrap_or_else(|| panic!("{places}")).to_owned()
+        let Places { places } = self.clusters.api.get("/bedplate/v1/places/lab-1").await;
+        places[0].host.clone().expect("a host")
     }
 
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) {
-        let path = format!("/v1/nodes/{}{path}", self.node.0);
+        let path = format!("{}{path}", self.node.path());
         self.lab.api().send(method, &path, body).await.expect(&path);
     }
 
-    async fn node(&self) -> Value {
+    async fn node(&self) -> baremetald::Node {
         self.lab.node(self.node).await
     }
 
     /// Returns the state of the host's drain, if it is drained.
     async fn drain(&self) -> Option<String> {
         let path = format!("/bedplate/v1/drains/{}", self.name);
-        let (status, said) = self.clusters.ask(Method::GET, &path, &Value::Null).await;
-        let said: Value = serde_json::from_str(&said).expect("JSON");
-        (status == 200).then(|| said["state"].as_str().expect("a state").to_owned())
+        self.clusters.api.find::<Drain>(&path).await.map(|drain| drain.state)
     }
 
     /// Returns the requests so far: those to clusterd by its audit trail, those to Nova by the emulated cloud.
     async fn asked(&self) -> SentRequests {
-        let (_, said) =
-            self.clusters.ask(Method::GET, "/bedplate/v1/audit?limit=1000", &Value::Null).await;
-        let said: Value = serde_json::from_str(&said).expect("JSON");
-        let rows = said["audit"].as_array().expect("a list");
+        let rows: Vec<AuditRow> = self.clusters.api.list("/bedplate/v1/audit?limit=1000").await;
         let many = |method: &str| {
-            let of_drains = |row: &&Value| {
-                row["route"] == "/bedplate/v1/drains/{host}"
-                    && row["method"] == method
-                    && row["outcome"] == "asked"
+            let of_drains = |row: &&AuditRow| {
+                row.route == "/bedplate/v1/drains/{host}"
+                    && row.method == method
+                    && row.outcome == "asked"
             };
             rows.iter().filter(of_drains).count()
         };
@@ -146,7 +141,7 @@ fn ends(points: &[String]) -> RangeInclusive<usize> {
 /// Requests a verb, unless the node shows by `is_recorded` that the verb was requested, and kills the service until the verb is `done`.
 async fn outlived(
     host: &Host,
-    is_recorded: impl Fn(&Value) -> bool,
+    is_recorded: impl Fn(&baremetald::Node) -> bool,
     ask: impl AsyncFn(),
     done: impl AsyncFn(),
 ) -> Vec<String> {
@@ -168,19 +163,20 @@ async fn a_compute_host_is_drained_once_for_each_request() {
     let mut host = Host::start().await;
     let power = "/states/power";
     let (off, on) = (json!({"target": "power off"}), json!({"target": "power on"}));
-    let is_switched = |node: &Value, to: &str| {
-        (node["power_state"] == to && node["target_power_state"].is_null()).then_some(())
+    let is_switched = |it: &baremetald::Node, to: &str| {
+        it.power_state.as_deref() == Some(to) && it.target_power_state.is_none()
     };
-    let path = format!("/v1/nodes/{}", host.node.0);
 
     // The node is switched off, and drained once before.
     let (asked, before) = (host.asked().await, before(&host).await);
-    let is_recorded = |node: &Value| {
-        node["target_power_state"] == "power off" || node["power_state"] == "power off"
+    let is_recorded = |it: &baremetald::Node| {
+        [&it.target_power_state, &it.power_state]
+            .iter()
+            .any(|it| it.as_deref() == Some("power off"))
     };
     let ask = async || host.send(Method::PUT, power, Some(&off)).await;
-    let is_off = |node: &Value| is_switched(node, "power off");
-    let done = async || host.lab.api().until(&path, "a machine that is off", is_off).await;
+    let is_off = |it: &baremetald::Node| is_switched(it, "power off");
+    let done = async || drop(host.lab.until(host.node, "a machine that is off", is_off).await);
     let points = outlived(&host, is_recorded, ask, done).await;
     assert!(points.len() >= 3, "{points:#?}");
     assert_eq!(before.power(&host.machine), [ForceOff], "killed at {points:#?}");
@@ -193,13 +189,13 @@ async fn a_compute_host_is_drained_once_for_each_request() {
 
     // Its maintenance finds that drain, and ends the drain once.
     let asked = host.asked().await;
-    let is_recorded = |node: &Value| node["maintenance"] == true;
+    let is_recorded = |it: &baremetald::Node| it.maintenance;
     let ask = async || host.send(Method::PUT, "/maintenance", Some(&json!({}))).await;
     let points = outlived(&host, is_recorded, ask, async || {}).await;
     let now = host.asked().await;
     assert!(drains(&points).contains(&(now.drains - asked.drains)), "killed at {points:#?}");
     assert_eq!((now.ends, host.drain().await.as_deref()), (0, Some("drained")), "{points:#?}");
-    let is_recorded = |node: &Value| node["maintenance"] == false;
+    let is_recorded = |it: &baremetald::Node| !it.maintenance;
     let ask = async || host.send(Method::DELETE, "/maintenance", None).await;
     let done = async || {
         let is_gone = async || host.drain().await.is_none().then_some(());
@@ -212,21 +208,17 @@ async fn a_compute_host_is_drained_once_for_each_request() {
 
     // The node is undeployed, and drained once before.
     host.send(Method::PUT, power, Some(&on)).await;
-    host.lab.api().until(&path, "a machine that is on", |node| is_switched(node, "power on")).await;
+    host.lab.until(host.node, "a machine that is on", |it| is_switched(it, "power on")).await;
     installed(&host.machine).await;
     host.is_where_the_vm_is().await;
     let (asked, before) = (host.asked().await, self::before(&host).await);
-    let changed = |node: &Value| {
-        node["provision_updated_at"] != before.node["provision_updated_at"]
-            || node["target_provision_state"].is_string()
+    let changed = |it: &baremetald::Node| {
+        it.provision_updated_at != before.node.provision_updated_at
+            || it.target_provision_state.is_some()
     };
     let deleted = Node::target("deleted");
     let ask = async || host.send(Method::PUT, "/states/provision", Some(&deleted)).await;
-    let is_free = |node: &Value| {
-        assert!(node["last_error"].is_null(), "{node:#}");
-        (node["provision_state"] == "available").then_some(())
-    };
-    let done = async || host.lab.api().until(&path, "a free node", is_free).await;
+    let done = async || host.lab.ends(host.node, &before.node, "available").await;
     let points = outlived(&host, changed, ask, done).await;
     assert!(points.len() >= 10, "{points:#?}");
     let repeats = before.repeated_boots(&host.machine, 1, 0);
@@ -249,15 +241,7 @@ async fn before(host: &Host) -> StateBefore {
 async fn a_request_that_is_taken_back_ends_its_drain_once() {
     let host = Host::start().await;
     // No other host takes servers, so the virtual machine stays and the drain does not end.
-    let services = "/compute/v2.1/os-services";
-    let all = host.clusters.site.ask(Method::GET, services, &Value::Null).await;
-    for service in all["services"].as_array().expect("a list") {
-        if service["host"] != host.name {
-            let path = format!("{services}/{}", service["id"].as_str().expect("text"));
-            let disabled = json!({"status": "disabled", "disabled_reason": "an operator's own"});
-            host.clusters.site.ask(Method::PUT, &path, &disabled).await;
-        }
-    }
+    host.clusters.disable_other_hosts(&host.name).await;
     let before = before(&host).await;
     let (off, on) = (json!({"target": "power off"}), json!({"target": "power on"}));
     host.send(Method::PUT, "/states/power", Some(&off)).await;
@@ -265,7 +249,7 @@ async fn a_request_that_is_taken_back_ends_its_drain_once() {
     until("its drain", is_drained).await;
 
     let asked = host.asked().await;
-    let is_recorded = |node: &Value| node["target_power_state"] != "power off";
+    let is_recorded = |it: &baremetald::Node| it.target_power_state.as_deref() != Some("power off");
     let ask = async || host.send(Method::PUT, "/states/power", Some(&on)).await;
     let done = async || {
         let is_gone = async || host.drain().await.is_none().then_some(());

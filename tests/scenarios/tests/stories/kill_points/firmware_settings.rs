@@ -1,14 +1,15 @@
 //! Changes of boot settings and BIOS settings, while the service is killed.
 
+use api_client::baremetald;
 use bmc_emulator::{Firmware, Request};
 use jiff::Timestamp;
 use lab::{Lab, Machine, RackedMachine, Settings};
 use peers::kill_every;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{EVERY, StateBefore, settings};
-use crate::firmware_settings;
+use crate::firmware_settings::{self, recorded_value};
 
 /// A machine that applies every change at its next start.
 async fn racked(lab: &Lab, name: &str) -> RackedMachine {
@@ -29,22 +30,22 @@ async fn changes_of_boot_settings_survive_kills() {
     let lab = Lab::with_mortal(settings()).await;
     let machine = racked(&lab, "r1u20").await;
     let node = lab.manageable(&machine).await;
-    let path = format!("/v1/nodes/{}/states", node.0);
     for (setting, target) in
         [("boot_mode", json!("bios")), ("boot_mode", json!("uefi")), ("secure_boot", json!(true))]
     {
         let before = StateBefore::of(&lab, node, &machine).await;
-        let ended = |states: &Value| {
-            assert!(states["last_error"].is_null(), "{states:#}");
-            let is_there = states[setting] == target && states["power_state"] == "power off";
-            (is_there && states["target_power_state"].is_null()).then_some(())
+        let ended = |it: &baremetald::Node| {
+            assert_eq!(it.last_error, None, "{it:#?}");
+            let now = json!({"boot_mode": it.boot_mode, "secure_boot": it.secure_boot});
+            let is_off = it.power_state.as_deref() == Some("power off");
+            now[setting] == target && is_off && it.target_power_state.is_none()
         };
         let ask = async || {
             // An answer that a kill lost: the request is repeated, and refused if it was recorded.
-            let body = json!({"target": target});
-            lab.api().send(Method::PUT, &format!("{path}/{setting}"), Some(&body)).await;
+            let path = format!("{}/states/{setting}", node.path());
+            lab.api().send(Method::PUT, &path, Some(&json!({"target": target}))).await;
         };
-        let done = async || lab.api().until(&path, setting, ended).await;
+        let done = async || drop(lab.until(node, setting, ended).await);
         let points = lab.kill_at_every_point(kill_every(EVERY), |_| false, ask, done).await;
         assert!(points.len() >= 2, "{setting}: {points:#?}");
         let power = before.power(&machine);
@@ -73,22 +74,15 @@ async fn changes_of_bios_settings_survive_kills() {
     for (step, sata) in steps.into_iter().zip(["Raid", "Ahci"]) {
         let before = StateBefore::of(&lab, node, &machine).await;
         let body = json!({"target": "clean", "clean_steps": [step], "disable_ramdisk": true});
-        let path = format!("/v1/nodes/{}", node.0);
-        let ended = |node: &Value| {
-            assert!(node["last_error"].is_null(), "{node:#}");
-            let changed = node["provision_updated_at"] != before.node["provision_updated_at"];
-            (changed && node["provision_state"] == "manageable").then_some(())
-        };
         let ask = async || lab.ask_once(node, &before.node, &body).await;
-        let done = async || lab.api().until(&path, "manageable", ended).await;
+        let done = async || lab.ends(node, &before.node, "manageable").await;
         let points = lab.kill_at_every_point(kill_every(EVERY), |_| false, ask, done).await;
         assert!(points.len() >= 2, "{points:#?}");
         assert_eq!(machine.chassis().bios()["EmbeddedSata"], sata, "killed at {points:#?}");
         let on = bmc_emulator::PowerRequest::On;
         let starts = before.power(&machine).into_iter().filter(|power| *power == on).count();
         assert_eq!(starts, 1, "killed at {points:#?}");
-        let recorded = lab.api().get(&format!("{path}/bios/EmbeddedSata")).await;
-        assert_eq!(recorded["EmbeddedSata"]["value"], sata);
+        assert_eq!(recorded_value(&lab, node, "EmbeddedSata").await, sata);
     }
     let names = ["EmbeddedSata", "PowerOnDelay"].map(str::to_owned).to_vec();
     assert_eq!(changes(&machine), [Request::ChangeBios(names), Request::ResetBios]);
@@ -108,14 +102,8 @@ async fn the_steps_of_the_management_interface_survive_kills() {
         {"interface": "power", "step": "power_on"},
     ]);
     let body = json!({"target": "clean", "clean_steps": steps, "disable_ramdisk": true});
-    let path = format!("/v1/nodes/{}", node.0);
-    let ended = |node: &Value| {
-        assert!(node["last_error"].is_null(), "{node:#}");
-        let changed = node["provision_updated_at"] != before["provision_updated_at"];
-        (changed && node["provision_state"] == "manageable").then_some(())
-    };
     let ask = async || lab.ask_once(node, &before, &body).await;
-    let done = async || lab.api().until(&path, "manageable", ended).await;
+    let done = async || lab.ends(node, &before, "manageable").await;
     let points = lab.kill_at_every_point(kill_every(EVERY), |_| false, ask, done).await;
     assert!(points.len() >= 2, "{points:#?}");
     assert!(!machine.chassis().has_secure_boot_keys(), "killed at {points:#?}");
@@ -131,9 +119,7 @@ async fn the_secure_boot_of_an_instance_survives_kills() {
     let node = lab.available(&machine).await;
     let mut instance = lab.image().instance_info();
     instance["capabilities"] = json!({"secure_boot": "true", "boot_mode": "uefi"});
-    let path = format!("/v1/nodes/{}", node.0);
-    let patch = json!([{"op": "add", "path": "/instance_info", "value": instance}]);
-    lab.api().send(Method::PATCH, &path, Some(&patch)).await.expect("an instance");
+    lab.set(node, "/instance_info", instance).await;
 
     for (target, state, secure) in
         [("active", "active", true), ("rebuild", "active", true), ("deleted", "available", false)]
@@ -141,15 +127,15 @@ async fn the_secure_boot_of_an_instance_survives_kills() {
         let before = StateBefore::of(&lab, node, &machine).await;
         let body = json!({"target": target});
         let ask = async || lab.ask_once(node, &before.node, &body).await;
-        let ended = |node: &Value| {
-            assert!(node["last_error"].is_null(), "{node:#}");
-            let changed = node["provision_updated_at"] != before.node["provision_updated_at"];
-            let is_over = changed && node["provision_state"] == state;
-            assert!(!is_over || !secure || node["secure_boot"] == true, "{target}: {node:#}");
+        let ended = |it: &baremetald::Node| {
+            assert_eq!(it.last_error, None, "{it:#?}");
+            let changed = it.provision_updated_at != before.node.provision_updated_at;
+            let is_over = changed && it.state() == state;
+            assert!(!is_over || !secure || it.secure_boot == Some(true), "{target}: {it:#?}");
             // The start of the ramdisk applies the last change, and the next sweep records it.
-            (is_over && node["secure_boot"] == secure).then_some(())
+            is_over && it.secure_boot == Some(secure)
         };
-        let done = async || lab.api().until(&path, state, ended).await;
+        let done = async || drop(lab.until(node, state, ended).await);
         let points = lab.kill_at_every_point(kill_every(EVERY), |_| false, ask, done).await;
         assert!(points.len() >= 2, "{target}: {points:#?}");
         assert_eq!(machine.chassis().secure_boot(), secure, "{target} killed at {points:#?}");

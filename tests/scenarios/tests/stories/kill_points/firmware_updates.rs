@@ -1,9 +1,10 @@
 //! Updates of firmware, while the service is killed.
 
+use api_client::baremetald::FirmwareComponent;
 use bmc_emulator::{BmcLogEntry, Outcome, PowerRequest, Request};
 use lab::{Lab, Machine, RackedMachine, Settings};
 use peers::kill_every;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{EVERY, StateBefore, settings};
 
@@ -28,9 +29,7 @@ async fn updates_survive_kills(name: &str, profile: &str) {
     blueprint.spec.bmc.profile = profile.to_owned();
     let machine = lab.rack(blueprint).await;
     let node = lab.manageable(&machine).await;
-    let path = format!("/v1/nodes/{}", node.0);
-    let chosen = json!([{"op": "add", "path": "/firmware_interface", "value": "redfish"}]);
-    lab.api().send(reqwest::Method::PATCH, &path, Some(&chosen)).await.expect("the interface");
+    lab.set(node, "/firmware_interface", json!("redfish")).await;
     let image = |name: &str| lab.images().put(name, "raw", vec![7_u8; 300_000]).url;
     let settings = json!([
         {"component": "bmc", "url": image("bmc-9.bin")},
@@ -39,20 +38,14 @@ async fn updates_survive_kills(name: &str, profile: &str) {
     let step = json!({"interface": "firmware", "step": "update", "args": {"settings": settings}});
     let before = StateBefore::of(&lab, node, &machine).await;
     let body = json!({"target": "clean", "clean_steps": [step], "disable_ramdisk": true});
-    let ended = |node: &Value| {
-        assert!(node["last_error"].is_null(), "{node:#}");
-        let changed = node["provision_updated_at"] != before.node["provision_updated_at"];
-        (changed && node["provision_state"] == "manageable").then_some(())
-    };
     let ask = async || lab.ask_once(node, &before.node, &body).await;
-    let done = async || lab.api().until(&path, "manageable", ended).await;
+    let done = async || lab.ends(node, &before.node, "manageable").await;
     let points = lab.kill_at_every_point(kill_every(EVERY), |_| false, ask, done).await;
     assert!(points.len() >= 3, "{points:#?}");
     assert_eq!(updates(&machine), ["bmc 9", "bios 9"], "killed at {points:#?}");
-    let firmware = lab.api().get(&format!("{path}/firmware")).await;
-    for component in [&firmware["firmware"][0], &firmware["firmware"][1]] {
-        assert_eq!(component["current_version"], "9", "{firmware:#}");
-    }
+    let firmware: Vec<FirmwareComponent> =
+        lab.api().list(&format!("{}/firmware", node.path())).await;
+    assert!(firmware[..2].iter().all(|it| it.current_version == "9"), "{firmware:#?}");
     // The machine was off, and starts after each of the two updates.
     let power = before.power(&machine);
     let starts = power.iter().filter(|power| **power == PowerRequest::On).count();

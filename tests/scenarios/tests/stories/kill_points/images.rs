@@ -3,7 +3,6 @@
 use bmc_emulator::PowerRequest::{ForceOff, On};
 use lab::{Lab, Machine};
 use machine_emulator::{BootSource, Stage};
-use reqwest::Method;
 use serde_json::json;
 
 use super::{DEPLOYMENT, ERASES, UNDEPLOYMENT, WRITES, anywhere, outlived, part, settings};
@@ -28,12 +27,8 @@ async fn a_live_iso_survives_kills() {
         let machine = lab.rack(blueprint).await;
         let node = lab.available(&machine).await;
         let iso = live_iso(&lab, "live.iso");
-        let patch = json!([
-            {"op": "add", "path": "/deploy_interface", "value": "ramdisk"},
-            {"op": "add", "path": "/instance_info", "value": {"boot_iso": iso}},
-        ]);
-        let path = format!("/v1/nodes/{}", node.0);
-        lab.api().send(Method::PATCH, &path, Some(&patch)).await.expect("the node changes");
+        lab.set(node, "/deploy_interface", json!("ramdisk")).await;
+        lab.set(node, "/instance_info", json!({"boot_iso": iso})).await;
         let is_live = |stage: &Stage| matches!(stage, Stage::Live(from, _) if *from == source);
         let mut kills = 0;
         for part in [
@@ -59,9 +54,7 @@ async fn a_file_of_checksums_is_read_again_after_kills() {
     let sums = format!("{}  system.raw\n", image.checksum);
     let sums = lab.images().put("SHA256SUMS", "raw", sums.into_bytes());
     let info = json!({"image_source": image.url, "image_checksum": sums.url});
-    let patch = json!([{"op": "add", "path": "/instance_info", "value": info}]);
-    let path = format!("/v1/nodes/{}", node.0);
-    lab.api().send(Method::PATCH, &path, Some(&patch)).await.expect("instance_info changes");
+    lab.set(node, "/instance_info", info).await;
     let deployment = part("active", DEPLOYMENT, &[On, ForceOff, On], WRITES);
     let spares = |point: &str| !point.contains("image: checksum");
     let points = outlived(&lab, node, &machine, &deployment, (1, spares)).await;

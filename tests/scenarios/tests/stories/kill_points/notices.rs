@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use api_client::baremetald::NodeLease;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -101,11 +102,11 @@ async fn lent(
     let path = format!("/bedplate/v1/nodes/{node}/lease");
     let loan = json!({"lessee": "lab", "for": "4s"});
     let ask = async || {
-        if lab.api().get(&path).await["lease"].is_null() {
+        if lab.api().get::<NodeLease>(&path).await.lease.is_none() {
             lab.api().send(Method::POST, &path, Some(&loan)).await.expect("a lease");
         }
     };
-    let is_over = |lent: &Value| lent["lease"].is_null().then_some(());
+    let is_over = |lent: &NodeLease| lent.lease.is_none().then_some(());
     let done = async || {
         lab.api().until(&path, "a node that is not lent", is_over).await;
         let is_sent = async || (lab.waiting_notices().await == 0).then_some(());

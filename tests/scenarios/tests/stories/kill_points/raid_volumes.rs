@@ -3,7 +3,7 @@
 use bmc_emulator::PowerRequest;
 use lab::{Lab, Settings};
 use peers::kill_every;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{EVERY, StateBefore, settings};
 use crate::bmc_steps::accepted;
@@ -17,7 +17,6 @@ async fn volumes_survive_kills(name: &str, profile: &str, starts: usize) {
     let node = lab.manageable(&machine).await;
     choose(&lab, node).await;
     set_target(&lab, node, &two_disks()).await;
-    let path = format!("/v1/nodes/{}", node.0);
     let (create, delete) = (["RAID1 of S1 S2", "RAID5 of H1 H2 H3"], ["delete 1", "delete 2"]);
     let (again, nothing) = ([&delete[..], &create[..]].concat(), json!({}));
     let replace = json!({"delete_existing": true});
@@ -30,13 +29,8 @@ async fn volumes_survive_kills(name: &str, profile: &str, starts: usize) {
         let earlier = accepted(&machine).len();
         let steps = step(name, args);
         let body = json!({"target": "clean", "clean_steps": steps, "disable_ramdisk": true});
-        let ended = |node: &Value| {
-            assert!(node["last_error"].is_null(), "{node:#}");
-            let changed = node["provision_updated_at"] != before.node["provision_updated_at"];
-            (changed && node["provision_state"] == "manageable").then_some(())
-        };
         let ask = async || lab.ask_once(node, &before.node, &body).await;
-        let done = async || lab.api().until(&path, "manageable", ended).await;
+        let done = async || lab.ends(node, &before.node, "manageable").await;
         let points = lab.kill_at_every_point(kill_every(EVERY), |_| false, ask, done).await;
         assert!(points.len() >= 2, "{points:#?}");
         let all = accepted(&machine).split_off(earlier);

@@ -14,15 +14,10 @@ async fn outlived(blueprint: Machine, (every, spares): (usize, fn(&str) -> bool)
     let lab = Lab::with_mortal(Settings { silence_timeout: "2s", ..settings() }).await;
     let machine = lab.rack(blueprint).await;
     let node = installed(&lab, &machine).await;
-    let path = format!("/v1/nodes/{}", node.0);
     let kill = async |asked: Value, end: &str| {
         let before = StateBefore::of(&lab, node, &machine).await;
         let ask = async || lab.ask_once(node, &before.node, &asked).await;
-        let is_over = |node: &Value| {
-            assert!(node["last_error"].is_null(), "{node:#}");
-            (node["provision_state"] == end).then_some(())
-        };
-        let done = async || lab.api().until(&path, end, is_over).await;
+        let done = async || lab.ends(node, &before.node, end).await;
         let points = lab.kill_at_every_point(every, spares, ask, done).await;
         (before, points)
     };
@@ -79,5 +74,5 @@ async fn a_rescue_whose_answer_is_lost_boots_the_ramdisk_again() {
     assert_eq!(before.power(&machine), [On, ForceOff, On]);
     let history = lab.history(node).await;
     let told = "the service restarted while the rescue password was set";
-    assert!(history.iter().any(|(_, event)| event.starts_with(told)), "{history:#?}");
+    assert!(history.iter().any(|it| it.event.starts_with(told)), "{history:#?}");
 }
