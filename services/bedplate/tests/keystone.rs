@@ -2,8 +2,10 @@
 //! authentication.
 #![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use api_client::shared::PolicyRow;
 use openstack_emulator::{Cloud, Emulator, Kind, Settings};
 use tokio::process::Command;
 use tokio_util::sync::CancellationToken;
@@ -246,12 +248,12 @@ async fn the_policy_is_printed_as_a_table_and_as_json() {
     assert_eq!(row, ["clusters", "GET", path, "member", "-", "member", "-"]);
 
     let reported = given.run(&[&policy[..], &["--output", "json"]].concat()).await.done();
-    let reported: serde_json::Value = serde_json::from_str(&reported).unwrap();
-    let rows = reported["clusters"].as_array().unwrap();
+    let reported: BTreeMap<String, Vec<PolicyRow>> = serde_json::from_str(&reported).unwrap();
+    let rows = &reported["clusters"];
     // The first line of the table is the header.
     assert_eq!(rows.len(), table.lines().count() - 1);
-    let row = rows.iter().find(|row| row["path"] == path).unwrap();
-    assert_eq!((&row["cloud"], &row["lessee"]), (&"member".into(), &serde_json::Value::Null));
+    let row = rows.iter().find(|row| row.path == path).unwrap();
+    assert_eq!((row.cloud.as_deref(), &row.lessee), (Some("member"), &None));
 }
 
 #[tokio::test]

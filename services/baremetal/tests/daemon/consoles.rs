@@ -1,9 +1,11 @@
 //! Serial consoles through their WebSocket, on a machine that echoes its input.
 #![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use api_client::shared::AuditRow;
 use baremetal::{Config, Service};
 use futures::{SinkExt, StreamExt};
 use openstack_emulator::{Emulator, Settings};
@@ -101,14 +103,11 @@ impl TestDaemon {
     }
 
     /// Returns status and action of all rows of the audit trail, newest last.
-    async fn recorded(&self) -> Vec<(u64, String)> {
+    async fn recorded(&self) -> Vec<(u16, String)> {
         let (_, text) = self.send(Method::GET, "/bedplate/v1/audit", &Value::Null).await;
-        let reported: Value = serde_json::from_str(&text).unwrap();
-        let rows = reported["audit"].as_array().unwrap().iter();
-        let row = |row: &Value| {
-            (row["status"].as_u64().unwrap(), row["action"].as_str().unwrap().to_owned())
-        };
-        rows.map(row).collect()
+        let mut reported: BTreeMap<String, Vec<AuditRow>> = serde_json::from_str(&text).unwrap();
+        let rows = reported.remove("audit").unwrap();
+        rows.into_iter().map(|row| (row.status, row.action)).collect()
     }
 
     async fn end(self) -> TempDir {

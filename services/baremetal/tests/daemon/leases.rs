@@ -3,10 +3,12 @@
 
 use std::sync::{Arc, Mutex};
 
+use api_client::baremetald::NodeLease;
+use api_client::{Client, Credentials, Service};
 use axum::Router;
 use axum::extract::State;
 use axum::routing::post;
-use contract::{DaemonProcess, Output, client, until};
+use contract::{DaemonProcess, Output, until};
 use jiff::Timestamp;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -106,9 +108,13 @@ async fn take_mails(connection: TcpStream, reported: ReceivedNotices) -> std::io
     Ok(())
 }
 
-async fn lease(daemon: &DaemonProcess) -> Value {
-    let url = format!("{}/bedplate/v1/nodes/lent/lease", daemon.url);
-    client().get(url).send().await.unwrap().json().await.unwrap()
+fn client(daemon: &DaemonProcess) -> Client {
+    let url = daemon.url.parse().unwrap();
+    Client::new(contract::client(), Service::Baremetald, url, Credentials::Anonymous)
+}
+
+async fn lease(daemon: &DaemonProcess) -> NodeLease {
+    client(daemon).get("/bedplate/v1/nodes/lent/lease").await.unwrap()
 }
 
 #[tokio::test]
@@ -131,20 +137,13 @@ async fn a_lessee_is_notified_of_each_stage_before_the_node_is_returned() {
     std::fs::write(&config, text).unwrap();
     let program = env!("CARGO_BIN_EXE_baremetald");
     let mut daemon = DaemonProcess::start(program, config, &state, Output::Kept).await;
-    let url = daemon.url.clone();
-    let post = async |path: &str, body: Value| {
-        let sent = client().post(format!("{url}/{path}")).json(&body).send().await.unwrap();
-        assert!(sent.status().is_success(), "{}", sent.text().await.unwrap());
+    let post = async |path: &str, body: Value| -> Value {
+        client(&daemon).post(path, &body).await.unwrap()
     };
-    // Names of nodes need a newer microversion than the default.
-    let node = client().post(format!("{url}/v1/nodes"));
-    let node = node.header("x-openstack-ironic-api-version", "1.50");
-    let node = node.json(&json!({"driver": "fake-hardware", "name": "lent"})).send().await.unwrap();
-    assert_eq!(node.status(), 201, "{}", node.text().await.unwrap());
+    post("/v1/nodes", json!({"driver": "fake-hardware", "name": "lent"})).await;
     let loan = json!({"lessee": "lab", "for": "6s", "notify": "ann@example.org"});
-    post("bedplate/v1/nodes/lent/lease", loan).await;
-    let until_when = lease(&daemon).await["lease"]["until"].as_str().unwrap().to_owned();
-    let ends_at: Timestamp = until_when.parse().unwrap();
+    post("/bedplate/v1/nodes/lent/lease", loan).await;
+    let ends_at = lease(&daemon).await.lease.unwrap().until;
 
     for many in 1..=RUNGS.len() {
         until(async || (reported.ids().len() >= many && mailed.ids().len() >= many).then_some(()))
@@ -153,11 +152,11 @@ async fn a_lessee_is_notified_of_each_stage_before_the_node_is_returned() {
         if many == 1 {
             let came = [&reported, &mailed].map(|it| it.first()[0].2);
             assert!(came.iter().all(|at| *at < ends_at), "{came:?} {ends_at}");
-            assert_eq!(lease(&daemon).await["lease"]["ended_at"], Value::Null);
+            assert_eq!(lease(&daemon).await.lease.unwrap().ended_at, None);
         }
         daemon.kill_and_start().await;
     }
-    until(async || lease(&daemon).await["lessee"].is_null().then_some(())).await;
+    until(async || lease(&daemon).await.lessee.is_none().then_some(())).await;
     assert_eq!(reported.events(), RUNGS);
     // The same notices were sent by mail, to the right address.
     assert_eq!(mailed.ids(), reported.ids());

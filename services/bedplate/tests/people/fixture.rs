@@ -1,5 +1,6 @@
 //! The fixture of these tests: a baremetald and a clusterd without authentication, and `bedplate` as their client.
 
+use api_client::baremetald::Node;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -77,10 +78,11 @@ impl Fixture {
         CommandOutput::of(&mut self.command(arguments)).await
     }
 
-    /// Enrolls a node. The conductor sends no request to a node's BMC while the node is in `enroll`.
-    pub(crate) async fn node(&self, name: &str) -> Value {
+    /// Enrolls a node, and returns its id. The conductor sends no request to a node's BMC while the node is in `enroll`.
+    pub(crate) async fn node(&self, name: &str) -> String {
         let body = json!({"name": name, "driver": "redfish"});
-        self.send_json(Method::POST, &format!("{}/v1/nodes", self.machines), body).await
+        let made = self.send_json(Method::POST, &format!("{}/v1/nodes", self.machines), body).await;
+        serde_json::from_value::<Node>(made).unwrap().id().to_owned()
     }
 
     /// Sends a JSON request, checks that the request succeeded, and returns the body of the answer.

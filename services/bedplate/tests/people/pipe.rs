@@ -2,6 +2,8 @@
 
 use std::process::Stdio;
 
+use api_client::baremetald::Node;
+use api_client::clusterd::Quotas;
 use expect_test::expect;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -57,13 +59,9 @@ async fn a_quota_is_set_and_shown() {
     given.run(&["quota", "set", "lab", "gpus=1"]).await.done();
     let reported =
         given.run(&["quota", "set", "lab", "lease_seconds=default", "-o", "json"]).await.done();
-    let reported: Value = serde_json::from_str(&reported).unwrap();
-    let limits = ["vms", "gpus", "vcpus"].map(|name| reported["project"][name]["limit"].as_i64());
-    assert_eq!(
-        limits,
-        [Some(5), Some(1), Some(-1)],
-        "what is not named stays as it is: {reported}"
-    );
+    let Quotas { project, .. } = serde_json::from_str(&reported).unwrap();
+    let limits = ["vms", "gpus", "vcpus"].map(|name| project[name].limit);
+    assert_eq!(limits, [5, 1, -1], "what is not named stays as it is: {reported}");
     given.run(&["quota", "set", "lab"]).await.failed_with(2, &["NAME=LIMIT"]);
     given.run(&["quota", "set", "lab", "gold=1"]).await.failed_with(1, &["gold"]);
     given.run(&["quota", "set", "lab", "vms"]).await.failed_with(2, &["NAME=LIMIT"]);
@@ -74,7 +72,6 @@ async fn a_table_has_a_header_and_a_line_for_each() {
     let given = Fixture::start().await;
     let ids = [given.node("n1").await, given.node("a-node-with-a-long-name").await];
     let table = given.run(&["node", "list"]).await.done();
-    let ids = ids.map(|node| node["uuid"].as_str().unwrap().to_owned());
     // The ids are random, and nodes are listed by id.
     let mut lines: Vec<String> = table.lines().map(str::to_owned).collect();
     lines[1..].sort();
@@ -179,11 +176,12 @@ async fn a_watched_list_is_printed_again_after_a_change() {
     let mut command = given.command(&["-o", "json", "node", "list", "--watch"]);
     let mut child = command.stdout(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-    let first: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
-    assert_eq!(first, json!([]));
+    let mut next = async || -> Vec<Node> {
+        serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap()
+    };
+    assert_eq!(next().await, []);
     given.node("n1").await;
-    let next: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
-    assert_eq!(next[0]["name"], "n1");
+    assert_eq!(next().await[0].label(), "n1");
 }
 
 #[tokio::test]

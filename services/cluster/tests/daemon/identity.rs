@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use api_client::clusterd::{Quotas, ResourceQuota};
 use cluster::{Config, Service};
 use openstack_emulator::{Act, Cloud, Emulator, Rule, Settings};
 use reqwest::{Client, Method, StatusCode};
@@ -285,9 +286,12 @@ async fn each_user_has_limits_and_only_administrators_set_them() {
     given.cluster(&alice, "c", "t").await.has(202);
     let words = format!("user {user} in project {project} uses 1 of 1");
     given.cluster(&alice, "d", "t").await.refuses(403, &words);
-    let own = given.get(&alice, "/bedplate/v1/quotas").await.has(200).body;
-    assert_eq!(own["project"]["clusters"], json!({"used": 1, "limit": 20}));
-    assert_eq!(own["user"]["clusters"], json!({"used": 1, "limit": 1}));
+    let quotas = async |token: &str, path: &str| -> Quotas {
+        serde_json::from_value(given.get(token, path).await.has(200).body).unwrap()
+    };
+    let own = quotas(&alice, "/bedplate/v1/quotas").await;
+    assert_eq!(own.project["clusters"], ResourceQuota { used: Some(1), limit: 20 });
+    assert_eq!(own.user["clusters"], ResourceQuota { used: Some(1), limit: 1 });
 
     // Another user of the same project has limits of their own.
     given.cloud.add_user("carol", "carol-secret", "tenant-a");
@@ -306,9 +310,9 @@ async fn each_user_has_limits_and_only_administrators_set_them() {
     given.get(&carol, &asked).await.refuses(403, "other users");
     let asked = format!("/bedplate/v1/quotas?project_id={project}");
     given.get(&bob, &asked).await.refuses(403, "other projects");
-    let reported = given.get(&admin, &format!("{asked}&user_id={user}")).await.has(200).body;
-    assert_eq!(reported["project"]["clusters"]["used"], 2);
-    assert_eq!(reported["user"]["clusters"]["used"], 1);
+    let reported = quotas(&admin, &format!("{asked}&user_id={user}")).await;
+    assert_eq!(reported.project["clusters"].used, Some(2));
+    assert_eq!(reported.user["clusters"].used, Some(1));
 }
 
 #[tokio::test]
