@@ -3,6 +3,7 @@
 
 use std::marker::PhantomData;
 
+use baremetal_core::{Attribute, AttributeValue};
 use http::StatusCode;
 use openstack_api::{ApiError, JsonShape, Microversion, Query, Rule, flag};
 use serde_json::{Map, Value};
@@ -45,7 +46,7 @@ pub(crate) struct Field<R: Resource> {
     /// The microversion that introduced the field.
     pub(crate) since: Microversion,
     pub(crate) kind: Kind,
-    pub(crate) read: Read<R>,
+    reader: Reader<R>,
     pub(crate) access: Access<R>,
     /// How an import writes the field, if otherwise only the service writes it or if an import writes it differently.
     pub(crate) import: Option<Write<R>>,
@@ -67,11 +68,20 @@ pub(crate) struct Field<R: Resource> {
 /// Reads the value of a field.
 pub(crate) type Read<R> = for<'a> fn(&'a R, &Context<'a>) -> Shown<'a>;
 
+/// How the value of a field is read.
+enum Reader<R: 'static> {
+    Shown(Read<R>),
+    /// As the table of the core declares it.
+    Core(&'static Attribute<R>),
+    /// An object whose secrets are shown as a mask.
+    Masked(fn(&R) -> &Map<String, Value>),
+}
+
 /// Parses the value that a client sends for the field of this name, and stores it. Null selects the default.
 pub(crate) type Write<R> = fn(&mut R, &'static str, Value) -> Result<(), ApiError>;
 
 /// When clients may write a field.
-pub(crate) enum Access<R> {
+pub(crate) enum Access<R: 'static> {
     /// Never: only the service writes it.
     Read,
     /// Only when they create the resource.
@@ -81,8 +91,10 @@ pub(crate) enum Access<R> {
 }
 
 /// How a field is written.
-pub(crate) enum Set<R> {
+pub(crate) enum Set<R: 'static> {
     Value(Write<R>),
+    /// As the table of the core declares it.
+    Core(&'static Attribute<R>),
     /// Replaces an object. A patch may also change a part of it.
     Object(fn(&mut R) -> &mut Map<String, Value>),
     /// The same for an object whose secrets are shown as a mask.
@@ -113,11 +125,27 @@ pub(crate) enum Kind {
 impl<R: Resource> Field<R> {
     /// Declares a field that only the service writes.
     pub(crate) const fn new(name: &'static str, minor: u16, kind: Kind, read: Read<R>) -> Self {
+        Field::with(name, minor, kind, Reader::Shown(read))
+    }
+
+    /// Declares a field of the core's table, which rules of inspections share. Until `change_shared` only the service writes the field.
+    pub(crate) const fn shared(attribute: &'static Attribute<R>, minor: u16) -> Self {
+        let kind = match attribute.value {
+            AttributeValue::Text(..) | AttributeValue::Word(_) => Kind::Text,
+            AttributeValue::Flag(..) => Kind::Boolean,
+            AttributeValue::MaybeFlag(..) => Kind::MaybeBoolean,
+            AttributeValue::Object(..) => Kind::Object,
+            AttributeValue::Computed(_) => panic!("answers show the field in another form"),
+        };
+        Field::with(attribute.name, minor, kind, Reader::Core(attribute))
+    }
+
+    const fn with(name: &'static str, minor: u16, kind: Kind, reader: Reader<R>) -> Self {
         Field {
             name,
             since: Microversion::new(minor),
             kind,
-            read,
+            reader,
             access: Access::Read,
             import: None,
             is_required: false,
@@ -140,13 +168,28 @@ impl<R: Resource> Field<R> {
         Field { access: Access::Change(rule, Set::Value(write)), ..self }
     }
 
-    /// Clients that satisfy `rule` write the field, which is an object.
-    pub(crate) const fn change_object(
-        self,
-        rule: Rule,
-        place: fn(&mut R) -> &mut Map<String, Value>,
-    ) -> Self {
-        Field { access: Access::Change(rule, Set::Object(place)), ..self }
+    /// Clients that satisfy `rule` write the field, as the table of the core declares it.
+    pub(crate) const fn change_shared(self, rule: Rule) -> Self {
+        let Reader::Core(attribute) = self.reader else { panic!("the core does not declare it") };
+        let set = match attribute.value {
+            AttributeValue::Object(_, place) => Set::Object(place),
+            AttributeValue::Text(..)
+            | AttributeValue::Flag(..)
+            | AttributeValue::MaybeFlag(..)
+            | AttributeValue::Word(_)
+            | AttributeValue::Computed(_) => Set::Core(attribute),
+        };
+        Field { access: Access::Change(rule, set), ..self }
+    }
+
+    /// Like `change_shared`, for an object with secrets, which answers show as a mask.
+    pub(crate) const fn change_shared_secrets(self, rule: Rule) -> Self {
+        let Reader::Core(attribute) = self.reader else { panic!("the core does not declare it") };
+        let AttributeValue::Object(read, place) = attribute.value else {
+            panic!("only an object has secrets")
+        };
+        let access = Access::Change(rule, Set::Secrets(place));
+        Field { access, reader: Reader::Masked(read), ..self }
     }
 
     /// Clients that satisfy `rule` write the field, which is an object with secrets.
@@ -156,6 +199,15 @@ impl<R: Resource> Field<R> {
         place: fn(&mut R) -> &mut Map<String, Value>,
     ) -> Self {
         Field { access: Access::Change(rule, Set::Secrets(place)), ..self }
+    }
+
+    /// Clients that satisfy `rule` write the field, which is an object.
+    pub(crate) const fn change_object(
+        self,
+        rule: Rule,
+        place: fn(&mut R) -> &mut Map<String, Value>,
+    ) -> Self {
+        Field { access: Access::Change(rule, Set::Object(place)), ..self }
     }
 
     /// Clients that satisfy `rule` write the field, which is a list; `present` returns it as a request writes it.
@@ -215,6 +267,22 @@ impl<R: Resource> Field<R> {
         Field { sort: Some(key), ..self }
     }
 
+    /// Reads the value of the field in the form that clients see.
+    pub(crate) fn show<'a>(&self, it: &'a R, look: &Context<'a>) -> Shown<'a> {
+        let attribute = match self.reader {
+            Reader::Shown(read) => return read(it, look),
+            Reader::Masked(read) => return Shown::masked(read(it)),
+            Reader::Core(attribute) => attribute,
+        };
+        match attribute.value {
+            AttributeValue::Text(read, _) | AttributeValue::Word(read) => read(it).into(),
+            AttributeValue::Flag(read, _) => read(it).into(),
+            AttributeValue::MaybeFlag(read, _) => read(it).into(),
+            AttributeValue::Object(read, _) => read(it).into(),
+            AttributeValue::Computed(_) => Shown::Null,
+        }
+    }
+
     /// Finds a field by its name.
     pub(crate) fn find(name: &str) -> Option<&'static Self> {
         R::FIELDS.iter().find(|field| field.name == name)
@@ -234,7 +302,7 @@ impl<R: Resource> Field<R> {
     }
 }
 
-impl<R> Access<R> {
+impl<R: 'static> Access<R> {
     /// How clients write the field, at least when they create the resource.
     pub(crate) fn set(&self) -> Option<&Set<R>> {
         match self {

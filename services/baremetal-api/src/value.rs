@@ -1,6 +1,6 @@
 //! Parses the value of a field, and names the mistake if the value is wrong.
 
-use baremetal_core::NodeIdent;
+use baremetal_core::{InvalidValue, NodeIdent, parse_flag, parse_object, parse_text};
 use hardware::MacAddress;
 use jiff::Timestamp;
 use openstack_api::ApiError;
@@ -15,30 +15,12 @@ pub(crate) fn malformed(ident: &str, expected: &str) -> String {
 
 /// Text of at most `longest` bytes. Empty text counts as null.
 pub(crate) fn text(name: &str, value: Value, longest: usize) -> Result<Option<String>, ApiError> {
-    match value {
-        Value::Null => Ok(None),
-        Value::String(text) if text.len() > longest => {
-            Err(ApiError::bad_field(name, format!("is longer than {longest} bytes")))
-        }
-        Value::String(text) if text.contains('\0') => {
-            Err(ApiError::bad_field(name, "contains a NUL character"))
-        }
-        Value::String(text) => Ok(Some(text).filter(|text| !text.is_empty())),
-        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-            Err(wrong(name, "a string", &other))
-        }
-    }
+    parse_text(value, longest).map_err(|why| ApiError::bad_field(name, why))
 }
 
 /// An object; null is an empty object.
 pub(crate) fn object(name: &str, value: Value) -> Result<Map<String, Value>, ApiError> {
-    match value {
-        Value::Null => Ok(Map::new()),
-        Value::Object(object) => Ok(object),
-        other @ (Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
-            Err(wrong(name, "an object", &other))
-        }
-    }
+    parse_object(value).map_err(|why| ApiError::bad_field(name, why))
 }
 
 /// A list of at most `most` elements; null is an empty list.
@@ -57,14 +39,7 @@ pub(crate) fn list(name: &str, value: Value, most: usize) -> Result<Vec<Value>, 
 
 /// A boolean or null; also accepts booleans as text.
 pub(crate) fn boolean(name: &str, value: Value) -> Result<Option<bool>, ApiError> {
-    match value {
-        Value::Null => Ok(None),
-        Value::Bool(value) => Ok(Some(value)),
-        Value::String(text) => openstack_api::flag(name, &text).map(Some),
-        other @ (Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
-            Err(wrong(name, "true or false", &other))
-        }
-    }
+    parse_flag(value).map_err(|why| ApiError::bad_field(name, why))
 }
 
 /// A whole number.
@@ -138,13 +113,5 @@ pub(crate) fn attached_vif(name: &str, value: Value) -> Result<Option<String>, A
 }
 
 fn wrong(name: &str, wanted: &str, got: &Value) -> ApiError {
-    let got = match got {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    };
-    ApiError::bad_field(name, format!("must be {wanted}, not {got}"))
+    ApiError::bad_field(name, InvalidValue::kind(wanted, got))
 }

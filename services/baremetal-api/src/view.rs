@@ -17,7 +17,7 @@ impl<R: Resource> Serialize for View<'_, R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut object = serializer.serialize_map(None)?;
         for field in self.shown.fields() {
-            object.serialize_entry(field.name, &(field.read)(self.it, &self.context))?;
+            object.serialize_entry(field.name, &field.show(self.it, &self.context))?;
         }
         object.end()
     }

@@ -62,11 +62,11 @@ pub(crate) fn patched<R: Resource>(
 
 /// The present value of a field, secrets included. Only objects and some lists can be patched in part, so the value of every other field is
 /// returned as null.
-fn present<R>(it: &mut R, set: &Set<R>) -> Value {
+fn present<R: 'static>(it: &mut R, set: &Set<R>) -> Value {
     match set {
         Set::Object(place) | Set::Secrets(place) => Value::Object(place(it).clone()),
         Set::List(present, _) => present(it),
-        Set::Value(_) => Value::Null,
+        Set::Value(_) | Set::Core(_) => Value::Null,
     }
 }
 
@@ -81,7 +81,7 @@ fn set_all<R: Resource>(it: &mut R, mut wanted: Map<String, Value>) -> Result<()
 }
 
 /// Sets one field.
-fn write_value<R>(
+fn write_value<R: 'static>(
     it: &mut R,
     name: &'static str,
     set: &Set<R>,
@@ -89,6 +89,9 @@ fn write_value<R>(
 ) -> Result<(), ApiError> {
     match set {
         Set::Value(write) | Set::List(_, write) => write(it, name, value)?,
+        Set::Core(attribute) => {
+            attribute.store(it, value).map_err(|why| ApiError::bad_field(name, why))?;
+        }
         Set::Object(place) => *place(it) = object(name, value)?,
         Set::Secrets(place) => {
             let mut wanted = object(name, value)?;

@@ -57,6 +57,7 @@ mod vif;
 mod wanted_boot;
 
 mod allocation;
+mod attribute;
 mod bios;
 mod bios_change;
 mod boot;
@@ -104,6 +105,10 @@ pub use agent_ramdisk::{AgentKernel, BOOT_PROPERTIES, KernelWord, check_agent_ra
 pub use allocation::{
     Allocation, AllocationState, BackfillMismatch, NodePool, Reservation, UnknownAllocationState,
     assign, backfill, ended_allocation, release,
+};
+pub use attribute::{
+    Attribute, AttributeValue, Attributes, InvalidValue, Store, attribute, parse_flag,
+    parse_object, parse_text, reason_of, store_mark, store_reason,
 };
 pub use bios::{
     BiosRefused, BiosSetting, MOST_BIOS_SETTINGS, NewBiosSetting, apply_bios_settings,

@@ -1,9 +1,11 @@
 //! The fields of a node.
 
 use baremetal_core::{
-    AllocationUuid, Fault, Interface, Maintenance, Node, NodeSort, NodeUuid, State,
+    AllocationUuid, Fault, Interface, Maintenance, Node, NodeSort, NodeUuid, State, attribute,
+    reason_of, store_mark, store_reason,
 };
 use newtype_uuid::GenericUuid;
+use openstack_api::ApiError;
 
 use super::list::{FILTERS, NodeList, driver};
 use super::{imported, view, write};
@@ -13,7 +15,7 @@ use crate::microversion as since;
 use crate::rule::{ADMINISTER, INSTALL, OPERATE, SET_DRIVER, SET_OWNER, USE};
 use crate::shown::Shown;
 use crate::traits::parse_traits;
-use crate::value::{boolean, object, text, time, uuid};
+use crate::value::{boolean, object, time, uuid};
 use crate::write::put;
 
 impl Resource for Node {
@@ -29,6 +31,10 @@ use Kind::{Boolean, Links, MaybeBoolean, Object, Text, Texts};
 
 const fn field(name: &'static str, minor: u16, kind: Kind, read: Read<Node>) -> Field<Node> {
     Field::new(name, minor, kind, read)
+}
+
+const fn shared(name: &'static str, minor: u16) -> Field<Node> {
+    Field::shared(attribute(name), minor)
 }
 
 /// Declares the field by which operators choose the implementation of an interface.
@@ -47,8 +53,7 @@ const FIELDS: &[Field<Node>] = &[
         .create(|it, name, new| { it.id = uuid(name, new)?.map_or(it.id, NodeUuid::from_untyped_uuid); Ok(()) })
         .brief()
         .sort(NodeSort::Id),
-    field("name", 5, Text, |it, _| it.name.as_ref().map(|name| name.as_str()).into())
-        .change(OPERATE, |it, _, new| put(&mut it.name, write::name(new)))
+    shared("name", 5).change_shared(OPERATE)
         .brief()
         .sort(NodeSort::Name),
     field("created_at", 1, Text, |it, _| it.created_at.into())
@@ -57,22 +62,18 @@ const FIELDS: &[Field<Node>] = &[
     field("updated_at", 1, Text, |it, _| it.updated_at.into())
         .imported(|it, name, new| put(&mut it.updated_at, time(name, new)))
         .sort(NodeSort::UpdatedAt),
-    field("driver", 1, Text, |it, _| it.driver.as_str().into())
+    shared("driver", 1)
         .change(SET_DRIVER, |it, _, new| put(&mut it.driver, write::driver(new)))
         .required()
         .filter_since(since::DRIVER_FILTER, |list, by| { driver(list, by); Ok(()) })
         .sort(NodeSort::Driver),
-    field("driver_info", 1, Object, |it, _| Shown::masked(&it.driver_info))
-        .change_secrets(OPERATE, |it| &mut it.driver_info)
+    shared("driver_info", 1).change_shared_secrets(OPERATE)
         .site_detail(),
     field("driver_internal_info", 3, Object, |_, _| Shown::EMPTY)
         .site_detail(),
-    field("properties", 1, Object, |it, _| (&it.properties).into())
-        .change_object(OPERATE, |it| &mut it.properties),
-    field("extra", 1, Object, |it, _| (&it.extra).into())
-        .change_object(USE, |it| &mut it.extra),
-    field("instance_info", 1, Object, |it, _| Shown::masked(&it.instance_info))
-        .change_secrets(INSTALL, |it| &mut it.instance_info),
+    shared("properties", 1).change_shared(OPERATE),
+    shared("extra", 1).change_shared(USE),
+    shared("instance_info", 1).change_shared_secrets(INSTALL),
     field("instance_uuid", 1, Text, |it, _| it.instance_uuid.into())
         .change(OPERATE, |it, name, new| {
             it.instance_uuid = uuid(name, new)?;
@@ -88,7 +89,7 @@ const FIELDS: &[Field<Node>] = &[
     field("chassis_uuid", 1, Text, |it, _| it.chassis.into())
         .change(ADMINISTER, |it, name, new| put(&mut it.chassis, uuid(name, new)))
         .filter(|list, by| put(&mut list.filter.chassis, by.id())),
-    field("power_state", 1, Text, |it, _| it.power_state.map(|power| power.as_str()).into())
+    shared("power_state", 1)
         .imported(|it, name, new| put(&mut it.power_state, imported::power_state(name, new)))
         .brief()
         .sort(NodeSort::PowerState),
@@ -134,8 +135,7 @@ const FIELDS: &[Field<Node>] = &[
         .imported(|it, name, new| put(&mut it.raid_config, object(name, new))),
     field("target_raid_config", 12, Object, |it, _| Shown::Object(&it.target_raid_config))
         .imported(|it, name, new| put(&mut it.target_raid_config, object(name, new))),
-    field("resource_class", 21, Text, |it, _| (&it.resource_class).into())
-        .change(OPERATE, |it, name, new| put(&mut it.resource_class, text(name, new, 80)))
+    shared("resource_class", 21).change_shared(OPERATE)
         .filter(|list, by| put(&mut list.filter.resource_class, Ok(by.text())))
         .sort(NodeSort::ResourceClass),
     field("traits", 37, Texts, |it, _| Shown::Texts(&it.traits))
@@ -144,53 +144,44 @@ const FIELDS: &[Field<Node>] = &[
         .imported(imported::fault)
         .filter(|list, by| put(&mut list.filter.fault, super::list::fault(by))),
     field("health", 109, Text, |it, _| it.health.map(|health| health.as_str()).into()),
-    field("conductor_group", 46, Text, |it, _| (&it.conductor_group).into())
-        .change(SET_OWNER, |it, name, new| put(&mut it.conductor_group, write::conductor_group(name, new)))
+    shared("conductor_group", 46).change_shared(SET_OWNER)
         .filter(|list, by| put(&mut list.filter.conductor_group, Ok(Some(by.value.to_lowercase()))))
         .sort(NodeSort::ConductorGroup),
     field("conductor", 49, Text, |_, look| look.conductor.into())
         .site_detail()
         .filter(|list, by| put(&mut list.conductor, Ok(by.text()))),
-    field("automated_clean", 47, MaybeBoolean, |it, _| it.automated_clean.into())
-        .change(ADMINISTER, |it, name, new| put(&mut it.automated_clean, boolean(name, new))),
+    shared("automated_clean", 47).change_shared(ADMINISTER),
     field("protected", 48, Boolean, |it, _| it.protected.is_some().into())
-        .change(USE, |it, name, new| write::switch(&mut it.protected, name, new))
+        .change(USE, |it, name, new| store_mark(&mut it.protected, new).map_err(|why| ApiError::bad_field(name, why)))
         .not_at_creation(),
-    field("protected_reason", 48, Text, |it, _| view::reason(&it.protected).into())
-        .change(USE, |it, name, new| write::reason(&mut it.protected, name, new))
+    field("protected_reason", 48, Text, |it, _| reason_of(&it.protected).into())
+        .change(USE, |it, name, new| store_reason(&mut it.protected, "protected", new).map_err(|why| ApiError::bad_field(name, why)))
         .not_at_creation(),
-    field("owner", 50, Text, |it, _| (&it.owner).into())
-        .change(SET_OWNER, |it, name, new| put(&mut it.owner, text(name, new, 255)))
+    shared("owner", 50).change_shared(SET_OWNER)
         .fixed_in_use()
         .filter(|list, by| put(&mut list.filter.owner, Ok(by.text())))
         .sort(NodeSort::Owner),
-    field("lessee", 65, Text, |it, _| (&it.lessee).into())
-        .change(OPERATE, |it, name, new| put(&mut it.lessee, text(name, new, 255)))
+    shared("lessee", 65).change_shared(OPERATE)
         .filter(|list, by| put(&mut list.filter.lessee, Ok(by.text())))
         .sort(NodeSort::Lessee),
-    field("description", 51, Text, |it, _| (&it.description).into())
-        .change(USE, |it, name, new| put(&mut it.description, text(name, new, 4096))),
+    shared("description", 51).change_shared(USE),
     field("allocation_uuid", 52, Text, |it, _| it.allocation.into())
         .imported(|it, name, new| put(&mut it.allocation, uuid(name, new).map(|id| id.map(AllocationUuid::from_untyped_uuid)))),
-    field("retired", 61, Boolean, |it, _| it.retired.is_some().into())
-        .change(OPERATE, |it, name, new| write::switch(&mut it.retired, name, new))
+    shared("retired", 61).change_shared(OPERATE)
         .filter(|list, by| put(&mut list.filter.retired, by.flag())),
-    field("retired_reason", 61, Text, |it, _| view::reason(&it.retired).into())
-        .change(OPERATE, |it, name, new| write::reason(&mut it.retired, name, new)),
+    shared("retired_reason", 61).change_shared(OPERATE),
     field("network_data", 66, Object, |it, _| Shown::Object(&it.network_data))
         .change(OPERATE, |it, name, new| put(&mut it.network_data, write::network_data(name, new))),
-    field("boot_mode", 75, Text, |it, _| it.boot_mode.map(|mode| mode.as_str()).into())
+    shared("boot_mode", 75)
         .imported(|it, name, new| put(&mut it.boot_mode, imported::boot_mode(name, new))),
     field("secure_boot", 75, MaybeBoolean, |it, _| it.secure_boot.into())
         .imported(|it, name, new| put(&mut it.secure_boot, boolean(name, new))),
-    field("shard", 82, Text, |it, _| (&it.shard).into())
-        .change(ADMINISTER, |it, name, new| put(&mut it.shard, text(name, new, 255)))
+    shared("shard", 82).change_shared(ADMINISTER)
         .filter(|list, by| put(&mut list.filter.shard, Ok(by.value.split(',').map(str::to_owned).collect()))),
     field("parent_node", 83, Text, |it, _| it.parent_node.into())
         .change(SET_OWNER, |it, name, new| put(&mut it.parent_node, uuid(name, new).map(|id| id.map(NodeUuid::from_untyped_uuid))))
         .filter(|list, by| put(&mut list.parent, by.parsed())),
-    field("disable_power_off", 95, Boolean, |it, _| it.disable_power_off.into())
-        .change(ADMINISTER, |it, name, new| { it.disable_power_off = boolean(name, new)?.unwrap_or(false); Ok(()) }),
+    shared("disable_power_off", 95).change_shared(ADMINISTER),
     interface!("bios_interface", 40, Bios),
     interface!("boot_interface", 31, Boot),
     interface!("console_interface", 31, Console),

@@ -30,11 +30,6 @@ pub(super) fn is_locked(node: &Node) -> bool {
     state.is_busy() && !state.is_waiting() && !state.is_held()
 }
 
-/// A reason, unless it is empty.
-pub(super) fn reason(given: &Option<String>) -> Option<&str> {
-    given.as_deref().filter(|reason| !reason.is_empty())
-}
-
 /// The clean step that runs now.
 pub(super) fn clean_step(node: &Node) -> Shown<'_> {
     current(node, StepKind::Clean)

@@ -1,6 +1,6 @@
 //! The fields of a port, and the query parameters of a list of ports.
 
-use baremetal_core::{NodeUuid, Port, PortFilter, PortSort, PortUuid};
+use baremetal_core::{NodeUuid, Port, PortFilter, PortSort, PortUuid, attribute};
 use hardware::MacAddress;
 use newtype_uuid::GenericUuid;
 use openstack_api::{ApiError, Microversion};
@@ -11,7 +11,7 @@ use crate::filter::Filter;
 use crate::microversion as since;
 use crate::rule::SET_DRIVER;
 use crate::shown::Shown;
-use crate::value::{attached_vif, boolean, mac_address, name, text, time, uuid};
+use crate::value::{attached_vif, boolean, mac_address, name, time, uuid};
 use crate::write::put;
 
 impl Resource for Port {
@@ -39,6 +39,10 @@ const fn field(name: &'static str, minor: u16, kind: Kind, read: Read<Port>) -> 
     Field::new(name, minor, kind, read)
 }
 
+const fn shared(name: &'static str, minor: u16) -> Field<Port> {
+    Field::shared(attribute(name), minor)
+}
+
 #[rustfmt::skip]
 const FIELDS: &[Field<Port>] = &[
     field("uuid", 1, Text, |it, _| it.id.into())
@@ -61,28 +65,21 @@ const FIELDS: &[Field<Port>] = &[
         .create(|it, name, new| { it.node = uuid(name, new)?.map_or(it.node, NodeUuid::from_untyped_uuid); Ok(()) })
         .required()
         .filter(|list, by| put(&mut list.filter.node, by.id())),
-    field("extra", 1, Object, |it, _| (&it.extra).into())
-        .change_object(SET_DRIVER, |it| &mut it.extra),
+    shared("extra", 1).change_shared(SET_DRIVER),
     field("internal_info", 18, Object, |it, _| Shown::internal(&it.vif))
         .imported(|it, name, new| put(&mut it.vif, attached_vif(name, new))),
     field("local_link_connection", 19, Object, |it, look| if it.is_linked_to_vtep() && !knows_vtep(look.asked) { Shown::EMPTY } else { (&it.local_link_connection).into() })
         .change_object(SET_DRIVER, |it| &mut it.local_link_connection),
-    field("pxe_enabled", 19, Boolean, |it, _| it.pxe_enabled.into())
-        .change(SET_DRIVER, |it, name, new| { it.pxe_enabled = boolean(name, new)?.unwrap_or(true); Ok(()) }),
+    shared("pxe_enabled", 19).change_shared(SET_DRIVER),
     field("portgroup_uuid", 24, Text, |it, _| it.portgroup.into())
         .change(SET_DRIVER, |it, name, new| put(&mut it.portgroup, uuid(name, new))),
-    field("physical_network", 34, Text, |it, _| (&it.physical_network).into())
-        .change(SET_DRIVER, |it, name, new| put(&mut it.physical_network, physical_network(name, new))),
-    field("is_smartnic", 53, Boolean, |it, _| it.is_smartnic.into())
-        .change(SET_DRIVER, |it, name, new| { it.is_smartnic = boolean(name, new)?.unwrap_or(false); Ok(()) }),
+    shared("physical_network", 34).change_shared(SET_DRIVER),
+    shared("is_smartnic", 53).change_shared(SET_DRIVER),
     field("name", 88, Text, |it, _| (&it.name).into())
         .change(SET_DRIVER, |it, field, new| put(&mut it.name, name(field, new))),
-    field("description", 97, Text, |it, _| (&it.description).into())
-        .change(SET_DRIVER, |it, name, new| put(&mut it.description, text(name, new, 255))),
-    field("vendor", 100, Text, |it, _| (&it.vendor).into())
-        .change(SET_DRIVER, |it, name, new| put(&mut it.vendor, text(name, new, 32))),
-    field("category", 101, Text, |it, _| (&it.category).into())
-        .change(SET_DRIVER, |it, name, new| put(&mut it.category, text(name, new, 80))),
+    shared("description", 97).change_shared(SET_DRIVER),
+    shared("vendor", 100).change_shared(SET_DRIVER),
+    shared("category", 101).change_shared(SET_DRIVER),
     field("available_for_dynamic_portgroup", 111, Boolean, |it, _| it.available_for_dynamic_portgroup.into())
         .change(SET_DRIVER, |it, name, new| { it.available_for_dynamic_portgroup = boolean(name, new)?.unwrap_or(true); Ok(()) }),
     field("links", 1, Links, |it, look| look.links("ports", it.id, ""))
@@ -100,14 +97,6 @@ const FILTERS: &[Filter<PortList>] = &[
 /// Whether clients of this version know connections to a VTEP.
 pub(super) fn knows_vtep(asked: Microversion) -> bool {
     asked.has(since::LINK_TO_VTEP) && !asked.has(since::NO_LINK_TO_VTEP)
-}
-
-/// Parses the physical network of a port. Empty text is refused, as in Ironic.
-fn physical_network(name: &str, value: Value) -> Result<Option<String>, ApiError> {
-    if value == "" {
-        return Err(ApiError::bad_field(name, "must not be empty"));
-    }
-    text(name, value, 64)
 }
 
 /// Parses the MAC address of a port.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::arguments::{Signature, plugin_signature, signature};
-use super::attribute::Attributes;
+use super::attribute::RuleRecord;
 use super::item_loop::{check_loop, is_no_loop, loop_items};
 use super::problem::RuleProblem;
 use super::reference::RuleData;
@@ -223,17 +223,17 @@ impl ActionOperator {
     }
 }
 
-fn set(it: &mut impl Attributes, args: &Arguments) -> Result<(), RuleProblem> {
+fn set(it: &mut impl RuleRecord, args: &Arguments) -> Result<(), RuleProblem> {
     it.change(text(args, "path")?, |document, path| path::set(document, path, value(args)))
 }
 
-fn extend(it: &mut impl Attributes, args: &Arguments) -> Result<(), RuleProblem> {
+fn extend(it: &mut impl RuleRecord, args: &Arguments) -> Result<(), RuleProblem> {
     it.change(text(args, "path")?, |document, path| {
         path::extend(document, path, value(args), is_unique(args))
     })
 }
 
-fn delete(it: &mut impl Attributes, args: &Arguments) -> Result<(), RuleProblem> {
+fn delete(it: &mut impl RuleRecord, args: &Arguments) -> Result<(), RuleProblem> {
     it.change(text(args, "path")?, |document, path| match path::remove(document, path) {
         true => Ok(()),
         false => Err(RuleProblem::new(format!("{}: is not set", path.join(".")))),

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value};
 
-use super::attribute::Attributes;
+use super::attribute::RuleRecord;
 use super::limits;
 use super::problem::RuleProblem;
 use super::text::{MASK, text_of};

@@ -294,7 +294,7 @@ mod tests {
         );
         fails(
             json!([{"op": "set-attribute", "args": ["lessee", "x"]}, {"op": "set-attribute", "args": ["extra", 1]}]),
-            "failed: extra: must be an object",
+            "failed: extra: must be an object, not a number",
         );
     }
 

@@ -61,8 +61,14 @@ fn attributes_of_the_node_are_set() {
         ("name", json!("a b"), "name", json!("name: \"a b\" is not a valid name: ")),
         ("name", json!("detail"), "name", json!("name: \"detail\" is reserved")),
         ("name", json!("validate"), "name", json!("name: \"validate\" is reserved")),
+        ("name", json!(""), "name", json!("name: must not be empty")),
         ("description", json!(""), "description", json!(null)),
-        ("description", json!(5), "description", json!("description: must be text")),
+        (
+            "description",
+            json!(5),
+            "description",
+            json!("description: must be a string, not a number"),
+        ),
         (
             "description",
             json!("a\0b"),
@@ -86,7 +92,7 @@ fn attributes_of_the_node_are_set() {
             "automated_clean",
             json!("automated_clean: must be true or false"),
         ),
-        ("disable_power_off", json!(true), "disable_power_off", json!(true)),
+        ("disable_power_off", json!("y"), "disable_power_off", json!(true)),
         ("retired", json!(true), "retired", json!(true)),
         (
             "retired_reason",
@@ -96,7 +102,7 @@ fn attributes_of_the_node_are_set() {
         ),
         ("shard", json!("s1"), "shard", json!("s1")),
         ("extra", json!({"a": ["{inventory[cpu][count]}"]}), "extra", json!({"a": ["8"]})),
-        ("extra", json!("text"), "extra", json!("extra: must be an object")),
+        ("extra", json!("text"), "extra", json!("extra: must be an object, not a string")),
         ("/extra/a/b", json!(1), "extra", json!({"a": {"b": 1}})),
         ("extra.a.b", json!(null), "extra", json!({"a": {"b": null}})),
         (
@@ -313,7 +319,7 @@ fn attributes_of_a_port_are_changed() {
         op,
         of(PORT, "is_smartnic", json!(1)),
         shown("extra"),
-        json!("is_smartnic: must be true or false"),
+        json!("is_smartnic: must be true or false, not a number"),
     );
     check(
         op,
