@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use bytes::BytesMut;
 use sha2::{Digest, Sha512};
@@ -16,6 +16,7 @@ use crate::cloud::Cloud;
 use crate::glance;
 use crate::guest::{Guest, boot, plain_client, resume};
 use crate::index::PROJECT;
+use crate::locks::lock;
 use crate::object::{Kind, Object};
 use crate::shared::Shared;
 use crate::world::{BackgroundTask, World};
@@ -69,13 +70,9 @@ pub(crate) async fn run(
 /// Removes the ports of a guest that has ended. Tells the guest type if the server was deleted.
 fn halt(shared: &Shared, guest: &dyn Guest, server: &str) {
     let gone = shared.with(|world| world.store.get(Kind::Server, server).is_none());
-    shared
-        .offers
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .retain(|(owner, _), _| owner != server);
+    lock(&shared.offers).retain(|(owner, _), _| owner != server);
     if gone {
-        shared.progress.lock().unwrap_or_else(PoisonError::into_inner).remove(server);
+        lock(&shared.progress).remove(server);
     }
     guest.halted(server);
 }
@@ -86,7 +83,7 @@ async fn fetch(shared: Arc<Shared>, image: String, url: String) {
     tokio::time::sleep(crate::settings::millis(delay)).await;
     let outcome = download(&url).await;
     shared.with(|world| {
-        world.fetches.remove(&image);
+        world.records.fetches.remove(&image);
         world.changes += 1;
         match outcome {
             Ok((size, hash, bytes)) => glance::arrived(world, &image, size, hash, bytes),
@@ -124,7 +121,7 @@ async fn reopen(shared: &Arc<Shared>) {
     }
     let wanted = shared.with(wanted);
     let missing: Vec<(IpAddr, u16)> = {
-        let mut openings = shared.openings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut openings = lock(&shared.openings);
         openings.open.retain(|key, (_, handles)| {
             let stays = wanted.contains(key);
             if !stays {
@@ -147,7 +144,7 @@ async fn reopen(shared: &Arc<Shared>) {
                 Err(error) => info!(%error, "{address}:{port} is open at {at} only"),
             }
         }
-        let mut openings = shared.openings.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut openings = lock(&shared.openings);
         openings.open.insert((address, port), (at, handles));
     }
 }
@@ -211,14 +208,13 @@ async fn forward(shared: Arc<Shared>, listener: TcpListener, address: IpAddr, po
 }
 
 /// The Neutron port of each load balancer member, by the id of the member. A cache, because searching thousands of ports for each
-/// connection
-/// would be slow.
+/// connection would be slow.
 type Ports = HashMap<String, String>;
 
 /// The addresses of the guests behind an address and port: the members of a load balancer, or one server.
 fn targets(shared: &Shared, at: (IpAddr, u16), ports: &mut Ports) -> Vec<SocketAddr> {
     let servers = shared.with(|world| behind(world, &at.0.to_string(), at.1, ports));
-    let offers = shared.offers.lock().unwrap_or_else(PoisonError::into_inner);
+    let offers = lock(&shared.offers);
     servers.into_iter().filter_map(|key| offers.get(&key).copied()).collect()
 }
 
@@ -253,8 +249,7 @@ fn behind(world: &World, address: &str, port: u16, ports: &mut Ports) -> Vec<(St
 }
 
 /// The server with the address of a member: in the subnet of the member, or of the load balancer if the member names none. Other networks
-/// of
-/// the project may use the same addresses.
+/// of the project may use the same addresses.
 fn server_at(
     world: &World,
     member: &Object,

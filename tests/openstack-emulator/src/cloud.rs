@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::guest::Progress;
+use crate::locks::lock;
 use crate::log::Call;
 use crate::misbehave::{CreateOutcome, Lag, Rule};
 use crate::object::{Kind, Object};
@@ -113,8 +114,7 @@ impl Cloud {
     pub fn grant_system(&self, user_id: &str, roles: &[&str]) {
         self.shared.with(|world| {
             for name in roles {
-                let role = world.store.find(Kind::Role, |role| role.text("name") == *name);
-                if let Some(role) = role.map(|role| role.id.clone()) {
+                if let Some(role) = world.store.named(Kind::Role, name).map(|it| it.id.clone()) {
                     keystone::grant(world, user_id, keystone::SYSTEM, &role);
                 }
             }
@@ -123,10 +123,7 @@ impl Cloud {
 
     /// Sets a quota of a project, given the project's name and the service's name of the quota. -1 means unlimited.
     pub fn set_quota(&self, project: &str, name: &str, limit: i64) {
-        self.shared.with(|world| {
-            let project = seed::project(world, project);
-            world.quotas.insert((project, name.to_owned()), limit);
-        });
+        self.shared.with(|world| seed::set_quota(world, project, name, limit));
     }
 
     /// Adds a fault rule for calls. Pass the returned id to [`Cloud::end_rule`].
@@ -244,25 +241,11 @@ impl Cloud {
     /// The kind, name and id of all objects in a project, without those that every project has. Tests use the list to prove that nothing is
     /// left.
     pub fn objects_of(&self, project_id: &str) -> Vec<(Kind, String, String)> {
+        #[rustfmt::skip]
         const KINDS: [Kind; 18] = [
-            Kind::ApplicationCredential,
-            Kind::Trust,
-            Kind::Server,
-            Kind::ServerGroup,
-            Kind::Network,
-            Kind::Subnet,
-            Kind::Router,
-            Kind::Port,
-            Kind::SecurityGroup,
-            Kind::FloatingIp,
-            Kind::LoadBalancer,
-            Kind::Listener,
-            Kind::Pool,
-            Kind::Member,
-            Kind::HealthMonitor,
-            Kind::Zone,
-            Kind::Volume,
-            Kind::Snapshot,
+            Kind::ApplicationCredential, Kind::Trust, Kind::Server, Kind::ServerGroup, Kind::Network, Kind::Subnet, Kind::Router, Kind::Port,
+            Kind::SecurityGroup, Kind::FloatingIp, Kind::LoadBalancer, Kind::Listener, Kind::Pool, Kind::Member, Kind::HealthMonitor,
+            Kind::Zone, Kind::Volume, Kind::Snapshot,
         ];
         self.shared.with(|world| {
             clock::settle(world);
@@ -281,28 +264,23 @@ impl Cloud {
 
     /// The progress of each guest, by the id of its server.
     pub fn guests(&self) -> BTreeMap<String, Progress> {
-        self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.shared.progress).clone()
     }
 
     /// The address on this host of a port of a server. `None` if the guest does not listen there.
     pub fn guest_port(&self, server: &str, port: u16) -> Option<SocketAddr> {
-        self.shared
-            .offers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&(server.to_owned(), port))
-            .copied()
+        lock(&self.shared.offers).get(&(server.to_owned(), port)).copied()
     }
 
     /// The address on this host of a port of a load balancer or floating IP.
     pub fn reach(&self, address: IpAddr, port: u16) -> Option<SocketAddr> {
-        let openings = self.shared.openings.lock().unwrap_or_else(PoisonError::into_inner);
+        let openings = lock(&self.shared.openings);
         openings.find(address, port)
     }
 
     /// Forwards connections to a port of a server to `at`. Guests call this when they listen.
     pub fn offer(&self, server: &str, port: u16, at: SocketAddr) {
-        let mut offers = self.shared.offers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut offers = lock(&self.shared.offers);
         offers.insert((server.to_owned(), port), at);
     }
 
@@ -310,17 +288,17 @@ impl Cloud {
     pub fn write_console(&self, server: &str, line: &str) {
         self.shared.with(|world| {
             world.changes += 1;
-            if let Some(server) = world.store.get_mut(Kind::Server, server) {
+            world.store.change(Kind::Server, server, |server| {
                 let text = format!("{}{line}\n", server.note("console"));
                 server.keep("console", text);
-            }
+            });
         });
     }
 
     pub(crate) fn report(&self, server: &str, progress: Progress) {
         let line = progress.to_string();
         let before = {
-            let mut all = self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = lock(&self.shared.progress);
             all.insert(server.to_owned(), progress.clone())
         };
         // A guest that continues after a restart of the emulator repeats its progress.

@@ -3,12 +3,12 @@
 use http::Method;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use std::sync::PoisonError;
 use tokio::time::Instant;
 
+use crate::locks::lock;
 use crate::nova::compute_host;
 use crate::object::Kind;
-use crate::problem::plain;
+use crate::request::plain;
 use crate::seed;
 use crate::shared::Shared;
 use crate::{clock, keystone};
@@ -24,6 +24,7 @@ enum NewUser {
 const MEMBER: [&str; 3] = ["member", "reader", "load-balancer_member"];
 
 type Reply = (u16, Value);
+type ReplyResult = Result<Reply, Reply>;
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Reply> {
     serde_json::from_slice(body).map_err(|error| (400, plain(&error.to_string())))
@@ -44,84 +45,72 @@ pub(crate) async fn answer(
 }
 
 /// Answers the requests that change something.
-fn change(
-    shared: &Shared,
-    method: &Method,
-    path: &[&str],
-    body: &[u8],
-) -> Option<Result<Reply, Reply>> {
-    let done = |value: Value| Ok((200, value));
-    let reply = match (method.as_str(), path) {
-        ("POST", ["rules"]) => parse(body).and_then(|rule| {
+fn change(shared: &Shared, method: &Method, path: &[&str], body: &[u8]) -> Option<ReplyResult> {
+    let done = |(): ()| json!({});
+    let reply: Result<Value, Reply> = match (method.as_str(), path) {
+        ("POST", ["rules"]) => parse(body).map(|rule| {
             let id = shared.with(|world| world.misbehaviour.add(rule, Instant::now()));
-            done(json!({"id": id}))
+            json!({"id": id})
         }),
         ("DELETE", ["rules", id]) => {
-            let gone =
+            let is_gone =
                 id.parse().is_ok_and(|id| shared.with(|world| world.misbehaviour.remove(id)));
-            if gone { done(json!({})) } else { Err((404, plain("unknown rule"))) }
+            if is_gone { Ok(json!({})) } else { Err((404, plain("unknown rule"))) }
         }
         ("DELETE", ["misbehaviour"]) => {
             shared.with(|world| world.misbehaviour.clear());
-            done(json!({}))
+            Ok(json!({}))
         }
-        ("POST", ["fates"]) => parse(body).and_then(|fate| {
-            shared.with(|world| world.misbehaviour.fate(fate));
-            done(json!({}))
-        }),
-        ("POST", ["lags"]) => parse(body).and_then(|lag| {
-            shared.with(|world| world.misbehaviour.lags.push(lag));
-            done(json!({}))
-        }),
-        ("PUT", ["times"]) => parse(body).and_then(|times| {
-            shared.with(|world| world.settings.times = times);
-            done(json!({}))
-        }),
-        ("PUT", ["latencies"]) => parse(body).and_then(|latencies| {
-            shared.with(|world| world.settings.latencies = latencies);
-            done(json!({}))
-        }),
-        ("PUT", ["quotas", project, name]) => parse(body).and_then(|limit: i64| {
-            shared.with(|world| {
-                let project = seed::project(world, project);
-                world.quotas.insert((project, (*name).to_owned()), limit);
-            });
-            done(json!({}))
-        }),
-        ("PUT", ["endpoints", kind]) => parse(body).and_then(|url: String| {
+        ("POST", ["fates"]) => {
+            parse(body).map(|fate| shared.with(|world| world.misbehaviour.fate(fate))).map(done)
+        }
+        ("POST", ["lags"]) => {
+            parse(body).map(|lag| shared.with(|world| world.misbehaviour.lags.push(lag))).map(done)
+        }
+        ("PUT", ["times"]) => {
+            parse(body).map(|times| shared.with(|world| world.settings.times = times)).map(done)
+        }
+        ("PUT", ["latencies"]) => {
+            parse(body).map(|all| shared.with(|world| world.settings.latencies = all)).map(done)
+        }
+        ("PUT", ["quotas", project, name]) => parse(body)
+            .map(|limit| shared.with(|world| seed::set_quota(world, project, name, limit)))
+            .map(done),
+        ("PUT", ["endpoints", kind]) => parse(body).map(|url: String| {
             shared.with(|world| keystone::register(world, kind, kind, &url));
-            done(json!({}))
+            json!({})
         }),
         // Stands in for the reports that nova-compute sends regularly over the message bus.
         ("PUT", ["compute-hosts"]) => parse(body).and_then(|report: compute_host::Report| {
             let reported = shared.with(|world| compute_host::report(world, &report));
-            reported.map(|reported| (200, reported)).map_err(|why| (409, plain(&why)))
+            reported.map_err(|why| (409, plain(&why)))
         }),
-        ("PUT", ["projects", project, "users", user]) => parse(body).and_then(|new: NewUser| {
+        ("PUT", ["projects", project, "users", user]) => parse(body).map(|new: NewUser| {
             let (password, roles) = match &new {
-                NewUser::Member(password) => (password, MEMBER.map(str::to_owned).to_vec()),
-                NewUser::With { password, roles } => (password, roles.clone()),
+                NewUser::Member(password) => (password, MEMBER.to_vec()),
+                NewUser::With { password, roles } => {
+                    (password, roles.iter().map(String::as_str).collect())
+                }
             };
-            let roles: Vec<&str> = roles.iter().map(String::as_str).collect();
             let (user_id, project_id) =
                 shared.with(|world| seed::user(world, user, password, project, &roles));
-            done(json!({"user_id": user_id, "project_id": project_id}))
+            json!({"user_id": user_id, "project_id": project_id})
         }),
         ("DELETE", ["tokens"]) => {
             shared.with(|world| world.tokens.clear());
-            done(json!({}))
+            Ok(json!({}))
         }
         ("DELETE", ["calls"]) => {
             shared.with(|world| world.log.clear());
-            done(json!({}))
+            Ok(json!({}))
         }
         _ => return None,
     };
-    Some(reply)
+    Some(reply.map(|value| (200, value)))
 }
 
 /// Answers the requests that only read.
-fn look(shared: &Shared, method: &Method, path: &[&str], query: &str) -> Result<Reply, Reply> {
+fn look(shared: &Shared, method: &Method, path: &[&str], query: &str) -> ReplyResult {
     let nothing = || Err((404, plain("unknown path of the control API")));
     if *method != Method::GET {
         return nothing();
@@ -140,9 +129,9 @@ fn look(shared: &Shared, method: &Method, path: &[&str], query: &str) -> Result<
         }
         ["calls"] => json!(shared.with(|world| world.log.calls())),
         ["times"] => json!(shared.with(|world| world.settings.times)),
-        ["guests"] => json!(*shared.progress.lock().unwrap_or_else(PoisonError::into_inner)),
+        ["guests"] => json!(*lock(&shared.progress)),
         ["openings"] => {
-            let all = shared.openings.lock().unwrap_or_else(PoisonError::into_inner).all();
+            let all = lock(&shared.openings).all();
             json!(
                 all.iter().map(|(from, at)| json!({"address": from, "at": at})).collect::<Vec<_>>()
             )
@@ -153,8 +142,7 @@ fn look(shared: &Shared, method: &Method, path: &[&str], query: &str) -> Result<
             let (Some(address), Some(port)) = (address, port) else {
                 return Err((400, plain("address and port are needed")));
             };
-            let found =
-                shared.openings.lock().unwrap_or_else(PoisonError::into_inner).find(address, port);
+            let found = lock(&shared.openings).find(address, port);
             match found {
                 Some(at) => json!({"at": at}),
                 None => return Err((404, plain("nothing is open there"))),

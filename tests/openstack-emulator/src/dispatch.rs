@@ -2,8 +2,7 @@
 
 use serde_json::json;
 
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest, ApiResult};
 use crate::schema;
 use crate::service::Service;
 use crate::world::World;
@@ -44,7 +43,7 @@ pub(crate) fn refuse(asked: &ApiRequest, problem: &ApiError) -> Answer {
     answer
 }
 
-fn answer(world: &mut World, asked: &mut ApiRequest) -> AnswerResult {
+fn answer(world: &mut World, asked: &mut ApiRequest) -> ApiAnswer {
     let service = asked.service;
     asked.version = microversion(asked)?;
     if asked.segments.is_empty() {
@@ -90,7 +89,7 @@ fn version_name(service: Service) -> &'static str {
 }
 
 /// The minor version that a request asks for. The first microversion if the request names none.
-fn microversion(asked: &ApiRequest) -> Result<u32, ApiError> {
+fn microversion(asked: &ApiRequest) -> ApiResult<u32> {
     let Some((major, first, last)) = asked.service.microversions() else { return Ok(0) };
     let name = version_name(asked.service);
     let given = asked.header("openstack-api-version").unwrap_or_default();
@@ -132,7 +131,7 @@ pub(crate) fn by_rule(
     let message = message.unwrap_or_else(|| match status {
         429 => "This request was rate-limited.".to_owned(),
         503 => "The service is unavailable.".to_owned(),
-        other => json!(crate::problem::title(other)).as_str().unwrap_or_default().to_owned(),
+        other => json!(crate::request::title(other)).as_str().unwrap_or_default().to_owned(),
     });
     let problem = ApiError { retry_after, ..ApiError::new(status, "", message) };
     refuse(asked, &problem).with("x-openstack-request-id", asked.request_id.clone())

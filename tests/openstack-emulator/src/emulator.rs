@@ -17,7 +17,7 @@ use crate::kept::{StateFile, StoredCloud};
 use crate::kubernetes::Nodes;
 use crate::settings::Settings;
 use crate::shared::Shared;
-use crate::world::World;
+use crate::world::{Records, World};
 use crate::{background, clock, seed, serve};
 
 /// A running cloud. Dropping the value stops it.
@@ -71,9 +71,9 @@ impl Emulator {
         let mut tasks = JoinSet::new();
         let external = match (&kept, &settings.external_cidr) {
             (None, Some(cidr)) => cidr.clone(),
-            (Some(kept), Some(_)) => kept.external_cidr.clone(),
+            (Some(kept), Some(_)) => kept.records.external_cidr.clone(),
             (_, None) => {
-                let before = kept.as_ref().map(|kept| kept.external_cidr.as_str());
+                let before = kept.as_ref().map(|kept| kept.records.external_cidr.as_str());
                 let (cidr, claim) = claim_loopback(before).await?;
                 // The task holds the listener, so that no other emulator takes the range while the cloud runs.
                 tasks.spawn(async move {
@@ -91,7 +91,8 @@ impl Emulator {
                 kept.world(settings, queue)
             }
             None => {
-                let mut world = World::empty(settings, external, queue);
+                let records = Records { external_cidr: external, ..Records::default() };
+                let mut world = World::empty(settings, records, queue);
                 seed::plant(&mut world);
                 world
             }

@@ -1,12 +1,11 @@
 //! The handlers of all resource types: create, list, show, update, delete.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::list::{self, Lists};
-use crate::object::Object;
+use crate::object::{Fields, Object};
 use crate::page;
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest, ApiResult};
 use crate::resource::ResourceType;
 use crate::world::World;
 
@@ -17,6 +16,8 @@ pub(crate) struct Handlers {
     /// The statuses of a create, an update and a delete.
     pub(crate) statuses: [u16; 3],
     pub(crate) form: Form,
+    /// Whether a list shows only ids, names and links, except at `/detail`.
+    pub(crate) brief: bool,
     pub(crate) lists: Lists,
     pub(crate) sees: fn(&World, &ApiRequest, &ResourceType, &Object) -> bool,
     pub(crate) shown: fn(&World, &ApiRequest, &ResourceType, &Object) -> Value,
@@ -31,14 +32,13 @@ pub(crate) struct Handlers {
 pub(crate) enum Form {
     /// The object is under its key. The answer to a delete is empty.
     Wrapped,
-    /// The object is the body, also in the answer to a delete.
+    /// The object is the body. The answer to a delete has the object too if its deletion takes time.
     Bare,
 }
 
-pub(crate) type Fields = Map<String, Value>;
-type Create = fn(&mut World, &ApiRequest, &ResourceType, &Fields) -> Result<String, ApiError>;
-type Change = fn(&mut World, &ApiRequest, &ResourceType, &str, &Fields) -> Result<(), ApiError>;
-type Delete = fn(&mut World, &ApiRequest, &ResourceType, &str) -> Result<(), ApiError>;
+type Create = fn(&mut World, &ApiRequest, &ResourceType, &Fields) -> ApiResult<String>;
+type Change = fn(&mut World, &ApiRequest, &ResourceType, &str, &Fields) -> ApiResult;
+type Delete = fn(&mut World, &ApiRequest, &ResourceType, &str) -> ApiResult;
 
 impl Handlers {
     /// Answers `METHOD /COLLECTION/PATH`.
@@ -48,10 +48,11 @@ impl Handlers {
         asked: &ApiRequest,
         of: &ResourceType,
         path: &[&str],
-    ) -> AnswerResult {
+    ) -> ApiAnswer {
         let [create, update, delete] = self.statuses;
         match (asked.method.as_str(), path) {
             ("GET", []) => self.list(world, asked, of, None),
+            ("GET", ["detail"]) if self.brief => self.list(world, asked, of, None),
             ("POST", []) => {
                 let given = self.given(asked, of)?;
                 let id = (self.create)(world, asked, of, &given)?;
@@ -70,9 +71,9 @@ impl Handlers {
             ("DELETE", [id]) => {
                 self.find(world, asked, of, id)?;
                 (self.delete)(world, asked, of, id)?;
-                match self.form {
-                    Form::Wrapped => Ok(Answer::empty(delete)),
-                    Form::Bare => self.one(world, asked, of, id, delete),
+                match (self.form, world.store.get(of.kind, id)) {
+                    (Form::Bare, Some(_)) => self.one(world, asked, of, id, delete),
+                    (Form::Wrapped, _) | (Form::Bare, None) => Ok(Answer::empty(delete)),
                 }
             }
             _ => Err(ApiError::unknown_path()),
@@ -86,9 +87,16 @@ impl Handlers {
         asked: &ApiRequest,
         of: &ResourceType,
         within: Option<(&str, &str)>,
-    ) -> AnswerResult {
+    ) -> ApiAnswer {
         let page = list::page(world, asked, of, &self.lists, within)?;
-        list::answer(asked, of, self.lists.links, page, |one| (self.shown)(world, asked, of, one))
+        let is_brief = self.brief && asked.segments.last().is_none_or(|it| it != "detail");
+        list::answer(asked, of, self.lists.links, page, |one| {
+            let all = (self.shown)(world, asked, of, one);
+            match is_brief {
+                true => json!({"id": all["id"], "name": all["name"], "links": all["links"]}),
+                false => all,
+            }
+        })
     }
 
     /// The object with this id, if the caller may see it.
@@ -98,7 +106,7 @@ impl Handlers {
         asked: &ApiRequest,
         of: &ResourceType,
         id: &str,
-    ) -> Result<&'w Object, ApiError> {
+    ) -> ApiResult<&'w Object> {
         let found = world.store.get(of.kind, id);
         found.filter(|one| (self.sees)(world, asked, of, one)).ok_or_else(|| of.missing(id))
     }
@@ -111,7 +119,7 @@ impl Handlers {
         of: &ResourceType,
         id: &str,
         status: u16,
-    ) -> AnswerResult {
+    ) -> ApiAnswer {
         let one = world.store.get(of.kind, id).ok_or_else(|| of.missing(id))?;
         let mut body = (self.shown)(world, asked, of, one);
         if asked.method == http::Method::GET {
@@ -126,7 +134,7 @@ impl Handlers {
         ))
     }
 
-    fn given(&self, asked: &ApiRequest, of: &ResourceType) -> Result<Fields, ApiError> {
+    fn given(&self, asked: &ApiRequest, of: &ResourceType) -> ApiResult<Fields> {
         match self.form {
             Form::Wrapped => asked.wrapped(of.single),
             Form::Bare => Ok(asked.json()?.as_object().cloned().unwrap_or_default()),

@@ -16,61 +16,29 @@ pub(crate) const PROJECT: &str = "project";
 pub(crate) const FLAGS: [&str; 2] = ["shared", "router:external"];
 
 /// The indexed fields of a kind besides the project, public or hidden.
+#[rustfmt::skip]
 fn fields(kind: Kind) -> &'static [&'static str] {
     match kind {
         Kind::Network => &["name", "tags", "subnets", "shared", "router:external"],
         Kind::Subnet => &["name", "tags", "network_id", "cidr", "gateway_ip"],
         Kind::Router | Kind::SecurityGroup | Kind::Image => &["name", "tags"],
-        Kind::Port => &[
-            "name",
-            "tags",
-            "network_id",
-            "mac_address",
-            "device_id",
-            "device_owner",
-            "fixed_ips",
-            "security_groups",
-        ],
+        Kind::Port => &["name", "tags", "network_id", "mac_address", "device_id", "device_owner", "fixed_ips", "security_groups"],
         Kind::SecurityGroupRule => &["security_group_id", "remote_group_id"],
-        Kind::FloatingIp => &[
-            "tags",
-            "floating_network_id",
-            "floating_ip_address",
-            "fixed_ip_address",
-            "port_id",
-            "router_id",
-        ],
-        Kind::LoadBalancer => {
-            &["name", "tags", "vip_address", "vip_port_id", "vip_subnet_id", "vip_network_id"]
-        }
+        Kind::FloatingIp => &["tags", "floating_network_id", "floating_ip_address", "fixed_ip_address", "port_id", "router_id"],
+        Kind::LoadBalancer => &["name", "tags", "vip_address", "vip_port_id", "vip_subnet_id", "vip_network_id"],
         Kind::Listener => &["name", "tags", "balancer", "default_pool_id", "pools"],
         Kind::Pool => &["name", "tags", "balancer", "listeners"],
         Kind::Member => &["name", "tags", "balancer", "pool", "address", "subnet_id"],
         Kind::HealthMonitor => &["name", "tags", "balancer", "pool", "pools"],
-        Kind::Server => {
-            &["name", "tags", "image", "flavor", "key_name", "user_id", "host", "provider"]
-        }
+        Kind::Server => &["name", "tags", "image", "flavor", "key_name", "user_id", "host", "provider"],
         Kind::Recordset => &["name", "zone_id"],
         Kind::Keypair | Kind::ApplicationCredential => &["name", "user"],
         Kind::Trust => &["trustor_user_id", "trustee_user_id"],
         Kind::Snapshot => &["name", "volume_id"],
         Kind::Endpoint => &["service_id", "region_id"],
-        Kind::Domain
-        | Kind::Project
-        | Kind::User
-        | Kind::Role
-        | Kind::Region
-        | Kind::Service
-        | Kind::Flavor
-        | Kind::ServerGroup
-        | Kind::ComputeHost
-        | Kind::Aggregate
-        | Kind::Provider
-        | Kind::LoadBalancerFlavor
-        | Kind::LoadBalancerFlavorProfile
-        | Kind::Zone
-        | Kind::VolumeType
-        | Kind::Volume => &["name"],
+        Kind::Domain | Kind::Project | Kind::User | Kind::Role | Kind::Region | Kind::Service | Kind::Flavor | Kind::ServerGroup
+        | Kind::ComputeHost | Kind::Aggregate | Kind::Provider | Kind::LoadBalancerFlavor | Kind::LoadBalancerFlavorProfile
+        | Kind::Zone | Kind::VolumeType | Kind::Volume => &["name"],
     }
 }
 

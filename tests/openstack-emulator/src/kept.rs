@@ -4,11 +4,10 @@
 //! clock follow within [`LOOK_EVERY`]. Tokens, the log of calls and faults are not kept: clients authenticate again, as after a change of
 //! Keystone's keys. The file survives the end of the program but not a crash of the host: nothing is synced to disk.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use base64::Engine;
@@ -22,10 +21,11 @@ use tracing::error;
 
 use crate::guest::{Guest, Progress};
 use crate::keystone;
+use crate::locks::lock;
 use crate::object::{Kind, Object};
 use crate::settings::Settings;
 use crate::shared::Shared;
-use crate::world::{BackgroundTask, Event, Usage, World};
+use crate::world::{BackgroundTask, Event, Records, World};
 
 /// How often the keeper checks whether something has changed.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(200);
@@ -34,17 +34,11 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(200);
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredCloud {
-    pub(crate) external_cidr: String,
+    pub(crate) records: Records,
     objects: Vec<(Kind, Object)>,
     quotas: Vec<((String, String), i64)>,
-    usage: HashMap<String, Usage>,
-    addresses: HashMap<String, BTreeSet<IpAddr>>,
-    user_data: HashMap<String, Arc<str>>,
     /// Image data in base64, by the id of the image.
     image_bytes: HashMap<String, String>,
-    actions: HashMap<String, Vec<Value>>,
-    configs: BTreeMap<String, Value>,
-    fetches: BTreeMap<String, String>,
     /// Pending events, each with the milliseconds until it is due.
     to_come: Vec<(u64, Event)>,
     pub(crate) progress: BTreeMap<String, Progress>,
@@ -64,26 +58,13 @@ impl StoredCloud {
     fn of(shared: &Shared, guest: &dyn Guest) -> StoredCloud {
         // The guests are read first, so that their state never refers to objects that the file lacks.
         let guest = guest.kept();
-        let progress = shared.progress.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let progress = lock(&shared.progress).clone();
+        let encode = |(id, bytes): (&String, &bytes::Bytes)| (id.clone(), STANDARD.encode(bytes));
         shared.with(|world| StoredCloud {
-            external_cidr: world.external_cidr.clone(),
+            records: world.records.clone(),
             objects: world.store.every().map(|(kind, one)| (kind, one.clone())).collect(),
             quotas: world.quotas.clone().into_iter().collect(),
-            usage: world.usage.clone(),
-            addresses: world
-                .addresses
-                .iter()
-                .map(|(subnet, all)| (subnet.clone(), all.iter().copied().collect()))
-                .collect(),
-            user_data: world.user_data.clone(),
-            image_bytes: world
-                .image_bytes
-                .iter()
-                .map(|(image, bytes)| (image.clone(), STANDARD.encode(bytes)))
-                .collect(),
-            actions: world.actions.clone(),
-            configs: world.configs.clone(),
-            fetches: world.fetches.clone(),
+            image_bytes: world.image_bytes.iter().map(encode).collect(),
             to_come: world.to_come(),
             progress,
             guest,
@@ -92,22 +73,14 @@ impl StoredCloud {
 
     /// Restores the world. Running servers keep running, and pending events happen.
     pub(crate) fn world(self, settings: Settings, queue: UnboundedSender<BackgroundTask>) -> World {
-        let mut world = World::empty(settings, self.external_cidr, queue);
+        let mut world = World::empty(settings, self.records, queue);
         for (kind, object) in self.objects {
             world.store.insert(kind, object);
         }
         world.quotas = self.quotas.into_iter().collect();
-        world.usage = self.usage;
-        let addresses = self.addresses.into_iter();
-        world.addresses =
-            addresses.map(|(subnet, all)| (subnet, all.into_iter().collect())).collect();
-        world.user_data = self.user_data;
         let bytes = self.image_bytes.into_iter();
         let decoded = |text: String| STANDARD.decode(text).unwrap_or_default();
         world.image_bytes = bytes.map(|(image, text)| (image, decoded(text).into())).collect();
-        world.actions = self.actions;
-        world.configs = self.configs;
-        world.fetches = self.fetches;
         for (left, event) in self.to_come {
             world.after(Duration::from_millis(left), event);
         }
@@ -131,14 +104,16 @@ fn unfinished_tasks(world: &World, progress: &BTreeMap<String, Progress>) -> Vec
     let servers = world.store.all(Kind::Server).filter(running);
     let guests = servers.filter_map(|server| match progress.get(&server.id) {
         Some(Progress::Failed(_)) => None,
-        Some(Progress::Running | Progress::Joined) if world.configs.contains_key(&server.id) => {
+        Some(Progress::Running | Progress::Joined)
+            if world.records.configs.contains_key(&server.id) =>
+        {
             Some(BackgroundTask::Resume(server.id.clone()))
         }
         Some(Progress::Running | Progress::Joined | Progress::Booting) | None => {
             Some(BackgroundTask::Boot(server.id.clone()))
         }
     });
-    let fetches = world.fetches.iter();
+    let fetches = world.records.fetches.iter();
     let fetches = fetches
         .map(|(image, url)| BackgroundTask::Fetch { image: image.clone(), url: url.clone() });
     guests.chain(fetches).chain([BackgroundTask::Reopen]).collect()

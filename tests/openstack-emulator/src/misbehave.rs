@@ -14,24 +14,19 @@ use crate::settings::millis;
 #[serde(deny_unknown_fields)]
 pub struct Rule {
     /// Match only this method. `None` matches all.
-    #[serde(default)]
     pub method: Option<String>,
     /// The path with the prefix of the service: `*` is one segment or a part of it, `**` any number of segments. The path of a call to a
-    /// cluster's
-    /// own API begins with `kubernetes:` instead of a slash.
+    /// cluster's own API begins with `kubernetes:` instead of a slash.
     #[serde(default = "anything")]
     pub path: String,
     /// Match only calls whose body contains this text. `None` matches all.
-    #[serde(default)]
     pub body_contains: Option<String>,
     /// How many matching calls pass before the rule hits.
     #[serde(default)]
     pub after: u32,
     /// How many calls the rule hits. `None` means no limit.
-    #[serde(default)]
     pub times: Option<u32>,
     /// Milliseconds after which the rule ends. `None` means never.
-    #[serde(default)]
     pub lasts_millis: Option<u32>,
     pub act: Act,
 }
@@ -48,10 +43,8 @@ pub enum Act {
     Answer {
         status: u16,
         /// Seconds for a `Retry-After` header. `None` omits the header.
-        #[serde(default)]
         retry_after: Option<u32>,
         /// The message in the service's envelope.
-        #[serde(default)]
         message: Option<String>,
     },
     /// The work starts `millis` late.
@@ -114,7 +107,6 @@ pub struct CreateOutcome {
     #[serde(default)]
     pub after: u32,
     /// How many objects the fate applies to. `None` means no limit.
-    #[serde(default)]
     pub times: Option<u32>,
     pub end: End,
 }

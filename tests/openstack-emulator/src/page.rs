@@ -6,8 +6,7 @@ use serde_json::{Value, json};
 
 use crate::index::FLAGS;
 use crate::object::Object;
-use crate::problem::ApiError;
-use crate::request::ApiRequest;
+use crate::request::{ApiError, ApiRequest, ApiResult};
 use crate::store::Condition;
 
 /// One page of a list.
@@ -17,22 +16,13 @@ pub(crate) struct Page<'o> {
     pub(crate) next: Option<String>,
 }
 
-/// Cuts the requested page out of `objects`, which are sorted.
+/// Cuts the requested page out of `objects`, which are sorted. `key` is the text of an object that markers contain.
 pub(crate) fn cut<'o>(
     asked: &ApiRequest,
     objects: Vec<&'o Object>,
     most: usize,
-) -> Result<Page<'o>, ApiError> {
-    cut_by(asked, objects, most, |object| &object.id)
-}
-
-/// Like `cut`, with markers that are not ids.
-pub(crate) fn cut_by<'o>(
-    asked: &ApiRequest,
-    objects: Vec<&'o Object>,
-    most: usize,
-    key: impl Fn(&Object) -> &str,
-) -> Result<Page<'o>, ApiError> {
+    key: fn(&Object) -> &str,
+) -> ApiResult<Page<'o>> {
     let limit = match asked.query("limit") {
         None => most,
         Some(text) => {
@@ -43,7 +33,7 @@ pub(crate) fn cut_by<'o>(
         }
     };
     let from = match asked.query("marker").filter(|marker| !marker.is_empty()) {
-        None => 0,
+        None => asked.query("offset").and_then(|offset| offset.parse().ok()).unwrap_or(0),
         Some(marker) => {
             let at = objects.iter().position(|object| key(object) == marker);
             at.ok_or_else(|| ApiError::bad(format!("marker [{marker}] not found")))? + 1

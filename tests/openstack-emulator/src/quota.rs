@@ -1,8 +1,8 @@
 //! Quotas of projects: the table of a service's limits, and the functions that all services use on such a table.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::object::Kind;
+use crate::object::{Fields, Kind};
 use crate::world::World;
 
 /// A limit: the service's name, the kind of the counted objects if the limit counts objects of a project, and the default. -1 means unlimited.
@@ -75,7 +75,7 @@ impl Quotas {
     /// The given limits as numbers. An error names the first one that is unknown or no number.
     pub(crate) fn parse(
         &self,
-        given: Map<String, Value>,
+        given: Fields,
         ignored: &[&str],
     ) -> Result<Vec<(String, i64)>, String> {
         let given = given.into_iter().filter(|(name, _)| !ignored.contains(&name.as_str()));

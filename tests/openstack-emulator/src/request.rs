@@ -1,11 +1,11 @@
-//! Parsed requests, and answers.
+//! Parsed requests, answers, and refusals in the form of each service.
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use crate::glob;
-use crate::problem::ApiError;
+use crate::object::{Fields, ReadFields};
 use crate::service::Service;
 
 /// The caller of a request, according to its token.
@@ -77,14 +77,19 @@ impl ApiRequest {
         self.version >= minor
     }
 
+    /// Whether the microversion is in `versions`: from `52` on, or in the range `1-56`. Empty versions include all.
+    pub(crate) fn within(&self, versions: &str) -> bool {
+        includes(versions, self.version)
+    }
+
     /// Parses the body as JSON.
-    pub(crate) fn json(&self) -> Result<Value, ApiError> {
+    pub(crate) fn json(&self) -> ApiResult<Value> {
         serde_json::from_slice(&self.body)
             .map_err(|error| ApiError::bad(format!("Malformed request body: {error}")))
     }
 
     /// The object under `key` in the body.
-    pub(crate) fn wrapped(&self, key: &str) -> Result<Map<String, Value>, ApiError> {
+    pub(crate) fn wrapped(&self, key: &str) -> ApiResult<Fields> {
         match self.json()?.get_mut(key).map(Value::take) {
             Some(Value::Object(map)) => Ok(map),
             _ => Err(ApiError::bad(format!(
@@ -94,39 +99,45 @@ impl ApiRequest {
     }
 
     /// Refuses requests outside of the application credential's access rules.
-    pub(crate) fn within_rules(&self) -> Result<(), ApiError> {
+    pub(crate) fn within_rules(&self) -> ApiResult {
         let path =
             self.path.strip_prefix(&format!("/{}", self.service.prefix())).unwrap_or(&self.path);
         let allowed = self.caller.rules.is_empty()
             || self.caller.rules.iter().any(|rule| {
-                let text = |key: &str| rule[key].as_str().unwrap_or_default();
-                self.service.types().contains(&text("service"))
-                    && text("method") == self.method.as_str()
-                    && glob::matches(&glob::without_names(text("path")), path)
+                self.service.types().contains(&rule.text("service"))
+                    && rule.text("method") == self.method.as_str()
+                    && glob::matches(&glob::without_names(rule.text("path")), path)
             });
         if allowed { Ok(()) } else { Err(ApiError::unauthorized()) }
     }
 
     /// Refuses callers other than administrators.
-    pub(crate) fn admin(&self, rule: &str) -> Result<(), ApiError> {
-        if self.caller.is_admin() {
-            return Ok(());
-        }
-        Err(ApiError::forbidden(format!("Policy doesn't allow {rule} to be performed.")))
+    pub(crate) fn admin(&self, rule: &str) -> ApiResult {
+        self.allow(self.caller.is_admin(), rule)
+    }
+
+    /// Refuses a request that a rule does not allow.
+    pub(crate) fn allow(&self, is_allowed: bool, rule: &str) -> ApiResult {
+        let refusal = || format!("Policy doesn't allow {rule} to be performed.");
+        if is_allowed { Ok(()) } else { Err(ApiError::forbidden(refusal())) }
     }
 
     /// Refuses callers who may only read.
-    pub(crate) fn writer(&self) -> Result<(), ApiError> {
-        if self.caller.may("member") {
-            return Ok(());
-        }
-        Err(ApiError::forbidden("Policy doesn't allow this action to be performed."))
+    pub(crate) fn writer(&self) -> ApiResult {
+        self.allow(self.caller.may("member"), "this action")
     }
 
     /// Whether the caller may see objects of this project.
     pub(crate) fn sees(&self, project: &str) -> bool {
         self.caller.is_admin() || self.caller.project == project
     }
+}
+
+/// Whether `versions` (`52` or `1-56`) includes this version.
+pub(crate) fn includes(versions: &str, version: u32) -> bool {
+    let (first, last) = versions.split_once('-').unwrap_or((versions, ""));
+    let read = |text: &str, other| text.parse::<u32>().unwrap_or(other);
+    (read(first, 0)..=read(last, u32::MAX)).contains(&version)
 }
 
 /// An answer to a request.
@@ -158,4 +169,159 @@ impl Answer {
 }
 
 /// The answer of a service, or the reason for a refusal.
-pub(crate) type AnswerResult = Result<Answer, ApiError>;
+pub(crate) type ApiAnswer = ApiResult<Answer>;
+
+/// The result of a request, or the reason for a refusal.
+pub(crate) type ApiResult<T = ()> = Result<T, ApiError>;
+
+/// Declares the errors of a service, one a line: the status, the service's name of the error if it has one, a function that makes the error,
+/// and the message.
+macro_rules! refusals {
+    ($($status:literal $($kind:literal)? $name:ident($($field:ident),*): $message:literal;)*) => {$(
+        pub(super) fn $name($($field: impl std::fmt::Display),*) -> $crate::request::ApiError {
+            let message = std::fmt::format(format_args!($message));
+            $crate::request::ApiError::new($status, concat!("" $(, $kind)?), message)
+        }
+    )*};
+}
+pub(crate) use refusals;
+
+/// A refused request.
+#[derive(Clone, Debug)]
+pub(crate) struct ApiError {
+    pub(crate) status: u16,
+    /// The service's name of the error: Neutron's exception, Designate's type.
+    pub(crate) kind: String,
+    pub(crate) message: String,
+    /// Seconds for the header `Retry-After`.
+    pub(crate) retry_after: Option<u32>,
+}
+
+impl ApiError {
+    pub(crate) fn new(status: u16, kind: &str, message: impl Into<String>) -> ApiError {
+        ApiError { status, kind: kind.to_owned(), message: message.into(), retry_after: None }
+    }
+
+    pub(crate) fn bad(message: impl Into<String>) -> ApiError {
+        ApiError::new(400, "", message)
+    }
+
+    pub(crate) fn forbidden(message: impl Into<String>) -> ApiError {
+        ApiError::new(403, "", message)
+    }
+
+    /// The error for an unknown path.
+    pub(crate) fn unknown_path() -> ApiError {
+        ApiError::new(404, "", "The resource could not be found.")
+    }
+
+    pub(crate) fn unauthorized() -> ApiError {
+        ApiError::new(401, "", "The request you have made requires authentication.")
+    }
+
+    /// The content type and body of the answer.
+    pub(crate) fn envelope(&self, service: Service, request_id: &str) -> (&'static str, String) {
+        let json = "application/json";
+        let (status, message) = (self.status, &self.message);
+        // keystonemiddleware answers 401 before the request reaches the service.
+        if status == 401 {
+            let error =
+                json!({"error": {"message": message, "code": 401, "title": "Unauthorized"}});
+            return (json, error.to_string());
+        }
+        let body = match service {
+            Service::Identity => {
+                json!({"error": {"code": status, "message": message, "title": title(status)}})
+            }
+            Service::Compute | Service::Volume => {
+                let mut fault = json!({"code": status, "message": message});
+                if let Some(seconds) = self.retry_after {
+                    fault["retryAfter"] = json!(seconds.to_string());
+                }
+                let mut body = json!({});
+                body[fault_name(status)] = fault;
+                body
+            }
+            Service::Network => {
+                let kind = if self.kind.is_empty() { neutron_kind(status) } else { &self.kind };
+                json!({"NeutronError": {"type": kind, "message": message, "detail": ""}})
+            }
+            Service::LoadBalancer => {
+                let side = if status >= 500 { "Server" } else { "Client" };
+                json!({"faultcode": side, "faultstring": message, "debuginfo": null})
+            }
+            Service::Dns => {
+                let kind = if self.kind.is_empty() { designate_kind(status) } else { &self.kind };
+                json!({"code": status, "type": kind, "message": message, "request_id": request_id})
+            }
+            Service::Placement => {
+                let code =
+                    if self.kind.is_empty() { "placement.undefined_code" } else { &self.kind };
+                let error = json!({
+                    "status": status, "title": title(status), "detail": message, "code": code, "request_id": request_id,
+                });
+                json!({"errors": [error]})
+            }
+            Service::Image => return ("text/html; charset=UTF-8", self.page()),
+        };
+        (json, body.to_string())
+    }
+
+    /// Glance's errors are HTML pages made by WebOb.
+    fn page(&self) -> String {
+        let title = format!("{} {}", self.status, title(self.status));
+        let message = self.message.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+        format!(
+            "<html>\n <head>\n  <title>{title}</title>\n </head>\n <body>\n  <h1>{title}</h1>\n  {message}<br /><br />\n\n\n </body>\n</html>"
+        )
+    }
+}
+
+/// The reason phrase of a status.
+pub(crate) fn title(status: u16) -> &'static str {
+    let status = http::StatusCode::from_u16(status).ok();
+    status.and_then(|status| status.canonical_reason()).unwrap_or("Error")
+}
+
+fn fault_name(status: u16) -> &'static str {
+    match status {
+        400 => "badRequest",
+        403 => "forbidden",
+        404 => "itemNotFound",
+        405 => "badMethod",
+        409 => "conflictingRequest",
+        413 | 429 => "overLimit",
+        415 => "badMediaType",
+        501 => "notImplemented",
+        503 => "serviceUnavailable",
+        _ => "computeFault",
+    }
+}
+
+fn neutron_kind(status: u16) -> &'static str {
+    match status {
+        400 => "HTTPBadRequest",
+        403 => "PolicyNotAuthorized",
+        404 => "HTTPNotFound",
+        409 => "Conflict",
+        503 => "ServiceUnavailable",
+        _ => "HTTPInternalServerError",
+    }
+}
+
+fn designate_kind(status: u16) -> &'static str {
+    match status {
+        400 => "bad_request",
+        403 => "forbidden",
+        404 => "not_found",
+        409 => "conflict",
+        413 => "over_quota",
+        503 => "service_unavailable",
+        _ => "unknown",
+    }
+}
+
+/// The JSON body of errors of the control API.
+pub(crate) fn plain(message: &str) -> Value {
+    json!({"error": message})
+}

@@ -1,9 +1,9 @@
 //! Resource types as data: names, fields, and the requests that may set each field.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use crate::object::Kind;
-use crate::problem::ApiError;
+use crate::object::{Fields, Kind, Object, ReadFields};
+use crate::request::{ApiError, ApiRequest};
 
 /// A resource type of a service.
 pub(crate) struct ResourceType {
@@ -18,7 +18,8 @@ pub(crate) struct ResourceType {
     pub(crate) not_found: (&'static str, &'static str),
     /// The fields. Each line begins with the requests that may set its fields: `new` a create, `later` an update, `always` both, `never`
     /// none. A new object has `name=VALUE` by default, and `name` only if the create sets it. A create must set `name!` to a number and
-    /// `name?A|B` to one of the texts. `name-` says where an object belongs, and the object has no such field.
+    /// `name?A|B` to one of the texts. `name-` says where an object belongs, and the object has no such field. A word that ends in `@19` is
+    /// shown since this microversion, one that ends in `@1-63` in this range of microversions.
     pub(crate) fields: &'static str,
 }
 
@@ -34,6 +35,8 @@ struct Field {
     /// The first word of the field's line.
     set: &'static str,
     default: Default,
+    /// The microversions that show the field. Empty for all.
+    versions: &'static str,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -47,6 +50,7 @@ enum Default {
 
 impl Field {
     fn read(set: &'static str, word: &'static str) -> Field {
+        let (word, versions) = word.split_once('@').unwrap_or((word, ""));
         let (name, default) = if let Some((name, value)) = word.split_once('=') {
             (name, Default::Json(value))
         } else if let Some((name, choice)) = word.split_once('?') {
@@ -58,7 +62,7 @@ impl Field {
         } else {
             (word, Default::Absent)
         };
-        Field { name, set, default }
+        Field { name, set, default, versions }
     }
 
     fn is_set_by(&self, request: Set) -> bool {
@@ -94,17 +98,20 @@ impl ResourceType {
         self.fields().any(|field| field.name == name)
     }
 
+    /// Whether the request may set this field.
+    pub(crate) fn sets(&self, name: &str, request: Set) -> bool {
+        self.fields().any(|field| field.name == name && field.is_set_by(request))
+    }
+
     /// The names in `given` that the request may not set.
-    pub(crate) fn unknown<'g>(&self, given: &'g Map<String, Value>, request: Set) -> Vec<&'g str> {
-        let known =
-            |name: &str| self.fields().any(|field| field.name == name && field.is_set_by(request));
-        given.keys().map(String::as_str).filter(|name| !known(name)).collect()
+    pub(crate) fn unknown<'g>(&self, given: &'g Fields, request: Set) -> Vec<&'g str> {
+        given.keys().map(String::as_str).filter(|name| !self.sets(name, request)).collect()
     }
 
     /// The fields in `given` that the request may set.
     pub(crate) fn settable<'g>(
         &self,
-        given: &'g Map<String, Value>,
+        given: &'g Fields,
         request: Set,
     ) -> impl Iterator<Item = (&'g String, &'g Value)> {
         let unknown = self.unknown(given, request);
@@ -112,21 +119,21 @@ impl ResourceType {
     }
 
     /// The first mandatory number that `given` lacks.
-    pub(crate) fn lacking(&self, given: &Map<String, Value>) -> Option<&'static str> {
+    pub(crate) fn lacking(&self, given: &Fields) -> Option<&'static str> {
         let mandatory = self.fields().filter(|field| field.default == Default::Mandatory);
         let mut mandatory = mandatory.map(|field| field.name);
-        mandatory.find(|name| given.get(*name).and_then(Value::as_i64).is_none())
+        mandatory.find(|name| given.field(name).as_i64().is_none())
     }
 
     /// The first field with a choice that `given` does not make, with the value and the choice.
     pub(crate) fn wrong_choice<'g>(
         &self,
-        given: &'g Map<String, Value>,
+        given: &'g Fields,
     ) -> Option<(&'static str, &'g str, Vec<&'static str>)> {
         self.fields().find_map(|field| {
             let Default::OneOf(choice) = field.default else { return None };
             let choice: Vec<&str> = choice.split('|').collect();
-            let value = given.get(field.name).and_then(Value::as_str).unwrap_or_default();
+            let value = given.text(field.name);
             (!choice.contains(&value)).then_some((field.name, value, choice))
         })
     }
@@ -137,14 +144,44 @@ impl ResourceType {
         given: impl IntoIterator<Item = (&'g String, &'g Value)>,
     ) -> Value {
         let defaults = self.fields().filter_map(|it| Some((it.name.to_owned(), it.default()?)));
-        let mut body: Map<String, Value> = defaults.collect();
+        let mut body: Fields = defaults.collect();
         body.extend(given.into_iter().map(|(name, value)| (name.clone(), value.clone())));
         for dropped in self.fields().filter(|field| field.default == Default::Dropped) {
             body.remove(dropped.name);
         }
         Value::Object(body)
     }
+
+    /// The body of a new object: the defaults, and the given fields that a create may set. Null stands for the default.
+    pub(crate) fn new_body(&self, given: &Fields) -> Value {
+        self.filled(self.settable(given, Set::New).filter(|(_, value)| !value.is_null()))
+    }
+
+    /// The fields of an object that the microversion of the request shows.
+    pub(crate) fn view(&self, asked: &ApiRequest, object: &Object) -> Value {
+        let mut body = object.body.clone();
+        for field in self.fields().filter(|field| !asked.within(field.versions)) {
+            body.remove(field.name);
+        }
+        Value::Object(body)
+    }
 }
+
+/// Makes the test that proves that tables can be read.
+macro_rules! test_tables {
+    ($tables:expr) => {
+        #[cfg(test)]
+        mod tests {
+            use super::*;
+
+            #[test]
+            fn the_tables_can_be_read() {
+                $tables.for_each($crate::resource::check_table);
+            }
+        }
+    };
+}
+pub(crate) use test_tables;
 
 /// Proves that a table can be read.
 #[cfg(test)]
@@ -156,5 +193,7 @@ pub(crate) fn check_table(of: &ResourceType) {
         if let Default::Json(text) = field.default {
             assert!(serde_json::from_str::<Value>(text).is_ok(), "{} {text}", field.name);
         }
+        let mut versions = field.versions.split('-').filter(|version| !version.is_empty());
+        assert!(versions.all(|version| version.parse::<u32>().is_ok()), "{}", field.name);
     }
 }

@@ -8,8 +8,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use crate::glob;
-use crate::problem::ApiError;
-use crate::request::ApiRequest;
+use crate::request::{ApiError, ApiRequest};
 use crate::service::Service;
 
 /// A request with a body, and the fields that the body may have. Objects below a field in the table are not checked. `@52` means since
@@ -183,7 +182,7 @@ impl KnownFields<'_> {
         let mut found = Place::Unknown;
         for field in named_fields(self.fields) {
             let (field, versions) = field.split_once('@').unwrap_or((&field, "0"));
-            if !includes(versions, self.asked.version) {
+            if !self.asked.within(versions) {
                 continue;
             }
             let any = field.strip_suffix('*').is_some_and(|under| path.starts_with(under));
@@ -266,16 +265,10 @@ fn named<'a>(field: &'a str, path: &str) -> Cow<'a, str> {
     }
 }
 
-/// Whether `versions` (`52` or `1-56`) includes this version.
-fn includes(versions: &str, version: u32) -> bool {
-    let (first, last) = versions.split_once('-').unwrap_or((versions, ""));
-    let read = |text: &str, other| text.parse::<u32>().unwrap_or(other);
-    (read(first, 0)..=read(last, u32::MAX)).contains(&version)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::request::includes;
 
     #[test]
     fn microversions_are_from_one_on_or_between_two() {

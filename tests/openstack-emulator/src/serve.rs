@@ -21,9 +21,8 @@ use tracing::debug;
 use crate::dispatch::{by_rule, dispatch, refuse};
 use crate::faults::{MatchedCall, meddle};
 use crate::kept::StateFile;
-use crate::problem::{ApiError, plain};
-use crate::request::{Answer, ApiRequest, Caller};
-use crate::service::SERVICES;
+use crate::request::{Answer, ApiError, ApiRequest, Caller, plain};
+use crate::service::Service;
 use crate::shared::Shared;
 use crate::world;
 use crate::{clock, control};
@@ -100,8 +99,9 @@ async fn respond(
     }
     let host = parts.headers.get(http::header::HOST).and_then(|host| host.to_str().ok());
     let base = format!("http://{}", host.map_or_else(|| shared.address.to_string(), str::to_owned));
-    let Some(service) = SERVICES.into_iter().find(|service| service.prefix() == first) else {
-        let known = SERVICES.map(|service| format!("{base}/{}", service.prefix()));
+    let Some(service) = Service::all().find(|service| service.prefix() == first) else {
+        let known = Service::all().map(|service| format!("{base}/{}", service.prefix()));
+        let known: Vec<String> = known.collect();
         let status = if first.is_empty() { 200 } else { 404 };
         return Ok(write(Answer::json(status, json!({"services": known}))));
     };
@@ -179,7 +179,7 @@ async fn handle(
 async fn read(asked: &mut ApiRequest, mut body: Incoming) -> Result<Bytes, Option<ApiError>> {
     let last = asked.segments.last().map(String::as_str);
     let data = asked.method == http::Method::PUT
-        && asked.service == crate::service::Service::Image
+        && asked.service == Service::Image
         && matches!(last, Some("file" | "stage"));
     let mut kept = BytesMut::new();
     let mut size: usize = 0;

@@ -18,98 +18,68 @@ pub enum Service {
     Volume,
 }
 
-/// All services, in the order of the catalog.
-pub(crate) const SERVICES: [Service; 8] = [
-    Service::Identity,
-    Service::Image,
-    Service::Compute,
-    Service::Placement,
-    Service::Network,
-    Service::LoadBalancer,
-    Service::Dns,
-    Service::Volume,
+/// A service: its first path segment, its name and types in the catalog, the part of the catalog URL after the prefix, the major version in
+/// paths, and the microversions (major, first, last).
+struct Row {
+    service: Service,
+    prefix: &'static str,
+    name: &'static str,
+    types: &'static [&'static str],
+    below: &'static str,
+    major: &'static str,
+    microversions: Option<(u32, u32, u32)>,
+}
+
+#[rustfmt::skip]
+const ROWS: [Row; 8] = [
+    Row { service: Service::Identity, prefix: "identity", name: "keystone", types: &["identity"], below: "/v3", major: "v3", microversions: None },
+    Row { service: Service::Image, prefix: "image", name: "glance", types: &["image"], below: "", major: "v2", microversions: None },
+    Row { service: Service::Compute, prefix: "compute", name: "nova", types: &["compute"], below: "/v2.1", major: "v2.1", microversions: Some((2, 1, 96)) },
+    Row { service: Service::Placement, prefix: "placement", name: "placement", types: &["placement"], below: "", major: "", microversions: Some((1, 0, 39)) },
+    Row { service: Service::Network, prefix: "network", name: "neutron", types: &["network"], below: "", major: "v2.0", microversions: None },
+    Row { service: Service::LoadBalancer, prefix: "load-balancer", name: "octavia", types: &["load-balancer"], below: "", major: "v2", microversions: None },
+    Row { service: Service::Dns, prefix: "dns", name: "designate", types: &["dns"], below: "", major: "v2", microversions: None },
+    Row { service: Service::Volume, prefix: "volume", name: "cinder", types: &["block-storage", "volumev3"], below: "/v3/%(project_id)s", major: "v3", microversions: Some((3, 0, 71)) },
 ];
 
 impl Service {
+    /// All services, in the order of the catalog.
+    pub(crate) fn all() -> impl Iterator<Item = Service> {
+        ROWS.iter().map(|row| row.service)
+    }
+
+    fn row(self) -> &'static Row {
+        &ROWS[self as usize]
+    }
+
     /// The first path segment of the service.
     pub fn prefix(self) -> &'static str {
-        match self {
-            Service::Identity => "identity",
-            Service::Image => "image",
-            Service::Compute => "compute",
-            Service::Placement => "placement",
-            Service::Network => "network",
-            Service::LoadBalancer => "load-balancer",
-            Service::Dns => "dns",
-            Service::Volume => "volume",
-        }
+        self.row().prefix
     }
 
     /// The service types in the catalog.
     pub(crate) fn types(self) -> &'static [&'static str] {
-        match self {
-            Service::Identity => &["identity"],
-            Service::Image => &["image"],
-            Service::Compute => &["compute"],
-            Service::Placement => &["placement"],
-            Service::Network => &["network"],
-            Service::LoadBalancer => &["load-balancer"],
-            Service::Dns => &["dns"],
-            Service::Volume => &["block-storage", "volumev3"],
-        }
+        self.row().types
     }
 
     /// The service name in the catalog.
     pub(crate) fn name(self) -> &'static str {
-        match self {
-            Service::Identity => "keystone",
-            Service::Image => "glance",
-            Service::Compute => "nova",
-            Service::Placement => "placement",
-            Service::Network => "neutron",
-            Service::LoadBalancer => "octavia",
-            Service::Dns => "designate",
-            Service::Volume => "cinder",
-        }
+        self.row().name
     }
 
     /// The part of the catalog URL after the prefix.
-    pub(crate) fn below(self, project: &str) -> String {
-        match self {
-            Service::Identity => "/v3".into(),
-            Service::Compute => "/v2.1".into(),
-            Service::Volume => format!("/v3/{project}"),
-            Service::Image
-            | Service::Placement
-            | Service::Network
-            | Service::LoadBalancer
-            | Service::Dns => String::new(),
-        }
+    pub(crate) fn below(self) -> &'static str {
+        self.row().below
     }
 
     /// The major version in paths. Empty for Placement.
     pub(crate) fn major(self) -> &'static str {
-        match self {
-            Service::Identity | Service::Volume => "v3",
-            Service::Compute => "v2.1",
-            Service::Network => "v2.0",
-            Service::Image | Service::LoadBalancer | Service::Dns => "v2",
-            Service::Placement => "",
-        }
+        self.row().major
     }
 
     /// The first and last microversion. `None` for services without microversions.
     pub(crate) fn microversions(self) -> Option<(u32, u32, u32)> {
-        match self {
-            Service::Compute => Some((2, 1, 96)),
-            Service::Volume => Some((3, 0, 71)),
-            Service::Placement => Some((1, 0, 39)),
-            Service::Identity
-            | Service::Image
-            | Service::Network
-            | Service::LoadBalancer
-            | Service::Dns => None,
-        }
+        self.row().microversions
     }
 
     /// The document that lists the versions, and its status.
@@ -190,4 +160,14 @@ fn identity(root: &str) -> Value {
         "links": [{"rel": "self", "href": format!("{root}/v3/")}],
         "media-types": [{"base": "application/json", "type": "application/vnd.openstack.identity-v3+json"}],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ROWS, Service};
+
+    #[test]
+    fn each_service_has_its_own_row() {
+        assert!(Service::all().zip(&ROWS).all(|(service, row)| service.name() == row.name));
+    }
 }

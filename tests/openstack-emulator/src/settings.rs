@@ -105,7 +105,6 @@ times! {
 #[serde(deny_unknown_fields)]
 pub struct Latency {
     /// Match only this method. `None` matches all.
-    #[serde(default)]
     pub method: Option<String>,
     /// The path: `*` is one segment or a part of it, `**` any number of segments.
     pub path: String,

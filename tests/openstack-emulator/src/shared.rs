@@ -1,15 +1,16 @@
 //! The state that all parts of a running cloud share.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
+use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::guest::Progress;
-use crate::openings::{Offers, Openings};
+use crate::locks::lock;
 use crate::world::World;
 
 /// The state that all parts of a running cloud share.
@@ -49,7 +50,7 @@ impl Shared {
 
     /// Reads or changes the world under its lock.
     pub(crate) fn with<T>(&self, look: impl FnOnce(&mut World) -> T) -> T {
-        look(&mut self.world.lock().unwrap_or_else(PoisonError::into_inner))
+        look(&mut lock(&self.world))
     }
 
     /// Wakes the clock, because a new event may be due before the one it waits for.
@@ -83,6 +84,33 @@ impl Shared {
     pub(crate) async fn until_opened(&self, opening: u64) {
         while self.with(|world| world.trap.holds(opening)) {
             tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+/// The ports of servers on which guests listen.
+pub(crate) type Offers = HashMap<(String, u16), SocketAddr>;
+
+/// The addresses that are open on this host, and the tasks that serve them.
+#[derive(Default)]
+pub(crate) struct Openings {
+    pub(crate) open: BTreeMap<(IpAddr, u16), (SocketAddr, Vec<AbortHandle>)>,
+}
+
+impl Openings {
+    pub(crate) fn find(&self, address: IpAddr, port: u16) -> Option<SocketAddr> {
+        self.open.get(&(address, port)).map(|(at, _)| *at)
+    }
+
+    pub(crate) fn all(&self) -> Vec<(SocketAddr, SocketAddr)> {
+        self.open.iter().map(|((ip, port), (at, _))| (SocketAddr::new(*ip, *port), *at)).collect()
+    }
+}
+
+impl Drop for Openings {
+    fn drop(&mut self) {
+        for handle in self.open.values().flat_map(|(_, handles)| handles) {
+            handle.abort();
         }
     }
 }

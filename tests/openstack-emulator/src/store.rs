@@ -3,6 +3,8 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use serde_json::Value;
+
 use crate::index::{self, Index, PROJECT};
 use crate::object::{Kind, Object};
 
@@ -74,6 +76,23 @@ impl Store {
         table.index.remove(kind, row, object);
         table.lent = Some(row);
         Some(object)
+    }
+
+    /// Changes the object with this id, if it exists.
+    pub(crate) fn change(&mut self, kind: Kind, id: &str, change: impl FnOnce(&mut Object)) {
+        if let Some(object) = self.get_mut(kind, id) {
+            change(object);
+        }
+    }
+
+    /// Sets a public field of the object with this id, if it exists.
+    pub(crate) fn set(&mut self, kind: Kind, id: &str, field: &str, value: impl Into<Value>) {
+        self.change(kind, id, |object| object.set(field, value));
+    }
+
+    /// Sets a hidden field of the object with this id, if it exists.
+    pub(crate) fn keep(&mut self, kind: Kind, id: &str, field: &str, value: impl Into<Value>) {
+        self.change(kind, id, |object| object.keep(field, value));
     }
 
     /// Removes an object.
@@ -168,7 +187,7 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Map, Value};
+    use serde_json::Map;
     use tokio::time::Instant;
 
     use super::*;

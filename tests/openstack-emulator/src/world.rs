@@ -1,8 +1,7 @@
 //! The state of a cloud, and its clock.
 
 use std::borrow::Cow;
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -15,12 +14,10 @@ use uuid::Uuid;
 
 use crate::log::Log;
 use crate::misbehave::{End, Misbehaviour};
-use crate::object::{Kind, Object};
-use crate::problem::ApiError;
-use crate::request::ApiRequest;
+use crate::object::{Kind, Object, ReadFields};
+use crate::request::{ApiError, ApiRequest, ApiResult};
 use crate::settings::{Settings, millis};
 use crate::store::Store;
-use crate::token::Token;
 use crate::trap::Trap;
 
 /// Work that is done outside of the world's lock.
@@ -65,34 +62,47 @@ impl Event {
     }
 }
 
-struct Due {
-    at: Instant,
-    order: u64,
-    event: Event,
-}
-
-impl PartialEq for Due {
-    fn eq(&self, other: &Self) -> bool {
-        self.order == other.order
-    }
-}
-impl Eq for Due {}
-impl PartialOrd for Due {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Due {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.order).cmp(&(other.at, other.order))
-    }
-}
-
 /// A project's usage of Nova's quotas.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Usage {
     pub(crate) cores: i64,
     pub(crate) ram: i64,
+}
+
+/// A token that was issued.
+#[derive(Clone, Debug)]
+pub(crate) struct Token {
+    pub(crate) user: String,
+    /// The id of the project. Empty for a token without a project scope.
+    pub(crate) project: String,
+    /// Whether the token has the scope of the only domain.
+    pub(crate) domain: bool,
+    pub(crate) roles: Vec<String>,
+    pub(crate) methods: Vec<Value>,
+    pub(crate) issued: Timestamp,
+    pub(crate) expires: Timestamp,
+    pub(crate) until: Instant,
+    pub(crate) audit: String,
+    pub(crate) application_credential: Option<String>,
+    pub(crate) trust: Option<String>,
+}
+
+/// The state beside objects and quotas.
+#[derive(Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Records {
+    pub(crate) external_cidr: String,
+    pub(crate) usage: HashMap<String, Usage>,
+    /// Used addresses, by subnet.
+    pub(crate) addresses: HashMap<String, HashSet<IpAddr>>,
+    /// User data in base64, by server.
+    pub(crate) user_data: HashMap<String, std::sync::Arc<str>>,
+    /// The actions of servers, newest first: request id, action, time.
+    pub(crate) actions: HashMap<String, Vec<Value>>,
+    /// The final Ignition configs of guests, by server. Only the file of a kept cloud needs them.
+    pub(crate) configs: BTreeMap<String, Value>,
+    /// Images that are being downloaded, with their URLs.
+    pub(crate) fetches: BTreeMap<String, String>,
 }
 
 /// The whole state of a cloud.
@@ -107,23 +117,13 @@ pub(crate) struct World {
     pub(crate) secrets: Vec<String>,
     /// Quotas of projects, by project and name.
     pub(crate) quotas: BTreeMap<(String, String), i64>,
-    pub(crate) usage: HashMap<String, Usage>,
-    /// Used addresses, by subnet.
-    pub(crate) addresses: HashMap<String, HashSet<IpAddr>>,
-    /// User data in base64, by server.
-    pub(crate) user_data: HashMap<String, std::sync::Arc<str>>,
+    pub(crate) records: Records,
     /// The data of small images.
     pub(crate) image_bytes: HashMap<String, bytes::Bytes>,
-    /// The actions of servers, newest first: request id, action, time.
-    pub(crate) actions: HashMap<String, Vec<Value>>,
-    pub(crate) external_cidr: String,
-    /// The final Ignition configs of guests, by server. Only the file of a kept cloud needs them.
-    pub(crate) configs: BTreeMap<String, Value>,
-    /// Images that are being downloaded, with their URLs.
-    pub(crate) fetches: BTreeMap<String, String>,
     /// Counts the changes of this state.
     pub(crate) changes: u64,
-    due: BinaryHeap<Reverse<Due>>,
+    /// The pending events, by the time at which they are due and by age.
+    due: BTreeMap<(Instant, u64), Event>,
     order: u64,
     queue: UnboundedSender<BackgroundTask>,
 }
@@ -132,7 +132,7 @@ impl World {
     /// A world without any object.
     pub(crate) fn empty(
         settings: Settings,
-        external_cidr: String,
+        records: Records,
         queue: UnboundedSender<BackgroundTask>,
     ) -> World {
         World {
@@ -144,16 +144,10 @@ impl World {
             tokens: HashMap::new(),
             secrets: Vec::new(),
             quotas: BTreeMap::new(),
-            usage: HashMap::new(),
-            addresses: HashMap::new(),
-            user_data: HashMap::new(),
+            records,
             image_bytes: HashMap::new(),
-            actions: HashMap::new(),
-            external_cidr,
-            configs: BTreeMap::new(),
-            fetches: BTreeMap::new(),
             changes: 0,
-            due: BinaryHeap::new(),
+            due: BTreeMap::new(),
             order: 0,
             queue,
         }
@@ -161,18 +155,15 @@ impl World {
 
     /// The pending events in order, each with the milliseconds until it is due.
     pub(crate) fn to_come(&self) -> Vec<(u64, Event)> {
-        let now = Instant::now();
-        let mut all: Vec<&Due> = self.due.iter().map(|Reverse(due)| due).collect();
-        all.sort();
-        let left = |due: &Due| due.at.saturating_duration_since(now).as_millis();
-        let left = |due: &Due| u64::try_from(left(due)).unwrap_or(u64::MAX);
-        all.into_iter().map(|due| (left(due), due.event.clone())).collect()
+        let left = |at: &Instant| at.saturating_duration_since(Instant::now()).as_millis();
+        let left = |at: &Instant| u64::try_from(left(at)).unwrap_or(u64::MAX);
+        self.due.iter().map(|((at, _), event)| (left(at), event.clone())).collect()
     }
 
     /// Builds an object without storing it.
     pub(crate) fn object(&self, project: &str, body: Value) -> Object {
         let body = if let Value::Object(map) = body { map } else { Map::new() };
-        let id = body.get("id").and_then(Value::as_str).map_or_else(new_id, str::to_owned);
+        let id = body.text_of("id").map_or_else(new_id, str::to_owned);
         let mut object = Object {
             id,
             project: project.to_owned(),
@@ -199,8 +190,7 @@ impl World {
 
     pub(crate) fn after(&mut self, delay: Duration, event: Event) {
         self.order += 1;
-        let due = Due { at: Instant::now() + delay, order: self.order, event };
-        self.due.push(Reverse(due));
+        self.due.insert((Instant::now() + delay, self.order), event);
     }
 
     pub(crate) fn start(&self, task: BackgroundTask) {
@@ -210,13 +200,13 @@ impl World {
 
     /// The time of the next event.
     pub(crate) fn next_due(&self) -> Option<Instant> {
-        self.due.peek().map(|Reverse(due)| due.at)
+        self.due.first_key_value().map(|((at, _), _)| *at)
     }
 
     /// The next event that is due, which then is no longer pending.
     pub(crate) fn take_due(&mut self) -> Option<Event> {
         self.next_due().filter(|at| *at <= Instant::now())?;
-        self.due.pop().map(|Reverse(due)| due.event)
+        self.due.pop_first().map(|(_, event)| event)
     }
 
     /// Whether lists show `object` already.
@@ -234,16 +224,24 @@ impl World {
         ready: Vec<(&'static str, Value)>,
         failed: Vec<(&'static str, Value)>,
     ) {
-        let name = self
-            .store
-            .get(kind, id)
-            .map(|object| object.text("name").to_owned())
-            .unwrap_or_default();
-        match self.misbehaviour.on_create(kind, &name) {
-            Some(End::Stuck) => {}
-            Some(End::Error(_)) => self.later(usual, Event::set(kind, id, failed)),
-            Some(End::Takes(time)) => self.later(time, Event::set(kind, id, ready)),
-            Some(End::NeverBoots) | None => self.later(usual, Event::set(kind, id, ready)),
+        let name = self.store.get(kind, id).map(|object| object.text("name").to_owned());
+        if let Some((time, error)) = self.first_end(kind, &name.unwrap_or_default(), usual) {
+            self.later(time, Event::set(kind, id, if error.is_some() { failed } else { ready }));
+        }
+    }
+
+    /// When the first status of a new object ends, in milliseconds, and the message of its error if it fails. `None` if it never ends.
+    pub(crate) fn first_end(
+        &mut self,
+        kind: Kind,
+        name: &str,
+        usual: u32,
+    ) -> Option<(u32, Option<String>)> {
+        match self.misbehaviour.on_create(kind, name) {
+            Some(End::Stuck) => None,
+            Some(End::Error(message)) => Some((usual, Some(message))),
+            Some(End::Takes(time)) => Some((time, None)),
+            Some(End::NeverBoots) | None => Some((usual, None)),
         }
     }
 
@@ -265,7 +263,7 @@ impl World {
         id: &str,
         asked: &ApiRequest,
         missing: impl FnOnce() -> ApiError,
-    ) -> Result<&mut Object, ApiError> {
+    ) -> ApiResult<&mut Object> {
         match self.store.get_mut(kind, id) {
             Some(object) if asked.sees(&object.project) => Ok(object),
             _ => Err(missing()),

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
+use super::types as refuse;
 use crate::index::PROJECT;
 use crate::object::{Kind, Object};
-use crate::problem::ApiError;
 use crate::quota::Quotas;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest, ApiResult};
 use crate::world::World;
 
 const QUOTAS: Quotas = Quotas(&[
@@ -26,30 +26,21 @@ fn used(world: &World, project: &str, name: &str) -> i64 {
 }
 
 /// Refuses a new volume or snapshot, counted by the quota `name`, that would exceed a quota.
-pub(super) fn check(
-    world: &World,
-    project: &str,
-    name: &'static str,
-    gigabytes: i64,
-) -> Result<(), ApiError> {
+pub(super) fn check(world: &World, project: &str, name: &'static str, gigabytes: i64) -> ApiResult {
     for (name, more) in [(name, 1), ("gigabytes", gigabytes)] {
         let used = used(world, project, name);
         let over = QUOTAS.exceeded_by(world, project, name, used, more);
         let Some(over) = over.filter(|_| more != 0) else { continue };
-        let (limit, used) = (over.limit, over.used);
-        let message = match name {
-            "gigabytes" => format!(
-                "Requested volume or snapshot exceeds allowed gigabytes quota. Requested {more}G, quota is {limit}G and {used}G has been consumed."
-            ),
-            _ => format!("Maximum number of {name} allowed ({limit}) exceeded for quota '{name}'."),
-        };
-        return Err(ApiError::new(413, "", message));
+        return Err(match name {
+            "gigabytes" => refuse::too_large(more, over.limit, over.used),
+            _ => refuse::too_many(name, over.limit),
+        });
     }
     Ok(())
 }
 
 /// Answers `GET /limits`.
-pub(super) fn absolute(world: &World, asked: &ApiRequest) -> AnswerResult {
+pub(super) fn absolute(world: &World, asked: &ApiRequest) -> ApiAnswer {
     let project = &asked.caller.project;
     let limit = |name: &str| QUOTAS.limit(world, project, name);
     let used = |name: &str| used(world, project, name);
@@ -62,21 +53,15 @@ pub(super) fn absolute(world: &World, asked: &ApiRequest) -> AnswerResult {
 }
 
 /// Answers `/os-quota-sets/{project}`.
-pub(super) fn quotas(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
-    let Some(project) = path.first().copied() else { return Err(ApiError::unknown_path()) };
-    let allowed = |is_allowed: bool, action: &str| match is_allowed {
-        true => Ok(()),
-        false => Err(ApiError::forbidden(format!(
-            "Policy doesn't allow volume_extension:quotas:{action} to be performed."
-        ))),
-    };
-    allowed(asked.sees(project), "show")?;
+pub(super) fn quotas(world: &mut World, asked: &ApiRequest, path: &[&str]) -> ApiAnswer {
+    let [project, ..] = path else { return Err(ApiError::unknown_path()) };
+    asked.allow(asked.sees(project), "volume_extension:quotas:show")?;
     if asked.method == http::Method::PUT {
-        allowed(asked.caller.is_admin(), "update")?;
+        asked.admin("volume_extension:quotas:update")?;
         let given = asked.wrapped("quota_set")?.into_iter();
         QUOTAS.set(world, project, given.filter_map(|(name, value)| Some((name, value.as_i64()?))));
     }
-    let detail = asked.flag("usage") && asked.query("usage").is_some();
+    let detail = asked.flag("usage");
     let mut body = QUOTAS.each(|name| {
         let limit = QUOTAS.limit(world, project, name);
         match detail {
@@ -84,11 +69,10 @@ pub(super) fn quotas(world: &mut World, asked: &ApiRequest, path: &[&str]) -> An
             false => json!(limit),
         }
     });
-    for (name, value) in
-        [("backups", 10), ("backup_gigabytes", 1000), ("groups", 10), ("per_volume_gigabytes", -1)]
-    {
-        body[name] = json!(value);
-    }
+    body["backups"] = json!(10);
+    body["backup_gigabytes"] = json!(1000);
+    body["groups"] = json!(10);
+    body["per_volume_gigabytes"] = json!(-1);
     body["id"] = json!(project);
     Ok(Answer::ok(json!({"quota_set": body})))
 }

@@ -2,14 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::types::{SNAPSHOT, VOLUME};
+use super::types::{SNAPSHOT, VOLUME, no_type};
 use super::{limits, volume};
 use crate::handlers::{Form, Handlers};
 use crate::index::PROJECT;
-use crate::list::{self, Lists, Order, PLAIN};
+use crate::list::{Lists, Order, PLAIN};
 use crate::object::{Kind, Object};
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest};
 use crate::resource::{ResourceType, Set};
 use crate::world::World;
 
@@ -17,6 +16,7 @@ const HANDLERS: Handlers = Handlers {
     update: "PUT",
     statuses: [202, 200, 202],
     form: Form::Wrapped,
+    brief: true,
     lists: Lists {
         controls: "limit marker offset sort sort_key sort_dir all_tenants with_count metadata",
         sees: |_, asked, _, one| everybody(asked) || one.project == asked.caller.project,
@@ -43,18 +43,17 @@ const HANDLERS: Handlers = Handlers {
     delete: |world, asked, of, id| volume::delete(world, asked, of.kind, id),
 };
 
-pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
+pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> ApiAnswer {
     // Older clients put the id of the project into the path. The token names the project already.
-    let path = match path {
-        [project, rest @ ..] if *project == asked.caller.project => rest,
-        [project, ..]
-            if world.store.get(Kind::Project, project).is_some() && !asked.caller.is_admin() =>
-        {
-            return Err(ApiError::bad("Malformed request url"));
-        }
-        [project, rest @ ..] if world.store.get(Kind::Project, project).is_some() => rest,
-        all => all,
+    let (is_own, is_other) = match path {
+        [first, ..] if *first == asked.caller.project => (true, false),
+        [first, ..] => (false, world.store.get(Kind::Project, first).is_some()),
+        [] => (false, false),
     };
+    if is_other && !asked.caller.is_admin() {
+        return Err(ApiError::bad("Malformed request url"));
+    }
+    let path = if is_own || is_other { &path[1..] } else { path };
     if asked.method != http::Method::GET {
         asked.writer()?;
     }
@@ -72,11 +71,7 @@ pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> An
         (_, [collection, rest @ ..]) => {
             let of = [&VOLUME, &SNAPSHOT].into_iter().find(|of| of.path == *collection);
             let of = of.ok_or_else(ApiError::unknown_path)?;
-            match (method, rest) {
-                ("GET", []) => brief(world, asked, of),
-                ("GET", ["detail"]) => HANDLERS.list(world, asked, of, None),
-                _ => HANDLERS.answer(world, asked, of, rest),
-            }
+            HANDLERS.answer(world, asked, of, rest)
         }
         _ => Err(ApiError::unknown_path()),
     }
@@ -84,16 +79,7 @@ pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> An
 
 /// Whether a list is about all projects.
 fn everybody(asked: &ApiRequest) -> bool {
-    asked.caller.is_admin() && asked.query("all_tenants").is_some() && asked.flag("all_tenants")
-}
-
-/// Lists only names and links.
-fn brief(world: &World, asked: &ApiRequest, of: &ResourceType) -> AnswerResult {
-    let page = list::page(world, asked, of, &HANDLERS.lists, None)?;
-    list::answer(asked, of, HANDLERS.lists.links, page, |one| {
-        let all = shown(world, asked, of, one);
-        json!({"id": all["id"], "name": all["name"], "links": all["links"]})
-    })
+    asked.caller.is_admin() && asked.flag("all_tenants")
 }
 
 fn shown(_: &World, asked: &ApiRequest, of: &ResourceType, object: &Object) -> Value {
@@ -103,19 +89,16 @@ fn shown(_: &World, asked: &ApiRequest, of: &ResourceType, object: &Object) -> V
     body
 }
 
-fn types(world: &World, path: &[&str]) -> AnswerResult {
+fn types(world: &World, path: &[&str]) -> ApiAnswer {
+    let mut all = world.store.all(Kind::VolumeType);
     match path {
         [] => {
-            let all: Vec<Value> = world.store.all(Kind::VolumeType).map(Object::shown).collect();
+            let all: Vec<Value> = all.map(Object::shown).collect();
             Ok(Answer::ok(json!({"volume_types": all})))
         }
         [id] => {
-            let found = world.store.find(Kind::VolumeType, |one| {
-                one.id == *id || *id == "default" || one.text("name") == *id
-            });
-            let found = found.ok_or_else(|| {
-                ApiError::missing(format!("Volume type {id} could not be found."))
-            })?;
+            let is = |one: &&Object| one.id == *id || *id == "default" || one.text("name") == *id;
+            let found = all.find(is).ok_or_else(|| no_type(id))?;
             Ok(Answer::ok(json!({"volume_type": found.shown()})))
         }
         _ => Err(ApiError::unknown_path()),

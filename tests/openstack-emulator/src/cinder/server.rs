@@ -1,10 +1,10 @@
 //! The volumes of servers: created, attached and released for Nova.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::volume::make;
-use crate::object::Kind;
-use crate::problem::ApiError;
+use crate::object::{Fields, Kind, ReadFields};
+use crate::request::{ApiError, ApiResult};
 use crate::world::{Event, World, fine_stamp};
 
 /// Creates or attaches the volume that a block device of a new server describes. `None` if the device is not a volume.
@@ -13,22 +13,19 @@ pub(crate) fn for_server(
     project: &str,
     server: &str,
     device: &Value,
-) -> Result<Option<String>, ApiError> {
+) -> ApiResult<Option<String>> {
     if device["destination_type"] != "volume" && device["source_type"] != "volume" {
         return Ok(None);
     }
     let id = match device["source_type"].as_str() {
-        Some("volume") => device["uuid"].as_str().unwrap_or_default().to_owned(),
+        Some("volume") => device.text("uuid").to_owned(),
         source => {
-            let size = device["volume_size"]
-                .as_i64()
-                .or_else(|| device["volume_size"].as_str()?.parse().ok())
-                .unwrap_or(1);
-            let mut given = Map::new();
+            let size = device.number_of("volume_size").unwrap_or(1);
+            let mut given = Fields::new();
             let reference = if source == Some("image") { "imageRef" } else { "snapshot_id" };
             given.insert(reference.to_owned(), device["uuid"].clone());
             given.insert("name".to_owned(), json!(""));
-            make(world, project, "", size, &given)
+            make(world, (project, ""), size, &given)
                 .map_err(|problem| ApiError::forbidden(problem.message))?
         }
     };
@@ -58,8 +55,6 @@ pub(crate) fn release(world: &mut World, id: &str, delete: bool) {
         world.store.remove(Kind::Volume, id);
         return;
     }
-    if let Some(volume) = world.store.get_mut(Kind::Volume, id) {
-        volume.set("attachments", json!([]));
-        volume.set("status", "available");
-    }
+    world.store.set(Kind::Volume, id, "attachments", json!([]));
+    world.store.set(Kind::Volume, id, "status", "available");
 }

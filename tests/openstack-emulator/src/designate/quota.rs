@@ -2,9 +2,8 @@
 
 use serde_json::json;
 
-use crate::problem::ApiError;
 use crate::quota::Quotas;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest, ApiResult};
 use crate::world::World;
 
 const QUOTAS: Quotas = Quotas(&[
@@ -22,7 +21,7 @@ pub(super) fn check(
     name: &'static str,
     used: usize,
     more: usize,
-) -> Result<(), ApiError> {
+) -> ApiResult {
     let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
     match QUOTAS.exceeded_by(world, project, name, number(used), number(more)) {
         Some(_) => Err(ApiError::new(413, "over_quota", format!("Quota exceeded for {name}."))),
@@ -30,7 +29,7 @@ pub(super) fn check(
     }
 }
 
-pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> ApiAnswer {
     let project = path.first().copied().unwrap_or(&asked.caller.project).to_owned();
     match (asked.method.as_str(), asked.sees(&project), asked.caller.is_admin()) {
         ("GET", true, _) => {}
@@ -49,7 +48,7 @@ pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> An
 }
 
 /// Answers `GET /limits`.
-pub(super) fn limits(world: &World, asked: &ApiRequest) -> AnswerResult {
+pub(super) fn limits(world: &World, asked: &ApiRequest) -> ApiAnswer {
     let limit = |name: &str| QUOTAS.limit(world, &asked.caller.project, name);
     Ok(Answer::ok(json!({
         "max_zones": limit("zones"), "max_zone_recordsets": limit("zone_recordsets"), "max_zone_records": limit("zone_records"),

@@ -1,19 +1,17 @@
 //! The recordsets of a zone.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::quota;
 use super::state::{change, check_records, check_ttl, invalid, is_name, pend, settle, touch};
 use super::types::RECORDSET;
-use crate::handlers::Fields;
-use crate::object::{Kind, Object};
-use crate::problem::ApiError;
-use crate::resource::Set;
+use crate::object::{Fields, Kind, Object, ReadFields};
+use crate::request::{ApiError, ApiResult};
 use crate::world::{Event, World, fine_stamp};
 
-pub(super) fn create(world: &mut World, zone: &Object, given: &Fields) -> Result<String, ApiError> {
-    let text = |key: &str| given.get(key).and_then(Value::as_str).unwrap_or_default();
-    let (name, zone_name) = (text("name").to_ascii_lowercase(), zone.text("name"));
+pub(super) fn create(world: &mut World, zone: &Object, given: &Fields) -> ApiResult<String> {
+    let (name, zone_name) = (given.text("name").to_ascii_lowercase(), zone.text("name"));
+    let kind = given.text("type");
     if !is_name(&name) {
         return Err(invalid("name", &format!("'{name}' is not a 'hostname'")));
     }
@@ -25,19 +23,19 @@ pub(super) fn create(world: &mut World, zone: &Object, given: &Fields) -> Result
         return misplaced("RecordSet is not contained within it's parent zone");
     }
     check_ttl(given)?;
-    check_records(world, &zone.project, text("type"), given.get("records"))?;
+    check_records(world, &zone.project, kind, given.get("records"))?;
     let all = world.store.with_text(Kind::Recordset, "name", &name);
     for other in all.filter(|one| one.text("zone_id") == zone.id) {
-        if other.text("type") == text("type") {
+        if other.text("type") == kind {
             return Err(ApiError::new(409, "duplicate_recordset", "Duplicate RecordSet"));
         }
-        if [text("type"), other.text("type")].contains(&"CNAME") {
+        if [kind, other.text("type")].contains(&"CNAME") {
             return misplaced("CNAME recordsets may not share a name with any other records");
         }
     }
     let count = world.store.how_many(Kind::Recordset, "zone_id", &zone.id);
     quota::check(world, &zone.project, "zone_recordsets", count, 1)?;
-    let mut body = RECORDSET.filled(RECORDSET.settable(given, Set::New));
+    let mut body = RECORDSET.new_body(given);
     for (key, value) in [
         ("name", name.as_str()),
         ("zone_id", &zone.id),
@@ -59,7 +57,7 @@ fn begin(world: &mut World, zone: &str, id: &str) {
 }
 
 /// The recordset and the id of its zone. Refuses the recordsets that Designate manages itself.
-fn changeable(world: &World, id: &str) -> Result<(Object, String), ApiError> {
+fn changeable(world: &World, id: &str) -> ApiResult<(Object, String)> {
     let one = world.store.get(Kind::Recordset, id).ok_or_else(|| RECORDSET.missing(id))?;
     if one.hidden.contains_key("managed") {
         return Err(ApiError::new(400, "bad_request", "Managed records may not be updated"));
@@ -67,7 +65,7 @@ fn changeable(world: &World, id: &str) -> Result<(Object, String), ApiError> {
     Ok((one.clone(), one.text("zone_id").to_owned()))
 }
 
-pub(super) fn update(world: &mut World, id: &str, given: &Fields) -> Result<(), ApiError> {
+pub(super) fn update(world: &mut World, id: &str, given: &Fields) -> ApiResult {
     let (old, zone) = changeable(world, id)?;
     check_ttl(given)?;
     if let Some(records) = given.get("records").filter(|records| !records.is_null()) {
@@ -79,7 +77,7 @@ pub(super) fn update(world: &mut World, id: &str, given: &Fields) -> Result<(), 
     Ok(())
 }
 
-pub(super) fn delete(world: &mut World, id: &str) -> Result<(), ApiError> {
+pub(super) fn delete(world: &mut World, id: &str) -> ApiResult {
     let (_, zone) = changeable(world, id)?;
     pend(world, Kind::Recordset, id, "DELETE");
     touch(world, &zone);

@@ -5,8 +5,7 @@ use serde_json::{Value, json};
 use super::state::{invalid, is_name};
 use crate::index::PROJECT;
 use crate::object::{Kind, Object};
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest};
 use crate::world::World;
 
 fn shown(world: &World, asked: &ApiRequest, floating: &Object) -> Value {
@@ -20,7 +19,7 @@ fn shown(world: &World, asked: &ApiRequest, floating: &Object) -> Value {
     })
 }
 
-pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> ApiAnswer {
     let missing = || ApiError::new(404, "floatingip_not_found", "Could not find FloatingIP");
     match (asked.method.as_str(), path) {
         ("GET", []) => {

@@ -9,8 +9,7 @@ use crate::index::PROJECT;
 use crate::list::{Links, Lists, PLAIN};
 use crate::object::Object;
 use crate::page;
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest};
 use crate::resource::ResourceType;
 use crate::world::World;
 
@@ -18,6 +17,7 @@ const HANDLERS: Handlers = Handlers {
     update: "PATCH",
     statuses: [202, 202, 202],
     form: Form::Bare,
+    brief: false,
     lists: Lists {
         passes: |one, key, values| values.iter().all(|value| passes(one, key, value)),
         index: |key, values| match (key, values) {
@@ -58,7 +58,7 @@ const RECORDSETS: Handlers = Handlers {
     ..HANDLERS
 };
 
-pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
+pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> ApiAnswer {
     let method = asked.method.as_str();
     if method != "GET" {
         asked.writer()?;

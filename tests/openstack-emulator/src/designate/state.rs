@@ -6,10 +6,8 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::quota;
-use crate::handlers::Fields;
-use crate::misbehave::End;
-use crate::object::Kind;
-use crate::problem::ApiError;
+use crate::object::{Fields, Kind};
+use crate::request::{ApiError, ApiResult};
 use crate::resource::{ResourceType, Set};
 use crate::world::{Event, World, fine_stamp};
 
@@ -29,7 +27,7 @@ pub(super) fn is_name(text: &str) -> bool {
 }
 
 /// designate, objects/recordset.py: from 0 to 2^31 - 1, or none.
-pub(super) fn check_ttl(given: &Fields) -> Result<(), ApiError> {
+pub(super) fn check_ttl(given: &Fields) -> ApiResult {
     let Some(ttl) = given.get("ttl").filter(|ttl| !ttl.is_null()) else { return Ok(()) };
     let is_right = ttl.as_i64().is_some_and(|ttl| i32::try_from(ttl).is_ok_and(|ttl| ttl >= 0));
     if is_right { Ok(()) } else { Err(invalid("ttl", &format!("'{ttl}' is not a 'ttl'"))) }
@@ -41,7 +39,7 @@ pub(super) fn check_records(
     project: &str,
     kind: &str,
     records: Option<&Value>,
-) -> Result<(), ApiError> {
+) -> ApiResult {
     let records = records.and_then(Value::as_array).filter(|records| !records.is_empty());
     let records = records.ok_or_else(|| invalid("records", "'records' is a required property"))?;
     for record in records {
@@ -61,12 +59,7 @@ pub(super) fn check_records(
 }
 
 /// Changes an object for a request. Refuses fields that the request may not set.
-pub(super) fn change(
-    world: &mut World,
-    of: &ResourceType,
-    id: &str,
-    given: &Fields,
-) -> Result<(), ApiError> {
+pub(super) fn change(world: &mut World, of: &ResourceType, id: &str, given: &Fields) -> ApiResult {
     if let Some(key) = of.unknown(given, Set::Later).first() {
         return Err(invalid(key, "is read-only"));
     }
@@ -94,14 +87,7 @@ pub(super) fn pend(world: &mut World, kind: Kind, id: &str, action: &str) {
 
 /// Schedules the end of an object's PENDING status, in `usual` milliseconds unless its fate is another.
 pub(super) fn settle(world: &mut World, kind: Kind, id: &str, usual: u32) {
-    let name = world.store.get(kind, id).map(|one| one.text("name").to_owned());
-    let (time, status) = match world.misbehaviour.on_create(kind, &name.unwrap_or_default()) {
-        Some(End::Stuck) => return,
-        Some(End::Error(_)) => (usual, "ERROR"),
-        Some(End::Takes(time)) => (time, "ACTIVE"),
-        Some(End::NeverBoots) | None => (usual, "ACTIVE"),
-    };
-    world.later(time, Event::set(kind, id, rested(status)));
+    world.fated(kind, id, usual, rested("ACTIVE"), rested("ERROR"));
 }
 
 /// Raises the serial of a zone and sets the zone to PENDING, because one of its recordsets changed.

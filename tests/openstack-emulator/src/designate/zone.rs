@@ -1,34 +1,25 @@
 //! The zones of Designate.
 
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::quota;
 use super::state::{change, invalid, is_name, pend, settle, touch};
 use super::types::{RECORDSET, ZONE};
-use crate::handlers::Fields;
-use crate::object::Kind;
-use crate::problem::ApiError;
-use crate::request::ApiRequest;
-use crate::resource::Set;
+use crate::object::{Fields, Kind, ReadFields};
+use crate::request::{ApiError, ApiRequest, ApiResult};
 use crate::world::{Event, World, fine_stamp};
 
 /// The name server of all zones.
 pub(super) const NAME_SERVER: &str = "ns1.emulated.example.";
 
-pub(super) fn create(
-    world: &mut World,
-    asked: &ApiRequest,
-    given: &Fields,
-) -> Result<String, ApiError> {
-    let text = |key: &str| given.get(key).and_then(Value::as_str).unwrap_or_default();
-    let name = text("name").to_ascii_lowercase();
+pub(super) fn create(world: &mut World, asked: &ApiRequest, given: &Fields) -> ApiResult<String> {
+    let name = given.text("name").to_ascii_lowercase();
     if !is_name(&name) || name.matches('.').count() < 2 {
         return Err(invalid("name", &format!("'{name}' is not a 'zonename'")));
     }
-    let settable = ZONE.settable(given, Set::New).filter(|(_, value)| !value.is_null());
-    let mut body = ZONE.filled(settable);
-    let email = text("email");
+    let mut body = ZONE.new_body(given);
+    let email = given.text("email");
     if body["type"] == "PRIMARY" && !email.contains('@') {
         return Err(invalid("email", &format!("'{email}' is not a 'email'")));
     }
@@ -38,18 +29,16 @@ pub(super) fn create(
     let sudo = asked.header("x-auth-sudo-project-id").filter(|_| asked.caller.is_admin());
     let project = sudo.unwrap_or(&asked.caller.project);
     for zone in world.store.all(Kind::Zone) {
-        let other = zone.text("name");
+        let (other, is_foreign) = (zone.text("name"), zone.project != project);
         if other == name {
             return Err(ApiError::new(409, "duplicate_zone", "Duplicate Zone"));
         }
-        let forbidden = |message: &str| Err(ApiError::new(403, "forbidden", message));
-        if zone.project != project && name.ends_with(&format!(".{other}")) {
-            return forbidden("Unable to create subzone in another tenants zone");
+        if is_foreign && name.ends_with(&format!(".{other}")) {
+            return Err(ApiError::forbidden("Unable to create subzone in another tenants zone"));
         }
-        if zone.project != project && other.ends_with(&format!(".{name}")) {
-            return forbidden(
-                "Unable to create zone because another tenant owns a subzone of the zone",
-            );
+        if is_foreign && other.ends_with(&format!(".{name}")) {
+            let message = "Unable to create zone because another tenant owns a subzone of the zone";
+            return Err(ApiError::forbidden(message));
         }
     }
     quota::check(world, project, "zones", world.store.count(Kind::Zone, project), 1)?;
@@ -65,18 +54,18 @@ pub(super) fn create(
         ("NS", NAME_SERVER.to_owned()),
     ] {
         let mut body = RECORDSET.filled([]);
+        body["records"] = json!([records]);
         for (key, value) in [
-            ("name", json!(name)),
-            ("type", json!(kind)),
-            ("records", json!([records])),
-            ("status", json!("ACTIVE")),
-            ("action", json!("NONE")),
-            ("zone_id", json!(id)),
-            ("zone_name", json!(name)),
-            ("project_id", json!(project)),
-            ("created_at", json!(fine_stamp())),
+            ("name", name.as_str()),
+            ("type", kind),
+            ("status", "ACTIVE"),
+            ("action", "NONE"),
+            ("zone_id", &id),
+            ("zone_name", &name),
+            ("project_id", project),
+            ("created_at", &fine_stamp()),
         ] {
-            body[key] = value;
+            body[key] = json!(value);
         }
         // Managed recordsets do not count towards the quota.
         let mut object = world.object(project, body);
@@ -87,13 +76,13 @@ pub(super) fn create(
     Ok(id)
 }
 
-pub(super) fn update(world: &mut World, id: &str, given: &Fields) -> Result<(), ApiError> {
+pub(super) fn update(world: &mut World, id: &str, given: &Fields) -> ApiResult {
     change(world, &ZONE, id, given)?;
     touch(world, id);
     Ok(())
 }
 
-pub(super) fn delete(world: &mut World, id: &str) -> Result<(), ApiError> {
+pub(super) fn delete(world: &mut World, id: &str) -> ApiResult {
     let zone = world.store.get(Kind::Zone, id).ok_or_else(|| ZONE.missing(id))?;
     let below = world.store.find(Kind::Zone, |other| {
         other.project == zone.project

@@ -2,29 +2,23 @@
 
 use serde_json::{Value, json};
 
-use super::access::{missing, sees};
-use crate::object::Kind;
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use super::image::sees;
+use super::types::{self as refuse, IMAGE};
+use crate::object::{Kind, ReadFields};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest};
 use crate::world::{World, stamp};
 
 const STATUSES: [&str; 3] = ["pending", "accepted", "rejected"];
 
 /// Answers `METHOD /images/{id}/members/PATH`.
-pub(super) fn answer(
-    world: &mut World,
-    asked: &ApiRequest,
-    id: &str,
-    path: &[&str],
-) -> AnswerResult {
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, id: &str, path: &[&str]) -> ApiAnswer {
     let image = world.store.get_mut(Kind::Image, id).filter(|image| sees(asked, image));
-    let image = image.ok_or_else(|| missing(id))?;
+    let image = image.ok_or_else(|| IMAGE.missing(id))?;
     if image.text("visibility") != "shared" {
-        return Err(ApiError::forbidden("Only shared images have members."));
+        return Err(refuse::not_shared());
     }
     let owns = asked.sees(&image.project);
-    let members = image.hidden.get("members").and_then(Value::as_array);
-    let mut members = members.cloned().unwrap_or_default();
+    let mut members = image.hidden.list("members").to_vec();
     let own = |who: &str| asked.caller.is_admin() || asked.caller.project == who;
     let answer = match (asked.method.as_str(), path) {
         ("GET", []) => {
@@ -33,14 +27,10 @@ pub(super) fn answer(
         }
         ("POST", []) if owns => {
             let given = asked.json()?;
-            let who = given["member"].as_str().filter(|who| !who.is_empty());
-            let who = who.ok_or_else(|| {
-                ApiError::bad("Expected a dict in the form: {\"member\": \"image_id\"}")
-            })?;
+            let who = given.text_of("member").filter(|who| !who.is_empty());
+            let who = who.ok_or_else(refuse::member_needed)?;
             if place(&members, who).is_some() {
-                return Err(ApiError::conflict(format!(
-                    "Image member {who} already exists for image {id}"
-                )));
+                return Err(refuse::member_exists(who, id));
             }
             let member = json!({
                 "image_id": id, "member_id": who, "status": "pending", "created_at": stamp(), "updated_at": stamp(),
@@ -50,19 +40,14 @@ pub(super) fn answer(
             Answer::ok(member)
         }
         (method, [who]) if owns || own(who) => {
-            let at = place(&members, who).ok_or_else(|| {
-                ApiError::missing(format!("Image member {who} could not be found"))
-            })?;
+            let at = place(&members, who).ok_or_else(|| refuse::no_member(who))?;
             match method {
                 "GET" => return Ok(Answer::ok(members[at].clone())),
                 // A project accepts or rejects only for itself.
                 "PUT" if own(who) => {
                     let given = asked.json()?;
-                    let status = given["status"].as_str().filter(|it| STATUSES.contains(it));
-                    let status = status.ok_or_else(|| {
-                        ApiError::bad("Status must be one of pending, accepted, rejected.")
-                    })?;
-                    members[at]["status"] = json!(status);
+                    let status = given.text_of("status").filter(|it| STATUSES.contains(it));
+                    members[at]["status"] = json!(status.ok_or_else(refuse::bad_status)?);
                     members[at]["updated_at"] = json!(stamp());
                     Answer::ok(members[at].clone())
                 }
@@ -70,10 +55,10 @@ pub(super) fn answer(
                     members.remove(at);
                     Answer::empty(204)
                 }
-                _ => return Err(refused()),
+                _ => return Err(refuse::unauthorized()),
             }
         }
-        ("POST" | "GET" | "PUT" | "DELETE", [] | [_]) => return Err(refused()),
+        ("POST" | "GET" | "PUT" | "DELETE", [] | [_]) => return Err(refuse::unauthorized()),
         _ => return Err(ApiError::unknown_path()),
     };
     image.keep("members", members);
@@ -82,8 +67,4 @@ pub(super) fn answer(
 
 fn place(members: &[Value], who: &str) -> Option<usize> {
     members.iter().position(|member| member["member_id"] == who)
-}
-
-fn refused() -> ApiError {
-    ApiError::forbidden("You are not authorized to complete this action.")
 }

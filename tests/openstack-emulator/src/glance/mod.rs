@@ -1,10 +1,10 @@
 //! Glance v2: images.
 
-mod access;
 mod data;
 mod image;
 mod member;
 mod routes;
+mod types;
 
 pub(crate) use data::{arrived, failed};
 pub(crate) use image::{plant, snapshot};

@@ -10,6 +10,7 @@ use super::ignition;
 use super::machine::{Guest, GuestMachine};
 use super::progress::Progress;
 use crate::cloud::Cloud;
+use crate::nova;
 use crate::object::Kind;
 use crate::settings::millis;
 
@@ -27,7 +28,7 @@ pub(crate) async fn boot(cloud: Cloud, guest: Arc<dyn Guest>, id: String) {
     match config {
         Ok(config) => {
             if cloud.shared.is_kept {
-                cloud.shared.with(|world| world.configs.insert(id, config.clone()));
+                cloud.shared.with(|world| world.records.configs.insert(id, config.clone()));
             }
             machine.report(Progress::Running);
             guest.run(machine, config).await;
@@ -47,7 +48,7 @@ pub(crate) async fn boot(cloud: Cloud, guest: Arc<dyn Guest>, id: String) {
 
 /// Continues the guest of a server whose final config is on its disk.
 pub(crate) async fn resume(cloud: Cloud, guest: Arc<dyn Guest>, id: String) {
-    let config = cloud.shared.with(|world| world.configs.get(&id).cloned());
+    let config = cloud.shared.with(|world| world.records.configs.get(&id).cloned());
     if let (Some(machine), Some(config)) = (machine(&cloud, &id), config) {
         guest.run(machine, config).await;
     }
@@ -56,12 +57,10 @@ pub(crate) async fn resume(cloud: Cloud, guest: Arc<dyn Guest>, id: String) {
 fn machine(cloud: &Cloud, id: &str) -> Option<GuestMachine> {
     cloud.shared.with(|world| {
         let server = world.store.get(Kind::Server, id)?;
-        let ports = server.hidden.get("ports").and_then(Value::as_array).into_iter().flatten();
-        let ports = ports.filter_map(|port| world.store.get(Kind::Port, port.as_str()?));
-        let addresses = ports
+        let addresses = nova::ports(world, server)
             .flat_map(|port| port.list("fixed_ips"))
             .filter_map(|ip| ip["ip_address"].as_str().map(str::to_owned));
-        let data = world.user_data.get(id).and_then(|data| {
+        let data = world.records.user_data.get(id).and_then(|data| {
             base64::engine::general_purpose::STANDARD.decode(data.as_bytes()).ok()
         });
         Some(GuestMachine {

@@ -1,5 +1,9 @@
 //! Fetches resources as Ignition does: CAs from the config, headers, retries, verification.
 
+use serde_json::Value;
+
+use crate::object::ReadFields;
+
 use std::io::{self, Read};
 use std::time::Duration;
 
@@ -7,7 +11,6 @@ use base64::Engine;
 use flate2::read::GzDecoder;
 use percent_encoding::percent_decode_str;
 use reqwest::{Certificate, Client, ClientBuilder, StatusCode};
-use serde_json::Value;
 use sha2::{Digest, Sha256, Sha512};
 
 /// The pause before the first retry. Each further pause is twice as long.
@@ -91,7 +94,7 @@ impl Fetcher {
 
     /// Fetches a resource of a config (`source`, `compression`, `httpHeaders`, `verification`).
     pub(super) async fn resource(&self, resource: &Value) -> Result<Vec<u8>, Unfetched> {
-        let source = resource["source"].as_str().unwrap_or_default();
+        let source = resource.text("source");
         let raw = match source.split_once(':').map(|(scheme, _)| scheme) {
             Some("data") => {
                 data_url(source).ok_or_else(|| Unfetched::Scheme { scheme: "data".into() })?

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::fetch::{Fetcher, Unfetched, ungzip};
 use super::machine::GuestMachine;
 use super::merge::merge;
+use crate::object::ReadFields;
 
 /// The longest chain of configs that replace each other or are merged.
 const DEEPEST: usize = 10;
@@ -44,7 +45,7 @@ pub(super) async fn final_config(machine: &GuestMachine) -> Result<Value, NoConf
 
 fn parse(data: &[u8]) -> Result<Value, NoConfig> {
     let config: Value = serde_json::from_slice(data).map_err(|source| NoConfig::Json { source })?;
-    let version = config["ignition"]["version"].as_str().unwrap_or_default();
+    let version = config["ignition"].text("version");
     if !VERSIONS.contains(&version) {
         return Err(NoConfig::Version { version: version.to_owned() });
     }
@@ -73,7 +74,7 @@ fn resolve(
             return resolve(next, authorities, depth + 1).await;
         }
         let mut whole = config.clone();
-        for one in config["ignition"]["config"]["merge"].as_array().into_iter().flatten() {
+        for one in config["ignition"]["config"].list("merge").iter() {
             let child = parse(&fetcher.resource(one).await?)?;
             let child = resolve(child, authorities.clone(), depth + 1).await?;
             whole = merge(whole, child);
@@ -87,7 +88,7 @@ fn resolve(
 
 /// The text files of a config by path, if their contents are inline in a `data:` URL.
 pub fn files(config: &Value) -> BTreeMap<String, String> {
-    let files = config["storage"]["files"].as_array().into_iter().flatten();
+    let files = config["storage"].list("files").iter();
     let text = |file: &Value| {
         let contents = &file["contents"];
         let bytes = super::fetch::data_url(contents["source"].as_str()?)?;

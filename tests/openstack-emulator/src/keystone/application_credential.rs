@@ -2,133 +2,99 @@
 
 use serde_json::{Value, json};
 
-use super::assignment::{links, missing, no_links, role, role_document, roles_of, shown};
-use crate::object::Kind;
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use super::assignment::{role, role_document, roles_of, shown};
+use super::records::HANDLERS as RECORDS;
+use super::refuse;
+use super::types::CREDENTIAL;
+use crate::handlers::Handlers;
+use crate::list::Lists;
+use crate::object::{Fields, Kind, Object, ReadFields};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest, ApiResult};
 use crate::world::{World, short_id};
+
+/// The credentials of the user in the path.
+const HANDLERS: Handlers = Handlers {
+    update: "",
+    lists: Lists { is_filter: |_, _, key| Ok(key == "name"), ..RECORDS.lists },
+    sees: |_, asked, _, one| asked.segments.iter().any(|segment| segment == one.note("user")),
+    shown: |_, asked, _, one| document(asked, one),
+    delete: |world, asked, of, id| {
+        unrestricted(asked, "delete_application_credential")?;
+        world.store.remove(of.kind, id);
+        Ok(())
+    },
+    ..RECORDS
+};
+
+fn document(asked: &ApiRequest, one: &Object) -> Value {
+    shown(asked, &format!("users/{}/application_credentials", one.note("user")), one)
+}
 
 pub(super) fn answer(
     world: &mut World,
     asked: &ApiRequest,
     user: &str,
     path: &[&str],
-) -> AnswerResult {
+) -> ApiAnswer {
     if user != asked.caller.user && !asked.caller.is_admin() {
-        return Err(ApiError::forbidden(
-            "You are not authorized to perform the requested action: identity:list_application_credentials.",
-        ));
+        return Err(refuse::not_allowed("list_application_credentials"));
     }
-    let base = format!("users/{user}/application_credentials");
     match (asked.method.as_str(), path) {
-        ("GET", []) => {
-            let name = asked.query("name");
-            let all = world.store.with_text(Kind::ApplicationCredential, "user", user);
-            let all = all.filter(|one| name.is_none_or(|name| one.text("name") == name));
-            let all: Vec<Value> = all.map(|one| shown(asked, &base, one)).collect();
-            Ok(Answer::ok(json!({"application_credentials": all, "links": no_links(asked)})))
-        }
-        ("POST", []) => create(world, asked, user, &base),
-        ("GET", [id]) => {
-            let one = world
-                .store
-                .get(Kind::ApplicationCredential, id)
-                .filter(|one| one.note("user") == user);
-            let one = one.ok_or_else(|| missing("application credential", id))?;
-            Ok(Answer::ok(json!({"application_credential": shown(asked, &base, one)})))
-        }
-        ("DELETE", [id]) => {
-            unrestricted(asked, "delete_application_credential")?;
-            let one = world
-                .store
-                .get(Kind::ApplicationCredential, id)
-                .filter(|one| one.note("user") == user);
-            one.ok_or_else(|| missing("application credential", id))?;
-            world.store.remove(Kind::ApplicationCredential, id);
-            Ok(Answer::empty(204))
-        }
+        ("GET", []) => HANDLERS.list(world, asked, &CREDENTIAL, Some(("user", user))),
+        ("POST", []) => create(world, asked, user),
+        ("GET" | "DELETE", [_]) => HANDLERS.answer(world, asked, &CREDENTIAL, path),
         _ => Err(ApiError::unknown_path()),
     }
 }
 
 /// Refuses tokens that come from a restricted application credential or from a trust.
-pub(super) fn unrestricted(asked: &ApiRequest, rule: &str) -> Result<(), ApiError> {
-    if asked.caller.restricted {
-        return Err(ApiError::forbidden(format!(
-            "You are not authorized to perform the requested action: identity:{rule}."
-        )));
-    }
-    Ok(())
+pub(super) fn unrestricted(asked: &ApiRequest, rule: &str) -> ApiResult {
+    if asked.caller.restricted { Err(refuse::not_allowed(rule)) } else { Ok(()) }
 }
 
-fn create(world: &mut World, asked: &ApiRequest, user: &str, base: &str) -> AnswerResult {
+/// The ids of the roles that a new credential gets: those in the request, or all roles that the user has in the project.
+fn roles(world: &World, asked: &ApiRequest, given: &Fields) -> ApiResult<Vec<String>> {
+    let (user, project) = (&asked.caller.user, &asked.caller.project);
+    let mine = roles_of(world, user, project);
+    if given.list("roles").is_empty() {
+        return Ok(mine);
+    }
+    let find = |wanted: &Value| {
+        let found = role(world, wanted).map(|role| role.id.clone());
+        let id = found.ok_or_else(|| refuse::missing("role", wanted.text("name")))?;
+        match mine.contains(&id) {
+            true => Ok(id),
+            false => Err(refuse::role_not_assigned(id, user, project)),
+        }
+    };
+    given.list("roles").iter().map(find).collect()
+}
+
+fn create(world: &mut World, asked: &ApiRequest, user: &str) -> ApiAnswer {
     unrestricted(asked, "create_application_credential")?;
     if user != asked.caller.user {
-        return Err(ApiError::forbidden(
-            "You are not authorized to perform the requested action: identity:create_application_credential.",
-        ));
+        return Err(refuse::not_allowed("create_application_credential"));
     }
     let given = asked.wrapped("application_credential")?;
-    let name = given
-        .get("name")
-        .and_then(Value::as_str)
-        .ok_or_else(|| ApiError::bad("'name' is a required property"))?;
-    let project = asked.caller.project.clone();
-    if world
-        .store
-        .find(Kind::ApplicationCredential, |one| {
-            one.note("user") == user && one.text("name") == name
-        })
-        .is_some()
-    {
-        return Err(ApiError::conflict(format!(
-            "Conflict occurred attempting to store application_credential - Duplicate entry found with name {name}."
-        )));
+    let name = given.text_of("name").ok_or_else(|| refuse::needed("name"))?;
+    let is_same = |one: &Object| one.note("user") == user && one.text("name") == name;
+    if world.store.find(Kind::ApplicationCredential, is_same).is_some() {
+        return Err(refuse::duplicate_credential(name));
     }
-    let mine = roles_of(world, user, &project);
-    let roles = match given.get("roles").and_then(Value::as_array) {
-        Some(roles) if !roles.is_empty() => {
-            let mut ids = Vec::new();
-            for given in roles {
-                let found = role(world, given).map(|role| role.id.clone());
-                let id = found
-                    .ok_or_else(|| missing("role", given["name"].as_str().unwrap_or_default()))?;
-                if !mine.contains(&id) {
-                    return Err(ApiError::bad(format!(
-                        "Invalid application credential: Could not find role assignment with role: {id}, user or group: {user}, project, domain, or system: {project}."
-                    )));
-                }
-                ids.push(id);
-            }
-            ids
-        }
-        _ => mine,
-    };
+    let roles = roles(world, asked, &given)?;
     let roles: Vec<Value> = roles.iter().map(|id| role_document(world, id)).collect();
-    let secret = given
-        .get("secret")
-        .and_then(Value::as_str)
-        .map_or_else(|| format!("{}{}", short_id(), short_id()), str::to_owned);
-    let mut body = json!({
-        "id": short_id(),
-        "name": name,
-        "description": given.get("description"),
-        "project_id": project,
-        "roles": roles,
-        "expires_at": given.get("expires_at"),
-        "unrestricted": given.get("unrestricted").and_then(Value::as_bool).unwrap_or(false),
-        "system": null,
-    });
-    if let Some(rules) = given.get("access_rules") {
-        body["access_rules"] = rules.clone();
-    }
-    let mut object = world.object(&project, body);
+    let secret = given.text_of("secret").map(str::to_owned);
+    let secret = secret.unwrap_or_else(|| format!("{}{}", short_id(), short_id()));
+    let mut body = CREDENTIAL.new_body(&given);
+    body["id"] = json!(short_id());
+    body["project_id"] = json!(asked.caller.project);
+    body["roles"] = json!(roles);
+    let mut object = world.object(&asked.caller.project, body);
     object.keep("secret", secret.clone());
-    world.secrets.push(secret.clone());
     object.keep("user", user);
-    let mut answer = object.shown();
+    world.secrets.push(secret.clone());
+    let mut answer = document(asked, &object);
     answer["secret"] = json!(secret);
-    answer["links"] = links(asked, &format!("{base}/{}", object.id));
     world.store.insert(Kind::ApplicationCredential, object);
     Ok(Answer::json(201, json!({"application_credential": answer})))
 }

@@ -2,18 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::object::{Kind, Object};
-use crate::problem::ApiError;
+use crate::object::{ChangeLists, Fields, Kind, Object, ReadFields};
 use crate::request::ApiRequest;
 use crate::world::World;
 
 /// Stands for the whole cloud where the id of a project is expected.
 pub(crate) const SYSTEM: &str = "system";
-
-/// Keystone's error for an unknown id.
-pub(super) fn missing(what: &str, id: &str) -> ApiError {
-    ApiError::missing(format!("Could not find {what}: {id}."))
-}
 
 pub(super) fn links(asked: &ApiRequest, path: &str) -> Value {
     json!({"self": format!("{}/v3/{path}", asked.root())})
@@ -41,33 +35,30 @@ pub(super) fn role<'w>(world: &'w World, given: &Value) -> Option<&'w Object> {
 
 /// The ids of a user's roles in a project.
 pub(super) fn roles_of(world: &World, user: &str, project: &str) -> Vec<String> {
-    let user = world.store.get(Kind::User, user);
-    let roles = user.and_then(|user| user.hidden.get("roles")?.get(project)?.as_array().cloned());
-    roles.unwrap_or_default().iter().filter_map(|id| id.as_str().map(str::to_owned)).collect()
+    let roles = world.store.get(Kind::User, user).map(|user| user.hidden.field("roles"));
+    roles.map(|it| it.texts(project).map(str::to_owned).collect()).unwrap_or_default()
 }
 
 /// Grants a user a role in a project.
 pub(crate) fn grant(world: &mut World, user: &str, project: &str, role: &str) {
-    if let Some(user) = world.store.get_mut(Kind::User, user) {
-        let mut roles = user.hidden.get("roles").cloned().unwrap_or_else(|| json!({}));
-        let mut mine = roles[project].as_array().cloned().unwrap_or_default();
-        if !mine.iter().any(|id| id == role) {
-            mine.push(json!(role));
+    change_roles(world, user, |roles| {
+        if !roles.lists(project, role) {
+            roles.push_to(project, role);
         }
-        roles[project] = Value::Array(mine);
+    });
+}
+
+fn change_roles(world: &mut World, user: &str, change: impl FnOnce(&mut Fields)) {
+    world.store.change(Kind::User, user, |user| {
+        let mut roles = user.hidden.field("roles").as_object().cloned().unwrap_or_default();
+        change(&mut roles);
         user.keep("roles", roles);
-    }
+    });
 }
 
 /// Revokes a role, together with the tokens and application credentials that depend on it.
 pub(super) fn revoke(world: &mut World, user: &str, project: &str, role: &str) {
-    if let Some(user) = world.store.get_mut(Kind::User, user) {
-        let mut roles = user.hidden.get("roles").cloned().unwrap_or_else(|| json!({}));
-        if let Some(mine) = roles[project].as_array_mut() {
-            mine.retain(|id| id != role);
-        }
-        user.keep("roles", roles);
-    }
+    change_roles(world, user, |roles| roles.drop_from(project, |id| id == role));
     world.tokens.retain(|_, token| token.user != user || token.project != project);
     let resting = world.store.with_text(Kind::ApplicationCredential, "user", user);
     let resting = resting.filter(|one| one.project == project).map(|one| one.id.clone());

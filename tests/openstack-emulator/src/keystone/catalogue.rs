@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::object::{Kind, Object};
 use crate::request::ApiRequest;
-use crate::service::SERVICES;
+use crate::service::Service;
 use crate::world::World;
 
 pub(super) const INTERFACES: [&str; 3] = ["public", "internal", "admin"];
@@ -16,8 +16,8 @@ pub(super) const BASE: &str = "%(base)s";
 pub(crate) fn plant(world: &mut World) {
     let region = world.settings.region.clone();
     world.add(Kind::Region, "", json!({"id": region, "description": "", "parent_region_id": null}));
-    for service in SERVICES {
-        let url = format!("{BASE}/{}{}", service.prefix(), service.below("%(project_id)s"));
+    for service in Service::all() {
+        let url = format!("{BASE}/{}{}", service.prefix(), service.below());
         for kind in service.types() {
             register(world, service.name(), kind, &url);
         }

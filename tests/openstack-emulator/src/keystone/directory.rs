@@ -2,34 +2,30 @@
 
 use serde_json::{Value, json};
 
-use super::assignment::{SYSTEM, grant, missing, no_links, revoke, role_document, roles_of, shown};
+use super::assignment::{SYSTEM, grant, no_links, revoke, role_document, roles_of, shown};
 use super::records::HANDLERS;
+use super::refuse;
 use super::types::TYPES;
-use crate::object::Kind;
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::object::{Kind, ReadFields};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest};
 use crate::resource::ResourceType;
 use crate::world::World;
 
-pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> ApiAnswer {
     let method = asked.method.as_str();
     match (method, path) {
         ("GET", ["role_assignments"]) => assignments(world, asked),
-        (
-            "GET" | "HEAD" | "PUT" | "DELETE",
-            ["projects", project, "users", user, "roles", rest @ ..],
-        ) => {
-            world.store.get(Kind::Project, project).ok_or_else(|| missing("project", project))?;
+        (_, ["projects", project, "users", user, "roles", rest @ ..]) => {
+            let found = world.store.get(Kind::Project, project);
+            found.ok_or_else(|| refuse::missing("project", project))?;
             roles(world, asked, project, user, rest)
         }
-        (
-            "GET" | "HEAD" | "PUT" | "DELETE",
-            ["domains", domain, "users", user, "roles", rest @ ..],
-        ) => {
-            world.store.get(Kind::Domain, domain).ok_or_else(|| missing("domain", domain))?;
+        (_, ["domains", domain, "users", user, "roles", rest @ ..]) => {
+            let found = world.store.get(Kind::Domain, domain);
+            found.ok_or_else(|| refuse::missing("domain", domain))?;
             roles(world, asked, domain, user, rest)
         }
-        ("GET" | "HEAD" | "PUT" | "DELETE", ["system", "users", user, "roles", rest @ ..]) => {
+        (_, ["system", "users", user, "roles", rest @ ..]) => {
             roles(world, asked, SYSTEM, user, rest)
         }
         (_, [collection, rest @ ..]) => {
@@ -37,16 +33,13 @@ pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> An
             let of = of.ok_or_else(ApiError::unknown_path)?;
             let reads = method == "GET" && may_read(world, asked, of, rest);
             if !(reads || asked.caller.is_admin()) {
-                let action = match (method, rest) {
-                    ("GET", []) => format!("list_{}", of.plural),
-                    ("GET", _) => format!("get_{}", of.single),
-                    ("POST", _) => format!("create_{}", of.single),
-                    ("DELETE", _) => format!("delete_{}", of.single),
-                    _ => format!("update_{}", of.single),
-                };
-                return Err(ApiError::forbidden(format!(
-                    "You are not authorized to perform the requested action: identity:{action}."
-                )));
+                return Err(match (method, rest) {
+                    ("GET", []) => refuse::not_allowed(format!("list_{}", of.plural)),
+                    ("GET", _) => refuse::not_allowed(format!("get_{}", of.single)),
+                    ("POST", _) => refuse::not_allowed(format!("create_{}", of.single)),
+                    ("DELETE", _) => refuse::not_allowed(format!("delete_{}", of.single)),
+                    _ => refuse::not_allowed(format!("update_{}", of.single)),
+                });
             }
             HANDLERS.answer(world, asked, of, rest)
         }
@@ -70,7 +63,7 @@ fn may_read(world: &World, asked: &ApiRequest, of: &ResourceType, rest: &[&str])
 }
 
 /// Answers `GET /v3/auth/projects`: the projects where the caller has a role.
-pub(super) fn own_projects(world: &World, asked: &ApiRequest) -> AnswerResult {
+pub(super) fn own_projects(world: &World, asked: &ApiRequest) -> ApiAnswer {
     let mine = world
         .store
         .all(Kind::Project)
@@ -79,7 +72,7 @@ pub(super) fn own_projects(world: &World, asked: &ApiRequest) -> AnswerResult {
     Ok(Answer::ok(json!({"projects": mine, "links": no_links(asked)})))
 }
 
-fn assignments(world: &World, asked: &ApiRequest) -> AnswerResult {
+fn assignments(world: &World, asked: &ApiRequest) -> ApiAnswer {
     let (user, project) = (asked.query("user.id"), asked.query("scope.project.id"));
     if user != Some(asked.caller.user.as_str()) {
         asked.admin("identity:list_role_assignments")?;
@@ -98,7 +91,7 @@ fn assignments(world: &World, asked: &ApiRequest) -> AnswerResult {
                     user["domain"] = domain.clone();
                     scope["name"] = json!(place.text("name"));
                     scope["domain"] = domain;
-                    role = role_document(world, role["id"].as_str().unwrap_or_default());
+                    role = role_document(world, role.text("id"));
                 }
                 all.push(
                     json!({"user": user, "role": role, "scope": {"project": scope}, "links": {}}),
@@ -116,9 +109,9 @@ fn roles(
     place: &str,
     user: &str,
     rest: &[&str],
-) -> AnswerResult {
+) -> ApiAnswer {
     asked.admin("identity:create_grant")?;
-    world.store.get(Kind::User, user).ok_or_else(|| missing("user", user))?;
+    world.store.get(Kind::User, user).ok_or_else(|| refuse::missing("user", user))?;
     match (asked.method.as_str(), rest) {
         ("GET", []) => {
             let mine = roles_of(world, user, place);
@@ -127,7 +120,7 @@ fn roles(
             Ok(Answer::ok(json!({"roles": mine, "links": no_links(asked)})))
         }
         ("PUT", [role]) => {
-            world.store.get(Kind::Role, role).ok_or_else(|| missing("role", role))?;
+            world.store.get(Kind::Role, role).ok_or_else(|| refuse::missing("role", role))?;
             grant(world, user, place, role);
             Ok(Answer::empty(204))
         }
@@ -135,9 +128,9 @@ fn roles(
             revoke(world, user, place, role);
             Ok(Answer::empty(204))
         }
-        (_, [role]) if roles_of(world, user, place).iter().any(|id| id == role) => {
+        ("GET" | "HEAD", [role]) if roles_of(world, user, place).iter().any(|id| id == role) => {
             Ok(Answer::empty(204))
         }
-        _ => Err(missing("role assignment", user)),
+        _ => Err(refuse::missing("role assignment", user)),
     }
 }

@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use super::catalogue::INTERFACES;
-use crate::handlers::Fields;
-use crate::object::Kind;
-use crate::problem::ApiError;
+use super::refuse;
+use crate::object::{Fields, Kind, ReadFields};
+use crate::request::ApiResult;
 use crate::world::World;
 
 /// The variables that a URL may contain (`keystone.common.utils.check_endpoint_url`).
 const VARIABLES: [&str; 3] = ["project_id", "tenant_id", "user_id"];
 
-pub(super) fn valid_service(given: &Fields) -> Result<(), ApiError> {
+pub(super) fn valid_service(given: &Fields) -> ApiResult {
     for key in ["type", "name"] {
         let is_good = |value: &Value| {
             value.as_str().is_some_and(|text| (1..=255).contains(&text.chars().count()))
@@ -21,7 +21,7 @@ pub(super) fn valid_service(given: &Fields) -> Result<(), ApiError> {
     valid(given, "enabled", Value::is_boolean, "is not of type 'boolean'")
 }
 
-pub(super) fn valid_endpoint(world: &mut World, given: &mut Fields) -> Result<(), ApiError> {
+pub(super) fn valid_endpoint(world: &mut World, given: &mut Fields) -> ApiResult {
     let is_interface = |value: &Value| INTERFACES.iter().any(|known| value == known);
     valid(given, "interface", is_interface, "is not one of ['admin', 'internal', 'public']")?;
     let is_url = |value: &Value| {
@@ -33,19 +33,20 @@ pub(super) fn valid_endpoint(world: &mut World, given: &mut Fields) -> Result<()
     };
     valid(given, "url", is_url, "does not match '^[a-zA-Z0-9+.-]+:.+'")?;
     valid(given, "enabled", Value::is_boolean, "is not of type 'boolean'")?;
-    let expected = |what: &str, kind: &str| {
-        ApiError::bad(format!(
-            "Expecting to find endpoint {what} in {kind} table. The server could not comply with the request since it is either malformed or otherwise incorrect. The client is assumed to be in error."
-        ))
-    };
     if let Some(id) = given.get("service_id") {
         let id = id.as_str().unwrap_or_default();
-        world.store.get(Kind::Service, id).ok_or_else(|| expected("service_id", "service"))?;
+        world
+            .store
+            .get(Kind::Service, id)
+            .ok_or_else(|| refuse::no_reference("service_id", "service"))?;
     }
     // `region` is the name from API v2. Keystone creates the region if it does not exist.
     let older = given.remove("region").filter(|region| !region.is_null());
-    if let Some(id) = given.get("region_id").and_then(Value::as_str) {
-        world.store.get(Kind::Region, id).ok_or_else(|| expected("region_id", "region"))?;
+    if let Some(id) = given.text_of("region_id") {
+        world
+            .store
+            .get(Kind::Region, id)
+            .ok_or_else(|| refuse::no_reference("region_id", "region"))?;
     } else if let Some(id) = older {
         if world.store.get(Kind::Region, id.as_str().unwrap_or_default()).is_none() {
             world.add(
@@ -62,16 +63,9 @@ pub(super) fn valid_endpoint(world: &mut World, given: &mut Fields) -> Result<()
     Ok(())
 }
 
-fn valid(
-    given: &Fields,
-    key: &str,
-    is_good: impl Fn(&Value) -> bool,
-    why: &str,
-) -> Result<(), ApiError> {
+fn valid(given: &Fields, key: &str, is_good: impl Fn(&Value) -> bool, why: &str) -> ApiResult {
     match given.get(key) {
-        Some(value) if !is_good(value) => Err(ApiError::bad(format!(
-            "Invalid input for field/attribute {key}. Value: {value}. {value} {why}"
-        ))),
+        Some(value) if !is_good(value) => Err(refuse::invalid(key, value, why)),
         Some(_) | None => Ok(()),
     }
 }

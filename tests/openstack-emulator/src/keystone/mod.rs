@@ -6,6 +6,7 @@ mod catalogue;
 mod directory;
 mod given;
 mod records;
+mod refuse;
 mod routes;
 mod token;
 mod trust;

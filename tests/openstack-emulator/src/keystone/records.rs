@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 use super::assignment::shown;
 use super::catalogue::BASE;
 use super::given::{has_known_variables, valid_endpoint, valid_service};
+use super::refuse;
 use super::types::filters;
-use crate::handlers::{Fields, Form, Handlers};
+use crate::handlers::{Form, Handlers};
 use crate::list::{Links, Lists, PLAIN};
-use crate::object::{Kind, Object};
-use crate::problem::ApiError;
-use crate::request::ApiRequest;
+use crate::object::{Fields, Kind, Object, ReadFields};
+use crate::request::{ApiRequest, ApiResult};
 use crate::resource::ResourceType;
 use crate::world::{World, short_id};
 
@@ -18,9 +18,10 @@ pub(super) const HANDLERS: Handlers = Handlers {
     update: "PATCH",
     statuses: [201, 200, 204],
     form: Form::Wrapped,
+    brief: false,
     lists: Lists {
         controls: "",
-        is_filter: |of, key| Ok(filters(of).contains(&key)),
+        is_filter: |_, of, key| Ok(filters(of).contains(&key)),
         most: |_, _| usize::MAX,
         links: Links::Keystone,
         ..PLAIN
@@ -46,16 +47,14 @@ fn create(
     _: &ApiRequest,
     of: &ResourceType,
     given: &Fields,
-) -> Result<String, ApiError> {
+) -> ApiResult<String> {
     let mut given = given.clone();
     match of.path {
         "regions" => {
-            if let Some(id) = given.get("id").and_then(Value::as_str)
+            if let Some(id) = given.text_of("id")
                 && world.store.get(Kind::Region, id).is_some()
             {
-                return Err(ApiError::conflict(format!(
-                    "Conflict occurred attempting to store region - Duplicate ID, {id}.."
-                )));
+                return Err(refuse::duplicate_id(of.single, id));
             }
             given.entry("id").or_insert_with(|| json!(short_id()));
         }
@@ -65,24 +64,19 @@ fn create(
                 _ => &["interface", "service_id", "url"],
             };
             if let Some(lacks) = needed.iter().find(|key| !given.contains_key(**key)) {
-                return Err(ApiError::bad(format!("'{lacks}' is a required property")));
+                return Err(refuse::needed(lacks));
             }
             check(world, of, &mut given)?;
-            let url = given.get("url").and_then(Value::as_str).unwrap_or_default();
+            let url = given.text("url");
             if !has_known_variables(url) {
-                return Err(ApiError::bad(format!(
-                    "Cannot create an endpoint with an invalid URL: {url}."
-                )));
+                return Err(refuse::bad_url(url));
             }
             given.insert("id".to_owned(), json!(short_id()));
         }
         _ => {
-            let name = given.get("name").and_then(Value::as_str).unwrap_or_default();
+            let name = given.text("name");
             if world.store.named(of.kind, name).is_some() {
-                return Err(ApiError::conflict(format!(
-                    "Conflict occurred attempting to store {} - Duplicate entry found with name {name} at domain ID default.",
-                    of.single
-                )));
+                return Err(refuse::duplicate(of.single, name));
             }
             given.entry("id").or_insert_with(|| json!(short_id()));
         }
@@ -102,7 +96,7 @@ fn keep_password(world: &mut World, of: &ResourceType, id: &str, given: &Fields)
     }
 }
 
-fn check(world: &mut World, of: &ResourceType, given: &mut Fields) -> Result<(), ApiError> {
+fn check(world: &mut World, of: &ResourceType, given: &mut Fields) -> ApiResult {
     match of.path {
         "services" => valid_service(given),
         "endpoints" => valid_endpoint(world, given),
@@ -116,30 +110,26 @@ fn change(
     of: &ResourceType,
     id: &str,
     given: &Fields,
-) -> Result<(), ApiError> {
+) -> ApiResult {
     let mut given = given.clone();
     let is_part = ["regions", "services", "endpoints"].contains(&of.path);
     if is_part && given.get("id").is_some_and(|given| given != id) {
-        return Err(ApiError::bad(format!("Cannot change {} ID", of.single)));
+        return Err(refuse::other_id(of.single));
     }
     check(world, of, &mut given)?;
-    if let Some(one) = world.store.get_mut(of.kind, id) {
-        one.body.extend(given.clone());
-    }
+    world.store.change(of.kind, id, |one| one.body.extend(given.clone()));
     keep_password(world, of, id, &given);
     Ok(())
 }
 
-fn delete(world: &mut World, _: &ApiRequest, of: &ResourceType, id: &str) -> Result<(), ApiError> {
+fn delete(world: &mut World, _: &ApiRequest, of: &ResourceType, id: &str) -> ApiResult {
     let endpoints = match of.path {
         "regions" => world.store.ids(Kind::Endpoint, "region_id", id),
         "services" => world.store.ids(Kind::Endpoint, "service_id", id),
         _ => Vec::new(),
     };
     if of.kind == Kind::Region && !endpoints.is_empty() {
-        return Err(ApiError::forbidden(format!(
-            "Unable to delete region {id} because it or its child regions have associated endpoints."
-        )));
+        return Err(refuse::region_in_use(id));
     }
     for endpoint in endpoints {
         world.store.remove(Kind::Endpoint, &endpoint);

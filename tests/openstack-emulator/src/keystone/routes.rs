@@ -3,15 +3,14 @@
 use serde_json::json;
 
 use super::assignment::no_links;
-use super::{application_credential, catalogue, directory, token, trust};
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use super::{application_credential, catalogue, directory, refuse, token, trust};
+use crate::request::{Answer, ApiAnswer, ApiRequest};
 use crate::world::World;
 
 /// Answers requests that have a token.
-pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
+pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> ApiAnswer {
     if !asked.body.is_empty() && !asked.json()?.is_object() {
-        return Err(ApiError::bad("Expecting to find valid JSON in request body."));
+        return Err(refuse::no_object());
     }
     match (asked.method.as_str(), path) {
         (_, ["auth", "tokens"]) => token::answer(world, asked),

@@ -6,13 +6,11 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::assignment::{SYSTEM, missing, role_document, roles_of};
-use super::catalogue;
-use crate::object::{Kind, Object};
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest, Caller};
-use crate::token::Token;
-use crate::world::{World, short_id};
+use super::assignment::{SYSTEM, role_document, roles_of};
+use super::{catalogue, refuse};
+use crate::object::{Kind, Object, ReadFields};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest, ApiResult, Caller};
+use crate::world::{Token, World, short_id};
 
 /// An authenticated user, and the methods used.
 struct Proven {
@@ -22,9 +20,9 @@ struct Proven {
 }
 
 /// Answers `POST /v3/auth/tokens`.
-pub(crate) fn issue(world: &mut World, asked: &ApiRequest) -> AnswerResult {
+pub(crate) fn issue(world: &mut World, asked: &ApiRequest) -> ApiAnswer {
     let auth = asked.wrapped("auth")?;
-    let identity = auth.get("identity").cloned().unwrap_or_default();
+    let identity = auth.field("identity").clone();
     let proven = prove(world, &identity)?;
     let token = scope(world, proven, auth.get("scope"))?;
     let id = format!("gAAAAA{}{}{}", short_id(), short_id(), short_id());
@@ -35,8 +33,8 @@ pub(crate) fn issue(world: &mut World, asked: &ApiRequest) -> AnswerResult {
     Ok(Answer::json(201, document).with("x-subject-token", id).with("vary", "X-Auth-Token"))
 }
 
-fn prove(world: &mut World, identity: &Value) -> Result<Proven, ApiError> {
-    let methods = identity["methods"].as_array().cloned().unwrap_or_default();
+fn prove(world: &mut World, identity: &Value) -> ApiResult<Proven> {
+    let methods = identity.list("methods").to_vec();
     let no = ApiError::unauthorized;
     match methods.first().and_then(Value::as_str) {
         Some("password") => {
@@ -48,7 +46,7 @@ fn prove(world: &mut World, identity: &Value) -> Result<Proven, ApiError> {
             Ok(Proven { user: user.id.clone(), application_credential: None, methods })
         }
         Some("token") => {
-            let id = identity["token"]["id"].as_str().unwrap_or_default();
+            let id = identity["token"].text("id");
             let token = living(world, id).ok_or_else(no)?;
             let application_credential = token.application_credential.clone();
             Ok(Proven { user: token.user.clone(), application_credential, methods })
@@ -100,7 +98,7 @@ fn in_default(domain: &Value) -> bool {
     domain["id"] == "default" || domain["name"] == "Default" || domain["name"] == "default"
 }
 
-fn scope(world: &World, proven: Proven, scope: Option<&Value>) -> Result<Token, ApiError> {
+fn scope(world: &World, proven: Proven, scope: Option<&Value>) -> ApiResult<Token> {
     let no = ApiError::unauthorized;
     let now = Timestamp::now();
     let lasts = Duration::from_secs(world.settings.token_seconds.into());
@@ -135,9 +133,7 @@ fn scope(world: &World, proven: Proven, scope: Option<&Value>) -> Result<Token, 
         let trust = world.store.get(Kind::Trust, id).ok_or_else(no)?;
         let expired = trust.text("expires_at").parse::<Timestamp>().is_ok_and(|at| at < now);
         if expired || trust.text("trustee_user_id") != token.user {
-            return Err(ApiError::forbidden(
-                "You are not authorized to perform the requested action.",
-            ));
+            return Err(refuse::not_authorized());
         }
         token.project = trust.text("project_id").to_owned();
         token.roles = names(trust.list("roles"));
@@ -207,7 +203,7 @@ fn living<'w>(world: &'w World, id: &str) -> Option<&'w Token> {
 }
 
 /// The caller of a request, by its token.
-pub(crate) fn caller(world: &World, asked: &ApiRequest) -> Result<Caller, ApiError> {
+pub(crate) fn caller(world: &World, asked: &ApiRequest) -> ApiResult<Caller> {
     let id = asked.header("x-auth-token").unwrap_or_default();
     let token = living(world, id).ok_or_else(ApiError::unauthorized)?;
     let credential = token.application_credential.as_ref();
@@ -224,13 +220,12 @@ pub(crate) fn caller(world: &World, asked: &ApiRequest) -> Result<Caller, ApiErr
 }
 
 /// Answers `GET`, `HEAD` and `DELETE /v3/auth/tokens`, where one token asks about another.
-pub(super) fn answer(world: &mut World, asked: &ApiRequest) -> AnswerResult {
+pub(super) fn answer(world: &mut World, asked: &ApiRequest) -> ApiAnswer {
     let subject = asked.header("x-subject-token").unwrap_or_default().to_owned();
-    let token = living(world, &subject).cloned().ok_or_else(|| missing("token", &subject))?;
+    let token =
+        living(world, &subject).cloned().ok_or_else(|| refuse::missing("token", &subject))?;
     if asked.caller.token != subject && !asked.caller.may("service") {
-        return Err(ApiError::forbidden(
-            "You are not authorized to perform the requested action: identity:validate_token.",
-        ));
+        return Err(refuse::not_allowed("validate_token"));
     }
     match asked.method.as_str() {
         "GET" => {
@@ -242,7 +237,7 @@ pub(super) fn answer(world: &mut World, asked: &ApiRequest) -> AnswerResult {
             world.tokens.remove(&subject);
             Ok(Answer::empty(204))
         }
-        _ => Err(ApiError::new(405, "", "The method is not allowed for the requested URL.")),
+        _ => Err(refuse::bad_method()),
     }
 }
 
@@ -266,53 +261,34 @@ fn document(world: &World, asked: &ApiRequest, token: &Token, catalog: bool) -> 
         "expires_at": time(token.expires),
         "issued_at": time(token.issued),
     });
-    let more = |body: &mut Value, key: &str, value: Value| {
-        body[key] = value;
-    };
     if let Some(project) = world.store.get(Kind::Project, &token.project) {
-        more(
-            &mut body,
-            "project",
-            json!({"id": project.id, "name": project.text("name"), "domain": domain}),
-        );
-        more(&mut body, "is_domain", json!(false));
+        body["project"] = json!({"id": project.id, "name": project.text("name"), "domain": domain});
+        body["is_domain"] = json!(false);
     }
     if !token.roles.is_empty() {
-        let roles = world
-            .store
-            .all(Kind::Role)
-            .filter(|role| token.roles.iter().any(|name| name == role.text("name")));
+        let roles = world.store.all(Kind::Role);
+        let roles = roles.filter(|role| token.roles.iter().any(|name| name == role.text("name")));
         let roles: Vec<Value> = roles.map(|role| role_document(world, &role.id)).collect();
-        more(&mut body, "roles", json!(roles));
+        body["roles"] = json!(roles);
         if token.domain {
-            more(&mut body, "domain", domain);
+            body["domain"] = domain;
         } else if token.project.is_empty() {
-            more(&mut body, "system", json!({"all": true}));
+            body["system"] = json!({"all": true});
         }
         if catalog {
-            more(
-                &mut body,
-                "catalog",
-                catalogue::catalog(world, asked, &token.user, &token.project),
-            );
+            body["catalog"] = catalogue::catalog(world, asked, &token.user, &token.project);
         }
     }
-    if let Some(credential) = token
-        .application_credential
-        .as_ref()
-        .and_then(|id| world.store.get(Kind::ApplicationCredential, id))
-    {
-        let shown = json!({"id": credential.id, "name": credential.text("name"), "restricted": !credential.is("unrestricted")});
-        more(&mut body, "application_credential", shown);
+    let credential = token.application_credential.as_ref();
+    if let Some(it) = credential.and_then(|id| world.store.get(Kind::ApplicationCredential, id)) {
+        body["application_credential"] =
+            json!({"id": it.id, "name": it.text("name"), "restricted": !it.is("unrestricted")});
     }
     if let Some(trust) = token.trust.as_ref().and_then(|id| world.store.get(Kind::Trust, id)) {
-        let shown = json!({
-            "id": trust.id,
-            "impersonation": trust.is("impersonation"),
-            "trustor_user": {"id": trust.text("trustor_user_id")},
+        body["OS-TRUST:trust"] = json!({
+            "id": trust.id, "impersonation": trust.is("impersonation"), "trustor_user": {"id": trust.text("trustor_user_id")},
             "trustee_user": {"id": trust.text("trustee_user_id")},
         });
-        more(&mut body, "OS-TRUST:trust", shown);
     }
     json!({"token": body})
 }

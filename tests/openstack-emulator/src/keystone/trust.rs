@@ -1,95 +1,83 @@
 //! Trusts, by which one user acts for another.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::application_credential::unrestricted;
-use super::assignment::{missing, no_links, role, role_document, roles_of, shown};
-use crate::object::Kind;
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use super::assignment::{no_links, role, role_document, roles_of, shown};
+use super::records::HANDLERS as RECORDS;
+use super::refuse;
+use super::types::TRUST;
+use crate::handlers::Handlers;
+use crate::list::Lists;
+use crate::object::{Fields, Kind, ReadFields};
+use crate::request::{Answer, ApiAnswer, ApiRequest, ApiResult};
 use crate::world::{World, short_id};
 
-const PATH: &str = "OS-TRUST/trusts";
+/// Trusts are visible to both users.
+const HANDLERS: Handlers = Handlers {
+    update: "",
+    lists: Lists {
+        is_filter: |_, _, key| Ok(["trustor_user_id", "trustee_user_id"].contains(&key)),
+        ..RECORDS.lists
+    },
+    sees: |_, asked, _, one| {
+        let users = [one.text("trustor_user_id"), one.text("trustee_user_id")];
+        asked.caller.is_admin() || users.contains(&asked.caller.user.as_str())
+    },
+    shown: |_, asked, _, one| shown(asked, "OS-TRUST/trusts", one),
+    create: |world, asked, _, given| create(world, asked, given),
+    delete: |world, asked, of, id| {
+        let trust = world.store.get(of.kind, id);
+        let is_own = trust.is_some_and(|it| it.text("trustor_user_id") == asked.caller.user);
+        if !is_own && !asked.caller.is_admin() {
+            return Err(refuse::not_trustor());
+        }
+        world.store.remove(of.kind, id);
+        Ok(())
+    },
+    ..RECORDS
+};
 
-pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
-    let me = asked.caller.user.as_str();
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> ApiAnswer {
     match (asked.method.as_str(), path) {
         ("GET", []) => {
-            let wants = |key: &str| asked.query(key).map(str::to_owned);
-            let (trustor, trustee) = (wants("trustor_user_id"), wants("trustee_user_id"));
-            let mine = trustor.as_deref() == Some(me) || trustee.as_deref() == Some(me);
-            if !mine && !asked.caller.is_admin() {
-                return Err(ApiError::forbidden(
-                    "You are not authorized to perform the requested action: identity:list_trusts.",
-                ));
+            let me = Some(asked.caller.user.as_str());
+            let users = [asked.query("trustor_user_id"), asked.query("trustee_user_id")];
+            if !users.contains(&me) && !asked.caller.is_admin() {
+                return Err(refuse::not_allowed("list_trusts"));
             }
-            let all = world.store.all(Kind::Trust).filter(|trust| {
-                trustor.as_deref().is_none_or(|id| id == trust.text("trustor_user_id"))
-                    && trustee.as_deref().is_none_or(|id| id == trust.text("trustee_user_id"))
-            });
-            let all: Vec<Value> = all.map(|trust| shown(asked, PATH, trust)).collect();
-            Ok(Answer::ok(json!({"trusts": all, "links": no_links(asked)})))
-        }
-        ("POST", []) => create(world, asked),
-        ("GET" | "DELETE", [id]) => {
-            let trust = world.store.get(Kind::Trust, id).filter(|trust| {
-                asked.caller.is_admin()
-                    || [trust.text("trustor_user_id"), trust.text("trustee_user_id")].contains(&me)
-            });
-            let trust = trust.ok_or_else(|| missing("trust", id))?;
-            if asked.method == http::Method::GET {
-                return Ok(Answer::ok(json!({"trust": shown(asked, PATH, trust)})));
-            }
-            if trust.text("trustor_user_id") != me && !asked.caller.is_admin() {
-                return Err(ApiError::forbidden("Only admin or trustor can delete a trust"));
-            }
-            world.store.remove(Kind::Trust, id);
-            Ok(Answer::empty(204))
         }
         ("GET", [id, "roles"]) => {
-            let trust = world.store.get(Kind::Trust, id).ok_or_else(|| missing("trust", id))?;
-            Ok(Answer::ok(json!({"roles": trust.list("roles"), "links": no_links(asked)})))
+            let trust = world.store.get(Kind::Trust, id).ok_or_else(|| TRUST.missing(id))?;
+            return Ok(Answer::ok(json!({"roles": trust.list("roles"), "links": no_links(asked)})));
         }
-        _ => Err(ApiError::unknown_path()),
+        _ => {}
     }
+    HANDLERS.answer(world, asked, &TRUST, path)
 }
 
-fn create(world: &mut World, asked: &ApiRequest) -> AnswerResult {
+fn create(world: &mut World, asked: &ApiRequest, given: &Fields) -> ApiResult<String> {
     unrestricted(asked, "create_trust")?;
-    let given = asked.wrapped("trust")?;
-    let text = |key: &str| given.get(key).and_then(Value::as_str).unwrap_or_default();
-    let (trustor, trustee) = (text("trustor_user_id"), text("trustee_user_id"));
+    let (trustor, trustee) = (given.text("trustor_user_id"), given.text("trustee_user_id"));
     if trustor != asked.caller.user {
-        return Err(ApiError::forbidden("The authenticated user should match the trustor"));
+        return Err(refuse::other_trustor());
     }
-    world.store.get(Kind::User, trustee).ok_or_else(|| missing("user", trustee))?;
-    let project = given.get("project_id").and_then(Value::as_str).unwrap_or_default();
+    world.store.get(Kind::User, trustee).ok_or_else(|| refuse::missing("user", trustee))?;
+    let project = given.text("project_id");
     let mine = roles_of(world, trustor, project);
     let mut roles = Vec::new();
-    for wanted in given.get("roles").and_then(Value::as_array).into_iter().flatten() {
-        let found = role(world, wanted).ok_or_else(|| missing("role", &wanted.to_string()))?;
+    for wanted in given.list("roles") {
+        let found = role(world, wanted).ok_or_else(|| refuse::missing("role", wanted))?;
         if !mine.contains(&found.id) {
-            return Err(missing("role", &found.id));
+            return Err(refuse::missing("role", &found.id));
         }
         roles.push(role_document(world, &found.id));
     }
     if roles.is_empty() {
-        return Err(ApiError::forbidden("At least one role should be specified"));
+        return Err(refuse::role_needed());
     }
-    let body = json!({
-        "id": short_id(),
-        "trustor_user_id": trustor,
-        "trustee_user_id": trustee,
-        "project_id": project,
-        "impersonation": given.get("impersonation").and_then(Value::as_bool).unwrap_or(false),
-        "roles": roles,
-        "expires_at": given.get("expires_at"),
-        "remaining_uses": given.get("remaining_uses"),
-        "redelegation_count": 0,
-        "redelegated_trust_id": null,
-        "deleted_at": null,
-    });
-    let id = world.add(Kind::Trust, project, body);
-    let trust = world.store.get(Kind::Trust, &id).ok_or_else(ApiError::unknown_path)?;
-    Ok(Answer::json(201, json!({"trust": shown(asked, PATH, trust)})))
+    let mut body = TRUST.new_body(given);
+    body["id"] = json!(short_id());
+    body["roles"] = json!(roles);
+    Ok(world.add(Kind::Trust, project, body))
 }

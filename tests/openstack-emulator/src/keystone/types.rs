@@ -1,40 +1,47 @@
 //! The resource types of Keystone. Keystone stores fields that it does not know, so the tables have only fields with a default.
 
 use crate::object::Kind;
-use crate::resource::ResourceType;
+use crate::resource::{ResourceType, test_tables};
+
+/// A type with the usual names and error.
+macro_rules! record {
+    ($kind:ident, $plural:literal, $single:literal, $fields:literal) => {
+        ResourceType {
+            kind: Kind::$kind,
+            path: $plural,
+            plural: $plural,
+            single: $single,
+            not_found: ("", concat!("Could not find ", $single, ": {}.")),
+            fields: $fields,
+        }
+    };
+}
 
 #[rustfmt::skip]
 pub(super) static TYPES: [ResourceType; 7] = [
-    ResourceType {
-        kind: Kind::Project, path: "projects", plural: "projects", single: "project",
-        not_found: ("", "Could not find project: {}."),
-        fields: r#"always enabled=true domain_id="default" is_domain=false parent_id="default" description="" tags=[] options={}"#,
-    },
-    ResourceType {
-        kind: Kind::User, path: "users", plural: "users", single: "user",
-        not_found: ("", "Could not find user: {}."), fields: r#"always enabled=true domain_id="default" password-"#,
-    },
-    ResourceType {
-        kind: Kind::Role, path: "roles", plural: "roles", single: "role",
-        not_found: ("", "Could not find role: {}."), fields: "always enabled=true",
-    },
-    ResourceType {
-        kind: Kind::Domain, path: "domains", plural: "domains", single: "domain",
-        not_found: ("", "Could not find domain: {}."), fields: "always enabled=true",
-    },
-    ResourceType {
-        kind: Kind::Region, path: "regions", plural: "regions", single: "region",
-        not_found: ("", "Could not find region: {}."), fields: r#"always description="" parent_region_id=null"#,
-    },
-    ResourceType {
-        kind: Kind::Service, path: "services", plural: "services", single: "service",
-        not_found: ("", "Could not find service: {}."), fields: "always enabled=true",
-    },
-    ResourceType {
-        kind: Kind::Endpoint, path: "endpoints", plural: "endpoints", single: "endpoint",
-        not_found: ("", "Could not find endpoint: {}."), fields: "always enabled=true",
-    },
+    record!(Project, "projects", "project", r#"always enabled=true domain_id="default" is_domain=false parent_id="default" description="" tags=[] options={}"#),
+    record!(User, "users", "user", r#"always enabled=true domain_id="default" password-"#),
+    record!(Role, "roles", "role", "always enabled=true"),
+    record!(Domain, "domains", "domain", "always enabled=true"),
+    record!(Region, "regions", "region", r#"always description="" parent_region_id=null"#),
+    record!(Service, "services", "service", "always enabled=true"),
+    record!(Endpoint, "endpoints", "endpoint", "always enabled=true"),
 ];
+
+#[rustfmt::skip]
+pub(super) static TRUST: ResourceType = record!(Trust, "trusts", "trust", r#"
+    new trustor_user_id=null trustee_user_id=null project_id=null impersonation=false expires_at=null remaining_uses=null
+    never roles=[] redelegation_count=0 redelegated_trust_id=null deleted_at=null
+"#);
+
+#[rustfmt::skip]
+pub(super) static CREDENTIAL: ResourceType = ResourceType {
+    not_found: ("", "Could not find application credential: {}."),
+    ..record!(ApplicationCredential, "application_credentials", "application_credential", r#"
+        new name=null description=null expires_at=null unrestricted=false access_rules
+        never system=null roles=[] project_id
+    "#)
+};
 
 /// The filters that lists of a type accept.
 pub(super) fn filters(of: &ResourceType) -> &'static [&'static str] {
@@ -46,10 +53,4 @@ pub(super) fn filters(of: &ResourceType) -> &'static [&'static str] {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_tables_can_be_read() {
-        super::TYPES.iter().for_each(crate::resource::check_table);
-    }
-}
+test_tables!(TYPES.iter().chain([&CREDENTIAL, &TRUST]));

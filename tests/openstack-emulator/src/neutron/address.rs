@@ -2,46 +2,35 @@
 
 use std::net::IpAddr;
 
+use ipnet::IpNet;
 use serde_json::{Value, json};
 
+use super::{refuse, types};
 use crate::cidr::{self, address, number};
-use crate::object::{Kind, Object};
-use crate::problem::ApiError;
+use crate::object::{Kind, Object, ReadFields};
+use crate::request::ApiResult;
 use crate::world::World;
 
 /// The addresses of a new port: those in `wanted`, or one address for each IP version of the network.
-pub(crate) fn allocate(
+pub(super) fn allocate(
     world: &mut World,
     network: &str,
     wanted: Option<&[Value]>,
-) -> Result<Vec<Value>, ApiError> {
+) -> ApiResult<Vec<Value>> {
     let subnets = world.store.ids(Kind::Subnet, "network_id", network);
+    let mut got = Vec::new();
     let Some(wanted) = wanted else {
-        let mut got: Vec<Value> = Vec::new();
         for version in [4, 6] {
-            let mut these = subnets.iter().filter(|id| {
-                world
-                    .store
-                    .get(Kind::Subnet, id)
-                    .is_some_and(|subnet| subnet.number("ip_version") == version)
-            });
-            let these: Vec<String> = these.by_ref().cloned().collect();
-            if these.is_empty() {
-                continue;
+            let all = world.store.with_text(Kind::Subnet, "network_id", network);
+            let these = all.filter(|subnet| subnet.number("ip_version") == version);
+            let these: Vec<String> = these.map(|subnet| subnet.id.clone()).collect();
+            if !these.is_empty() {
+                let one = these.iter().find_map(|subnet| free(world, subnet));
+                got.push(one.ok_or_else(|| refuse::network_full(network))?);
             }
-            let one = these.iter().find_map(|subnet| free(world, subnet));
-            let one = one.ok_or_else(|| {
-                ApiError::new(
-                    409,
-                    "IpAddressGenerationFailure",
-                    format!("No more IP addresses available on network {network}."),
-                )
-            })?;
-            got.push(one);
         }
         return Ok(got);
     };
-    let mut got = Vec::new();
     for one in wanted {
         match pick(world, network, &subnets, one) {
             Ok(ip) => got.push(ip),
@@ -54,77 +43,39 @@ pub(crate) fn allocate(
     Ok(got)
 }
 
-fn pick(
-    world: &mut World,
-    network: &str,
-    subnets: &[String],
-    wanted: &Value,
-) -> Result<Value, ApiError> {
+/// The range of a subnet.
+pub(super) fn range_of(world: &World, subnet: &str) -> Option<IpNet> {
+    cidr::parse(world.store.get(Kind::Subnet, subnet)?.text("cidr"))
+}
+
+fn pick(world: &mut World, network: &str, subnets: &[String], wanted: &Value) -> ApiResult<Value> {
     let given = wanted["ip_address"].as_str();
+    let holds =
+        |subnet: &str, ip: &IpAddr| range_of(world, subnet).is_some_and(|range| range.contains(ip));
     let subnet = match (wanted["subnet_id"].as_str(), given) {
         (Some(id), _) => id.to_owned(),
         (None, Some(text)) => {
             let ip: Option<IpAddr> = text.parse().ok();
-            let holds = |id: &&String| {
-                let cidr = world
-                    .store
-                    .get(Kind::Subnet, id)
-                    .and_then(|subnet| cidr::parse(subnet.text("cidr")));
-                cidr.zip(ip).is_some_and(|(cidr, ip)| cidr.contains(&ip))
-            };
-            let found = subnets.iter().find(holds).cloned();
-            found.ok_or_else(|| ApiError::new(400, "InvalidIpForNetwork", format!("IP address {text} is not a valid IP for any of the subnets on the specified network.")))?
+            let found = subnets.iter().find(|id| ip.is_some_and(|ip| holds(id, &ip)));
+            found.ok_or_else(|| refuse::outside_network(text))?.clone()
         }
-        (None, None) => {
-            return Err(ApiError::bad(
-                "Invalid input for fixed_ips. Reason: IP address or subnet_id must be specified",
-            ));
-        }
+        (None, None) => return Err(refuse::ip_needed()),
     };
     if !subnets.contains(&subnet) {
-        let known = world.store.get(Kind::Subnet, &subnet).is_some();
-        return Err(if known {
-            ApiError::new(
-                400,
-                "InvalidInput",
-                format!(
-                    "Invalid input for operation: Failed to create port on network {network}, because fixed_ips included invalid subnet {subnet}."
-                ),
-            )
-        } else {
-            ApiError::new(404, "SubnetNotFound", format!("Subnet {subnet} could not be found."))
+        return Err(match world.store.get(Kind::Subnet, &subnet) {
+            Some(_) => refuse::other_network(network, subnet),
+            None => types::of(Kind::Subnet).missing(&subnet),
         });
     }
     let Some(text) = given else {
-        return free(world, &subnet).ok_or_else(|| {
-            ApiError::new(
-                409,
-                "IpAddressGenerationFailure",
-                format!("No more IP addresses available for subnet {subnet}."),
-            )
-        });
+        return free(world, &subnet).ok_or_else(|| refuse::subnet_full(subnet));
     };
-    let ip: IpAddr = text.parse().map_err(|_| {
-        ApiError::bad(format!(
-            "Invalid input for fixed_ips. Reason: '{text}' is not a valid IP address."
-        ))
-    })?;
-    let cidr =
-        world.store.get(Kind::Subnet, &subnet).and_then(|subnet| cidr::parse(subnet.text("cidr")));
-    if !cidr.is_some_and(|cidr| cidr.contains(&ip)) {
-        return Err(ApiError::new(
-            400,
-            "InvalidIpForSubnet",
-            format!("IP address {text} is not a valid IP for the specified subnet."),
-        ));
+    let ip: IpAddr = text.parse().map_err(|_| refuse::bad_ip(text))?;
+    if !holds(&subnet, &ip) {
+        return Err(refuse::outside_subnet(text));
     }
-    let taken = !world.addresses.entry(subnet.clone()).or_default().insert(ip);
-    if taken {
-        return Err(ApiError::new(
-            409,
-            "IpAddressAlreadyAllocated",
-            format!("IP address {text} already allocated in subnet {subnet}."),
-        ));
+    if !world.records.addresses.entry(subnet.clone()).or_default().insert(ip) {
+        return Err(refuse::ip_taken(text, subnet));
     }
     Ok(json!({"subnet_id": subnet, "ip_address": text}))
 }
@@ -135,16 +86,14 @@ fn free(world: &mut World, id: &str) -> Option<Value> {
     let from: u128 = subnet.note("cursor").parse().unwrap_or_default();
     let ranges: Vec<(u128, u128, bool)> =
         subnet.list("allocation_pools").iter().filter_map(range).collect();
-    let used = world.addresses.entry(id.to_owned()).or_default();
+    let used = world.records.addresses.entry(id.to_owned()).or_default();
     let later = ranges.iter().map(|(first, last, v6)| ((*first).max(from), *last, *v6));
     let all = later.chain(ranges.iter().copied());
     let found = all
         .flat_map(|(first, last, v6)| (first..=last).map(move |number| address(number, v6)))
         .find(|ip| !used.contains(ip))?;
     used.insert(found);
-    if let Some(subnet) = world.store.get_mut(Kind::Subnet, id) {
-        subnet.keep("cursor", (number(found) + 1).to_string());
-    }
+    world.store.keep(Kind::Subnet, id, "cursor", (number(found) + 1).to_string());
     Some(json!({"subnet_id": id, "ip_address": found.to_string()}))
 }
 
@@ -155,18 +104,17 @@ fn range(pool: &Value) -> Option<(u128, u128, bool)> {
 }
 
 /// Releases addresses.
-pub(crate) fn release(world: &mut World, ips: &[Value]) {
+pub(super) fn release(world: &mut World, ips: &[Value]) {
     for ip in ips {
-        let subnet = ip["subnet_id"].as_str().and_then(|subnet| world.addresses.get_mut(subnet));
-        if let (Some(used), Some(ip)) =
-            (subnet, ip["ip_address"].as_str().and_then(|ip| ip.parse().ok()))
-        {
+        let used = world.records.addresses.get_mut(ip.text("subnet_id"));
+        if let (Some(used), Ok(ip)) = (used, ip.text("ip_address").parse()) {
             used.remove(&ip);
         }
     }
 }
 
-/// The first address of a port.
-pub(super) fn first(port: &Object) -> &str {
-    port.list("fixed_ips").first().and_then(|ip| ip["ip_address"].as_str()).unwrap_or_default()
+/// The first address of a port, and its subnet. Both are empty if the port has no address.
+pub(super) fn first(port: &Object) -> (&str, &str) {
+    let ip = port.list("fixed_ips").first();
+    ip.map(|ip| (ip.text("ip_address"), ip.text("subnet_id"))).unwrap_or_default()
 }

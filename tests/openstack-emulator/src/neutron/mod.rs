@@ -1,12 +1,12 @@
 //! Neutron v2.0: networks and the objects in them.
 
 mod address;
-mod association;
 mod floating_ip;
 mod network;
 mod object;
 mod port;
 mod quota;
+mod refuse;
 mod route;
 mod router;
 mod routes;
@@ -15,7 +15,7 @@ mod subnet;
 mod tag;
 mod types;
 
-pub(crate) use object::{add, touch};
+pub(crate) use object::{add, update};
 pub(crate) use port::{delete as delete_port, make as make_port};
 pub(crate) use quota::check as check_quota;
 pub(crate) use routes::answer;

@@ -3,10 +3,8 @@
 use serde_json::{Value, json};
 
 use super::types;
-use crate::handlers::Fields;
-use crate::object::{Kind, Object};
-use crate::problem::ApiError;
-use crate::request::ApiRequest;
+use crate::object::{Fields, Kind, Object};
+use crate::request::{ApiRequest, ApiResult};
 use crate::world::{World, stamp};
 
 /// The body of a new object of a project, with the given fields.
@@ -40,6 +38,12 @@ pub(crate) fn touch(world: &mut World, kind: Kind, id: &str) {
     }
 }
 
+/// Changes an object for another service.
+pub(crate) fn update(world: &mut World, kind: Kind, id: &str, change: impl FnOnce(&mut Object)) {
+    world.store.change(kind, id, change);
+    touch(world, kind, id);
+}
+
 /// Copies the given fields into an object.
 pub(super) fn merge(world: &mut World, kind: Kind, id: &str, given: &Fields) {
     if let Some(object) = world.store.get_mut(kind, id) {
@@ -65,7 +69,7 @@ pub(super) fn visible<'w>(
     asked: &ApiRequest,
     kind: Kind,
     id: &str,
-) -> Result<&'w Object, ApiError> {
+) -> ApiResult<&'w Object> {
     let object = world.store.get(kind, id).filter(|object| sees(world, asked, kind, object));
     object.ok_or_else(|| types::of(kind).missing(id))
 }

@@ -1,54 +1,47 @@
 //! The ports of networks.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::address::{allocate, release};
 use super::object::{self, merge, visible};
 use super::quota::check as check_quota;
 use super::security_group::default_group;
-use super::{association, tag, types};
-use crate::object::{Kind, Object};
-use crate::problem::ApiError;
-use crate::request::ApiRequest;
+use super::{refuse, route, tag, types};
+use crate::object::{Fields, Kind, Object, ReadFields};
+use crate::request::{ApiError, ApiRequest, ApiResult};
 use crate::world::{BackgroundTask, World};
 
+const DHCP: &str = "network:dhcp";
 /// Device owners whose ports can only be deleted with their owner.
-const OWNED: [&str; 4] =
-    ["network:router_interface", "network:router_gateway", "network:floatingip", "network:dhcp"];
+const OWNED: [&str; 3] =
+    ["network:router_interface", "network:router_gateway", "network:floatingip"];
 
 pub(super) fn create(
     world: &mut World,
     asked: &ApiRequest,
     object: Object,
-    given: &Map<String, Value>,
-) -> Result<String, ApiError> {
-    let id = object.text("network_id").to_owned();
-    let network = visible(world, asked, Kind::Network, &id)?;
+    given: &Fields,
+) -> ApiResult<String> {
+    let network = visible(world, asked, Kind::Network, object.text("network_id"))?;
     if !asked.sees(&network.project) && !network.is("shared") {
-        return Err(ApiError::forbidden(format!(
-            "Tenant {} not allowed to create port on this network",
-            object.project
-        )));
+        return Err(refuse::foreign_network(object.project));
     }
     if let Some(tags) = given.get("tags") {
-        tag::checked(tags.as_array())?;
+        let tags = tags.as_array().ok_or_else(|| refuse::bad_tags("a list is needed"))?;
+        tag::checked(tags.clone())?;
     }
     finish(world, object, given)
 }
 
 /// Creates a port for another service.
-pub(crate) fn make(world: &mut World, project: &str, body: Value) -> Result<String, ApiError> {
+pub(crate) fn make(world: &mut World, project: &str, body: Value) -> ApiResult<String> {
     check_quota(world, project, Kind::Port, 1)?;
     let given = body.as_object().cloned().unwrap_or_default();
     let object = world.object(project, object::body(Kind::Port, project, &given));
     finish(world, object, &given)
 }
 
-fn finish(
-    world: &mut World,
-    mut object: Object,
-    given: &Map<String, Value>,
-) -> Result<String, ApiError> {
+fn finish(world: &mut World, mut object: Object, given: &Fields) -> ApiResult<String> {
     let network = object.text("network_id").to_owned();
     if object.text("mac_address").is_empty() {
         object.set("mac_address", new_mac(&object.id.clone()));
@@ -81,21 +74,18 @@ fn new_mac(id: &str) -> String {
 }
 
 /// Refuses a MAC address that another port of the network has.
-fn check_mac(world: &World, network: &str, mac: &str, own: Option<&str>) -> Result<(), ApiError> {
+fn check_mac(world: &World, network: &str, mac: &str, own: Option<&str>) -> ApiResult {
     let mut same = world.store.with_text(Kind::Port, "mac_address", mac);
-    if !same.any(|port| port.text("network_id") == network && own != Some(port.id.as_str())) {
-        return Ok(());
+    match same.any(|port| port.text("network_id") == network && own != Some(port.id.as_str())) {
+        true => Err(refuse::mac_in_use(network, mac)),
+        false => Ok(()),
     }
-    let message = format!(
-        "Unable to complete operation for network {network}. The mac address {mac} is in use."
-    );
-    Err(ApiError::new(409, "MacAddressInUse", message))
 }
 
 /// The DNS names of a port within its network.
 fn assignment(port: &Object, ips: &[Value]) -> Vec<Value> {
     let row = |ip: &Value| {
-        let address = ip["ip_address"].as_str().unwrap_or_default();
+        let address = ip.text("ip_address");
         let host = format!("host-{}", address.replace(['.', ':'], "-"));
         let name =
             if port.text("dns_name").is_empty() { host } else { port.text("dns_name").to_owned() };
@@ -104,7 +94,7 @@ fn assignment(port: &Object, ips: &[Value]) -> Vec<Value> {
     ips.iter().map(row).collect()
 }
 
-fn checked_groups(world: &World, groups: &[Value]) -> Result<Vec<Value>, ApiError> {
+fn checked_groups(world: &World, groups: &[Value]) -> ApiResult<Vec<Value>> {
     for group in groups {
         let id = group.as_str().unwrap_or_default();
         let found = world.store.get(Kind::SecurityGroup, id);
@@ -113,65 +103,45 @@ fn checked_groups(world: &World, groups: &[Value]) -> Result<Vec<Value>, ApiErro
     Ok(groups.to_vec())
 }
 
-/// Refuses a change of the binding by others than administrators, and a change of the MAC address of a bound port.
-fn check_binding(
-    world: &World,
-    asked: &ApiRequest,
-    id: &str,
-    given: &Map<String, Value>,
-) -> Result<(), ApiError> {
+/// Refuses a change of the binding by others than administrators, a change of the MAC address of a bound port, and a MAC address that another
+/// port of the network has.
+fn check_binding(asked: &ApiRequest, world: &World, port: &Object, given: &Fields) -> ApiResult {
     let admins = ["binding:host_id", "binding:profile", "mac_address"];
     if let Some(key) = admins.into_iter().find(|key| given.contains_key(*key))
         && !asked.caller.is_admin()
     {
-        return Err(ApiError::forbidden(format!(
-            "((rule:update_port and rule:update_port:{key})) is disallowed by policy"
-        )));
+        let rule = format!("(rule:update_port and rule:update_port:{key})");
+        return Err(refuse::not_allowed(rule));
     }
-    let Some(port) = world.store.get(Kind::Port, id) else { return Ok(()) };
     let (old, host) = (port.text("mac_address"), port.text("binding:host_id"));
-    let is_new = given.get("mac_address").is_some_and(|new| new.as_str() != Some(old));
+    let is_new = given.get("mac_address").is_some_and(|new| *new != old);
     if is_new && !host.is_empty() {
-        return Err(ApiError::new(
-            409,
-            "PortBound",
-            format!(
-                "Unable to complete operation on port {id}, port is already bound, port type: other, old_mac {old}"
-            ),
-        ));
+        return Err(refuse::port_bound(&port.id, old));
     }
-    Ok(())
+    match given.text_of("mac_address") {
+        Some(mac) => check_mac(world, port.text("network_id"), mac, Some(&port.id)),
+        None => Ok(()),
+    }
 }
 
-pub(super) fn change(
-    world: &mut World,
-    asked: &ApiRequest,
-    id: &str,
-    given: &Map<String, Value>,
-) -> Result<(), ApiError> {
+pub(super) fn change(world: &mut World, asked: &ApiRequest, id: &str, given: &Fields) -> ApiResult {
+    let port = world.store.get(Kind::Port, id).cloned();
+    let port = port.ok_or_else(|| types::of(Kind::Port).missing(id))?;
     let mut given = given.clone();
-    check_binding(world, asked, id, &given)?;
-    check_new_mac(world, id, &given)?;
+    check_binding(asked, world, &port, &given)?;
     if given.get("mac_address").is_some_and(Value::is_null) {
         given.insert("mac_address".into(), json!(new_mac(&uuid::Uuid::new_v4().to_string())));
     }
-    if let Some(groups) = given.get("security_groups").and_then(Value::as_array) {
-        checked_groups(world, groups)?;
-    }
-    let port = world.store.get(Kind::Port, id).cloned();
-    if let (Some(wanted), Some(port)) = (given.get("fixed_ips").and_then(Value::as_array), port) {
-        let wanted = wanted.clone();
+    checked_groups(world, given.list("security_groups"))?;
+    if given.field("fixed_ips").is_array() {
+        let wanted = given.list("fixed_ips");
+        let same = |one: &Value, all: &[Value]| {
+            all.iter().any(|other| other["ip_address"] == one["ip_address"])
+        };
         // Addresses that stay are kept. The others are released and allocated anew.
-        let (kept, gone): (Vec<Value>, Vec<Value>) = port
-            .list("fixed_ips")
-            .iter()
-            .cloned()
-            .partition(|ip| wanted.iter().any(|one| one["ip_address"] == ip["ip_address"]));
-        let fresh: Vec<Value> = wanted
-            .into_iter()
-            .filter(|one| !kept.iter().any(|ip| ip["ip_address"] == one["ip_address"]))
-            .collect();
-        let mut ips = kept;
+        let own = port.list("fixed_ips").iter().cloned();
+        let (mut ips, gone): (Vec<Value>, Vec<Value>) = own.partition(|ip| same(ip, wanted));
+        let fresh: Vec<Value> = wanted.iter().filter(|ip| !same(ip, &ips)).cloned().collect();
         ips.extend(allocate(world, port.text("network_id"), Some(&fresh))?);
         release(world, &gone);
         given.insert("dns_assignment".into(), json!(assignment(&port, &ips)));
@@ -182,28 +152,31 @@ pub(super) fn change(
     Ok(())
 }
 
-/// Refuses a new MAC address that another port of the same network has.
-fn check_new_mac(world: &World, id: &str, given: &Map<String, Value>) -> Result<(), ApiError> {
-    let mac = given.get("mac_address").and_then(Value::as_str);
-    match (mac, world.store.get(Kind::Port, id)) {
-        (Some(mac), Some(port)) => check_mac(world, port.text("network_id"), mac, Some(id)),
-        _ => Ok(()),
-    }
-}
-
-pub(super) fn delete_asked(world: &mut World, id: &str, _: &ApiRequest) -> Result<(), ApiError> {
-    let port = world.store.get(Kind::Port, id);
-    let owner = port.map(|port| port.text("device_owner").to_owned()).unwrap_or_default();
-    if OWNED.contains(&owner.as_str()) && owner != "network:dhcp" {
-        return Err(ApiError::new(
-            409,
-            "ServicePortInUse",
-            format!(
-                "Port {id} cannot be deleted directly via the port API: has device owner {owner}."
-            ),
-        ));
+pub(super) fn delete_asked(world: &mut World, id: &str, _: &ApiRequest) -> ApiResult {
+    let owner = world.store.get(Kind::Port, id).map(|port| port.text("device_owner"));
+    if let Some(owner) = owner.filter(|owner| OWNED.contains(owner)) {
+        return Err(refuse::owned_port(id, owner));
     }
     delete(world, id);
+    Ok(())
+}
+
+/// Deletes the DHCP ports whose field contains this text. Refuses if other ports contain it.
+pub(super) fn delete_dhcp(
+    world: &mut World,
+    field: &str,
+    text: &str,
+    refusal: impl FnOnce(&[&str]) -> ApiError,
+) -> ApiResult {
+    let ports = world.store.with_text(Kind::Port, field, text);
+    let (own, others): (Vec<&Object>, Vec<&Object>) =
+        ports.partition(|port| port.text("device_owner") == DHCP);
+    if !others.is_empty() {
+        return Err(refusal(&others.iter().map(|port| port.id.as_str()).collect::<Vec<_>>()));
+    }
+    for port in own.iter().map(|port| port.id.clone()).collect::<Vec<_>>() {
+        delete(world, &port);
+    }
     Ok(())
 }
 
@@ -211,6 +184,6 @@ pub(super) fn delete_asked(world: &mut World, id: &str, _: &ApiRequest) -> Resul
 pub(crate) fn delete(world: &mut World, id: &str) {
     let Some(port) = world.store.remove(Kind::Port, id) else { return };
     release(world, port.list("fixed_ips"));
-    association::leave(world, id);
+    route::leave(world, id);
     world.start(BackgroundTask::Reopen);
 }

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::refuse;
 use crate::object::Kind;
-use crate::problem::ApiError;
 use crate::quota::Quotas;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest, ApiResult};
 use crate::world::World;
 
 const QUOTAS: Quotas = Quotas(&[
@@ -22,13 +22,14 @@ const QUOTAS: Quotas = Quotas(&[
 const IGNORED: [&str; 5] = ["subnetpool", "rbac_policy", "trunk", "check_limit", "force"];
 
 /// Refuses `more` objects of a kind if they exceed the quota.
-pub(crate) fn check(world: &World, project: &str, kind: Kind, more: usize) -> Result<(), ApiError> {
-    let Some(over) = QUOTAS.exceeded(world, project, kind, more) else { return Ok(()) };
-    let message = format!("Quota exceeded for resources: ['{}'].", over.name);
-    Err(ApiError::new(409, "OverQuota", message))
+pub(crate) fn check(world: &World, project: &str, kind: Kind, more: usize) -> ApiResult {
+    match QUOTAS.exceeded(world, project, kind, more) {
+        Some(over) => Err(refuse::over_quota(over.name)),
+        None => Ok(()),
+    }
 }
 
-pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> ApiAnswer {
     let quota = |body: Value| Ok(Answer::ok(json!({"quota": body})));
     match (asked.method.as_str(), path) {
         ("GET", []) => {
@@ -46,7 +47,7 @@ pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> An
         }
         ("GET", [_, "default"]) => quota(limits(world, "")),
         ("GET", [project] | [project, "details.json" | "details"]) if !asked.sees(project) => {
-            Err(ApiError::forbidden("rule:get_quota is disallowed by policy"))
+            Err(refuse::not_own("get", "quota"))
         }
         ("GET", [project]) => quota(limits(world, project)),
         ("GET", [project, "details.json" | "details"]) => quota(QUOTAS.each(|name| {
@@ -56,9 +57,7 @@ pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> An
         ("PUT", [project]) => {
             asked.admin("update_quota")?;
             let given = QUOTAS.parse(asked.wrapped("quota")?, &IGNORED);
-            let given = given
-                .map_err(|name| ApiError::bad(format!("Unrecognized attribute(s) '{name}'")))?;
-            QUOTAS.set(world, project, given);
+            QUOTAS.set(world, project, given.map_err(refuse::unknown_quota)?);
             quota(limits(world, project))
         }
         ("DELETE", [project]) => {

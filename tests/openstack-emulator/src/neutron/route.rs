@@ -1,7 +1,9 @@
-//! Finds the router that connects a subnet to an external network.
+//! The way of a floating IP to its port: the router between their networks, and the end of the association.
+
+use serde_json::Value;
 
 use crate::object::Kind;
-use crate::world::World;
+use crate::world::{BackgroundTask, World};
 
 /// The device owner of a router's port in a subnet.
 pub(super) const INTERFACE: &str = "network:router_interface";
@@ -25,4 +27,22 @@ pub(super) fn way_out(world: &World, subnet: &str, outside: &str) -> Option<Stri
         })
     })?;
     Some(found.text("device_id").to_owned())
+}
+
+/// Disassociates a floating IP from its port.
+pub(super) fn part(world: &mut World, id: &str) {
+    if let Some(floating) = world.store.get_mut(Kind::FloatingIp, id) {
+        for field in ["port_id", "fixed_ip_address", "router_id", "port_details"] {
+            floating.set(field, Value::Null);
+        }
+        floating.set("status", "DOWN");
+    }
+    world.start(BackgroundTask::Reopen);
+}
+
+/// Disassociates all floating IPs from a port that was deleted.
+pub(super) fn leave(world: &mut World, port: &str) {
+    for id in world.store.ids(Kind::FloatingIp, "port_id", port) {
+        part(world, &id);
+    }
 }

@@ -4,14 +4,13 @@ use serde_json::{Value, json};
 
 use super::object::{body, sees, touch};
 use super::types::TYPES;
-use super::{floating_ip, network, port, quota, router, security_group, subnet, tag};
-use crate::handlers::{Fields, Form, Handlers};
+use super::{floating_ip, network, port, quota, refuse, router, security_group, subnet, tag};
+use crate::handlers::{Form, Handlers};
 use crate::index::PROJECT;
-use crate::list::{Links, Lists, Order};
-use crate::object::{Kind, Object};
+use crate::list::{Lists, Order, PLAIN};
+use crate::object::{Fields, Kind, Object, ReadFields};
 use crate::page;
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest, ApiResult};
 use crate::resource::{ResourceType, Set};
 use crate::store::Condition;
 use crate::world::World;
@@ -26,6 +25,7 @@ static HANDLERS: Handlers = Handlers {
     update: "PUT",
     statuses: [201, 200, 204],
     form: Form::Wrapped,
+    brief: false,
     lists: Lists {
         controls: "fields limit marker page_reverse sort_key sort_dir tags tags-any not-tags not-tags-any",
         is_filter,
@@ -38,7 +38,7 @@ static HANDLERS: Handlers = Handlers {
             Some(_) => world.settings.page_limit,
             None => usize::MAX,
         },
-        links: Links::UnlessLast,
+        ..PLAIN
     },
     sees: seen,
     shown,
@@ -47,7 +47,7 @@ static HANDLERS: Handlers = Handlers {
     delete,
 };
 
-pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
+pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> ApiAnswer {
     let method = asked.method.as_str();
     let mut extensions = EXTENSIONS.split_whitespace();
     match (method, path) {
@@ -100,12 +100,12 @@ fn seen(world: &World, asked: &ApiRequest, of: &ResourceType, object: &Object) -
 }
 
 /// Refuses to change an object of another project.
-fn owned(world: &World, asked: &ApiRequest, of: &ResourceType, id: &str) -> Result<(), ApiError> {
+fn owned(world: &World, asked: &ApiRequest, of: &ResourceType, id: &str) -> ApiResult {
     let object = world.store.get(of.kind, id).ok_or_else(|| of.missing(id))?;
     if asked.sees(&object.project) {
         return Ok(());
     }
-    Err(ApiError::forbidden(format!("rule:update_{} is disallowed by policy", of.single)))
+    Err(refuse::not_own("update", of.single))
 }
 
 /// An object as the API shows it. A security group contains its rules.
@@ -119,14 +119,13 @@ fn shown(world: &World, _: &ApiRequest, of: &ResourceType, object: &Object) -> V
 }
 
 /// Neutron refuses filters that it does not know.
-fn is_filter(of: &ResourceType, key: &str) -> Result<bool, ApiError> {
+fn is_filter(_: &ApiRequest, of: &ResourceType, key: &str) -> ApiResult<bool> {
     const COMMON: &str =
         "id name project_id tenant_id description status created_at revision_number";
     if of.has(key) || COMMON.split(' ').any(|common| common == key) {
         return Ok(true);
     }
-    let message = format!("['{key}'] is invalid attribute for filtering");
-    Err(ApiError::new(400, "HTTPBadRequest", message))
+    Err(refuse::bad_filter(key))
 }
 
 fn index<'a>(key: &'a str, values: &[&'a str]) -> Vec<Condition<'a>> {
@@ -174,13 +173,9 @@ fn passes(object: &Object, key: &str, values: &[&str]) -> bool {
 }
 
 /// Answers a create of one object or of many.
-fn create(world: &mut World, asked: &ApiRequest, of: &ResourceType) -> AnswerResult {
+fn create(world: &mut World, asked: &ApiRequest, of: &ResourceType) -> ApiAnswer {
     let body = asked.json()?;
-    let fields = |one: &Value| {
-        one.as_object()
-            .cloned()
-            .ok_or_else(|| ApiError::bad(format!("Unable to find '{}' in request body", of.single)))
-    };
+    let fields = |one: &Value| one.as_object().cloned().ok_or_else(|| refuse::no_body(of.single));
     let Some(many) = body[of.plural].as_array() else {
         let id = make(world, asked, of, &fields(&body[of.single])?)?;
         return HANDLERS.one(world, asked, of, &id, 201);
@@ -203,17 +198,16 @@ fn create(world: &mut World, asked: &ApiRequest, of: &ResourceType) -> AnswerRes
     Ok(Answer::json(201, json!({of.plural: made})))
 }
 
-fn refuse_unknown(of: &ResourceType, given: &Fields, request: Set) -> Result<(), ApiError> {
+fn refuse_unknown(of: &ResourceType, given: &Fields, request: Set) -> ApiResult {
     let unknown = of.unknown(given, request);
     if unknown.is_empty() {
         return Ok(());
     }
     let list = unknown.join(", ");
-    let message = match unknown.iter().all(|key| of.has(key)) {
-        true => format!("Cannot update read-only attribute {list}"),
-        false => format!("Unrecognized attribute(s) '{list}'"),
-    };
-    Err(ApiError::new(400, "HTTPBadRequest", message))
+    Err(match unknown.iter().all(|key| of.has(key)) {
+        true => refuse::read_only(list),
+        false => refuse::unknown(list),
+    })
 }
 
 fn make(
@@ -221,14 +215,12 @@ fn make(
     asked: &ApiRequest,
     of: &ResourceType,
     given: &Fields,
-) -> Result<String, ApiError> {
+) -> ApiResult<String> {
     refuse_unknown(of, given, Set::New)?;
-    let own = |key: &str| given.get(key).and_then(Value::as_str);
-    let project =
-        own("project_id").or_else(|| own("tenant_id")).unwrap_or(&asked.caller.project).to_owned();
+    let project = given.text_of("project_id").or_else(|| given.text_of("tenant_id"));
+    let project = project.unwrap_or(&asked.caller.project).to_owned();
     if !asked.sees(&project) {
-        let message = format!("(rule:create_{}) is disallowed by policy", of.single);
-        return Err(ApiError::forbidden(message));
+        return Err(refuse::not_for_others(of.single));
     }
     quota::check(world, &project, of.kind, 1)?;
     let body = body(of.kind, &project, given);
@@ -251,7 +243,7 @@ fn change(
     of: &ResourceType,
     id: &str,
     given: &Fields,
-) -> Result<(), ApiError> {
+) -> ApiResult {
     owned(world, asked, of, id)?;
     refuse_unknown(of, given, Set::Later)?;
     let wanted = asked.header("if-match").and_then(|text| text.strip_prefix("revision_number="));
@@ -259,11 +251,7 @@ fn change(
     if let (Some(wanted), Some(revision)) = (wanted, revision)
         && revision.to_string() != wanted
     {
-        return Err(ApiError::new(
-            412,
-            "RevisionNumberConstraintFailed",
-            format!("Constrained to {wanted}, but current revision is {revision}"),
-        ));
+        return Err(refuse::revised(wanted, revision));
     }
     let change = match of.path {
         "networks" => network::change,
@@ -272,32 +260,19 @@ fn change(
         "ports" => port::change,
         "security-groups" => security_group::change,
         "floatingips" => floating_ip::change,
-        _ => {
-            let message = "The method PUT is not allowed for this resource.";
-            return Err(ApiError::new(405, "", message));
-        }
+        _ => return Err(refuse::no_update()),
     };
     change(world, asked, id, given)?;
     touch(world, of.kind, id);
     Ok(())
 }
 
-fn delete(
-    world: &mut World,
-    asked: &ApiRequest,
-    of: &ResourceType,
-    id: &str,
-) -> Result<(), ApiError> {
+fn delete(world: &mut World, asked: &ApiRequest, of: &ResourceType, id: &str) -> ApiResult {
     owned(world, asked, of, id)?;
     remove(world, asked, of, id)
 }
 
-fn remove(
-    world: &mut World,
-    asked: &ApiRequest,
-    of: &ResourceType,
-    id: &str,
-) -> Result<(), ApiError> {
+fn remove(world: &mut World, asked: &ApiRequest, of: &ResourceType, id: &str) -> ApiResult {
     let remove = match of.path {
         "subnets" => subnet::delete,
         "routers" => router::delete,

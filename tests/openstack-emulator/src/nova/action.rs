@@ -2,14 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::history::note_action;
-use super::server::{ports, server};
-use super::step::{begin, ready};
-use super::{console, life, migrate, resize, snapshot, view};
+use super::server::{begin, enter, note_action, ready};
+use super::server::{port_ids, server};
+use super::{console, life, migrate, refuse, resize, snapshot, view};
 use crate::neutron;
-use crate::object::Kind;
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::object::{ChangeLists, Kind, ReadFields};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest};
 use crate::world::{BackgroundTask, World};
 
 /// The name of an action, the statuses that allow it, the status and task meanwhile, and the status and power state afterwards.
@@ -28,70 +26,48 @@ const MOVES: [Move; 9] = [
     ("changePassword", &["ACTIVE"], "PASSWORD", "updating_password", "ACTIVE", 1),
 ];
 
-pub(super) fn answer(world: &mut World, asked: &ApiRequest, id: &str) -> AnswerResult {
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, id: &str) -> ApiAnswer {
     let body = asked.json()?;
     let action = body.as_object().and_then(|body| body.iter().next());
     let (name, given) = action.ok_or_else(|| ApiError::bad("Malformed request body"))?;
     let one = server(world, asked, id)?;
-    let locked = one.hidden.contains_key("locked") && !asked.caller.is_admin();
-    if locked && !["unlock", "lock", "os-getConsoleOutput"].contains(&name.as_str()) {
-        return Err(ApiError::conflict(format!("Instance {id} is locked")));
+    let is_locked = one.hidden.contains_key("locked") && !asked.caller.is_admin();
+    if is_locked && !["unlock", "lock", "os-getConsoleOutput"].contains(&name.as_str()) {
+        return Err(refuse::locked(id));
     }
-    if let Some(step) = MOVES.iter().find(|(known, ..)| known == name) {
-        return moved(world, asked, id, step);
+    if let Some((name, from, during, task, after, power)) = MOVES.iter().find(|it| it.0 == name) {
+        ready(one, name, from)?;
+        note_action(world, asked, id, name);
+        return Ok(begin(world, id, during, task, after, *power));
     }
     match name.as_str() {
-        "reboot" => reboot(world, asked, id, given),
-        "rebuild" => rebuild(world, asked, id, given),
-        "os-migrateLive" => migrate::live(world, asked, id, given),
-        "resize" => resize::begin(world, asked, id, given),
-        "confirmResize" => resize::confirm(world, asked, id),
-        "revertResize" => resize::revert(world, asked, id),
-        "createImage" => snapshot::create(world, asked, id, given),
-        "lock" | "unlock" => {
-            if let Some(one) = world.store.get_mut(Kind::Server, id) {
-                if name == "lock" {
-                    one.keep("locked", true);
-                } else {
-                    one.hidden.remove("locked");
-                }
-            }
-            Ok(Answer::empty(202))
-        }
-        "forceDelete" => life::delete(world, asked, id).map(|_| Answer::empty(202)),
+        "reboot" => return reboot(world, asked, id, given),
+        "rebuild" => return rebuild(world, asked, id, given),
+        "os-migrateLive" => return migrate::live(world, asked, id, given),
+        "resize" => return resize::begin(world, asked, id, given),
+        "confirmResize" => return resize::confirm(world, asked, id),
+        "revertResize" => return resize::revert(world, asked, id),
+        "createImage" => return snapshot::create(world, asked, id, given),
+        "lock" => world.store.keep(Kind::Server, id, "locked", true),
+        "unlock" => world.store.change(Kind::Server, id, |one| drop(one.hidden.remove("locked"))),
+        "forceDelete" => life::delete(world, asked, id)?,
         "os-resetState" => {
             asked.admin("os_compute_api:os-admin-actions:reset_state")?;
-            let active = given["state"] == "active";
-            if let Some(one) = world.store.get_mut(Kind::Server, id) {
-                one.set("status", if active { "ACTIVE" } else { "ERROR" });
-                one.keep("task", "");
-            }
-            Ok(Answer::empty(202))
+            enter(world, id, if given["state"] == "active" { "ACTIVE" } else { "ERROR" }, "");
         }
-        "os-getConsoleOutput" => console::output(world, id, given),
+        "os-getConsoleOutput" => return console::output(world, asked, id, given),
         "os-getVNCConsole" | "os-getSPICEConsole" if !asked.since(6) => {
-            console::by_action(world, asked, id, given)
+            return console::by_action(world, asked, id, given);
         }
-        "addSecurityGroup" | "removeSecurityGroup" => groups(
-            world,
-            asked,
-            id,
-            given["name"].as_str().unwrap_or_default(),
-            name == "addSecurityGroup",
-        ),
-        _ => Err(ApiError::bad(format!("There is no such action: {name}"))),
+        "addSecurityGroup" | "removeSecurityGroup" => {
+            return groups(world, asked, id, (name, given));
+        }
+        _ => return Err(refuse::no_action(name)),
     }
+    Ok(Answer::empty(202))
 }
 
-/// Starts an action that only changes the status.
-fn moved(world: &mut World, asked: &ApiRequest, id: &str, step: &Move) -> AnswerResult {
-    let (name, from, during, task, after, power) = *step;
-    ready(server(world, asked, id)?, name, from)?;
-    note_action(world, asked, id, name);
-    Ok(begin(world, id, during, task, after, power))
-}
-
-fn reboot(world: &mut World, asked: &ApiRequest, id: &str, given: &Value) -> AnswerResult {
+fn reboot(world: &mut World, asked: &ApiRequest, id: &str, given: &Value) -> ApiAnswer {
     let one = server(world, asked, id)?;
     let (during, task) = match given["type"].as_str() {
         Some("SOFT") => {
@@ -100,38 +76,27 @@ fn reboot(world: &mut World, asked: &ApiRequest, id: &str, given: &Value) -> Ans
         }
         Some("HARD") => {
             // A reboot that hangs may be repeated as a hard reboot (`task_states.ALLOW_REBOOT`).
-            let hangs = one.note("task").starts_with("rebooting");
-            if !hangs {
+            if !one.note("task").starts_with("rebooting") {
                 ready(one, "reboot", &["ACTIVE", "SHUTOFF", "ERROR", "PAUSED", "SUSPENDED"])?;
             }
             ("HARD_REBOOT", "rebooting_hard")
         }
-        _ => {
-            return Err(ApiError::bad(format!(
-                "Invalid input for field/attribute type. Value: {}. {} is not one of ['HARD', 'Hard', 'hard', 'SOFT', 'Soft', 'soft']",
-                given["type"], given["type"]
-            )));
-        }
+        _ => return Err(refuse::bad_reboot(&given["type"])),
     };
     note_action(world, asked, id, "reboot");
     Ok(begin(world, id, during, task, "ACTIVE", 1))
 }
 
-fn rebuild(world: &mut World, asked: &ApiRequest, id: &str, given: &Value) -> AnswerResult {
+fn rebuild(world: &mut World, asked: &ApiRequest, id: &str, given: &Value) -> ApiAnswer {
     ready(server(world, asked, id)?, "rebuild", &["ACTIVE", "SHUTOFF", "ERROR"])?;
-    let image = given["imageRef"].as_str().unwrap_or_default().to_owned();
-    world
-        .store
-        .get(Kind::Image, &image)
-        .ok_or_else(|| ApiError::bad("Cannot find image for rebuild"))?;
-    if let Some(one) = world.store.get_mut(Kind::Server, id) {
-        one.set("image", image);
-        if let Some(name) = given["name"].as_str() {
-            one.set("name", name);
-        }
+    let found = world.store.get(Kind::Image, given.text("imageRef"));
+    let image = found.ok_or_else(|| ApiError::bad("Cannot find image for rebuild"))?.id.clone();
+    world.store.set(Kind::Server, id, "image", image);
+    if let Some(name) = given["name"].as_str() {
+        world.store.set(Kind::Server, id, "name", name);
     }
     if let Some(data) = given["user_data"].as_str() {
-        world.user_data.insert(id.to_owned(), data.into());
+        world.records.user_data.insert(id.to_owned(), data.into());
     }
     note_action(world, asked, id, "rebuild");
     begin(world, id, "REBUILD", "rebuilding", "ACTIVE", 1);
@@ -139,25 +104,23 @@ fn rebuild(world: &mut World, asked: &ApiRequest, id: &str, given: &Value) -> An
     Ok(Answer::json(202, json!({"server": shown})))
 }
 
-fn groups(world: &mut World, asked: &ApiRequest, id: &str, name: &str, add: bool) -> AnswerResult {
-    let group = neutron::group_called(world, &asked.caller.project, name);
-    let group = group.map(|group| group.id.clone());
-    let group = group.ok_or_else(|| {
-        ApiError::missing(format!(
-            "Security group {name} not found for project {}.",
-            asked.caller.project
-        ))
-    })?;
-    for port in ports(world, id) {
-        if let Some(port) = world.store.get_mut(Kind::Port, &port) {
-            let mut groups = port.list("security_groups").to_vec();
-            groups.retain(|one| *one != group.as_str());
-            if add {
-                groups.push(json!(group));
+/// Adds a security group to the ports of a server, or removes it.
+fn groups(
+    world: &mut World,
+    asked: &ApiRequest,
+    id: &str,
+    (action, given): (&str, &Value),
+) -> ApiAnswer {
+    let (name, project) = (given.text("name"), &asked.caller.project);
+    let group = neutron::group_called(world, project, name).map(|group| group.id.clone());
+    let group = group.ok_or_else(|| refuse::unknown_security_group(name, project))?;
+    for port in port_ids(world, id) {
+        neutron::update(world, Kind::Port, &port, |port| {
+            port.body.drop_from("security_groups", |one| *one == group.as_str());
+            if action == "addSecurityGroup" {
+                port.body.push_to("security_groups", group.as_str());
             }
-            port.set("security_groups", groups);
-        }
-        neutron::touch(world, Kind::Port, &port);
+        });
     }
     world.start(BackgroundTask::Reopen);
     Ok(Answer::json(202, Value::Null))

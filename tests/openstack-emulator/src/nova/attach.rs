@@ -2,11 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::life;
-use super::server::ports;
-use crate::object::{Kind, Object};
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use super::server::{port_ids, ports, server};
+use super::{life, refuse};
+use crate::object::{ChangeLists, Kind, Object, ReadFields};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest, ApiResult};
 use crate::world::World;
 use crate::{cinder, neutron};
 
@@ -17,172 +16,114 @@ fn interface(port: &Object) -> Value {
     })
 }
 
+fn shown(world: &World, port: &str) -> ApiAnswer {
+    let port = world.store.get(Kind::Port, port).map(interface);
+    Ok(Answer::ok(json!({"interfaceAttachment": port})))
+}
+
+/// Answers `/servers/{id}/os-interface`.
 pub(super) fn interfaces(
     world: &mut World,
     asked: &ApiRequest,
     id: &str,
     path: &[&str],
-) -> AnswerResult {
-    let ports = ports(world, id);
+) -> ApiAnswer {
+    let is_own = |port: &str| port_ids(world, id).iter().any(|one| one == port);
     match (asked.method.as_str(), path) {
         ("GET", []) => {
-            let all: Vec<Value> = ports
-                .iter()
-                .filter_map(|port| world.store.get(Kind::Port, port))
-                .map(interface)
-                .collect();
+            let all: Vec<Value> = ports(world, server(world, asked, id)?).map(interface).collect();
             Ok(Answer::ok(json!({"interfaceAttachments": all})))
         }
-        ("GET", [port]) if ports.iter().any(|one| one == port) => {
-            let port = world.store.get(Kind::Port, port).map(interface);
-            Ok(Answer::ok(json!({"interfaceAttachment": port})))
-        }
-        ("POST", []) => {
-            let given = asked.wrapped("interfaceAttachment")?;
-            let text = |key: &str| given.get(key).and_then(Value::as_str);
-            let (port, made) = match (text("port_id"), text("net_id")) {
-                (Some(port), _) => {
-                    let found = world.seen(Kind::Port, port, asked).ok_or_else(|| {
-                        ApiError::missing(format!("Port {port} could not be found."))
-                    })?;
-                    if !found.text("device_id").is_empty() {
-                        return Err(ApiError::bad(format!("Port {port} is still in use.")));
-                    }
-                    (port.to_owned(), false)
-                }
-                (None, Some(network)) => (
-                    neutron::make_port(
-                        world,
-                        &asked.caller.project,
-                        json!({"network_id": network}),
-                    )?,
-                    true,
-                ),
-                (None, None) => return Err(ApiError::bad("Either port_id or net_id is needed.")),
-            };
-            let active = world
-                .store
-                .get(Kind::Server, id)
-                .is_some_and(|server| server.text("status") == "ACTIVE");
-            if let Some(port) = world.store.get_mut(Kind::Port, &port) {
-                port.set("device_id", id);
-                port.set("device_owner", "compute:nova");
-                port.set("status", if active { "ACTIVE" } else { "DOWN" });
-            }
-            push(world, id, "ports", &port);
-            if made {
-                push(world, id, "made_ports", &port);
-            }
-            let shown = world.store.get(Kind::Port, &port).map(interface);
-            Ok(Answer::ok(json!({"interfaceAttachment": shown})))
-        }
-        ("DELETE", [port]) if ports.iter().any(|one| one == port) => {
-            let made = world.store.get(Kind::Server, id).is_some_and(|server| {
-                server
-                    .hidden
-                    .get("made_ports")
-                    .and_then(Value::as_array)
-                    .is_some_and(|made| made.iter().any(|one| one == port))
-            });
-            if made {
+        ("GET", [port]) if is_own(port) => shown(world, port),
+        ("POST", []) => attach_port(world, asked, id),
+        ("DELETE", [port]) if is_own(port) => {
+            let server = world.store.get(Kind::Server, id);
+            if server.is_some_and(|server| server.hidden.lists("made_ports", port)) {
                 neutron::delete_port(world, port);
             } else {
                 life::release_port(world, port);
             }
-            drop_from(world, id, "ports", |one| one == port);
-            drop_from(world, id, "made_ports", |one| one == port);
+            world.store.change(Kind::Server, id, |server| {
+                server.hidden.drop_from("ports", |one| one == port);
+                server.hidden.drop_from("made_ports", |one| one == port);
+            });
             Ok(Answer::empty(202))
         }
-        (_, [port]) => {
-            Err(ApiError::missing(format!("Port {port} is not attached to the instance {id}")))
-        }
+        (_, [port]) => Err(refuse::port_not_attached(port, id)),
         _ => Err(ApiError::unknown_path()),
     }
 }
 
-fn push(world: &mut World, id: &str, list: &str, value: &str) {
-    if let Some(server) = world.store.get_mut(Kind::Server, id) {
-        let mut all =
-            server.hidden.get(list).and_then(Value::as_array).cloned().unwrap_or_default();
-        all.push(json!(value));
-        server.keep(list, all);
-    }
+fn attach_port(world: &mut World, asked: &ApiRequest, id: &str) -> ApiAnswer {
+    let given = asked.wrapped("interfaceAttachment")?;
+    let (port, made) = match (given.text_of("port_id"), given.text_of("net_id")) {
+        (Some(port), _) => {
+            let found = world.seen(Kind::Port, port, asked);
+            let found = found.ok_or_else(|| refuse::no_port(port))?;
+            if !found.text("device_id").is_empty() {
+                return Err(refuse::port_in_use(port));
+            }
+            (port.to_owned(), false)
+        }
+        (None, Some(network)) => {
+            let body = json!({"network_id": network});
+            (neutron::make_port(world, &asked.caller.project, body)?, true)
+        }
+        (None, None) => return Err(ApiError::bad("Either port_id or net_id is needed.")),
+    };
+    let active = server(world, asked, id)?.text("status") == "ACTIVE";
+    world.store.change(Kind::Port, &port, |port| {
+        port.set("device_id", id);
+        port.set("device_owner", "compute:nova");
+        port.set("status", if active { "ACTIVE" } else { "DOWN" });
+    });
+    world.store.change(Kind::Server, id, |server| {
+        server.hidden.push_to("ports", port.as_str());
+        if made {
+            server.hidden.push_to("made_ports", port.as_str());
+        }
+    });
+    shown(world, &port)
 }
 
-fn drop_from(world: &mut World, id: &str, list: &str, gone: impl Fn(&Value) -> bool) {
-    if let Some(server) = world.store.get_mut(Kind::Server, id) {
-        let mut all =
-            server.hidden.get(list).and_then(Value::as_array).cloned().unwrap_or_default();
-        all.retain(|one| !gone(one));
-        server.keep(list, all);
-    }
-}
-
-pub(super) fn volumes(
-    world: &mut World,
-    asked: &ApiRequest,
-    id: &str,
-    path: &[&str],
-) -> AnswerResult {
-    let attached = world
-        .store
-        .get(Kind::Server, id)
-        .and_then(|server| server.hidden.get("volumes")?.as_array().cloned())
-        .unwrap_or_default();
+/// Answers `/servers/{id}/os-volume_attachments`.
+pub(super) fn volumes(world: &mut World, asked: &ApiRequest, id: &str, path: &[&str]) -> ApiAnswer {
+    let attached = server(world, asked, id)?.hidden.list("volumes").to_vec();
     let shown = |one: &Value| {
-        let volume = one["id"].clone();
-        let device = one["device"].as_str().unwrap_or("/dev/vda");
+        let (volume, device) = (&one["id"], one.text_of("device").unwrap_or("/dev/vda"));
         json!({"id": volume, "volumeId": volume, "serverId": id, "device": device, "delete_on_termination": one["delete_on_termination"], "tag": one["tag"], "attachment_id": volume, "bdm_uuid": volume})
     };
+    let find = |volume: &str| -> ApiResult<&Value> {
+        let found = attached.iter().find(|one| one["id"] == volume);
+        found.ok_or_else(|| refuse::volume_not_attached(id, volume))
+    };
     match (asked.method.as_str(), path) {
-        ("GET", []) => Ok(Answer::ok(
-            json!({"volumeAttachments": attached.iter().map(shown).collect::<Vec<_>>()}),
-        )),
-        ("GET", [volume]) => {
-            let one = attached.iter().find(|one| one["id"] == *volume);
-            let one = one.ok_or_else(|| {
-                ApiError::missing(format!("Instance {id} is not attached to volume {volume}"))
-            })?;
-            Ok(Answer::ok(json!({"volumeAttachment": shown(one)})))
+        ("GET", []) => {
+            let all: Vec<Value> = attached.iter().map(shown).collect();
+            Ok(Answer::ok(json!({"volumeAttachments": all})))
         }
+        ("GET", [volume]) => Ok(Answer::ok(json!({"volumeAttachment": shown(find(volume)?)}))),
         ("POST", []) => {
             let given = asked.wrapped("volumeAttachment")?;
-            let volume =
-                given.get("volumeId").and_then(Value::as_str).unwrap_or_default().to_owned();
-            let status = world
-                .seen(Kind::Volume, &volume, asked)
-                .map(|volume| volume.text("status").to_owned());
-            match status.as_deref() {
-                None => {
-                    return Err(ApiError::missing(format!("Volume {volume} could not be found.")));
-                }
-                Some("available") => {}
-                Some(other) => {
-                    return Err(ApiError::bad(format!(
-                        "Invalid input received: Invalid volume: Volume {volume} status must be available or downloading to reserve, but the current status is {other}."
-                    )));
-                }
+            let volume = given.text("volumeId");
+            let found = world.seen(Kind::Volume, volume, asked);
+            let status = found.ok_or_else(|| refuse::no_volume(volume))?.text("status");
+            if status != "available" {
+                return Err(refuse::volume_busy(volume, status));
             }
-            let device = format!(
-                "/dev/vd{}",
-                char::from(b'b' + u8::try_from(attached.len() % 20).unwrap_or_default())
-            );
-            cinder::attach(world, &volume, id, &device);
-            let one = json!({"id": volume, "device": device, "delete_on_termination": given.get("delete_on_termination").and_then(Value::as_bool).unwrap_or(false)});
-            if let Some(server) = world.store.get_mut(Kind::Server, id) {
-                let mut all = attached.clone();
-                all.push(one.clone());
-                server.keep("volumes", all);
-            }
-            Ok(Answer::ok(json!({"volumeAttachment": shown(&one)})))
+            let letter = char::from(b'b' + u8::try_from(attached.len() % 20).unwrap_or_default());
+            let device = format!("/dev/vd{letter}");
+            cinder::attach(world, volume, id, &device);
+            let one = json!({"id": volume, "device": device, "delete_on_termination": given.is("delete_on_termination")});
+            let answer = json!({"volumeAttachment": shown(&one)});
+            world.store.change(Kind::Server, id, |server| server.hidden.push_to("volumes", one));
+            Ok(Answer::ok(answer))
         }
         ("DELETE", [volume]) => {
-            if !attached.iter().any(|one| one["id"] == *volume) {
-                return Err(ApiError::missing(format!(
-                    "Instance {id} is not attached to volume {volume}"
-                )));
-            }
-            drop_from(world, id, "volumes", |one| one["id"] == *volume);
+            find(volume)?;
+            world.store.change(Kind::Server, id, |server| {
+                server.hidden.drop_from("volumes", |one| one["id"] == *volume);
+            });
             cinder::release(world, volume, false);
             Ok(Answer::empty(202))
         }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::object::{Kind, Object};
+use crate::object::{Kind, Object, ReadFields};
 use crate::settings::{Hypervisor, millis};
 use crate::world::{World, new_id};
 
@@ -16,20 +16,16 @@ const ALWAYS: &str = "always";
 /// Creates the service and the hypervisor of a host from the settings. The hypervisor has the id of its resource provider.
 pub(super) fn plant(world: &mut World, id: &str, host: &Hypervisor) {
     insert(world, id, host);
-    if let Some(planted) = world.store.get_mut(Kind::ComputeHost, id) {
-        planted.keep(ALWAYS, true);
-    }
+    world.store.keep(Kind::ComputeHost, id, ALWAYS, true);
 }
 
 fn insert(world: &mut World, id: &str, host: &Hypervisor) {
     let mut made = world.object("", json!({"id": id, "name": host.name}));
     made.keep("service", new_id());
     made.keep("disabled", !world.settings.enable_new_services);
-    for (key, value) in
-        [("vcpus", host.vcpus), ("memory_mb", host.memory_mb), ("disk_gb", host.disk_gb)]
-    {
-        made.keep(key, value);
-    }
+    made.keep("vcpus", host.vcpus);
+    made.keep("memory_mb", host.memory_mb);
+    made.keep("disk_gb", host.disk_gb);
     world.store.insert(Kind::ComputeHost, made);
 }
 
@@ -38,7 +34,6 @@ fn insert(world: &mut World, id: &str, host: &Hypervisor) {
 pub(crate) struct Report {
     host: Hypervisor,
     /// The id of the compute node in `/var/lib/nova/compute_id`. With another id than the host's known one, nova-compute refuses to start.
-    #[serde(default)]
     uuid: Option<String>,
 }
 
@@ -46,7 +41,7 @@ pub(crate) struct Report {
 /// id of the hypervisor and the milliseconds until the next report is due.
 pub(crate) fn report(world: &mut World, report: &Report) -> Result<Value, String> {
     let host = &report.host;
-    let known = world.store.find(Kind::ComputeHost, |one| one.text("name") == host.name);
+    let known = world.store.named(Kind::ComputeHost, &host.name);
     let id = match known {
         Some(known) if report.uuid.as_ref().is_some_and(|id| *id != known.id) => {
             return Err(format!("host {} is known as compute node {}", host.name, known.id));
@@ -55,17 +50,14 @@ pub(crate) fn report(world: &mut World, report: &Report) -> Result<Value, String
         None => {
             let id = report.uuid.clone().unwrap_or_else(new_id);
             insert(world, &id, host);
-            if let Some(made) = world.store.get_mut(Kind::ComputeHost, &id)
-                && !world.settings.enable_new_services
-            {
-                made.keep("reason", "New compute service disabled due to config option.");
+            if !world.settings.enable_new_services {
+                let reason = "New compute service disabled due to config option.";
+                world.store.keep(Kind::ComputeHost, &id, "reason", reason);
             }
             id
         }
     };
-    if let Some(host) = world.store.get_mut(Kind::ComputeHost, &id) {
-        host.keep("reported", Timestamp::now().as_microsecond());
-    }
+    world.store.keep(Kind::ComputeHost, &id, "reported", Timestamp::now().as_microsecond());
     Ok(json!({"id": id, "report_again": world.settings.times.report_interval}))
 }
 
@@ -82,7 +74,7 @@ pub(super) fn is_up(world: &World, host: &Object) -> bool {
 }
 
 pub(super) fn is_disabled(host: &Object) -> bool {
-    host.hidden.get("disabled").and_then(Value::as_bool).unwrap_or_default()
+    host.hidden.is("disabled")
 }
 
 /// Whether the host is in the cell mapping. Nova shows no hypervisor and finds no host that is missing there.
@@ -93,7 +85,7 @@ pub(super) fn is_discovered(world: &World, host: &Object) -> bool {
 
 /// The host of this name, if it is in the cell mapping.
 pub(super) fn discovered<'w>(world: &'w World, name: &str) -> Option<&'w Object> {
-    let found = world.store.find(Kind::ComputeHost, |one| one.text("name") == name)?;
+    let found = world.store.named(Kind::ComputeHost, name)?;
     is_discovered(world, found).then_some(found)
 }
 

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::refuse;
 use super::server::server;
-use crate::object::Kind;
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::object::ReadFields;
+use crate::request::{Answer, ApiAnswer, ApiRequest, ApiResult};
 use crate::world::{World, new_id};
 
 /// The protocols since microversion 2.6 and their types, and whether this cloud has a proxy for them.
@@ -19,16 +19,12 @@ const KINDS: [(&str, &str, bool); 6] = [
 ];
 
 /// Answers `POST /servers/{id}/remote-consoles`.
-pub(super) fn remote(world: &World, asked: &ApiRequest, id: &str) -> AnswerResult {
+pub(super) fn remote(world: &World, asked: &ApiRequest, id: &str) -> ApiAnswer {
     let given = asked.wrapped("remote_console")?;
-    let text = |key: &str| given.get(key).and_then(Value::as_str).unwrap_or_default();
-    let (protocol, kind) = (text("protocol"), text("type"));
+    let (protocol, kind) = (given.text("protocol"), given.text("type"));
     for (field, value) in [("protocol", protocol), ("type", kind)] {
-        let known = KINDS.iter().any(|(a, b, _)| [*a, *b].contains(&value));
-        if !known {
-            return Err(ApiError::bad(format!(
-                "Invalid input for field/attribute {field}. Value: {value}. '{value}' is not one of the known consoles"
-            )));
+        if !KINDS.iter().any(|(a, b, _)| [*a, *b].contains(&value)) {
+            return Err(refuse::unknown_console(field, value));
         }
     }
     let url = address(world, asked, id, (protocol, kind))?;
@@ -37,13 +33,8 @@ pub(super) fn remote(world: &World, asked: &ApiRequest, id: &str) -> AnswerResul
 }
 
 /// Answers `os-getVNCConsole` and similar actions, which microversion 2.6 removed.
-pub(super) fn by_action(
-    world: &World,
-    asked: &ApiRequest,
-    id: &str,
-    given: &Value,
-) -> AnswerResult {
-    let kind = given["type"].as_str().unwrap_or_default();
+pub(super) fn by_action(world: &World, asked: &ApiRequest, id: &str, given: &Value) -> ApiAnswer {
+    let kind = given.text("type");
     let protocol = KINDS.iter().find(|(_, known, _)| *known == kind).map_or("", |row| row.0);
     let url = address(world, asked, id, (protocol, kind))?;
     Ok(Answer::ok(json!({"console": {"type": kind, "url": url}})))
@@ -54,30 +45,25 @@ fn address(
     world: &World,
     asked: &ApiRequest,
     id: &str,
-    kind: (&str, &str),
-) -> Result<String, ApiError> {
-    let one = server(world, asked, id)?;
-    if one.note("host").is_empty() {
-        return Err(ApiError::conflict("Instance not yet ready"));
+    (protocol, kind): (&str, &str),
+) -> ApiResult<String> {
+    if server(world, asked, id)?.note("host").is_empty() {
+        return Err(refuse::not_ready());
     }
-    if !KINDS.contains(&(kind.0, kind.1, true)) {
-        return Err(ApiError::bad(format!("Unavailable console type {}.", kind.1)));
+    if !KINDS.contains(&(protocol, kind, true)) {
+        return Err(refuse::unavailable_console(kind));
     }
     let (base, token) = (&asked.base, new_id());
-    Ok(match kind.0 {
+    Ok(match protocol {
         "serial" => format!("{}/console/?token={token}", base.replacen("http", "ws", 1)),
         _ => format!("{base}/console/vnc_auto.html?path=%3Ftoken%3D{token}"),
     })
 }
 
 /// Answers `os-getConsoleOutput`.
-pub(super) fn output(world: &World, id: &str, given: &Value) -> AnswerResult {
-    let one = world.store.get(Kind::Server, id);
-    let text = one.map(|one| one.note("console").to_owned()).unwrap_or_default();
-    let length = given["length"].as_u64().or_else(|| given["length"].as_str()?.parse().ok());
-    let lines: Vec<&str> = text.lines().collect();
-    let from =
-        length.map_or(0, |length| lines.len().saturating_sub(usize::try_from(length).unwrap_or(0)));
-    let last: Vec<&str> = lines.into_iter().skip(from).collect();
-    Ok(Answer::ok(json!({"output": last.join("\n")})))
+pub(super) fn output(world: &World, asked: &ApiRequest, id: &str, given: &Value) -> ApiAnswer {
+    let lines: Vec<&str> = server(world, asked, id)?.note("console").lines().collect();
+    let length = given.number_of("length").and_then(|length| usize::try_from(length).ok());
+    let from = length.map_or(0, |length| lines.len().saturating_sub(length));
+    Ok(Answer::ok(json!({"output": lines[from..].join("\n")})))
 }

@@ -2,76 +2,37 @@
 
 use serde_json::{Value, json};
 
-use crate::object::{Kind, Object};
-use crate::page;
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use super::refuse;
+use super::types::FLAVOR;
+use crate::object::{Fields, Kind, Object, ReadFields};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest, ApiResult};
 use crate::world::{World, new_id};
 
-fn shown(asked: &ApiRequest, flavor: &Object) -> Value {
-    let mut body = flavor.shown();
+pub(super) fn shown(asked: &ApiRequest, flavor: &Object) -> Value {
+    let mut body = FLAVOR.view(asked, flavor);
     body["links"] =
         json!([{"rel": "self", "href": format!("{}/v2.1/flavors/{}", asked.root(), flavor.id)}]);
-    if !asked.since(55)
-        && let Some(body) = body.as_object_mut()
-    {
-        body.remove("description");
-    }
     if asked.since(61) {
-        body["extra_specs"] =
-            flavor.hidden.get("extra_specs").cloned().unwrap_or_else(|| json!({}));
+        body["extra_specs"] = flavor.hidden.field("extra_specs").clone();
     }
     body
 }
 
-pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
-    let missing = |id: &str| ApiError::missing(format!("Flavor {id} could not be found."));
-    match (asked.method.as_str(), path) {
-        ("GET", [] | ["detail"]) => {
-            let least =
-                |key: &str| asked.query(key).and_then(|text| text.parse().ok()).unwrap_or(0_i64);
-            let (ram, disk) = (least("minRam"), least("minDisk"));
-            let all = world.store.all(Kind::Flavor).filter(|flavor| {
-                is_open(asked, flavor)
-                    && flavor.number("ram") >= ram
-                    && flavor.number("disk") >= disk
-            });
-            let page = page::cut(asked, all.collect(), world.settings.page_limit)?;
-            let brief = path.is_empty();
-            let rows = page.objects.iter().map(|flavor| {
-                let all = shown(asked, flavor);
-                if brief {
-                    json!({"id": all["id"], "name": all["name"], "links": all["links"]})
-                } else {
-                    all
-                }
-            });
-            let mut body = json!({"flavors": rows.collect::<Vec<_>>()});
-            if let Some(links) = page::links(page.next.as_deref()) {
-                body["flavors_links"] = links;
-            }
-            Ok(Answer::ok(body))
-        }
-        ("GET", [id]) => {
-            let flavor = world.store.get(Kind::Flavor, id).filter(|it| is_open(asked, it));
-            let flavor = flavor.ok_or_else(|| missing(id))?;
-            Ok(Answer::ok(json!({"flavor": shown(asked, flavor)})))
-        }
-        ("POST", []) => create(world, asked),
-        ("DELETE", [id]) => {
-            asked.admin("os_compute_api:os-flavor-manage:delete")?;
-            world.store.remove(Kind::Flavor, id).ok_or_else(|| missing(id))?;
-            Ok(Answer::empty(202))
-        }
-        ("GET", [id, "os-extra_specs"]) => {
-            let flavor = world.store.get(Kind::Flavor, id).ok_or_else(|| missing(id))?;
-            Ok(Answer::ok(json!({"extra_specs": flavor.hidden.get("extra_specs")})))
-        }
-        ("POST", [id, "os-extra_specs"]) => {
+/// Whether a flavor passes a filter of lists.
+pub(super) fn passes(flavor: &Object, key: &str, value: &str) -> bool {
+    let least = value.parse().unwrap_or(0);
+    flavor.number(if key == "minRam" { "ram" } else { "disk" }) >= least
+}
+
+/// Answers `/flavors/{id}/os-extra_specs`.
+pub(super) fn extra_specs(world: &mut World, asked: &ApiRequest, id: &str) -> ApiAnswer {
+    let flavor = world.store.get_mut(Kind::Flavor, id).ok_or_else(|| FLAVOR.missing(id))?;
+    let mut specs = flavor.hidden.field("extra_specs").clone();
+    match asked.method.as_str() {
+        "GET" => Ok(Answer::ok(json!({"extra_specs": specs}))),
+        "POST" => {
             asked.admin("os_compute_api:os-flavor-extra-specs:create")?;
             let given = asked.wrapped("extra_specs")?;
-            let flavor = world.store.get_mut(Kind::Flavor, id).ok_or_else(|| missing(id))?;
-            let mut specs = flavor.hidden.get("extra_specs").cloned().unwrap_or_else(|| json!({}));
             for (key, value) in &given {
                 specs[key] = value.clone();
             }
@@ -82,35 +43,19 @@ pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> An
     }
 }
 
-fn create(world: &mut World, asked: &ApiRequest) -> AnswerResult {
-    asked.admin("os_compute_api:os-flavor-manage:create")?;
-    let given = asked.wrapped("flavor")?;
-    let number = |key: &str| {
-        given
-            .get(key)
-            .and_then(|value| value.as_i64().or_else(|| value.as_str()?.parse().ok()))
-            .unwrap_or_default()
-    };
-    let name = given.get("name").and_then(Value::as_str).unwrap_or_default();
-    let id = given
-        .get("id")
-        .and_then(Value::as_str)
-        .filter(|id| *id != "auto")
-        .map_or_else(new_id, str::to_owned);
-    if world
-        .store
-        .find(Kind::Flavor, |flavor| flavor.id == id || flavor.text("name") == name)
-        .is_some()
-    {
-        return Err(ApiError::conflict(format!("Flavor with name {name} already exists.")));
+pub(super) fn create(world: &mut World, given: &Fields) -> ApiResult<String> {
+    let mut body = FLAVOR.new_body(given);
+    for size in ["vcpus", "ram", "disk"] {
+        body[size] = json!(given.number_of(size).unwrap_or_default());
     }
-    let id = add(world, &id, name, number("vcpus"), number("ram"), number("disk"), json!({}));
-    let flavor = world.store.get_mut(Kind::Flavor, &id).ok_or_else(ApiError::unknown_path)?;
-    if let Some(is_public) = given.get("os-flavor-access:is_public") {
-        flavor.set("os-flavor-access:is_public", is_public.clone());
+    let id = given.text_of("id").filter(|id| *id != "auto").map_or_else(new_id, str::to_owned);
+    let name = given.text("name");
+    let same = |flavor: &Object| flavor.id == id || flavor.text("name") == name;
+    if world.store.find(Kind::Flavor, same).is_some() {
+        return Err(refuse::flavor_exists(name));
     }
-    let flavor = flavor.clone();
-    Ok(Answer::ok(json!({"flavor": shown(asked, &flavor)})))
+    body["id"] = json!(id);
+    Ok(insert(world, body, json!({})))
 }
 
 /// Whether the caller may see and use a flavor. Flavors that are not public are for administrators only.
@@ -118,22 +63,19 @@ pub(super) fn is_open(asked: &ApiRequest, flavor: &Object) -> bool {
     flavor.is("os-flavor-access:is_public") || asked.caller.is_admin()
 }
 
-/// Adds a flavor to the cloud.
-pub(crate) fn add(
-    world: &mut World,
-    id: &str,
-    name: &str,
-    vcpus: i64,
-    ram: i64,
-    disk: i64,
-    extra_specs: Value,
-) -> String {
-    let mut flavor = world.object("", json!({
-        "id": id, "name": name, "vcpus": vcpus, "ram": ram, "disk": disk, "swap": 0, "rxtx_factor": 1.0, "description": null,
-        "OS-FLV-EXT-DATA:ephemeral": 0, "OS-FLV-DISABLED:disabled": false, "os-flavor-access:is_public": true,
-    }));
-    flavor.keep("extra_specs", extra_specs);
-    let id = flavor.id.clone();
-    world.store.insert(Kind::Flavor, flavor);
+fn insert(world: &mut World, body: Value, extra_specs: Value) -> String {
+    let id = world.add(Kind::Flavor, "", body);
+    world.store.keep(Kind::Flavor, &id, "extra_specs", extra_specs);
     id
+}
+
+/// Adds an initial flavor to the cloud: id, name, processors, MiB of memory, GiB of disk.
+pub(crate) fn plant(
+    world: &mut World,
+    (id, name, vcpus, ram, disk): (&str, &str, i64, i64, i64),
+    extra_specs: Value,
+) {
+    let given = json!({"id": id, "name": name, "vcpus": vcpus, "ram": ram, "disk": disk});
+    let body = FLAVOR.filled(given.as_object().into_iter().flatten());
+    insert(world, body, extra_specs);
 }

@@ -4,34 +4,17 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::provider::{allocations, capacity, resources, used};
+use super::provider::{allocations, capacity, plant as plant_provider, resources, used};
 use super::{aggregate, compute_host};
-use crate::object::{Kind, Object};
-use crate::settings::Hypervisor;
+use crate::object::{Kind, Object, ReadFields};
 use crate::world::World;
 
 /// Creates the hosts of the settings, whose compute services always count as up.
 pub(crate) fn plant(world: &mut World) {
     for host in world.settings.hypervisors.clone() {
-        let body = json!({"name": host.name, "generation": 1});
-        let mut provider = world.object("", body);
-        stock(&mut provider, &host);
-        let id = provider.id.clone();
-        world.store.insert(Kind::Provider, provider);
+        let id = plant_provider(world, &host);
         compute_host::plant(world, &id, &host);
         aggregate::plant(world, &host.name, &host.zone);
-    }
-}
-
-/// Sets the inventory of a provider.
-fn stock(provider: &mut Object, host: &Hypervisor) {
-    for (class, total) in [
-        ("VCPU", host.vcpus),
-        ("MEMORY_MB", host.memory_mb),
-        ("DISK_GB", host.disk_gb),
-        ("PGPU", host.gpus),
-    ] {
-        provider.keep(class, total);
     }
 }
 
@@ -50,16 +33,13 @@ pub(super) fn place(world: &mut World, id: &str) -> Option<(String, String)> {
     let (zone, forced) = (server.note("zone"), server.note("forced_host"));
     let avoided = server.note("avoided_host");
     let group = world.store.get(Kind::ServerGroup, server.note("group"));
-    let policy = group.map(|group| group.note("policy")).unwrap_or_default();
-    let most =
-        group.and_then(|group| group.hidden.get("max_server_per_host")?.as_i64()).unwrap_or(1);
+    let policy = group.map(|group| group.text("policy")).unwrap_or_default();
+    let rules = group.map(|group| group.body.field("rules"));
+    let most = rules.and_then(|rules| rules.number_of("max_server_per_host")).unwrap_or(1);
     let mut companions: BTreeMap<&str, i64> = BTreeMap::new();
-    let members = group.map(|group| group.list("members")).unwrap_or_default();
-    for member in members.iter().filter(|member| **member != id) {
-        let host = world
-            .store
-            .get(Kind::Server, member.as_str().unwrap_or_default())
-            .map(|other| other.note("host"));
+    let members = group.into_iter().flat_map(|group| group.body.texts("members"));
+    for member in members.filter(|member| *member != id) {
+        let host = world.store.get(Kind::Server, member).map(|other| other.note("host"));
         if let Some(host) = host.filter(|host| !host.is_empty()) {
             *companions.entry(host).or_default() += 1;
         }
@@ -86,11 +66,9 @@ pub(super) fn place(world: &mut World, id: &str) -> Option<(String, String)> {
     let (provider, name) = (chosen.id.clone(), chosen.text("name").to_owned());
     let zone = aggregate::zone(world, &name).to_owned();
     change(world, &provider, &wanted, 1);
-    let allocations: Vec<Value> =
-        wanted.iter().map(|(class, amount)| json!([class, amount])).collect();
-    let server = world.store.get_mut(Kind::Server, id)?;
-    server.keep("provider", provider);
-    server.keep("allocations", allocations);
+    let reserved = wanted.iter().map(|(class, amount)| json!([class, amount]));
+    world.store.keep(Kind::Server, id, "allocations", reserved.collect::<Vec<Value>>());
+    world.store.keep(Kind::Server, id, "provider", provider);
     Some((name, zone))
 }
 
@@ -101,10 +79,8 @@ pub(super) fn replace(world: &mut World, before: &Object) -> bool {
         change(world, before.note("provider"), &allocations(before), 1);
         return false;
     };
-    if let Some(server) = world.store.get_mut(Kind::Server, &before.id) {
-        server.keep("host", host);
-        server.keep("zone", zone);
-    }
+    world.store.keep(Kind::Server, &before.id, "host", host);
+    world.store.keep(Kind::Server, &before.id, "zone", zone);
     true
 }
 
@@ -114,11 +90,11 @@ pub(super) fn leave(world: &mut World, server: &Object) {
 }
 
 fn change(world: &mut World, provider: &str, amounts: &[(String, i64)], sign: i64) {
-    let Some(provider) = world.store.get_mut(Kind::Provider, provider) else { return };
-    for (class, amount) in amounts {
-        let now = used(provider, class) + sign * amount;
-        provider.keep(&format!("used {class}"), now);
-    }
-    let generation = provider.number("generation") + 1;
-    provider.set("generation", generation);
+    world.store.change(Kind::Provider, provider, |provider| {
+        for (class, amount) in amounts {
+            let now = used(provider, class) + sign * amount;
+            provider.keep(&format!("used {class}"), now);
+        }
+        provider.set("generation", provider.number("generation") + 1);
+    });
 }

@@ -1,61 +1,50 @@
 //! Key pairs, which belong to users, not to projects.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::limits::is_over;
-use crate::object::{Kind, Object};
-use crate::page;
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use super::refuse;
+use super::types::KEYPAIR;
+use crate::list::{self, Links, Lists, PLAIN};
+use crate::object::{Fields, Kind, Object, ReadFields};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest, ApiResult};
 use crate::world::{World, fine_stamp};
 
-fn shown(asked: &ApiRequest, pair: &Object) -> Value {
-    let mut body = Map::new();
-    for key in ["name", "public_key", "fingerprint", "user_id"] {
-        body.insert(key.to_owned(), pair.body.get(key).cloned().unwrap_or_default());
+const LISTS: Lists = Lists {
+    is_filter: |_, _, _| Ok(false),
+    sort: |_| vec![("name".to_owned(), false)],
+    marker: |pair| pair.text("name"),
+    ..PLAIN
+};
+
+/// A key pair as lists and the answer to a create show it.
+fn brief(asked: &ApiRequest, pair: &Object) -> Value {
+    let mut body = KEYPAIR.view(asked, pair);
+    for key in ["created_at", "deleted", "deleted_at", "id", "updated_at"] {
+        body.as_object_mut().and_then(|body| body.remove(key));
     }
-    if asked.since(2) {
-        body.insert("type".to_owned(), pair.body.get("type").cloned().unwrap_or_default());
-    }
-    Value::Object(body)
+    json!({"keypair": body})
 }
 
-pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
-    let user = asked
-        .query("user_id")
-        .filter(|_| asked.caller.is_admin())
-        .unwrap_or(&asked.caller.user)
-        .to_owned();
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> ApiAnswer {
+    let other = asked.query("user_id").filter(|_| asked.caller.is_admin());
+    let user = other.unwrap_or(&asked.caller.user);
     let find = |world: &World, name: &str| {
-        let found = of_user(world, &user, name);
-        found
-            .cloned()
-            .ok_or_else(|| ApiError::missing(format!("Keypair {name} not found for user {user}")))
+        let found = of_user(world, user, name).cloned();
+        found.ok_or_else(|| refuse::no_keypair(name, user))
     };
     match (asked.method.as_str(), path) {
         ("GET", []) => {
-            let mut mine: Vec<&Object> =
-                world.store.with_text(Kind::Keypair, "user", &user).collect();
-            page::sort(&mut mine, &[("name".to_owned(), false)]);
-            let page =
-                page::cut_by(asked, mine, world.settings.page_limit, |pair| pair.text("name"))?;
-            let rows: Vec<Value> =
-                page.objects.iter().map(|pair| json!({"keypair": shown(asked, pair)})).collect();
-            let mut body = json!({"keypairs": rows});
-            if let Some(links) = page::links(page.next.as_deref()) {
-                body["keypairs_links"] = links;
-            }
-            Ok(Answer::ok(body))
+            let page = list::page(world, asked, &KEYPAIR, &LISTS, Some(("user", user)))?;
+            list::answer(asked, &KEYPAIR, Links::UnlessLast, page, |pair| brief(asked, pair))
         }
-        ("POST", []) => create(world, asked, &user),
+        ("POST", []) => {
+            let pair = create(world, user, asked, &asked.wrapped("keypair")?)?;
+            Ok(Answer::json(if asked.since(2) { 201 } else { 200 }, brief(asked, &pair)))
+        }
         ("GET", [name]) => {
-            let pair = find(world, name)?;
-            let mut body = shown(asked, &pair);
-            for key in ["created_at", "deleted", "deleted_at", "id", "updated_at"] {
-                body[key] = pair.body.get(key).cloned().unwrap_or_default();
-            }
-            Ok(Answer::ok(json!({"keypair": body})))
+            Ok(Answer::ok(json!({"keypair": KEYPAIR.view(asked, &find(world, name)?)})))
         }
         ("DELETE", [name]) => {
             let pair = find(world, name)?;
@@ -71,43 +60,33 @@ pub(super) fn of_user<'w>(world: &'w World, user: &str, name: &str) -> Option<&'
     world.store.with_text(Kind::Keypair, "user", user).find(|pair| pair.text("name") == name)
 }
 
-fn create(world: &mut World, asked: &ApiRequest, user: &str) -> AnswerResult {
-    let given = asked.wrapped("keypair")?;
-    let name = given.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+fn create(world: &mut World, user: &str, asked: &ApiRequest, given: &Fields) -> ApiResult<Object> {
+    let name = given.text("name");
     let legal = |c: char| c.is_ascii_alphanumeric() || " _-.@".contains(c);
     if name.is_empty() || !name.chars().all(legal) {
-        return Err(ApiError::bad(format!(
-            "Keypair data is invalid: Keypair name contains unsafe characters: {name}"
-        )));
+        return Err(refuse::bad_keypair_name(name));
     }
-    if of_user(world, user, &name).is_some() {
-        return Err(ApiError::conflict(format!("Key pair '{name}' already exists.")));
+    if of_user(world, user, name).is_some() {
+        return Err(refuse::keypair_exists(name));
     }
     let count = world.store.how_many(Kind::Keypair, "user", user);
     if is_over(world, &asked.caller.project, "key_pairs", count, 1) {
-        return Err(ApiError::forbidden("Quota exceeded, too many key pairs."));
+        return Err(refuse::too_many_keypairs());
     }
     // From 2.92 on, Nova generates no keys. Here it never does, because no test needs generated keys.
-    let Some(key) = given.get("public_key").and_then(Value::as_str) else {
-        return Err(ApiError::bad(
-            "Invalid input for field/attribute keypair. 'public_key' is a required property",
-        ));
-    };
+    let key = given.text_of("public_key").ok_or_else(refuse::public_key_needed)?;
     if !key.starts_with("ssh-") && !key.starts_with("ecdsa-") {
-        return Err(ApiError::bad("Keypair data is invalid: failed to generate fingerprint"));
+        return Err(refuse::bad_public_key());
     }
     let digest = Sha256::digest(key.as_bytes());
-    let fingerprint: Vec<String> =
-        digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
-    let kind = given.get("type").cloned().unwrap_or_else(|| json!("ssh"));
-    let number = world.store.all(Kind::Keypair).count() + 1;
-    let mut pair = world.object("", json!({
-        "name": name, "public_key": key, "fingerprint": fingerprint.join(":"), "user_id": user, "type": kind, "created_at": fine_stamp(),
-        "deleted": false, "deleted_at": null, "updated_at": null,
-    }));
-    pair.set("id", number);
+    let fingerprint = digest.iter().take(16).map(|byte| format!("{byte:02x}"));
+    let mut body = KEYPAIR.new_body(given);
+    body["fingerprint"] = json!(fingerprint.collect::<Vec<_>>().join(":"));
+    body["user_id"] = json!(user);
+    body["created_at"] = json!(fine_stamp());
+    let mut pair = world.object("", body);
+    pair.set("id", world.store.all(Kind::Keypair).count() + 1);
     pair.keep("user", user);
-    let body = shown(asked, &pair);
-    world.store.insert(Kind::Keypair, pair);
-    Ok(Answer::json(if asked.since(2) { 201 } else { 200 }, json!({"keypair": body})))
+    world.store.insert(Kind::Keypair, pair.clone());
+    Ok(pair)
 }

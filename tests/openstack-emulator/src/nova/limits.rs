@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::refuse;
 use crate::object::{Kind, Object};
-use crate::problem::ApiError;
 use crate::quota::{Exceeded, Quotas};
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest, ApiResult};
 use crate::world::World;
 
 const QUOTAS: Quotas = Quotas(&[
@@ -19,7 +19,7 @@ const QUOTAS: Quotas = Quotas(&[
 ]);
 
 fn used(world: &World, project: &str, name: &str) -> i64 {
-    let usage = world.usage.get(project).copied().unwrap_or_default();
+    let usage = world.records.usage.get(project).copied().unwrap_or_default();
     match name {
         "cores" => usage.cores,
         "ram" => usage.ram,
@@ -40,84 +40,70 @@ pub(super) fn is_over(
 }
 
 /// Refuses new servers if they exceed a quota.
-pub(super) fn check(
-    world: &World,
-    asked: &ApiRequest,
-    flavor: &Object,
-    count: usize,
-) -> Result<(), ApiError> {
-    let project = &asked.caller.project;
+pub(super) fn check(world: &World, asked: &ApiRequest, flavor: &Object, count: usize) -> ApiResult {
     let count = i64::try_from(count).unwrap_or(i64::MAX);
-    let wanted = [
-        ("instances", count),
-        ("cores", flavor.number("vcpus") * count),
-        ("ram", flavor.number("ram") * count),
-    ];
-    let over = wanted.into_iter().filter_map(|(name, more)| {
-        let used = used(world, project, name);
-        Some((more, QUOTAS.exceeded_by(world, project, name, used, more)?))
-    });
-    let over: Vec<(i64, Exceeded)> = over.collect();
-    if over.is_empty() {
-        return Ok(());
-    }
-    let list =
-        |one: fn(&(i64, Exceeded)) -> String| over.iter().map(one).collect::<Vec<_>>().join(", ");
-    let names = list(|one| one.1.name.to_owned());
-    Err(ApiError::forbidden(format!(
-        "Quota exceeded for {names}: Requested {}, but already used {} of {} {names}",
-        list(|one| one.0.to_string()),
-        list(|one| one.1.used.to_string()),
-        list(|one| one.1.limit.to_string()),
-    )))
+    let (cores, ram) = (flavor.number("vcpus") * count, flavor.number("ram") * count);
+    refuse_over(
+        world,
+        &asked.caller.project,
+        [("instances", count), ("cores", cores), ("ram", ram)],
+    )
 }
 
 /// Refuses a resize if the new flavor exceeds a quota.
-pub(super) fn check_resize(
-    world: &World,
-    project: &str,
-    now: &Object,
-    next: &Object,
-) -> Result<(), ApiError> {
+pub(super) fn check_resize(world: &World, project: &str, now: &Object, next: &Object) -> ApiResult {
     for (name, field) in [("cores", "vcpus"), ("ram", "ram")] {
         let more = next.number(field) - now.number(field);
-        let used = used(world, project, name);
-        let over = QUOTAS.exceeded_by(world, project, name, used, more).filter(|_| more > 0);
-        if let Some(over) = over {
-            return Err(ApiError::forbidden(format!(
-                "Quota exceeded for {name}: Requested {more}, but already used {used} of {} {name}",
-                over.limit
-            )));
+        if more > 0 {
+            refuse_over(world, project, [(name, more)])?;
         }
     }
     Ok(())
 }
 
+/// Refuses a request that exceeds quotas. The error names all of them.
+fn refuse_over<const N: usize>(
+    world: &World,
+    project: &str,
+    wanted: [(&'static str, i64); N],
+) -> ApiResult {
+    let over = wanted.into_iter().filter_map(|(name, more)| {
+        let used = used(world, project, name);
+        Some((more, QUOTAS.exceeded_by(world, project, name, used, more)?))
+    });
+    let over: Vec<(i64, Exceeded)> = over.collect();
+    let list =
+        |one: fn(&(i64, Exceeded)) -> String| over.iter().map(one).collect::<Vec<_>>().join(", ");
+    if over.is_empty() {
+        return Ok(());
+    }
+    Err(refuse::over_quota(
+        list(|one| one.1.name.to_owned()),
+        list(|one| one.0.to_string()),
+        list(|one| one.1.used.to_string()),
+        list(|one| one.1.limit.to_string()),
+    ))
+}
+
 /// Adds a server to the usage.
 pub(super) fn take(world: &mut World, project: &str, flavor: &Object) {
-    let usage = world.usage.entry(project.to_owned()).or_default();
+    let usage = world.records.usage.entry(project.to_owned()).or_default();
     usage.cores += flavor.number("vcpus");
     usage.ram += flavor.number("ram");
 }
 
 /// Subtracts a server from the usage.
 pub(super) fn give_back(world: &mut World, server: &Object) {
-    let flavor = world.store.get(Kind::Flavor, server.note("flavor"));
-    let (cores, ram) =
-        flavor.map(|flavor| (flavor.number("vcpus"), flavor.number("ram"))).unwrap_or_default();
-    let usage = world.usage.entry(server.project.clone()).or_default();
-    usage.cores -= cores;
-    usage.ram -= ram;
+    let Some(flavor) = world.store.get(Kind::Flavor, server.note("flavor")) else { return };
+    let usage = world.records.usage.entry(server.project.clone()).or_default();
+    usage.cores -= flavor.number("vcpus");
+    usage.ram -= flavor.number("ram");
 }
 
 /// Answers `GET /limits`.
-pub(super) fn absolute(world: &World, asked: &ApiRequest) -> AnswerResult {
-    let own = asked.caller.project.as_str();
-    let project = asked
-        .query("tenant_id")
-        .or_else(|| asked.query("project_id"))
-        .filter(|_| asked.caller.is_admin())
-        .unwrap_or(own);
+pub(super) fn absolute(world: &World, asked: &ApiRequest) -> ApiAnswer {
+    let other = asked.query("tenant_id").or_else(|| asked.query("project_id"));
+    let project = other.filter(|_| asked.caller.is_admin()).unwrap_or(&asked.caller.project);
     let limit = |name: &str| QUOTAS.limit(world, project, name);
     let used = |name: &str| used(world, project, name);
     let mut absolute = json!({
@@ -133,41 +119,31 @@ pub(super) fn absolute(world: &World, asked: &ApiRequest) -> AnswerResult {
 }
 
 /// Answers `/os-quota-sets/{project}`.
-pub(super) fn quotas(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
-    let Some(project) = path.first().copied() else { return Err(ApiError::unknown_path()) };
-    if !asked.sees(project) {
-        return Err(ApiError::forbidden(
-            "Policy doesn't allow os_compute_api:os-quota-sets:show to be performed.",
-        ));
-    }
-    let answer = |mut body: Value| {
-        body["id"] = json!(project);
-        Ok(Answer::ok(json!({"quota_set": body})))
-    };
-    match (asked.method.as_str(), &path[1..]) {
-        ("GET", []) => answer(QUOTAS.limits(world, project)),
-        ("GET", ["defaults"]) => answer(QUOTAS.limits(world, "")),
-        ("GET", ["detail"]) => answer(QUOTAS.each(|name| {
+pub(super) fn quotas(world: &mut World, asked: &ApiRequest, path: &[&str]) -> ApiAnswer {
+    let [project, rest @ ..] = path else { return Err(ApiError::unknown_path()) };
+    asked.allow(asked.sees(project), "os_compute_api:os-quota-sets:show")?;
+    let mut body: Value = match (asked.method.as_str(), rest) {
+        ("GET", []) => QUOTAS.limits(world, project),
+        ("GET", ["defaults"]) => QUOTAS.limits(world, ""),
+        ("GET", ["detail"]) => QUOTAS.each(|name| {
             let limit = QUOTAS.limit(world, project, name);
             json!({"limit": limit, "in_use": used(world, project, name), "reserved": 0})
-        })),
+        }),
         ("PUT", []) => {
             // Nova checks the body of the request before the rights of its sender.
             let limits = QUOTAS.parse(asked.wrapped("quota_set")?, &["force", "tenant_id"]);
-            let limits = limits.map_err(|name| {
-                ApiError::bad(format!(
-                    "Invalid input for field/attribute quota_set. Additional properties are not allowed ('{name}' was unexpected)"
-                ))
-            })?;
+            let limits = limits.map_err(refuse::unknown_quota)?;
             asked.admin("os_compute_api:os-quota-sets:update")?;
             QUOTAS.set(world, project, limits);
-            Ok(Answer::ok(json!({"quota_set": QUOTAS.limits(world, project)})))
+            return Ok(Answer::ok(json!({"quota_set": QUOTAS.limits(world, project)})));
         }
         ("DELETE", []) => {
             asked.admin("os_compute_api:os-quota-sets:delete")?;
             QUOTAS.reset(world, project);
-            Ok(Answer::empty(202))
+            return Ok(Answer::empty(202));
         }
-        _ => Err(ApiError::unknown_path()),
-    }
+        _ => return Err(ApiError::unknown_path()),
+    };
+    body["id"] = json!(project);
+    Ok(Answer::ok(json!({"quota_set": body})))
 }

@@ -1,77 +1,68 @@
-//! Lists of servers.
+//! Lists of servers and of server groups.
 
-use serde_json::{Value, json};
-
-use super::view;
 use crate::index::PROJECT;
-use crate::object::{Kind, Object};
+use crate::list::{Links, Lists, Order, PLAIN};
+use crate::object::Object;
 use crate::page;
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::request::{ApiRequest, ApiResult};
 use crate::store::Condition;
-use crate::world::World;
 
-pub(super) fn brief(world: &World, asked: &ApiRequest) -> AnswerResult {
-    answer(world, asked, |server| view::brief(asked, server))
+pub(super) const SERVERS: Lists = Lists {
+    controls: "limit marker sort_key sort_dir all_tenants project_id tenant_id tags tags-any not-tags not-tags-any",
+    is_filter: |asked, _, key| Ok(key != "host" || asked.caller.is_admin()),
+    passes: |one, key, values| values.iter().all(|value| passes(one, key, value)),
+    index: |key, values| values.iter().filter_map(|value| said(key, value)).collect(),
+    sees: |_, asked, _, one| project(asked).is_none_or(|project| one.project == project),
+    scope: |_, asked, _| project(asked).map(|project| vec![(PROJECT, project)]),
+    order: Order::Newest,
+    sort: |asked| {
+        let order = page::order(asked).into_iter().filter(|(key, _)| key != "created_at");
+        let renamed = |key: String| if key == "display_name" { "name".to_owned() } else { key };
+        order.map(|(key, is_down)| (renamed(key), is_down)).collect()
+    },
+    tags_since: 26,
+    ..PLAIN
+};
+
+/// The lists of server groups, which know no filters and no links.
+pub(super) const GROUPS: Lists = Lists {
+    controls: "limit",
+    is_filter: |_, _, _| Ok(false),
+    sees: |_, asked, _, one| everybody(asked) || one.project == asked.caller.project,
+    scope: |_, asked, _| {
+        (!everybody(asked)).then(|| vec![(PROJECT, asked.caller.project.as_str())])
+    },
+    sort: |_| Vec::new(),
+    links: Links::Never,
+    ..PLAIN
+};
+
+fn everybody(asked: &ApiRequest) -> bool {
+    asked.caller.is_admin() && asked.query("all_projects").is_some()
 }
 
-pub(super) fn detail(world: &World, asked: &ApiRequest) -> AnswerResult {
-    answer(world, asked, |server| view::detail(world, asked, server))
+/// Refuses a list of all projects' servers to others than administrators.
+pub(super) fn check(asked: &ApiRequest) -> ApiResult {
+    let rule = "os_compute_api:servers:index:get_all_tenants";
+    asked.allow(!asked.flag("all_tenants") || asked.caller.is_admin(), rule)
 }
 
-fn answer(world: &World, asked: &ApiRequest, shown: impl Fn(&Object) -> Value) -> AnswerResult {
-    let everybody = asked.flag("all_tenants") && asked.query("all_tenants").is_some();
-    if everybody && !asked.caller.is_admin() {
-        return Err(ApiError::forbidden(
-            "Policy doesn't allow os_compute_api:servers:index:get_all_tenants to be performed.",
-        ));
+/// The project whose servers a list shows. `None` for all projects.
+fn project(asked: &ApiRequest) -> Option<&str> {
+    match asked.flag("all_tenants") {
+        true => asked.query("project_id").or_else(|| asked.query("tenant_id")),
+        false => Some(&asked.caller.project),
     }
-    let project =
-        asked.query("project_id").or_else(|| asked.query("tenant_id")).filter(|_| everybody);
-    let mut said: Vec<Condition<'_>> =
-        asked.query.iter().filter_map(|(key, value)| said(key, value)).collect();
-    if asked.since(26) {
-        said.extend(page::said_tags(asked));
-    }
-    let of = if everybody { project } else { Some(asked.caller.project.as_str()) };
-    said.extend(of.map(|project| vec![(PROJECT, project)]));
-    let servers = world.store.narrowed(Kind::Server, &said).into_iter().rev().filter(|server| {
-        let mine = if everybody {
-            project.is_none_or(|project| project == server.project)
-        } else {
-            server.project == asked.caller.project
-        };
-        mine && world.listed(Kind::Server, server) && wanted(asked, server)
-    });
-    let mut servers: Vec<&Object> = servers.collect();
-    let order = page::order(asked);
-    let order: Vec<(String, bool)> = order
-        .into_iter()
-        .map(|(key, down)| (if key == "display_name" { "name".into() } else { key }, down))
-        .filter(|(key, _)| key != "created_at")
-        .collect();
-    page::sort(&mut servers, &order);
-    let page = page::cut(asked, servers, world.settings.page_limit)?;
-    let rows: Vec<Value> = page.objects.iter().map(|server| shown(server)).collect();
-    let mut body = json!({"servers": rows});
-    if let Some(links) = page::links(page.next.as_deref()) {
-        body["servers_links"] = links;
-    }
-    Ok(Answer::ok(body))
 }
 
 /// The index entry for a filter.
-fn said<'a>(key: &str, value: &'a str) -> Option<Condition<'a>> {
-    let field = match key {
-        "name" | "display_name" => return Some(vec![("name", whole(value)?)]),
-        "uuid" | "id" => "id",
-        "flavor" => "flavor",
-        "image" => "image",
-        "key_name" => "key_name",
-        "user_id" => "user_id",
-        _ => return None,
-    };
-    (!value.is_empty()).then(|| vec![(field, value)])
+fn said<'a>(key: &'a str, value: &'a str) -> Option<Condition<'a>> {
+    match key {
+        "name" | "display_name" => Some(vec![("name", whole(value)?)]),
+        "uuid" | "id" => Some(vec![("id", value)]),
+        "flavor" | "image" | "key_name" | "user_id" => page::said(key, &[value]),
+        _ => None,
+    }
 }
 
 /// The name in a pattern that matches exactly one name. `None` for any other pattern.
@@ -79,21 +70,17 @@ fn whole(pattern: &str) -> Option<&str> {
     pattern.strip_prefix('^')?.strip_suffix('$').filter(|name| !name.contains('\\'))
 }
 
-fn wanted(asked: &ApiRequest, server: &Object) -> bool {
-    let plain = asked.query.iter().all(|(key, value)| match key.as_str() {
+fn passes(server: &Object, key: &str, value: &str) -> bool {
+    match key {
         "name" | "display_name" => found(server.text("name"), value),
         "status" => server.text("status").eq_ignore_ascii_case(value),
-        "flavor" => server.note("flavor") == value,
-        "image" => server.text("image") == value,
-        "key_name" => server.text("key_name") == value,
-        "user_id" => server.text("user_id") == value,
+        "image" | "key_name" | "user_id" => server.text(key) == value,
+        "flavor" | "host" => server.note(key) == value,
         "availability_zone" => server.note("zone") == value,
         "uuid" | "id" => server.id == *value,
-        "host" if asked.caller.is_admin() => server.note("host") == value,
-        "changes-since" => server.text("updated") >= value.as_str(),
+        "changes-since" => server.text("updated") >= value,
         _ => true,
-    });
-    plain && (!asked.since(26) || page::tagged(asked, server.list("tags")))
+    }
 }
 
 /// Whether a name matches Nova's filter: a regular expression, of which `^`, `$` and quoting are supported.
@@ -115,9 +102,13 @@ mod tests {
 
     #[test]
     fn a_name_is_found_by_any_part_of_it_unless_it_is_anchored() {
-        assert!(found("web-10", "web-1"));
-        assert!(!found("web-10", "^web-1$"));
-        assert!(found("web-10", r"^web\-10$"));
-        assert!(!found("a-web", "^web"));
+        for (name, pattern, is_found) in [
+            ("web-10", "web-1", true),
+            ("web-10", "^web-1$", false),
+            ("web-10", r"^web\-10$", true),
+            ("a-web", "^web", false),
+        ] {
+            assert_eq!(found(name, pattern), is_found, "{name} {pattern}");
+        }
     }
 }

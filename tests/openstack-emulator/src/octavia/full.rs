@@ -1,12 +1,12 @@
 //! Fully populated load balancers: one request with all children.
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use super::children::make;
+use super::children::{below as child, make};
 use super::references::tie;
-use super::types;
-use crate::problem::ApiError;
-use crate::request::ApiRequest;
+use super::{refuse, types};
+use crate::object::{Fields, ReadFields};
+use crate::request::{ApiRequest, ApiResult};
 use crate::world::World;
 
 /// Creates the children in a request. Pools come first, because listeners may refer to them.
@@ -14,38 +14,26 @@ pub(super) fn below(
     world: &mut World,
     asked: &ApiRequest,
     balancer: &str,
-    given: &Map<String, Value>,
-) -> Result<(), ApiError> {
-    let mut named: Vec<(String, String)> = Vec::new();
-    for one in given.get("pools").and_then(Value::as_array).into_iter().flatten() {
-        let name = one["name"].as_str().unwrap_or_default().to_owned();
-        if name.is_empty() {
-            return Err(ApiError::bad(
-                "Validation failure: Pools must be named when they are given beside listeners.",
-            ));
+    given: &Fields,
+) -> ApiResult {
+    let parent = ("loadbalancer_id", balancer);
+    let mut named: Vec<(&str, String)> = Vec::new();
+    for one in given.list("pools") {
+        if one.text("name").is_empty() {
+            return Err(refuse::unnamed_pool());
         }
-        let id = pool(world, asked, balancer, None, one)?;
-        named.push((name, id));
+        named.push((one.text("name"), pool(world, asked, parent, one)?));
     }
-    for one in given.get("listeners").and_then(Value::as_array).into_iter().flatten() {
-        let mut fields = one.as_object().cloned().unwrap_or_default();
+    for one in given.list("listeners") {
+        let mut fields = child(one, parent.0, balancer);
         let default = fields.remove("default_pool");
-        fields.insert("loadbalancer_id".into(), json!(balancer));
         let listener = make(world, asked, types::at("listeners")?, &fields)?;
         let Some(default) = default.filter(|pool| !pool.is_null()) else { continue };
-        let reference = default.as_object().is_some_and(|pool| pool.len() == 1);
-        let known = named.iter().find(|(name, _)| reference && default["name"] == name.as_str());
-        match known {
+        let is_reference = default.as_object().is_some_and(|pool| pool.len() == 1);
+        match named.iter().find(|(name, _)| is_reference && default["name"] == *name) {
             Some((_, id)) => tie(world, &listener, id),
-            None if reference => {
-                return Err(ApiError::bad(format!(
-                    "Validation failure: Pool {} is not among the pools.",
-                    default["name"]
-                )));
-            }
-            None => {
-                pool(world, asked, balancer, Some(&listener), &default)?;
-            }
+            None if is_reference => return Err(refuse::no_pool(&default["name"])),
+            None => drop(pool(world, asked, ("listener_id", &listener), &default)?),
         }
     }
     Ok(())
@@ -54,27 +42,19 @@ pub(super) fn below(
 fn pool(
     world: &mut World,
     asked: &ApiRequest,
-    balancer: &str,
-    listener: Option<&str>,
+    (parent, id): (&str, &str),
     given: &Value,
-) -> Result<String, ApiError> {
-    let mut fields = given.as_object().cloned().unwrap_or_default();
-    let members = fields.remove("members");
-    let monitor = fields.remove("healthmonitor").filter(|monitor| !monitor.is_null());
-    match listener {
-        Some(listener) => fields.insert("listener_id".into(), json!(listener)),
-        None => fields.insert("loadbalancer_id".into(), json!(balancer)),
-    };
+) -> ApiResult<String> {
+    let mut fields = child(given, parent, id);
+    fields.remove("members");
+    fields.remove("healthmonitor");
     let pool = make(world, asked, types::at("pools")?, &fields)?;
-    for member in members.as_ref().and_then(Value::as_array).into_iter().flatten() {
-        let mut fields = member.as_object().cloned().unwrap_or_default();
-        fields.insert("pool_id".into(), json!(pool));
-        make(world, asked, types::at("members")?, &fields)?;
+    for member in given.list("members") {
+        make(world, asked, types::at("members")?, &child(member, "pool_id", &pool))?;
     }
-    if let Some(monitor) = monitor {
-        let mut fields = monitor.as_object().cloned().unwrap_or_default();
-        fields.insert("pool_id".into(), json!(pool));
-        make(world, asked, types::at("healthmonitors")?, &fields)?;
+    let monitor = &given["healthmonitor"];
+    if !monitor.is_null() {
+        make(world, asked, types::at("healthmonitors")?, &child(monitor, "pool_id", &pool))?;
     }
     Ok(pool)
 }

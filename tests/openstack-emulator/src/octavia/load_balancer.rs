@@ -1,70 +1,55 @@
 //! Creates and deletes load balancers.
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
-use super::change::{self, immutable, refuse_unknown};
+use super::change::{self, refuse_unknown};
 use super::references::{below, take_out, tree};
-use super::{full, quota, types};
-use crate::misbehave::End;
+use super::{full, quota, refuse, types};
 use crate::neutron;
-use crate::object::{Kind, Object};
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::object::{Fields, Kind, Object, ReadFields};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest, ApiResult};
 use crate::resource::Set;
-use crate::world::{BackgroundTask, Event, World, bare_stamp};
+use crate::world::{BackgroundTask, Event, World};
 
 /// Answers `POST /loadbalancers`, fully populated or not.
-pub(super) fn create(world: &mut World, asked: &ApiRequest) -> AnswerResult {
+pub(super) fn create(world: &mut World, asked: &ApiRequest) -> ApiAnswer {
     let given = asked.wrapped("loadbalancer")?;
     let of = types::at("loadbalancers")?;
     refuse_unknown(of, &given, Set::New)?;
-    let mut body = of.filled(&given);
-    let project =
-        given.get("project_id").and_then(Value::as_str).unwrap_or(&asked.caller.project).to_owned();
+    let project = given.text_of("project_id").unwrap_or(&asked.caller.project).to_owned();
     if !asked.sees(&project) {
-        return Err(ApiError::forbidden("Policy does not allow this request to be performed."));
+        return Err(refuse::policy());
     }
     quota::check(world, &project, Kind::LoadBalancer, "Load Balancer")?;
-    if let Some(flavor) = given.get("flavor_id").and_then(Value::as_str) {
+    if let Some(flavor) = given.text_of("flavor_id") {
         let known = world.store.get(Kind::LoadBalancerFlavor, flavor);
-        known.ok_or_else(|| {
-            ApiError::bad(format!("Validation failure: Invalid flavor_id: {flavor}."))
-        })?;
+        known.ok_or_else(|| refuse::no_flavor(flavor))?;
     }
-    body["project_id"] = json!(project);
-    body["created_at"] = json!(bare_stamp());
-    body["updated_at"] = Value::Null;
-    for children in ["listeners", "pools"] {
-        body[children] = json!([]);
-    }
+    let mut body = types::new_body(of, &project, &given);
+    body["listeners"] = json!([]);
+    body["pools"] = json!([]);
     let mut balancer = world.object(&project, body);
     let id = balancer.id.clone();
-    let port = vip(world, asked, &project, &id, balancer.text("name"), &given)?;
+    let port = vip(world, asked, &project, &id, &given)?;
     let object = world.store.get(Kind::Port, &port).cloned().ok_or_else(ApiError::unknown_path)?;
     let ip = object.list("fixed_ips").first().cloned().unwrap_or_default();
     balancer.set("vip_port_id", port.clone());
     balancer.set("vip_network_id", object.text("network_id"));
     balancer.set("vip_subnet_id", ip["subnet_id"].clone());
     balancer.set("vip_address", ip["ip_address"].clone());
-    balancer.keep("own_port", !given.contains_key("vip_port_id") || given["vip_port_id"].is_null());
+    balancer.keep("own_port", given.field("vip_port_id").is_null());
     let name = balancer.text("name").to_owned();
     world.store.insert(Kind::LoadBalancer, balancer);
     if let Err(problem) = full::below(world, asked, &id, &given) {
         remove(world, &id);
         return Err(problem);
     }
-    let time = world.settings.times.load_balancer;
-    match world.misbehaviour.on_create(Kind::LoadBalancer, &name) {
-        Some(End::Stuck) => {}
-        Some(End::Takes(time)) => world.later(time, Event::Settled(id.clone())),
-        end => {
-            if let (Some(End::Error(_)), Some(balancer)) =
-                (end, world.store.get_mut(Kind::LoadBalancer, &id))
-            {
-                balancer.keep("doomed", true);
-            }
-            world.later(time, Event::Settled(id.clone()));
+    let usual = world.settings.times.load_balancer;
+    if let Some((time, error)) = world.first_end(Kind::LoadBalancer, &name, usual) {
+        if error.is_some() {
+            world.store.keep(Kind::LoadBalancer, &id, "doomed", true);
         }
+        world.later(time, Event::Settled(id.clone()));
     }
     let made = world.store.get(Kind::LoadBalancer, &id).ok_or_else(|| of.missing(&id))?;
     let tree = tree(world, made, Object::shown, false);
@@ -77,62 +62,43 @@ fn vip(
     asked: &ApiRequest,
     project: &str,
     id: &str,
-    name: &str,
-    given: &Map<String, Value>,
-) -> Result<String, ApiError> {
-    let text = |key: &str| given.get(key).and_then(Value::as_str);
-    if let Some(port) = text("vip_port_id") {
-        let found = world.seen(Kind::Port, port, asked);
-        let found = found.ok_or_else(|| ApiError::bad(format!("Port {port} not found.")))?;
+    given: &Fields,
+) -> ApiResult<String> {
+    if let Some(port) = given.text_of("vip_port_id") {
+        let found = world.seen(Kind::Port, port, asked).ok_or_else(|| refuse::no_port(port))?;
         if !found.text("device_id").is_empty() {
-            return Err(ApiError::conflict(format!("VIP port {port} is already in use.")));
+            return Err(refuse::vip_used(port));
         }
-        if let Some(port) = world.store.get_mut(Kind::Port, port) {
-            port.set("device_owner", "Octavia");
-            port.set("device_id", format!("lb-{id}"));
-        }
+        world.store.set(Kind::Port, port, "device_owner", "Octavia");
+        world.store.set(Kind::Port, port, "device_id", format!("lb-{id}"));
         return Ok(port.to_owned());
     }
-    let visible = |network: &str| {
-        let network = world.store.get(Kind::Network, network)?;
-        (asked.sees(&network.project) || network.is("shared") || network.is("router:external"))
-            .then_some(())
+    let is_visible = |network: &str| {
+        world.store.get(Kind::Network, network).is_some_and(|network| {
+            asked.sees(&network.project) || network.is("shared") || network.is("router:external")
+        })
     };
-    let mut ip = json!({});
-    let network = match (text("vip_subnet_id"), text("vip_network_id")) {
+    let mut ip = Fields::new();
+    let network = match (given.text_of("vip_subnet_id"), given.text_of("vip_network_id")) {
         (Some(subnet), _) => {
-            let found = world
-                .store
-                .get(Kind::Subnet, subnet)
-                .filter(|subnet| visible(subnet.text("network_id")).is_some());
-            ip["subnet_id"] = json!(subnet);
-            found
-                .ok_or_else(|| ApiError::bad(format!("Subnet {subnet} not found.")))?
-                .text("network_id")
-                .to_owned()
+            ip.insert("subnet_id".to_owned(), json!(subnet));
+            let found = world.store.get(Kind::Subnet, subnet).map(|it| it.text("network_id"));
+            let found = found.filter(|network| is_visible(network));
+            found.ok_or_else(|| refuse::no_subnet(subnet))?
         }
-        (None, Some(network)) => {
-            visible(network)
-                .ok_or_else(|| ApiError::bad(format!("Network {network} not found.")))?;
-            network.to_owned()
-        }
-        (None, None) => {
-            return Err(ApiError::bad(
-                "Validation failure: VIP must contain one of: vip_port_id, vip_network_id, vip_subnet_id.",
-            ));
-        }
+        (None, Some(network)) if is_visible(network) => network,
+        (None, Some(network)) => return Err(refuse::no_network(network)),
+        (None, None) => return Err(refuse::no_vip()),
     };
-    if let Some(address) = text("vip_address") {
-        ip["ip_address"] = json!(address);
+    if let Some(address) = given.text_of("vip_address") {
+        ip.insert("ip_address".to_owned(), json!(address));
     }
     let mut port = json!({
         "network_id": network, "name": format!("octavia-lb-{id}"), "device_owner": "Octavia", "device_id": format!("lb-{id}"), "admin_state_up": false,
-        "description": name,
     });
-    if ip.as_object().is_some_and(|ip| !ip.is_empty()) {
+    if !ip.is_empty() {
         port["fixed_ips"] = json!([ip]);
     }
-    port["description"] = json!("");
     neutron::make_port(world, project, port)
 }
 
@@ -158,11 +124,11 @@ pub(crate) fn settled(world: &mut World, id: &str) {
             object.set("operating_status", "ONLINE");
         }
     }
-    if let Some(balancer) = world.store.get_mut(Kind::LoadBalancer, id) {
+    world.store.change(Kind::LoadBalancer, id, |balancer| {
         balancer.set("provisioning_status", status);
         balancer.set("operating_status", if doomed { "ERROR" } else { "ONLINE" });
         balancer.hidden.remove("doomed");
-    }
+    });
     world.start(BackgroundTask::Reopen);
 }
 
@@ -173,44 +139,30 @@ fn remove(world: &mut World, id: &str) {
     }
     let Some(balancer) = world.store.remove(Kind::LoadBalancer, id) else { return };
     let port = balancer.text("vip_port_id");
-    if balancer.hidden.get("own_port") == Some(&json!(true)) {
-        neutron::delete_port(world, port);
-    } else if let Some(port) = world.store.get_mut(Kind::Port, port) {
-        port.set("device_owner", "");
-        port.set("device_id", "");
+    if balancer.hidden.is("own_port") {
+        return neutron::delete_port(world, port);
     }
+    world.store.set(Kind::Port, port, "device_owner", "");
+    world.store.set(Kind::Port, port, "device_id", "");
 }
 
 /// Begins the deletion of a load balancer, with its children if the request says so.
-pub(super) fn delete(world: &mut World, asked: &ApiRequest, id: &str) -> Result<(), ApiError> {
-    let cascade = asked.query("cascade").is_some() && asked.flag("cascade");
+pub(super) fn delete(world: &mut World, asked: &ApiRequest, id: &str) -> ApiResult {
     let children = below(world, id);
-    let status = world
-        .store
-        .get(Kind::LoadBalancer, id)
-        .map(|balancer| balancer.text("provisioning_status").to_owned());
-    if status.as_deref().is_some_and(|status| status.starts_with("PENDING")) {
-        return Err(immutable(id));
+    let balancer = world.store.get(Kind::LoadBalancer, id);
+    let status = balancer.map(|it| it.text("provisioning_status")).unwrap_or_default();
+    if status.starts_with("PENDING") {
+        return Err(refuse::immutable(id));
     }
-    if !cascade && !children.is_empty() {
-        return Err(ApiError::bad(format!(
-            "Validation failure: Cannot delete Load Balancer {id} - it has children"
-        )));
+    if !asked.flag("cascade") && !children.is_empty() {
+        return Err(refuse::has_children(id));
     }
-    if status.as_deref() == Some("ERROR")
-        && let Some(balancer) = world.store.get_mut(Kind::LoadBalancer, id)
-    {
-        balancer.set("provisioning_status", "ACTIVE");
+    if status == "ERROR" {
+        world.store.set(Kind::LoadBalancer, id, "provisioning_status", "ACTIVE");
     }
-    let time = world.settings.times.load_balancer;
-    change::begin(world, id, time)?;
-    if let Some(balancer) = world.store.get_mut(Kind::LoadBalancer, id) {
-        balancer.set("provisioning_status", "PENDING_DELETE");
-    }
-    for (kind, child) in children {
-        if let Some(object) = world.store.get_mut(kind, &child) {
-            object.set("provisioning_status", "PENDING_DELETE");
-        }
+    change::begin(world, id, world.settings.times.load_balancer)?;
+    for (kind, one) in children.into_iter().chain([(Kind::LoadBalancer, id.to_owned())]) {
+        world.store.set(kind, &one, "provisioning_status", "PENDING_DELETE");
     }
     Ok(())
 }

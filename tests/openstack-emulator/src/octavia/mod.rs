@@ -6,6 +6,7 @@ mod full;
 mod load_balancer;
 mod quota;
 mod references;
+mod refuse;
 mod routes;
 mod types;
 

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::refuse;
 use crate::object::Kind;
-use crate::problem::ApiError;
 use crate::quota::Quotas;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::request::{Answer, ApiAnswer, ApiRequest, ApiResult};
 use crate::world::World;
 
 /// Older clients write the names as one word.
@@ -18,9 +18,9 @@ const QUOTAS: Quotas = Quotas(&[
 ]);
 
 /// Refuses one more object if it exceeds the quota.
-pub(super) fn check(world: &World, project: &str, kind: Kind, word: &str) -> Result<(), ApiError> {
+pub(super) fn check(world: &World, project: &str, kind: Kind, word: &str) -> ApiResult {
     match QUOTAS.exceeded(world, project, kind, 1) {
-        Some(_) => Err(ApiError::forbidden(format!("Quota has been met for resources: {word}"))),
+        Some(_) => Err(refuse::over_quota(word)),
         None => Ok(()),
     }
 }
@@ -36,7 +36,7 @@ fn limits(world: &World, project: &str) -> Value {
     json!({"quota": body})
 }
 
-pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
+pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> ApiAnswer {
     match (asked.method.as_str(), path) {
         ("GET", ["defaults"] | [_, "default"]) => Ok(Answer::ok(limits(world, ""))),
         ("GET", [project]) if asked.sees(project) => Ok(Answer::ok(limits(world, project))),
@@ -57,6 +57,6 @@ pub(super) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> An
             QUOTAS.reset(world, project);
             Ok(Answer::empty(204))
         }
-        _ => Err(ApiError::forbidden("Policy does not allow this request to be performed.")),
+        _ => Err(refuse::policy()),
     }
 }

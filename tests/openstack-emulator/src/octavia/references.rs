@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::types::TYPES;
-use crate::object::{Kind, Object};
+use crate::object::{ChangeLists, Kind, Object};
 use crate::world::World;
 
 /// The children of a load balancer, the lowest types first.
@@ -13,41 +13,27 @@ pub(super) fn below(world: &World, balancer: &str) -> Vec<(Kind, String)> {
     kinds.flat_map(|kind| ids(kind).map(move |id| (kind, id))).collect()
 }
 
-/// Adds a new child to the lists of its parents.
+/// Adds a new child to the list of its parent.
 pub(super) fn put_in(world: &mut World, path: &str, balancer: &str, pool: &str, id: &str) {
     match path {
-        "listeners" => refer(world, Kind::LoadBalancer, balancer, "listeners", id),
-        "pools" => refer(world, Kind::LoadBalancer, balancer, "pools", id),
-        "members" => refer(world, Kind::Pool, pool, "members", id),
-        _ => {
-            if let Some(pool) = world.store.get_mut(Kind::Pool, pool) {
-                pool.set("healthmonitor_id", id);
-            }
-        }
+        "listeners" | "pools" => refer(world, Kind::LoadBalancer, balancer, path, id),
+        "members" => refer(world, Kind::Pool, pool, path, id),
+        _ => world.store.set(Kind::Pool, pool, "healthmonitor_id", id),
     }
 }
 
 fn refer(world: &mut World, kind: Kind, parent: &str, field: &str, child: &str) {
-    if let Some(parent) = world.store.get_mut(kind, parent) {
-        let mut all = parent.list(field).to_vec();
-        all.push(json!({"id": child}));
-        parent.set(field, all);
-    }
+    world.store.change(kind, parent, |parent| parent.body.push_to(field, json!({"id": child})));
 }
 
 fn forget(world: &mut World, kind: Kind, parent: &str, field: &str, child: &str) {
-    if let Some(parent) = world.store.get_mut(kind, parent) {
-        let left = parent.list(field).iter().filter(|one| one["id"] != child);
-        let left: Vec<Value> = left.cloned().collect();
-        parent.set(field, left);
-    }
+    let is_child = |one: &Value| one["id"] == child;
+    world.store.change(kind, parent, |parent| parent.body.drop_from(field, is_child));
 }
 
 /// Makes a pool the default pool of a listener.
 pub(super) fn tie(world: &mut World, listener: &str, pool: &str) {
-    if let Some(listener) = world.store.get_mut(Kind::Listener, listener) {
-        listener.set("default_pool_id", pool);
-    }
+    world.store.set(Kind::Listener, listener, "default_pool_id", pool);
     refer(world, Kind::Pool, pool, "listeners", listener);
 }
 
@@ -63,17 +49,11 @@ pub(super) fn take_out(world: &mut World, kind: Kind, id: &str) {
         "pools" => {
             forget(world, Kind::LoadBalancer, balancer, "pools", id);
             for listener in world.store.ids(Kind::Listener, "default_pool_id", id) {
-                if let Some(listener) = world.store.get_mut(Kind::Listener, &listener) {
-                    listener.set("default_pool_id", Value::Null);
-                }
+                world.store.set(Kind::Listener, &listener, "default_pool_id", Value::Null);
             }
         }
         "members" => forget(world, Kind::Pool, pool, "members", id),
-        _ => {
-            if let Some(pool) = world.store.get_mut(Kind::Pool, pool) {
-                pool.set("healthmonitor_id", Value::Null);
-            }
-        }
+        _ => world.store.set(Kind::Pool, pool, "healthmonitor_id", Value::Null),
     }
 }
 

@@ -4,14 +4,13 @@ use serde_json::{Value, json};
 
 use super::references::tree;
 use super::types::{self, FLAVORS};
-use super::{change, children, load_balancer, quota};
-use crate::handlers::{Fields, Form, Handlers};
+use super::{change, children, load_balancer, quota, refuse};
+use crate::handlers::{Form, Handlers};
 use crate::index::PROJECT;
 use crate::list::{Links, Lists, Order, PLAIN};
 use crate::object::{Kind, Object};
 use crate::page;
-use crate::problem::ApiError;
-use crate::request::{Answer, AnswerResult, ApiRequest};
+use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest};
 use crate::resource::ResourceType;
 use crate::store::Condition;
 use crate::world::World;
@@ -20,6 +19,7 @@ const HANDLERS: Handlers = Handlers {
     update: "PUT",
     statuses: [201, 200, 204],
     form: Form::Wrapped,
+    brief: false,
     lists: Lists {
         controls: "fields limit marker page_reverse sort_key sort_dir tags tags-any not-tags not-tags-any sort",
         passes: |one, key, values| values.iter().all(|value| passes(one, key, value)),
@@ -46,7 +46,7 @@ const HANDLERS: Handlers = Handlers {
 /// Flavors and their profiles: only administrators create and delete them, and nobody changes them.
 const FLAVOR_HANDLERS: Handlers = Handlers {
     update: "",
-    lists: Lists { is_filter: |_, key| Ok(key == "name"), links: Links::Always, ..PLAIN },
+    lists: Lists { is_filter: |_, _, key| Ok(key == "name"), links: Links::Always, ..PLAIN },
     sees: |_, _, _, _| true,
     create: |world, asked, of, given| {
         asked.admin("os_load-balancer_api:flavor:post")?;
@@ -55,8 +55,7 @@ const FLAVOR_HANDLERS: Handlers = Handlers {
     delete: |world, asked, of, id| {
         asked.admin("os_load-balancer_api:flavor:delete")?;
         if world.store.find(Kind::LoadBalancer, |one| one.text("flavor_id") == id).is_some() {
-            let message = format!("Flavor {id} is in use and cannot be modified.");
-            return Err(ApiError::conflict(message));
+            return Err(refuse::flavor_used(id));
         }
         world.store.remove(of.kind, id);
         Ok(())
@@ -64,12 +63,10 @@ const FLAVOR_HANDLERS: Handlers = Handlers {
     ..HANDLERS
 };
 
-pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> AnswerResult {
-    if !["load-balancer_member", "load-balancer_admin", "load-balancer_observer"]
-        .iter()
-        .any(|role| asked.caller.may(role))
-    {
-        return Err(ApiError::forbidden("Policy does not allow this request to be performed."));
+pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> ApiAnswer {
+    let roles = ["load-balancer_member", "load-balancer_admin", "load-balancer_observer"];
+    if !roles.iter().any(|role| asked.caller.may(role)) {
+        return Err(refuse::policy());
     }
     let (["lbaas", path @ ..] | ["octavia", path @ ..]) = path else {
         return Err(ApiError::unknown_path());
@@ -110,13 +107,12 @@ pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> An
 }
 
 /// Answers `/pools/{pool}/members`.
-fn members(world: &mut World, asked: &ApiRequest, pool: &str, path: &[&str]) -> AnswerResult {
+fn members(world: &mut World, asked: &ApiRequest, pool: &str, path: &[&str]) -> ApiAnswer {
     let of = types::at("members")?;
     match (asked.method.as_str(), path) {
         ("GET", []) => HANDLERS.list(world, asked, of, Some(("pool", pool))),
         ("POST", []) => {
-            let mut given: Fields = asked.wrapped("member")?;
-            given.insert("pool_id".into(), json!(pool));
+            let given = children::below(&json!(asked.wrapped("member")?), "pool_id", pool);
             let id = children::create(world, asked, of, &given)?;
             HANDLERS.one(world, asked, of, &id, 201)
         }
@@ -141,16 +137,15 @@ fn sees(_: &World, asked: &ApiRequest, _: &ResourceType, one: &Object) -> bool {
 
 /// An object in the status tree.
 fn status(object: &Object) -> Value {
-    let mut body = json!({"id": object.id});
-    let member =
-        ["address", "protocol_port"].into_iter().filter(|_| object.body.contains_key("address"));
-    let monitor = ["type"].into_iter().filter(|_| object.body.contains_key("type"));
-    for field in
-        ["name", "provisioning_status", "operating_status"].into_iter().chain(member).chain(monitor)
-    {
-        body[field] = json!(object.body.get(field));
-    }
-    body
+    let has = |field: &str| object.body.contains_key(field);
+    let fields: &[&str] = match (has("address"), has("type")) {
+        (true, _) => {
+            &["id", "name", "provisioning_status", "operating_status", "address", "protocol_port"]
+        }
+        (_, true) => &["id", "name", "provisioning_status", "operating_status", "type"],
+        _ => &["id", "name", "provisioning_status", "operating_status"],
+    };
+    fields.iter().map(|field| ((*field).to_owned(), json!(object.body.get(*field)))).collect()
 }
 
 /// The index entry for a filter.

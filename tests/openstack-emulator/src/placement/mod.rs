@@ -1,7 +1,7 @@
 //! Placement: the inventory and usage of each host, and the hosts that fit a request.
 
-mod inventory;
+mod candidates;
+mod provider;
 mod routes;
-mod view;
 
 pub(crate) use routes::answer;
