@@ -21,9 +21,9 @@ use tokio_rustls::TlsAcceptor;
 use super::auth::User;
 use super::cluster::Cluster;
 use super::discovery;
-use super::object::{collection, object};
-use super::reply::{ParsedRequest, Reply, failure};
-use super::state::{DEFAULT_RELEASE, ObjectKey, Objects, place};
+use super::object::{Collection, collection, object};
+use super::reply::{self, ParsedRequest, Reply, failure};
+use super::state::{DEFAULT_RELEASE, Objects};
 use crate::cloud::Cloud;
 use crate::faults::{Instead, MatchedCall, meddle};
 
@@ -69,7 +69,7 @@ async fn respond(
     let path = format!("kubernetes:{}", parts.uri.path());
     let known = body.as_ref().cloned().unwrap_or_default();
     let met = MatchedCall { method: method.as_str(), path: &path, query: &query, body: &known };
-    let work = move || write(reply(&cluster, user, &parts, body.ok().as_ref()));
+    let work = move || write(handle(&cluster, user, &parts, body.ok().as_ref()));
     let refuse = |(status, _, message): Instead| {
         write(failure(status, "InternalError", &message.unwrap_or_default()))
     };
@@ -77,7 +77,7 @@ async fn respond(
 }
 
 /// The reply to a request. `body` is `None` if the body was too large.
-fn reply(cluster: &Cluster, user: Option<User>, parts: &Parts, body: Option<&Bytes>) -> Reply {
+fn handle(cluster: &Cluster, user: Option<User>, parts: &Parts, body: Option<&Bytes>) -> Reply {
     let path = parts.uri.path();
     if ["/healthz", "/livez", "/readyz"].contains(&path) {
         return (200, json!("ok"));
@@ -88,11 +88,9 @@ fn reply(cluster: &Cluster, user: Option<User>, parts: &Parts, body: Option<&Byt
     let bearer = header("authorization").strip_prefix("Bearer ");
     let user = user.or_else(|| cluster.with(|objects| User::by_token(objects, bearer?)));
     if user.is_none() && path != "/version" {
-        return failure(401, "Unauthorized", "Unauthorized");
+        return reply::unauthorized();
     }
-    let Some(body) = body else {
-        return failure(413, "RequestEntityTooLarge", "the request is too large");
-    };
+    let Some(body) = body else { return reply::too_large() };
     let asked = ParsedRequest {
         user: user.unwrap_or(User { name: "system:anonymous".into(), groups: vec![] }),
         method: parts.method.as_str(),
@@ -118,25 +116,24 @@ fn write((status, value): Reply) -> Response<Full<Bytes>> {
     response
 }
 
-fn lost(path: &str) -> Reply {
-    failure(404, "NotFound", &format!("the server could not find the requested resource: {path}"))
-}
-
-fn answer(objects: &mut Objects, asked: &ParsedRequest<'_>) -> Reply {
+fn answer(objects: &mut Objects, asked: &ParsedRequest) -> Reply {
     let segments: Vec<&str> = asked.path.split('/').filter(|segment| !segment.is_empty()).collect();
-    let or_lost = |body: Option<Value>| body.map_or_else(|| lost(asked.path), |body| (200, body));
+    let or_lost =
+        |body: Option<Value>| body.map_or_else(|| reply::lost(asked.path), |body| (200, body));
     match segments.as_slice() {
         ["version"] => {
             let release =
                 if objects.release.is_empty() { DEFAULT_RELEASE } else { &objects.release };
             let minor = objects.minor().to_string();
-            let version = json!({"major": "1", "minor": minor, "gitVersion": release, "platform": "linux/amd64", "goVersion": "", "compiler": "", "gitCommit": "", "gitTreeState": "", "buildDate": ""});
-            (200, version)
+            (
+                200,
+                json!({"major": "1", "minor": minor, "gitVersion": release, "platform": "linux/amd64", "goVersion": "", "compiler": "", "gitCommit": "", "gitTreeState": "", "buildDate": ""}),
+            )
         }
-        ["api"] => (
-            200,
-            json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
-        ),
+        ["api"] => {
+            let versions = json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []});
+            (200, versions)
+        }
         ["apis"] => (200, discovery::groups(objects)),
         ["apis", group] => or_lost(discovery::group(objects, group)),
         ["api", "v1"] => or_lost(discovery::resources(objects, "v1")),
@@ -147,11 +144,11 @@ fn answer(objects: &mut Objects, asked: &ParsedRequest<'_>) -> Reply {
         ["apis", group, version, rest @ ..] => {
             resource(objects, asked, &format!("{group}/{version}"), rest)
         }
-        _ => lost(asked.path),
+        _ => reply::lost(asked.path),
     }
 }
 
-fn resource(objects: &mut Objects, asked: &ParsedRequest<'_>, group: &str, path: &[&str]) -> Reply {
+fn resource(objects: &mut Objects, asked: &ParsedRequest, group: &str, path: &[&str]) -> Reply {
     let (namespace, path) = match path {
         ["namespaces", namespace, rest @ ..]
             if !rest.is_empty() && !["status", "finalize"].contains(&rest[0]) =>
@@ -160,22 +157,20 @@ fn resource(objects: &mut Objects, asked: &ParsedRequest<'_>, group: &str, path:
         }
         all => ("", all),
     };
-    let [name, rest @ ..] = path else { return lost(asked.path) };
+    let [name, rest @ ..] = path else { return reply::lost(asked.path) };
     let meant = discovery::canonical(objects, group);
     let Some(resource) = meant.and_then(|meant| discovery::find(objects, &meant, name)) else {
-        return lost(asked.path);
+        return reply::lost(asked.path);
     };
     if !asked.user.may(asked.method, name) {
-        let message = format!("{name} is forbidden: User {:?} cannot do this", asked.user.name);
-        return failure(403, "Forbidden", &message);
+        return reply::forbidden(name, &asked.user.name);
     }
-    let (code, mut body) = match rest {
-        [] => collection(objects, asked, &resource, namespace),
-        [one, below @ ..] => {
-            let at: ObjectKey = place(&resource.group, &resource.name, namespace, one);
-            object(objects, asked, &at, below)
-        }
+    let of = Collection { resource: &resource, namespace };
+    let answer = match rest {
+        [] => collection(objects, asked, &of),
+        [one, below @ ..] => object(objects, asked, &of.key(one), below),
     };
+    let (code, mut body) = answer.unwrap_or_else(|failure| failure);
     // Objects are returned in the API version that the client asked for.
     if body["apiVersion"] == resource.group.as_str() {
         body["apiVersion"] = json!(group);

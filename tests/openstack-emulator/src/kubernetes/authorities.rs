@@ -1,17 +1,17 @@
 //! Imitates the unit of a member that rotates CAs: the unit polls for CAs, as a `curl` config file describes, and installs them.
 //!
 //! The answer is a tar archive with `revision`, `ca.crt` and, on control-plane members, `ca.key`. The emulated Kubernetes programs use new
-//! CAs
-//! at once.
+//! CAs at once.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use reqwest::{Certificate, Client, StatusCode};
 use serde::{Deserialize, Serialize};
 
 use crate::guest::client_builder;
+use crate::locks::lock;
 
 /// How long a member waits for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -31,20 +31,20 @@ pub(super) struct Disks(Mutex<HashMap<String, MemberCas>>);
 
 impl Disks {
     pub(super) fn held(&self, server: &str) -> Option<MemberCas> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(server).cloned()
+        lock(&self.0).get(server).cloned()
     }
 
     /// A copy of all disks, to store with the cloud.
     pub(super) fn all(&self) -> HashMap<String, MemberCas> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.0).clone()
     }
 
     pub(super) fn take_up(&self, all: HashMap<String, MemberCas>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = all;
+        *lock(&self.0) = all;
     }
 
     fn write(&self, server: &str, held: &MemberCas) {
-        let mut disks = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut disks = lock(&self.0);
         disks.insert(server.to_owned(), held.clone());
     }
 }

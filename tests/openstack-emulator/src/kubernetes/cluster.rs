@@ -1,12 +1,13 @@
 //! A cluster: its objects, and the servers that serve its API.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use tokio::sync::watch;
 
 use super::controllers;
 use super::state::Objects;
+use crate::locks::lock;
 
 /// A cluster: its objects, and the servers that serve its API.
 #[derive(Debug, Default)]
@@ -24,7 +25,7 @@ impl Cluster {
 
     /// Reads or changes the objects under their lock. After a change, the controllers run before the function returns.
     pub(super) fn with<T>(&self, look: impl FnOnce(&mut Objects) -> T) -> T {
-        let mut objects = self.objects.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut objects = lock(&self.objects);
         let before = objects.version;
         let seen = look(&mut objects);
         if objects.version != before {

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::selector::{fits_template, labels_match};
+use super::selector::{fits_template, is_true, labels_match};
 use super::state::{ObjectKey, Objects, place};
 use super::{requests, schedule};
+use crate::object::ReadFields;
 use crate::world::{short_id, stamp};
 
 /// More rounds than this mean that the controllers have a bug.
@@ -98,12 +99,9 @@ fn garbage(objects: &mut Objects) {
             node.is_some_and(|node| objects.get(&place("v1", "nodes", "", node)).is_none());
         (lost, homeless)
     };
-    let going: Vec<(ObjectKey, bool)> = objects
-        .every()
-        .map(|(at, object)| (at, orphan(at, object)))
-        .filter(|(_, (lost, homeless))| *lost || *homeless)
-        .map(|(at, (_, homeless))| (at.clone(), homeless))
-        .collect();
+    let going = objects.every().map(|(at, object)| (at, orphan(at, object)));
+    let going = going.filter(|(_, (lost, homeless))| *lost || *homeless);
+    let going: Vec<_> = going.map(|(at, (_, homeless))| (at.clone(), homeless)).collect();
     for (at, homeless) in going {
         if homeless || objects.get(&at).is_some_and(|object| !is_deleted(object)) {
             delete(objects, &at, homeless.then_some(0));
@@ -130,11 +128,9 @@ fn garbage(objects: &mut Objects) {
 
 /// Binds claims to volumes, and deletes claims and volumes once nothing uses them.
 fn volumes(objects: &mut Objects) {
-    let claims = objects.places(("v1", "persistentvolumeclaims", ""), |_| true);
-    for at in claims {
-        let Some(claim) = objects.shared(&at) else { continue };
+    for (at, claim) in objects.all("v1", "persistentvolumeclaims") {
         let held = objects.list("v1", "pods", &at.2).iter().any(|pod| {
-            let volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
+            let volumes = pod["spec"].list("volumes").iter();
             let mut names = volumes.map(|it| &it["persistentVolumeClaim"]["claimName"]);
             names.any(|name| *name == at.3.as_str())
         });
@@ -142,7 +138,7 @@ fn volumes(objects: &mut Objects) {
             objects.remove(&at);
             continue;
         }
-        let volume = claim["spec"]["volumeName"].as_str().unwrap_or_default();
+        let volume = claim["spec"].text("volumeName");
         let volume = place("v1", "persistentvolumes", "", volume);
         if objects.get(&volume).is_some() {
             objects.change(&at, |claim| claim["status"]["phase"] = json!("Bound"));
@@ -156,7 +152,7 @@ fn volumes(objects: &mut Objects) {
     for at in volumes {
         let Some(volume) = objects.get(&at) else { continue };
         let claim = &volume["spec"]["claimRef"];
-        let text = |key: &str| claim[key].as_str().unwrap_or_default().to_owned();
+        let text = |key: &str| claim.text(key).to_owned();
         let claim = place("v1", "persistentvolumeclaims", &text("namespace"), &text("name"));
         if is_deleted(volume) && objects.get(&claim).is_none() {
             objects.remove(&at);
@@ -165,9 +161,7 @@ fn volumes(objects: &mut Objects) {
 }
 
 fn deployments(objects: &mut Objects) {
-    let all = objects.places(("apps/v1", "deployments", ""), |_| true);
-    for at in all {
-        let Some(deployment) = objects.shared(&at) else { continue };
+    for (at, deployment) in objects.all("apps/v1", "deployments") {
         let template = &deployment["spec"]["template"];
         let digest = Sha256::digest(template.to_string());
         let hash: String = digest.iter().take(5).map(|byte| format!("{byte:02x}")).collect();
@@ -191,10 +185,8 @@ fn deployments(objects: &mut Objects) {
             let count = if *set == own { replicas } else { 0 };
             objects.change(set, |set| set["spec"]["replicas"] = json!(count));
         }
-        let ready = |objects: &Objects| {
-            objects.get(&own).and_then(|it| it["status"]["readyReplicas"].as_u64()).unwrap_or(0)
-        };
-        let ready = ready(objects);
+        let ready = objects.get(&own).and_then(|it| it["status"]["readyReplicas"].as_u64());
+        let ready = ready.unwrap_or(0);
         objects.change(&at, |it| {
             it["status"] = json!({
                 "observedGeneration": it["metadata"]["generation"], "replicas": replicas, "updatedReplicas": replicas,
@@ -206,31 +198,24 @@ fn deployments(objects: &mut Objects) {
 }
 
 fn replica_sets(objects: &mut Objects) {
-    let all = objects.places(("apps/v1", "replicasets", ""), |_| true);
-    for at in all {
-        let Some(set) = objects.shared(&at) else { continue };
+    for (at, set) in objects.all("apps/v1", "replicasets") {
         let want = usize::try_from(set["spec"]["replicas"].as_u64().unwrap_or(1)).unwrap_or(1);
         let pods = pods_of(objects, &at.2, &set);
         for pod in pods.iter().skip(want) {
             delete(objects, pod, None);
         }
         for _ in pods.len()..want {
-            let name = format!("{}-{}", at.3, &short_id()[..5]);
-            let pod = pod(&set, "ReplicaSet");
-            objects.put(place("v1", "pods", &at.2, &name), pod);
+            put_pod(objects, &at, pod(&set, "ReplicaSet"));
         }
-        let pods = pods_of(objects, &at.2, &set);
-        let ready = pods.iter().filter(|at| objects.get(at).is_some_and(is_ready)).count();
+        let (pods, ready) = counts(objects, &at.2, &set);
         objects.change(&at, |it| {
-            it["status"] = json!({"observedGeneration": it["metadata"]["generation"], "replicas": pods.len(), "readyReplicas": ready, "availableReplicas": ready});
+            it["status"] = json!({"observedGeneration": it["metadata"]["generation"], "replicas": pods, "readyReplicas": ready, "availableReplicas": ready});
         });
     }
 }
 
 fn daemon_sets(objects: &mut Objects) {
-    let all = objects.places(("apps/v1", "daemonsets", ""), |_| true);
-    for at in all {
-        let Some(set) = objects.shared(&at) else { continue };
+    for (at, set) in objects.all("apps/v1", "daemonsets") {
         let template = pod(&set, "DaemonSet");
         let nodes: Vec<String> = objects
             .list("v1", "nodes", "")
@@ -245,16 +230,14 @@ fn daemon_sets(objects: &mut Objects) {
             if !there.contains(node) {
                 let mut pod = template.clone();
                 pod["spec"]["nodeName"] = json!(node);
-                let name = format!("{}-{}", at.3, &short_id()[..5]);
-                objects.put(place("v1", "pods", &at.2, &name), pod);
+                put_pod(objects, &at, pod);
             }
         }
-        let pods = pods_of(objects, &at.2, &set);
-        let ready = pods.iter().filter(|at| objects.get(at).is_some_and(is_ready)).count();
+        let (pods, ready) = counts(objects, &at.2, &set);
         objects.change(&at, |it| {
             it["status"] = json!({
-                "observedGeneration": it["metadata"]["generation"], "desiredNumberScheduled": nodes.len(), "currentNumberScheduled": pods.len(),
-                "updatedNumberScheduled": pods.len(), "numberReady": ready, "numberAvailable": ready, "numberMisscheduled": 0,
+                "observedGeneration": it["metadata"]["generation"], "desiredNumberScheduled": nodes.len(), "currentNumberScheduled": pods,
+                "updatedNumberScheduled": pods, "numberReady": ready, "numberAvailable": ready, "numberMisscheduled": 0,
             });
         });
     }
@@ -262,9 +245,7 @@ fn daemon_sets(objects: &mut Objects) {
 
 /// Updates how many disruptions each disruption budget allows.
 fn budgets(objects: &mut Objects) {
-    let all = objects.places(("policy/v1", "poddisruptionbudgets", ""), |_| true);
-    for at in all {
-        let Some(budget) = objects.shared(&at) else { continue };
+    for (at, budget) in objects.all("policy/v1", "poddisruptionbudgets") {
         let pods = objects.list("v1", "pods", &at.2);
         let meant: Vec<&&Value> =
             pods.iter().filter(|pod| fits_template(&budget["spec"]["selector"], pod)).collect();
@@ -298,7 +279,7 @@ pub(super) fn evict(
     for budget in objects.list("policy/v1", "poddisruptionbudgets", &at.2) {
         let allowed = budget["status"]["disruptionsAllowed"].as_u64().unwrap_or(0);
         if counts && fits_template(&budget["spec"]["selector"], &pod) && allowed == 0 {
-            let name = budget["metadata"]["name"].as_str().unwrap_or_default();
+            let name = budget["metadata"].text("name");
             return Err(format!("The disruption budget {name} needs all of its healthy pods"));
         }
     }
@@ -306,10 +287,8 @@ pub(super) fn evict(
     Ok(())
 }
 
-pub(super) fn is_ready(pod: &Value) -> bool {
-    let conditions = pod["status"]["conditions"].as_array().into_iter().flatten();
-    let ready = |it: &Value| it["type"] == "Ready" && it["status"] == "True";
-    !is_deleted(pod) && conditions.into_iter().any(ready)
+fn is_ready(pod: &Value) -> bool {
+    !is_deleted(pod) && is_true(pod, "Ready")
 }
 
 fn owner(of: &Value, version: &str, kind: &str) -> Value {
@@ -317,7 +296,7 @@ fn owner(of: &Value, version: &str, kind: &str) -> Value {
 }
 
 fn is_owned(object: &Value, by: &Value) -> bool {
-    let owners = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+    let owners = object["metadata"].list("ownerReferences").iter();
     owners.into_iter().any(|owner| owner["uid"] == by["metadata"]["uid"])
 }
 
@@ -329,6 +308,18 @@ fn pod(set: &Value, kind: &str) -> Value {
         metadata["annotations"] = template["metadata"]["annotations"].clone();
     }
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"], "status": {"phase": "Pending"}})
+}
+
+/// Stores a new pod of the set at this key.
+fn put_pod(objects: &mut Objects, set: &ObjectKey, pod: Value) {
+    let name = format!("{}-{}", set.3, &short_id()[..5]);
+    objects.put(place("v1", "pods", &set.2, &name), pod);
+}
+
+/// How many pods a set has, and how many of them are ready.
+fn counts(objects: &Objects, namespace: &str, set: &Value) -> (usize, usize) {
+    let pods = pods_of(objects, namespace, set);
+    (pods.len(), pods.iter().filter(|at| objects.get(at).is_some_and(is_ready)).count())
 }
 
 /// The pods of a set that have neither ended nor are being deleted.

@@ -3,10 +3,12 @@
 use serde_json::{Value, json};
 
 use super::state::Objects;
+use crate::object::ReadFields;
 
 const DEFINITIONS: (&str, &str) = ("apiextensions.k8s.io/v1", "customresourcedefinitions");
 
 /// Each resource with its group and version, plural, kind, whether it is namespaced, and short name.
+#[rustfmt::skip]
 pub(super) const RESOURCES: [(&str, &str, &str, bool, &str); 31] = [
     ("v1", "nodes", "Node", false, "no"),
     ("v1", "namespaces", "Namespace", false, "ns"),
@@ -28,13 +30,7 @@ pub(super) const RESOURCES: [(&str, &str, &str, bool, &str); 31] = [
     ("rbac.authorization.k8s.io/v1", "rolebindings", "RoleBinding", true, ""),
     ("rbac.authorization.k8s.io/v1", "clusterroles", "ClusterRole", false, ""),
     ("rbac.authorization.k8s.io/v1", "clusterrolebindings", "ClusterRoleBinding", false, ""),
-    (
-        "certificates.k8s.io/v1",
-        "certificatesigningrequests",
-        "CertificateSigningRequest",
-        false,
-        "csr",
-    ),
+    ("certificates.k8s.io/v1", "certificatesigningrequests", "CertificateSigningRequest", false, "csr"),
     ("storage.k8s.io/v1", "storageclasses", "StorageClass", false, "sc"),
     ("storage.k8s.io/v1", "csidrivers", "CSIDriver", false, ""),
     ("storage.k8s.io/v1", "volumeattachments", "VolumeAttachment", false, ""),
@@ -43,13 +39,7 @@ pub(super) const RESOURCES: [(&str, &str, &str, bool, &str); 31] = [
     ("networking.k8s.io/v1", "networkpolicies", "NetworkPolicy", true, "netpol"),
     ("networking.k8s.io/v1", "ingresses", "Ingress", true, "ing"),
     ("node.k8s.io/v1", "runtimeclasses", "RuntimeClass", false, ""),
-    (
-        "apiextensions.k8s.io/v1",
-        "customresourcedefinitions",
-        "CustomResourceDefinition",
-        false,
-        "crd",
-    ),
+    ("apiextensions.k8s.io/v1", "customresourcedefinitions", "CustomResourceDefinition", false, "crd"),
     ("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", false, "pc"),
 ];
 
@@ -94,7 +84,7 @@ fn all(objects: &Objects) -> Vec<Resource> {
     let defined = definitions.into_iter().flat_map(|definition| {
         let spec = &definition["spec"];
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let versions = spec["versions"].as_array().into_iter().flatten();
+        let versions = spec.list("versions").iter();
         let served = versions.filter(|version| version["served"] == true);
         served.map(move |version| Resource {
             group: format!("{}/{}", text(&spec["group"]), text(&version["name"])),
@@ -145,11 +135,8 @@ pub(super) fn resources(objects: &Objects, group: &str) -> Option<Value> {
 fn served(objects: &Objects) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for one in all(objects).into_iter().filter(|it| it.group.contains('/')) {
-        let renamed: Vec<String> = renamed(objects.minor())
-            .iter()
-            .filter(|(_, meant)| *meant == one.group)
-            .map(|(name, _)| (*name).to_owned())
-            .collect();
+        let renamed = renamed(objects.minor()).iter().filter(|(_, meant)| *meant == one.group);
+        let renamed: Vec<String> = renamed.map(|(name, _)| (*name).to_owned()).collect();
         for name in if renamed.is_empty() { vec![one.group] } else { renamed } {
             if !names.contains(&name) {
                 names.push(name);

@@ -1,7 +1,7 @@
 //! The form of clusters and of the disks of members in the file of a kept cloud.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,6 +10,7 @@ use super::authorities::MemberCas;
 use super::cluster::Cluster;
 use super::nodes::Nodes;
 use super::state::Objects;
+use crate::locks::lock;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,7 +31,7 @@ struct One {
 impl Nodes {
     /// Every cluster once, with its pins.
     fn all(&self) -> Vec<(Vec<String>, Arc<Cluster>)> {
-        let clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+        let clusters = lock(&self.clusters);
         let mut all: Vec<(Vec<String>, Arc<Cluster>)> = Vec::new();
         for (pin, cluster) in clusters.iter() {
             match all.iter_mut().find(|(_, other)| Arc::ptr_eq(cluster, other)) {
@@ -43,25 +44,25 @@ impl Nodes {
 
     /// Counts the writes to all clusters. The disks of members only change together with their clusters.
     pub(super) fn writes(&self) -> u64 {
-        let clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
-        clusters.values().map(|cluster| cluster.with(|objects| objects.writes())).sum()
+        let clusters = lock(&self.clusters);
+        clusters.values().map(|cluster| cluster.with(|objects| objects.version)).sum()
     }
 
     pub(super) fn to_value(&self) -> Value {
         let cluster = |(pins, cluster): (Vec<String>, Arc<Cluster>)| json!({"pins": pins, "objects": cluster.with(|objects| json!(objects))});
         let clusters: Vec<Value> = self.all().into_iter().map(cluster).collect();
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = lock(&self.known).clone();
         json!({"clusters": clusters, "known": known, "disks": self.disks.all()})
     }
 
     pub(super) fn take_up_value(&self, kept: Value) -> serde_json::Result<()> {
         let kept: StoredKubernetes = serde_json::from_value(kept)?;
-        let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clusters = lock(&self.clusters);
         for One { pins, objects } in kept.clusters {
             let cluster = Arc::new(Cluster::of(objects));
             clusters.extend(pins.into_iter().map(|pin| (pin, cluster.clone())));
         }
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = kept.known;
+        *lock(&self.known) = kept.known;
         self.disks.take_up(kept.disks);
         Ok(())
     }

@@ -6,6 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::state::{Objects, place};
+use crate::object::ReadFields;
 
 const RBAC: &str = "rbac.authorization.k8s.io/v1";
 const JOINING: &str = "system:bootstrappers:kubeadm:default-node-token";
@@ -40,7 +41,7 @@ pub(super) fn initialise(objects: &mut Objects, release: &str, init: &Value, clu
             "subjects": [{"kind": "Group", "name": group}],
         }));
     }
-    for token in init["bootstrapTokens"].as_array().into_iter().flatten() {
+    for token in init.list("bootstrapTokens").iter() {
         put_token(objects, token);
     }
 }
@@ -49,7 +50,7 @@ fn put_token(objects: &mut Objects, token: &Value) {
     let Some((id, secret)) = token["token"].as_str().and_then(|it| it.split_once('.')) else {
         return;
     };
-    let words = |key: &str| token[key].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let words = |key: &str| token.list(key).iter().filter_map(Value::as_str);
     let data = |text: &str| json!(STANDARD.encode(text));
     let mut all = json!({"token-id": data(id), "token-secret": data(secret)});
     for usage in words("usages") {

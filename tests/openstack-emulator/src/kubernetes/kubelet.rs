@@ -15,6 +15,7 @@ use super::programs::{Run, run};
 use super::requests;
 use super::state::{Objects, place};
 use crate::guest::GuestMachine;
+use crate::object::ReadFields;
 use crate::world::stamp;
 
 /// How long a new Kubernetes node is NotReady.
@@ -73,9 +74,7 @@ pub(super) async fn run_pods(cluster: &Cluster, node: &str) {
 
 fn tend(objects: &mut Objects, node: &str) {
     let is_going = |pod: &Value| pod["metadata"]["deletionTimestamp"].is_string();
-    let waits = |pod: &Value| {
-        ["Pending", ""].contains(&pod["status"]["phase"].as_str().unwrap_or_default())
-    };
+    let waits = |pod: &Value| ["Pending", ""].contains(&pod["status"].text("phase"));
     let asking = objects.places(("v1", "pods", ""), |pod| {
         pod["spec"]["nodeName"] == node && (is_going(pod) || waits(pod))
     });
@@ -87,7 +86,7 @@ fn tend(objects: &mut Objects, node: &str) {
             let status = match run(&mut objects.members, node, &pod) {
                 Run::On => status("Running", "True"),
                 Run::Ends(well, said) => {
-                    let uid = pod["metadata"]["uid"].as_str().unwrap_or_default();
+                    let uid = pod["metadata"].text("uid");
                     objects.logs.insert(uid.to_owned(), said);
                     status(if well { "Succeeded" } else { "Failed" }, "False")
                 }

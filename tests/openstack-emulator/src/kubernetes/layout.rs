@@ -9,7 +9,14 @@ use x509_parser::pem::parse_x509_pem;
 
 use super::authorities::PollSettings;
 use crate::guest::{GuestMachine, files};
+use crate::object::{Fields, ReadFields};
 use crate::world::stamp;
+
+/// The names of every API server.
+#[rustfmt::skip]
+const CALLED: [&str; 6] = [
+    "127.0.0.1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local",
+];
 
 /// The role of a server in a cluster.
 #[derive(Clone)]
@@ -37,7 +44,7 @@ pub(super) struct Layout {
     /// kubeadm's configurations of `init` and of the cluster. Null if the files have none.
     pub(super) init: Value,
     pub(super) cluster: Value,
-    labels: Map<String, Value>,
+    labels: Fields,
     taints: Vec<Value>,
 }
 
@@ -57,44 +64,20 @@ impl Layout {
         let Some(pin) = pin else { return Ok(None) };
         let authority_key = ending("/pki/ca.key");
         let of = |kind: &str| documents.iter().find(|document| document["kind"] == kind);
-        let registration = ["InitConfiguration", "JoinConfiguration"]
-            .iter()
-            .find_map(|kind| of(kind))
-            .map(|document| &document["nodeRegistration"]);
+        let registration = of("InitConfiguration").or_else(|| of("JoinConfiguration"));
+        let registration = registration.map(|document| &document["nodeRegistration"]);
         let cluster = of("ClusterConfiguration");
         let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
-        let named =
-            registration.and_then(|registration| registration["name"].as_str()).map(str::to_owned);
-        let name = named
-            .or_else(|| ending("/etc/hostname"))
-            .unwrap_or_else(|| machine.name.clone())
-            .trim()
-            .to_ascii_lowercase();
+        let named = text(registration.map(|registration| &registration["name"]));
+        let name = named.or_else(|| ending("/etc/hostname"));
+        let name = name.as_deref().unwrap_or(&machine.name).trim().to_ascii_lowercase();
         let mut called: Vec<String> = machine.addresses.clone();
-        called.extend(
-            [
-                "127.0.0.1",
-                "localhost",
-                "kubernetes",
-                "kubernetes.default",
-                "kubernetes.default.svc",
-                "kubernetes.default.svc.cluster.local",
-            ]
-            .map(str::to_owned),
-        );
+        called.extend(CALLED.map(str::to_owned));
         called.push(name.clone());
         if let Some(cluster) = cluster {
-            let endpoint = cluster["controlPlaneEndpoint"].as_str().unwrap_or_default();
-            called.extend(
-                endpoint.rsplit_once(':').map(|(host, _)| host.trim_matches(['[', ']']).to_owned()),
-            );
-            called.extend(
-                cluster["apiServer"]["certSANs"]
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|name| name.as_str().map(str::to_owned)),
-            );
+            let endpoint = cluster.text("controlPlaneEndpoint").rsplit_once(':');
+            called.extend(endpoint.map(|(host, _)| host.trim_matches(['[', ']']).to_owned()));
+            called.extend(cluster["apiServer"].texts("certSANs").map(str::to_owned));
         }
         let version = text(cluster.map(|it| &it["kubernetesVersion"]))
             .map(|version| format!("v{}", version.trim_start_matches('v')))
@@ -103,14 +86,13 @@ impl Layout {
         let mut taints = Vec::new();
         if let Some(registration) = registration {
             labels = node_labels(&registration["kubeletExtraArgs"]);
-            taints = registration["taints"].as_array().cloned().unwrap_or_default();
+            taints = registration.list("taints").to_vec();
         }
         if authority_key.is_some() {
             labels.insert("node-role.kubernetes.io/control-plane".into(), json!(""));
             if registration.is_none_or(|registration| registration["taints"].is_null()) {
-                taints = vec![
-                    json!({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}),
-                ];
+                let key = "node-role.kubernetes.io/control-plane";
+                taints = vec![json!({"key": key, "effect": "NoSchedule"})];
             }
         }
         let repository = text(cluster.map(|it| &it["imageRepository"]));
@@ -145,11 +127,8 @@ impl Layout {
         for (key, value) in &self.labels {
             labels[key] = value.clone();
         }
-        let mut addresses: Vec<Value> = machine
-            .addresses
-            .iter()
-            .map(|address| json!({"type": "InternalIP", "address": address}))
-            .collect();
+        let inside = |address| json!({"type": "InternalIP", "address": address});
+        let mut addresses: Vec<Value> = machine.addresses.iter().map(inside).collect();
         addresses.push(json!({"type": "Hostname", "address": self.name}));
         json!({
             "apiVersion": "v1", "kind": "Node",
@@ -183,7 +162,7 @@ fn kubelet(config: &Value) -> Option<String> {
 }
 
 /// The labels among a kubelet's arguments: a map up to kubeadm's v1beta3, a list of pairs from v1beta4.
-fn node_labels(arguments: &Value) -> Map<String, Value> {
+fn node_labels(arguments: &Value) -> Fields {
     let pairs = arguments.as_array().into_iter().flatten();
     let listed =
         pairs.filter(|pair| pair["name"] == "node-labels").find_map(|pair| pair["value"].as_str());

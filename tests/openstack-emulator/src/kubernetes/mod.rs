@@ -21,7 +21,6 @@ mod layout;
 mod members;
 mod nodes;
 mod object;
-mod pairs;
 mod patch;
 mod programs;
 mod protobuf;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -16,6 +16,7 @@ use super::layout::{self, Layout};
 use super::state::DEFAULT_RELEASE;
 use super::{api, kubeadm, kubelet, tls};
 use crate::guest::{Guest, GuestMachine, Progress};
+use crate::locks::lock;
 use crate::settings::millis;
 
 /// The port of an API server.
@@ -37,7 +38,7 @@ pub struct Nodes {
 
 impl Nodes {
     fn cluster(&self, pin: &str) -> Arc<Cluster> {
-        let mut clusters = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clusters = lock(&self.clusters);
         clusters.entry(pin.to_owned()).or_default().clone()
     }
 }
@@ -52,7 +53,7 @@ impl Guest for Nodes {
         };
         let cluster = self.cluster(&layout.pin);
         {
-            let mut homes = self.homes.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut homes = lock(&self.homes);
             homes.insert(machine.id.clone(), (cluster.clone(), layout.name.clone()));
         }
         if let Some(held) = self.disks.held(&machine.id) {
@@ -121,7 +122,7 @@ impl Guest for Nodes {
     }
 
     fn halted(&self, server: &str) {
-        let home = self.homes.lock().unwrap_or_else(PoisonError::into_inner).remove(server);
+        let home = lock(&self.homes).remove(server);
         if let Some((cluster, node)) = home {
             cluster.server_down(server);
             cluster.with(|objects| {
@@ -150,7 +151,7 @@ impl Nodes {
                 cluster.adopt(&held.authority, key);
                 // Later members know the cluster by the pin of the CA that signs now.
                 if let Some(pin) = layout::pin(&held.authority) {
-                    let mut all = self.clusters.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut all = lock(&self.clusters);
                     all.insert(pin, cluster.clone());
                 }
                 serves.send_replace(acceptor);
@@ -162,7 +163,7 @@ impl Nodes {
 
     /// Whether the kubelet has a certificate. Requests one with the bootstrap token if necessary.
     async fn is_known(&self, cluster: &Cluster, layout: &Layout, machine: &GuestMachine) -> bool {
-        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || lock(&self.known);
         let Some(token) = layout.token.as_ref().filter(|_| !known().contains(&machine.id)) else {
             return true;
         };

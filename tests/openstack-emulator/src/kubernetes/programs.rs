@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::members::Members;
+use crate::object::ReadFields;
 
 /// The result of starting a pod's container.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,9 +17,8 @@ pub(super) enum Run {
 /// Starts the first container of a pod on this node.
 pub(super) fn run(members: &mut Members, node: &str, pod: &Value) -> Run {
     let container = &pod["spec"]["containers"][0];
-    let words = |key: &str| -> Vec<&str> {
-        container[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
-    };
+    let words =
+        |key: &str| -> Vec<&str> { container.list(key).iter().filter_map(Value::as_str).collect() };
     let command = [words("command"), words("args")].concat();
     let Some((program, arguments)) = command.split_first() else { return Run::On };
     match program.rsplit('/').next().unwrap_or_default() {
@@ -73,7 +73,7 @@ fn is_mounted(pod: &Value, path: &str) -> bool {
     let mounts = pod["spec"]["containers"][0]["volumeMounts"].as_array();
     mounts.into_iter().flatten().any(|mount| {
         let inside = mount["mountPath"].as_str().unwrap_or("?");
-        let mut volumes = pod["spec"]["volumes"].as_array().into_iter().flatten();
+        let mut volumes = pod["spec"].list("volumes").iter();
         let volume = volumes.find(|volume| volume["name"] == mount["name"]);
         let outside = volume.and_then(|volume| volume["hostPath"]["path"].as_str());
         let rest = path.strip_prefix(inside);

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::auth::User;
 use super::state::{Objects, decoded, place};
+use crate::object::ReadFields;
 use crate::world::stamp;
 
 const GROUP: &str = "certificates.k8s.io/v1";
@@ -75,12 +76,12 @@ fn is_approved_by_binding(objects: &Objects, request: &Value) -> bool {
     if request["spec"]["signerName"] != CLIENT {
         return false;
     }
-    let user = request["spec"]["username"].as_str().unwrap_or_default();
+    let user = request["spec"].text("username");
     let role = if user.starts_with("system:node:") { "selfnodeclient" } else { "nodeclient" };
     let role = format!("system:certificates.k8s.io:certificatesigningrequests:{role}");
     let groups = request["spec"]["groups"].as_array();
     objects.list(RBAC, "clusterrolebindings", "").iter().any(|binding| {
-        let subjects = binding["subjects"].as_array().into_iter().flatten();
+        let subjects = binding.list("subjects").iter();
         let meant = |subject: &Value| match subject["kind"].as_str() {
             Some("Group") => groups.is_some_and(|groups| groups.contains(&subject["name"])),
             _ => subject["name"] == user,
@@ -90,6 +91,6 @@ fn is_approved_by_binding(objects: &Objects, request: &Value) -> bool {
 }
 
 fn has(request: &Value, kind: &str) -> bool {
-    let conditions = request["status"]["conditions"].as_array().into_iter().flatten();
+    let conditions = request["status"].list("conditions").iter();
     conditions.into_iter().any(|condition| condition["type"] == kind)
 }

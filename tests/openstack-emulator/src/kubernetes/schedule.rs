@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::selector::{expression, labels_match};
+use super::selector::{expression, is_true, labels_match};
 use super::state::Objects;
+use crate::object::ReadFields;
 
 /// Binds each unbound pod to the node with the fewest pods among those that accept the pod.
 pub(super) fn schedule(objects: &mut Objects) {
@@ -26,23 +27,20 @@ pub(super) fn schedule(objects: &mut Objects) {
 }
 
 fn takes(node: &Value, pod: &Value) -> bool {
-    let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
-    let ready = conditions.into_iter().any(|it| it["type"] == "Ready" && it["status"] == "True");
-    ready && node["spec"]["unschedulable"] != true && tolerates(pod, node) && wants(pod, node)
+    let is_open = is_true(node, "Ready") && node["spec"]["unschedulable"] != true;
+    is_open && tolerates(pod, node) && wants(pod, node)
 }
 
 /// Whether a pod tolerates all taints of a node.
 pub(super) fn tolerates(pod: &Value, node: &Value) -> bool {
-    let taints = node["spec"]["taints"].as_array().into_iter().flatten();
+    let taints = node["spec"].list("taints").iter();
     let mut hard = taints.filter(|taint| taint["effect"] != "PreferNoSchedule");
     hard.all(|taint| {
-        let tolerations = pod["spec"]["tolerations"].as_array().into_iter().flatten();
+        let tolerations = pod["spec"].list("tolerations").iter();
         tolerations.into_iter().any(|it| {
             let exists = it["operator"] == "Exists";
             let key = it["key"] == taint["key"] || (exists && it["key"].is_null());
-            let value = exists
-                || it["value"].as_str().unwrap_or_default()
-                    == taint["value"].as_str().unwrap_or_default();
+            let value = exists || it.text("value") == taint.text("value");
             let effect = it["effect"].is_null() || it["effect"] == taint["effect"];
             key && value && effect
         })
@@ -55,7 +53,7 @@ pub(super) fn wants(pod: &Value, node: &Value) -> bool {
         ["nodeSelectorTerms"];
     let any = terms.as_array().is_none_or(|terms| {
         terms.iter().any(|term| {
-            let all = term["matchExpressions"].as_array().into_iter().flatten();
+            let all = term.list("matchExpressions").iter();
             all.into_iter().all(|it| expression(it, &node["metadata"]["labels"]))
         })
     });

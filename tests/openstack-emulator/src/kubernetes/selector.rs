@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::object::ReadFields;
+
 /// Fields that field selectors may use, besides name and namespace.
 const FIELDS: [(&str, &[&str]); 3] = [
     ("pods", &["spec.nodeName", "status.phase", "spec.restartPolicy", "status.podIP"]),
@@ -86,7 +88,7 @@ pub(super) fn by_fields(resource: &str, object: &Value, selector: &str) -> Resul
 
 /// Whether a `LabelSelector` in an object matches a pod. An empty selector matches all pods.
 pub(super) fn fits_template(selector: &Value, pod: &Value) -> bool {
-    let expressions = selector["matchExpressions"].as_array().into_iter().flatten();
+    let expressions = selector.list("matchExpressions").iter();
     labels_match(&selector["matchLabels"], pod)
         && expressions.into_iter().all(|it| expression(it, &pod["metadata"]["labels"]))
 }
@@ -97,13 +99,19 @@ pub(super) fn labels_match(wanted: &Value, object: &Value) -> bool {
     wanted.as_object().into_iter().flatten().all(|(key, value)| labels[key] == *value)
 }
 
+/// Whether a condition of this type of an object is true.
+pub(super) fn is_true(object: &Value, condition: &str) -> bool {
+    let mut all = object["status"].list("conditions").iter();
+    all.any(|it| it["type"] == condition && it["status"] == "True")
+}
+
 /// Evaluates `{key, operator, values}` for labels of objects or of nodes.
 pub(super) fn expression(expression: &Value, labels: &Value) -> bool {
     let value = expression["key"].as_str().map_or(&Value::Null, |key| &labels[key]);
     let none = json!([]);
     let values = expression["values"].as_array().or(none.as_array());
     let within = values.is_some_and(|values| values.contains(value));
-    match expression["operator"].as_str().unwrap_or_default() {
+    match expression.text("operator") {
         "In" => within,
         "NotIn" => !within,
         "Exists" => !value.is_null(),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::members::Members;
-use super::pairs;
+use crate::object::ReadFields;
 use crate::world::{new_id, stamp};
 
 /// The release of a cluster whose first server has no release in its files.
@@ -40,16 +40,9 @@ pub(super) struct Objects {
 }
 
 /// Resources that trigger no controller unless they have an owner or are deleted.
-const INERT: [&str; 8] = [
-    "configmaps",
-    "secrets",
-    "serviceaccounts",
-    "roles",
-    "clusterroles",
-    "rolebindings",
-    "storageclasses",
-    "csidrivers",
-];
+#[rustfmt::skip]
+const INERT: [&str; 8] =
+    ["configmaps", "secrets", "serviceaccounts", "roles", "clusterroles", "rolebindings", "storageclasses", "csidrivers"];
 
 fn node(name: &str) -> ObjectKey {
     place("v1", "nodes", "", name)
@@ -61,11 +54,6 @@ pub(super) fn place(group: &str, resource: &str, namespace: &str, name: &str) ->
 }
 
 impl Objects {
-    /// The number of writes so far.
-    pub(super) fn writes(&self) -> u64 {
-        self.version
-    }
-
     pub(super) fn version(&self) -> String {
         self.version.to_string()
     }
@@ -102,6 +90,12 @@ impl Objects {
             .take_while(move |(place, _)| place.1 == *resource && place.0 == *group)
             .filter(move |(place, _)| namespace.is_empty() || place.2 == *namespace)
             .map(|(place, object)| (place, object.as_ref()))
+    }
+
+    /// A copy of all objects of a resource with their keys.
+    pub(super) fn all(&self, group: &str, resource: &str) -> Vec<(ObjectKey, Arc<Value>)> {
+        let all = self.each(group, resource, "");
+        all.filter_map(|(place, _)| Some((place.clone(), self.shared(place)?))).collect()
     }
 
     /// The keys of the objects that `is_meant` accepts.
@@ -170,7 +164,7 @@ impl Objects {
 
     /// Registers a Kubernetes node. An existing node only gets a new status and keeps changes of other clients.
     pub(super) fn register(&mut self, object: Value) {
-        let place = node(object["metadata"]["name"].as_str().unwrap_or_default());
+        let place = node(object["metadata"].text("name"));
         if self.all.contains_key(&place) {
             self.change(&place, |node| node["status"] = object["status"].clone());
         } else {
@@ -180,11 +174,11 @@ impl Objects {
 
     /// Sets the condition Ready, as after a report of the kubelet or after a missed one.
     pub(super) fn set_ready(&mut self, name: &str, ready: bool) {
-        let condition = if ready {
-            json!({"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status", "lastHeartbeatTime": stamp(), "lastTransitionTime": stamp()})
-        } else {
-            json!({"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status.", "lastHeartbeatTime": stamp(), "lastTransitionTime": stamp()})
+        let (status, reason, message) = match ready {
+            true => ("True", "KubeletReady", "kubelet is posting ready status"),
+            false => ("Unknown", "NodeStatusUnknown", "Kubelet stopped posting node status."),
         };
+        let condition = json!({"type": "Ready", "status": status, "reason": reason, "message": message, "lastHeartbeatTime": stamp(), "lastTransitionTime": stamp()});
         self.change(&node(name), |node| node["status"]["conditions"] = json!([condition]));
     }
 
@@ -201,4 +195,27 @@ impl Objects {
 pub(super) fn decoded(value: &Value) -> Option<String> {
     let bytes = base64::engine::general_purpose::STANDARD.decode(value.as_str()?).ok()?;
     String::from_utf8(bytes).ok()
+}
+
+/// Serializes maps whose keys are not strings, as lists of pairs.
+mod pairs {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<K: Serialize, V: Serialize, S: Serializer>(
+        map: &BTreeMap<K, V>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        to.collect_seq(map)
+    }
+
+    pub(super) fn deserialize<'de, K, V, D>(from: D) -> Result<BTreeMap<K, V>, D::Error>
+    where
+        K: Deserialize<'de> + Ord,
+        V: Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        Ok(Vec::<(K, V)>::deserialize(from)?.into_iter().collect())
+    }
 }

@@ -1,27 +1,28 @@
 //! Lists as tables, which kubectl prints.
 
-use jiff::Timestamp;
 use serde_json::{Value, json};
+
+use super::selector::is_true;
+use crate::object::ReadFields;
+
+use jiff::Timestamp;
 
 /// The objects as a `meta.k8s.io/v1` Table.
 pub(super) fn table(resource: &str, objects: &[&Value], version: &str) -> Value {
-    let column = |name: &str, kind: &str, priority: i32| json!({"name": name, "type": kind, "format": if name == "Name" { "name" } else { "" }, "description": "", "priority": priority});
-    let mut columns = vec![column("Name", "string", 0)];
-    match resource {
+    let wide: &[&str] = match resource {
         "nodes" => {
-            columns.extend(
-                ["Status", "Roles", "Age", "Version"].map(|name| column(name, "string", 0)),
-            );
-            columns.extend(
-                ["Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime"]
-                    .map(|name| column(name, "string", 1)),
-            );
+            &["Internal-IP", "External-IP", "OS-Image", "Kernel-Version", "Container-Runtime"]
         }
-        "certificatesigningrequests" => columns.extend(
-            ["Age", "SignerName", "Requestor", "Condition"].map(|name| column(name, "string", 0)),
-        ),
-        _ => columns.push(column("Age", "string", 0)),
-    }
+        _ => &[],
+    };
+    let usual: &[&str] = match resource {
+        "nodes" => &["Name", "Status", "Roles", "Age", "Version"],
+        "certificatesigningrequests" => &["Name", "Age", "SignerName", "Requestor", "Condition"],
+        _ => &["Name", "Age"],
+    };
+    let column = |(name, priority): (&&str, i32)| json!({"name": name, "type": "string", "format": if *name == "Name" { "name" } else { "" }, "description": "", "priority": priority});
+    let columns = usual.iter().map(|name| (name, 0)).chain(wide.iter().map(|name| (name, 1)));
+    let columns: Vec<Value> = columns.map(column).collect();
     let rows = objects.iter().map(|object| {
         let metadata = json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]});
         json!({"cells": cells(resource, object), "object": metadata})
@@ -35,27 +36,18 @@ fn cells(resource: &str, object: &Value) -> Vec<Value> {
         "nodes" => {
             let info = &object["status"]["nodeInfo"];
             let address = |kind: &str| {
-                let all = object["status"]["addresses"].as_array().into_iter().flatten();
-                let found = all
-                    .filter(|address| address["type"] == kind)
-                    .find_map(|address| address["address"].as_str());
-                json!(found.unwrap_or("<none>"))
+                let mut all = object["status"].list("addresses").iter();
+                let found = all.find(|address| address["type"] == kind);
+                found.map_or(json!("<none>"), |found| found["address"].clone())
             };
-            vec![
-                name,
-                json!(status(object)),
-                json!(roles(object)),
-                age,
-                info["kubeletVersion"].clone(),
-                address("InternalIP"),
-                address("ExternalIP"),
-                info["osImage"].clone(),
-                info["kernelVersion"].clone(),
-                info["containerRuntimeVersion"].clone(),
-            ]
+            let own = ["kubeletVersion", "osImage", "kernelVersion", "containerRuntimeVersion"];
+            let [version, image, kernel, runtime] = own.map(|key| info[key].clone());
+            let (status, roles) = (json!(status(object)), json!(roles(object)));
+            let (inside, outside) = (address("InternalIP"), address("ExternalIP"));
+            vec![name, status, roles, age, version, inside, outside, image, kernel, runtime]
         }
         "certificatesigningrequests" => {
-            let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+            let conditions = object["status"].list("conditions").iter();
             let mut words: Vec<&str> =
                 conditions.filter_map(|condition| condition["type"].as_str()).collect();
             if words.is_empty() {
@@ -64,29 +56,18 @@ fn cells(resource: &str, object: &Value) -> Vec<Value> {
             if object["status"]["certificate"].is_string() {
                 words.push("Issued");
             }
-            vec![
-                name,
-                age,
-                object["spec"]["signerName"].clone(),
-                object["spec"]["username"].clone(),
-                json!(words.join(",")),
-            ]
+            let spec = &object["spec"];
+            let (signer, user) = (spec["signerName"].clone(), spec["username"].clone());
+            vec![name, age, signer, user, json!(words.join(","))]
         }
         _ => vec![name, age],
     }
 }
 
 fn status(node: &Value) -> String {
-    let conditions = node["status"]["conditions"].as_array().into_iter().flatten();
-    let ready = conditions
-        .filter(|condition| condition["type"] == "Ready")
-        .any(|condition| condition["status"] == "True");
-    let word = if ready { "Ready" } else { "NotReady" };
-    if node["spec"]["unschedulable"] == true {
-        format!("{word},SchedulingDisabled")
-    } else {
-        word.to_owned()
-    }
+    let word = if is_true(node, "Ready") { "Ready" } else { "NotReady" };
+    let more = if node["spec"]["unschedulable"] == true { ",SchedulingDisabled" } else { "" };
+    format!("{word}{more}")
 }
 
 fn roles(node: &Value) -> String {
