@@ -1,10 +1,10 @@
 //! Actions of servers, and Nova's answers to them.
 
-use openstack_emulator::{CreateOutcome, End, Kind, Settings};
+use openstack_emulator::{End, Kind, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::somebody::{TestUser, alice, text};
+use crate::somebody::{TestUser, alice, fate, shows, text, with};
 
 async fn act(who: &TestUser, server: &str, body: Value) -> (u16, String) {
     let path = format!("/compute/v2.1/servers/{server}/action");
@@ -12,6 +12,12 @@ async fn act(who: &TestUser, server: &str, body: Value) -> (u16, String) {
     let said = answer.as_object().and_then(|fault| fault.values().next());
     let said = said.filter(|_| status >= 400);
     (status, said.map(|fault| text(&fault["message"])).unwrap_or_default())
+}
+
+/// Asserts that a server refuses an action because of its status or task.
+async fn busy(who: &TestUser, server: &str, body: Value, action: &str, what: &str) {
+    let said = format!("Cannot '{action}' instance {server} while it is in {what}");
+    assert_eq!(act(who, server, body).await, (409, said));
 }
 
 /// A running server of the smallest flavor.
@@ -28,33 +34,15 @@ async fn an_action_is_refused_in_the_wrong_status_or_during_another_action() {
     settings.times.server_action = 600;
     let (_emulator, alice) = alice(settings).await;
     let id = running(&alice, json!({})).await;
-    let (status, said) = act(&alice, &id, json!({"os-start": null})).await;
-    assert_eq!(
-        (status, said),
-        (409, format!("Cannot 'start' instance {id} while it is in vm_state active"))
-    );
+    busy(&alice, &id, json!({"os-start": null}), "start", "vm_state active").await;
     assert_eq!(act(&alice, &id, json!({"os-stop": null})).await.0, 202);
-    let (status, said) = act(&alice, &id, json!({"os-stop": null})).await;
-    assert_eq!(
-        (status, said),
-        (409, format!("Cannot 'stop' instance {id} while it is in task_state powering-off"))
-    );
+    busy(&alice, &id, json!({"os-stop": null}), "stop", "task_state powering-off").await;
     let server = alice.server_is(&id, "SHUTOFF").await;
-    assert_eq!(
-        (&server["OS-EXT-STS:vm_state"], &server["OS-EXT-STS:power_state"]),
-        (&json!("stopped"), &json!(4))
-    );
-    let (status, said) = act(&alice, &id, json!({"reboot": {"type": "SOFT"}})).await;
-    assert_eq!(
-        (status, said),
-        (409, format!("Cannot 'reboot' instance {id} while it is in vm_state stopped"))
-    );
+    shows(&server, json!({"OS-EXT-STS:vm_state": "stopped", "OS-EXT-STS:power_state": 4}));
+    busy(&alice, &id, json!({"reboot": {"type": "SOFT"}}), "reboot", "vm_state stopped").await;
     assert_eq!(act(&alice, &id, json!({"reboot": {"type": "HARD"}})).await.0, 202);
     let server = alice.get(&format!("/compute/v2.1/servers/{id}")).await["server"].clone();
-    assert_eq!(
-        (&server["status"], &server["OS-EXT-STS:task_state"]),
-        (&json!("HARD_REBOOT"), &json!("rebooting_hard"))
-    );
+    shows(&server, json!({"status": "HARD_REBOOT", "OS-EXT-STS:task_state": "rebooting_hard"}));
     alice.server_is(&id, "ACTIVE").await;
     assert_eq!(act(&alice, &id, json!({"reboot": {"type": "WARM"}})).await.0, 400);
 }
@@ -67,20 +55,14 @@ async fn a_stopped_server_is_resized_and_stays_stopped_confirmed_or_reverted() {
     assert_eq!(same, (400, "When resizing, instances must change flavor!".to_owned()));
     let none = act(&alice, &id, json!({"resize": {"flavorRef": "none"}})).await;
     assert_eq!(none, (400, "Flavor none could not be found.".to_owned()));
-    let (status, said) = act(&alice, &id, json!({"confirmResize": null})).await;
-    assert_eq!(
-        (status, said),
-        (409, format!("Cannot 'confirmResize' instance {id} while it is in vm_state active"))
-    );
+    busy(&alice, &id, json!({"confirmResize": null}), "confirmResize", "vm_state active").await;
     act(&alice, &id, json!({"os-stop": null})).await;
     alice.server_is(&id, "SHUTOFF").await;
     for (end, status, ram) in [("revertResize", 202, 128), ("confirmResize", 204, 512)] {
         assert_eq!(act(&alice, &id, json!({"resize": {"flavorRef": "2"}})).await.0, 202);
         let server = alice.server_is(&id, "VERIFY_RESIZE").await;
-        assert_eq!(
-            (&server["flavor"]["ram"], &server["OS-EXT-STS:power_state"]),
-            (&json!(512), &json!(4))
-        );
+        assert_eq!(server["flavor"]["ram"], 512);
+        shows(&server, json!({"OS-EXT-STS:power_state": 4}));
         assert_eq!(act(&alice, &id, json!({end: null})).await.0, status);
         assert_eq!(alice.server_is(&id, "SHUTOFF").await["flavor"]["ram"], ram);
     }
@@ -116,22 +98,16 @@ async fn an_image_of_a_server_is_queued_saved_and_active() {
     let made = alice.make(&path, json!({"createImage": {"name": "kept"}})).await;
     let image = format!("/image/v2/images/{}", text(&made["image_id"]));
     let seen = alice.get(&image).await;
-    assert_eq!(
-        (&seen["status"], &seen["size"], &seen["visibility"]),
-        (&json!("queued"), &Value::Null, &json!("private"))
-    );
-    assert_eq!(
-        (&seen["image_type"], &seen["instance_uuid"], &seen["min_disk"]),
-        (&json!("snapshot"), &json!(id), &json!(1))
-    );
-    let (status, said) = act(&alice, &id, json!({"createImage": {"name": "again"}})).await;
-    assert_eq!(
-        (status, said),
-        (
-            409,
-            format!("Cannot 'createImage' instance {id} while it is in task_state image_snapshot")
-        )
-    );
+    shows(&seen, json!({"status": "queued", "size": null, "visibility": "private"}));
+    shows(&seen, json!({"image_type": "snapshot", "instance_uuid": id, "min_disk": 1}));
+    busy(
+        &alice,
+        &id,
+        json!({"createImage": {"name": "again"}}),
+        "createImage",
+        "task_state image_snapshot",
+    )
+    .await;
     let is = async |wanted: &str| {
         alice
             .cloud
@@ -153,14 +129,7 @@ async fn an_image_of_a_server_is_queued_saved_and_active() {
 #[tokio::test]
 async fn an_image_that_fails_is_deleted_by_nova() {
     let (_emulator, alice) = alice(Settings::default()).await;
-    let end = End::Error("no space left".into());
-    alice.cloud.set_fate(CreateOutcome {
-        kind: Kind::Image,
-        name: "kept".into(),
-        after: 0,
-        times: None,
-        end,
-    });
+    alice.cloud.set_fate(fate(Kind::Image, "kept", End::Error("no space left".into())));
     let id = running(&alice, json!({})).await;
     assert_eq!(act(&alice, &id, json!({"createImage": {"name": "kept"}})).await.0, 202);
     alice
@@ -183,18 +152,12 @@ async fn the_image_of_a_boot_volume_has_no_bytes_and_its_snapshot_holds_the_volu
     let path = format!("/compute/v2.1/servers/{id}/action");
     let made = alice.make(&path, json!({"createImage": {"name": "kept"}})).await;
     let image = alice.get(&format!("/image/v2/images/{}", text(&made["image_id"]))).await;
-    assert_eq!(
-        (&image["status"], &image["size"], &image["bdm_v2"]),
-        (&json!("active"), &json!(0), &json!("True"))
-    );
+    shows(&image, json!({"status": "active", "size": 0, "bdm_v2": "True"}));
     let mapping: Value =
         serde_json::from_str(image["block_device_mapping"].as_str().unwrap()).unwrap();
     let snapshots = alice.get("/volume/v3/snapshots/detail").await["snapshots"].clone();
     assert_eq!(snapshots[0]["name"], "snapshot for kept");
-    assert_eq!(
-        (&mapping[0]["snapshot_id"], &mapping[0]["boot_index"]),
-        (&snapshots[0]["id"], &json!(0))
-    );
+    shows(&mapping[0], json!({"snapshot_id": snapshots[0]["id"], "boot_index": 0}));
     assert_eq!(mapping[0]["volume_size"], 3);
     // The server is deleted, but Cinder keeps its volume because the volume has a snapshot.
     assert_eq!(alice.delete(&format!("/compute/v2.1/servers/{id}")).await, 204);
@@ -213,29 +176,25 @@ async fn a_flavor_or_volume_that_is_too_small_for_the_image_is_refused() {
     let image = text(&alice.make("/image/v2/images", body).await["id"]);
     let path = format!("/image/v2/images/{image}/file");
     assert_eq!(alice.ask(Method::PUT, &path, json!("bytes")).await.0, 204);
-    let try_it = async |more: Value| {
-        let mut server = json!({"name": "own", "networks": "none", "imageRef": image});
-        for (key, value) in more.as_object().unwrap() {
-            server[key] = value.clone();
-        }
-        let (status, answer) =
-            alice.ask(Method::POST, "/compute/v2.1/servers", json!({"server": server})).await;
-        (status, answer["badRequest"]["message"].as_str().unwrap_or_default().to_owned())
-    };
     let volume = |size: u32| json!([{"boot_index": 0, "source_type": "image", "destination_type": "volume", "uuid": image, "volume_size": size}]);
-    assert_eq!(
-        try_it(json!({"flavorRef": "1"})).await,
-        (400, "Flavor's memory is too small for requested image.".to_owned())
-    );
-    assert_eq!(
-        try_it(json!({"flavorRef": "2"})).await,
-        (400, "Flavor's disk is too small for requested image. Flavor disk is 5368709120 bytes, minimum size is 10737418240 bytes.".to_owned())
-    );
-    assert_eq!(
-        try_it(json!({"flavorRef": "2", "imageRef": "", "block_device_mapping_v2": volume(9)})).await,
-        (400, "Volume is smaller than the minimum size specified in image metadata. Volume size is 9663676416 bytes, minimum size is 10737418240 bytes.".to_owned())
-    );
-    assert_eq!(try_it(json!({"flavorRef": "3"})).await.0, 202);
+    for (more, said) in [
+        (json!({"flavorRef": "1"}), "Flavor's memory is too small for requested image."),
+        (
+            json!({"flavorRef": "2"}),
+            "Flavor's disk is too small for requested image. Flavor disk is 5368709120 bytes, minimum size is 10737418240 bytes.",
+        ),
+        (
+            json!({"flavorRef": "2", "imageRef": "", "block_device_mapping_v2": volume(9)}),
+            "Volume is smaller than the minimum size specified in image metadata. Volume size is 9663676416 bytes, minimum size is 10737418240 bytes.",
+        ),
+        (json!({"flavorRef": "3"}), ""),
+    ] {
+        let server = with(json!({"name": "own", "networks": "none", "imageRef": image}), &more);
+        let body = json!({"server": server});
+        let (status, answer) = alice.ask(Method::POST, "/compute/v2.1/servers", body).await;
+        assert_eq!(status, if said.is_empty() { 202 } else { 400 }, "{more}: {answer}");
+        assert_eq!(answer["badRequest"]["message"].as_str().unwrap_or_default(), said);
+    }
 }
 
 #[tokio::test]
@@ -267,10 +226,7 @@ async fn a_console_has_a_new_token_each_time_and_diagnostics_are_for_administrat
     assert_eq!(alice.ask(Method::GET, &path, Value::Null).await.0, 403);
     let admin = TestUser::log_in(&alice.cloud, "admin", "admin").await;
     let seen = admin.get(&path).await;
-    assert_eq!(
-        (&seen["state"], &seen["num_cpus"], &seen["num_nics"]),
-        (&json!("running"), &json!(1), &json!(1))
-    );
+    shows(&seen, json!({"state": "running", "num_cpus": 1, "num_nics": 1}));
     act(&alice, &id, json!({"os-stop": null})).await;
     alice.server_is(&id, "SHUTOFF").await;
     let (status, answer) = admin.ask(Method::GET, &path, Value::Null).await;

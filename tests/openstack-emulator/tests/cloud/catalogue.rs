@@ -4,7 +4,7 @@ use openstack_emulator::{Emulator, Settings};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::somebody::{TestUser, alice, text};
+use crate::somebody::{TestUser, alice, shows, text};
 
 const SERVICES: &str = "/identity/v3/services";
 const ENDPOINTS: &str = "/identity/v3/endpoints";
@@ -27,13 +27,13 @@ async fn a_registered_service_is_in_the_catalog_of_all_users() {
     let (emulator, admin) = admin().await;
     let body = json!({"service": {"type": "baremetal", "name": "b"}});
     let service = admin.make(SERVICES, body).await["service"].clone();
-    assert_eq!((&service["enabled"], &service["name"]), (&json!(true), &json!("b")));
+    shows(&service, json!({"enabled": true, "name": "b"}));
     let id = text(&service["id"]);
     let url = "http://h/v1/$(project_id)s";
     let body =
         json!({"service_id": id, "interface": "public", "region_id": "RegionOne", "url": url});
     let endpoint = admin.make(ENDPOINTS, json!({"endpoint": body})).await["endpoint"].clone();
-    assert_eq!((&endpoint["region"], &endpoint["url"]), (&json!("RegionOne"), &json!(url)));
+    shows(&endpoint, json!({"region": "RegionOne", "url": url}));
     let found = admin.get(&format!("{SERVICES}?type=baremetal")).await;
     assert_eq!(found["services"].as_array().unwrap().len(), 1);
     let found = admin.get(&format!("{ENDPOINTS}?service_id={id}&interface=internal")).await;

@@ -4,7 +4,7 @@ use openstack_emulator::Settings;
 use reqwest::Method;
 use serde_json::json;
 
-use crate::somebody::alice;
+use crate::somebody::{alice, with};
 
 #[tokio::test]
 async fn a_disk_is_tagged_only_in_microversions_that_allow_tags() {
@@ -16,11 +16,8 @@ async fn a_disk_is_tagged_only_in_microversions_that_allow_tags() {
     let seen = alice.get(&format!("/compute/v2.1/servers/{server}/os-volume_attachments")).await;
     assert_eq!(seen["volumeAttachments"][0]["tag"], "etcd");
 
-    let mut body = json!({"name": "b", "flavorRef": "1", "imageRef": alice.image(), "networks": [{"uuid": network}]});
-    for (key, value) in more.as_object().unwrap() {
-        body[key] = value.clone();
-    }
-    let body = json!({"server": body});
+    let body = json!({"name": "b", "flavorRef": "1", "imageRef": alice.image(), "networks": [{"uuid": network}]});
+    let body = json!({"server": with(body, &more)});
     for (version, status) in [("2.31", 400), ("2.32", 202), ("2.41", 400), ("2.42", 202)] {
         let url = format!("{}/compute/v2.1/servers", alice.cloud.url());
         let request = alice.client.post(url).header("x-auth-token", &alice.token).json(&body);

@@ -6,7 +6,7 @@ use openstack_emulator::Settings;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::somebody::{TestUser, alice};
+use crate::somebody::{TestUser, alice, shows};
 
 const NOVA: &str = "/compute/v2.1";
 
@@ -92,7 +92,7 @@ async fn servers_go_to_hosts_that_are_enabled_and_have_a_resource_provider() {
     // As nova-compute does: first a resource provider with the id of the hypervisor, then its inventory.
     let body = json!({"name": "h1", "uuid": id});
     let made = admin.make("/placement/resource_providers", body.clone()).await;
-    assert_eq!((&made["uuid"], &made["generation"]), (&json!(id), &json!(0)));
+    shows(&made, json!({"uuid": id, "generation": 0}));
     let again = admin.ask(Method::POST, "/placement/resource_providers", body).await;
     assert_eq!(again.0, 409);
     let inventories = format!("/placement/resource_providers/{id}/inventories");
@@ -143,4 +143,5 @@ async fn a_host_is_in_one_zone_and_any_number_of_aggregates() {
     assert_eq!(act(&made, "remove_host", "compute-1").await, 200);
     assert_eq!(admin.delete(&path).await, 200);
     assert_eq!(alice.ask(Method::GET, &format!("{NOVA}/os-aggregates"), Value::Null).await.0, 403);
+    assert_eq!(alice.delete(&format!("{NOVA}/flavors/none")).await, 403);
 }

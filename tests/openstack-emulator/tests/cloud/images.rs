@@ -4,7 +4,7 @@ use openstack_emulator::Settings;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::somebody::{TestUser, alice, text};
+use crate::somebody::{TestUser, alice, shows, text};
 
 const IMAGES: &str = "/image/v2/images";
 
@@ -29,7 +29,7 @@ async fn members_see_a_shared_image_and_list_it_after_they_accepted_it() {
     assert_eq!(bob.ask(Method::GET, &members, Value::Null).await.0, 404);
 
     let member = alice.make(&members, json!({"member": bob.project})).await;
-    assert_eq!((&member["status"], &member["member_id"]), (&json!("pending"), &json!(bob.project)));
+    shows(&member, json!({"status": "pending", "member_id": bob.project}));
     assert_eq!(alice.ask(Method::POST, &members, json!({"member": bob.project})).await.0, 409);
     assert_eq!(bob.get(&image).await["name"], "ours");
     assert!(!listed(&bob, "").await.contains(&"ours".to_owned()));

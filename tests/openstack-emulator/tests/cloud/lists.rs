@@ -87,24 +87,8 @@ async fn listed(who: &TestUser, path: &str) -> (u64, u64) {
 async fn a_list_of_few_objects_visits_few() {
     // Opening addresses visits many objects, at unpredictable times.
     let mut settings = Settings { open_addresses: false, ..Settings::default() };
-    for name in [
-        "network",
-        "subnet",
-        "port",
-        "router",
-        "security_group",
-        "security_group_rule",
-        "instances",
-        "cores",
-        "ram",
-        "zones",
-        "loadbalancer",
-        "listener",
-        "pool",
-        "member",
-    ] {
-        settings.quotas.insert(name.into(), -1);
-    }
+    let quotas = "network subnet port router security_group security_group_rule instances cores ram zones load_balancer listener pool member";
+    settings.quotas.extend(quotas.split(' ').map(|name| (name.to_owned(), -1)));
     let (emulator, alice) = alice(settings).await;
     let mut all = Vec::new();
     for number in 0..MANY {

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use openstack_emulator::{Act, Cloud, CreateOutcome, End, Kind, Lag, Rule, Settings, Stop};
+use openstack_emulator::{Act, Cloud, End, Kind, Lag, Rule, Settings, Stop};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::somebody::{TestUser, alice, text};
+use crate::somebody::{TestUser, alice, fate, shows, text};
 
 const NETWORKS: &str = "/network/v2.0/networks";
 
@@ -28,12 +28,8 @@ async fn the_nth_call_gets_a_status_in_the_services_own_words() {
     assert!(answer.headers()["x-openstack-request-id"].to_str().unwrap().starts_with("req-"));
     assert!(answer.json::<Value>().await.unwrap()["NeutronError"]["message"].is_string());
     assert_eq!(alice.ask(Method::POST, NETWORKS, network()).await.0, 201);
-    let hit = emulator
-        .cloud
-        .calls()
-        .into_iter()
-        .filter(|call| call.status == Some(429))
-        .collect::<Vec<_>>();
+    let hit = emulator.cloud.calls().into_iter().filter(|call| call.status == Some(429));
+    let hit: Vec<_> = hit.collect();
     assert!(hit.len() == 1 && !hit[0].worked, "{hit:?}");
 }
 
@@ -130,24 +126,15 @@ async fn a_service_is_down_for_a_while_and_the_others_are_not() {
 #[tokio::test]
 async fn servers_fail_are_stuck_or_have_no_room() {
     let (emulator, alice) = alice(Settings::default()).await;
-    let fate = |name: &str, end| CreateOutcome {
-        kind: Kind::Server,
-        name: name.into(),
-        after: 0,
-        times: None,
-        end,
-    };
-    emulator.cloud.set_fate(fate("bad-*", End::Error("the disk is on fire".into())));
-    emulator.cloud.set_fate(fate("stuck-*", End::Stuck));
+    let burns = End::Error("the disk is on fire".into());
+    emulator.cloud.set_fate(fate(Kind::Server, "bad-*", burns));
+    emulator.cloud.set_fate(fate(Kind::Server, "stuck-*", End::Stuck));
     let (network, _) = alice.network("10.0.0.0/24").await;
     let bad = alice.server("bad-1", &network, json!({})).await;
     let stuck = alice.server("stuck-1", &network, json!({})).await;
     let good = alice.server("good-1", &network, json!({})).await;
     let bad = alice.server_is(&bad, "ERROR").await;
-    assert_eq!(
-        (bad["fault"]["message"].as_str(), bad["fault"]["code"].as_u64()),
-        (Some("the disk is on fire"), Some(500))
-    );
+    shows(&bad["fault"], json!({"message": "the disk is on fire", "code": 500}));
     alice.server_is(&good, "ACTIVE").await;
     assert_eq!(
         alice.get(&format!("/compute/v2.1/servers/{stuck}")).await["server"]["status"],
@@ -174,13 +161,7 @@ async fn servers_fail_are_stuck_or_have_no_room() {
 #[tokio::test]
 async fn a_load_balancer_is_stuck_and_refuses_to_be_deleted() {
     let (emulator, alice) = alice(Settings::default()).await;
-    emulator.cloud.set_fate(CreateOutcome {
-        kind: Kind::LoadBalancer,
-        name: "**".into(),
-        after: 0,
-        times: Some(1),
-        end: End::Stuck,
-    });
+    emulator.cloud.set_fate(fate(Kind::LoadBalancer, "**", End::Stuck));
     let (_, subnet) = alice.network("10.0.0.0/24").await;
     let body = json!({"loadbalancer": {"name": "lb", "vip_subnet_id": subnet}});
     let made = alice.make("/load-balancer/v2/lbaas/loadbalancers", body).await;

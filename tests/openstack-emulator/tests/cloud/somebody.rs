@@ -1,6 +1,6 @@
 //! A user with a token, who sends plain HTTP requests.
 
-use openstack_emulator::{Cloud, Emulator, Settings};
+use openstack_emulator::{Cloud, CreateOutcome, Emulator, End, Kind, Object, Settings};
 use reqwest::{Client, Method, Response};
 use serde_json::{Value, json};
 
@@ -32,12 +32,8 @@ impl TestUser {
             "identity": {"methods": ["password"], "password": {"user": {"name": user, "domain": domain, "password": format!("{user}-secret")}}},
             "scope": {"project": {"name": project, "domain": domain}},
         }});
-        let answer = client
-            .post(format!("{}/auth/tokens", cloud.auth_url()))
-            .json(&body)
-            .send()
-            .await
-            .unwrap();
+        let url = format!("{}/auth/tokens", cloud.auth_url());
+        let answer = client.post(url).json(&body).send().await.unwrap();
         assert_eq!(answer.status(), 201);
         let token = answer.headers()["x-subject-token"].to_str().unwrap().to_owned();
         let body: Value = answer.json().await.unwrap();
@@ -98,33 +94,46 @@ impl TestUser {
 
     /// Creates a server on a network and returns its id.
     pub(crate) async fn server(&self, name: &str, network: &str, more: Value) -> String {
-        let mut server = json!({"name": name, "flavorRef": "1", "imageRef": self.image(), "networks": [{"uuid": network}]});
-        for (key, value) in more.as_object().into_iter().flatten() {
-            server[key] = value.clone();
-        }
+        let server = json!({"name": name, "flavorRef": "1", "imageRef": self.image(), "networks": [{"uuid": network}]});
+        let server = with(server, &more);
         let made = self.make("/compute/v2.1/servers", json!({"server": server})).await;
         text(&made["server"]["id"])
     }
 
     pub(crate) fn image(&self) -> String {
-        self.cloud.objects(openstack_emulator::Kind::Image)[0].id.clone()
+        self.cloud.objects(Kind::Image)[0].id.clone()
     }
 
     /// Waits until a server has this status.
     pub(crate) async fn server_is(&self, id: &str, status: &str) -> Value {
-        self.cloud
-            .wait_until(|cloud| {
-                let all = cloud.objects(openstack_emulator::Kind::Server);
-                all.iter()
-                    .find(|server| server.id == id)
-                    .is_some_and(|server| server.text("status") == status)
-                    .then_some(())
-            })
-            .await;
+        let is = |server: &Object| server.id == id && server.text("status") == status;
+        let look = |cloud: &Cloud| cloud.objects(Kind::Server).iter().any(is).then_some(());
+        self.cloud.wait_until(look).await;
         self.get(&format!("/compute/v2.1/servers/{id}")).await["server"].clone()
     }
 }
 
 pub(crate) fn text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned()
+}
+
+/// An object with further fields.
+pub(crate) fn with(mut object: Value, more: &Value) -> Value {
+    for (key, value) in more.as_object().into_iter().flatten() {
+        object[key] = value.clone();
+    }
+    object
+}
+
+/// A fate of all new objects with this kind and name.
+pub(crate) fn fate(kind: Kind, name: &str, end: End) -> CreateOutcome {
+    CreateOutcome { kind, name: name.into(), after: 0, times: None, end }
+}
+
+/// Compares some fields of an object.
+#[track_caller]
+pub(crate) fn shows(object: &Value, fields: Value) {
+    for (key, value) in fields.as_object().unwrap() {
+        assert_eq!(&object[key], value, "{key} of {object}");
+    }
 }
