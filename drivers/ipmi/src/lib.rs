@@ -18,6 +18,7 @@ mod lines;
 
 mod line;
 mod opening;
+mod presence;
 
 #[cfg(test)]
 mod captured;
@@ -35,4 +36,5 @@ pub use commands::event_log::LogInfo;
 pub use commands::fru_areas::{Board, Chassis, Fru, Product};
 pub use connector::Connector;
 pub use lines::SessionLifetimes;
+pub use presence::answers_ping;
 pub use target::{CipherSuite, Privilege, Target};

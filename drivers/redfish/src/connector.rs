@@ -67,6 +67,11 @@ impl Connector {
         }
     }
 
+    /// Returns a client that accepts any certificate.
+    pub(crate) fn unverified(&self) -> Result<reqwest::Client, reqwest::Error> {
+        self.clients.unverified()
+    }
+
     /// Logs out of every BMC. Call this at the end of the process, where the log-outs of dropped `Bmc`s would no longer be sent.
     pub async fn close(&self) {
         self.ledger.close_all().await;

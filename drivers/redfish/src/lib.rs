@@ -1,5 +1,7 @@
 #![doc = include_str!("../README.md")]
 
+mod probe;
+
 mod connector;
 mod target;
 
@@ -37,5 +39,6 @@ mod sensors;
 
 pub use clients::{fingerprint, pinned_tls};
 pub use connector::{Connector, ConnectorError};
+pub use probe::ServiceRoot;
 pub use resolve::AllowedResolver;
 pub use target::{Auth, Target, Trust};
