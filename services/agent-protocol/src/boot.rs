@@ -14,6 +14,8 @@ pub mod parameter {
     pub const BOOT_INTERFACE: &str = "BOOTIF";
     /// Collectors to run beyond the inventory, separated by commas: `pci-devices,lldp,logs`.
     pub const INSPECTION_COLLECTORS: &str = "ipa-inspection-collectors";
+    /// `1` makes the inventory contain the values that each interface's neighbour sends by LLDP.
+    pub const COLLECT_LLDP: &str = "ipa-collect-lldp";
     /// `1` switches off the check of the API's certificate.
     pub const INSECURE: &str = "ipa-insecure";
     /// Bedplate only: `ADDRESS/PREFIX[,GATEWAY]` for a boot without DHCP.
@@ -37,6 +39,7 @@ pub struct KernelParameters {
     pub listen_port: Option<u16>,
     pub boot_interface: Option<hardware::MacAddress>,
     pub inspection_collectors: Vec<String>,
+    pub collect_lldp: bool,
     pub insecure: bool,
     pub static_address: Option<String>,
     /// Size of the disk in MiB.
@@ -64,7 +67,8 @@ impl KernelParameters {
                 parameter::INSPECTION_COLLECTORS => {
                     found.inspection_collectors = value.split(',').map(str::to_owned).collect()
                 }
-                parameter::INSECURE => found.insecure = matches!(value, "1" | "true" | "True"),
+                parameter::COLLECT_LLDP => found.collect_lldp = is_true(value),
+                parameter::INSECURE => found.insecure = is_true(value),
                 parameter::STATIC_ADDRESS => found.static_address = Some(value.to_owned()),
                 parameter::ROOT_DISK_MINIMUM => found.root_disk_minimum_mib = value.parse().ok(),
                 _ => {}
@@ -72,6 +76,11 @@ impl KernelParameters {
         }
         found
     }
+}
+
+/// Whether ironic-python-agent reads the value of a switch as true.
+fn is_true(value: &str) -> bool {
+    matches!(value, "1" | "true" | "True")
 }
 
 #[cfg(test)]
@@ -108,7 +117,7 @@ mod tests {
         let found = KernelParameters::parse(
             "ipa-api-url=http://10.0.0.1:6386 ipa-inspection-callback-url=http://10.0.0.1:6386/v1/continue_inspection \
              ipa-agent-token=s3cret ipa-listen-port=9998 BOOTIF=52:54:00:78:00:01 ipa-inspection-collectors=lldp \
-             ipa-insecure=True bedplate.address=10.0.0.20/24,10.0.0.254 bedplate.root-disk-minimum=64",
+             ipa-collect-lldp=1 ipa-insecure=True bedplate.address=10.0.0.20/24,10.0.0.254 bedplate.root-disk-minimum=64",
         );
         assert_eq!(
             found,
@@ -121,6 +130,7 @@ mod tests {
                 listen_port: Some(9998),
                 boot_interface: Some(hardware::MacAddress::new([0x52, 0x54, 0, 0x78, 0, 1])),
                 inspection_collectors: vec!["lldp".to_owned()],
+                collect_lldp: true,
                 insecure: true,
                 static_address: Some("10.0.0.20/24,10.0.0.254".to_owned()),
                 root_disk_minimum_mib: Some(64),

@@ -234,7 +234,7 @@ fn collect(machine: &Machine) -> InspectionData {
     let parameters = &machine.parameters;
     let mut data = inventory::inspect(&machine.root, parameters.boot_interface);
     let asked = |name: &str| parameters.inspection_collectors.iter().any(|asked| asked == name);
-    if asked("lldp") && machine.root.is_this_machine() {
+    if (asked("lldp") || parameters.collect_lldp) && machine.root.is_this_machine() {
         lldp::listen(&machine.root, &mut data.inventory.interfaces, LLDP_PATIENCE);
         data.configuration.collectors.push("lldp".to_owned());
     }

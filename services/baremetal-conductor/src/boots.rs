@@ -256,6 +256,8 @@ impl Conductor {
         let back = context.provisioning(&format!("discover/{mac}/{capability}/inventory"));
         parameters.extend(back.map(|url| set(parameter::INSPECTION_CALLBACK_URL, url.to_string())));
         parameters.push(boot_interface(mac));
+        // A person sees where the machine is by the switch that it is connected to.
+        parameters.push(set(parameter::COLLECT_LLDP, "1".to_owned()));
         self.ramdisk_script(None, &parameters)
     }
 

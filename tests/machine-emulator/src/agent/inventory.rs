@@ -3,11 +3,13 @@
 use bmc_emulator::{Firmware, MachineSpec};
 use serde_json::{Value, json};
 
+use super::parameters::Parameters;
 use crate::fault::InventoryLie;
 use crate::machine::Machine;
 
 /// Builds the body that is posted to `ipa-inspection-callback-url`.
-pub(super) fn report(machine: &Machine, boot_mac: Option<&str>) -> Value {
+pub(super) fn report(machine: &Machine, parameters: &Parameters) -> Value {
+    let boot_mac = parameters.boot_mac.as_deref();
     let spec = machine.spec();
     let lie = machine.faults().lie;
     if lie == Some(InventoryLie::Nonsense) {
@@ -20,9 +22,13 @@ pub(super) fn report(machine: &Machine, boot_mac: Option<&str>) -> Value {
     } else {
         spec.memory_mib
     };
+    let mut interfaces = interfaces(spec, lie == Some(InventoryLie::OtherPorts));
+    if parameters.lldp {
+        interfaces.iter_mut().enumerate().for_each(|(slot, it)| it["lldp"] = neighbour(slot));
+    }
     json!({
         "inventory": {
-            "interfaces": interfaces(spec, lie == Some(InventoryLie::OtherPorts)),
+            "interfaces": interfaces,
             "cpu": {
                 "model_name": "Emulated CPU", "frequency": "2000.0", "count": spec.cpus,
                 "architecture": "x86_64", "flags": ["lm"], "socket_count": 1,
@@ -65,6 +71,14 @@ fn disks(spec: &MachineSpec) -> Vec<Value> {
         })
     };
     spec.disks.iter().enumerate().map(disk).collect()
+}
+
+/// The values that the switch at a network card sends by LLDP (IEEE 802.1AB): the chassis by its MAC address, the port by its name, and the
+/// name of the switch.
+fn neighbour(slot: usize) -> Value {
+    let hex = |text: &str| text.bytes().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let port = hex(&format!("Ethernet1/{slot}"));
+    json!([[1, "04020000000700"], [2, format!("05{port}")], [3, "0078"], [5, hex("rack-tor")]])
 }
 
 fn interfaces(spec: &MachineSpec, lies: bool) -> Vec<Value> {

@@ -78,7 +78,7 @@ impl Agent<'_> {
     /// Posts the inventory, if the command line requests it.
     async fn inspect(&self) -> Result<(), String> {
         let Some(url) = &self.parameters.inspection else { return Ok(()) };
-        let report = inventory::report(self.machine, self.parameters.boot_mac.as_deref());
+        let report = inventory::report(self.machine, &self.parameters);
         let mut why = String::new();
         for _ in 0..INSPECTION_TRIES {
             let sent = self.world.http.post(url.clone()).json(&report).timeout(PATIENCE).send();

@@ -9,6 +9,8 @@ pub(super) struct Parameters {
     pub(super) token: String,
     pub(super) inspection: Option<Url>,
     pub(super) boot_mac: Option<String>,
+    /// Whether the inventory contains what the switches send by LLDP.
+    pub(super) lldp: bool,
 }
 
 impl Parameters {
@@ -32,6 +34,7 @@ impl Parameters {
                 let bare = text.strip_prefix("01-").filter(|rest| rest.len() == 17);
                 bare.unwrap_or(text).replace('-', ":").to_lowercase()
             }),
+            lldp: value("ipa-collect-lldp") == Some("1"),
         })
     }
 }
