@@ -11,7 +11,7 @@ mod profile;
 mod rack;
 mod reservation;
 
-pub use discovery::{Discoveries, Discovery};
+pub use discovery::{AcceptedDiscovery, Discoveries, Discovery, Neighbour};
 pub use explanation::{Explanation, LastSeen, Location, Observation};
 pub use firmware::{BiosSetting, FirmwareComponent};
 pub use import::ImportAnswer;

@@ -7,7 +7,7 @@ use baremetal_core::{
     LocalLinkRefused, NoConsole, NodeRefused, RackMistakes, RaidRefused, RequestRefused,
     TakeOutRefused, UnreadableRack, UnsupportedInterface, VendorRefused, VifRefused, VolumeInUse,
 };
-use baremetal_store::StoreError;
+use baremetal_store::{BMC_FIELD, StoreError};
 use bmc::BmcError;
 use http::StatusCode;
 use openstack_api::{ApiError, JsonShape, Kind, RequestId, chain, key_file};
@@ -227,6 +227,10 @@ fn store(why: &StoreError) -> ApiError {
         StoreError::Duplicate { field: "boot_index", value } => {
             let what = "A volume target with this node and boot_index";
             ApiError::conflict(format!("{what} already exists: {value}"))
+        }
+        // The other node may belong to another project, so it is named only by `Request::name_holder`.
+        StoreError::Duplicate { field: BMC_FIELD, .. } => {
+            ApiError::conflict("driver_info: this BMC belongs to another node already")
         }
         StoreError::Duplicate { field, value } => {
             ApiError::conflict(format!("{field}: {value:?} is already in use"))

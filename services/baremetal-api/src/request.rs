@@ -7,7 +7,8 @@ use baremetal_core::{
     AfterDrain, DrainRequest, HistoryEntry, NewDrainRequest, Node, NodeIdent, NodeUuid,
     TakeOutRefused, VerbRequest, end_maintenance_drain, wait_for_drain,
 };
-use baremetal_store::StoreError;
+use baremetal_store::{BMC_FIELD, StoreError};
+use hardware::MacAddress;
 use http::StatusCode;
 use openstack_api::{
     AccessScope, ApiError, Authenticated, Caller, Microversion, Origin, Query, Relation,
@@ -33,6 +34,9 @@ impl Authenticated for Request {
         &self.caller
     }
 }
+
+/// The field in which a port's address is refused.
+const ADDRESS_FIELD: &str = "address";
 
 /// How often a change is attempted if another writer changes the same record meanwhile.
 const ATTEMPTS: usize = 8;
@@ -85,6 +89,48 @@ impl Request {
         let node = self.app.store.find_node(&NodeIdent::Id(node)).await?;
         let relation = node.and_then(|node| relation(&self.caller, &node)).ok_or_else(missing)?;
         Ok(self.caller.rule().check(&self.caller, relation)?)
+    }
+
+    /// Replaces the refusal of a BMC that another node has by one that names the node, if the caller may see the node.
+    pub(crate) async fn name_holder<T>(&self, written: Result<T, Error>) -> Result<T, Error> {
+        match &written {
+            Err(Error::Store(StoreError::Duplicate { field: BMC_FIELD, value })) => {
+                let holder = value.parse().ok();
+                let named = self.named_holder("driver_info: this BMC", holder).await?;
+                named.map_or(written, |why| Err(why.into()))
+            }
+            Ok(_) | Err(_) => written,
+        }
+    }
+
+    /// Like [`Request::name_holder`], for the address of a port.
+    pub(crate) async fn name_port_holder<T>(&self, written: Result<T, Error>) -> Result<T, Error> {
+        match &written {
+            Err(Error::Store(StoreError::Duplicate { field: ADDRESS_FIELD, value })) => {
+                let Ok(mac) = value.parse::<MacAddress>() else { return written };
+                let port = self.app.store.find_port_by_address(mac).await?;
+                let holder = port.map(|port| port.node);
+                let named = self.named_holder(&format!("address: {mac}"), holder).await?;
+                named.map_or(written, |why| Err(why.into()))
+            }
+            Ok(_) | Err(_) => written,
+        }
+    }
+
+    /// The refusal of a value that the node `holder` has; `None` if the caller may not see the node.
+    async fn named_holder(
+        &self,
+        what: &str,
+        holder: Option<NodeUuid>,
+    ) -> Result<Option<ApiError>, Error> {
+        let Some(holder) = holder else { return Ok(None) };
+        let found = self.app.store.find_node(&NodeIdent::Id(holder)).await?;
+        let seen = found.filter(|node| relation(&self.caller, node).is_some());
+        let why = |node: Node| {
+            let (label, id) = (node.label(), node.id);
+            ApiError::conflict(format!("{what} belongs to node {label} ({id}) already"))
+        };
+        Ok(seen.map(why))
     }
 
     /// Refuses the request if clusterd would refuse to drain the node's compute host. The check changes nothing; the conductor requests the

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use agent_protocol::{AgentConfig, InspectionData, LookupAnswer, LookupNode};
 use baremetal_core::{
-    Boot, InspectionReport, Node, NodeIdent, NodeUuid, Page, PortFilter, PortSort, State, Work,
+    Boot, Discovery, DiscoveryId, InspectionReport, Node, NodeIdent, NodeUuid, Page, PortFilter,
+    PortSort, State, Work,
 };
 use baremetal_store::StoreError;
 use hardware::MacAddress;
@@ -18,6 +19,7 @@ use crate::conductor::Conductor;
 use crate::context::TurnContext;
 use crate::observations::ObservedPart;
 use crate::secrets::Purpose;
+use crate::settings::AcceptedBy;
 
 /// A report of an agent that it is running.
 pub use agent_protocol::Heartbeat;
@@ -256,10 +258,14 @@ impl Conductor {
         let (inventory, plugin_data) = split(body)?;
         let now = context.now();
         let data = Some(serde_json::json!({"inventory": inventory, "plugin_data": plugin_data}));
-        let found = baremetal_core::Discovery { mac, first_seen_at: now, last_seen_at: now, data };
+        let id = DiscoveryId::Machine(mac);
+        let found = Discovery { id, first_seen_at: now, last_seen_at: now, data, node: None };
         context.store.save_discovery(&found).await?;
         info!(%mac, "an unknown machine with port {mac} sent its inventory");
-        Ok(())
+        match context.settings.discovery.accepted_by {
+            AcceptedBy::Person => Ok(()),
+            AcceptedBy::InspectionRules => Ok(self.accept_by_rules(&found).await?),
+        }
     }
 }
 

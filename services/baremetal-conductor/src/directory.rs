@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use async_trait::async_trait;
-use baremetal_core::{BootInterface, Node, NodeIdent, Port, Work};
+use baremetal_core::{BootInterface, DiscoveryId, Node, NodeIdent, Port, Work};
 use baremetal_store::StoreError;
 use hardware::MacAddress;
 use pxe::{BootFile, Client, ClientKind, Decision, Directory, Lease, Loader, Observation};
@@ -98,7 +98,8 @@ impl Conductor {
         if client.kind == ClientKind::Other {
             return self.answer_ramdisk_of_stranger(client).await;
         }
-        context.store.touch_discovery(client.mac, context.now()).await?;
+        let id = DiscoveryId::Machine(client.mac);
+        context.store.touch_discovery(id, context.now()).await?;
         match context.settings.unknown_machines {
             UnknownMachines::Refuse => {
                 info!(mac = %client.mac, "an unknown machine with port {} requested a boot and is refused", client.mac);

@@ -4,10 +4,10 @@ use std::panic::resume_unwind;
 
 use agent_protocol::InspectionData;
 use baremetal_core::{
-    ActionOutcome, InspectInterface, InspectedMachine, InspectionChanges, InspectionReport,
-    InspectionRule, LogLevel, MAX_INSPECTION_RULES, Node, NodeIdent, Port, PortUuid, Problem,
-    Reason, RuleChanges, RuleLog, Stored, apply_bmc_inventory, apply_inspection_rules,
-    apply_inventory,
+    ActionOutcome, BmcIdentity, InspectInterface, InspectedMachine, InspectionChanges,
+    InspectionReport, InspectionRule, LogLevel, MAX_INSPECTION_RULES, Node, NodeIdent, Port,
+    PortUuid, Problem, Reason, RuleChanges, RuleLog, Stored, apply_bmc_inventory,
+    apply_inspection_rules, apply_inventory,
 };
 use baremetal_store::StoreError;
 use hardware::{Inventory, MacAddress};
@@ -71,8 +71,24 @@ impl TurnContext {
         reported: Node,
         found: InspectionReport,
     ) -> Result<ActionOutcome, ActionError> {
-        let rules = self.inspection_rules().await?;
         let ports = self.store.ports_of(before.id).await?;
+        let RuleChanges { node, mut ports, plugin_data, logs: _ } =
+            self.run_rules(before, reported, ports, &found).await?;
+        ports.iter_mut().for_each(|port| port.updated_at = Some(self.now()));
+        let report = plugin_data.map(|plugin_data| InspectionReport { plugin_data, ..found });
+        let changes = InspectionChanges { ports, report };
+        Ok(ActionOutcome::Inspected(Box::new((node, changes))))
+    }
+
+    /// Runs the inspection rules for the node `reported` with these ports. Returns their changes, of which nothing is stored yet.
+    pub(crate) async fn run_rules(
+        &self,
+        before: &Node,
+        reported: Node,
+        ports: Vec<Port>,
+        found: &InspectionReport,
+    ) -> Result<RuleChanges, ActionError> {
+        let rules = self.inspection_rules().await?;
         let (stored, report) = (before.clone(), found.clone());
         let groups = self.settings.groups.clone();
         // Many regular expressions take seconds, in which a thread of the runtime could serve nobody else.
@@ -84,10 +100,11 @@ impl TurnContext {
             apply_inspection_rules(&rules, machine)
         });
         let applied = applying.await.unwrap_or_else(|panic| resume_unwind(panic.into_panic()));
-        let RuleChanges { node, mut ports, plugin_data, logs } =
-            applied.map_err(|why| failed(why.to_string()))?;
-        self.check_name(before, &node).await?;
-        for RuleLog { level, text } in logs {
+        let changes = applied.map_err(|why| failed(why.to_string()))?;
+        let node = &changes.node;
+        self.check_name(before, node).await?;
+        self.check_bmc(before, node).await?;
+        for RuleLog { level, text } in &changes.logs {
             match level {
                 LogLevel::Debug => debug!(node.id = %node.id, "{text}"),
                 LogLevel::Info => info!(node.id = %node.id, "{text}"),
@@ -95,10 +112,7 @@ impl TurnContext {
                 LogLevel::Error => error!(node.id = %node.id, "{text}"),
             }
         }
-        ports.iter_mut().for_each(|port| port.updated_at = Some(self.now()));
-        let report = plugin_data.map(|plugin_data| InspectionReport { plugin_data, ..found });
-        let changes = InspectionChanges { ports, report };
-        Ok(ActionOutcome::Inspected(Box::new((node, changes))))
+        Ok(changes)
     }
 
     /// Returns all inspection rules, with their secrets unsealed.
@@ -121,6 +135,19 @@ impl TurnContext {
         match self.store.find_node(&NodeIdent::Name(name)).await? {
             Some(other) if other.id != after.id => Err(failed(text)),
             Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Fails if a rule gave the node the BMC of another node, which could not be written.
+    async fn check_bmc(&self, before: &Node, after: &Node) -> Result<(), ActionError> {
+        if BmcIdentity::of(before) == BmcIdentity::of(after) {
+            return Ok(());
+        }
+        match self.store.find_shared_bmc(after).await? {
+            Some(other) => Err(failed(format!(
+                "driver_info: an inspection rule set the BMC of node {other}; a BMC belongs to one node"
+            ))),
+            None => Ok(()),
         }
     }
 

@@ -20,6 +20,7 @@ mod raid_volumes;
 
 mod agent_reports;
 
+mod acceptance;
 mod boots;
 mod directory;
 mod glance;
@@ -77,7 +78,7 @@ pub use oci::{OciBlob, OciImageError};
 pub use run::RunError;
 pub use secrets::ServiceKey;
 pub use settings::{
-    BmcSettings, FailedBinding, Leases, LendingSettings, NetworkSettings, Settings, SweepSettings,
-    UnknownMachines,
+    AcceptedBy, BmcSettings, DiscoverySettings, FailedBinding, Leases,
+    LendingSettings, NetworkSettings, Settings, SweepSettings, UnknownMachines,
 };
 pub use vifs::{VifLookupError, VifSeen};

@@ -9,7 +9,7 @@ use baremetal_core::{
     AgentCommand, Driver, Node, NodeUuid, Port, PortUuid, State, Task, Verb, WorkUuid,
     request_verb, start_next_task,
 };
-use baremetal_store::Store;
+use baremetal_store::{SharedBmcs, Store};
 use bmc_emulator::{
     BmcKind, BmcSpec, DiskSpec, Firmware, Identity, Mac, Machine, MachineSpec, NicSpec, Served,
     serve,
@@ -226,5 +226,7 @@ pub(crate) fn settings() -> Settings {
 pub(crate) async fn conductor(settings: Settings) -> Conductor {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let store = Store::open("sqlite::memory:").await.unwrap();
+    // Several nodes of a test stand for one machine in several states.
+    let store = store.with_shared_bmcs(SharedBmcs::Permitted);
     Conductor::new(settings, store, ServiceKey::new([7; 32])).await.unwrap()
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use baremetal_core::{OciRegistry, ServiceNetwork, StepPriorities, Timeouts};
+use baremetal_core::{
+    BmcCredentials, Driver, OciRegistry, ServiceNetwork, StepPriorities, Timeouts,
+};
 use baremetal_store::AddressPool;
 use hardware::AllowedHosts;
 use jiff::Timestamp;
@@ -58,6 +60,8 @@ pub struct Settings {
     pub leases: Option<Leases>,
     /// The answer to machines that nobody has enrolled.
     pub unknown_machines: UnknownMachines,
+    /// How discovered machines become nodes.
+    pub discovery: DiscoverySettings,
     /// Additional kernel parameters of the ramdisk, such as `console=ttyS0`.
     pub kernel_parameters: Vec<(String, Option<String>)>,
     /// The time without a heartbeat after which an agent counts as lost; agents learn this time from `lookup`.
@@ -107,6 +111,7 @@ impl Settings {
             provisioning_url: None,
             leases: None,
             unknown_machines: UnknownMachines::Refuse,
+            discovery: DiscoverySettings::default(),
             kernel_parameters: Vec::new(),
             heartbeat_timeout: minute,
             clock,
@@ -198,6 +203,33 @@ pub struct Leases {
     pub prefix: u8,
     /// The default gateway, if there is one.
     pub router: Option<Ipv4Addr>,
+}
+
+/// How discovered machines become nodes.
+#[derive(Clone, Debug)]
+pub struct DiscoverySettings {
+    pub accepted_by: AcceptedBy,
+    /// The driver of machines that do not tell which protocol their BMC speaks.
+    pub driver: Driver,
+    /// The credentials of BMCs by their networks, for nodes that are accepted without credentials. The first network that contains the BMC
+    /// counts.
+    pub credentials: Vec<BmcCredentials>,
+}
+
+impl Default for DiscoverySettings {
+    fn default() -> Self {
+        let accepted_by = AcceptedBy::Person;
+        DiscoverySettings { accepted_by, driver: Driver::Redfish, credentials: Vec::new() }
+    }
+}
+
+/// How a discovered machine is accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AcceptedBy {
+    /// A person accepts the machine.
+    Person,
+    /// The machine becomes a node as soon as its inventory arrives, and the inspection rules run.
+    InspectionRules,
 }
 
 /// The answer to machines that nobody has enrolled. They are never installed.

@@ -7,6 +7,7 @@ mod leaving;
 mod plan;
 mod preview;
 
+mod acceptance;
 mod boot_again;
 mod drain;
 mod drain_needed;
@@ -21,6 +22,8 @@ mod reservation;
 mod take_out;
 
 mod agent_ramdisk;
+mod bmc_answer;
+mod bmc_identity;
 mod boot_setting;
 mod change;
 mod checksum_file;
@@ -34,6 +37,7 @@ mod indicator;
 mod inspection;
 mod instance;
 mod listed_steps;
+mod lldp;
 mod local_link;
 mod logical_disk;
 mod maintenance;
@@ -101,6 +105,10 @@ mod state;
 mod stored;
 mod traits;
 
+pub use acceptance::{
+    Acceptance, AcceptanceFacts, AcceptanceRequest, BmcCredentials, MissingAddress, bmc_addresses,
+    plan_acceptance,
+};
 pub use agent_ramdisk::{AgentKernel, BOOT_PROPERTIES, KernelWord, check_agent_ramdisk};
 pub use allocation::{
     Allocation, AllocationState, BackfillMismatch, NodePool, Reservation, UnknownAllocationState,
@@ -118,7 +126,9 @@ pub use bios_change::{
     BiosProblem, BiosValuesRefused, NamedAttributes, NamedValues, bios_not_applied, bios_values,
     recorded_bios_settings,
 };
+pub use bmc_answer::{BmcAnswer, IpmiAnswer, RedfishAnswer};
 pub use bmc_clock::{ClockRefused, ClockSetting, SET_BMC_CLOCK, parse_clock_setting};
+pub use bmc_identity::{BmcIdentity, bmc_endpoint};
 pub use boot::Boot;
 pub use boot_again::{BootAgain, boot_again};
 pub use boot_setting::request_boot_setting;
@@ -191,6 +201,7 @@ pub use lending::{
     with_stage_taken,
 };
 pub use listed_steps::{ListedSteps, StepPriorities};
+pub use lldp::{Neighbour, neighbours};
 pub use local_link::LocalLinkRefused;
 pub use logical_disk::{LogicalDisk, RaidStepProblem};
 pub use maintenance::{power_failed, power_recovered};
@@ -241,7 +252,9 @@ pub use raid_change::{AcceptedRaidChange, RaidChange, RaidStage, VolumeChange};
 pub use raid_plan::plan_raid;
 pub use raid_request::{RaidRequest, raid_request};
 pub use raid_step::{RaidStepRefused, check_raid_step};
-pub use record::{Discovery, HistoryEntry, InspectionReport, Severity};
+pub use record::{
+    Discovery, DiscoveryId, HistoryEntry, InspectionReport, InvalidDiscoveryId, Severity,
+};
 pub use request::{
     fail_work, finish_work, power_step_done, request_power, request_verb, start_next_task,
 };

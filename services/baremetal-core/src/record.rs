@@ -1,7 +1,13 @@
-//! Records beside the node: its history, its inventory, and machines that nobody has enrolled.
+//! Records beside the node: its history, its inventory, and machines and BMCs that nobody has enrolled.
 
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use agent_protocol::InspectionData;
 use hardware::MacAddress;
 use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::{HistoryUuid, Node, NodeUuid, State};
@@ -113,15 +119,77 @@ pub struct InspectionReport {
     pub plugin_data: Value,
 }
 
-/// A machine that asked for a network boot and that nobody has enrolled.
+/// A machine or a BMC that was seen and that nobody has enrolled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Discovery {
-    /// The MAC address that the machine used for DHCP.
-    pub mac: MacAddress,
+    pub id: DiscoveryId,
     pub first_seen_at: Timestamp,
     pub last_seen_at: Timestamp,
-    /// The agent's report; `None` unless discovery was allowed to boot the ramdisk.
+    /// The report of a machine's agent, or the answer of a BMC; `None` unless discovery was allowed to boot the ramdisk.
     pub data: Option<Value>,
+    /// The node that the discovery was accepted into.
+    pub node: Option<NodeUuid>,
+}
+
+/// The name of a discovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(into = "String")]
+pub enum DiscoveryId {
+    /// A machine that asked for a network boot, by the MAC address that the machine used for DHCP.
+    Machine(MacAddress),
+    /// A BMC that answered the crawler at this socket.
+    Bmc(SocketAddr),
+}
+
+/// The text names no discovery.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{raw:?} is neither a MAC address nor the address and port of a BMC")]
+pub struct InvalidDiscoveryId {
+    /// The text, cut to 64 characters.
+    pub raw: String,
+}
+
+impl FromStr for DiscoveryId {
+    type Err = InvalidDiscoveryId;
+
+    fn from_str(raw: &str) -> Result<Self, InvalidDiscoveryId> {
+        let machine = raw.parse().ok().map(DiscoveryId::Machine);
+        let found = machine.or_else(|| raw.parse().ok().map(DiscoveryId::Bmc));
+        found.ok_or_else(|| InvalidDiscoveryId { raw: raw.chars().take(64).collect() })
+    }
+}
+
+impl fmt::Display for DiscoveryId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DiscoveryId::Machine(mac) => mac.fmt(f),
+            DiscoveryId::Bmc(at) => at.fmt(f),
+        }
+    }
+}
+
+impl From<DiscoveryId> for String {
+    fn from(id: DiscoveryId) -> String {
+        id.to_string()
+    }
+}
+
+impl Discovery {
+    /// Returns the machine's MAC address; `None` for a BMC.
+    pub fn mac(&self) -> Option<MacAddress> {
+        match self.id {
+            DiscoveryId::Machine(mac) => Some(mac),
+            DiscoveryId::Bmc(_) => None,
+        }
+    }
+
+    /// Returns the report of the machine's agent.
+    pub fn inspection(&self) -> Option<InspectionData> {
+        let data = self.data.as_ref()?;
+        let mut whole = data.get("plugin_data")?.as_object()?.clone();
+        whole.insert("inventory".to_owned(), data.get("inventory")?.clone());
+        serde_json::from_value(Value::Object(whole)).ok()
+    }
 }
 
 #[cfg(test)]
@@ -160,6 +228,20 @@ mod tests {
         assert_eq!(activity("active", "monitoring"), "monitoring");
         assert_eq!(activity("clean wait", "cleaning"), "cleaning");
         assert_eq!(activity("", "deploying"), "deploying");
+    }
+
+    #[test]
+    fn the_name_of_a_discovery_tells_machines_and_bmcs_apart() {
+        for (raw, want) in [
+            ("52-54-00-00-00-0A", "52:54:00:00:00:0a"),
+            ("10.0.0.7:443", "10.0.0.7:443"),
+            ("[fd00::7]:623", "[fd00::7]:623"),
+        ] {
+            assert_eq!(raw.parse::<DiscoveryId>().unwrap().to_string(), want);
+        }
+        for raw in ["", "zz", "10.0.0.7", "bmc.example:443"] {
+            assert!(raw.parse::<DiscoveryId>().is_err(), "{raw}");
+        }
     }
 
     #[test]

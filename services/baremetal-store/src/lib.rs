@@ -9,7 +9,9 @@ pub use database::table::{PagePart, PageRows, Position};
 pub use database::{SchemaVersion, StoreError, Tripwire};
 pub use secrets::{SecretError, Secrets};
 pub use store::{
-    BackfillOutcome, ImportEffect, ImportedNode, MOST_IMPORTED_HISTORY, ReencryptionResult,
-    ReserveOutcome, SCHEMA, SeenPower, Store,
+    AcceptOutcome, BackfillOutcome, ImportEffect, ImportedNode, MOST_IMPORTED_HISTORY,
+    ReencryptionResult, ReserveOutcome, SCHEMA, SeenPower, Store,
 };
-pub use table::{AddressPool, DhcpLease, NodeCount, ProfileRow, Seen, ShardCount};
+pub use table::{
+    AddressPool, BMC_FIELD, DhcpLease, NodeCount, ProfileRow, Seen, ShardCount, SharedBmcs,
+};

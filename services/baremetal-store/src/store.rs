@@ -2,6 +2,7 @@
 
 mod allocation;
 mod bios;
+mod discovery;
 mod import;
 mod lending;
 mod listed_steps;
@@ -17,22 +18,25 @@ use std::time::Duration;
 
 use audit_store::Recorder;
 use baremetal_core::{
-    HistoryEntry, InspectionChanges, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid, Page, Port,
-    PortUuid,
+    BmcIdentity, HistoryEntry, InspectionChanges, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid,
+    Page, Port, PortUuid,
 };
 use database::table::{PagePart, PageRows};
 use database::{
-    Database, Schema, SchemaVersion, SizeLimit, StoreError, Tripwire, reading, writing,
+    Database, Schema, SchemaVersion, SizeLimit, StoreError, Tripwire, WriteKind, reading, writing,
 };
 use hardware::PowerState;
 use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::table::resource::{check_chassis, lock_of_node};
-use crate::table::{NodeCount, ShardCount, history, inspection, lease, node, port, rack};
+use crate::table::{
+    NodeCount, ShardCount, SharedBmcs, history, inspection, lease, node, port, rack,
+};
 pub use allocation::{BackfillOutcome, ReserveOutcome};
 use database::WriteKind::{AnyStatementCanFail, OneStatement, OnlyFirstStatementCanFail};
 use database::seals::RegisteredKeys;
+pub use discovery::AcceptOutcome;
 pub use import::{ImportEffect, ImportedNode, MOST_IMPORTED_HISTORY};
 use sealing::Keyring;
 pub use seals::ReencryptionResult;
@@ -57,6 +61,7 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-16.sql"),
     include_str!("schema-17.sql"),
     include_str!("schema-18.sql"),
+    include_str!("schema-19.sql"),
 ];
 
 /// The observed power state of one node's machine.
@@ -88,6 +93,7 @@ pub struct Store {
     pub(crate) bound: SizeLimit,
     /// The maximum number of allocations of a project, not counting failed ones and reservations.
     pub(crate) allocations_each: Option<NonZeroU32>,
+    pub(crate) shared_bmcs: SharedBmcs,
 }
 
 impl Store {
@@ -96,7 +102,7 @@ impl Store {
     ///
     /// A missing file is created with access for its owner only. Secrets are stored in the clear until [`Store::with_keys`] sets the keys.
     pub async fn open(url: &str) -> Result<Store, StoreError> {
-        Ok(Store::of(Database::open(url, SCHEMA).await?))
+        Store::of(Database::open(url, SCHEMA).await?).with_recorded_bmcs().await
     }
 
     /// Opens a store as [`Store::open`] does, with a timeout for PostgreSQL, and with writes that report to this tripwire.
@@ -106,7 +112,7 @@ impl Store {
         tripwire: Tripwire,
     ) -> Result<Store, StoreError> {
         let database = Database::open_within(url, SCHEMA, timeout).await?;
-        Ok(Store::of(database.with_tripwire(tripwire)))
+        Store::of(database.with_tripwire(tripwire)).with_recorded_bmcs().await
     }
 
     fn of(database: Database) -> Store {
@@ -118,7 +124,42 @@ impl Store {
             known: RegisteredKeys::default(),
             bound: SizeLimit::default(),
             allocations_each: None,
+            shared_bmcs: SharedBmcs::default(),
         }
+    }
+
+    /// Sets whether several nodes may name one BMC.
+    pub fn with_shared_bmcs(self, shared_bmcs: SharedBmcs) -> Store {
+        Store { shared_bmcs, ..self }
+    }
+
+    /// Records the BMCs of nodes that an earlier version of the service wrote.
+    async fn with_recorded_bmcs(self) -> Result<Store, StoreError> {
+        const AT_ONCE: u32 = 500;
+        loop {
+            let nodes = reading!(self.database, |c| node::without_recorded_bmc(c, AT_ONCE).await)?;
+            if nodes.is_empty() {
+                return Ok(self);
+            }
+            writing!(self.database, AnyStatementCanFail, |c| {
+                node::record_bmcs(c, &nodes).await
+            })?;
+        }
+    }
+
+    /// Returns a node that has the BMC of `node` already, unless nodes may share it.
+    pub async fn find_shared_bmc(&self, node: &Node) -> Result<Option<NodeUuid>, StoreError> {
+        let (SharedBmcs::Refused, Some(bmc)) = (self.shared_bmcs, BmcIdentity::of(node)) else {
+            return Ok(None);
+        };
+        let node = node.clone();
+        reading!(self.database, |c| node::of_bmc(c, &bmc, Some(&node)).await)
+    }
+
+    /// Returns a node with this BMC.
+    pub async fn find_bmc_node(&self, bmc: &BmcIdentity) -> Result<Option<NodeUuid>, StoreError> {
+        let bmc = bmc.clone();
+        reading!(self.database, |c| node::of_bmc(c, &bmc, None).await)
     }
 
     /// Checks a whole database file, if the file exists, and returns `Damaged` if it is inconsistent. Changes nothing.
@@ -142,12 +183,20 @@ impl Store {
     }
 
     /// Adds a node.
+    ///
+    /// # Errors
+    ///
+    /// `Duplicate` if another node has the id, the name, the instance or the BMC of this one.
     pub async fn insert_node(&self, node: &Node) -> Result<(), StoreError> {
         self.admit_node(node).await?;
-        let node = self.sealed(node).await?;
-        let extent = if node.chassis.is_some() { AnyStatementCanFail } else { OneStatement };
+        let (node, shared) = (self.sealed(node).await?, self.shared_bmcs);
+        let extent = match node.chassis {
+            None => one_write(&node),
+            Some(_) => AnyStatementCanFail,
+        };
         writing!(self.database, extent, |c| {
             check_chassis(c, &node).await?;
+            node::check_bmc(c, &node, shared).await?;
             node::insert(c, &node).await
         })
     }
@@ -227,16 +276,17 @@ impl Store {
     ) -> Result<Node, StoreError> {
         self.admit_node(node).await?;
         let extent = match (node.chassis, history) {
-            (None, []) => OneStatement,
+            (None, []) => one_write(node),
             (None, _) => OnlyFirstStatementCanFail,
             (Some(_), _) => AnyStatementCanFail,
         };
         let (node, lines) = (self.sealed(node).await?, history.to_vec());
+        let shared = self.shared_bmcs;
         writing!(self.database, extent, |c| {
             if node.chassis.is_some() && !node::keeps_chassis(c, &node).await? {
                 check_chassis(c, &node).await?;
             }
-            let written = node::update(c, &node).await?;
+            let written = node::update_checked(c, &node, shared).await?;
             history::append(c, node.id, &lines).await?;
             Ok(written)
         })
@@ -252,8 +302,9 @@ impl Store {
         self.admit_node(node).await?;
         let (node, lines) = (self.sealed(node).await?, history.to_vec());
         let InspectionChanges { ports, report } = changes.clone();
+        let shared = self.shared_bmcs;
         writing!(self.database, AnyStatementCanFail, |c| {
-            let written = node::update(c, &node).await?;
+            let written = node::update_checked(c, &node, shared).await?;
             port::update_all(c, &ports).await?;
             if let Some(report) = &report {
                 inspection::save(c, report).await?;
@@ -336,6 +387,7 @@ impl Store {
         let new_nodes = self.sealed_all(new_nodes).await?;
         let changed_nodes = self.sealed_all(changed_nodes).await?;
         let (new_ports, removed_ports) = (new_ports.to_vec(), removed_ports.to_vec());
+        let shared = self.shared_bmcs;
         writing!(self.database, AnyStatementCanFail, |c| {
             c.lock_bulk_writes().await?;
             match version {
@@ -354,10 +406,22 @@ impl Store {
                     lease::free(c, port.address).await?;
                 }
             }
+            // Two machines of the rack may have exchanged their BMCs, so only the result is checked.
+            for node in changed_nodes.iter().chain(&new_nodes) {
+                node::check_bmc(c, node, shared).await?;
+            }
             for port in &new_ports {
                 port::insert(c, port).await?;
             }
             Ok(())
         })
+    }
+}
+
+/// The kind of a write of this node alone. The lock under which BMCs are compared lasts as long as a transaction.
+fn one_write(node: &Node) -> WriteKind {
+    match BmcIdentity::of(node) {
+        Some(_) => OnlyFirstStatementCanFail,
+        None => OneStatement,
     }
 }

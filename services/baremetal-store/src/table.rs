@@ -18,7 +18,7 @@ pub(crate) mod seal;
 
 pub use discovery::Seen;
 pub use lease::{AddressPool, DhcpLease};
-pub use node::{NodeCount, ShardCount};
+pub use node::{BMC_FIELD, NodeCount, ShardCount, SharedBmcs};
 pub use profile::ProfileRow;
 
 use baremetal_core::{MOST_PARTS, NodeUuid};

@@ -4,6 +4,7 @@ mod cloud;
 mod clusters;
 mod conductor;
 mod dhcp;
+mod discovery;
 mod leases;
 mod provisioning;
 mod steps;
@@ -17,9 +18,11 @@ use serde::Deserialize;
 pub use cloud::{CloudConfig, NetworksConfig};
 pub use clusters::{ClusterdConfig, ClusterdIdentityConfig};
 pub use conductor::{
-    AgentsConfig, BmcConfig, ConductorConfig, ConsolesConfig, ImagesConfig, TimeoutsConfig,
+    AgentsConfig, BmcConfig, ConductorConfig, ConsolesConfig, ImagesConfig, SharedBmcsConfig,
+    TimeoutsConfig,
 };
 pub use dhcp::{DhcpConfig, DhcpListen, DhcpMode, InvalidDhcp};
+pub use discovery::{AutoDiscoveryConfig, BmcCredentialsConfig, VerifyCa};
 pub use leases::{AllocationsConfig, LeasesConfig, ReservationsConfig};
 pub use provisioning::ProvisioningConfig;
 pub use steps::StepsConfig;
@@ -55,6 +58,9 @@ pub struct Config {
     pub steps: StepsConfig,
     #[serde(default)]
     pub bmc: BmcConfig,
+    /// How discovered machines become nodes.
+    #[serde(default)]
+    pub auto_discovery: AutoDiscoveryConfig,
     #[serde(default)]
     pub images: ImagesConfig,
     #[serde(default)]

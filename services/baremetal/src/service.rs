@@ -34,8 +34,8 @@ use url::Url;
 
 use crate::Config;
 use crate::config::{
-    CloudConfig, ClusterdConfig, ClusterdIdentityConfig, DhcpListen, DhcpMode, ProvisioningConfig,
-    TimeoutsConfig,
+    CloudConfig, ClusterdConfig, ClusterdIdentityConfig, DhcpListen, DhcpMode,
+    ProvisioningConfig, TimeoutsConfig,
 };
 use crate::provisioning::{self, Files, IsoTemplate, Provisioning};
 use crate::undelivered::HistoryOfUndelivered;
@@ -167,6 +167,7 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
         .context("cannot use the sealing keys (seal_keys)")?;
     pump(config)?;
     authorities(config)?;
+    config.auto_discovery.settings(&config.bmc.credentials)?;
     config.cloud.as_ref().map(cloud).transpose()?;
     config.clusters.as_ref().map(clusters).transpose()?;
     Ok(())
@@ -194,6 +195,7 @@ async fn open_store(config: &Config, tripwire: Tripwire) -> anyhow::Result<Store
     let known = store.known_keys().await.context("cannot read the database")?;
     let keys = Keyring::open(&config.seal_keys_file(), &known)
         .context("cannot use the sealing keys (seal_keys)")?;
+    let store = store.with_shared_bmcs(config.bmc.shared.into());
     store.with_keys(Arc::new(keys)).await.context("cannot seal the stored secrets")
 }
 
@@ -280,6 +282,7 @@ fn settings(
         provisioning_url,
         leases,
         unknown_machines: provisioning.map(|section| section.unknown_machines).unwrap_or_default(),
+        discovery: config.auto_discovery.settings(&config.bmc.credentials)?,
         kernel_parameters: provisioning.map(|it| it.kernel_parameters()).unwrap_or_default(),
         heartbeat_timeout: provisioning
             .map_or(Duration::from_secs(60), |section| section.heartbeat_timeout.unsigned_abs()),

@@ -69,7 +69,7 @@ enum Command {
     /// Nodes (enrolled machines).
     #[command(subcommand)]
     Node(node::Command),
-    /// Discovered machines that are not enrolled.
+    /// Discovered machines and BMCs that are not enrolled.
     #[command(subcommand)]
     Discovery(discovery::Command),
     /// Compute hosts of the cloud.
@@ -234,6 +234,10 @@ mod tests {
         parses("bedplate node delete r1u7 -y --force blue", true);
         parses("bedplate rack delete r1 --nodes --yes", true);
         parses("bedplate discovery dismiss 52:54:00:00:00:01", true);
+        parses("bedplate discovery accept 52:54:00:00:00:01 --name r1u1", true);
+        parses("bedplate discovery accept 10.0.0.7:443 --driver redfish --bmc-user admin", true);
+        parses("bedplate discovery accept 10.0.0.7:443 --bmc-user admin", false);
+        parses("bedplate discovery accept 10.0.0.7:443 --driver-info redfish_address", false);
         parses("bedplate host list --watch", true);
         parses("bedplate cluster events blue --watch", true);
         parses("bedplate cluster show blue --wait --timeout never", false);

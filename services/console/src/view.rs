@@ -34,6 +34,7 @@ const TEMPLATES: &[(&str, &str)] = &templates![
     "bring_up.html",
     "bring_up_check.html",
     "discoveries.html",
+    "discovery_accept.html",
     "images.html",
     "quotas.html",
     "audit.html",

@@ -53,6 +53,7 @@ pub struct Ports {
 pub struct Port {
     pub uuid: Option<String>,
     pub address: Option<String>,
+    pub local_link_connection: Map<String, Value>,
     pub extra: Map<String, Value>,
     pub internal_info: Map<String, Value>,
 }

@@ -33,7 +33,8 @@ pub(super) async fn enroll(request: &Request, mut body: Map<String, Value>) -> R
     request.app.conductor.check_hosts(None, &node)?;
     check_glance_access(request, None, &node).await?;
     owner_and_lessee::check(&request.app.auth, &request.caller, None, &node).await?;
-    request.app.store.insert_node(&node).await?;
+    let written = request.app.store.insert_node(&node).await;
+    request.name_holder(written.map_err(Error::from)).await?;
     Ok(node)
 }
 
@@ -115,10 +116,12 @@ impl NodePatch {
         let mut after = request.with_maintenance_effects(before, after, &self.forced);
         name_instance(before, &mut after);
         after.updated_at = Some((request.app.clock)());
-        match ended_allocation(before, &after) {
-            Some(ended) => Ok(request.app.store.update_node_and_end(&after, &[], ended).await?),
-            None => Ok(request.app.store.update_node(&after, &[]).await?),
-        }
+        let store = &request.app.store;
+        let written = match ended_allocation(before, &after) {
+            Some(ended) => store.update_node_and_end(&after, &[], ended).await,
+            None => store.update_node(&after, &[]).await,
+        };
+        request.name_holder(written.map_err(Error::from)).await
     }
 
     /// Refuses a patch of fields that the caller may not write.

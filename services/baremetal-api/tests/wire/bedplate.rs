@@ -1,7 +1,6 @@
 //! Wire tests of explanations, counts, discoveries and BMC functions.
 
 use baremetal_core::{Failure, Reason, State};
-use hardware::MacAddress;
 use serde_json::json;
 
 use crate::api::{Api, ID, NEWEST};
@@ -59,22 +58,6 @@ async fn nodes_are_counted_and_failed_ones_are_named() {
     let counts = [&reported["total"], &reported["under_way"]["count"], &reported["stuck"]["count"]];
     assert_eq!(counts, [&json!(1), &json!(1), &json!(0)]);
     assert_eq!(reported["under_way"]["nodes"][0]["uuid"], ID);
-}
-
-#[tokio::test]
-async fn discovered_machines_are_listed_and_deleted() {
-    let api = Api::start().await;
-    let mac = MacAddress::new([0x52, 0x54, 0, 0, 0, 1]);
-    api.store.touch_discovery(mac, "2026-01-02T03:04:05Z".parse().unwrap()).await.unwrap();
-    api.get("/bedplate/v1/discoveries").await.has(200).is(r#"{"discoveries": [{
-            "mac": "52:54:00:00:00:01", "first_seen_at": "2026-01-02T03:04:05.000000+00:00",
-            "last_seen_at": "2026-01-02T03:04:05.000000+00:00", "data": null
-        }]}"#);
-    api.send("DELETE", "/bedplate/v1/discoveries/525400000001", NEWEST, "").await.has(204);
-    api.get("/bedplate/v1/discoveries").await.is(r#"{"discoveries": []}"#);
-    api.send("DELETE", "/bedplate/v1/discoveries/zz", NEWEST, "")
-        .await
-        .refuses(400, "mac: \"zz\" is not a MAC address");
 }
 
 #[tokio::test]

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use api_client::baremetald::{
-    Allocation, BiosSetting, BringUp, Discoveries, Discovery, Enrolment, EventLog, Explanation,
-    FirmwareComponent, History, Hypervisor, ImportAnswer, Inventory, Node, NodeCounts, NodeLease,
-    Plan, Port, Ports, Profile, Rack, RackMachine, RackSummary, Reservation, SensorReading,
-    Sensors, Validation, Vif, VirtualDrive,
+    AcceptedDiscovery, Allocation, BiosSetting, BringUp, Discoveries, Discovery, Enrolment,
+    EventLog, Explanation, FirmwareComponent, History, Hypervisor, ImportAnswer, Inventory, Node,
+    NodeCounts, NodeLease, Plan, Port, Ports, Profile, Rack, RackMachine, RackSummary, Reservation,
+    SensorReading, Sensors, Validation, Vif, VirtualDrive,
 };
 use api_client::shared::{ApiRoot, AuditRow, AuditVerdict, Health, Key, PolicyRow};
 use contract::ClientType;
@@ -40,6 +40,7 @@ pub(crate) const TYPES: &[ClientType] = &[
     ClientType::answer::<NodeCounts>("GET", "/bedplate/v1/counts"),
     ClientType::answer::<Discoveries>("GET", "/bedplate/v1/discoveries"),
     ClientType::element::<Discovery>("/bedplate/v1/discoveries"),
+    ClientType::answer::<AcceptedDiscovery>("POST", "/bedplate/v1/discoveries/{discovery}/accept"),
     ClientType::element::<RackSummary>("/bedplate/v1/racks"),
     ClientType::answer::<Enrolment>("POST", "/bedplate/v1/racks"),
     ClientType::answer::<Rack>("GET", "/bedplate/v1/racks/{rack}"),

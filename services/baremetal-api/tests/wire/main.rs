@@ -22,6 +22,8 @@ mod consoles;
 #[cfg(test)]
 mod deploy_templates;
 #[cfg(test)]
+mod discoveries;
+#[cfg(test)]
 mod documents;
 #[cfg(test)]
 mod events;

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use axum::body::Body;
 use baremetal_core::{
-    Allocation, AllocationState, AllocationUuid, Chassis, DeployTemplate, Discovery, Driver,
-    HistoryEntry, InspectionRule, Node, NodeIdent, NodeLease, NodePool, NodeUuid, Port, PortGroup,
-    PortUuid, Reservation, ReservationRequest, Runbook, State, Stored, VolumeConnector,
+    Allocation, AllocationState, AllocationUuid, Chassis, DeployTemplate, Discovery, DiscoveryId,
+    Driver, HistoryEntry, InspectionRule, Node, NodeIdent, NodeLease, NodePool, NodeUuid, Port,
+    PortGroup, PortUuid, Reservation, ReservationRequest, Runbook, State, Stored, VolumeConnector,
     VolumeTarget, WorkUuid,
 };
 use baremetal_store::ReserveOutcome;
@@ -167,10 +167,11 @@ async fn with_many() -> Api {
         let port = Port { extra: extra(), portgroup: Some(group.id), ..port };
         api.store.insert_port(&port).await.unwrap();
         let found = Discovery {
-            mac: mac(number),
+            id: DiscoveryId::Machine(mac(number)),
             first_seen_at: noon(),
             last_seen_at: noon(),
             data: Some(json!("x".repeat(200_000))),
+            node: None,
         };
         api.store.save_discovery(&found).await.unwrap();
         let name = format!("r{number}");

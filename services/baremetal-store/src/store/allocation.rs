@@ -271,8 +271,9 @@ impl Store {
     ) -> Result<Node, StoreError> {
         self.admit_node(node).await?;
         let (node, lines) = (self.sealed(node).await?, history.to_vec());
+        let shared = self.shared_bmcs;
         writing!(self.database, AnyStatementCanFail, |c| {
-            let written = node::update(c, &node).await?;
+            let written = node::update_checked(c, &node, shared).await?;
             history::append(c, node.id, &lines).await?;
             allocation::remove(c, ended).await?;
             Ok(written)

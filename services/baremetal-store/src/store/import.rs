@@ -49,7 +49,7 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// `Duplicate` if another record has an id, a name, an address or an instance of this one; `LimitReached` if the project of the
+    /// `Duplicate` if another record has an id, a name, an address, an instance or the BMC of this one; `LimitReached` if the project of the
     /// allocation has the maximum number of allocations.
     pub async fn import_node(
         &self,
@@ -68,12 +68,14 @@ impl Store {
         let targets = self.admitted_and_sealed(&it.targets).await?;
         let it = ImportedNode { node: self.sealed(&it.node).await?, ..it.clone() };
         let each = self.allocations_each;
+        let shared = self.shared_bmcs;
         writing!(self.database, AnyStatementCanFail, |c| {
             c.lock_name(ALLOCATION_LOCK).await?;
             if let Some(allocation) = &it.allocation {
                 check_quota(c, allocation, each).await?;
             }
             check_chassis(c, &it.node).await?;
+            node::check_bmc(c, &it.node, shared).await?;
             node::insert(c, &it.node).await?;
             insert_all(c, &groups).await?;
             for port in &it.ports {

@@ -3,7 +3,7 @@
 use database::{StoreError, reading, writing};
 use std::net::Ipv4Addr;
 
-use baremetal_core::Discovery;
+use baremetal_core::{Discovery, DiscoveryId};
 use hardware::MacAddress;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -56,18 +56,23 @@ impl Store {
         })
     }
 
-    /// Records that a machine that nobody has enrolled has sent a DHCP request.
-    pub async fn touch_discovery(&self, mac: MacAddress, now: Timestamp) -> Result<(), StoreError> {
-        writing!(self.database, OnlyFirstStatementCanFail, |c| discovery::touch(c, mac, now).await)
+    /// Records that a machine or BMC that nobody has enrolled was seen.
+    pub async fn touch_discovery(&self, id: DiscoveryId, now: Timestamp) -> Result<(), StoreError> {
+        writing!(self.database, OnlyFirstStatementCanFail, |c| discovery::touch(c, id, now).await)
     }
 
-    /// Writes the record of a machine that nobody has enrolled, keeping the time of its first request.
+    /// Writes the record of a machine or BMC that nobody has enrolled, keeping the time at which it was seen first.
     pub async fn save_discovery(&self, found: &Discovery) -> Result<(), StoreError> {
         let found = found.clone();
         writing!(self.database, OnlyFirstStatementCanFail, |c| discovery::save(c, &found).await)
     }
 
-    /// Returns a part of the machines that nobody has enrolled, the first seen first. Only the 1024 that were seen last are kept.
+    /// Returns a discovery, accepted or not.
+    pub async fn find_discovery(&self, id: DiscoveryId) -> Result<Option<Discovery>, StoreError> {
+        reading!(self.database, |c| discovery::find(c, id).await)
+    }
+
+    /// Returns a part of the discoveries that were not accepted, the first seen first. Only the 1024 that were seen last are kept.
     pub async fn list_discoveries_part(
         &self,
         limit: u32,
@@ -76,9 +81,9 @@ impl Store {
         reading!(self.database, |c| discovery::list_part(c, limit, part).await)
     }
 
-    /// Deletes the record of a machine that nobody has enrolled, if there is one.
-    pub async fn delete_discovery(&self, mac: MacAddress) -> Result<(), StoreError> {
-        writing!(self.database, OneStatement, |c| discovery::delete(c, mac).await)
+    /// Deletes a discovery, if there is one.
+    pub async fn delete_discovery(&self, id: DiscoveryId) -> Result<(), StoreError> {
+        writing!(self.database, OneStatement, |c| discovery::delete(c, id).await)
     }
 
     /// Records that the conductor on `hostname` is alive.

@@ -1,49 +1,72 @@
-//! The table `discoveries`: machines that nobody has enrolled.
+//! The table `discoveries`: machines and BMCs that nobody has enrolled, and those that were accepted.
 
-use baremetal_core::Discovery;
-use database::table::{PagePart, PageRows};
-use database::{Connection, Row, StoreError, values};
-use hardware::MacAddress;
+use baremetal_core::{Discovery, DiscoveryId, NodeUuid};
+use database::table::{PagePart, PageRows, changed_one};
+use database::{Connection, Query, Row, StoreError, values};
 use jiff::Timestamp;
 
 const TABLE: &str = "discoveries";
 
-/// The maximum number of machines. Anybody on the network can invent MAC addresses, so the table has to be limited.
+/// The columns that `read` reads.
+const SELECT: &str = "SELECT id, first_seen_at, last_seen_at, data, node FROM discoveries";
+
+/// The maximum number of discoveries. Anybody on the network can invent MAC addresses, so the table has to be limited.
 const KEPT: i64 = 1024;
 
-/// Records a DHCP request of `mac`.
+/// Records that an unknown machine or BMC was seen. A discovery that was accepted before is listed again: its node lost the port or the BMC.
 pub(crate) async fn touch(
     connection: &mut Connection,
-    mac: MacAddress,
+    id: DiscoveryId,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    const TOUCH: &str = "INSERT INTO discoveries (mac, first_seen_at, last_seen_at) VALUES ($1, $2, $2) \
-         ON CONFLICT (mac) DO UPDATE SET last_seen_at = $2";
-    connection.execute(TOUCH, values![mac.to_string(), now]).await?;
+    const TOUCH: &str = "INSERT INTO discoveries (id, first_seen_at, last_seen_at) VALUES ($1, $2, $2) \
+         ON CONFLICT (id) DO UPDATE SET last_seen_at = $2, node = NULL";
+    connection.execute(TOUCH, values![id.to_string(), now]).await?;
     forget_oldest(connection).await
 }
 
-/// Inserts or replaces the row, keeping the time of the first request.
+/// Inserts or replaces the row, keeping the time at which it was seen first.
 pub(crate) async fn save(connection: &mut Connection, found: &Discovery) -> Result<(), StoreError> {
-    const SAVE: &str = "INSERT INTO discoveries (mac, first_seen_at, last_seen_at, data) VALUES ($1, $2, $3, $4) \
-         ON CONFLICT (mac) DO UPDATE SET last_seen_at = $3, data = $4";
+    const SAVE: &str = "INSERT INTO discoveries (id, first_seen_at, last_seen_at, data) VALUES ($1, $2, $3, $4) \
+         ON CONFLICT (id) DO UPDATE SET last_seen_at = $3, data = $4, node = NULL";
     let data = found.data.as_ref().map(ToString::to_string);
-    let values = values![found.mac.to_string(), found.first_seen_at, found.last_seen_at, data];
+    let values = values![found.id.to_string(), found.first_seen_at, found.last_seen_at, data];
     connection.execute(SAVE, values).await?;
     forget_oldest(connection).await
 }
 
 async fn forget_oldest(connection: &mut Connection) -> Result<(), StoreError> {
-    const FORGET: &str = "DELETE FROM discoveries WHERE mac IN \
-         (SELECT mac FROM discoveries ORDER BY last_seen_at DESC, mac LIMIT $1 OFFSET $1)";
+    const FORGET: &str = "DELETE FROM discoveries WHERE id IN \
+         (SELECT id FROM discoveries ORDER BY last_seen_at DESC, id LIMIT $1 OFFSET $1)";
     connection.execute(FORGET, values![KEPT]).await?;
     Ok(())
 }
 
-/// The machine after which a list continues: when it was first seen, and its address.
-pub type Seen = (Timestamp, MacAddress);
+/// Returns a discovery, accepted or not.
+pub(crate) async fn find(
+    connection: &mut Connection,
+    id: DiscoveryId,
+) -> Result<Option<Discovery>, StoreError> {
+    let mut query = Query::new(SELECT);
+    query.and_value("id = ?", id.to_string());
+    let (sql, values) = query.into_parts();
+    connection.row(sql, values).await?.as_ref().map(read).transpose()
+}
 
-/// Returns a part of all machines, the first seen first.
+/// Records the node that a discovery was accepted into, unless it was accepted before.
+pub(crate) async fn accept(
+    connection: &mut Connection,
+    id: DiscoveryId,
+    node: NodeUuid,
+) -> Result<(), StoreError> {
+    const ACCEPT: &str = "UPDATE discoveries SET node = $2 WHERE id = $1 AND node IS NULL";
+    changed_one(connection.execute(ACCEPT, values![id.to_string(), node]).await?)
+}
+
+/// The discovery after which a list continues: when it was first seen, and its id.
+pub type Seen = (Timestamp, DiscoveryId);
+
+/// Returns a part of all discoveries that were not accepted, the first seen first.
 ///
 /// An inventory can have megabytes, so the sizes are read first, and then only the rows that fit.
 pub(crate) async fn list_part(
@@ -52,15 +75,15 @@ pub(crate) async fn list_part(
     part: PagePart<Seen>,
 ) -> Result<PageRows<Discovery, Seen>, StoreError> {
     const SIZES: &str = "SELECT CAST(coalesce(length(data), 0) AS BIGINT) FROM discoveries \
-         WHERE (first_seen_at, mac) > ($2, $3) ORDER BY first_seen_at, mac LIMIT $1";
-    const LIST: &str = "SELECT mac, first_seen_at, last_seen_at, data FROM discoveries \
-         WHERE (first_seen_at, mac) > ($2, $3) ORDER BY first_seen_at, mac LIMIT $1";
-    let (at, mac) = match &part.after {
-        Some((at, mac)) => (*at, mac.to_string()),
-        // No time is earlier, and no address is less than no text.
+         WHERE node IS NULL AND (first_seen_at, id) > ($2, $3) ORDER BY first_seen_at, id LIMIT $1";
+    const LIST: &str = "SELECT id, first_seen_at, last_seen_at, data, node FROM discoveries \
+         WHERE node IS NULL AND (first_seen_at, id) > ($2, $3) ORDER BY first_seen_at, id LIMIT $1";
+    let (at, id) = match &part.after {
+        Some((at, id)) => (*at, id.to_string()),
+        // No time is earlier, and no id is less than no text.
         None => (Timestamp::MIN, String::new()),
     };
-    let sizes = connection.rows(SIZES, values![limit, at, mac.as_str()]).await?;
+    let sizes = connection.rows(SIZES, values![limit, at, id.as_str()]).await?;
     let (mut fit, mut bytes) = (0_u32, 0_u64);
     for size in &sizes {
         bytes += size.int(0)?.unsigned_abs();
@@ -69,15 +92,15 @@ pub(crate) async fn list_part(
         }
         fit += 1;
     }
-    let rows = connection.rows(LIST, values![fit, at, mac.as_str()]).await?;
+    let rows = connection.rows(LIST, values![fit, at, id.as_str()]).await?;
     let found = rows.iter().map(read).collect::<Result<Vec<_>, StoreError>>()?;
     let is_full = fit == limit || (fit as usize) < sizes.len();
-    let more = found.last().filter(|_| is_full).map(|last| (last.first_seen_at, last.mac));
+    let more = found.last().filter(|_| is_full).map(|last| (last.first_seen_at, last.id));
     Ok(PageRows { found, more })
 }
 
-pub(crate) async fn delete(connection: &mut Connection, mac: MacAddress) -> Result<(), StoreError> {
-    connection.execute("DELETE FROM discoveries WHERE mac = $1", values![mac.to_string()]).await?;
+pub(crate) async fn delete(connection: &mut Connection, id: DiscoveryId) -> Result<(), StoreError> {
+    connection.execute("DELETE FROM discoveries WHERE id = $1", values![id.to_string()]).await?;
     Ok(())
 }
 
@@ -86,10 +109,15 @@ fn read(row: &Row) -> Result<Discovery, StoreError> {
         None => None,
         Some(_) => Some(row.json(TABLE, 3)?),
     };
+    let node = match row.optional_text(4)? {
+        None => None,
+        Some(_) => Some(row.parse(TABLE, 4)?),
+    };
     Ok(Discovery {
-        mac: row.parse(TABLE, 0)?,
+        id: row.parse(TABLE, 0)?,
         first_seen_at: row.time(TABLE, 1)?,
         last_seen_at: row.time(TABLE, 2)?,
         data,
+        node,
     })
 }

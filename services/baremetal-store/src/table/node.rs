@@ -4,7 +4,7 @@ mod document;
 mod free;
 mod list;
 
-use baremetal_core::{Fault, Node, NodeIdent, NodeName, NodeUuid, State};
+use baremetal_core::{BmcIdentity, Fault, Node, NodeIdent, NodeName, NodeUuid, State};
 use database::table::{changed_one, violated_unique_column};
 use database::{
     AssertSqlSafe, Column, Connection, Query, Row, SqlError, StoreError, Value, columns, values,
@@ -22,12 +22,15 @@ use document::Document;
 
 const TABLE: &str = "nodes";
 
+/// The field of [`StoreError::Duplicate`] for a BMC. The value is the id of the node that has the BMC.
+pub const BMC_FIELD: &str = "bmc";
+
 /// The columns that `read` reads.
 const SELECT: &str = "SELECT id, version, updated_at, power_state, document FROM nodes";
 
 /// The columns with an index. SQLite rewrites the index of every column that a statement sets, even to the same value, and the indexes are
 /// most of what a change writes. So an update first tries to set the other columns only.
-const INDEXED: [&str; 15] = [
+const INDEXED: [&str; 17] = [
     "created_at",
     "name",
     "instance_uuid",
@@ -43,11 +46,116 @@ const INDEXED: [&str; 15] = [
     "joining",
     "host",
     "failed",
+    "bmc",
+    "bmc_system",
 ];
+
+/// The columns that a checked update of a node leaves as they are: at first all with an index, then those that decide whether two nodes
+/// share a BMC.
+static KEPT: [&[&str]; 2] = [&INDEXED, &["bmc", "bmc_system", "parent_node"]];
+
+/// The address of a BMC that no program has recorded since the column exists.
+const UNRECORDED: &str = "?";
+
+/// The name of the lock under which nodes get BMCs, so that no two nodes get one at the same time.
+const BMC_LOCK: &str = "bmcs";
+
+/// Whether several nodes may name one BMC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SharedBmcs {
+    /// A second node with a BMC is refused.
+    #[default]
+    Refused,
+    Permitted,
+}
 
 pub(crate) async fn insert(connection: &mut Connection, node: &Node) -> Result<(), StoreError> {
     let written = columns::insert(connection, TABLE, columns(node)?).await;
     written.map_err(|error| refused(node, error))
+}
+
+/// Refuses a node whose BMC is that of another node already. A node and its parent may share a BMC: they are parts of one machine.
+///
+/// The lock is held until the end of the transaction, so the answer is still true when the node is written.
+pub(crate) async fn check_bmc(
+    connection: &mut Connection,
+    node: &Node,
+    shared: SharedBmcs,
+) -> Result<(), StoreError> {
+    let (SharedBmcs::Refused, Some(bmc)) = (shared, BmcIdentity::of(node)) else { return Ok(()) };
+    connection.lock_name(BMC_LOCK).await?;
+    match of_bmc(connection, &bmc, Some(node)).await? {
+        Some(other) => Err(StoreError::Duplicate { field: BMC_FIELD, value: other.to_string() }),
+        None => Ok(()),
+    }
+}
+
+/// Returns a node with this BMC, other than `except` and the nodes with which `except` may share a BMC.
+pub(crate) async fn of_bmc(
+    connection: &mut Connection,
+    bmc: &BmcIdentity,
+    except: Option<&Node>,
+) -> Result<Option<NodeUuid>, StoreError> {
+    let mut query = Query::new("SELECT id FROM nodes");
+    query.and_value("bmc = ?", bmc.endpoint.as_str());
+    query.and_if_set("(bmc_system IS NULL OR bmc_system = ?)", bmc.system.as_deref());
+    if let Some(node) = except {
+        query.and_value("id <> ?", node.id);
+        query.and_value("(parent_node IS NULL OR parent_node <> ?)", node.id);
+        query.and_if_set("id <> ?", node.parent_node);
+    }
+    let (sql, values) = query.first_by_id(1);
+    connection.row(sql, values).await?.map(|row| row.parse(TABLE, 0)).transpose()
+}
+
+/// Returns the first `limit` nodes whose BMC no program has recorded.
+pub(crate) async fn without_recorded_bmc(
+    connection: &mut Connection,
+    limit: u32,
+) -> Result<Vec<Node>, StoreError> {
+    let mut query = Query::new(SELECT);
+    query.and_value("bmc = ?", UNRECORDED);
+    let (sql, values) = query.first_by_id(limit);
+    connection.rows(sql, values).await?.iter().map(read).collect()
+}
+
+/// Records the BMCs of these nodes, unless a later write did.
+pub(crate) async fn record_bmcs(
+    connection: &mut Connection,
+    nodes: &[Node],
+) -> Result<(), StoreError> {
+    const RECORD: &str = "UPDATE nodes SET bmc = $2, bmc_system = $3 WHERE id = $1 AND bmc = $4";
+    for node in nodes {
+        let bmc = BmcIdentity::of(node);
+        let endpoint = bmc.as_ref().map(|bmc| bmc.endpoint.as_str());
+        let system = bmc.as_ref().and_then(|bmc| bmc.system.as_deref());
+        connection.execute(RECORD, values![node.id, endpoint, system, UNRECORDED]).await?;
+    }
+    Ok(())
+}
+
+/// Updates a node like [`update`], and refuses a new BMC that is another node's. A node that keeps its BMC is not checked, because two nodes
+/// may have shared one before it was refused.
+pub(crate) async fn update_checked(
+    connection: &mut Connection,
+    node: &Node,
+    shared: SharedBmcs,
+) -> Result<Node, StoreError> {
+    let attempts = match connection {
+        Connection::Sqlite(_) => &KEPT[..],
+        // PostgreSQL finds unchanged index columns by itself.
+        Connection::Postgres(_) => &KEPT[1..],
+    };
+    for kept in attempts {
+        let written = columns::update_except(connection, TABLE, columns(node)?, kept).await;
+        if written.map_err(|error| refused(node, error))? == 1 {
+            return Ok(Node { version: node.version + 1, ..node.clone() });
+        }
+    }
+    check_bmc(connection, node, shared).await?;
+    let written = columns::update(connection, TABLE, columns(node)?).await;
+    changed_one(written.map_err(|error| refused(node, error))?)?;
+    Ok(Node { version: node.version + 1, ..node.clone() })
 }
 
 pub(crate) async fn update(connection: &mut Connection, node: &Node) -> Result<Node, StoreError> {
@@ -224,7 +332,7 @@ fn document_of(node: &Node) -> Result<String, StoreError> {
 }
 
 fn columns(node: &Node) -> Result<Vec<Column>, StoreError> {
-    let place = node.place.as_ref();
+    let (place, bmc) = (node.place.as_ref(), BmcIdentity::of(node));
     Ok(columns![
         id: node.id,
         version: node.version,
@@ -261,6 +369,8 @@ fn columns(node: &Node) -> Result<Vec<Column>, StoreError> {
         host: node.hypervisor.as_ref().map(|hypervisor| hypervisor.host.as_str()),
         failed: node.failure.is_some(),
         fault: node.fault().map(Fault::as_str),
+        bmc: bmc.as_ref().map(|bmc| bmc.endpoint.as_str()),
+        bmc_system: bmc.as_ref().and_then(|bmc| bmc.system.as_deref()),
     ])
 }
 

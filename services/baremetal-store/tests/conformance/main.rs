@@ -6,6 +6,7 @@
 mod allocations;
 mod arbitrary;
 mod bios;
+mod bmcs;
 mod crash;
 mod enrolment;
 mod imports;

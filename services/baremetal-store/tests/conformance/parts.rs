@@ -1,6 +1,6 @@
 //! Lists read in parts: the parts together are the whole list, and a part ends at its number of rows or its bytes.
 
-use baremetal_core::{Discovery, HistoryEntry, Node};
+use baremetal_core::{Discovery, DiscoveryId, HistoryEntry, Node};
 use baremetal_store::Store;
 use database::scratch::read_in_parts;
 use hardware::MacAddress;
@@ -30,10 +30,11 @@ async fn racks_are_read_in_parts(store: Store) {
 
 async fn discoveries_are_read_in_parts(store: Store) {
     let found = |number: u8, seconds, data: usize| Discovery {
-        mac: MacAddress::new([0x52, 0x54, 0, 0, 0, number]),
+        id: DiscoveryId::Machine(MacAddress::new([0x52, 0x54, 0, 0, 0, number])),
         first_seen_at: at(seconds),
         last_seen_at: at(9),
         data: (data > 0).then(|| json!("x".repeat(data))),
+        node: None,
     };
     // Two machines were first seen at the same time.
     let all = [found(3, 1, 0), found(2, 2, 500), found(4, 2, 50), found(1, 3, 50), found(5, 4, 0)];

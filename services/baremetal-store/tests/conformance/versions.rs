@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use audit::{Filter, Order, Trail};
 use baremetal_core::{
-    DeployTemplate, Fault, InspectionRule, Interface, NodeFilter, NodeSort, Page, PortFilter,
-    PortSort, Runbook, State, StepKind, StepName, Task,
+    BmcIdentity, DeployTemplate, Fault, InspectionRule, Interface, NodeFilter, NodeSort, Page,
+    PortFilter, PortSort, Runbook, State, StepKind, StepName, Task,
 };
 use baremetal_store::{DhcpLease, PagePart, SCHEMA, Store};
 use database::scratch::Scratch;
@@ -39,6 +39,7 @@ const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-16.sql"),
     include_str!("../fixtures/version-17.sql"),
     include_str!("../fixtures/version-18.sql"),
+    include_str!("../fixtures/version-19.sql"),
 ];
 /// The key file that sealed the secrets in the fixtures, from the time when key ids were numbers instead of fingerprints.
 const KEYS: &str = include_str!("../fixtures/seal.keys");
@@ -181,6 +182,9 @@ async fn holds_all(store: &Store, version: usize) {
     assert_eq!(active.place.as_ref().unwrap().rack, "r1");
     assert_eq!(active.lending.is_some(), version >= 3);
     assert_eq!(active.hypervisor.is_some(), version >= 8);
+    // The BMCs of nodes that earlier versions wrote are recorded when the store opens.
+    let found = store.find_bmc_node(&BmcIdentity::of(&active).unwrap()).await.unwrap();
+    assert_eq!(found, Some(active.id), "version {version}");
     let tally = store.tally_nodes(None).await.unwrap();
     assert_eq!(tally.iter().map(|it| it.count).sum::<u64>(), 3);
     assert!(tally.iter().any(|it| it.is_failed), "version {version}");

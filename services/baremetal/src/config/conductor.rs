@@ -4,9 +4,12 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use baremetal_core::{OciRegistry, parse_conductor_group};
+use baremetal_store::SharedBmcs;
 use hardware::{AllowedHost, Network};
 use jiff::SignedDuration;
 use serde::Deserialize;
+
+use super::BmcCredentialsConfig;
 
 /// The section `[conductor]`.
 #[derive(Clone, Debug, Deserialize)]
@@ -127,6 +130,31 @@ pub struct BmcConfig {
     pub ca_file: Option<PathBuf>,
     /// The networks in which BMCs may be; by default all addresses except loopback, link-local and multicast ones.
     pub networks: Option<Vec<Network>>,
+    /// Whether several nodes may name one BMC. By default, a second record of a BMC is refused: an action on one node would change the machine
+    /// of the other.
+    pub shared: SharedBmcsConfig,
+    /// The credentials of BMCs by network, for discoveries that are accepted without credentials. The first network that contains the BMC
+    /// counts.
+    pub credentials: Vec<BmcCredentialsConfig>,
+}
+
+/// Whether several nodes may name one BMC.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SharedBmcsConfig {
+    #[default]
+    Refuse,
+    /// As in Ironic, which compares no BMCs.
+    Permit,
+}
+
+impl From<SharedBmcsConfig> for SharedBmcs {
+    fn from(config: SharedBmcsConfig) -> SharedBmcs {
+        match config {
+            SharedBmcsConfig::Refuse => SharedBmcs::Refused,
+            SharedBmcsConfig::Permit => SharedBmcs::Permitted,
+        }
+    }
 }
 
 /// The section `[images]`.
@@ -149,6 +177,8 @@ impl Default for BmcConfig {
             allow_unverified: false,
             ca_file: None,
             networks: None,
+            shared: SharedBmcsConfig::Refuse,
+            credentials: Vec::new(),
         }
     }
 }

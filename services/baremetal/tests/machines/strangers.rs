@@ -51,7 +51,7 @@ async fn an_unknown_machine_gets_everything_that_its_discovery_needs() {
         .found
         .pop()
         .unwrap();
-    assert_eq!(found.mac, mac(1));
+    assert_eq!(found.mac(), Some(mac(1)));
     let serial =
         found.data.as_ref().and_then(|it| it.pointer("/inventory/system_vendor/serial_number"));
     assert_eq!(serial, Some(&Value::from("SN1")), "{found:?}");

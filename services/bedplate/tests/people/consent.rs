@@ -74,17 +74,46 @@ async fn a_terminal_asks_for_the_name_before_a_deletion() {
 }
 
 #[tokio::test]
-async fn an_unknown_machine_is_listed_and_dismissed() {
+async fn an_unknown_machine_is_listed_and_dismissed_or_accepted() {
     let given = Fixture::start().await;
     let file = given.folder.path().join("baremetald/baremetal.db");
     let database = Connection::open(file).unwrap();
-    database
-        .execute_batch("INSERT INTO discoveries (mac, first_seen_at, last_seen_at) VALUES ('52:54:00:de:00:09', 1, 2)")
-        .unwrap();
+    for id in ["52:54:00:de:00:09", "52:54:00:de:00:0a"] {
+        let insert = "INSERT INTO discoveries (id, first_seen_at, last_seen_at) VALUES (?1, 1, 2)";
+        database.execute(insert, [id]).unwrap();
+    }
     let listed = given.run(&["discovery", "list"]).await.done();
     assert!(listed.contains("52:54:00:de:00:09"), "{listed}");
     given.run(&["discovery", "dismiss", "52:54:00:de:00:09"]).await.done();
     let listed = given.run(&["discovery", "list"]).await.done();
     assert!(!listed.contains("52:54:00:de:00:09"), "{listed}");
-    given.run(&["discovery", "dismiss", "nonsense"]).await.failed_with(1, &["mac"]);
+    given.run(&["discovery", "dismiss", "nonsense"]).await.failed_with(1, &["id:"]);
+
+    let password = given.folder.path().join("bmc.password");
+    std::fs::write(&password, "hunter2\n").unwrap();
+    let accept = [
+        "discovery",
+        "accept",
+        "52:54:00:de:00:0a",
+        "--name",
+        "found",
+        "--driver",
+        "redfish",
+        "--bmc-address",
+        "https://127.0.0.9",
+        "--bmc-user",
+        "admin",
+        "--bmc-password-file",
+        password.to_str().unwrap(),
+        "--resource-class",
+        "large",
+    ];
+    let said = given.run(&accept).await.done();
+    assert!(said.contains("52:54:00:de:00:0a is now node found"), "{said}");
+    let again = given.run(&accept).await.done();
+    assert!(again.contains("was accepted before: node found"), "{again}");
+    let listed = given.run(&["discovery", "list"]).await.done();
+    assert!(!listed.contains("52:54:00:de:00:0a"), "{listed}");
+    let nodes = given.run(&["node", "list"]).await.done();
+    assert!(nodes.contains("found"), "{nodes}");
 }

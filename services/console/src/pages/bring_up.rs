@@ -71,7 +71,8 @@ async fn ask(
         return person.show(page);
     }
     let found: Vec<Discovery> = person.baremetald()?.all(DISCOVERIES).await?;
-    let ours: Vec<&Discovery> = found.iter().filter(|it| macs.contains(&plain(&it.mac))).collect();
+    let is_asked = |it: &&Discovery| it.mac.as_ref().is_some_and(|mac| macs.contains(&plain(mac)));
+    let ours: Vec<&Discovery> = found.iter().filter(is_asked).collect();
     if ours.is_empty() {
         return Err(Problem::nothing_here());
     }
@@ -84,7 +85,7 @@ fn draft(found: &[&Discovery]) -> String {
         "rack: \ndefaults:\n  bmc: {type: redfish, user: admin, password_file: bmc}\nmachines:\n"
             .to_owned();
     for (number, one) in (1..).zip(found) {
-        let (mac, reported) = (&one.mac, one.reported("/bmc_address"));
+        let (mac, reported) = (&one.id, one.reported("/bmc_address"));
         // The discovered machine is not trusted: only a valid IP address gets into the manifest.
         let address =
             reported.and_then(|it| it.parse::<IpAddr>().ok()).filter(|it| !it.is_unspecified());
@@ -272,7 +273,8 @@ async fn forget(api: &Api, asked: &RackRequest) {
     let Ok(found) = api.all::<Discovery>(DISCOVERIES).await else { return };
     let ports: BTreeSet<String> =
         asked.machines.iter().flat_map(|it| &it.ports).map(plain).collect();
-    let ours = found.iter().map(|it| &it.mac).filter(|mac| ports.contains(&plain(mac)));
+    let ours = found.iter().filter_map(|it| it.mac.as_ref());
+    let ours = ours.filter(|mac| ports.contains(&plain(mac)));
     let paths = ours.filter_map(|mac| Some(format!("{DISCOVERIES}/{}", segment(mac).ok()?)));
     for path in paths {
         if let Err(why) = api.send(Method::DELETE, &path, None).await {
@@ -312,9 +314,12 @@ mod tests {
     #[test]
     fn a_draft_of_discovered_machines_leaves_unknown_values_empty() {
         let discovery = |mac: &str, address: &str| Discovery {
-            mac: mac.to_owned(),
+            id: mac.to_owned(),
+            mac: Some(mac.to_owned()),
             first_seen_at: Timestamp::UNIX_EPOCH,
             last_seen_at: Timestamp::UNIX_EPOCH,
+            bmc_addresses: Vec::new(),
+            neighbours: Vec::new(),
             data: json!({"inventory": {"bmc_address": address}}),
         };
         let known = discovery("52:54:00:00:00:0A", "10.0.0.9");

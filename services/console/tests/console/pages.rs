@@ -218,13 +218,44 @@ async fn a_vm_is_created_extended_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_discovered_machine_is_accepted_into_a_node() {
+    let seen = async |folder: &std::path::Path| {
+        std::fs::create_dir_all(folder).unwrap();
+        let url = format!("sqlite://{}/baremetal.db", folder.display());
+        let store = baremetal_store::Store::open(&url).await.unwrap();
+        let id = "52:54:00:00:00:0a".parse().unwrap();
+        store.touch_discovery(id, jiff::Timestamp::now()).await.unwrap();
+    };
+    let given = ConsoleFixture::filled(Auth::None, "", seen).await;
+    let mut browser = given.browser();
+    let listed = browser.get("/discoveries").await.has(200).says("Enroll in a rack");
+    let accept = listed.text.split("href=\"/discoveries/").nth(1).unwrap();
+    let accept = format!("/discoveries/{}", accept.split('"').next().unwrap());
+    browser.get(&accept).await.has(200).says("Accept 52:54:00:00:00:0a");
+    browser.get("/discoveries/525400000000/accept").await.has(404);
+
+    let without = [("name", "found"), ("driver", "redfish"), ("password", "hunter2")];
+    let refused = browser.fill(&accept, &accept, &without).await;
+    let refused = refused.says("driver_info.redfish_address").says("value=\"found\"");
+    assert!(!refused.text.contains("hunter2"), "{}", refused.text);
+    let whole =
+        [("name", "found"), ("driver", "redfish"), ("address", "https://192.0.2.9"), ("user", "a")];
+    let made = browser.fill(&accept, &accept, &whole).await;
+    let node = made.leads().to_owned();
+    assert!(node.starts_with("/nodes/"), "{node}");
+    browser.get(&node).await.has(200).says("found");
+    browser.get("/discoveries").await.has(200).says("No machines discovered.");
+}
+
+#[tokio::test]
 async fn a_discovered_machine_is_enrolled_with_a_draft_and_leaves_the_list() {
     let seen = async |folder: &std::path::Path| {
         std::fs::create_dir_all(folder).unwrap();
         let url = format!("sqlite://{}/baremetal.db", folder.display());
         let store = baremetal_store::Store::open(&url).await.unwrap();
         for mac in ["52:54:00:00:00:0a", "52:54:00:00:00:0b"] {
-            store.touch_discovery(mac.parse().unwrap(), jiff::Timestamp::now()).await.unwrap();
+            let id = mac.parse().unwrap();
+            store.touch_discovery(id, jiff::Timestamp::now()).await.unwrap();
         }
     };
     let given = ConsoleFixture::filled(Auth::None, "", seen).await;

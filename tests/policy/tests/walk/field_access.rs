@@ -171,3 +171,25 @@ async fn an_owner_cannot_send_a_stored_password_elsewhere() {
         ask(operator, json!([address(&format!("https://{operator}.example"))])).await.has(200);
     }
 }
+
+#[tokio::test]
+async fn the_node_that_has_a_bmc_is_named_only_to_callers_who_see_it() {
+    let service = Service::machines(Cloud::emulated().await).await;
+    let [own, _, other] = &service.projects;
+    let node = async |name: &str, owner: &str| {
+        let info = json!({"redfish_address": format!("https://{name}.example")});
+        let body = json!({"driver": "redfish", "name": name, "owner": owner, "driver_info": info});
+        let made = service.ask_as("system-admin", "POST", "/v1/nodes", &body).await.has(201).json();
+        made["uuid"].as_str().unwrap().to_owned()
+    };
+    let (ours, theirs) = (node("ours", own).await, node("theirs", other).await);
+    let body = json!([
+        {"op": "replace", "path": "/driver_info", "value": {"redfish_address": "theirs.example"}}
+    ]);
+    let path = format!("/v1/nodes/{ours}");
+    let refused = service.ask_as("project-a-member", "PATCH", &path, &body).await.has(409);
+    assert!(refused.text.contains("this BMC belongs to another node"), "{}", refused.text);
+    assert!(!refused.text.contains(&theirs), "{}", refused.text);
+    let refused = service.ask_as("system-admin", "PATCH", &path, &body).await.has(409);
+    assert!(refused.text.contains(&format!("node theirs ({theirs})")), "{}", refused.text);
+}

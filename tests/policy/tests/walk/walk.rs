@@ -60,11 +60,11 @@ pub(crate) struct Step {
 
 /// Words for path parameters that name no resource.
 const WORDS: [(&str, &str); 12] = [
+    ("discovery", "02:00:00:00:00:02"),
     ("driver", "fake-hardware"),
     ("host", "r1u07"),
     ("indicator", "led@system"),
     ("key", "none"),
-    ("mac", "02:00:00:00:00:02"),
     ("method", "third_method_sync"),
     ("nodegroup", "default-worker"),
     ("resource", "Cluster"),

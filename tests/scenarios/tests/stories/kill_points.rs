@@ -1,6 +1,7 @@
 //! baremetald is killed before and after each of its effects and writes, one after another, during every kind of request for a node:
 //! nothing is lost, and nothing is done twice.
 
+mod acceptances;
 mod drains;
 mod fast_track;
 mod firmware_settings;

@@ -1,6 +1,7 @@
 //! The stories of operators. All stories are one program, because linking several programs would take as long as running the stories.
 
 mod abort;
+mod accepted;
 mod bmc_steps;
 mod cloud_user;
 mod crash;

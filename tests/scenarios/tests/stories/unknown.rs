@@ -8,7 +8,7 @@ use machine_emulator::{BootSource, Content, Event};
 const REMAINS: Content = Content::Broken { bytes: 1 << 20 };
 
 /// Puts a machine with content on its disk into the rack, and switches it on.
-async fn appears(lab: &Lab, machine: Machine) -> RackedMachine {
+pub(crate) async fn appears(lab: &Lab, machine: Machine) -> RackedMachine {
     let machine = lab.rack(machine).await;
     machine.put_on_disk(0, REMAINS);
     machine.chassis().push_power_button();
@@ -16,14 +16,14 @@ async fn appears(lab: &Lab, machine: Machine) -> RackedMachine {
 }
 
 /// Waits for a discovery of this machine that `look` accepts.
-async fn discovered(
+pub(crate) async fn discovered(
     lab: &Lab,
     machine: &RackedMachine,
     look: impl Fn(&Discovery) -> bool,
 ) -> Discovery {
     let mac = machine.spec().nics[0].mac.to_string();
     let found =
-        |list: &Discoveries| list.discoveries.iter().find(|it| it.mac == mac && look(it)).cloned();
+        |list: &Discoveries| list.discoveries.iter().find(|it| it.id == mac && look(it)).cloned();
     lab.api().until("/bedplate/v1/discoveries", "a discovery", found).await
 }
 

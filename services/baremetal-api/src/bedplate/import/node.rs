@@ -100,7 +100,8 @@ pub(super) async fn put(
         imported.node.parent_node = None;
     }
     check(&request, &imported).await?;
-    request.app.store.import_node(&imported, effect).await?;
+    let written = request.app.store.import_node(&imported, effect).await;
+    request.name_holder(written.map_err(Error::from)).await?;
     if effect == ImportEffect::Write {
         let node = &imported.node;
         info!(node.id = %id, state.to = %node.provision_state, "node {} was imported", node.label());

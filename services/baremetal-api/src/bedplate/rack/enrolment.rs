@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use baremetal_core::{
-    EnrolmentEffect, EnrolmentFacts, EnrolmentResult, EnrolmentRules, Node, NodeName, NodeUuid,
-    PortFilter, PortSort, Rack, RackMistakes, plan_enrolment,
+    BmcIdentity, EnrolmentEffect, EnrolmentFacts, EnrolmentResult, EnrolmentRules, Node, NodeIdent,
+    NodeName, NodeUuid, PortFilter, PortSort, Rack, RackMistakes, plan_enrolment,
 };
-use baremetal_store::StoreError;
+use baremetal_store::{BMC_FIELD, StoreError};
 use hardware::MacAddress;
 use openstack_api::{ApiError, JsonShape, shaped};
 use rack_manifest::{MachineRequest, ManifestError, RackRequest};
@@ -118,8 +118,44 @@ impl Enrolment {
         let (document, plan) = (write(&self.rack)?, &self.plan);
         let rack = (&*self.name, &document, self.version);
         let written = app.store.enroll(rack, &plan.new, &plan.changed, &plan.ports, &[]).await;
-        let Err(StoreError::Duplicate { field, value }) = written else { return Ok(written?) };
-        Err(self.duplicate(asked, field, &value).into())
+        match written {
+            Err(StoreError::Duplicate { field: BMC_FIELD, value }) => {
+                Err(self.shared_bmc(app, asked, &value).await?.into())
+            }
+            Err(StoreError::Duplicate { field, value }) => {
+                Err(self.duplicate(asked, field, &value).into())
+            }
+            written => Ok(written?),
+        }
+    }
+
+    /// The refusal of a BMC that the node `holder` has, which may be another node of this rack.
+    async fn shared_bmc(
+        &self,
+        app: &App,
+        asked: &RackRequest,
+        holder: &str,
+    ) -> Result<RackMistakes, Error> {
+        let planned = || self.plan.new.iter().chain(&self.plan.changed);
+        let other = match planned().find(|node| node.id.to_string() == holder) {
+            Some(node) => Some(node.clone()),
+            None => match holder.parse() {
+                Ok(id) => app.store.find_node(&NodeIdent::Id(id)).await?,
+                Err(_) => None,
+            },
+        };
+        let bmc = other.as_ref().and_then(BmcIdentity::of);
+        let has = |node: &&Node| {
+            let own = BmcIdentity::of(node);
+            node.id.to_string() != holder
+                && own.zip(bmc.as_ref()).is_some_and(|(own, bmc)| own.is_same_machine(bmc))
+        };
+        let name = planned().find(has).map(Node::label).unwrap_or_default();
+        let line = asked.machines.iter().find(|it| it.name == name).map_or(0, |it| it.line);
+        let label = other.map_or_else(|| holder.to_owned(), |node| node.label());
+        let problem = format!("this BMC belongs to node {label} already");
+        let found = vec![ManifestError { line, field: "bmc".to_owned(), problem }];
+        Ok(RackMistakes { rack: self.name.clone(), found })
     }
 
     /// The refusal of a name or an address that a node outside this rack uses.

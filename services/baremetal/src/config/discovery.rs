@@ -1,0 +1,122 @@
+//! The sections `[auto_discovery]` and `[[bmc.credentials]]`: how discovered machines become nodes.
+
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use baremetal_conductor::{AcceptedBy, DiscoverySettings};
+use baremetal_core::{BmcCredentials, Driver, SecretText};
+use hardware::Network;
+use serde::Deserialize;
+
+/// The section `[auto_discovery]`, with Ironic's keys.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AutoDiscoveryConfig {
+    /// Whether an unknown machine becomes a node as soon as its inventory arrives. The inspection rules run for the node, and recognize it by
+    /// `plugin_data[auto_discovered]`.
+    pub enabled: bool,
+    /// The driver of nodes whose BMC does not tell the protocol, also of those that a person accepts.
+    pub driver: Driver,
+}
+
+impl Default for AutoDiscoveryConfig {
+    fn default() -> Self {
+        AutoDiscoveryConfig { enabled: false, driver: Driver::Redfish }
+    }
+}
+
+/// The credentials of the BMCs in a network, for nodes that are accepted without credentials.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BmcCredentialsConfig {
+    pub network: Network,
+    pub username: String,
+    /// A file whose first line is the password.
+    pub password_file: PathBuf,
+    /// The value of `redfish_verify_ca`: a boolean or a fingerprint.
+    #[serde(default)]
+    pub verify_ca: Option<VerifyCa>,
+}
+
+/// How the certificate of a BMC is verified.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum VerifyCa {
+    Switch(bool),
+    Pin(String),
+}
+
+impl AutoDiscoveryConfig {
+    /// Returns the settings of the conductor, with the passwords of the files.
+    pub fn settings(
+        &self,
+        credentials: &[BmcCredentialsConfig],
+    ) -> anyhow::Result<DiscoverySettings> {
+        let accepted_by =
+            if self.enabled { AcceptedBy::InspectionRules } else { AcceptedBy::Person };
+        let credentials = credentials.iter().map(BmcCredentialsConfig::read);
+        let credentials = credentials.collect::<anyhow::Result<_>>()?;
+        Ok(DiscoverySettings { accepted_by, driver: self.driver, credentials })
+    }
+}
+
+impl BmcCredentialsConfig {
+    fn read(&self) -> anyhow::Result<BmcCredentials> {
+        let file = &self.password_file;
+        let text = fs::read_to_string(file);
+        let text = text.with_context(|| {
+            format!("cannot read {} (bmc.credentials.password_file)", file.display())
+        })?;
+        let password = text.lines().next().unwrap_or_default();
+        let verify_ca = self.verify_ca.clone().map(|verify| match verify {
+            VerifyCa::Switch(verify) => verify.into(),
+            VerifyCa::Pin(pin) => pin.into(),
+        });
+        Ok(BmcCredentials {
+            network: self.network,
+            username: self.username.clone(),
+            password: SecretText::from(password.to_owned()),
+            verify_ca,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::super::tests::check;
+    use super::*;
+
+    #[test]
+    fn a_discovery_is_accepted_by_rules_with_the_credentials_of_its_network() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        std::fs::write(&file, "hunter2\nignored\n").unwrap();
+        let text = format!(
+            "state_dir = '/tmp/s'\n[auto_discovery]\nenabled = true\ndriver = 'ipmi'\n[[bmc.credentials]]\nnetwork = '10.0.0.0/24'\n\
+             username = 'admin'\npassword_file = '{}'\nverify_ca = false",
+            file.display()
+        );
+        let config: crate::Config = toml::from_str(&text).unwrap();
+        let settings = config.auto_discovery.settings(&config.bmc.credentials).unwrap();
+        assert_eq!(settings.accepted_by, AcceptedBy::InspectionRules);
+        assert_eq!(settings.driver, Driver::Ipmi);
+        let [known] = &*settings.credentials else { panic!() };
+        assert_eq!((known.password.expose(), &known.verify_ca), ("hunter2", &Some(false.into())));
+        std::fs::remove_file(&file).unwrap();
+        let refused = config.auto_discovery.settings(&config.bmc.credentials).unwrap_err();
+        assert!(refused.to_string().contains("bmc.credentials.password_file"), "{refused}");
+    }
+
+    #[test]
+    fn an_unknown_driver_is_refused() {
+        check(
+            "state_dir = '/tmp/s'\n[auto_discovery]\ndriver = 'idrac'",
+            expect![[
+                r#"unknown variant `idrac`, expected one of `fake-hardware`, `ipmi`, `manual-management`, `redfish`"#
+            ]],
+        );
+    }
+}
