@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use baremetal_core::{CREDENTIALS, Driver, Node, NodeUuid, Problem, Reason};
 use baremetal_store::{Secrets, Tripwire};
-use bmc::Bmc;
+use bmc::{Bmc, BmcError};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 use url::Url;
@@ -84,6 +85,15 @@ impl Bmcs {
         };
         self.cache().insert(node.id, CachedBmc { stored, opened, bmc: bmc.clone() });
         Ok(bmc)
+    }
+
+    /// Reads the service root of a Redfish service, without credentials.
+    pub(crate) async fn probe_redfish(
+        &self,
+        address: &Url,
+        timeout: Duration,
+    ) -> Result<Option<redfish::ServiceRoot>, BmcError> {
+        self.redfish.probe(address, timeout).await
     }
 
     /// Logs out of every BMC, because BMCs have few sessions.

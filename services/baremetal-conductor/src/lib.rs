@@ -3,6 +3,7 @@
 mod run;
 
 mod catch_up;
+mod crawler;
 mod racks;
 mod sweep;
 mod turn;
@@ -78,7 +79,7 @@ pub use oci::{OciBlob, OciImageError};
 pub use run::RunError;
 pub use secrets::ServiceKey;
 pub use settings::{
-    AcceptedBy, BmcSettings, DiscoverySettings, FailedBinding, Leases,
+    AcceptedBy, BmcSettings, CrawlSettings, DiscoverySettings, FailedBinding, Leases,
     LendingSettings, NetworkSettings, Settings, SweepSettings, UnknownMachines,
 };
 pub use vifs::{VifLookupError, VifSeen};

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use baremetal_core::{
-    BmcCredentials, Driver, OciRegistry, ServiceNetwork, StepPriorities, Timeouts,
+    BmcCredentials, CrawlRange, Driver, OciRegistry, ServiceNetwork, StepPriorities, Timeouts,
 };
 use baremetal_store::AddressPool;
 use hardware::AllowedHosts;
@@ -62,6 +62,8 @@ pub struct Settings {
     pub unknown_machines: UnknownMachines,
     /// How discovered machines become nodes.
     pub discovery: DiscoverySettings,
+    /// Where BMCs are looked for; `None` if they are not.
+    pub crawl: Option<CrawlSettings>,
     /// Additional kernel parameters of the ramdisk, such as `console=ttyS0`.
     pub kernel_parameters: Vec<(String, Option<String>)>,
     /// The time without a heartbeat after which an agent counts as lost; agents learn this time from `lookup`.
@@ -112,6 +114,7 @@ impl Settings {
             leases: None,
             unknown_machines: UnknownMachines::Refuse,
             discovery: DiscoverySettings::default(),
+            crawl: None,
             kernel_parameters: Vec::new(),
             heartbeat_timeout: minute,
             clock,
@@ -221,6 +224,19 @@ impl Default for DiscoverySettings {
         let accepted_by = AcceptedBy::Person;
         DiscoverySettings { accepted_by, driver: Driver::Redfish, credentials: Vec::new() }
     }
+}
+
+/// Where BMCs are looked for.
+#[derive(Clone, Debug)]
+pub struct CrawlSettings {
+    pub ranges: Vec<CrawlRange>,
+    /// The interval between the starts of two crawls.
+    pub every: Duration,
+    /// How many addresses are asked in a second.
+    pub per_second: u32,
+    /// The ports on which a Redfish service is looked for.
+    pub redfish_ports: Vec<u16>,
+    pub ipmi_port: u16,
 }
 
 /// How a discovered machine is accepted.

@@ -9,6 +9,7 @@ mod preview;
 
 mod acceptance;
 mod boot_again;
+mod crawl;
 mod drain;
 mod drain_needed;
 mod enrolment;
@@ -142,6 +143,7 @@ pub use conductor_step::{
     RESET_BIOS_SETTINGS, RESET_SECURE_BOOT_KEYS, UPDATE_FIRMWARE,
 };
 pub use console::{NoConsole, switch_console};
+pub use crawl::{CrawlRange, FoundBmc, InvalidCrawlRange, crawl_targets};
 pub use deploy_check::{check_boot, check_deploy};
 pub use deploy_template::{DeployTemplate, TemplatesConflict, instance_traits, with_templates};
 pub use drain::{

@@ -22,7 +22,7 @@ pub use conductor::{
     TimeoutsConfig,
 };
 pub use dhcp::{DhcpConfig, DhcpListen, DhcpMode, InvalidDhcp};
-pub use discovery::{AutoDiscoveryConfig, BmcCredentialsConfig, VerifyCa};
+pub use discovery::{AutoDiscoveryConfig, BmcCredentialsConfig, CrawlConfig, VerifyCa};
 pub use leases::{AllocationsConfig, LeasesConfig, ReservationsConfig};
 pub use provisioning::ProvisioningConfig;
 pub use steps::StepsConfig;

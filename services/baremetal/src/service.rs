@@ -34,7 +34,7 @@ use url::Url;
 
 use crate::Config;
 use crate::config::{
-    CloudConfig, ClusterdConfig, ClusterdIdentityConfig, DhcpListen, DhcpMode,
+    CloudConfig, ClusterdConfig, ClusterdIdentityConfig, CrawlConfig, DhcpListen, DhcpMode,
     ProvisioningConfig, TimeoutsConfig,
 };
 use crate::provisioning::{self, Files, IsoTemplate, Provisioning};
@@ -283,6 +283,7 @@ fn settings(
         leases,
         unknown_machines: provisioning.map(|section| section.unknown_machines).unwrap_or_default(),
         discovery: config.auto_discovery.settings(&config.bmc.credentials)?,
+        crawl: config.bmc.crawl.as_ref().map(CrawlConfig::settings),
         kernel_parameters: provisioning.map(|it| it.kernel_parameters()).unwrap_or_default(),
         heartbeat_timeout: provisioning
             .map_or(Duration::from_secs(60), |section| section.heartbeat_timeout.unsigned_abs()),

@@ -9,7 +9,7 @@ use hardware::{AllowedHost, Network};
 use jiff::SignedDuration;
 use serde::Deserialize;
 
-use super::BmcCredentialsConfig;
+use super::{BmcCredentialsConfig, CrawlConfig};
 
 /// The section `[conductor]`.
 #[derive(Clone, Debug, Deserialize)]
@@ -136,6 +136,8 @@ pub struct BmcConfig {
     /// The credentials of BMCs by network, for discoveries that are accepted without credentials. The first network that contains the BMC
     /// counts.
     pub credentials: Vec<BmcCredentialsConfig>,
+    /// The search for BMCs that belong to no node; absent if there is none.
+    pub crawl: Option<CrawlConfig>,
 }
 
 /// Whether several nodes may name one BMC.
@@ -179,6 +181,7 @@ impl Default for BmcConfig {
             networks: None,
             shared: SharedBmcsConfig::Refuse,
             credentials: Vec::new(),
+            crawl: None,
         }
     }
 }

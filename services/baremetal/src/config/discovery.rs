@@ -1,12 +1,15 @@
-//! The sections `[auto_discovery]` and `[[bmc.credentials]]`: how discovered machines become nodes.
+//! The sections `[auto_discovery]`, `[[bmc.credentials]]` and `[bmc.crawl]`: how machines and BMCs are found and become nodes.
 
 use std::fs;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
-use baremetal_conductor::{AcceptedBy, DiscoverySettings};
-use baremetal_core::{BmcCredentials, Driver, SecretText};
+use baremetal_conductor::{AcceptedBy, CrawlSettings, DiscoverySettings};
+use baremetal_core::{BmcCredentials, CrawlRange, Driver, SecretText};
 use hardware::Network;
+use jiff::SignedDuration;
 use serde::Deserialize;
 
 /// The section `[auto_discovery]`, with Ironic's keys.
@@ -37,6 +40,54 @@ pub struct BmcCredentialsConfig {
     /// The value of `redfish_verify_ca`: a boolean or a fingerprint.
     #[serde(default)]
     pub verify_ca: Option<VerifyCa>,
+}
+
+/// The search for BMCs: each address of the ranges is asked for a Redfish service root and for IPMI, without credentials.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CrawlConfig {
+    /// Networks, such as `10.0.1.0/24`, and ranges, such as `10.0.2.10-10.0.2.99`. Addresses outside of `bmc.networks` are not asked.
+    pub ranges: Vec<CrawlRange>,
+    /// The interval between the starts of two searches.
+    #[serde(default = "hour")]
+    pub every: SignedDuration,
+    /// How many addresses are asked in a second.
+    #[serde(default = "per_second")]
+    pub per_second: NonZeroU32,
+    /// The ports on which Redfish services are looked for.
+    #[serde(default = "https")]
+    pub redfish_ports: Vec<u16>,
+    #[serde(default = "rmcp")]
+    pub ipmi_port: u16,
+}
+
+impl CrawlConfig {
+    /// Returns the settings of the conductor.
+    pub fn settings(&self) -> CrawlSettings {
+        CrawlSettings {
+            ranges: self.ranges.clone(),
+            every: self.every.unsigned_abs().max(Duration::from_secs(1)),
+            per_second: self.per_second.get(),
+            redfish_ports: self.redfish_ports.clone(),
+            ipmi_port: self.ipmi_port,
+        }
+    }
+}
+
+fn hour() -> SignedDuration {
+    SignedDuration::from_hours(1)
+}
+
+const fn per_second() -> NonZeroU32 {
+    NonZeroU32::MIN.saturating_add(19)
+}
+
+fn https() -> Vec<u16> {
+    vec![443]
+}
+
+const fn rmcp() -> u16 {
+    623
 }
 
 /// How the certificate of a BMC is verified.
@@ -108,6 +159,25 @@ mod tests {
         std::fs::remove_file(&file).unwrap();
         let refused = config.auto_discovery.settings(&config.bmc.credentials).unwrap_err();
         assert!(refused.to_string().contains("bmc.credentials.password_file"), "{refused}");
+    }
+
+    #[test]
+    fn a_crawl_needs_ranges_alone() {
+        let text = "state_dir = '/tmp/s'\n[bmc.crawl]\nranges = ['10.0.1.0/24', '10.0.2.7']";
+        let config: crate::Config = toml::from_str(text).unwrap();
+        let settings = config.bmc.crawl.unwrap().settings();
+        assert_eq!((settings.ranges.len(), settings.per_second), (2, 20));
+        assert_eq!((&*settings.redfish_ports, settings.ipmi_port), (&[443][..], 623));
+        check(
+            "state_dir = '/tmp/s'\n[bmc.crawl]\nranges = ['10.0.0.0/8']",
+            expect![[
+                r#""10.0.0.0/8" is not a range of at most 65536 IPv4 addresses, such as 10.0.1.0/24 or 10.0.1.10-10.0.1.99"#
+            ]],
+        );
+        check(
+            "state_dir = '/tmp/s'\n[bmc.crawl]\nranges = []\nper_second = 0",
+            expect!["invalid value: integer `0`, expected a nonzero u32"],
+        );
     }
 
     #[test]

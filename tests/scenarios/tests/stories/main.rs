@@ -5,6 +5,7 @@ mod accepted;
 mod bmc_steps;
 mod cloud_user;
 mod crash;
+mod crawled;
 mod database_away;
 mod deploy_and_undeploy;
 mod docker_registry;
