@@ -22,8 +22,8 @@ use crate::table::{allocation, history, node};
 pub(super) const ALLOCATION_LOCK: &str = "allocations";
 /// The number of nodes read per query while searching for a matching one.
 const NODES_AT_ONCE: u32 = 64;
-/// How often a matching node is retried when other writers change it at the same time.
-const ATTEMPTS: usize = 8;
+/// How often a matching node is retried when other writers change it at the same time. An allocation fails after so many changes in a row.
+const ATTEMPTS: usize = 64;
 
 /// The result of a request for a reservation.
 #[derive(Clone, Debug, PartialEq)]
