@@ -25,7 +25,7 @@ use database::outbox::{self, Outbox};
 use database::seals::RegisteredKeys;
 use database::table::{PagePart, PageRows};
 use database::{
-    Connection, Database, Schema, SchemaVersion, SizeLimit, StoreError, reading, writing,
+    Connection, Database, Schema, SchemaVersion, SizeLimit, StoreError, Tripwire, reading, writing,
 };
 
 pub use drain::ServerOwners;
@@ -75,6 +75,11 @@ impl Store {
     /// Opens a store as [`Store::open`] does, with another timeout for PostgreSQL.
     pub async fn open_within(url: &str, timeout: Duration) -> Result<Store, StoreError> {
         Store::of(Database::open_within(url, SCHEMA, timeout).await?).await
+    }
+
+    /// Returns the same store, with writes that report to this tripwire.
+    pub fn with_tripwire(self, tripwire: Tripwire) -> Store {
+        Store { database: self.database.with_tripwire(tripwire), ..self }
     }
 
     async fn of(database: Database) -> Result<Store, StoreError> {

@@ -1,11 +1,13 @@
-//! Stops a conductor between two writes to its store. Triggers in the database record each write, and a process that holds the lock of the
-//! file keeps all others from writing.
+//! Stops a conductor between two writes to its store. Triggers in the database record each write in words, and a tripwire stops the
+//! conductor after a write that is new, and before each write after that.
 
 use std::collections::BTreeSet;
+use std::future::pending;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
-use database::{AssertSqlSafe, Database, StoreError, WriteKind, values};
-use tokio::sync::oneshot;
-use tokio::task::{JoinHandle, yield_now};
+use database::{AssertSqlSafe, Database, Point, Side, StoreError, Tripwire, WriteKind, values};
+use tokio::sync::Notify;
 
 /// Empty schema scripts, for a database whose tables another process manages.
 const EMPTY: [&str; 32] = [""; 32];
@@ -28,19 +30,23 @@ CREATE TRIGGER clusters_news AFTER UPDATE ON clusters BEGIN INSERT INTO written 
 CREATE TRIGGER clusters_gone AFTER DELETE ON clusters BEGIN INSERT INTO written (what) VALUES ('cluster gone'); END;
 ";
 
-/// The lock of a store's file, and the writes recorded so far.
-pub(crate) struct Gate {
+/// The writes recorded so far, and whether further writes have to wait.
+#[derive(Clone)]
+pub(crate) struct Gate(Arc<State>);
+
+struct State {
     database: Database,
-    known: BTreeSet<String>,
-    seen: i64,
+    written: Mutex<Written>,
+    is_shut: AtomicBool,
+    shuts: Notify,
 }
 
-/// The held lock: no other process writes until this is dropped.
-pub(crate) struct Shut {
-    _opens: oneshot::Sender<()>,
-    _writing: JoinHandle<Result<(), StoreError>>,
-    /// The last write.
-    pub(crate) last: String,
+#[derive(Default)]
+struct Written {
+    known: BTreeSet<String>,
+    /// The number of the last record that was read.
+    seen: i64,
+    last: String,
 }
 
 impl Gate {
@@ -57,54 +63,66 @@ impl Gate {
             Box::pin(async move { Ok(c.script(script).await?) })
         });
         write.await.unwrap();
-        Gate { database, known: BTreeSet::new(), seen: 0 }
+        let shuts = Notify::new();
+        let (written, is_shut) = (Mutex::default(), AtomicBool::new(false));
+        Gate(Arc::new(State { database, written, is_shut, shuts }))
     }
 
     /// Forgets all writes so far, so that a repeated one counts as new.
-    pub(crate) async fn forget(&mut self) {
-        self.news().await;
-        self.known.clear();
+    pub(crate) async fn forget(&self) {
+        self.note().await;
+        self.0.written.lock().unwrap().known.clear();
     }
 
-    /// Takes the lock as soon as something new is written.
-    pub(crate) async fn shut(&mut self) -> Shut {
-        let mut written = Vec::new();
-        while written.iter().all(|what| self.known.contains(what)) {
-            yield_now().await;
-            written = self.news().await;
+    /// The tripwire of a conductor that this gate stops. The conductor before it must have been killed.
+    pub(crate) fn tripwire(&self) -> Tripwire {
+        self.0.is_shut.store(false, Ordering::SeqCst);
+        let gate = self.clone();
+        Tripwire::new(move |point| {
+            let gate = gate.clone();
+            Box::pin(async move { gate.pass(point).await })
+        })
+    }
+
+    async fn pass(&self, point: Point) {
+        let is_new = point.side == Side::After && self.note().await;
+        if is_new {
+            self.0.is_shut.store(true, Ordering::SeqCst);
+            self.0.shuts.notify_one();
         }
-        let (opens, opened) = oneshot::channel();
-        let (shuts, shut) = oneshot::channel();
-        let database = self.database.clone();
-        let writing = tokio::spawn(async move {
-            let hold = async move || {
-                let _ = shuts.send(());
-                let _ = opened.await;
-                Ok(())
-            };
-            database.write(WriteKind::OnlyFirstStatementCanFail, |_| Box::pin(hold())).await
-        });
-        shut.await.unwrap();
-        // Writes that happened before the lock was taken.
-        written.extend(self.news().await);
-        let last = written.last().cloned().unwrap_or_default();
-        self.known.extend(written);
-        Shut { _opens: opens, _writing: writing, last }
+        if is_new || self.0.is_shut.load(Ordering::SeqCst) {
+            pending::<()>().await;
+        }
     }
 
-    async fn news(&mut self) -> Vec<String> {
+    /// Waits until a conductor is stopped, and returns its last write.
+    pub(crate) async fn shut(&self) -> String {
+        while !self.0.is_shut.load(Ordering::SeqCst) {
+            self.0.shuts.notified().await;
+        }
+        self.0.written.lock().unwrap().last.clone()
+    }
+
+    /// Reads the new records, and returns whether one of them is of a new kind.
+    async fn note(&self) -> bool {
         const NEWS: &str = "SELECT seq, what FROM written WHERE seq > $1 ORDER BY seq";
-        let after = self.seen;
+        let after = self.0.written.lock().unwrap().seen;
         let rows = self
+            .0
             .database
             .read(move |c| {
                 Box::pin(async move { Ok(c.rows(AssertSqlSafe(NEWS), values![after]).await?) })
             })
             .await
             .unwrap();
-        let news = rows.iter().map(|row| (row.int(0).unwrap(), row.text(1).unwrap().to_owned()));
-        let news: Vec<(i64, String)> = news.collect();
-        self.seen = news.last().map_or(self.seen, |(seq, _)| *seq);
-        news.into_iter().map(|(_, what)| what).collect()
+        let mut written = self.0.written.lock().unwrap();
+        let mut is_new = false;
+        for row in rows {
+            written.seen = row.int(0).unwrap();
+            written.last = row.text(1).unwrap().to_owned();
+            let last = written.last.clone();
+            is_new |= written.known.insert(last);
+        }
+        is_new
     }
 }

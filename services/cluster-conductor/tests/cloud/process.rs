@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 
 use cluster_conductor::Conductor;
 use cluster_store::Store;
+use database::Tripwire;
 use sealing::SealingKeys;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
@@ -21,6 +22,11 @@ pub(crate) struct Process {
 impl ClusterFixture {
     /// Starts a conductor that runs until it is killed.
     pub(crate) fn process(&self) -> Process {
+        self.process_with(Tripwire::default())
+    }
+
+    /// The same, with writes that report to this tripwire.
+    pub(crate) fn process_with(&self, tripwire: Tripwire) -> Process {
         let url = self.scratch.as_ref().unwrap().url.clone();
         let (keys, cloud) = (SealingKeys::parse(&self.keys).unwrap(), self.cloud.clone());
         let settings = self.settings.clone();
@@ -28,7 +34,7 @@ impl ClusterFixture {
         let thread = std::thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let store = Store::open(&url).await.unwrap();
+                let store = Store::open(&url).await.unwrap().with_tripwire(tripwire);
                 let conductor = Conductor::new(settings, store, keys, Some(session(&cloud)));
                 tokio::select! {
                     ended = conductor.run(CancellationToken::new()) => panic!("it ended: {ended:?}"),
