@@ -295,7 +295,7 @@ class Console(unittest.TestCase):
         page = self.open()
         page.goto("/bring-up")
         page.get_by_label("Or enter the manifest").fill(
-            "name,mac,bmc_type,bmc_address,user,password_env\ns1,52:54:00:98:00:01,redfish,https://127.0.0.1:18001,admin,BMC\n"
+            "name,mac,bmc_type,bmc_address,user,password_env\ns1,52:54:00:98:00:01,redfish,https://localhost:18001,admin,BMC\n"
         )
         page.get_by_label("Format").select_option("csv")
         page.get_by_label("Rack name").fill("stuck")
@@ -303,7 +303,7 @@ class Console(unittest.TestCase):
         page.get_by_label("Password BMC").fill("another one")
         page.get_by_label("to confirm").fill("stuck")
         page.get_by_role("button", name="Enroll 1 machine").click()
-        # The new machine has the BMC of another node, which must not be switched.
+        # The new machine has the BMC of another node, by another name of its host, and that machine must not be switched.
         page.get_by_role("button", name="Pause").click()
         expect(page.get_by_role("button", name="Pause")).to_have_count(0)
         page.goto("/")
