@@ -304,6 +304,13 @@ mod tests {
     }
 
     #[test]
+    fn a_node_gets_no_more_ports_than_a_node_may_have() {
+        let macs = |count: u8| (0..count).map(|n| MacAddress::new([2, 0, 0, 0, 0, n])).collect();
+        assert_eq!(port_addresses(None, macs(63)).len(), 63);
+        assert_eq!(port_addresses(Some(MAC.parse().unwrap()), macs(100)).len(), MOST_PORTS);
+    }
+
+    #[test]
     fn credentials_of_the_request_replace_those_of_the_range() {
         let own = json!({"redfish_username": "root", "redfish_password": "own"});
         let node = plan(&inspected(), &info(own)).unwrap().node;

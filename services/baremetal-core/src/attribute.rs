@@ -292,3 +292,34 @@ pub fn store_reason(
 pub fn reason_of(mark: &Option<String>) -> Option<&str> {
     mark.as_deref().filter(|reason| !reason.is_empty())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn each_is_found<T: Attributes>() {
+        for field in T::ATTRIBUTES {
+            assert_eq!(attribute::<T>(field.name).name, field.name);
+        }
+    }
+
+    #[test]
+    fn each_field_is_found_by_its_whole_name() {
+        each_is_found::<Node>();
+        each_is_found::<Port>();
+    }
+
+    #[test]
+    fn a_mark_that_is_not_set_has_no_reason() {
+        let mut mark = None;
+        assert_eq!(reason_of(&mark), None);
+        store_reason(&mut mark, "retired", "".into()).unwrap();
+        assert_eq!(mark, None);
+        let refused = store_reason(&mut mark, "retired", "old".into()).unwrap_err();
+        assert_eq!(refused.to_string(), "can only be set while retired is true");
+        store_mark(&mut mark, true.into()).unwrap();
+        assert_eq!((reason_of(&mark), mark.as_deref()), (None, Some("")));
+        store_reason(&mut mark, "retired", "old".into()).unwrap();
+        assert_eq!(reason_of(&mark), Some("old"));
+    }
+}

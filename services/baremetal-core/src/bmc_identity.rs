@@ -155,8 +155,10 @@ mod tests {
             let info = json!({"ipmi_address": "10.0.0.7", "ipmi_port": port});
             assert_eq!(ipmi(info).as_deref(), Some("10.0.0.7:6230"));
         }
-        let info = json!({"ipmi_address": "10.0.0.7", "ipmi_port": 623});
-        assert_eq!(ipmi(info).as_deref(), Some("10.0.0.7"));
+        for port in [json!(623), Value::Null] {
+            let info = json!({"ipmi_address": "10.0.0.7", "ipmi_port": port});
+            assert_eq!(ipmi(info).as_deref(), Some("10.0.0.7"));
+        }
     }
 
     #[test]

@@ -151,6 +151,14 @@ mod tests {
     }
 
     #[test]
+    fn a_port_alone_is_a_neighbour_and_its_name_may_be_long() {
+        let hex = format!("05{}", "41".repeat(254));
+        let [found] = &*read(json!([[2, hex]]), Value::Null) else { panic!() };
+        let name = "A".repeat(254);
+        assert_eq!((&found.switch_id, found.port_id.as_ref()), (&None, Some(&name)));
+    }
+
+    #[test]
     fn nonsense_is_no_neighbour() {
         let long = "41".repeat(256);
         for sent in [

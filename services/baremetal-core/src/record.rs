@@ -237,7 +237,8 @@ mod tests {
             ("10.0.0.7:443", "10.0.0.7:443"),
             ("[fd00::7]:623", "[fd00::7]:623"),
         ] {
-            assert_eq!(raw.parse::<DiscoveryId>().unwrap().to_string(), want);
+            let id: DiscoveryId = raw.parse().unwrap();
+            assert_eq!((id.to_string(), String::from(id)), (want.to_owned(), want.to_owned()));
         }
         for raw in ["", "zz", "10.0.0.7", "bmc.example:443"] {
             assert!(raw.parse::<DiscoveryId>().is_err(), "{raw}");
@@ -247,5 +248,7 @@ mod tests {
     #[test]
     fn a_severity_is_named_as_ironic_names_it() {
         assert_eq!([Severity::Info, Severity::Error].map(Severity::as_str), ["INFO", "ERROR"]);
+        assert_eq!(Severity::find("ERROR"), Some(Severity::Error));
+        assert_eq!(Severity::find("WARNING"), None);
     }
 }

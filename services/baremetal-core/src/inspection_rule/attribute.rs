@@ -76,3 +76,24 @@ pub(super) fn check_size(
 pub(super) fn json_size(value: &impl Serialize) -> usize {
     serde_json::to_vec(value).map_or(usize::MAX, |text| text.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{NodeUuid, PortUuid};
+
+    #[test]
+    fn a_port_of_a_group_keeps_only_what_the_group_shares() {
+        let address = "52:54:00:00:00:01".parse().unwrap();
+        let mut port = Port::new(PortUuid::nil(), NodeUuid::nil(), address, Timestamp::UNIX_EPOCH);
+        port.check("pxe_enabled").unwrap();
+        port.portgroup = Some(Uuid::nil());
+        port.check("extra").unwrap();
+        for field in ["pxe_enabled", "physical_network"] {
+            port.check(field).unwrap_err();
+        }
+    }
+}

@@ -250,6 +250,18 @@ mod tests {
     }
 
     #[test]
+    fn a_link_that_no_rule_changes_is_not_checked() {
+        let address = "52:54:00:00:00:01".parse().unwrap();
+        let mut port = Port::new(PortUuid::nil(), NodeUuid::nil(), address, Timestamp::UNIX_EPOCH);
+        port.local_link_connection.insert("unknown".to_owned(), 1.into());
+        let stored = [port.clone()];
+        check_links(&stored, &mut [port.clone()]).unwrap();
+        let mut other = port.clone();
+        other.id = PortUuid::from_bytes([1; 16]);
+        check_links(&[other], &mut [port]).unwrap_err();
+    }
+
+    #[test]
     fn rules_run_by_priority_and_then_in_their_order() {
         let small = json!([{"op": "lt", "args": [["{inventory[memory][physical_mb]}", 4096]]}]);
         let large = json!([{"op": "gt", "args": [["{inventory[memory][physical_mb]}", 4096]]}]);
