@@ -307,6 +307,8 @@ mod tests {
     fn each_field_is_found_by_its_whole_name() {
         each_is_found::<Node>();
         each_is_found::<Port>();
+        assert!(!is_same(b"retired", b"retired_reason"));
+        assert!(!is_same(b"retired_reason", b"retired"));
     }
 
     #[test]
