@@ -53,23 +53,36 @@ async fn all_handles_of_a_bmc_share_one_session() {
     assert_eq!(*sent.borrow(), OPENING + 3);
 }
 
+/// A duration longer than the test.
+const NEVER: Duration = Duration::from_secs(3600);
+
 #[tokio::test]
-async fn an_idle_session_is_kept_alive_then_closed_then_opened_on_demand() {
+async fn an_idle_session_is_kept_alive() {
     let Some(sim) = IpmiSim::start() else { return };
     let (relay, mut sent) = counting(sim.endpoint().address).await;
     let target = Target { address: relay.address, ..sim.endpoint().target() };
-    let pace = SessionLifetimes {
-        keep_alive_every: Duration::from_millis(200),
-        close_after: Duration::from_millis(500),
-    };
+    let pace =
+        SessionLifetimes { keep_alive_every: Duration::from_millis(200), close_after: NEVER };
     let connector = Connector::bind_with(pace).await.unwrap();
     let client = connector.client(target);
     assert!(client.device_id().await.is_ok());
-
-    // Two keep-alives, and the closing.
     reach(&mut sent, OPENING + 1 + 3).await;
-    assert!(client.device_id().await.is_ok());
-    reach(&mut sent, 2 * (OPENING + 1) + 3).await;
+}
+
+#[tokio::test]
+async fn an_idle_session_is_closed_then_opened_on_demand() {
+    let Some(sim) = IpmiSim::start() else { return };
+    let (relay, mut sent) = counting(sim.endpoint().address).await;
+    let target = Target { address: relay.address, ..sim.endpoint().target() };
+    let pace =
+        SessionLifetimes { keep_alive_every: NEVER, close_after: Duration::from_millis(200) };
+    let connector = Connector::bind_with(pace).await.unwrap();
+    let client = connector.client(target);
+    // Each time: the opening, the command and Close Session.
+    for sessions in 1..=2 {
+        assert!(client.device_id().await.is_ok());
+        reach(&mut sent, sessions * (OPENING + 2)).await;
+    }
 }
 
 #[tokio::test]
