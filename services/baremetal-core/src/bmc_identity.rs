@@ -9,13 +9,23 @@ use crate::{Driver, Node};
 /// The ports on which a BMC answers by default: HTTP, HTTPS and RMCP (IANA).
 const STANDARD_PORTS: [u16; 3] = [80, 443, 623];
 
+/// The transport protocol of a port. Each has its own ports (RFC 768, RFC 9293).
+#[derive(Clone, Copy)]
+pub(crate) enum Transport {
+    /// Carries Redfish.
+    Tcp,
+    /// Carries IPMI.
+    Udp,
+}
+
 /// The BMC that a node names, and the system behind the BMC.
 ///
 /// Addresses are compared as text: a host name and its address are different BMCs here, because only a resolver knows better, and its answer
 /// may change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BmcIdentity {
-    /// The host of the BMC, with its port unless the port is a standard one: a BMC answers Redfish and IPMI at one address.
+    /// The host of the BMC, with its port unless the port is a standard one: a BMC answers Redfish and IPMI at one address. A port of UDP
+    /// is written `6230/udp`, because a port of TCP with that number may be another BMC's.
     pub endpoint: String,
     /// The path of the Redfish system; `None` if the node relies on the BMC having one system.
     pub system: Option<String>,
@@ -42,7 +52,7 @@ impl BmcIdentity {
                     }),
                 };
                 let host = host_text(text("ipmi_address")?);
-                Some(BmcIdentity { endpoint: at_port(&host, port), system: None })
+                Some(BmcIdentity { endpoint: at_port(&host, port, Transport::Udp), system: None })
             }
         }
     }
@@ -58,8 +68,8 @@ impl BmcIdentity {
 }
 
 /// Returns the endpoint of the BMC that answers at this socket, as [`BmcIdentity`] writes endpoints.
-pub fn bmc_endpoint(at: SocketAddr) -> String {
-    at_port(&host_text(&at.ip().to_string()), Some(at.port()))
+pub(crate) fn bmc_endpoint(at: SocketAddr, transport: Transport) -> String {
+    at_port(&host_text(&at.ip().to_string()), Some(at.port()), transport)
 }
 
 /// Returns the IP address in the address of a BMC: a URL, or a host with or without a port. `None` for a host name.
@@ -85,13 +95,14 @@ fn redfish_endpoint(raw: &str) -> Option<String> {
         Host::Ipv4(address) => host_text(&address.to_string()),
         Host::Ipv6(address) => host_text(&address.to_string()),
     };
-    Some(at_port(&host, url.port_or_known_default()))
+    Some(at_port(&host, url.port_or_known_default(), Transport::Tcp))
 }
 
-fn at_port(host: &str, port: Option<u16>) -> String {
-    match port.filter(|port| !STANDARD_PORTS.contains(port)) {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
+fn at_port(host: &str, port: Option<u16>, transport: Transport) -> String {
+    match (port.filter(|port| !STANDARD_PORTS.contains(port)), transport) {
+        (Some(port), Transport::Tcp) => format!("{host}:{port}"),
+        (Some(port), Transport::Udp) => format!("{host}:{port}/udp"),
+        (None, Transport::Tcp | Transport::Udp) => host.to_owned(),
     }
 }
 
@@ -141,8 +152,9 @@ mod tests {
         redfish("https://[FD00:0::7]", "[fd00::7]");
         redfish("https://10.0.0.7:8443", "10.0.0.7:8443");
         redfish("https://10.0.0.7/any/path", "10.0.0.7");
-        assert_eq!(bmc_endpoint("10.0.0.7:443".parse().unwrap()), "10.0.0.7");
-        assert_eq!(bmc_endpoint("[fd00::7]:8443".parse().unwrap()), "[fd00::7]:8443");
+        let found = |at: &str| bmc_endpoint(at.parse().unwrap(), Transport::Tcp);
+        assert_eq!(found("10.0.0.7:443"), "10.0.0.7");
+        assert_eq!(found("[fd00::7]:8443"), "[fd00::7]:8443");
     }
 
     #[test]
@@ -153,12 +165,20 @@ mod tests {
         assert_eq!(ipmi(address("fd00::7")).as_deref(), Some("[fd00::7]"));
         for port in [json!(6230), json!("6230")] {
             let info = json!({"ipmi_address": "10.0.0.7", "ipmi_port": port});
-            assert_eq!(ipmi(info).as_deref(), Some("10.0.0.7:6230"));
+            assert_eq!(ipmi(info).as_deref(), Some("10.0.0.7:6230/udp"));
         }
         for port in [json!(623), Value::Null] {
             let info = json!({"ipmi_address": "10.0.0.7", "ipmi_port": port});
             assert_eq!(ipmi(info).as_deref(), Some("10.0.0.7"));
         }
+    }
+
+    #[test]
+    fn one_number_is_two_ports_of_tcp_and_udp() {
+        let redfish = identity(Driver::Redfish, json!({"redfish_address": "http://10.0.0.7:6230"}));
+        let info = json!({"ipmi_address": "10.0.0.7", "ipmi_port": 6230});
+        let ipmi = identity(Driver::Ipmi, info);
+        assert!(!redfish.unwrap().is_same_machine(&ipmi.unwrap()));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::bmc_identity::bmc_endpoint;
+use crate::bmc_identity::{Transport, bmc_endpoint};
 use crate::{BmcAnswer, BmcIdentity, Discovery, DiscoveryId};
 
 /// The most addresses of a range. Asking all of them takes about an hour at twenty per second.
@@ -91,8 +91,9 @@ pub struct FoundBmc {
 impl FoundBmc {
     /// Returns the identities that a node with this BMC may have, whatever system the node names.
     pub fn identities(&self) -> Vec<BmcIdentity> {
-        let endpoints: BTreeSet<String> =
-            self.redfish.iter().chain(&self.ipmi).map(|at| bmc_endpoint(*at)).collect();
+        let redfish = self.redfish.map(|at| bmc_endpoint(at, Transport::Tcp));
+        let ipmi = self.ipmi.map(|at| bmc_endpoint(at, Transport::Udp));
+        let endpoints: BTreeSet<String> = redfish.into_iter().chain(ipmi).collect();
         let identity = |endpoint| BmcIdentity { endpoint, system: None };
         endpoints.into_iter().map(identity).collect()
     }
@@ -161,6 +162,11 @@ mod tests {
         let proposal = found.proposal(Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!(proposal.id, DiscoveryId::Bmc(redfish));
         assert_eq!(found.ids()[1..], [DiscoveryId::Bmc(ipmi)]);
+        // Servers behind one address, each with a port of its own, may have the same number for either protocol.
+        let [redfish, ipmi] = ["10.0.1.7:6230"; 2].map(|at| at.parse().ok());
+        let found = FoundBmc { redfish, ipmi, ..found };
+        let endpoints: Vec<String> = found.identities().into_iter().map(|it| it.endpoint).collect();
+        assert_eq!(endpoints, ["10.0.1.7:6230", "10.0.1.7:6230/udp"]);
         let silent = FoundBmc { answer: BmcAnswer::default(), redfish: None, ipmi: None };
         assert_eq!(silent.proposal(Timestamp::UNIX_EPOCH), None);
     }

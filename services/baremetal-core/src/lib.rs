@@ -129,7 +129,7 @@ pub use bios_change::{
 };
 pub use bmc_answer::{BmcAnswer, IpmiAnswer, RedfishAnswer};
 pub use bmc_clock::{ClockRefused, ClockSetting, SET_BMC_CLOCK, parse_clock_setting};
-pub use bmc_identity::{BmcIdentity, bmc_endpoint};
+pub use bmc_identity::BmcIdentity;
 pub use boot::Boot;
 pub use boot_again::{BootAgain, boot_again};
 pub use boot_setting::request_boot_setting;
