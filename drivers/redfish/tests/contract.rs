@@ -115,7 +115,10 @@ async fn with_each<F: Future<Output = ()>>(
 ) {
     for candidate in candidates {
         let connector = Connector::new(b"", hardware::AllowedHosts::anywhere()).unwrap();
-        eprintln!("trying {}", candidate.target.address);
+        let Target { address, timeout, .. } = &candidate.target;
+        eprintln!("trying {address}");
+        let service = connector.probe(address, *timeout).await.unwrap();
+        assert!(service.is_some(), "the crawl for BMCs does not see {address}");
         story(connector.bmc(candidate.target.clone()), candidate).await;
         connector.close().await;
     }

@@ -36,6 +36,7 @@ async fn keeps_the_contract(endpoint: &Endpoint) {
     let client = connector.client(endpoint.target());
     let bmc = connector.bmc(endpoint.target());
 
+    assert!(ipmi::answers_ping(endpoint.address, Duration::from_secs(5)).await.unwrap());
     it_says_what_it_is(&client).await;
     power_goes_on_and_off(&bmc).await;
     a_boot_device_is_taken(&bmc).await;
