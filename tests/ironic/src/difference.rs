@@ -101,7 +101,8 @@ const SORTED_WITH_TIES: [&str; 4] = [
     "sort_key=resource_class",
 ];
 
-/// Whether a difference is the order of elements that have the same key: Ironic lists them by creation, baremetald by id, which is random.
+/// Whether a difference is the order of nodes in a list sorted by a key with equal values. Ironic lists such nodes by creation, baremetald
+/// by id, which is random. The test `every_sort_order_continues_over_pages` of baremetal-store checks the order by the key.
 fn is_order_of_ties(line: &str, text: &str) -> bool {
     text.ends_with("is in another order") && SORTED_WITH_TIES.iter().any(|key| line.contains(key))
 }

@@ -142,7 +142,7 @@ async fn one_of_two_hosts_with_two_of_three_members_is_drained() {
         // A request that forces the cluster may break its quorum.
         let forced = DrainRequest { forced: [given.id].into(), ..asked() };
         working.conductor.drain(&second, &forced).await.unwrap();
-        // The other way round, the server of the second host could move to the first, which accepts servers again.
+        // If the drain of the first host ended first, the server of the second host could move there.
         for host in [&second, &first] {
             working.conductor.end_drain(host).await.unwrap().unwrap();
             until(&given, host, |drain| drain.is_none()).await;
