@@ -22,6 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// `conductor.power_sync_every` while refreshes are measured.
 const EVERY: Duration = Duration::from_secs(1);
 
+/// The default of `conductor.power_sync_every`.
+const REST_EVERY: Duration = Duration::from_secs(60);
+
 /// Enrolls machines, makes them manageable, and measures how soon baremetald knows new power states.
 pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     let mut racks = Racks::start(sizes.bmcs).await?;
@@ -64,7 +67,29 @@ pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Resul
     let row = Row { phase: "BMCs: a change noticed", ..Row::default() };
     await_power(row, "power off", Instant::now(), uuids.len(), &daemon, report).await?;
     report.note("the rest of one refresh plus the next one, with sessions already open")?;
+    daemon.stop().await?;
+
+    let daemon = home.start(&config(REST_EVERY)).await?;
+    rest(uuids.len(), &daemon, report).await?;
     daemon.stop().await
+}
+
+/// Measures the CPU time of a daemon that gets no requests and refreshes the power states at the default interval.
+async fn rest(count: usize, daemon: &Daemon, report: &mut Report) -> anyhow::Result<()> {
+    // The first refresh logs in to every BMC. It is over when the second begins.
+    tokio::time::sleep(2 * REST_EVERY).await;
+    let (begun, cpu) = (Instant::now(), process::cpu(daemon.server.pid)?);
+    tokio::time::sleep(2 * REST_EVERY).await;
+    report.row(&Row {
+        phase: "BMCs: at rest, two refreshes",
+        count: Some(2 * count),
+        seconds: Some(begun.elapsed().as_secs_f64()),
+        cpu_seconds: Some((process::cpu(daemon.server.pid)? - cpu).as_secs_f64()),
+        resident_mib: Some(process::resident_mib(daemon.server.pid)?),
+        peak_mib: Some(process::peak_mib(daemon.server.pid)?),
+        budget: Some(Budget::CpuPercent(2.0)),
+        ..Row::default()
+    })
 }
 
 /// Waits until all nodes have this power state, and reports how long after `begun` that is.

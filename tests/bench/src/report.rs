@@ -42,6 +42,8 @@ pub(crate) enum Budget {
     ResidentMib(f64),
     PeakMib(f64),
     P99Ms(f64),
+    /// CPU time per second, in percent of one processor.
+    CpuPercent(f64),
     Ratio(f64),
 }
 
@@ -65,6 +67,10 @@ impl Row<'_> {
         Some(self.count? as f64 / self.seconds?)
     }
 
+    fn cpu_percent(&self) -> Option<f64> {
+        Some(100.0 * self.cpu_seconds? / self.seconds?)
+    }
+
     /// The budget as text, and whether it was met.
     fn verdict(&self) -> String {
         match self.judged() {
@@ -81,6 +87,10 @@ impl Row<'_> {
             }
             Budget::P99Ms(most) => {
                 (format!("p99 <= {most} ms"), self.p99_ms.map(|got| got <= most))
+            }
+            Budget::CpuPercent(most) => {
+                let percent = self.cpu_percent();
+                (format!("<= {most} % of a processor"), percent.map(|got| got <= most))
             }
             Budget::Ratio(least) => {
                 (format!(">= {least} times"), self.ratio.map(|got| got >= least))
