@@ -93,7 +93,6 @@ pub trait Inspection: Send + Sync {
 /// Sensors, event log and identify light of the machine.
 #[async_trait]
 pub trait Sensors: Send + Sync {
-    /// Reads every sensor.
     async fn readings(&self) -> Result<Vec<Reading>, BmcError>;
 
     /// Returns the newest `limit` entries of the system event log, oldest first.

@@ -26,7 +26,6 @@ pub(crate) const APPLICATION: u8 = 0x06;
 const GET_DEVICE_ID: u8 = 0x01;
 pub(crate) const CLOSE_SESSION: u8 = 0x3c;
 
-/// The line to one BMC.
 pub(crate) struct BmcLine {
     pub(crate) target: Target,
     /// Held while a session of the serial port is being closed.

@@ -102,7 +102,6 @@ async fn attempt(
     Err(unreachable(target, "it does not finish opening a session"))
 }
 
-/// The outcome of a handshake.
 enum Outcome {
     Open(Box<Session>),
     SuiteRefused,

@@ -79,7 +79,6 @@ struct Request {
 enum ConnectionUse {
     /// The connection is kept for a while, because more requests follow soon.
     Keep,
-    /// The connection is closed.
     Close,
 }
 

@@ -30,7 +30,6 @@ use crate::write::patched;
 use crate::{list_query, microversion as since, openapi, rule};
 use field::AllocationList;
 
-/// The routes of allocations.
 pub(crate) fn routes() -> Routes<App> {
     // A lessee may request and see allocations too.
     let all = [

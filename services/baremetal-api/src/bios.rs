@@ -55,7 +55,6 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/v1/nodes/{node}/bios/{setting}", [since(show)])
 }
 
-/// The JSON shape of a setting.
 fn shape() -> JsonShape {
     let text = || JsonShape::text().or_null();
     let number = || JsonShape::integer().or_null();

@@ -65,7 +65,6 @@ const FIELDS: &[Field<Stored<Chassis>>] = &[
     links_field(1),
 ];
 
-/// The routes of chassis.
 pub(crate) fn routes() -> Routes<App> {
     let nodes = Route::get("List the nodes of a chassis", list_nodes)
         .with_rule(READ_SHARED)

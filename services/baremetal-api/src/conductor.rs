@@ -18,7 +18,6 @@ use crate::request::Request;
 /// A conductor that has not reported for this many seconds counts as dead, as in Ironic.
 const SILENCE: i64 = 60;
 
-/// The routes of conductors.
 pub(crate) fn routes() -> Routes<App> {
     let list = Route::get("List conductors", list);
     let show = Route::get("Show a conductor", show);
@@ -31,7 +30,6 @@ pub(crate) fn routes() -> Routes<App> {
         .at("/v1/conductors/{hostname}", [show.since(microversion::CONDUCTORS)])
 }
 
-/// The JSON shape of a conductor.
 fn shape() -> JsonShape {
     JsonShape::object([("links", JsonShape::links())]).maybe([
         ("hostname", JsonShape::text()),

@@ -16,7 +16,6 @@ use crate::error::Error;
 use crate::microversion as since;
 use crate::request::Request;
 
-/// The routes of drivers.
 pub(crate) fn routes() -> Routes<App> {
     let properties = Route::get("List the keys of driver_info a driver reads", properties);
     Routes::new("drivers")
@@ -36,7 +35,6 @@ pub(crate) fn routes() -> Routes<App> {
         )
 }
 
-/// The JSON shape of a driver.
 fn shape() -> JsonShape {
     let shape = JsonShape::object([("links", JsonShape::links())]);
     let shape = shape

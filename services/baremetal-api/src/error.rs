@@ -281,7 +281,6 @@ impl IntoResponse for Error {
     }
 }
 
-/// The JSON shape of a refusal.
 pub(crate) fn refused() -> JsonShape {
     JsonShape::object([("error_message", JsonShape::text())])
 }

@@ -18,7 +18,6 @@ use crate::{microversion as since, rule};
 /// The largest number of events in one request.
 const MOST: usize = 1000;
 
-/// The route of events.
 pub(crate) fn routes() -> Routes<App> {
     let post = Route::post("Report events of the network service", post)
         .with_rule(rule::ADMINISTER)

@@ -40,7 +40,6 @@ pub(crate) trait Resource: Clone + Sized + 'static {
     type Sort: Copy + Default;
 }
 
-/// A field of a resource.
 pub(crate) struct Field<R: Resource> {
     pub(crate) name: &'static str,
     /// The microversion that introduced the field.

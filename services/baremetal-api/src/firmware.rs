@@ -32,7 +32,6 @@ const FIELDS: [Field; 7] = [
 /// The fields that every answer has.
 const ALWAYS: [&str; 2] = ["created_at", "updated_at"];
 
-/// The routes of firmware.
 pub(crate) fn routes() -> Routes<App> {
     let list = Route::get("List the firmware components of a node", list)
         .hidden_before(since::FIRMWARE, Hidden::Path)
@@ -42,7 +41,6 @@ pub(crate) fn routes() -> Routes<App> {
     Routes::new("firmware").at("/v1/nodes/{node}/firmware", [list])
 }
 
-/// The JSON shape of a component.
 fn shape() -> JsonShape {
     let text = || JsonShape::text().or_null();
     let shape = JsonShape::object([("created_at", JsonShape::text()), ("updated_at", text())]);

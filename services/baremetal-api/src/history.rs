@@ -17,7 +17,6 @@ use crate::listing::parts_of;
 use crate::request::Request;
 use crate::{microversion, rule};
 
-/// The routes of histories.
 pub(crate) fn routes() -> Routes<App> {
     let list = Route::get("List a node's history", list).with_rule(rule::READ_DETAILS);
     let show = Route::get("Show one event of a node's history", show).with_rule(rule::READ_DETAILS);
@@ -33,7 +32,6 @@ pub(crate) fn routes() -> Routes<App> {
         )
 }
 
-/// The JSON shape of an event.
 fn shape() -> JsonShape {
     let shape = JsonShape::object([
         ("uuid", JsonShape::text().or_null()),

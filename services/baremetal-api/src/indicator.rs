@@ -12,7 +12,6 @@ use crate::error::Error;
 use crate::request::Request;
 use crate::rule;
 
-/// The routes of indicators.
 pub(crate) fn routes() -> Routes<App> {
     let shape = JsonShape::object([
         ("name", JsonShape::text()),

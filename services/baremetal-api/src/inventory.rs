@@ -11,7 +11,6 @@ use crate::error::Error;
 use crate::request::Request;
 use crate::{microversion, rule};
 
-/// The routes of inventories.
 pub(crate) fn routes() -> Routes<App> {
     let show =
         Route::get("Show what the last inspection found", show).with_rule(rule::READ_DETAILS);

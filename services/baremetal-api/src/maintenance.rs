@@ -12,7 +12,6 @@ use crate::parameters::given_twice;
 use crate::request::{Request, forced};
 use crate::rule;
 
-/// The routes of maintenance.
 pub(crate) fn routes() -> Routes<App> {
     let begin = Route::put("Put a node into maintenance", begin)
         .reads_if_sent(Body::schema())

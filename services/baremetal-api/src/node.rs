@@ -40,7 +40,6 @@ pub(crate) use view::{last_error, state_word};
 /// The average size of a field in bytes, measured on nodes whose objects contain little.
 const BYTES_A_FIELD: usize = 40;
 
-/// The routes of nodes.
 pub(crate) fn routes() -> Routes<App> {
     let nodes = [
         Route::get("List nodes", list)

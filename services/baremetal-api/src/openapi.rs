@@ -47,7 +47,6 @@ pub(crate) fn shape<R: Resource>() -> JsonShape {
     fields.fold(JsonShape::object([]), |all, field| all.maybe([field]))
 }
 
-/// The body of every PATCH.
 pub(crate) fn patch_body() -> RefOr<Schema> {
     JsonShape::list(Operation::shape()).into()
 }

@@ -33,7 +33,6 @@ use field::{PortList, knows_vtep};
 /// The field with the switch port that a port is connected to.
 const LINK: &str = "local_link_connection";
 
-/// The routes of ports.
 pub(crate) fn routes() -> Routes<App> {
     let ports = [
         Route::get("List ports", list)

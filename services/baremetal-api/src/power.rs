@@ -17,7 +17,6 @@ use crate::parameters::{Given, Parameters};
 use crate::request::{Request, forced};
 use crate::{microversion, rule};
 
-/// The routes of power.
 pub(crate) fn routes() -> Routes<App> {
     let power = Route::put("Change the power state", request)
         .with_rule(rule::USE)

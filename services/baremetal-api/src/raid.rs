@@ -15,7 +15,6 @@ use crate::error::Error;
 use crate::request::Request;
 use crate::{driver, microversion, rule};
 
-/// The routes of RAID.
 pub(crate) fn routes() -> Routes<App> {
     let set = Route::put("Set the RAID configuration that a node should get", set)
         .with_rule(rule::OPERATE)

@@ -184,7 +184,6 @@ fn steps(field: &str, value: Value, before: &[RunbookStep]) -> Result<Vec<Runboo
     runbook_steps(field, &bodies, before)
 }
 
-/// The routes of runbooks.
 pub(crate) fn routes() -> Routes<App> {
     stored::routes::<Runbook>().merge(traits::routes())
 }

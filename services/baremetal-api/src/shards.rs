@@ -10,7 +10,6 @@ use crate::error::Error;
 use crate::microversion;
 use crate::request::Request;
 
-/// The routes of shards.
 pub(crate) fn routes() -> Routes<App> {
     let list = Route::get("Count the nodes of each shard", list);
     let shard = Shard::shape();

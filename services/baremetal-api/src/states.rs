@@ -13,7 +13,6 @@ use crate::node::{last_error, state_word};
 use crate::request::{Request, relation};
 use crate::{microversion, rule};
 
-/// The routes of states.
 pub(crate) fn routes() -> Routes<App> {
     let show = Route::get("Show a node's states", show).with_rule(rule::READ).returns(shape());
     Routes::new("states")

@@ -50,7 +50,6 @@ pub(crate) struct DeployStepBody {
     priority: WholeNumber,
 }
 
-/// A step in a runbook.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunbookStepBody {

@@ -28,7 +28,6 @@ use crate::view::View;
 use crate::write::{create as set_fields, patched, put};
 use crate::{list_query, microversion as since, openapi};
 
-/// The paths of a resource.
 pub(crate) struct Paths {
     /// The collection.
     pub(crate) all: &'static str,

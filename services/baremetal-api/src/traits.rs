@@ -19,7 +19,6 @@ use crate::request::Request;
 use crate::value::{list, text};
 use crate::{microversion, rule};
 
-/// The routes of traits.
 pub(crate) fn routes() -> Routes<App> {
     let came = microversion::TRAITS;
     let all = [

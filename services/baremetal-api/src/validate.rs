@@ -16,7 +16,6 @@ use crate::error::Error;
 use crate::request::Request;
 use crate::rule;
 
-/// The routes of validation.
 pub(crate) fn routes() -> Routes<App> {
     let validate = Route::get("Validate a node's interfaces", validate).with_rule(rule::INSTALL);
     let verdict = || {

@@ -26,7 +26,6 @@ use crate::request::{Request, retry_if_stale, visible_project};
 use crate::value::{check_vif, uuid};
 use crate::{microversion, rule};
 
-/// The routes of VIFs.
 pub(crate) fn routes() -> Routes<App> {
     let vif = JsonShape::object([("id", JsonShape::text())]);
     let all = [

@@ -5,7 +5,6 @@ use agent_protocol::ImageInfo;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// The parameters of a command.
 #[derive(Default, Serialize)]
 pub(crate) struct CommandParams {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -23,7 +22,6 @@ pub(crate) struct StepParams {
     pub(crate) args: StepArgs,
 }
 
-/// The arguments of a step.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(crate) enum StepArgs {

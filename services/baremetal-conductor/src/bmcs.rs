@@ -20,7 +20,6 @@ use crate::{BmcSettings, fake};
 /// The port of IPMI's RMCP (IANA).
 const RMCP_PORT: u16 = 623;
 
-/// The BMCs of all nodes.
 pub(crate) struct Bmcs {
     settings: BmcSettings,
     redfish: redfish::Connector,

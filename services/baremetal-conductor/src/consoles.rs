@@ -70,7 +70,6 @@ pub enum ConsoleError {
     Stopping,
 }
 
-/// The consoles of all nodes.
 #[derive(Debug)]
 pub(crate) struct Consoles {
     settings: ConsoleSettings,

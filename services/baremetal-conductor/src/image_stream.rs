@@ -23,7 +23,6 @@ const LARGEST: u64 = 4 << 30;
 /// How many parts of an image wait for the BMC.
 const WAITING_PARTS: usize = 4;
 
-/// A download in progress.
 pub(crate) struct Download(JoinHandle<Option<Problem>>);
 
 impl Download {

@@ -145,7 +145,6 @@ impl TurnContext {
         node.own_network(network).or_else(configured)
     }
 
-    /// Returns the id of a network of the service.
     async fn network_id(&self, node: &Node, network: ServiceNetwork) -> Result<String, Problem> {
         let field = format!("driver_info.{}", network.key());
         let Some(name) = self.network_name(node, network) else {

@@ -155,7 +155,6 @@ pub enum FailedBinding {
 /// How BMCs are treated. BMCs are slow computers that fail under load.
 #[derive(Clone, Debug)]
 pub struct BmcSettings {
-    /// The timeout of one request.
     pub request_timeout: Duration,
     /// The average number of requests per second to one BMC.
     pub requests_per_second: u32,

@@ -68,7 +68,6 @@ async fn sweep(context: &Arc<TurnContext>) -> Result<(usize, usize), StoreError>
     Ok((swept.seen, swept.changed))
 }
 
-/// A sweep in progress.
 struct SweepInProgress {
     looks: JoinSet<Option<SeenPower>>,
     /// Power states that are not recorded yet.

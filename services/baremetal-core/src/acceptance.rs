@@ -131,7 +131,6 @@ fn report(found: &Discovery, node: NodeUuid) -> Option<InspectionReport> {
     Some(InspectionReport { node, at: found.last_seen_at, inventory, plugin_data })
 }
 
-/// The answer of a BMC that was found.
 fn bmc_answer(found: &Discovery) -> Option<BmcAnswer> {
     serde_json::from_value(found.data.as_ref()?.get("bmc")?.clone()).ok()
 }

@@ -84,7 +84,6 @@ pub struct FoundBmc {
     pub answer: BmcAnswer,
     /// The socket of its Redfish service.
     pub redfish: Option<SocketAddr>,
-    /// The socket of IPMI.
     pub ipmi: Option<SocketAddr>,
 }
 

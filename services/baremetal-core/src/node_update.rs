@@ -23,7 +23,6 @@ pub struct NodeUpdate {
 /// The changes of an inspection besides those of the node.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct InspectionChanges {
-    /// The ports that changed.
     pub ports: Vec<Port>,
     /// The report, if its plugin data changed.
     pub report: Option<InspectionReport>,

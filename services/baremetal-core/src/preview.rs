@@ -80,7 +80,6 @@ pub fn preview(
     Ok(preview)
 }
 
-/// Returns the kind of the steps that are planned in this task.
 fn planned_steps(work: &Work, task: &Task) -> Option<StepKind> {
     match task {
         Task::Agent(AgentCommand::ListSteps(kind)) => Some(*kind),

@@ -102,13 +102,11 @@ pub struct KeystoneSettings {
     /// The service user's name.
     pub username: String,
     pub password: SecretText,
-    /// The domain of the user.
     #[serde(default = "default_domain")]
     pub user_domain: String,
     /// The project that tokens are scoped to.
     #[serde(default = "service_project")]
     pub project: String,
-    /// The domain of the project.
     #[serde(default = "default_domain")]
     pub project_domain: String,
     /// The region to choose in the service catalogue; `None` if the catalogue has only one.

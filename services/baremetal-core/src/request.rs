@@ -219,7 +219,6 @@ fn state_after_cleaning(node: &Node) -> State {
     if node.retired.is_some() { State::Manageable } else { State::Available }
 }
 
-/// Returns the tasks of automated cleaning.
 fn automated_clean(node: &Node, steps: &WantedSteps) -> Vec<Task> {
     let is_wanted = node.automated_clean.unwrap_or(true);
     if is_wanted || node.wanted_by_lease() == RequiredState::Deleted {

@@ -195,7 +195,6 @@ impl fmt::Display for StepName {
 }
 
 impl OfferedStep {
-    /// A step of the conductor.
     pub(crate) fn of_conductor(interface: Interface, step: &str, priority: u32) -> Self {
         OfferedStep {
             runner: StepRunner::Conductor,

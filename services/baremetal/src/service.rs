@@ -56,7 +56,6 @@ pub struct Service {
 /// The addresses of the service's listeners, as written to `listeners.json` in the state folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listeners {
-    /// The API's listener.
     pub api: SocketAddr,
     pub provisioning: Option<SocketAddr>,
     pub dhcp: Option<SocketAddr>,

@@ -113,7 +113,6 @@ impl Api {
         self.client.base()
     }
 
-    /// Returns the URL of a path of the API.
     pub(crate) fn url(&self, path: &str) -> anyhow::Result<Url> {
         self.client.url(path).map_err(Into::into)
     }

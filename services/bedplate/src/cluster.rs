@@ -120,7 +120,6 @@ fn progress(condition: &Condition) -> Row {
     Row { key: kind.clone(), label: kind.clone(), live, log }
 }
 
-/// Runs a subcommand.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     match command {
         Command::List { watch } => watch.show(format, async || list(api).await).await,

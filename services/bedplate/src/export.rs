@@ -45,7 +45,6 @@ pub(crate) struct Options {
     dry_run: bool,
 }
 
-/// Runs a subcommand.
 pub(crate) async fn run(
     command: Command,
     connection: &Connection,
@@ -96,7 +95,6 @@ impl Export<'_> {
         Ok(found)
     }
 
-    /// Exports a node.
     async fn node(&self, ours: &OurNode) -> anyhow::Result<MoveLine> {
         let mut plan = exported(ours, &self.secrets);
         plan.obstacles.extend(self.unsupported(&ours.node).await?);

@@ -18,7 +18,6 @@ pub(crate) enum Command {
     },
 }
 
-/// Runs a subcommand.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     match command {
         Command::List { watch } => watch.show(format, async || list(api).await).await,

@@ -53,7 +53,6 @@ pub(crate) struct Options {
     dry_run: bool,
 }
 
-/// Runs a subcommand.
 pub(crate) async fn run(
     command: Command,
     connection: &Connection,

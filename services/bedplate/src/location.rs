@@ -139,7 +139,6 @@ impl LocationFinder<'_> {
         Ok(racks)
     }
 
-    /// A host with its node and rack.
     async fn under(&self, name: &str, host: LocatedHost) -> anyhow::Result<LocatedRack> {
         let host = Some(Some(host));
         let Some(node) = self.node_of(name).await? else {
@@ -234,7 +233,6 @@ impl LocatedNode {
     }
 }
 
-/// The place of a cluster's member on a host.
 fn place_of_member(member: WithJson<HostMember>, uuid: &str, cluster: &str) -> WithJson<Place> {
     let WithJson { mut json, read } = member;
     if let Value::Object(fields) = &mut json {
@@ -255,7 +253,6 @@ fn place_of_member(member: WithJson<HostMember>, uuid: &str, cluster: &str) -> W
     WithJson { json, read }
 }
 
-/// The place of a VM on a host.
 fn place_of_vm(own: WithJson<HostVm>) -> WithJson<Place> {
     let WithJson { json, read: own } = own;
     let HostVm { server_id, name, status } = own.clone();

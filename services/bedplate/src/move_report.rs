@@ -6,7 +6,6 @@ use crate::exit::{Exit, Failure};
 use crate::ironic::{Object, word};
 use crate::output::{Answer, Format, counted, plain};
 
-/// The result for one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MoveResult {
     Taken,
@@ -19,7 +18,6 @@ pub(crate) enum MoveResult {
     },
 }
 
-/// The line of one resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MoveLine {
     kind: &'static str,

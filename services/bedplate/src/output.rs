@@ -79,7 +79,6 @@ impl Answer {
         self.whole != before.whole
     }
 
-    /// Formats the answer.
     pub(crate) fn format(&self, format: Format) -> anyhow::Result<String> {
         match format {
             Format::Table => Ok(self.shown.clone()),

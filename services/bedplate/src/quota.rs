@@ -66,7 +66,6 @@ fn limit(given: &str) -> Result<(String, Option<i64>), String> {
     Ok((name.to_owned(), limit))
 }
 
-/// Runs a subcommand.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     match command {
         Command::Show { whose, watch } => {

@@ -112,7 +112,6 @@ impl BringUpTarget {
     }
 }
 
-/// Runs a subcommand.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     match command {
         Command::List { watch } => watch.show(format, async || list(api).await).await,
@@ -277,7 +276,6 @@ impl Goal {
     }
 }
 
-/// Sets the rack's goal.
 pub(crate) async fn set_goal(api: &Api, rack: &str, goal: Goal) -> anyhow::Result<()> {
     let Goal { reach, instance_info, profile, limit } = goal;
     let mut body = json!({"reach": reach.as_str(), "instance_info": instance_info.unwrap_or_default(), "limit": limit});

@@ -106,7 +106,6 @@ pub(crate) struct LeaseEnd {
 }
 
 impl LeaseEnd {
-    /// The request body.
     pub(crate) fn body(&self) -> Value {
         let given = [("for", &self.length), ("until", &self.until)];
         let given =
@@ -162,7 +161,6 @@ fn read_keys(file: &Path) -> anyhow::Result<Vec<String>> {
     Ok(lines.map(str::to_owned).collect())
 }
 
-/// Runs a subcommand.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     match command {
         Command::Request { wish, patience } => {

@@ -70,7 +70,6 @@ fn address(text: &str) -> Result<Url, String> {
     }
 }
 
-/// Runs a subcommand.
 pub(crate) async fn run(command: Command, connection: &Connection) -> anyhow::Result<()> {
     let Command::Keystone(options) = command;
     let Some(session) = connection.session()? else {

@@ -173,7 +173,6 @@ impl LeaseEnd {
     }
 }
 
-/// Runs a subcommand.
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     let act = async |vm: &str, body: Value, goal: Goal, patience: WaitOptions| {
         let asked = api.post(&path(vm, "/actions")?, &body).await?;

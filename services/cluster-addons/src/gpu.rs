@@ -61,7 +61,6 @@ impl GpuVendor {
         }
     }
 
-    /// The vendor with this PCI vendor id.
     fn of_pci(id: &str) -> Option<GpuVendor> {
         match id {
             "10DE" => Some(GpuVendor::Nvidia),

@@ -65,7 +65,6 @@ impl App {
         is_same.then_some(&template.blueprint)
     }
 
-    /// Makes the event of a request.
     pub(crate) fn request_event(&self, cluster: &Cluster, reason: &str, message: String) -> Event {
         Event::new(cluster.id, Severity::Info, reason, message, (self.clock)())
     }

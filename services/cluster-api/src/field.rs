@@ -31,7 +31,6 @@ pub(crate) trait Resource: Sized + 'static {
     type Sort: Copy + 'static;
 }
 
-/// A field of a resource.
 pub(crate) struct Field<R: Resource> {
     pub(crate) name: &'static str,
     /// The microversion that introduced the field.
@@ -49,7 +48,6 @@ pub(crate) struct Field<R: Resource> {
     pub(crate) sort: Option<R::Sort>,
 }
 
-/// A field in answers.
 pub(crate) struct Answer<R: Resource> {
     pub(crate) kind: Kind,
     pub(crate) read: Read<R>,

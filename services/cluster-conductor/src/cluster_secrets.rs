@@ -117,7 +117,6 @@ impl ClusterSecrets {
     }
 }
 
-/// Returns the cluster's name as a DNS label.
 pub(crate) fn dns_label(cluster: &Cluster) -> Name {
     Name::try_from(cluster.name.label(63)).expect("a name in the letters of a label is a label")
 }

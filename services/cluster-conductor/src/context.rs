@@ -72,7 +72,6 @@ impl Conductor {
 }
 
 impl ConductorContext {
-    /// Returns the cluster with this id.
     pub(crate) async fn cluster(&self, id: ClusterUuid) -> Result<Option<Cluster>, StoreError> {
         let ident = Ident::Id(id.into_untyped_uuid());
         Ok(self.store.find_clusters(&ident, &Scope::All).await?.into_iter().next())

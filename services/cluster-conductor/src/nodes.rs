@@ -30,7 +30,6 @@ pub(crate) struct Nodes<'a> {
     silence: Option<String>,
 }
 
-/// The answers of the API.
 struct Answers {
     client: Client,
     nodes: Vec<Node>,

@@ -32,7 +32,6 @@ pub struct Settings {
     pub repair: RepairLimits,
     /// The stages at the end of clusters' leases, and the receivers of notices.
     pub lending: LendingSettings,
-    /// The settings of VMs.
     pub vms: VmSettings,
     pub clock: fn() -> Timestamp,
 }

@@ -113,7 +113,6 @@ impl CloudAccess {
         self.enter(&self.project_of(cluster, is_begun).await?).await
     }
 
-    /// Returns the session in this project.
     pub(crate) async fn enter(&self, project: &str) -> Result<Session, TenancyError> {
         let own = self.own().identity().await?;
         if own.project_id.as_deref() == Some(project) {

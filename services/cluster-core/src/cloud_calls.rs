@@ -34,7 +34,6 @@ const MAX_IN_FLIGHT: usize = 32;
 #[derive(Clone, Copy, Debug)]
 pub struct CloudGoal<'a> {
     pub owner: ObjectOwner<'a>,
-    /// The desired objects.
     pub shape: &'a DesiredObjects,
     /// When members are replaced.
     pub repair: &'a RepairLimits,

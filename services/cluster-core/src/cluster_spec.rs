@@ -6,6 +6,5 @@ use crate::{Cluster, NodeGroup};
 #[derive(Clone, Copy, Debug)]
 pub struct ClusterSpec<'a> {
     pub cluster: &'a Cluster,
-    /// All node groups of the cluster.
     pub groups: &'a [NodeGroup],
 }

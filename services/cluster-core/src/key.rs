@@ -66,7 +66,6 @@ pub enum Key {
     LoadBalancer(BalancerPurpose),
     /// The floating IP of a load balancer.
     BalancerAddress(BalancerPurpose),
-    /// The port of a member.
     Port(MemberName),
     /// The floating IP of a member.
     MachineAddress(MemberName),

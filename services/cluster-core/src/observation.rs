@@ -13,7 +13,6 @@ use crate::{IngressRule, Key, MemberName, ServerDetails};
 pub struct ClusterObservation {
     /// When the cloud was observed; `None`: never, so nothing may be concluded from missing objects.
     pub at: Option<Timestamp>,
-    /// The objects of the cluster that the cloud has.
     pub objects: BTreeMap<Key, CloudObject>,
     /// The reports of each member, and of Kubernetes about it.
     pub machines: BTreeMap<MemberName, MemberObservation>,
@@ -60,7 +59,6 @@ pub enum CloudObjectState {
     Ready,
     /// The cloud gave up on the object, with this message.
     Failed(String),
-    /// The cloud deletes the object.
     Deleting,
 }
 

@@ -29,13 +29,11 @@ const REST: u32 = 9;
 /// The largest page that is followed, in bytes.
 const LARGEST: usize = 4 << 20;
 
-/// The query of a request.
 #[derive(Deserialize)]
 pub(crate) struct LiveQuery {
     page: String,
 }
 
-/// A live page of one user.
 struct LivePage {
     console: Console,
     pages: Router,
@@ -144,7 +142,6 @@ fn last_event() -> Event {
     Event::default().event("over").data("over")
 }
 
-/// The result of rendering a page.
 enum RenderResult {
     /// The page as HTML.
     Page(String),

@@ -20,7 +20,6 @@ pub struct LivePages {
     pub of_a_session: usize,
 }
 
-/// The owner of a live page.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LivePageOwner {
     /// The user's account; `None` without authentication.

@@ -19,7 +19,6 @@ use crate::session::Session;
 use crate::state::Console;
 use crate::view::Page;
 
-/// A request of a browser.
 #[derive(Clone, Debug)]
 pub(crate) struct PageRequest {
     /// The cookie that the browser sent, or that the response sets.

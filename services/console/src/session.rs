@@ -115,7 +115,6 @@ impl Sessions {
         Some(found.session.clone())
     }
 
-    /// Removes the session of `cookie`.
     pub(crate) fn remove(&self, cookie: &str) -> Option<Arc<Session>> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.remove(&key(cookie)).map(|it| it.session)

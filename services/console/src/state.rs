@@ -118,7 +118,6 @@ impl Console {
         &self.0.serial_inputs
     }
 
-    /// The live pages.
     pub(crate) fn live_pages(&self) -> &LivePageRegistry {
         &self.0.live_pages
     }

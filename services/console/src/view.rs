@@ -92,7 +92,6 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// A page to be rendered.
 pub(crate) struct Page {
     template: &'static str,
     context: Context,

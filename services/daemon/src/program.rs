@@ -18,7 +18,6 @@ pub struct Program<Config> {
     pub about: &'static str,
     /// The path of the configuration file if `--config` names no other.
     pub config_file: &'static str,
-    /// Returns the format of the logs.
     pub log_format: fn(&Config) -> LogFormat,
 }
 

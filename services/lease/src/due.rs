@@ -8,7 +8,6 @@ use crate::{Lease, LeaseSchedule, LeaseStage, StagesTaken};
 /// The result of looking at a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Due {
-    /// This stage is due now.
     Now(LeaseStage),
     /// No stage is due before this time.
     At(Timestamp),

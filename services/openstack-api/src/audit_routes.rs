@@ -19,7 +19,6 @@ use crate::{
 /// The most rows that are read at once. A row has at most 13 texts of 255 characters.
 const ROWS_AT_ONCE: u32 = 64;
 
-/// The routes of this file.
 pub(crate) fn routes<S>() -> Routes<S>
 where
     S: ApiState + Clone + Send + Sync + 'static,

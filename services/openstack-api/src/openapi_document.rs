@@ -11,7 +11,6 @@ pub struct ApiDescription {
     /// The newest microversion.
     pub version: Microversion,
     pub description: &'static str,
-    /// The shape of a refusal.
     pub refusal: JsonShape,
 }
 

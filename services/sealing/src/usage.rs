@@ -6,7 +6,6 @@ use crate::{KeyFileError, SealingKeys};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyUsage {
     pub id: String,
-    /// Whether this is the key that seals.
     pub seals: bool,
     /// Whether the key file holds the key. Records of a key that is not held cannot be opened.
     pub held: bool,

@@ -59,7 +59,6 @@ impl DaemonFolder {
         DaemonFolder::for_program("baremetald")
     }
 
-    /// A folder for this program.
     pub(crate) fn for_program(program: &'static str) -> anyhow::Result<DaemonFolder> {
         let folder = tempfile::Builder::new().prefix("bedplate-bench-").tempdir()?;
         Ok(DaemonFolder { folder, program })

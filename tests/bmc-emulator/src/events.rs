@@ -7,7 +7,6 @@ use jiff::Timestamp;
 /// How many events a BMC keeps. A full log drops the oldest event.
 const KEPT: usize = 128;
 
-/// An event of the machine.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Event {
     /// Counts from 1. IPMI reserves 0 for "first" and 0xFFFF for "last" (§31.5).

@@ -222,7 +222,6 @@ pub(crate) struct SerialRules {
 }
 
 impl Profile {
-    /// The profile of this name.
     pub(crate) fn find(name: &str) -> Option<&'static Profile> {
         PROFILES.get(name)
     }

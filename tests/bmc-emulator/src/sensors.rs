@@ -18,7 +18,6 @@ pub(crate) struct Sensor {
     pub(crate) upper_critical: Option<f64>,
 }
 
-/// The unit of a reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     Celsius,

@@ -38,7 +38,6 @@ pub enum Status {
 pub struct Names {
     /// The base URL of the service.
     pub url: String,
-    /// The name of its conductor.
     pub conductor: Option<String>,
     pub variables: BTreeMap<String, String>,
 }

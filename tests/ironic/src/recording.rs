@@ -13,7 +13,6 @@ use crate::answer::{Answer, Status};
 use crate::versions::{minors, ranges};
 use crate::walker::{Answered, Answers};
 
-/// A request and its answers.
 #[derive(Debug, Serialize, Deserialize)]
 struct RecordedRequest {
     request: String,

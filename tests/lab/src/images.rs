@@ -26,7 +26,6 @@ type Served = Arc<Mutex<HashMap<String, (Bytes, ImageFault)>>>;
 pub enum ImageFault {
     #[default]
     None,
-    /// A byte of the image is wrong.
     WrongByte,
     /// The connection is closed in the middle of the image.
     Truncated,

@@ -31,7 +31,6 @@ pub struct Machine {
 /// The agent that runs in the ramdisk of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentChoice {
-    /// The agent of the emulator.
     TheEmulator,
     /// The `ramdisk-agent` of this project, as a child process with files as disks.
     TheProject,

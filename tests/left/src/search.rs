@@ -26,7 +26,6 @@ const GZIP_IN_BASE64: &[u8] = b"H4sI";
 /// The patterns to search for: each secret in each of its encodings.
 pub struct Search {
     secrets: Vec<String>,
-    /// The meaning of each pattern.
     meanings: Vec<PatternKind>,
     patterns: AhoCorasick,
     longest: usize,

@@ -41,7 +41,6 @@ pub(crate) async fn run(machine: Machine) {
     }
 }
 
-/// A login prompt.
 struct Prompt {
     host: String,
     name: Vec<u8>,

@@ -19,7 +19,6 @@ pub struct Disk {
     drive: Option<String>,
 }
 
-/// The storage of a disk.
 #[derive(Clone, Debug)]
 enum DiskStorage {
     /// Only a description of the content.

@@ -32,11 +32,9 @@ pub struct FaultSet {
     pub download_rate: Option<u64>,
     /// The agent stops after the next piece of an image until this fault ends.
     pub hold_image: bool,
-    /// The lie in the inventory.
     pub lie: Option<InventoryLie>,
     /// The disk is full after this many bytes.
     pub disk_full_after: Option<u64>,
-    /// This step fails.
     pub fail_step: Option<String>,
     /// This many of the next downloads of kernels and ramdisks break off.
     pub break_downloads: u32,

@@ -14,7 +14,6 @@ use tracing::error;
 
 use crate::disk::Content;
 
-/// The stored state of a machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StoredMachine {

@@ -87,7 +87,6 @@ impl Index {
         self.rows.get(field).and_then(|said| said.get(text)).map_or(&[], Vec::as_slice)
     }
 
-    /// Adds an object to the index.
     pub(crate) fn add(&mut self, kind: Kind, row: u64, object: &Object) {
         for field in [PROJECT].iter().chain(fields(kind)) {
             let said = self.rows.entry(field).or_default();

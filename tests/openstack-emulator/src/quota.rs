@@ -8,7 +8,6 @@ use crate::world::World;
 /// A limit: the service's name, the kind of the counted objects if the limit counts objects of a project, and the default. -1 means unlimited.
 pub(crate) type Limit = (&'static str, Option<Kind>, i64);
 
-/// The limits of a service.
 pub(crate) struct Quotas(pub(crate) &'static [Limit]);
 
 /// A limit that a request would exceed.
@@ -67,7 +66,6 @@ impl Quotas {
         Value::Object(entries.collect())
     }
 
-    /// The limits of a project as JSON.
     pub(crate) fn limits(&self, world: &World, project: &str) -> Value {
         self.each(|name| json!(self.limit(world, project, name)))
     }

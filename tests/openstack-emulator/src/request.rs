@@ -31,7 +31,6 @@ impl Caller {
     }
 }
 
-/// A request to a service.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiRequest {
     pub(crate) service: Service,
@@ -140,7 +139,6 @@ pub(crate) fn includes(versions: &str, version: u32) -> bool {
     (read(first, 0)..=read(last, u32::MAX)).contains(&version)
 }
 
-/// An answer to a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -210,7 +208,6 @@ impl ApiError {
         ApiError::new(403, "", message)
     }
 
-    /// The error for an unknown path.
     pub(crate) fn unknown_path() -> ApiError {
         ApiError::new(404, "", "The resource could not be found.")
     }

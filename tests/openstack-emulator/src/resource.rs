@@ -5,7 +5,6 @@ use serde_json::Value;
 use crate::object::{Fields, Kind, Object, ReadFields};
 use crate::request::{ApiError, ApiRequest};
 
-/// A resource type of a service.
 pub(crate) struct ResourceType {
     pub(crate) kind: Kind,
     /// The path segment of the collection.

@@ -61,7 +61,6 @@ impl Store {
         table.rows.insert(table.next, object);
     }
 
-    /// The object with this id.
     pub(crate) fn get(&self, kind: Kind, id: &str) -> Option<&Object> {
         let table = self.tables.get(&kind)?;
         table.rows.get(table.by_id.get(id)?)
@@ -95,7 +94,6 @@ impl Store {
         self.change(kind, id, |object| object.keep(field, value));
     }
 
-    /// Removes an object.
     pub(crate) fn remove(&mut self, kind: Kind, id: &str) -> Option<Object> {
         let table = self.tables.get_mut(&kind)?;
         table.settle(kind);

@@ -69,7 +69,6 @@ pub(crate) struct Usage {
     pub(crate) ram: i64,
 }
 
-/// A token that was issued.
 #[derive(Clone, Debug)]
 pub(crate) struct Token {
     pub(crate) user: String,

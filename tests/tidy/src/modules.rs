@@ -10,7 +10,6 @@ pub(crate) type Path = Vec<String>;
 /// The modules of one crate root, except those for tests alone.
 pub(crate) type Modules = BTreeMap<Path, Module>;
 
-/// A module.
 #[derive(Default)]
 pub(crate) struct Module {
     /// The items that the module declares, except modules.

@@ -7,7 +7,6 @@ use anyhow::{Result, bail};
 /// Environment variables of a service.
 pub(crate) type Environment = BTreeMap<String, String>;
 
-/// A command of a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Command {
     /// Whether a failure of the command is ignored.

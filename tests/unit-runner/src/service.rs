@@ -18,7 +18,6 @@ use crate::unit::{Kind, Restart, Unit, Variables};
 /// The folder of the logs.
 pub(crate) const LOGS: &str = "/var/log/units";
 
-/// The result of starting a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StartResult {
     /// The service runs, or a oneshot has finished.

@@ -26,7 +26,6 @@ pub struct DeviceId {
     pub product: u16,
 }
 
-/// The command Get Device ID.
 pub(crate) struct GetDeviceId;
 
 impl Command for GetDeviceId {

@@ -32,7 +32,6 @@ impl Command for GetFruAreaInfo {
     }
 }
 
-/// The command Read FRU Data.
 pub(crate) struct ReadFruData {
     /// Position of the first byte.
     pub(crate) offset: u16,

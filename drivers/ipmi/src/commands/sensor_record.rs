@@ -24,7 +24,6 @@ pub(crate) struct SensorRecord {
     pub(crate) has_thresholds: bool,
 }
 
-/// The header of every record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RecordHeader {
     kind: u8,

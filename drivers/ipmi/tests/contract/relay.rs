@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::UdpSocket;
 use tokio::task::JoinSet;
 
-/// The fate of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DatagramOutcome {
     Pass,
@@ -19,7 +18,6 @@ pub(crate) enum DatagramOutcome {
     Change,
 }
 
-/// The direction of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     ToBmc,

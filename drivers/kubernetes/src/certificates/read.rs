@@ -29,7 +29,6 @@ pub struct CertificateRequest {
     pub signer: Signer,
     pub username: String,
     pub groups: BTreeSet<String>,
-    /// The requested usages of the certificate.
     pub usages: BTreeSet<String>,
     pub created: Option<Timestamp>,
     /// The certificate request itself.

@@ -17,7 +17,6 @@ pub(crate) struct Call<'c> {
     pub(super) body: Body,
 }
 
-/// The body of a request.
 pub(crate) enum Body {
     None,
     Json(Value),

@@ -29,7 +29,6 @@ const FRESH: Duration = Duration::from_secs(300);
 /// The most bytes of output that are read.
 const LONGEST_OUTPUT: &str = "262144";
 
-/// The outcome of a command.
 pub(super) struct CommandOutcome {
     pub(super) well: bool,
     pub(super) output: String,

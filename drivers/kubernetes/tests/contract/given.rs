@@ -15,7 +15,6 @@ const LONGEST: Duration = Duration::from_secs(300);
 const CALL: Duration = Duration::from_secs(60);
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
-/// The cluster under test.
 pub(crate) struct ClusterUnderTest {
     pub(crate) access: Access,
     pub(crate) client: Client,

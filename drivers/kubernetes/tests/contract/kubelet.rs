@@ -5,7 +5,6 @@ use reqwest::{Certificate, Identity, Method};
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
-/// The identity of a kubelet.
 pub(crate) enum KubeletIdentity<'k> {
     /// A bootstrap token.
     Token(&'k str),

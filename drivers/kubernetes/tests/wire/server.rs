@@ -15,7 +15,6 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::server::TlsStream;
 
-/// A request that the server received.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivedRequest {
     /// `GET /path?query`.

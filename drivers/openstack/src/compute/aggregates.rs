@@ -16,7 +16,6 @@ pub struct Aggregate {
     pub id: String,
     /// Unique among aggregates.
     pub name: String,
-    /// The availability zone, if the aggregate is one.
     #[serde(default)]
     pub availability_zone: Option<String>,
     #[serde(default, deserialize_with = "lenient::or_default")]

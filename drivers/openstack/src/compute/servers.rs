@@ -112,7 +112,6 @@ pub struct Address {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ServerFlavor {
-    /// The name of the flavor.
     pub original_name: String,
     pub vcpus: u64,
     /// Size of the memory in MiB.

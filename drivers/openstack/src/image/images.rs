@@ -13,7 +13,6 @@ use crate::lenient;
 use crate::session::{Body, Session};
 
 lenient::words! {
-    /// The status of an image.
     ImageStatus {
         /// The record exists, without data.
         Queued = "queued",

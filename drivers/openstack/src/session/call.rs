@@ -36,7 +36,6 @@ pub(super) enum CallToken {
     Anonymous,
 }
 
-/// The body of a request.
 pub(crate) enum Body {
     None,
     Json(Value),

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A request that the cloud received.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivedRequest {
     /// `GET /path?query`.

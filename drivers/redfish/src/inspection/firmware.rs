@@ -32,7 +32,6 @@ impl Service {
         Ok(firmware)
     }
 
-    /// Returns the firmware of the BMC.
     pub(crate) async fn bmc_firmware(&self, system: &Value) -> Result<Option<Firmware>, BmcError> {
         for manager in self.managers(system).await? {
             let Some(manager) = self.find(&manager).await? else { continue };

@@ -23,7 +23,6 @@ use url::Url;
 pub(crate) const USER: &str = "root";
 pub(crate) const PASSWORD: &str = "calvin's secret";
 
-/// A request that the server received.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivedRequest {
     pub(crate) method: String,

@@ -16,7 +16,6 @@ use crate::request::{Request, retry_if_stale, visible_project};
 use crate::value::{list, text};
 use crate::write::create;
 
-/// A request for an allocation.
 pub(super) struct NewAllocation {
     allocation: Allocation,
     /// The node in use for which the allocation is recorded afterwards.

@@ -26,7 +26,6 @@ impl Resource for Allocation {
     type Sort = AllocationSort;
 }
 
-/// A requested list of allocations.
 #[derive(Default)]
 pub(crate) struct AllocationList {
     pub(crate) filter: AllocationFilter,

@@ -18,7 +18,6 @@ use crate::rule;
 /// The most nodes named in each group.
 const MAX_NAMED: u32 = 12;
 
-/// The routes of counts.
 pub(crate) fn routes() -> Routes<App> {
     let count = Route::get("Count nodes by state, and list some that need attention", show)
         .with_rule(rule::READ)

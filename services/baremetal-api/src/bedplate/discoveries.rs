@@ -24,7 +24,6 @@ use crate::request::Request;
 use crate::write::create;
 use crate::{microversion, rule, secret};
 
-/// The routes of discoveries.
 pub(crate) fn routes() -> Routes<App> {
     let list = Route::get("List discovered machines and BMCs", list);
     let forget = Route::delete("Delete a discovery", forget);
@@ -142,7 +141,6 @@ struct Body {
     description: Option<String>,
 }
 
-/// The shape of the body.
 fn body() -> JsonShape {
     let maybe = || JsonShape::text().or_null();
     JsonShape::object([]).maybe([

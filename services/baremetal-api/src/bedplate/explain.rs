@@ -13,7 +13,6 @@ use crate::error::Error;
 use crate::request::Request;
 use crate::{microversion, rule};
 
-/// The routes of explanations.
 pub(crate) fn routes() -> Routes<App> {
     let show = Route::get("Explain a node's state, and what to do next", show)
         .with_rule(rule::READ_DETAILS);
@@ -21,7 +20,6 @@ pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate").at("/bedplate/v1/nodes/{node}/explain", [show])
 }
 
-/// The JSON shape of a failure.
 pub(crate) fn failure() -> JsonShape {
     JsonShape::object([
         ("reason", JsonShape::text()),
@@ -30,7 +28,6 @@ pub(crate) fn failure() -> JsonShape {
     ])
 }
 
-/// The JSON shape of the progress of a task.
 fn progress() -> JsonShape {
     JsonShape::object([
         ("done_bytes", JsonShape::integer()),

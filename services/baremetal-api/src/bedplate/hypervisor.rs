@@ -12,7 +12,6 @@ use crate::error::Error;
 use crate::request::Request;
 use crate::{microversion, rule};
 
-/// The routes of hypervisors.
 pub(crate) fn routes() -> Routes<App> {
     let show = Route::get("Show the hypervisor of a node", show)
         .with_rule(rule::READ_DETAILS)

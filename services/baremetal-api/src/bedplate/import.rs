@@ -28,7 +28,6 @@ use crate::rule;
 use crate::stored::Served;
 use crate::write::import;
 
-/// The routes of imports.
 pub(crate) fn routes() -> Routes<App> {
     let nodes = Route::put("Import a node", node::put);
     let chassis = Route::put("Import a chassis", put_stored::<Chassis>);

@@ -29,7 +29,6 @@ shaped! {
 }
 
 impl LeaseView {
-    /// The lease as of `now`.
     pub(super) fn of(lending: &NodeLease, schedule: &LeaseSchedule, now: Timestamp) -> LeaseView {
         let lease = &lending.lease;
         let (warned, ended) = (lease.taken.warned, lease.taken.ended_at);

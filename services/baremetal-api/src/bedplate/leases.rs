@@ -17,7 +17,6 @@ use crate::error::Error;
 use crate::request::{Request, relation};
 use crate::{microversion, rule};
 
-/// The routes of leases.
 pub(crate) fn routes() -> Routes<App> {
     let lent = || {
         let lease = lease_term::LeaseView::shape().or_null();

@@ -12,7 +12,6 @@ use crate::error::Error;
 use crate::request::Request;
 use crate::{microversion, rule};
 
-/// The routes of this file.
 pub(crate) fn routes() -> Routes<App> {
     let identify =
         Route::put("Switch a machine's identify light", identify).with_rule(rule::OPERATE);

@@ -17,7 +17,6 @@ use crate::request::Request;
 use crate::secret::Masked;
 use crate::{microversion, rule};
 
-/// The routes of plans.
 pub(crate) fn routes() -> Routes<App> {
     let show = Route::get("Show the tasks and steps of a change of provision state", show)
         .with_rule(rule::READ_DETAILS)

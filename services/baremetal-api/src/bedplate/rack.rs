@@ -33,7 +33,6 @@ use show::{RackView, Summary};
 /// How many machines are brought up in parallel by default.
 const DEFAULT_LIMIT: NonZeroU32 = NonZeroU32::MIN.saturating_add(19);
 
-/// The routes of racks.
 pub(crate) fn routes() -> Routes<App> {
     let list = Route::get("List racks", list);
     let enroll = Route::post("Enroll a rack with all of its machines", enroll)

@@ -32,7 +32,6 @@ use crate::rule;
 use body::ReservationBody;
 use view::View;
 
-/// The routes of reservations.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
         Route::get("List reservations", list)

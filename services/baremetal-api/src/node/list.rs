@@ -9,7 +9,6 @@ use crate::microversion as since;
 use crate::request::{Request, relation, visible_project};
 use crate::write::put;
 
-/// A requested list of nodes.
 #[derive(Default)]
 pub(crate) struct NodeList {
     pub(crate) filter: NodeFilter,

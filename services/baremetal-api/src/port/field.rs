@@ -23,7 +23,6 @@ impl Resource for Port {
     type Sort = PortSort;
 }
 
-/// A requested list of ports.
 #[derive(Default)]
 pub(crate) struct PortList {
     pub(crate) filter: PortFilter,

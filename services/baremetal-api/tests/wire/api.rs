@@ -67,7 +67,6 @@ impl Api {
         Api::of(Auth::None, Limits::default(), settings).await
     }
 
-    /// An API with these limits.
     pub(crate) async fn within(auth: Auth, limits: Limits) -> Api {
         Api::of(auth, limits, ConductorSettings::sample(noon)).await
     }

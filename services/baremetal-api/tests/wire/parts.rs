@@ -91,12 +91,10 @@ fn noon() -> Timestamp {
     "2026-01-02T03:04:05.000006Z".parse().unwrap()
 }
 
-/// The chassis of the nodes.
 fn chassis() -> Stored<Chassis> {
     Stored::new(CHASSIS.parse().unwrap(), Chassis::default(), noon())
 }
 
-/// A port group of `node`.
 fn of(node: NodeUuid) -> PortGroup {
     PortGroup { node, extra: extra(), ..PortGroup::default() }
 }

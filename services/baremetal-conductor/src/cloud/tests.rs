@@ -34,7 +34,6 @@ impl CloudSite {
         self.conductor.context.ask_cloud(host, &action).await
     }
 
-    /// Returns the aggregate of this name.
     async fn aggregate(&self, host: &Hypervisor, name: &str) -> AggregateSeen {
         let CloudSeen::Aggregates(all) = self.look(host).await else {
             panic!("the aggregates are listed")

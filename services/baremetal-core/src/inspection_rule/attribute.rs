@@ -72,7 +72,6 @@ pub(super) fn check_size(
     }
 }
 
-/// The size of a value as JSON.
 pub(super) fn json_size(value: &impl Serialize) -> usize {
     serde_json::to_vec(value).map_or(usize::MAX, |text| text.len())
 }

@@ -31,9 +31,7 @@ pub struct InspectedMachine<'a> {
 #[derive(Debug, PartialEq)]
 pub struct RuleChanges {
     pub node: Node,
-    /// The ports that changed.
     pub ports: Vec<Port>,
-    /// The plugin data, if it changed.
     pub plugin_data: Option<Value>,
     /// The lines that rules write to the log of the service.
     pub logs: Vec<RuleLog>,

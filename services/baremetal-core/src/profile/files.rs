@@ -10,7 +10,6 @@ use crate::NodeUuid;
 
 use super::{CpuMode, HypervisorSettings, KeystoneSettings, Storage, Virtualization};
 
-/// A file on the machine.
 pub(super) struct MachineFile {
     pub(super) path: &'static str,
     pub(super) group: &'static str,

@@ -47,7 +47,6 @@ pub enum BackfillOutcome {
 
 /// The result of a search for a node.
 enum NodeSearchOutcome {
-    /// A node is taken for this allocation.
     Taken(Box<Allocation>),
     /// Nodes match except for their traits.
     OnlySimilar,

@@ -29,7 +29,6 @@ pub(crate) fn bare_node() -> Node {
     Node::new(NodeUuid::new_v4(), Driver::FakeHardware, at(0))
 }
 
-/// A node with this name.
 pub(crate) fn named(name: &str) -> Node {
     Node { name: Some(name.parse().unwrap()), ..bare_node() }
 }

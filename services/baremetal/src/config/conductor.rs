@@ -118,7 +118,6 @@ impl Default for TimeoutsConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BmcConfig {
-    /// The timeout of one request.
     pub request_timeout: SignedDuration,
     /// The average number of requests per second to one BMC.
     pub requests_per_second: u32,

@@ -126,7 +126,6 @@ pub(crate) fn awaited(name: &str, mac: MacAddress, verb: Verb) -> (Node, Port) {
     (node, port)
 }
 
-/// Makes a node with one port.
 pub(crate) fn enrolled(name: &str, mac: MacAddress) -> (Node, Port) {
     let now = Timestamp::now();
     let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, now);

@@ -7,7 +7,6 @@ use serde_json::Value;
 /// The maximum length of a line, in bytes.
 const LONGEST_LINE: usize = 1 << 20;
 
-/// An event of a stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Event {
     /// The `Last-Event-ID` of the next stream.
@@ -17,7 +16,6 @@ pub(super) struct Event {
     pub(super) data: Value,
 }
 
-/// An open stream.
 pub(super) struct Stream {
     response: Response,
     reader: Reader,

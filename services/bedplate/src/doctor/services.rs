@@ -26,7 +26,6 @@ const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
 /// Whether a service answers.
 pub(crate) enum ServiceState {
-    /// The service answers.
     Answers(Box<Api>),
     /// The service does not answer.
     Silent,

@@ -39,7 +39,6 @@ pub(crate) struct Options {
     log: bool,
 }
 
-/// Runs the command.
 pub(crate) async fn run(options: Options, api: &Api) -> anyhow::Result<()> {
     let node = &options.node;
     if options.enable {

@@ -20,7 +20,6 @@ pub(super) struct CatalogueEntries {
     pub(super) endpoints: Vec<Endpoint>,
 }
 
-/// A change of the catalogue.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum CatalogueChange {
     /// Creates the service.

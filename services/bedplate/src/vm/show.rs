@@ -116,7 +116,6 @@ fn ends(lease: Option<&Lease>) -> String {
     }
 }
 
-/// The next stage of a lease.
 fn next(stage: &LeaseStage) -> String {
     let what = match stage.step.as_str() {
         "warn" => "the owner is warned",

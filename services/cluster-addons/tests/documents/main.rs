@@ -387,7 +387,6 @@ fn metrics_server_runs_from_1_21_on() {
     assert!(desired_add_ons(&settings).is_ok());
 }
 
-/// The arguments of a container.
 fn arguments(add_ons: &[AddOn], workload: &str, container: &str) -> Vec<String> {
     let documents = add_ons.iter().flat_map(|it| &it.documents);
     let mut named = documents.filter(|it| it.reference().name == workload);

@@ -22,7 +22,6 @@ impl Resource for NodeGroup {
     type Sort = ();
 }
 
-/// A node group with its cluster.
 #[derive(Clone, Copy)]
 pub(crate) struct GroupOfCluster<'a> {
     pub(crate) group: &'a NodeGroup,

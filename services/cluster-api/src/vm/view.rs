@@ -123,7 +123,6 @@ impl ShownLease {
 }
 
 shaped! {
-    /// A snapshot in a response.
     #[derive(Serialize)]
     pub(super) struct ShownSnapshot<'a> {
         uuid: String,

@@ -42,7 +42,6 @@ fn noon() -> Timestamp {
     "2026-01-02T03:04:05.000006Z".parse().unwrap()
 }
 
-/// The settings of VMs.
 fn vms() -> VmSettings {
     let image = OfferedImage {
         name: "cirros".to_owned(),

@@ -9,14 +9,12 @@ use crate::cloud::{CloudLookups, CloudWorkError};
 use crate::member_configs::MemberConfigs;
 use crate::nodes::Nodes;
 
-/// The context of an action.
 pub(crate) struct ActionContext<'a> {
     pub(crate) store: &'a Store,
     pub(crate) site: &'a CloudLookups<'a>,
     pub(crate) member_configs: &'a MemberConfigs,
     /// The cluster or VM whose action it is.
     pub(crate) of: ObjectOwner<'a>,
-    /// The desired objects.
     pub(crate) shape: &'a DesiredObjects,
     /// The ledger, which has the intent of the action.
     pub(crate) ledger: Ledger,

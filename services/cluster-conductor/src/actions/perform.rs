@@ -21,7 +21,6 @@ use super::create::create;
 use super::load_balancer::members;
 use crate::cloud::{CloudWorkError, id_of, security};
 
-/// The result of an action.
 pub(crate) type Outcome = Result<ActionChange, CloudWorkError>;
 
 fn object((key, found): (Key, CloudObject)) -> ActionChange {

@@ -236,7 +236,6 @@ mod tests {
         }
     }
 
-    /// One server of each of these images.
     fn servers(images: &[&str]) -> DesiredObjects {
         let server = |(number, image): (usize, &&str)| {
             let thing = ResourceSpec::Server {

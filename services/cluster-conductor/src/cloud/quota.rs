@@ -141,7 +141,6 @@ mod tests {
     use super::*;
     use crate::cloud::emulated::emulated_cloud;
 
-    /// One server of each of these flavors.
     fn servers(flavors: &[Option<&str>]) -> DesiredObjects {
         let server = |(number, flavor): (usize, &Option<&str>)| {
             let thing = ResourceSpec::Server {

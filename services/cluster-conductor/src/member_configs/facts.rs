@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use super::MemberConfigError;
 
-/// The facts of a member.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MemberFacts {
     pub(crate) own: NamedAddress,

@@ -131,14 +131,12 @@ pub struct StepReport {
     pub status: Option<i32>,
 }
 
-/// The result of a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReportResult {
     /// The token is wrong.
     Refused,
     /// The report says nothing new, or its member was deleted.
     Old,
-    /// The report is new for this cluster.
     News(ClusterUuid),
 }
 

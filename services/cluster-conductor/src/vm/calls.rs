@@ -5,7 +5,6 @@ use openstack::Session;
 use openstack::compute::actions::{self, ServerAction};
 use openstack::compute::diagnostics;
 
-/// Makes a call.
 pub(super) async fn perform(session: &Session, call: VmCall) -> VmCallResult {
     match call {
         VmCall::ReconcileObjects => failed(&call, "this call needs the ledger of the VM"),

@@ -21,7 +21,6 @@ pub(crate) const EVERY: usize = 3;
 #[derive(Clone, Copy, Debug)]
 enum Death {
     Never,
-    /// At calls.
     AtCalls(Stop),
     /// As soon as something new was written, with everything in progress.
     AfterWrites,

@@ -139,7 +139,6 @@ impl ClusterFixture {
         self.conductor_by(session(&self.cloud))
     }
 
-    /// Makes a conductor with this session.
     pub(crate) fn conductor_by(&self, session: Session) -> Conductor {
         let keys = SealingKeys::parse(&self.keys).unwrap();
         Conductor::new(self.settings.clone(), self.store.clone(), keys, Some(session))

@@ -53,7 +53,6 @@ pub(crate) fn address(text: &str) -> IpAddr {
 }
 
 impl ClusterFixture {
-    /// Makes a cluster with these labels.
     pub(crate) async fn labelled(labels: &[(&str, &str)]) -> ClusterFixture {
         ClusterFixture::new(labels, SourceAddress::Machine).await
     }

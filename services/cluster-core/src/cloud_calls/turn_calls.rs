@@ -22,7 +22,6 @@ pub enum Capacity {
 /// The calls of a turn so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnCalls {
-    /// Every action that was planned in this turn.
     pub planned: BTreeSet<Action>,
     /// Planned actions that wait for a free slot.
     pub queued: VecDeque<Action>,

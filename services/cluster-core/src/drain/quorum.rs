@@ -11,7 +11,6 @@ use crate::{Cluster, ClusterUuid, DesiredState, GroupRole, MemberName, NodeGroup
 pub struct EtcdQuorum {
     pub cluster: ClusterUuid,
     pub name: String,
-    /// All members of etcd.
     pub members: BTreeSet<MemberName>,
     /// Members that are already out for another reason than a drain.
     pub away: BTreeSet<MemberName>,

@@ -13,7 +13,6 @@ use super::{
     vm_desired_objects, vm_machine,
 };
 
-/// The conclusion from an observation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct VmConclusion {
     pub(super) vm: Vm,
@@ -93,7 +92,6 @@ fn report_problem(before: &Vm, vm: &Vm, events: &mut Vec<VmEvent>, now: Timestam
     events.push(event(vm, &problem.reason, problem.message.clone(), now));
 }
 
-/// Returns the problem of the VM.
 fn problem(vm: &Vm, look: &VmObservation<'_>) -> Option<Problem> {
     let given = |reason: &str, message: String, next_action: &str| {
         Some(Problem {

@@ -98,7 +98,6 @@ impl SnapshotState {
 /// An image in the cloud that has the name of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotImage {
-    /// The id of the image.
     pub id: String,
     /// `Some(Ok)`: the image can be used. `None`: not yet. `Some(Err)`: it never will be, for this reason.
     pub usable: Option<Result<(), String>>,

@@ -136,7 +136,6 @@ pub(crate) async fn uncounted(connection: &mut Connection) -> Result<Vec<Cluster
     connection.rows(UNCOUNTED, values![]).await?.iter().map(read).collect()
 }
 
-/// Returns the ids of all clusters.
 pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<ClusterUuid>, StoreError> {
     let rows = connection.rows("SELECT id FROM clusters ORDER BY id", values![]).await?;
     rows.iter().map(|row| row.parse(TABLE, 0)).collect()

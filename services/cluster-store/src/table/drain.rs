@@ -76,7 +76,6 @@ pub(crate) async fn host_of(
     row.map(|row| row.parse(TABLE, 0)).transpose()
 }
 
-/// Returns the ids of all drains.
 pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<DrainUuid>, StoreError> {
     let rows = connection.rows("SELECT id FROM drains ORDER BY id", values![]).await?;
     rows.iter().map(|row| row.parse(TABLE, 0)).collect()

@@ -14,7 +14,6 @@ const TABLE: &str = "holdings";
 /// How many rows one statement writes.
 const AT_ONCE: usize = 200;
 
-/// A row of the table.
 pub(crate) struct HoldingRow {
     pub(crate) holding: ResourceUse,
     /// The user who requested the part.

@@ -88,7 +88,6 @@ pub(crate) async fn change(
     Ok(())
 }
 
-/// Returns the limits of a project.
 pub(crate) async fn of(connection: &mut Connection, project: &str) -> Result<Limits, StoreError> {
     const OF: &str = "SELECT resource, hard_limit FROM quotas WHERE project = $1";
     let of_word = |raw: &str| Resource::ALL.into_iter().find(|it| word(*it) == raw);

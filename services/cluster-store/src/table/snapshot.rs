@@ -67,7 +67,6 @@ pub(crate) async fn of(
     rows.iter().map(|row| row.parse(TABLE, 0)).collect()
 }
 
-/// Returns the ids of all snapshots.
 pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<SnapshotUuid>, StoreError> {
     let rows = connection.rows("SELECT id FROM snapshots ORDER BY id", values![]).await?;
     rows.iter().map(|row| row.parse(TABLE, 0)).collect()

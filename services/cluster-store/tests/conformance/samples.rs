@@ -12,7 +12,6 @@ use newtype_uuid::GenericUuid;
 
 pub(crate) use database::on_both;
 
-/// The size of a large flavor.
 pub(crate) const LARGE: FlavorSize = FlavorSize { vcpus: 4, ram_mib: 8192, disk_gib: 40, gpus: 1 };
 
 /// Returns a fixed time plus `seconds`.

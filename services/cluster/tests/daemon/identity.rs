@@ -123,7 +123,6 @@ impl TestDaemon {
         self.send(token, Method::POST, "/v1/clusters", body).await
     }
 
-    /// The names in this list.
     async fn names(&self, token: &str, list: &str) -> Vec<String> {
         let answer = self.get(token, &format!("/v1/{list}")).await.has(200);
         let things = answer.body[list].as_array().unwrap().iter();

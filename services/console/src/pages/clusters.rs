@@ -125,7 +125,6 @@ async fn shrinks(
     Ok(count.zip(now).is_none_or(|(count, now)| count < now))
 }
 
-/// The cluster's name.
 async fn name_of(person: &AuthorizedUser, cluster: &str) -> Result<String, Problem> {
     let path = format!("/v1/clusters/{}", segment(cluster)?);
     Ok(person.clusterd()?.get::<Cluster>(&path).await?.name)

@@ -119,7 +119,6 @@ fn timeline(all: &[HistoryEvent]) -> Vec<Event> {
     events
 }
 
-/// An action on a node.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct NodeAction {
     target: &'static str,

@@ -75,7 +75,6 @@ struct PageQuery {
     user: String,
 }
 
-/// A row of the table.
 #[derive(Serialize)]
 pub(super) struct Row {
     key: &'static str,

@@ -41,7 +41,6 @@ pub struct Route<S> {
 pub(super) enum AnswerBody {
     Undeclared,
     Nothing,
-    /// JSON of this shape.
     Json(Box<JsonShape>),
     /// Text of this media type.
     Text(&'static str),
@@ -69,7 +68,6 @@ pub enum Hidden {
 
 /// A handler's argument that holds an authenticated caller, so that the handler cannot run without authentication.
 pub trait Authenticated {
-    /// The caller.
     fn caller(&self) -> &Caller;
 }
 

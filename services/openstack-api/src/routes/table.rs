@@ -28,7 +28,6 @@ pub struct PolicyRow {
 }
 
 impl PolicyTable {
-    /// The JSON shape of the table.
     pub(crate) fn shape() -> JsonShape {
         let role = || JsonShape::enumeration(["reader", "member", "manager", "admin"]);
         let row = JsonShape::object([

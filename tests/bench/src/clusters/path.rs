@@ -135,7 +135,6 @@ pub(crate) fn fewest(calls: &[LoggedCall], machines: usize) -> MinimumCalls {
     MinimumCalls { changes: of(true), looks: of(false) }
 }
 
-/// The minimum of calls for a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MinimumCalls {
     /// Calls that change something.

@@ -41,7 +41,6 @@ use super::configs::user_data;
 use crate::emulation::{Emulation, say};
 use crate::process;
 
-/// The result of a replay.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Replayed {
     /// Seconds until the last server was accepted.

@@ -4,7 +4,6 @@
 pub(super) const WITHIN: f64 = 1.2;
 /// A cluster of eight servers.
 pub(super) const EIGHT: ClusterSize = ClusterSize { masters: 3, workers: 5 };
-/// The smallest cluster.
 pub(super) const SMALLEST: ClusterSize = ClusterSize { masters: 1, workers: 1 };
 
 #[derive(Clone, Copy)]

@@ -10,7 +10,6 @@ use crate::redfish::face::RedfishFace;
 use crate::redfish::values::{items, value};
 use crate::template::{Item, Source, fill};
 
-/// A resource of a machine.
 #[derive(Debug)]
 pub(crate) struct Resource {
     pub(crate) path: String,
@@ -60,7 +59,6 @@ impl Resource {
         self.item.get("id")?.as_str()?.parse().ok()
     }
 
-    /// The resources of a row.
     pub(crate) fn of(row: &'static Row, face: &RedfishFace) -> Vec<Resource> {
         let items = match &row.each {
             None => vec![Item::new()],

@@ -15,14 +15,12 @@ pub(crate) struct Tasks {
     last_id: u32,
 }
 
-/// A task.
 pub(crate) struct Task {
     pub(crate) id: u32,
     pub(crate) started_at: Timestamp,
     pub(crate) kind: TaskKind,
 }
 
-/// The work of a task.
 pub(crate) enum TaskKind {
     /// A change of power, which ends at a known time.
     Reset { ends_at: Instant },

@@ -10,7 +10,6 @@ use serde_json::Value;
 pub(crate) const USER: &str = "admin";
 pub(crate) const PASSWORD: &str = "secret-of-the-lab";
 
-/// All profiles of this crate.
 pub(crate) const PROFILES: [&str; 7] =
     ["generic", "dell-idrac", "hpe-ilo", "supermicro", "lenovo-xcc", "ami-megarac", "poor"];
 

@@ -17,7 +17,6 @@ use crate::machine::Machine;
 /// Fits a config drive of 64 MiB in base64, and the other parameters.
 const LARGEST_BODY: usize = 96 << 20;
 
-/// A command for the agent.
 #[derive(Debug)]
 pub(super) struct CommandRequest {
     pub(super) id: String,

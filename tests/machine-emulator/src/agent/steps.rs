@@ -10,7 +10,6 @@ use crate::event::Event;
 use crate::machine::Machine;
 use crate::rack_context::RackContext;
 
-/// Runs a command.
 pub(super) async fn run(
     machine: &Machine,
     world: &RackContext,
@@ -161,7 +160,6 @@ async fn misbehave(machine: &Machine, doing: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A step that the agent offers.
 struct OfferedStep {
     interface: &'static str,
     name: &'static str,
@@ -226,7 +224,6 @@ impl OfferedStep {
     }
 }
 
-/// Whether one of the steps has this name.
 fn offers(steps: &[OfferedStep], name: &str) -> bool {
     steps.iter().any(|step| step.name == name)
 }

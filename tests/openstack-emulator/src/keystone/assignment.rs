@@ -39,7 +39,6 @@ pub(super) fn roles_of(world: &World, user: &str, project: &str) -> Vec<String> 
     roles.map(|it| it.texts(project).map(str::to_owned).collect()).unwrap_or_default()
 }
 
-/// Grants a user a role in a project.
 pub(crate) fn grant(world: &mut World, user: &str, project: &str, role: &str) {
     change_roles(world, user, |roles| {
         if !roles.lists(project, role) {

@@ -245,7 +245,6 @@ fn time(at: Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
-/// The JSON document of a token.
 fn document(world: &World, asked: &ApiRequest, token: &Token, catalog: bool) -> Value {
     let domain = json!({"id": "default", "name": "Default"});
     let user = world.store.get(Kind::User, &token.user);

@@ -43,7 +43,6 @@ pub(super) const RESOURCES: [(&str, &str, &str, bool, &str); 31] = [
     ("scheduling.k8s.io/v1", "priorityclasses", "PriorityClass", false, "pc"),
 ];
 
-/// A resource of the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Resource {
     pub(super) group: String,

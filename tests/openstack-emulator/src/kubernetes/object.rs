@@ -18,7 +18,6 @@ pub(super) struct Collection<'r> {
 }
 
 impl Collection<'_> {
-    /// The key of the object with this name.
     pub(super) fn key(&self, name: &str) -> ObjectKey {
         place(&self.resource.group, &self.resource.name, self.namespace, name)
     }

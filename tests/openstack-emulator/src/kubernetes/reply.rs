@@ -10,7 +10,6 @@ pub(super) type Reply = (u16, Value);
 /// The answer to a request, or the error answer.
 pub(super) type ReplyResult<T = Reply> = Result<T, Reply>;
 
-/// A parsed request.
 pub(super) struct ParsedRequest<'r> {
     pub(super) user: User,
     pub(super) method: &'r str,

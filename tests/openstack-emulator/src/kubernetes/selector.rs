@@ -93,7 +93,6 @@ pub(super) fn fits_template(selector: &Value, pod: &Value) -> bool {
         && expressions.into_iter().all(|it| expression(it, &pod["metadata"]["labels"]))
 }
 
-/// Whether an object has all of these labels.
 pub(super) fn labels_match(wanted: &Value, object: &Value) -> bool {
     let labels = &object["metadata"]["labels"];
     wanted.as_object().into_iter().flatten().all(|(key, value)| labels[key] == *value)

@@ -48,7 +48,6 @@ fn node(name: &str) -> ObjectKey {
     place("v1", "nodes", "", name)
 }
 
-/// The key of an object.
 pub(super) fn place(group: &str, resource: &str, namespace: &str, name: &str) -> ObjectKey {
     (group.to_owned(), resource.to_owned(), namespace.to_owned(), name.to_owned())
 }
@@ -108,7 +107,6 @@ impl Objects {
         all.filter(|(_, object)| is_meant(object)).map(|(place, _)| place.clone()).collect()
     }
 
-    /// All objects with their keys.
     pub(super) fn every(&self) -> impl Iterator<Item = (&ObjectKey, &Value)> {
         self.all.iter().map(|(place, object)| (place, object.as_ref()))
     }

@@ -43,7 +43,6 @@ pub(super) fn allocate(
     Ok(got)
 }
 
-/// The range of a subnet.
 pub(super) fn range_of(world: &World, subnet: &str) -> Option<IpNet> {
     cidr::parse(world.store.get(Kind::Subnet, subnet)?.text("cidr"))
 }

@@ -13,13 +13,11 @@ pub(super) fn server<'w>(world: &'w World, asked: &ApiRequest, id: &str) -> ApiR
     world.seen(Kind::Server, id, asked).ok_or_else(|| SERVER.missing(id))
 }
 
-/// The ids of a server's ports.
 pub(super) fn port_ids(world: &World, id: &str) -> Vec<String> {
     let server = world.store.get(Kind::Server, id).into_iter();
     server.flat_map(|server| server.hidden.texts("ports")).map(str::to_owned).collect()
 }
 
-/// The ports of a server.
 pub(crate) fn ports<'w>(world: &'w World, server: &'w Object) -> impl Iterator<Item = &'w Object> {
     server.hidden.texts("ports").filter_map(|port| world.store.get(Kind::Port, port))
 }

@@ -106,7 +106,6 @@ pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> Ap
     }
 }
 
-/// Answers `/pools/{pool}/members`.
 fn members(world: &mut World, asked: &ApiRequest, pool: &str, path: &[&str]) -> ApiAnswer {
     let of = types::at("members")?;
     match (asked.method.as_str(), path) {

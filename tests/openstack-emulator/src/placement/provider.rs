@@ -25,7 +25,6 @@ refusals! {
     400 no_class(class): "Invalid resource class in resources parameter: No such resource class {class}.";
 }
 
-/// The resource classes that a provider has.
 pub(super) fn classes(provider: &Object) -> impl Iterator<Item = &'static str> {
     CLASSES.into_iter().filter(|class| capacity(provider, class) > 0)
 }

@@ -201,7 +201,6 @@ fn apply(settings: &Value) -> Value {
     json!([{"interface": "bios", "step": "apply_configuration", "args": {"settings": settings}}])
 }
 
-/// A recorded BIOS setting of the node.
 pub(crate) async fn recorded(lab: &Lab, node: Node, name: &str) -> BiosSetting {
     let path = format!("{}/bios/{name}", node.path());
     let mut shown: BTreeMap<String, BiosSetting> = lab.api().get(&path).await;

@@ -8,7 +8,6 @@ use tempfile::TempDir;
 
 use crate::cloud_user::CloudUser;
 
-/// A lab with its cloud.
 pub(crate) struct LabInCloud {
     pub(crate) lab: Lab,
     pub(crate) cloud: Cloud,

@@ -63,7 +63,6 @@ pub(crate) enum RegistryFault {
     Redirect(&'static str),
 }
 
-/// A disk in a registry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PushedDisk {
     /// The SHA-256 of the disk, in hexadecimal.

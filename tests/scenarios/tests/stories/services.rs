@@ -105,7 +105,6 @@ impl Services {
         self.clusters.bedplate(&url, arguments).await
     }
 
-    /// The node of this name.
     pub(crate) async fn node(&self, name: &str) -> baremetald::Node {
         self.machines.get(&format!("/v1/nodes/{name}")).await
     }

@@ -22,7 +22,6 @@ case "$2" in
 esac
 "#;
 
-/// The result of a run.
 struct Run {
     passed: bool,
     printed: String,

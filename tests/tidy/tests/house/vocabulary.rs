@@ -7,7 +7,6 @@ use tidy::{assert_none, prose, root, text_files};
 /// The heading of the table in ARCHITECTURE.md.
 const HEADING: &str = "## Words we do not use\n";
 
-/// A row of the table.
 struct Row {
     /// The phrases that nobody should write, in lower case.
     unwanted: Vec<String>,

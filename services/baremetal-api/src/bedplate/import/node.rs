@@ -60,7 +60,6 @@ struct Inventory {
     plugin_data: Value,
 }
 
-/// The shape of the body.
 pub(super) fn body() -> JsonShape {
     let parts = || JsonShape::list(JsonShape::any_object());
     let inventory = JsonShape::object([
@@ -130,7 +129,6 @@ async fn check(request: &Request, imported: &ImportedNode) -> Result<(), Error> 
     Ok(check_owner_and_lessee(&request.app.auth, &request.caller, None, node).await?)
 }
 
-/// Parses the body.
 fn parsed(id: NodeUuid, body: Body, now: Timestamp) -> Result<ImportedNode, Error> {
     let node = node(id, body.node, now)?;
     let portgroups: Vec<Stored<PortGroup>> = parts("portgroups", id, body.portgroups, now)?;

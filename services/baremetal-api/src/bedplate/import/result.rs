@@ -7,7 +7,6 @@ use openstack_api::{ApiError, Query, flag, json_field};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// The result of an import.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ImportResult {
     Imported,

@@ -16,7 +16,6 @@ pub(super) fn reach() -> JsonShape {
     JsonShape::enumeration(["inspected", "available", "installed"])
 }
 
-/// The JSON shape of a rack.
 pub(super) fn shape() -> JsonShape {
     Summary::shape().and([("machines", JsonShape::list(MachineView::shape()))])
 }
@@ -45,7 +44,6 @@ shaped! {
     }
 }
 
-/// A rack with its machines.
 #[derive(Serialize)]
 pub(super) struct RackView<'a> {
     name: &'a str,

@@ -7,7 +7,6 @@ use newtype_uuid::GenericUuid;
 use super::list::VISIBLE;
 use super::{SELECT, read};
 
-/// A search in progress.
 pub(crate) struct FreeNodeSearch<'a> {
     wanted: &'a Allocation,
     pool: &'a NodePool,

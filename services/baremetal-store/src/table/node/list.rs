@@ -88,7 +88,6 @@ pub(crate) async fn shards(
     Ok(PageRows { found, more })
 }
 
-/// Adds the conditions of `filter` to `query`.
 fn add_conditions(query: &mut Query, filter: &NodeFilter) {
     let NodeFilter {
         instance_uuid,

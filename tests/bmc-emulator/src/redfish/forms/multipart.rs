@@ -3,7 +3,6 @@
 use http::header;
 use http::request::Parts;
 
-/// A part of a body.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Part<'a> {
     pub(super) name: String,

@@ -19,7 +19,6 @@ use crate::volumes::{Volume, VolumeChange, data_drives};
 const APPLY_TIME: &str = "@Redfish.OperationApplyTime";
 
 impl RedfishFace {
-    /// Makes a volume.
     pub(super) fn create_volume(
         &self,
         collection: &Resource,
@@ -68,7 +67,6 @@ impl RedfishFace {
         Ok(Answer::json(StatusCode::CREATED, made.unwrap_or_default()).with("location", path))
     }
 
-    /// Deletes a volume.
     pub(in crate::redfish) fn delete_volume(
         &self,
         volume: &Resource,

@@ -14,7 +14,6 @@ pub(super) fn no_ramdisk() -> Value {
     })
 }
 
-/// The user data of a host.
 pub(super) const USER_DATA: &str = "#cloud-config\nhostname: host\n";
 
 impl Operator<'_> {

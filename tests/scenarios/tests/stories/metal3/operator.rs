@@ -19,7 +19,6 @@ pub(super) struct Operator<'a> {
     pub(super) node: String,
 }
 
-/// The name of the node of a host.
 pub(super) fn node_name(host: &str) -> String {
     format!("metal3~{host}")
 }
