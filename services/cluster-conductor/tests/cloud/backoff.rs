@@ -78,9 +78,7 @@ fn assert_backs_off(asked: &[u64]) {
 
 #[tokio::test]
 async fn a_server_that_fails_repeatedly_is_requested_after_growing_waits() {
-    let given = ClusterFixture::cluster(1, 1).await;
-    let working = given.conductor();
-    given.until_complete().await;
+    let (given, _working) = ClusterFixture::complete(1, 1).await;
     given.cloud.forget_calls();
     let (name, end) = ("*-default-worker-1".to_owned(), End::Error(NO_HOST.to_owned()));
     given.cloud.set_fate(CreateOutcome { kind: Kind::Server, name, after: 0, times: None, end });
@@ -109,9 +107,7 @@ async fn a_server_that_fails_repeatedly_is_requested_after_growing_waits() {
     given.until_complete().await;
     given.assert_once(1, 2);
     assert_eq!(given.find().await.unwrap().setbacks, Default::default());
-    given.delete().await;
-    given.until_gone().await;
-    working.abort();
+    given.deleted().await;
 }
 
 #[tokio::test]
@@ -122,7 +118,7 @@ async fn a_request_that_nova_answers_with_no_valid_host_is_repeated_after_growin
     let rule =
         Rule { body_contains: Some(name.to_owned()), ..Rule::new("POST", "/compute/**", act) };
     let rule = given.cloud.misbehave(rule);
-    let working = given.conductor();
+    let _working = given.conductor();
     // The control-plane server is requested once, in parallel with the first attempt.
     let asked = given.asked(8).await;
     assert_backs_off(&asked[1..]);
@@ -134,5 +130,4 @@ async fn a_request_that_nova_answers_with_no_valid_host_is_repeated_after_growin
     given.until_complete().await;
     given.assert_once(1, 1);
     assert_eq!(given.find().await.unwrap().setbacks, Default::default());
-    working.abort();
 }

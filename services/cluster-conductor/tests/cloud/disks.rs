@@ -28,7 +28,7 @@ async fn members_boot_from_their_volumes_and_have_their_other_disks() {
     let change = ClusterChange { changed, ..ClusterChange::of(given.find().await.unwrap()) };
     given.store.change_cluster(&change).await.unwrap();
 
-    let working = given.conductor();
+    let _working = given.conductor();
     given.until_complete().await;
     for server in given.of_kind(Kind::Server) {
         let is_master = server.text("name").contains("-master-");
@@ -36,7 +36,5 @@ async fn members_boot_from_their_volumes_and_have_their_other_disks() {
         let wanted: Vec<String> = ["0 null".to_owned()].into_iter().chain(etcd).collect();
         assert_eq!(volumes(&server), wanted, "{}", server.text("name"));
     }
-    given.delete().await;
-    given.until_gone().await;
-    working.abort();
+    given.deleted().await;
 }

@@ -8,28 +8,19 @@ use cluster_core::{Drain, DrainPhase, DrainUuid, HostName, MemberName, ServerOut
 use openstack::compute::servers::Server;
 use openstack::compute::{hosts, services};
 use openstack_emulator::{Cloud, Kind, Stop};
-use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
-use crate::given::{ClusterFixture, PATIENCE, session_as};
+use crate::given::{ClusterFixture, PATIENCE, session_as, spawned};
 
 /// A running conductor whose user is an administrator of the cloud.
 struct Working {
     conductor: Conductor,
-    task: JoinHandle<()>,
-}
-
-impl Drop for Working {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+    _running: AbortOnDropHandle<()>,
 }
 
 fn working(given: &ClusterFixture) -> Working {
     let conductor = given.conductor_by(session_as(&given.cloud, "clusterd"));
-    let running = conductor.clone();
-    let task = tokio::spawn(async move { running.run(CancellationToken::new()).await.unwrap() });
-    Working { conductor, task }
+    Working { _running: spawned(conductor.clone()), conductor }
 }
 
 fn asked() -> DrainRequest {

@@ -65,7 +65,7 @@ async fn each_service_may_be_down_during_the_creation_of_a_cluster() {
     join_all(services.map(|service| async move {
         let given = ClusterFixture::cluster(1, 1).await;
         let down = given.cloud.misbehave(Rule::new("", &format!("/{service}/**"), Act::Close));
-        let working = given.conductor();
+        let _working = given.conductor();
         let reported = given.until_told("CloudUnreachable").await;
         assert_eq!(
             (reported.status, reported.is_final),
@@ -76,7 +76,6 @@ async fn each_service_may_be_down_during_the_creation_of_a_cluster() {
         given.cloud.end_rule(down);
         given.until_complete().await;
         given.assert_once(1, 1);
-        working.abort();
     }))
     .await;
 }
@@ -85,9 +84,7 @@ async fn each_service_may_be_down_during_the_creation_of_a_cluster() {
 async fn each_service_may_be_down_while_a_cluster_runs_and_while_it_is_deleted() {
     let services = ["identity", "network", "compute", "load-balancer", "dns"];
     join_all(services.map(|service| async move {
-        let given = ClusterFixture::cluster(1, 1).await;
-        let working = given.conductor();
-        given.until_complete().await;
+        let (given, _working) = ClusterFixture::complete(1, 1).await;
         let before = given.ids();
         let path = format!("/{service}/**");
         let down = given.cloud.misbehave(Rule::new("", &path, Act::Close));
@@ -102,7 +99,6 @@ async fn each_service_may_be_down_while_a_cluster_runs_and_while_it_is_deleted()
         given.until_told("CloudBusy").await;
         given.cloud.end_rule(down);
         given.until_gone().await;
-        working.abort();
     }))
     .await;
 }
@@ -121,7 +117,7 @@ fn turned_away(cloud: &Cloud) -> BTreeMap<(String, String), Vec<Call>> {
 #[tokio::test]
 async fn a_request_answered_with_retry_after_is_repeated_later() {
     let given = ClusterFixture::cluster(1, 1).await;
-    let working = given.conductor();
+    let _working = given.conductor();
     given.cloud.wait_until(|_| given.of_kind(Kind::Router).pop()).await;
     let storm = given.cloud.misbehave(Rule::new("", "/**", fails(429, Some(1))));
     let reported = given.until_told("CloudBusy").await;
@@ -142,7 +138,6 @@ async fn a_request_answered_with_retry_after_is_repeated_later() {
     }
     given.until_complete().await;
     given.assert_once(1, 1);
-    working.abort();
 }
 
 #[tokio::test]
@@ -150,7 +145,7 @@ async fn a_service_that_fails_is_named_and_called_again() {
     for path in ["/network/**/ports", "/compute/**/servers", "/load-balancer/**/loadbalancers"] {
         let given = ClusterFixture::cluster(1, 1).await;
         let rule = given.cloud.misbehave(Rule::new("POST", path, fails(500, None)));
-        let working = given.conductor();
+        let _working = given.conductor();
         let reported = given.until_told("CloudFailed").await;
         assert!(!reported.is_final, "{reported:?}");
         assert!(reported.message.contains("req-"), "{reported:?}");
@@ -158,7 +153,6 @@ async fn a_service_that_fails_is_named_and_called_again() {
         given.cloud.end_rule(rule);
         given.until_complete().await;
         given.assert_once(1, 1);
-        working.abort();
     }
 }
 
@@ -179,7 +173,7 @@ async fn lists_that_lag_behind_make_no_duplicates() {
     ] {
         given.cloud.lag(Lag { kind, millis: 500 });
     }
-    let working = given.conductor();
+    let _working = given.conductor();
     given.until_complete().await;
     given.assert_once(1, 1);
     let before = given.ids();
@@ -195,9 +189,7 @@ async fn lists_that_lag_behind_make_no_duplicates() {
         .await;
     given.until_complete().await;
     given.assert_once(1, 2);
-    given.delete().await;
-    given.until_gone().await;
-    working.abort();
+    given.deleted().await;
 }
 
 #[tokio::test]
@@ -206,7 +198,7 @@ async fn a_server_that_never_boots_is_created_again_as_the_same_member() {
         let mut given = ClusterFixture::cluster(1, 1).await;
         given.settings.repair.become_node_within = SignedDuration::from_secs(5);
         given.cloud.set_fate(fate(Kind::Server, &format!("*{machine}"), 1, End::NeverBoots));
-        let working = given.conductor();
+        let _working = given.conductor();
         let server = |given: &ClusterFixture| {
             let all = given.of_kind(Kind::Server);
             all.into_iter().find(|it| it.text("name").ends_with(machine)).map(|it| it.id)
@@ -221,7 +213,6 @@ async fn a_server_that_never_boots_is_created_again_as_the_same_member() {
         given.until_complete().await;
         given.assert_once(1, 1);
         assert_ne!(server(&given), Some(first));
-        working.abort();
     }
 }
 
@@ -240,12 +231,11 @@ async fn the_time_in_which_clusterd_was_down_is_not_held_against_a_server() {
     };
     let before = servers(&given);
     given.settings.clock = || Timestamp::now() + SignedDuration::from_hours(1);
-    let working = given.conductor();
+    let _working = given.conductor();
     let calls = given.cloud.calls().len();
     let looks = |cloud: &Cloud| (cloud.calls().len() > calls + 100).then_some(());
     given.cloud.wait_until(looks).await;
     assert_eq!(servers(&given), before);
-    working.abort();
 }
 
 #[tokio::test]
@@ -253,7 +243,7 @@ async fn a_failed_server_is_reported_with_novas_message_and_created_again() {
     let given = ClusterFixture::cluster(1, 1).await;
     let end = End::Error("No valid host was found.".to_owned());
     given.cloud.set_fate(fate(Kind::Server, "*-default-worker-0", 3, end));
-    let working = given.conductor();
+    let _working = given.conductor();
     given.until_complete().await;
     let events = given.store.events_of(given.id, 1000, None).await.unwrap();
     let reported = events.iter().filter(|it| {
@@ -262,16 +252,14 @@ async fn a_failed_server_is_reported_with_novas_message_and_created_again() {
     });
     assert_eq!(reported.count(), 3, "{events:?}");
     given.assert_once(1, 1);
-    given.delete().await;
-    given.until_gone().await;
-    working.abort();
+    given.deleted().await;
 }
 
 #[tokio::test]
 async fn a_load_balancer_that_is_long_pending_is_named_and_deleted_when_octavia_allows_it() {
     let given = ClusterFixture::cluster(1, 1).await;
     given.cloud.set_fate(fate(Kind::LoadBalancer, "**", 1, End::Takes(3000)));
-    let working = given.conductor();
+    let _working = given.conductor();
     let kind = ConditionKind::LoadBalancerReady;
     let reported = given.until(kind, |it| it.reason == "Creating").await;
     assert!(reported.message.contains("load-balancer"), "{reported:?}");
@@ -285,7 +273,6 @@ async fn a_load_balancer_that_is_long_pending_is_named_and_deleted_when_octavia_
         .await;
     assert!(!reported.is_final, "{reported:?}");
     given.until_gone().await;
-    working.abort();
 }
 
 #[tokio::test]
@@ -293,7 +280,7 @@ async fn a_quota_used_up_midway_is_named_and_a_raised_one_is_enough() {
     let given = ClusterFixture::cluster(1, 1).await;
     // The delay leaves enough time to take the quota of floating IPs away.
     given.cloud.misbehave(Rule::new("POST", "/network/**/subnets", Act::Delay { millis: 300 }));
-    let working = given.conductor();
+    let _working = given.conductor();
     given.cloud.wait_until(|_| given.of_kind(Kind::Network).pop()).await;
     given.cloud.set_quota("tenant-a", "floatingip", 0);
     let reported = given.until_told("QuotaExceeded").await;
@@ -318,15 +305,13 @@ async fn a_quota_used_up_midway_is_named_and_a_raised_one_is_enough() {
     given.cloud.set_quota("tenant-a", "instances", 3);
     given.until_complete().await;
     given.assert_once(1, 2);
-    given.delete().await;
-    given.until_gone().await;
-    working.abort();
+    given.deleted().await;
 }
 
 #[tokio::test]
 async fn invalid_tokens_are_replaced() {
     let given = ClusterFixture::cluster(1, 1).await;
-    let working = given.conductor();
+    let _working = given.conductor();
     for kind in [Kind::Network, Kind::Port, Kind::LoadBalancer, Kind::Server] {
         given.cloud.wait_until(|_| given.of_kind(kind).pop()).await;
         given.cloud.void_tokens();
@@ -336,5 +321,4 @@ async fn invalid_tokens_are_replaced() {
     given.delete().await;
     given.cloud.void_tokens();
     given.until_gone().await;
-    working.abort();
 }

@@ -19,8 +19,8 @@ use newtype_uuid::GenericUuid;
 use openstack::{CloudConfig, Session, compute::servers, dns::zones};
 use openstack_emulator::{Cloud, Emulator, Kind, Object};
 use sealing::SealingKeys;
-use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 
 /// A cluster in an emulated cloud of its own.
 pub(crate) struct ClusterFixture {
@@ -43,6 +43,12 @@ pub(crate) fn session(cloud: &Cloud) -> Session {
     session_as(cloud, "alice")
 }
 
+/// Runs a conductor until the result is dropped.
+pub(crate) fn spawned(conductor: Conductor) -> AbortOnDropHandle<()> {
+    let running = async move { conductor.run(CancellationToken::new()).await.unwrap() };
+    AbortOnDropHandle::new(tokio::spawn(running))
+}
+
 /// As [`session`], for another user, whose password is `NAME-secret`.
 pub(crate) fn session_as(cloud: &Cloud, user: &str) -> Session {
     let known = ["admin", "alice", "bob", "clusterd"].contains(&user);
@@ -58,6 +64,17 @@ impl ClusterFixture {
     /// Makes a cluster with these numbers of members, in a store in memory. No conductor runs yet.
     pub(crate) async fn cluster(masters: u32, workers: u32) -> ClusterFixture {
         ClusterFixture::kept((masters, workers), None, TENANT).await
+    }
+
+    /// As [`ClusterFixture::cluster`], with a conductor that has completed the cluster.
+    pub(crate) async fn complete(
+        masters: u32,
+        workers: u32,
+    ) -> (ClusterFixture, AbortOnDropHandle<()>) {
+        let given = ClusterFixture::cluster(masters, workers).await;
+        let working = given.conductor();
+        given.until_complete().await;
+        (given, working)
     }
 
     /// As [`ClusterFixture::cluster`], with the store in a file that several conductors can open.
@@ -115,23 +132,23 @@ impl ClusterFixture {
     }
 
     /// Starts a conductor that creates each cluster in the project that requested it, as this user.
-    pub(crate) fn conductor_of_tenants(&self, user: &str) -> JoinHandle<()> {
+    pub(crate) fn conductor_of_tenants(&self, user: &str) -> AbortOnDropHandle<()> {
         let keys = SealingKeys::parse(&self.keys).unwrap();
         let session = session_as(&self.cloud, user);
         let (settings, store) = (self.settings.clone(), self.store.clone());
         let conductor = Conductor::of_tenants(settings, store, keys, session);
-        tokio::spawn(async move { conductor.run(CancellationToken::new()).await.unwrap() })
+        spawned(conductor)
     }
 
-    /// Starts a conductor that runs until it is aborted.
-    pub(crate) fn conductor(&self) -> JoinHandle<()> {
+    /// Starts a conductor that runs until the result is dropped.
+    pub(crate) fn conductor(&self) -> AbortOnDropHandle<()> {
         self.conductor_as("alice")
     }
 
     /// As [`ClusterFixture::conductor`], as another user of the cloud.
-    pub(crate) fn conductor_as(&self, user: &str) -> JoinHandle<()> {
+    pub(crate) fn conductor_as(&self, user: &str) -> AbortOnDropHandle<()> {
         let conductor = self.conductor_by(session_as(&self.cloud, user));
-        tokio::spawn(async move { conductor.run(CancellationToken::new()).await.unwrap() })
+        spawned(conductor)
     }
 
     /// Makes a conductor that runs no turns.
@@ -245,6 +262,12 @@ impl ClusterFixture {
                 Err(error) => panic!("{error}"),
             }
         }
+    }
+
+    /// Requests the deletion of the cluster, and waits until nothing of it is left.
+    pub(crate) async fn deleted(&self) {
+        self.delete().await;
+        self.until_gone().await;
     }
 
     /// Waits until the record of the cluster is deleted, and asserts that nothing of it is left.

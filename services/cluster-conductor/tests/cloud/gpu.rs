@@ -15,7 +15,7 @@ async fn nodes_with_gpus_are_labelled_and_tainted() {
         ClusterChange { changed: groups, ..ClusterChange::of(given.find().await.unwrap()) };
     given.store.change_cluster(&change).await.unwrap();
 
-    let working = given.conductor();
+    let _working = given.conductor();
     given.until_complete().await;
     let client = given.kubernetes().await;
     let marked = loop {
@@ -29,5 +29,4 @@ async fn nodes_with_gpus_are_labelled_and_tainted() {
     assert!(marked.name.ends_with("-default-worker-0"), "{}", marked.name);
     let taint = marked.taints.iter().find(|taint| taint.key == "nvidia.com/gpu").unwrap();
     assert_eq!(taint.effect, "NoSchedule");
-    working.abort();
 }

@@ -68,7 +68,7 @@ async fn the_duplicate_of_a_late_request_is_deleted_and_the_object_in_use_stays(
     for (path, _) in MADE {
         given.land_late(path);
     }
-    let working = given.conductor();
+    let _working = given.conductor();
     given.until_complete().await;
     let used: Vec<_> = given.store.ledger_of(given.id).await.unwrap();
     for (path, kind) in MADE {
@@ -94,16 +94,14 @@ async fn the_duplicate_of_a_late_request_is_deleted_and_the_object_in_use_stays(
     for (path, kind) in MADE.iter().filter(|(_, kind)| *kind != Kind::Server) {
         assert_eq!(deleted(path), 1, "{kind:?}");
     }
-    given.delete().await;
-    given.until_gone().await;
-    working.abort();
+    given.deleted().await;
 }
 
 #[tokio::test]
 async fn a_late_object_of_a_removed_member_is_deleted_too() {
     let mut given = ClusterFixture::waiting_for_what_lands().await;
     given.settings.repair.lands_within = LONG;
-    let working = given.conductor();
+    let _working = given.conductor();
     given.until_complete().await;
     let ports = "/network/v2.0/ports";
     let late = given.cloud.misbehave(Rule::new("POST", ports, Act::LandAfterwards).times(1));
@@ -134,7 +132,6 @@ async fn a_late_object_of_a_removed_member_is_deleted_too() {
     given.until_single().await;
     given.assert_once(1, 1);
     given.assert_ledger_agrees().await;
-    working.abort();
 }
 
 #[tokio::test]
@@ -142,10 +139,8 @@ async fn a_cluster_being_deleted_waits_for_requests_that_may_still_be_carried_ou
     let given = ClusterFixture::waiting_for_what_lands().await;
     let groups = "/compute/v2.1/os-server-groups";
     given.land_late(groups);
-    let working = given.conductor();
+    let _working = given.conductor();
     given.until_complete().await;
-    given.delete().await;
-    given.until_gone().await;
+    given.deleted().await;
     assert_eq!(given.landed(groups), 1, "it was forgotten too early");
-    working.abort();
 }

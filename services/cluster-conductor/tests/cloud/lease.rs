@@ -76,7 +76,7 @@ impl ClusterFixture {
 async fn a_cluster_is_switched_off_at_the_end_of_its_lease_and_on_when_that_is_undone() {
     let mut given = ClusterFixture::cluster(1, 1).await;
     given.settings.lending.schedule = schedule("1h");
-    let working = given.conductor();
+    let _working = given.conductor();
     given.until_complete().await;
     let servers = given.server_ids();
     given.lend("4s").await;
@@ -101,9 +101,7 @@ async fn a_cluster_is_switched_off_at_the_end_of_its_lease_and_on_when_that_is_u
         }
     };
     tokio::time::timeout(PATIENCE, awake).await.unwrap();
-    given.delete().await;
-    given.until_gone().await;
-    working.abort();
+    given.deleted().await;
 }
 
 #[tokio::test]

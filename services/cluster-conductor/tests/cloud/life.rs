@@ -44,9 +44,7 @@ pub(crate) fn workers() -> GroupRole {
 
 #[tokio::test]
 async fn a_cluster_grows_and_shrinks() {
-    let given = ClusterFixture::cluster(1, 1).await;
-    let working = given.conductor();
-    given.until_complete().await;
+    let (given, _working) = ClusterFixture::complete(1, 1).await;
     given
         .ask(
             |_, group| {
@@ -71,16 +69,12 @@ async fn a_cluster_grows_and_shrinks() {
     given.until_complete().await;
     given.assert_once(1, 1);
     assert!(given.server_names()[1].ends_with("-default-worker-1"), "{:?}", given.server_names());
-    given.delete().await;
-    given.until_gone().await;
-    working.abort();
+    given.deleted().await;
 }
 
 #[tokio::test]
 async fn a_worker_whose_server_was_deleted_is_replaced() {
-    let given = ClusterFixture::cluster(1, 2).await;
-    let working = given.conductor();
-    given.until_complete().await;
+    let (given, _working) = ClusterFixture::complete(1, 2).await;
     let lost = given.of_kind(Kind::Server);
     let lost = lost.iter().find(|it| it.text("name").ends_with("-default-worker-0")).unwrap();
     given.delete_server(&lost.id).await;
@@ -92,31 +86,23 @@ async fn a_worker_whose_server_was_deleted_is_replaced() {
     given.until_complete_again().await;
     given.assert_once(1, 2);
     assert!(given.find().await.unwrap().nodes.contains(&machine("default-worker-2")));
-    given.delete().await;
-    given.until_gone().await;
-    working.abort();
+    given.deleted().await;
 }
 
 #[tokio::test]
 async fn a_lost_control_plane_member_is_replaced_and_removed_from_etcd() {
-    let given = ClusterFixture::cluster(3, 1).await;
-    let working = given.conductor();
-    given.until_complete().await;
+    let (given, _working) = ClusterFixture::complete(3, 1).await;
     given.lose_the_second_master().await;
     given.until_complete_again().await;
     given.assert_once(3, 1);
     let nodes = given.find().await.unwrap().nodes;
     assert!(!nodes.contains(&machine("default-master-1")), "{nodes:?}");
-    given.delete().await;
-    given.until_gone().await;
-    working.abort();
+    given.deleted().await;
 }
 
 #[tokio::test]
 async fn another_member_is_asked_when_the_first_cannot_run_etcdctl() {
-    let given = ClusterFixture::cluster(3, 1).await;
-    let working = given.conductor();
-    given.until_complete().await;
+    let (given, _working) = ClusterFixture::complete(3, 1).await;
     let client = given.kubernetes().await;
     let nodes = kubernetes::nodes::list(&client).await.unwrap();
     let first = nodes.iter().find(|node| node.name.ends_with("-default-master-0")).unwrap();
@@ -129,14 +115,11 @@ async fn another_member_is_asked_when_the_first_cannot_run_etcdctl() {
     given.lose_the_second_master().await;
     given.until_complete_again().await;
     given.assert_once(3, 1);
-    working.abort();
 }
 
 #[tokio::test]
 async fn a_credential_is_replaced_and_the_old_one_deleted() {
-    let given = ClusterFixture::cluster(1, 1).await;
-    let working = given.conductor();
-    given.until_complete().await;
+    let (given, _working) = ClusterFixture::complete(1, 1).await;
     let old = given.of_kind(Kind::ApplicationCredential)[0].id.clone();
     given.ask(|cluster, _| cluster.credential += 1, workers()).await;
     given.until_complete().await;
@@ -147,16 +130,12 @@ async fn a_credential_is_replaced_and_the_old_one_deleted() {
             (all.len() == 1 && all[0].id != old).then_some(())
         })
         .await;
-    given.delete().await;
-    given.until_gone().await;
-    working.abort();
+    given.deleted().await;
 }
 
 #[tokio::test]
 async fn a_control_plane_of_five_outlives_the_loss_of_one_and_of_two() {
-    let given = ClusterFixture::cluster(5, 1).await;
-    let working = given.conductor();
-    given.until_complete().await;
+    let (given, _working) = ClusterFixture::complete(5, 1).await;
     given.assert_once(5, 1);
     for lost in [vec!["-default-master-1"], vec!["-default-master-0", "-default-master-4"]] {
         for name in &lost {
@@ -177,9 +156,7 @@ async fn a_control_plane_of_five_outlives_the_loss_of_one_and_of_two() {
         let nodes = kubernetes::nodes::list(&given.kubernetes().await).await.unwrap();
         assert_eq!(nodes.len(), 6, "{lost:?}");
     }
-    given.delete().await;
-    given.until_gone().await;
-    working.abort();
+    given.deleted().await;
 }
 
 impl ClusterFixture {

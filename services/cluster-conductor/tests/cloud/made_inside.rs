@@ -47,9 +47,7 @@ fn made(cloud: &Cloud, kind: Kind, of: ClusterUuid) -> Option<String> {
 
 #[tokio::test]
 async fn a_deleted_cluster_takes_its_load_balancers_and_volumes_along_and_no_others() {
-    let given = ClusterFixture::cluster(1, 1).await;
-    let working = given.conductor();
-    given.until_complete().await;
+    let (given, _working) = ClusterFixture::complete(1, 1).await;
     let other = ClusterUuid::new_v4();
     given.make_inside(given.id).await;
     given.make_inside(other).await;
@@ -66,5 +64,4 @@ async fn a_deleted_cluster_takes_its_load_balancers_and_volumes_along_and_no_oth
     let volume = made(&given.cloud, Kind::Volume, other).unwrap();
     volumes::delete(&session, &volume).await.unwrap();
     given.until_gone().await;
-    working.abort();
 }

@@ -42,7 +42,7 @@ async fn story(service: &'static str, during: During) {
     if during == During::Deletion {
         given.delete().await;
     }
-    let working = working.unwrap_or_else(|| given.conductor());
+    let _working = working.unwrap_or_else(|| given.conductor());
 
     let reported = given.until_told(reason).await;
     assert_eq!((reported.status, reported.is_final), (ConditionStatus::False, false), "{story}");
@@ -70,7 +70,6 @@ async fn story(service: &'static str, during: During) {
     if during == During::Rest {
         assert_eq!(given.ids(), before, "{story}");
     }
-    working.abort();
 }
 
 #[tokio::test]

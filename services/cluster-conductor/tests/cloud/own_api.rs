@@ -121,9 +121,7 @@ impl ClusterFixture {
 
 /// Runs one cluster, whose API fails in this way at one kind of call after another.
 async fn faults(act: Act, calls: impl Iterator<Item = &'static Call>) {
-    let given = ClusterFixture::cluster(3, 2).await;
-    let working = given.conductor();
-    given.until_complete().await;
+    let (given, _working) = ClusterFixture::complete(3, 2).await;
     let client = given.kubernetes().await;
     kubernetes::apply::apply(&client, &documents(PODS).unwrap()).await.unwrap();
     // As on a real first member: the conductor approves kubelets, not the cluster itself.
@@ -158,9 +156,7 @@ async fn faults(act: Act, calls: impl Iterator<Item = &'static Call>) {
             count += 1;
         }
     }
-    given.delete().await;
-    given.until_gone().await;
-    working.abort();
+    given.deleted().await;
 }
 
 impl ClusterFixture {

@@ -10,7 +10,7 @@ use crate::given::ClusterFixture;
 async fn a_quota_that_is_used_up_is_named_and_a_raised_one_is_enough() {
     let given = ClusterFixture::cluster(1, 1).await;
     given.cloud.set_quota("tenant-a", "router", 0);
-    let working = given.conductor();
+    let _working = given.conductor();
     let reported =
         given.until(ConditionKind::NetworkReady, |it| it.reason == "QuotaExceeded").await;
     assert!(
@@ -22,7 +22,6 @@ async fn a_quota_that_is_used_up_is_named_and_a_raised_one_is_enough() {
     given.cloud.set_quota("tenant-a", "router", 10);
     given.until_complete().await;
     given.assert_once(1, 1);
-    working.abort();
 }
 
 #[tokio::test]
@@ -30,7 +29,7 @@ async fn a_full_zone_is_reported_before_anything_is_created() {
     let given = ClusterFixture::cluster(1, 1).await;
     // The zone's SOA and NS, and one more.
     given.cloud.set_quota("tenant-a", "zone_recordsets", 3);
-    let working = given.conductor();
+    let _working = given.conductor();
     let reported =
         given.until(ConditionKind::NetworkReady, |it| it.reason == "QuotaExceeded").await;
     assert!(reported.message.ends_with("needed: 2 recordsets (1 free)"), "{reported:?}");
@@ -38,7 +37,6 @@ async fn a_full_zone_is_reported_before_anything_is_created() {
     given.cloud.set_quota("tenant-a", "zone_recordsets", 4);
     given.until_complete().await;
     given.assert_once(1, 1);
-    working.abort();
 }
 
 #[tokio::test]
@@ -64,7 +62,7 @@ async fn nothing_is_created_while_the_hosts_lack_capacity() {
 
     // A quota that is too small is reported first.
     given.cloud.set_quota("tenant-a", "instances", 5);
-    let working = given.conductor();
+    let _working = given.conductor();
     given.until(ConditionKind::NetworkReady, |it| it.reason == "QuotaExceeded").await;
     given.cloud.set_quota("tenant-a", "instances", 6);
     let reported = given.until(ConditionKind::NetworkReady, |it| it.reason == "NoRoom").await;
@@ -78,7 +76,6 @@ async fn nothing_is_created_while_the_hosts_lack_capacity() {
     while change(&|group| resize(&group, 4, &[]).unwrap()).await.is_err() {}
     given.until_complete().await;
     given.assert_once(1, 4);
-    working.abort();
 }
 
 #[tokio::test]
@@ -92,10 +89,9 @@ async fn a_cluster_never_gets_other_roles_than_the_allowed_ones() {
     assert_eq!(given.of_kind(Kind::ApplicationCredential).len(), 0);
     working.abort();
 
-    let working = given.conductor();
+    let _working = given.conductor();
     given.until_complete().await;
     given.assert_once(1, 1);
-    working.abort();
 }
 
 #[tokio::test]
@@ -110,12 +106,10 @@ async fn a_failed_load_balancer_is_created_again_and_deleted_with_all_its_parts(
         times: Some(1),
         end,
     });
-    let working = given.conductor();
+    let _working = given.conductor();
     given.until_complete().await;
     given.assert_once(1, 1);
-    given.delete().await;
-    given.until_gone().await;
-    working.abort();
+    given.deleted().await;
 }
 
 #[tokio::test]
@@ -123,12 +117,11 @@ async fn a_service_that_is_down_is_named_and_waited_for() {
     let given = ClusterFixture::cluster(1, 1).await;
     let rule = Rule::new("POST", "/network/**/subnets", Act::Close);
     let rule = given.cloud.misbehave(rule);
-    let working = given.conductor();
+    let _working = given.conductor();
     let reported =
         given.until(ConditionKind::NetworkReady, |it| it.reason == "CloudUnreachable").await;
     assert_eq!((reported.status, reported.is_final), (ConditionStatus::False, false));
     given.cloud.end_rule(rule);
     given.until_complete().await;
     given.assert_once(1, 1);
-    working.abort();
 }

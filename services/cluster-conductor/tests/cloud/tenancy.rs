@@ -63,7 +63,7 @@ async fn each_cluster_is_in_its_own_project_and_neither_sees_the_other() {
     let_in(cloud, "tenant-b");
     let service = project(cloud, "service");
     let before = cloud.objects_of(&service);
-    let working = first.conductor_of_tenants("clusterd");
+    let _working = first.conductor_of_tenants("clusterd");
     a.until_complete().await;
     b.until_complete().await;
 
@@ -98,7 +98,6 @@ async fn each_cluster_is_in_its_own_project_and_neither_sees_the_other() {
     a.until_gone().await;
     b.until_gone().await;
     assert_eq!(cloud.objects_of(&service), before);
-    working.abort();
 }
 
 #[tokio::test]
@@ -106,7 +105,7 @@ async fn a_project_in_which_clusterd_has_no_role_is_told_the_needed_role() {
     let first = ClusterFixture::cluster(1, 1).await;
     let b = first.another("tenant-b", "example.org").await;
     first.delete().await;
-    let working = first.conductor_of_tenants("clusterd");
+    let _working = first.conductor_of_tenants("clusterd");
     let reported = b.until(ConditionKind::NetworkReady, |it| it.reason == "NoRole").await;
     let id = b.project.as_str();
     let words = format!("clusterd's user clusterd lacks the role member in project {id}");
@@ -115,14 +114,11 @@ async fn a_project_in_which_clusterd_has_no_role_is_told_the_needed_role() {
     assert_eq!(b.store.ledger_of(b.id).await.unwrap(), []);
     b.delete().await;
     b.until_gone().await;
-    working.abort();
 }
 
 #[tokio::test]
 async fn a_cluster_in_clusterds_project_stays_there_when_the_configuration_changes() {
-    let given = ClusterFixture::cluster(1, 1).await;
-    let working = given.conductor();
-    given.until_complete().await;
+    let (given, working) = ClusterFixture::complete(1, 1).await;
     working.abort();
     let _ = working.await;
     let (made, other) = (servers_in(&given), project(&given.cloud, "tenant-b"));
@@ -132,7 +128,7 @@ async fn a_cluster_in_clusterds_project_stays_there_when_the_configuration_chang
     let old = Cluster { project: other.clone(), cloud_project: None, ..old };
     given.store.change_cluster(&ClusterChange::of(old)).await.unwrap();
     given.cloud.add_user_with("alice", "alice-secret", "tenant-b", &ROLES);
-    let working = given.conductor_of_tenants("alice");
+    let _working = given.conductor_of_tenants("alice");
     let noted = async {
         while given.find().await.unwrap().cloud_project.is_none() {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -143,9 +139,7 @@ async fn a_cluster_in_clusterds_project_stays_there_when_the_configuration_chang
     assert_eq!(noted.as_deref(), Some(given.project.as_str()));
     assert_eq!(servers_in(&given), made);
     assert_eq!(given.cloud.count_of(Kind::Server, &other), 0);
-    given.delete().await;
-    given.until_gone().await;
-    working.abort();
+    given.deleted().await;
 }
 
 #[tokio::test]
@@ -154,7 +148,7 @@ async fn a_deletion_waits_while_clusterd_has_no_role_and_continues_afterwards() 
     let a = first.another("tenant-a", "example.org").await;
     first.delete().await;
     let_in(&a.cloud, "tenant-a");
-    let working = first.conductor_of_tenants("clusterd");
+    let _working = first.conductor_of_tenants("clusterd");
     a.until_complete().await;
     shut_out(&a.cloud, "tenant-a").await;
     a.until(ConditionKind::NetworkReady, |it| it.reason == "NoRole").await;
@@ -164,5 +158,4 @@ async fn a_deletion_waits_while_clusterd_has_no_role_and_continues_afterwards() 
     assert_eq!(servers_in(&a).len(), 2);
     let_in(&a.cloud, "tenant-a");
     a.until_gone().await;
-    working.abort();
 }

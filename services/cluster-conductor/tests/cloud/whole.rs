@@ -7,9 +7,7 @@ use crate::given::ClusterFixture;
 
 #[tokio::test]
 async fn every_object_is_created_correctly_and_deleted_again() {
-    let given = ClusterFixture::cluster(1, 1).await;
-    let working = given.conductor();
-    given.until_complete().await;
+    let (given, _working) = ClusterFixture::complete(1, 1).await;
     given.assert_once(1, 1);
 
     let only = |kind| given.of_kind(kind).swap_remove(0);
@@ -50,18 +48,14 @@ async fn every_object_is_created_correctly_and_deleted_again() {
     let api = records.iter().find(|it| it.text("name") == "api.blue.example.org.").unwrap();
     assert_eq!(api.list("records"), [json!(floating.text("floating_ip_address"))]);
 
-    given.delete().await;
-    given.until_gone().await;
-    working.abort();
+    given.deleted().await;
 }
 
 #[tokio::test]
 async fn the_number_of_calls_per_observation_does_not_depend_on_the_size() {
     let mut looks = Vec::new();
     for (masters, workers) in [(1, 1), (3, 2)] {
-        let given = ClusterFixture::cluster(masters, workers).await;
-        let working = given.conductor();
-        given.until_complete().await;
+        let (given, working) = ClusterFixture::complete(masters, workers).await;
         given.assert_once(masters as usize, workers as usize);
         given.cloud.forget_calls();
         // Each observation begins with the list of networks.
