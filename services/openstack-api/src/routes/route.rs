@@ -96,65 +96,40 @@ guarded!(A B C D E F G);
 
 impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
     /// A `GET` route.
-    pub fn get<H, T>(summary: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, S>,
-        T: Guarded + 'static,
-    {
+    pub fn get<T: Guarded + 'static>(summary: &'static str, handler: impl Handler<T, S>) -> Self {
         Route::new(MethodFilter::GET, HttpMethod::Get, summary, handler)
     }
 
     /// A `POST` route.
-    pub fn post<H, T>(summary: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, S>,
-        T: Guarded + 'static,
-    {
+    pub fn post<T: Guarded + 'static>(summary: &'static str, handler: impl Handler<T, S>) -> Self {
         Route::new(MethodFilter::POST, HttpMethod::Post, summary, handler)
     }
 
     /// A `PUT` route.
-    pub fn put<H, T>(summary: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, S>,
-        T: Guarded + 'static,
-    {
+    pub fn put<T: Guarded + 'static>(summary: &'static str, handler: impl Handler<T, S>) -> Self {
         Route::new(MethodFilter::PUT, HttpMethod::Put, summary, handler)
     }
 
     /// A `PATCH` route.
-    pub fn patch<H, T>(summary: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, S>,
-        T: Guarded + 'static,
-    {
+    pub fn patch<T: Guarded + 'static>(summary: &'static str, handler: impl Handler<T, S>) -> Self {
         Route::new(MethodFilter::PATCH, HttpMethod::Patch, summary, handler)
     }
 
     /// A `DELETE` route.
-    pub fn delete<H, T>(summary: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, S>,
-        T: Guarded + 'static,
-    {
+    pub fn delete<T: Guarded + 'static>(
+        summary: &'static str,
+        handler: impl Handler<T, S>,
+    ) -> Self {
         Route::new(MethodFilter::DELETE, HttpMethod::Delete, summary, handler)
     }
 
     /// A `GET` route without authentication.
-    pub fn public_get<H, T>(summary: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, S>,
-        T: 'static,
-    {
+    pub fn public_get<T: 'static>(summary: &'static str, handler: impl Handler<T, S>) -> Self {
         Route::new(MethodFilter::GET, HttpMethod::Get, summary, handler).public()
     }
 
     /// A `POST` route without authentication. Its requests are not recorded, because nobody is known to have sent them.
-    pub fn public_post<H, T>(summary: &'static str, handler: H) -> Self
-    where
-        H: Handler<T, S>,
-        T: 'static,
-    {
+    pub fn public_post<T: 'static>(summary: &'static str, handler: impl Handler<T, S>) -> Self {
         Route::new(MethodFilter::POST, HttpMethod::Post, summary, handler).public()
     }
 
@@ -162,16 +137,12 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
         Route { rule: None, recorded: false, ..self }
     }
 
-    fn new<H, T>(
+    fn new<T: 'static>(
         filter: MethodFilter,
         method: HttpMethod,
         summary: &'static str,
-        handler: H,
-    ) -> Self
-    where
-        H: Handler<T, S>,
-        T: 'static,
-    {
+        handler: impl Handler<T, S>,
+    ) -> Self {
         let methods = on(filter, ErasedHandler::new(handler));
         let reads = matches!(method, HttpMethod::Get | HttpMethod::Head);
         let need = if reads { RequiredAccess::Read } else { RequiredAccess::Change };
