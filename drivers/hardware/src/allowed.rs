@@ -39,19 +39,7 @@ impl FromStr for Network {
     }
 }
 
-impl TryFrom<String> for Network {
-    type Error = InvalidNetwork;
-
-    fn try_from(raw: String) -> Result<Self, InvalidNetwork> {
-        raw.parse()
-    }
-}
-
-impl From<Network> for String {
-    fn from(network: Network) -> String {
-        network.to_string()
-    }
-}
+words::strings!(Network);
 
 impl fmt::Display for Network {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

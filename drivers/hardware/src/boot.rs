@@ -1,47 +1,25 @@
 //! Boot devices, boot modes and boot overrides.
 
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// The device that the firmware boots from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum BootDevice {
-    /// The network, by DHCP and TFTP.
-    Pxe,
-    /// The network, by DHCP and HTTP (UEFI 2.5 §23.7); spelled `uefihttp` by the Bare Metal API.
-    #[serde(rename = "uefihttp")]
-    Http,
-    /// The first disk.
-    Disk,
-    /// The CD drive, also a virtual one.
-    Cdrom,
-    /// The firmware's setup screen.
-    Bios,
-}
-
-impl BootDevice {
-    /// Every device, in the order in which the API lists them.
-    pub const ALL: [BootDevice; 5] =
-        [BootDevice::Pxe, BootDevice::Http, BootDevice::Disk, BootDevice::Cdrom, BootDevice::Bios];
-
-    /// The name of the device in the Bare Metal API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            BootDevice::Pxe => "pxe",
-            BootDevice::Http => "uefihttp",
-            BootDevice::Disk => "disk",
-            BootDevice::Cdrom => "cdrom",
-            BootDevice::Bios => "bios",
-        }
-    }
-}
-
-impl fmt::Display for BootDevice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+words::words! {
+    /// The device that the firmware boots from, with its name in the Bare Metal API.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum BootDevice {
+        /// The network, by DHCP and TFTP.
+        Pxe = "pxe",
+        /// The network, by DHCP and HTTP (UEFI 2.5 §23.7); spelled `uefihttp` by the Bare Metal API.
+        #[serde(rename = "uefihttp")]
+        Http = "uefihttp",
+        /// The first disk.
+        Disk = "disk",
+        /// The CD drive, also a virtual one.
+        Cdrom = "cdrom",
+        /// The firmware's setup screen.
+        Bios = "bios",
     }
 }
 
@@ -49,8 +27,8 @@ impl FromStr for BootDevice {
     type Err = UnknownBootDevice;
 
     fn from_str(raw: &str) -> Result<Self, UnknownBootDevice> {
-        let found = BootDevice::ALL.into_iter().find(|device| device.as_str() == raw);
-        found.ok_or_else(|| UnknownBootDevice { raw: raw.chars().take(64).collect() })
+        BootDevice::find(raw)
+            .ok_or_else(|| UnknownBootDevice { raw: raw.chars().take(64).collect() })
     }
 }
 
@@ -62,28 +40,14 @@ pub struct UnknownBootDevice {
     pub raw: String,
 }
 
-/// The interface between firmware and operating system at boot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum BootMode {
-    /// The PC BIOS, or UEFI's compatibility support module.
-    Bios,
-    Uefi,
-}
-
-impl BootMode {
-    /// The name of the mode in the Bare Metal API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            BootMode::Bios => "bios",
-            BootMode::Uefi => "uefi",
-        }
-    }
-}
-
-impl fmt::Display for BootMode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+words::words! {
+    /// The interface between firmware and operating system at boot, with its name in the Bare Metal API.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum BootMode {
+        /// The PC BIOS, or UEFI's compatibility support module.
+        Bios = "bios",
+        Uefi = "uefi",
     }
 }
 

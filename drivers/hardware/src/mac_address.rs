@@ -82,19 +82,7 @@ impl fmt::Debug for MacAddress {
     }
 }
 
-impl TryFrom<String> for MacAddress {
-    type Error = InvalidMacAddress;
-
-    fn try_from(raw: String) -> Result<Self, InvalidMacAddress> {
-        raw.parse()
-    }
-}
-
-impl From<MacAddress> for String {
-    fn from(mac: MacAddress) -> String {
-        mac.to_string()
-    }
-}
+words::strings!(MacAddress);
 
 #[cfg(test)]
 mod tests {

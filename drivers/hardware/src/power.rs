@@ -1,32 +1,16 @@
 //! Power states and power changes.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
-/// Whether the machine's main power is on, as its BMC reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum PowerState {
-    #[serde(rename = "power on")]
-    On,
-    /// Only the BMC runs.
-    #[serde(rename = "power off")]
-    Off,
-}
-
-impl PowerState {
-    /// The name of the state in the Bare Metal API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            PowerState::On => "power on",
-            PowerState::Off => "power off",
-        }
-    }
-}
-
-impl fmt::Display for PowerState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+words::words! {
+    /// Whether the machine's main power is on, as its BMC reports, in the words of the Bare Metal API.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    pub enum PowerState {
+        #[serde(rename = "power on")]
+        On = "power on",
+        /// Only the BMC runs.
+        #[serde(rename = "power off")]
+        Off = "power off",
     }
 }
 

@@ -2,23 +2,25 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The levels of RAID that have a `RAIDType` in DSP0268 and a name in Ironic.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum RaidLevel {
-    #[serde(rename = "0")]
-    Raid0,
-    #[serde(rename = "1")]
-    Raid1,
-    #[serde(rename = "5")]
-    Raid5,
-    #[serde(rename = "6")]
-    Raid6,
-    #[serde(rename = "1+0")]
-    Raid10,
-    #[serde(rename = "5+0")]
-    Raid50,
-    #[serde(rename = "6+0")]
-    Raid60,
+words::words! {
+    /// The levels of RAID that have a `RAIDType` in DSP0268, with Ironic's names: first the simple levels, then those of several spans.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    pub enum RaidLevel {
+        #[serde(rename = "0")]
+        Raid0 = "0",
+        #[serde(rename = "1")]
+        Raid1 = "1",
+        #[serde(rename = "5")]
+        Raid5 = "5",
+        #[serde(rename = "6")]
+        Raid6 = "6",
+        #[serde(rename = "1+0")]
+        Raid10 = "1+0",
+        #[serde(rename = "5+0")]
+        Raid50 = "5+0",
+        #[serde(rename = "6+0")]
+        Raid60 = "6+0",
+    }
 }
 
 /// A storage controller that can have volumes, with its drives.
@@ -99,35 +101,6 @@ pub struct NewVolume {
 }
 
 impl RaidLevel {
-    /// All levels, from the simple ones to those of several spans.
-    pub const ALL: [RaidLevel; 7] = [
-        RaidLevel::Raid0,
-        RaidLevel::Raid1,
-        RaidLevel::Raid5,
-        RaidLevel::Raid6,
-        RaidLevel::Raid10,
-        RaidLevel::Raid50,
-        RaidLevel::Raid60,
-    ];
-
-    /// Returns Ironic's name of the level.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            RaidLevel::Raid0 => "0",
-            RaidLevel::Raid1 => "1",
-            RaidLevel::Raid5 => "5",
-            RaidLevel::Raid6 => "6",
-            RaidLevel::Raid10 => "1+0",
-            RaidLevel::Raid50 => "5+0",
-            RaidLevel::Raid60 => "6+0",
-        }
-    }
-
-    /// Returns the level with Ironic's name `name`.
-    pub fn named(name: &str) -> Option<RaidLevel> {
-        RaidLevel::ALL.into_iter().find(|level| level.as_str() == name)
-    }
-
     /// Returns how many of `drives` drives hold data, or `None` if the level cannot have so many drives. The limits are Ironic's.
     pub fn data_drives(self, drives: usize) -> Option<usize> {
         let is_even = drives.is_multiple_of(2);
@@ -183,8 +156,8 @@ mod tests {
         assert_eq!(least, want);
         assert_eq!(RaidLevel::Raid1.data_drives(3), None);
         assert_eq!(RaidLevel::Raid10.data_drives(5), None);
-        assert_eq!(RaidLevel::named("5+0"), Some(RaidLevel::Raid50));
-        assert_eq!(RaidLevel::named("JBOD"), None);
+        assert_eq!(RaidLevel::find("5+0"), Some(RaidLevel::Raid50));
+        assert_eq!(RaidLevel::find("JBOD"), None);
     }
 
     #[test]

@@ -1,64 +1,34 @@
 //! The services of a cloud: catalogue types, version paths, and microversion headers.
 
-use std::fmt;
-
-/// A service of OpenStack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Service {
-    /// Keystone: users, projects, tokens.
-    Identity,
-    /// Glance: images and their data.
-    Image,
-    /// Nova: servers and compute hosts.
-    Compute,
-    /// Neutron: networks, ports, floating IPs.
-    Network,
-    /// Octavia: load balancers and their parts.
-    LoadBalancer,
-    /// Designate: zones and recordsets.
-    Dns,
-    /// Cinder: volumes and snapshots.
-    BlockStorage,
-    /// Placement: resources of compute hosts.
-    Placement,
-    /// `baremetald`, or Ironic. This crate only finds its endpoint and has no calls for it.
-    BareMetal,
-    /// `clusterd`, or Magnum. This crate only finds its endpoint and has no calls for it.
-    ContainerInfra,
+words::words! {
+    /// A service of OpenStack, with its type in the catalogue according to the service types authority.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum Service {
+        /// Keystone: users, projects, tokens.
+        Identity = "identity",
+        /// Glance: images and their data.
+        Image = "image",
+        /// Nova: servers and compute hosts.
+        Compute = "compute",
+        /// Neutron: networks, ports, floating IPs.
+        Network = "network",
+        /// Octavia: load balancers and their parts.
+        LoadBalancer = "load-balancer",
+        /// Designate: zones and recordsets.
+        Dns = "dns",
+        /// Cinder: volumes and snapshots.
+        BlockStorage = "block-storage",
+        /// Placement: resources of compute hosts.
+        Placement = "placement",
+        /// `baremetald`, or Ironic. This crate only finds its endpoint and has no calls for it.
+        BareMetal = "baremetal",
+        /// `clusterd`, or Magnum. This crate only finds its endpoint and has no calls for it.
+        // The official type is longer, but Magnum's own client looks only for this alias.
+        ContainerInfra = "container-infra",
+    }
 }
 
 impl Service {
-    /// All services.
-    pub const ALL: [Service; 10] = [
-        Service::Identity,
-        Service::Image,
-        Service::Compute,
-        Service::Network,
-        Service::LoadBalancer,
-        Service::Dns,
-        Service::BlockStorage,
-        Service::Placement,
-        Service::BareMetal,
-        Service::ContainerInfra,
-    ];
-
-    /// The service's type in the catalogue, according to the service types authority.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Service::Identity => "identity",
-            Service::Image => "image",
-            Service::Compute => "compute",
-            Service::Network => "network",
-            Service::LoadBalancer => "load-balancer",
-            Service::Dns => "dns",
-            Service::BlockStorage => "block-storage",
-            Service::Placement => "placement",
-            Service::BareMetal => "baremetal",
-            // The official type is longer, but Magnum's own client looks only for this alias.
-            Service::ContainerInfra => "container-infra",
-        }
-    }
-
     /// The service's types in catalogues, the official one first. Only aliases for the same API and version are listed
     /// (service-types-authority: `aliases`).
     pub(crate) const fn types(self) -> &'static [&'static str] {
@@ -125,11 +95,5 @@ impl Service {
             | Service::BareMetal
             | Service::ContainerInfra => self.as_str(),
         }
-    }
-}
-
-impl fmt::Display for Service {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }

@@ -128,9 +128,7 @@ fn is_missing(status: StatusCode) -> bool {
 
 /// The health of the whole system (DSP0268 `ComputerSystem`, `Status`). `HealthRollup` is not read: it also counts parts outside of the system.
 fn health(system: &Value) -> Option<Health> {
-    let known = [Health::Ok, Health::Warning, Health::Critical];
-    let word = system.at("Status").word("Health");
-    known.into_iter().find(|health| health.as_str() == word)
+    Health::find(system.at("Status").word("Health"))
 }
 
 fn reported(system: &Resource, secure: Option<&Resource>) -> BootSettings {

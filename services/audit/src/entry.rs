@@ -2,28 +2,18 @@
 
 use jiff::Timestamp;
 
-/// How far a request had come when its row was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The caller is authorized, and the request is about to be acted on.
-    Asked,
-    /// The service answered, with a status.
-    Answered,
-    /// The caller closed the connection before the answer. The request may or may not have taken effect.
-    Abandoned,
-    /// The request was refused with 401 or 403. One row counts many refusals.
-    Refused,
-}
-
-impl Outcome {
-    /// The word that is stored in the row.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Outcome::Asked => "asked",
-            Outcome::Answered => "answered",
-            Outcome::Abandoned => "abandoned",
-            Outcome::Refused => "refused",
-        }
+words::words! {
+    /// How far a request had come when its row was written, with the word in the row.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Outcome {
+        /// The caller is authorized, and the request is about to be acted on.
+        Asked = "asked",
+        /// The service answered, with a status.
+        Answered = "answered",
+        /// The caller closed the connection before the answer. The request may or may not have taken effect.
+        Abandoned = "abandoned",
+        /// The request was refused with 401 or 403. One row counts many refusals.
+        Refused = "refused",
     }
 }
 

@@ -3,7 +3,6 @@
 //! Terms, states and rules are Ironic's: `ironic/conductor/allocations.py`, and "Allocations" in its API reference.
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::str::FromStr;
 
 use jiff::Timestamp;
@@ -86,15 +85,17 @@ pub struct Reservation {
     pub image: String,
 }
 
-/// The result of an allocation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum AllocationState {
-    /// The conductor has not chosen a node yet.
-    Allocating,
-    /// A node is reserved.
-    Active,
-    /// No node matched.
-    Error,
+words::words! {
+    /// The result of an allocation.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum AllocationState {
+        /// The conductor has not chosen a node yet.
+        Allocating = "allocating",
+        /// A node is reserved.
+        Active = "active",
+        /// No node matched.
+        Error = "error",
+    }
 }
 
 /// The error for a word that names no state of an allocation.
@@ -105,33 +106,12 @@ pub struct UnknownAllocationState {
     pub word: String,
 }
 
-impl AllocationState {
-    /// Every state, in the order in which an allocation passes them.
-    pub const ALL: [AllocationState; 3] =
-        [AllocationState::Allocating, AllocationState::Active, AllocationState::Error];
-
-    /// Returns the name of the state in the Bare Metal API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            AllocationState::Allocating => "allocating",
-            AllocationState::Active => "active",
-            AllocationState::Error => "error",
-        }
-    }
-}
-
 impl FromStr for AllocationState {
     type Err = UnknownAllocationState;
 
     fn from_str(word: &str) -> Result<Self, UnknownAllocationState> {
-        let known = AllocationState::ALL.into_iter().find(|state| state.as_str() == word);
-        known.ok_or_else(|| UnknownAllocationState { word: word.chars().take(64).collect() })
-    }
-}
-
-impl fmt::Display for AllocationState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        AllocationState::find(word)
+            .ok_or_else(|| UnknownAllocationState { word: word.chars().take(64).collect() })
     }
 }
 

@@ -4,39 +4,23 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A fault of a node, as in Ironic (`ironic/common/faults.py`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Fault {
-    /// The BMC did not report the power state for several sweeps in a row.
-    PowerFailure,
-    /// A clean step failed.
-    CleanFailure,
-    /// Ironic could not end an aborted rescue. Only an imported node has this fault.
-    RescueAbortFailure,
-    /// A service step failed.
-    ServiceFailure,
+words::words! {
+    /// A fault of a node, as in Ironic (`ironic/common/faults.py`).
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Fault {
+        /// The BMC did not report the power state for several sweeps in a row.
+        PowerFailure = "power failure",
+        /// A clean step failed.
+        CleanFailure = "clean failure",
+        /// Ironic could not end an aborted rescue. Only an imported node has this fault.
+        RescueAbortFailure = "rescue abort failure",
+        /// A service step failed.
+        ServiceFailure = "service failure",
+    }
 }
 
 impl Fault {
-    /// All faults.
-    pub const ALL: [Fault; 4] = [
-        Fault::PowerFailure,
-        Fault::CleanFailure,
-        Fault::RescueAbortFailure,
-        Fault::ServiceFailure,
-    ];
-
-    /// Returns the name of the fault in the Bare Metal API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Fault::PowerFailure => "power failure",
-            Fault::CleanFailure => "clean failure",
-            Fault::RescueAbortFailure => "rescue abort failure",
-            Fault::ServiceFailure => "service failure",
-        }
-    }
-
     /// Returns the advice for operators: a sentence without a full stop.
     pub(crate) const fn next_action(self) -> &'static str {
         match self {
@@ -56,8 +40,8 @@ impl FromStr for Fault {
 
     /// Fails with the names of all faults.
     fn from_str(name: &str) -> Result<Self, String> {
-        let known = Fault::ALL.into_iter().find(|fault| fault.as_str() == name);
-        known.ok_or_else(|| format!("must be one of: {}", Fault::ALL.map(Fault::as_str).join(", ")))
+        Fault::find(name)
+            .ok_or_else(|| format!("must be one of: {}", Fault::ALL.map(Fault::as_str).join(", ")))
     }
 }
 

@@ -30,30 +30,32 @@ pub struct Hypervisor {
     pub id: Option<String>,
 }
 
-/// The states of joining an OpenStack, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum JoinState {
-    /// The machine is being installed.
-    Installing,
-    /// The compute service has to come up.
-    AwaitingService,
-    /// The hypervisor has to be listed.
-    AwaitingHypervisor,
-    /// The resource provider has to appear.
-    AwaitingProvider,
-    /// The conductor puts the host into its availability zone.
-    Zoning,
-    /// The conductor puts the host into its aggregate.
-    Grouping,
-    /// The conductor enables the compute service, so that the scheduler places servers on the host.
-    Enabling,
-    /// The host takes servers.
-    Joined,
-    /// Joining failed; the node's failure says why.
-    Failed,
-    /// The machine is no longer a hypervisor, and the cloud has to remove the host.
-    Leaving,
+words::words! {
+    /// The states of joining an OpenStack, in their order.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum JoinState {
+        /// The machine is being installed.
+        Installing = "installing",
+        /// The compute service has to come up.
+        AwaitingService = "awaiting_service",
+        /// The hypervisor has to be listed.
+        AwaitingHypervisor = "awaiting_hypervisor",
+        /// The resource provider has to appear.
+        AwaitingProvider = "awaiting_provider",
+        /// The conductor puts the host into its availability zone.
+        Zoning = "zoning",
+        /// The conductor puts the host into its aggregate.
+        Grouping = "grouping",
+        /// The conductor enables the compute service, so that the scheduler places servers on the host.
+        Enabling = "enabling",
+        /// The host takes servers.
+        Joined = "joined",
+        /// Joining failed; the node's failure says why.
+        Failed = "failed",
+        /// The machine is no longer a hypervisor, and the cloud has to remove the host.
+        Leaving = "leaving",
+    }
 }
 
 /// The last report of a compute service from before the conductor waited for it.
@@ -139,22 +141,6 @@ impl JoinState {
         JoinState::Grouping,
         JoinState::Enabling,
     ];
-
-    /// Returns the name of the state in the API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            JoinState::Installing => "installing",
-            JoinState::AwaitingService => "awaiting_service",
-            JoinState::AwaitingHypervisor => "awaiting_hypervisor",
-            JoinState::AwaitingProvider => "awaiting_provider",
-            JoinState::Zoning => "zoning",
-            JoinState::Grouping => "grouping",
-            JoinState::Enabling => "enabling",
-            JoinState::Joined => "joined",
-            JoinState::Failed => "failed",
-            JoinState::Leaving => "leaving",
-        }
-    }
 
     /// Returns what is being done in this state, to continue the words "we are …", or `None` if nothing is.
     pub const fn describe(self) -> Option<&'static str> {

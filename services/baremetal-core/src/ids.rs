@@ -48,35 +48,23 @@ impl NodeName {
     }
 }
 
-impl TryFrom<String> for NodeName {
-    type Error = InvalidName;
-
-    fn try_from(raw: String) -> Result<Self, InvalidName> {
-        let legal = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
-        if raw.is_empty()
-            || raw.len() > 255
-            || !raw.chars().all(legal)
-            || Uuid::parse_str(&raw).is_ok()
-        {
-            return Err(InvalidName { raw: raw.chars().take(64).collect() });
-        }
-        Ok(NodeName(raw))
-    }
-}
-
 impl FromStr for NodeName {
     type Err = InvalidName;
 
     fn from_str(raw: &str) -> Result<Self, InvalidName> {
-        NodeName::try_from(raw.to_owned())
+        let legal = |c: char| c.is_ascii_alphanumeric() || "-._~".contains(c);
+        if raw.is_empty()
+            || raw.len() > 255
+            || !raw.chars().all(legal)
+            || Uuid::parse_str(raw).is_ok()
+        {
+            return Err(InvalidName { raw: raw.chars().take(64).collect() });
+        }
+        Ok(NodeName(raw.to_owned()))
     }
 }
 
-impl From<NodeName> for String {
-    fn from(name: NodeName) -> String {
-        name.0
-    }
-}
+words::strings!(NodeName);
 
 impl fmt::Display for NodeName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

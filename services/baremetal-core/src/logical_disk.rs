@@ -54,7 +54,7 @@ fn parse(number: usize, disk: &Value) -> Result<LogicalDisk, RaidStepProblem> {
         RaidStepProblem::new(format!("logical_disks[{number}].{name}"), problem)
     };
     let text = |name: &str| disk[name].as_str().map(str::to_owned);
-    let level = RaidLevel::named(disk["raid_level"].as_str().unwrap_or_default());
+    let level = RaidLevel::find(disk["raid_level"].as_str().unwrap_or_default());
     let levels = RaidLevel::ALL.map(RaidLevel::as_str).join(", ");
     let problem = format!("a BMC makes volumes of the levels {levels} only");
     let level = level.ok_or_else(|| refuse("raid_level", &problem))?;

@@ -2,39 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A network to which the service connects a machine while a ramdisk runs on the machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ServiceNetwork {
-    Provisioning,
-    Cleaning,
-    Rescuing,
-    /// A node without this network is inspected in the networks that its switch ports have.
-    Inspection,
-    Servicing,
+words::words! {
+    /// A network to which the service connects a machine while a ramdisk runs on the machine, with its name in the configuration.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum ServiceNetwork {
+        Provisioning = "provisioning",
+        Cleaning = "cleaning",
+        Rescuing = "rescuing",
+        /// A node without this network is inspected in the networks that its switch ports have.
+        Inspection = "inspection",
+        Servicing = "servicing",
+    }
 }
 
 impl ServiceNetwork {
-    /// All networks of the service.
-    pub const ALL: [ServiceNetwork; 5] = [
-        ServiceNetwork::Provisioning,
-        ServiceNetwork::Cleaning,
-        ServiceNetwork::Rescuing,
-        ServiceNetwork::Inspection,
-        ServiceNetwork::Servicing,
-    ];
-
-    /// Returns the name of the network, which is also the name in the configuration.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            ServiceNetwork::Provisioning => "provisioning",
-            ServiceNetwork::Cleaning => "cleaning",
-            ServiceNetwork::Rescuing => "rescuing",
-            ServiceNetwork::Inspection => "inspection",
-            ServiceNetwork::Servicing => "servicing",
-        }
-    }
-
     /// Returns the key of `driver_info` with the name or id of the network, such as `cleaning_network`.
     pub fn key(self) -> String {
         format!("{}_network", self.as_str())

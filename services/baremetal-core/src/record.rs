@@ -36,27 +36,14 @@ pub struct HistoryEntry {
     pub project: Option<String>,
 }
 
-/// The severity of a history entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Severity {
-    /// An expected event.
-    Info,
-    /// An event that an operator has to look at.
-    Error,
-}
-
-impl Severity {
-    /// Returns the name of the severity in the Bare Metal API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Severity::Info => "INFO",
-            Severity::Error => "ERROR",
-        }
-    }
-
-    /// Finds the severity with this name.
-    pub fn find(name: &str) -> Option<Severity> {
-        [Severity::Info, Severity::Error].into_iter().find(|severity| severity.as_str() == name)
+words::words! {
+    /// The severity of a history entry, with its name in the Bare Metal API.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Severity {
+        /// An expected event.
+        Info = "INFO",
+        /// An event that an operator has to look at.
+        Error = "ERROR",
     }
 }
 

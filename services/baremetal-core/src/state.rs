@@ -1,99 +1,102 @@
 //! The provision states of a node, and every legal change between them.
 
-use std::fmt;
 use std::str::FromStr;
 
 use Event::*;
 use State::*;
 
-/// The provision state of a node, in the words of the Bare Metal API.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum State {
-    /// The node is enrolled, and nobody has checked yet that its BMC answers.
-    Enroll,
-    /// The conductor is checking that the BMC answers and accepts the credentials.
-    Verifying,
-    /// The BMC answers. The conductor may inspect and clean the machine.
-    Manageable,
-    /// The conductor is inspecting the hardware.
-    Inspecting,
-    /// The machine was booted for inspection; the conductor waits for the agent's report.
-    InspectWait,
-    InspectFailed,
-    /// The conductor is erasing the disks, or prepares to erase them.
-    Cleaning,
-    /// The machine was booted for cleaning; the conductor waits for the agent.
-    CleanWait,
-    CleanFailed,
-    /// Cleaning is at a step `hold` and continues with the verb `unhold`.
-    CleanHold,
-    /// The machine is clean and free to be deployed.
-    Available,
-    /// The conductor is installing an image.
-    Deploying,
-    /// The machine was booted for deployment; the conductor waits for the agent. The API calls this state `wait call-back`.
-    DeployWait,
-    DeployFailed,
-    /// The deployment is at a step `hold` and continues with the verb `unhold`.
-    DeployHold,
-    /// The machine is in use.
-    Active,
-    /// The conductor is running service steps on a machine in use, or prepares to run them.
-    Servicing,
-    /// The machine was booted for service; the conductor waits for the agent.
-    ServiceWait,
-    ServiceFailed,
-    /// Service is at a step `hold` and continues with the verb `unhold`.
-    ServiceHold,
-    /// The conductor is booting a rescue system on a machine in use.
-    Rescuing,
-    /// The machine was booted for the rescue; the conductor waits for the agent.
-    RescueWait,
-    /// The machine runs a rescue system. The API calls this state `rescue`.
-    Rescued,
-    RescueFailed,
-    /// The conductor is booting the installed system again.
-    Unrescuing,
-    UnrescueFailed,
-    /// The machine is being taken out of use. Cleaning follows.
-    Deleting,
-    /// Taking the machine out of use failed.
-    Error,
-    /// The conductor is taking over a machine that is already in use, without installing it.
-    Adopting,
-    AdoptFailed,
+words::words! {
+    /// The provision state of a node, in the words of the Bare Metal API. The states stand in the order in which a node lives through them.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum State {
+        /// The node is enrolled, and nobody has checked yet that its BMC answers.
+        Enroll = "enroll",
+        /// The conductor is checking that the BMC answers and accepts the credentials.
+        Verifying = "verifying",
+        /// The BMC answers. The conductor may inspect and clean the machine.
+        Manageable = "manageable",
+        /// The conductor is inspecting the hardware.
+        Inspecting = "inspecting",
+        /// The machine was booted for inspection; the conductor waits for the agent's report.
+        InspectWait = "inspect wait",
+        InspectFailed = "inspect failed",
+        /// The conductor is erasing the disks, or prepares to erase them.
+        Cleaning = "cleaning",
+        /// The machine was booted for cleaning; the conductor waits for the agent.
+        CleanWait = "clean wait",
+        CleanFailed = "clean failed",
+        /// Cleaning is at a step `hold` and continues with the verb `unhold`.
+        CleanHold = "clean hold",
+        /// The machine is clean and free to be deployed.
+        Available = "available",
+        /// The conductor is installing an image.
+        Deploying = "deploying",
+        /// The machine was booted for deployment; the conductor waits for the agent. The API calls this state `wait call-back`.
+        DeployWait = "wait call-back",
+        DeployFailed = "deploy failed",
+        /// The deployment is at a step `hold` and continues with the verb `unhold`.
+        DeployHold = "deploy hold",
+        /// The machine is in use.
+        Active = "active",
+        /// The conductor is running service steps on a machine in use, or prepares to run them.
+        Servicing = "servicing",
+        /// The machine was booted for service; the conductor waits for the agent.
+        ServiceWait = "service wait",
+        ServiceFailed = "service failed",
+        /// Service is at a step `hold` and continues with the verb `unhold`.
+        ServiceHold = "service hold",
+        /// The conductor is booting a rescue system on a machine in use.
+        Rescuing = "rescuing",
+        /// The machine was booted for the rescue; the conductor waits for the agent.
+        RescueWait = "rescue wait",
+        /// The machine runs a rescue system. The API calls this state `rescue`.
+        Rescued = "rescue",
+        RescueFailed = "rescue failed",
+        /// The conductor is booting the installed system again.
+        Unrescuing = "unrescuing",
+        UnrescueFailed = "unrescue failed",
+        /// The machine is being taken out of use. Cleaning follows.
+        Deleting = "deleting",
+        /// Taking the machine out of use failed.
+        Error = "error",
+        /// The conductor is taking over a machine that is already in use, without installing it.
+        Adopting = "adopting",
+        AdoptFailed = "adopt failed",
+    }
 }
 
-/// The cause of a change of provision state: a verb of the API, or progress of the node's work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Event {
-    Manage,
-    Inspect,
-    Provide,
-    Clean,
-    /// The verbs `active` and `deploy`.
-    Deploy,
-    Rebuild,
-    /// The verbs `deleted` and `undeploy`.
-    Undeploy,
-    Abort,
-    Adopt,
-    Service,
-    Rescue,
-    Unrescue,
-    Unhold,
-    /// The work has reached a step `hold`.
-    Hold,
-    /// The work continues only after the machine or its agent reports.
-    Wait,
-    /// The machine or its agent has reported.
-    Resume,
-    /// All tasks of the work are done.
-    Done,
-    /// Cleaning is done and leads back to `manageable`, because the verb `clean` started the cleaning or the node is retired.
-    DoneManually,
-    /// The work failed and cannot continue.
-    Fail,
+words::words! {
+    /// The cause of a change of provision state: a verb of the API, or progress of the node's work.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Event {
+        Manage = "manage",
+        Inspect = "inspect",
+        Provide = "provide",
+        Clean = "clean",
+        /// The verbs `active` and `deploy`.
+        Deploy = "deploy",
+        Rebuild = "rebuild",
+        /// The verbs `deleted` and `undeploy`.
+        Undeploy = "undeploy",
+        Abort = "abort",
+        Adopt = "adopt",
+        Service = "service",
+        Rescue = "rescue",
+        Unrescue = "unrescue",
+        Unhold = "unhold",
+        /// The work has reached a step `hold`.
+        Hold = "hold",
+        /// The work continues only after the machine or its agent reports.
+        Wait = "wait",
+        /// The machine or its agent has reported.
+        Resume = "resume",
+        /// All tasks of the work are done.
+        Done = "done",
+        /// Cleaning is done and leads back to `manageable`, because the verb `clean` started the cleaning or the node is retired.
+        DoneManually = "done by hand",
+        /// The work failed and cannot continue.
+        Fail = "fail",
+    }
 }
 
 /// Every legal change of provision state, in the order in which a node lives through them. A change that is not in this table cannot
@@ -199,80 +202,10 @@ pub const TRANSITIONS: &[(State, Event, State)] = &[
 ];
 
 impl State {
-    /// Every state, in the order in which a node lives through them.
-    pub const ALL: [State; 30] = [
-        Enroll,
-        Verifying,
-        Manageable,
-        Inspecting,
-        InspectWait,
-        InspectFailed,
-        Cleaning,
-        CleanWait,
-        CleanFailed,
-        CleanHold,
-        Available,
-        Deploying,
-        DeployWait,
-        DeployFailed,
-        DeployHold,
-        Active,
-        Servicing,
-        ServiceWait,
-        ServiceFailed,
-        ServiceHold,
-        Rescuing,
-        RescueWait,
-        Rescued,
-        RescueFailed,
-        Unrescuing,
-        UnrescueFailed,
-        Deleting,
-        Error,
-        Adopting,
-        AdoptFailed,
-    ];
-
     /// Returns the state after `event`, or an error if `event` is not legal in this state.
     pub fn on(self, event: Event) -> Result<State, IllegalEvent> {
         let row = TRANSITIONS.iter().find(|(from, on, _)| (*from, *on) == (self, event));
         row.map(|(_, _, to)| *to).ok_or(IllegalEvent { state: self, event })
-    }
-
-    /// Returns the name of the state in the Bare Metal API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Enroll => "enroll",
-            Verifying => "verifying",
-            Manageable => "manageable",
-            Inspecting => "inspecting",
-            InspectWait => "inspect wait",
-            InspectFailed => "inspect failed",
-            Cleaning => "cleaning",
-            CleanWait => "clean wait",
-            CleanFailed => "clean failed",
-            CleanHold => "clean hold",
-            Available => "available",
-            Deploying => "deploying",
-            DeployWait => "wait call-back",
-            DeployFailed => "deploy failed",
-            DeployHold => "deploy hold",
-            Active => "active",
-            Servicing => "servicing",
-            ServiceWait => "service wait",
-            ServiceFailed => "service failed",
-            ServiceHold => "service hold",
-            Rescuing => "rescuing",
-            RescueWait => "rescue wait",
-            Rescued => "rescue",
-            RescueFailed => "rescue failed",
-            Unrescuing => "unrescuing",
-            UnrescueFailed => "unrescue failed",
-            Deleting => "deleting",
-            Error => "error",
-            Adopting => "adopting",
-            AdoptFailed => "adopt failed",
-        }
     }
 
     /// Returns whether a node in this state has work in progress.
@@ -323,36 +256,9 @@ impl State {
     }
 }
 
-impl Event {
-    /// Returns the event as a word for messages and diagrams.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Manage => "manage",
-            Inspect => "inspect",
-            Provide => "provide",
-            Clean => "clean",
-            Deploy => "deploy",
-            Rebuild => "rebuild",
-            Undeploy => "undeploy",
-            Abort => "abort",
-            Adopt => "adopt",
-            Service => "service",
-            Rescue => "rescue",
-            Unrescue => "unrescue",
-            Unhold => "unhold",
-            Hold => "hold",
-            Wait => "wait",
-            Resume => "resume",
-            Done => "done",
-            DoneManually => "done by hand",
-            Fail => "fail",
-        }
-    }
-}
-
 /// The error for an event that is not legal in the current state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the event \"{}\" cannot happen in state \"{state}\"", event.as_str())]
+#[error("the event \"{event}\" cannot happen in state \"{state}\"")]
 pub struct IllegalEvent {
     pub state: State,
     pub event: Event,
@@ -370,14 +276,7 @@ impl FromStr for State {
     type Err = UnknownState;
 
     fn from_str(raw: &str) -> Result<Self, UnknownState> {
-        let found = State::ALL.into_iter().find(|state| state.as_str() == raw);
-        found.ok_or_else(|| UnknownState { raw: raw.chars().take(64).collect() })
-    }
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+        State::find(raw).ok_or_else(|| UnknownState { raw: raw.chars().take(64).collect() })
     }
 }
 

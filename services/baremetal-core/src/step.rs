@@ -29,13 +29,15 @@ const WAIT_TIME: &str = "seconds";
 /// The longest time that a step `wait` may name, in seconds. The end of a lease waits for it.
 const MAX_WAIT: u32 = 3600;
 
-/// The work that a step belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StepKind {
-    Clean,
-    Deploy,
-    Service,
+words::words! {
+    /// The work that a step belongs to.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum StepKind {
+        Clean = "clean",
+        Deploy = "deploy",
+        Service = "service",
+    }
 }
 
 /// The program that runs a step.
@@ -136,17 +138,6 @@ pub enum StepRefused {
     MissingArgument { name: StepName, argument: String, description: String },
     #[error("node \"{node}\" has disable_power_off set and cannot be powered off")]
     PowerOffDisabled { node: String },
-}
-
-impl StepKind {
-    /// Returns the word for messages.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            StepKind::Clean => "clean",
-            StepKind::Deploy => "deploy",
-            StepKind::Service => "service",
-        }
-    }
 }
 
 impl Step {

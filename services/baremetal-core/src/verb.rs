@@ -2,33 +2,35 @@
 
 use crate::{Event, StepKind, WantedSteps};
 
-/// A verb of `PUT /v1/nodes/{node}/states/provision`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Verb {
-    /// Check the BMC, or take the node back from `available` or from a failed state.
-    Manage,
-    /// Inspect the hardware.
-    Inspect,
-    /// Clean the machine and make the node available.
-    Provide,
-    /// Run the requested clean steps, then return to `manageable`.
-    Clean,
-    Deploy,
-    Rebuild,
-    /// Take the machine out of use, clean it, and make the node available again.
-    Undeploy,
-    /// Stop the work that waits for the machine.
-    Abort,
-    /// Take over a machine that is already in use.
-    Adopt,
-    /// Run the requested service steps on a machine in use.
-    Service,
-    /// Boot a rescue system on a machine in use.
-    Rescue,
-    /// Boot the installed system again.
-    Unrescue,
-    /// Go on after a step `hold`.
-    Unhold,
+words::words! {
+    /// A verb of `PUT /v1/nodes/{node}/states/provision`, with its name there.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    pub enum Verb {
+        /// Check the BMC, or take the node back from `available` or from a failed state.
+        Manage = "manage",
+        /// Inspect the hardware.
+        Inspect = "inspect",
+        /// Clean the machine and make the node available.
+        Provide = "provide",
+        /// Run the requested clean steps, then return to `manageable`.
+        Clean = "clean",
+        Deploy = "active",
+        Rebuild = "rebuild",
+        /// Take the machine out of use, clean it, and make the node available again.
+        Undeploy = "deleted",
+        /// Stop the work that waits for the machine.
+        Abort = "abort",
+        /// Take over a machine that is already in use.
+        Adopt = "adopt",
+        /// Run the requested service steps on a machine in use.
+        Service = "service",
+        /// Boot a rescue system on a machine in use.
+        Rescue = "rescue",
+        /// Boot the installed system again.
+        Unrescue = "unrescue",
+        /// Go on after a step `hold`.
+        Unhold = "unhold",
+    }
 }
 
 /// A verb with its arguments.
@@ -81,25 +83,6 @@ impl Verb {
             | Verb::Rescue
             | Verb::Unrescue
             | Verb::Unhold => None,
-        }
-    }
-
-    /// Returns the name of the verb in the Bare Metal API.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Verb::Manage => "manage",
-            Verb::Inspect => "inspect",
-            Verb::Provide => "provide",
-            Verb::Clean => "clean",
-            Verb::Deploy => "active",
-            Verb::Rebuild => "rebuild",
-            Verb::Undeploy => "deleted",
-            Verb::Abort => "abort",
-            Verb::Adopt => "adopt",
-            Verb::Service => "service",
-            Verb::Rescue => "rescue",
-            Verb::Unrescue => "unrescue",
-            Verb::Unhold => "unhold",
         }
     }
 }

@@ -66,19 +66,7 @@ impl FromStr for Cidr {
     }
 }
 
-impl TryFrom<String> for Cidr {
-    type Error = InvalidCidr;
-
-    fn try_from(raw: String) -> Result<Self, InvalidCidr> {
-        raw.parse()
-    }
-}
-
-impl From<Cidr> for String {
-    fn from(cidr: Cidr) -> String {
-        cidr.to_string()
-    }
-}
+words::strings!(Cidr);
 
 impl fmt::Display for Cidr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

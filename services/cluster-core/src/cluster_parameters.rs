@@ -45,38 +45,23 @@ pub struct ClusterParameters {
     pub labels: Labels,
 }
 
-/// The pod network that the template asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum NetworkDriver {
-    Flannel,
-    /// clusterd does not install Calico; accepted only with the label `pod_network=routes`.
-    Calico,
-}
-
-impl NetworkDriver {
-    /// Returns Magnum's name of the driver.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            NetworkDriver::Flannel => "flannel",
-            NetworkDriver::Calico => "calico",
-        }
+words::words! {
+    /// The pod network that the template asks for, with Magnum's name of its driver.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum NetworkDriver {
+        Flannel = "flannel",
+        /// clusterd does not install Calico; accepted only with the label `pod_network=routes`.
+        Calico = "calico",
     }
 }
 
-/// The driver of persistent volumes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum VolumeDriver {
-    Cinder,
-}
-
-impl VolumeDriver {
-    /// Returns Magnum's name of the driver.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            VolumeDriver::Cinder => "cinder",
-        }
+words::words! {
+    /// The driver of persistent volumes, with Magnum's name.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum VolumeDriver {
+        Cinder = "cinder",
     }
 }
 

@@ -30,55 +30,27 @@ pub enum ConditionStatus {
     Unknown,
 }
 
-/// The statements about a cluster, in the order in which they usually become true.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum ConditionKind {
-    /// The network, the router and the security groups are ready.
-    NetworkReady,
-    /// The load balancers are ready and have the right members.
-    LoadBalancerReady,
-    /// All servers exist, and none too many.
-    InfrastructureReady,
-    /// All members have become Kubernetes nodes.
-    BootstrapReady,
-    /// A majority of the control-plane members is ready.
-    ControlPlaneAvailable,
-    /// All Kubernetes nodes are ready.
-    NodesHealthy,
-    /// The add-ons are installed.
-    AddOnsApplied,
-    /// No CA rotation is in progress: all members hold the same certificate authorities.
-    AuthoritiesSettled,
-    /// The DNS names lead to the right addresses.
-    DnsReady,
-}
-
-impl ConditionKind {
-    /// All conditions, in the order in which they usually become true.
-    pub const ALL: [ConditionKind; 9] = [
-        ConditionKind::NetworkReady,
-        ConditionKind::LoadBalancerReady,
-        ConditionKind::InfrastructureReady,
-        ConditionKind::BootstrapReady,
-        ConditionKind::ControlPlaneAvailable,
-        ConditionKind::NodesHealthy,
-        ConditionKind::AddOnsApplied,
-        ConditionKind::AuthoritiesSettled,
-        ConditionKind::DnsReady,
-    ];
-
-    /// Returns the name of the condition in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ConditionKind::NetworkReady => "NetworkReady",
-            ConditionKind::LoadBalancerReady => "LoadBalancerReady",
-            ConditionKind::InfrastructureReady => "InfrastructureReady",
-            ConditionKind::BootstrapReady => "BootstrapReady",
-            ConditionKind::ControlPlaneAvailable => "ControlPlaneAvailable",
-            ConditionKind::NodesHealthy => "NodesHealthy",
-            ConditionKind::AddOnsApplied => "AddOnsApplied",
-            ConditionKind::AuthoritiesSettled => "AuthoritiesSettled",
-            ConditionKind::DnsReady => "DnsReady",
-        }
+words::words! {
+    /// The statements about a cluster, in the order in which they usually become true.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum ConditionKind {
+        /// The network, the router and the security groups are ready.
+        NetworkReady = "NetworkReady",
+        /// The load balancers are ready and have the right members.
+        LoadBalancerReady = "LoadBalancerReady",
+        /// All servers exist, and none too many.
+        InfrastructureReady = "InfrastructureReady",
+        /// All members have become Kubernetes nodes.
+        BootstrapReady = "BootstrapReady",
+        /// A majority of the control-plane members is ready.
+        ControlPlaneAvailable = "ControlPlaneAvailable",
+        /// All Kubernetes nodes are ready.
+        NodesHealthy = "NodesHealthy",
+        /// The add-ons are installed.
+        AddOnsApplied = "AddOnsApplied",
+        /// No CA rotation is in progress: all members hold the same certificate authorities.
+        AuthoritiesSettled = "AuthoritiesSettled",
+        /// The DNS names lead to the right addresses.
+        DnsReady = "DnsReady",
     }
 }

@@ -73,18 +73,20 @@ pub struct Drain {
     pub problem: Option<String>,
 }
 
-/// How far a drain is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DrainPhase {
-    /// Servers are moving, or are about to.
-    Draining,
-    /// Only servers that are off and nodes without pods are left: the host may be switched off.
-    Drained,
-    /// A running server does not move, or a cluster would lose its quorum because of a member that came to the host later.
-    Stuck,
-    /// The drain is being undone: the host accepts servers again.
-    Ending,
+words::words! {
+    /// How far a drain is, in the words of the API.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum DrainPhase {
+        /// Servers are moving, or are about to.
+        Draining = "draining",
+        /// Only servers that are off and nodes without pods are left: the host may be switched off.
+        Drained = "drained",
+        /// A running server does not move, or a cluster would lose its quorum because of a member that came to the host later.
+        Stuck = "stuck",
+        /// The drain is being undone: the host accepts servers again.
+        Ending = "ending",
+    }
 }
 
 /// A server of clusterd that is still on the host.
@@ -107,20 +109,22 @@ pub enum OwnServer {
     Vm(VmUuid),
 }
 
-/// The outcome of a drain for one server on the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ServerOutcome {
-    /// Migrates after other servers.
-    Waits,
-    /// Migrates now.
-    Moves,
-    /// Stays on the host, switched off.
-    Off,
-    /// Stays on the host: a worker whose pods were evicted.
-    Emptied,
-    /// Stays on the host, running.
-    Stays,
+words::words! {
+    /// The outcome of a drain for one server on the host, in the words of the API.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum ServerOutcome {
+        /// Migrates after other servers.
+        Waits = "waits",
+        /// Migrates now.
+        Moves = "moves",
+        /// Stays on the host, switched off.
+        Off = "off",
+        /// Stays on the host: a worker whose pods were evicted.
+        Emptied = "emptied",
+        /// Stays on the host, running.
+        Stays = "stays",
+    }
 }
 
 /// The attempts to move one server.
@@ -134,31 +138,6 @@ pub struct MigrationAttempts {
     pub failed: u32,
     /// The cloud's message, when it refused the request at once.
     pub why: String,
-}
-
-impl DrainPhase {
-    /// Returns the name of the phase in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            DrainPhase::Draining => "draining",
-            DrainPhase::Drained => "drained",
-            DrainPhase::Stuck => "stuck",
-            DrainPhase::Ending => "ending",
-        }
-    }
-}
-
-impl ServerOutcome {
-    /// Returns the name of the outcome in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ServerOutcome::Waits => "waits",
-            ServerOutcome::Moves => "moves",
-            ServerOutcome::Off => "off",
-            ServerOutcome::Emptied => "emptied",
-            ServerOutcome::Stays => "stays",
-        }
-    }
 }
 
 impl Drain {
@@ -221,19 +200,7 @@ impl FromStr for HostName {
     }
 }
 
-impl TryFrom<String> for HostName {
-    type Error = InvalidHostName;
-
-    fn try_from(raw: String) -> Result<Self, InvalidHostName> {
-        raw.parse()
-    }
-}
-
-impl From<HostName> for String {
-    fn from(host: HostName) -> String {
-        host.0
-    }
-}
+words::strings!(HostName);
 
 impl fmt::Display for HostName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -32,32 +32,16 @@ impl Event {
     }
 }
 
-/// The severity of an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    Info,
-    /// Unexpected, but work goes on.
-    Warning,
-    /// Somebody has to act.
-    Error,
-}
-
-impl Severity {
-    /// Returns the name of the severity in the API and the database.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Severity::Info => "info",
-            Severity::Warning => "warning",
-            Severity::Error => "error",
-        }
-    }
-
-    /// Returns the severity of this name.
-    pub fn read(raw: &str) -> Option<Severity> {
-        [Severity::Info, Severity::Warning, Severity::Error]
-            .into_iter()
-            .find(|it| it.as_str() == raw)
+words::words! {
+    /// The severity of an event, with its name in the API and the database.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Severity {
+        Info = "info",
+        /// Unexpected, but work goes on.
+        Warning = "warning",
+        /// Somebody has to act.
+        Error = "error",
     }
 }
 
@@ -67,11 +51,11 @@ mod tests {
 
     #[test]
     fn a_severity_has_the_same_name_in_the_database_and_in_json() {
-        for severity in [Severity::Info, Severity::Warning, Severity::Error] {
+        for severity in Severity::ALL {
             let name = severity.as_str();
             assert_eq!(serde_json::to_string(&severity).unwrap(), format!("{name:?}"));
-            assert_eq!(Severity::read(name), Some(severity));
+            assert_eq!(Severity::find(name), Some(severity));
         }
-        assert_eq!(Severity::read("Info"), None);
+        assert_eq!(Severity::find("Info"), None);
     }
 }

@@ -98,8 +98,7 @@ impl NodeTaint {
     /// Makes a taint that Kubernetes accepts.
     pub fn new(key: String, value: String, effect: &str) -> Result<NodeTaint, Refusal> {
         let refuse = |why: String| Err(Refusal::Field { field: "node_taints", why });
-        let all = [TaintEffect::NoSchedule, TaintEffect::PreferNoSchedule, TaintEffect::NoExecute];
-        let Some(effect) = all.into_iter().find(|it| it.as_str() == effect) else {
+        let Some(effect) = TaintEffect::find(effect) else {
             return refuse("effect must be NoSchedule, PreferNoSchedule or NoExecute".to_owned());
         };
         if !is_label(&key, &value) {

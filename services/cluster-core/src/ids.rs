@@ -58,32 +58,20 @@ impl Name {
     }
 }
 
-impl TryFrom<String> for Name {
-    type Error = InvalidName;
-
-    fn try_from(raw: String) -> Result<Self, InvalidName> {
-        let legal = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
-        let begins = raw.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
-        if !begins || raw.len() > 242 || !raw.chars().all(legal) || Uuid::parse_str(&raw).is_ok() {
-            return Err(InvalidName { raw: raw.chars().take(64).collect() });
-        }
-        Ok(Name(raw))
-    }
-}
-
 impl FromStr for Name {
     type Err = InvalidName;
 
     fn from_str(raw: &str) -> Result<Self, InvalidName> {
-        Name::try_from(raw.to_owned())
+        let legal = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+        let begins = raw.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
+        if !begins || raw.len() > 242 || !raw.chars().all(legal) || Uuid::parse_str(raw).is_ok() {
+            return Err(InvalidName { raw: raw.chars().take(64).collect() });
+        }
+        Ok(Name(raw.to_owned()))
     }
 }
 
-impl From<Name> for String {
-    fn from(name: Name) -> String {
-        name.0
-    }
-}
+words::strings!(Name);
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

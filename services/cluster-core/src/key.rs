@@ -17,22 +17,26 @@ pub struct MemberName {
     pub number: u32,
 }
 
-/// The members that a security group applies to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SecurityGroupRole {
-    /// Every member.
-    Node,
-    /// Control-plane members, in addition to `Node`.
-    ControlPlane,
+words::words! {
+    /// The members that a security group applies to.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum SecurityGroupRole {
+        /// Every member.
+        Node = "node",
+        /// Control-plane members, in addition to `Node`.
+        ControlPlane = "control-plane",
+    }
 }
 
-/// The purpose of a load balancer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum BalancerPurpose {
-    /// The Kubernetes API.
-    Api,
-    /// Ports 80 and 443 of the nodes.
-    Ingress,
+words::words! {
+    /// The purpose of a load balancer.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub enum BalancerPurpose {
+        /// The Kubernetes API.
+        Api = "api",
+        /// Ports 80 and 443 of the nodes.
+        Ingress = "ingress",
+    }
 }
 
 /// The purpose of a DNS name.
@@ -224,26 +228,6 @@ impl fmt::Display for MemberName {
     }
 }
 
-impl SecurityGroupRole {
-    /// Returns the text form of the role.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            SecurityGroupRole::Node => "node",
-            SecurityGroupRole::ControlPlane => "control-plane",
-        }
-    }
-}
-
-impl BalancerPurpose {
-    /// Returns the text form of the purpose.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            BalancerPurpose::Api => "api",
-            BalancerPurpose::Ingress => "ingress",
-        }
-    }
-}
-
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -295,18 +279,8 @@ impl FromStr for Key {
 
     fn from_str(raw: &str) -> Result<Self, InvalidKey> {
         let wrong = || InvalidKey { raw: raw.to_owned() };
-        let balancer = |raw: &str| {
-            [BalancerPurpose::Api, BalancerPurpose::Ingress]
-                .into_iter()
-                .find(|it| it.as_str() == raw)
-                .ok_or_else(wrong)
-        };
-        let role = |raw: &str| {
-            [SecurityGroupRole::Node, SecurityGroupRole::ControlPlane]
-                .into_iter()
-                .find(|it| it.as_str() == raw)
-                .ok_or_else(wrong)
-        };
+        let balancer = |raw: &str| BalancerPurpose::find(raw).ok_or_else(wrong);
+        let role = |raw: &str| SecurityGroupRole::find(raw).ok_or_else(wrong);
         let (kind, of) = raw.split_once('/').unwrap_or((raw, ""));
         Ok(match (kind, of) {
             ("network", "") => Key::Network,
@@ -334,33 +308,7 @@ impl FromStr for Key {
     }
 }
 
-impl TryFrom<String> for MemberName {
-    type Error = InvalidKey;
-
-    fn try_from(raw: String) -> Result<Self, InvalidKey> {
-        raw.parse()
-    }
-}
-
-impl From<MemberName> for String {
-    fn from(machine: MemberName) -> String {
-        machine.to_string()
-    }
-}
-
-impl TryFrom<String> for Key {
-    type Error = InvalidKey;
-
-    fn try_from(raw: String) -> Result<Self, InvalidKey> {
-        raw.parse()
-    }
-}
-
-impl From<Key> for String {
-    fn from(key: Key) -> String {
-        key.to_string()
-    }
-}
+words::strings!(MemberName, Key);
 
 #[cfg(test)]
 mod tests;

@@ -58,19 +58,7 @@ impl FromStr for KubernetesVersion {
     }
 }
 
-impl TryFrom<String> for KubernetesVersion {
-    type Error = UnknownVersion;
-
-    fn try_from(raw: String) -> Result<Self, UnknownVersion> {
-        raw.parse()
-    }
-}
-
-impl From<KubernetesVersion> for String {
-    fn from(version: KubernetesVersion) -> String {
-        version.to_string()
-    }
-}
+words::strings!(KubernetesVersion);
 
 impl fmt::Display for KubernetesVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

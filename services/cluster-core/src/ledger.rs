@@ -43,31 +43,16 @@ pub struct LedgerEntry {
     pub updated_at: Option<Timestamp>,
 }
 
-/// How far an entry is between creation and deletion.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LedgerState {
-    /// The object may exist or not: it is being created.
-    Intended,
-    /// The cloud has confirmed that the object exists.
-    Present,
-    /// The object is being deleted.
-    Deleting,
-}
-
-impl LedgerState {
-    /// Returns the name of the state in the database and the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            LedgerState::Intended => "intended",
-            LedgerState::Present => "present",
-            LedgerState::Deleting => "leaving",
-        }
-    }
-
-    /// Returns the state of this name.
-    pub fn read(raw: &str) -> Option<LedgerState> {
-        let all = [LedgerState::Intended, LedgerState::Present, LedgerState::Deleting];
-        all.into_iter().find(|it| it.as_str() == raw)
+words::words! {
+    /// How far an entry is between creation and deletion, with the word in the database and the API.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum LedgerState {
+        /// The object may exist or not: it is being created.
+        Intended = "intended",
+        /// The cloud has confirmed that the object exists.
+        Present = "present",
+        /// The object is being deleted.
+        Deleting = "leaving",
     }
 }
 
@@ -77,9 +62,9 @@ mod tests {
 
     #[test]
     fn a_state_is_read_by_its_name() {
-        for state in [LedgerState::Intended, LedgerState::Present, LedgerState::Deleting] {
-            assert_eq!(LedgerState::read(state.as_str()), Some(state));
+        for state in LedgerState::ALL {
+            assert_eq!(LedgerState::find(state.as_str()), Some(state));
         }
-        assert_eq!(LedgerState::read("deleting"), None);
+        assert_eq!(LedgerState::find("deleting"), None);
     }
 }

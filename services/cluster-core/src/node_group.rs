@@ -68,17 +68,6 @@ impl Default for GroupRole {
     }
 }
 
-impl TaintEffect {
-    /// Returns Kubernetes' name of the effect.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            TaintEffect::NoSchedule => "NoSchedule",
-            TaintEffect::PreferNoSchedule => "PreferNoSchedule",
-            TaintEffect::NoExecute => "NoExecute",
-        }
-    }
-}
-
 impl GroupRole {
     /// Returns Magnum's name of the role.
     pub fn as_str(&self) -> &str {
@@ -98,15 +87,17 @@ pub struct NodeTaint {
     pub effect: TaintEffect,
 }
 
-/// The effect of a taint on pods that do not tolerate it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum TaintEffect {
-    /// The scheduler does not place them on the node.
-    NoSchedule,
-    /// The scheduler places them on other nodes if possible.
-    PreferNoSchedule,
-    /// The kubelet evicts them from the node.
-    NoExecute,
+words::words! {
+    /// The effect of a taint on pods that do not tolerate it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum TaintEffect {
+        /// The scheduler does not place them on the node.
+        NoSchedule = "NoSchedule",
+        /// The scheduler places them on other nodes if possible.
+        PreferNoSchedule = "PreferNoSchedule",
+        /// The kubelet evicts them from the node.
+        NoExecute = "NoExecute",
+    }
 }
 
 impl NodeGroup {

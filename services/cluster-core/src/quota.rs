@@ -55,7 +55,7 @@ impl TryFrom<BTreeMap<String, Limit>> for Limits {
     type Error = UnknownResource;
 
     fn try_from(raw: BTreeMap<String, Limit>) -> Result<Self, UnknownResource> {
-        let known = |(name, limit): (String, Limit)| match Resource::from_name(&name) {
+        let known = |(name, limit): (String, Limit)| match Resource::find(&name) {
             Some(resource) => Ok((resource, limit)),
             None => Err(UnknownResource(name.chars().take(64).collect())),
         };
@@ -72,7 +72,7 @@ impl TryFrom<BTreeMap<String, Option<Limit>>> for LimitChanges {
     type Error = UnknownResource;
 
     fn try_from(raw: BTreeMap<String, Option<Limit>>) -> Result<Self, UnknownResource> {
-        let known = |(name, limit): (String, Option<Limit>)| match Resource::from_name(&name) {
+        let known = |(name, limit): (String, Option<Limit>)| match Resource::find(&name) {
             Some(resource) => Ok((resource, limit)),
             None => Err(UnknownResource(name.chars().take(64).collect())),
         };

@@ -1,68 +1,36 @@
 //! The resources that limits apply to, and amounts of them.
 
-use std::fmt;
 use std::ops::{AddAssign, Index, IndexMut};
 
 use serde::Serialize;
 
-/// A resource that can have a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Resource {
-    Clusters,
-    /// Members of clusters.
-    Nodes,
-    /// VMs of persons.
-    Vms,
-    /// Of the flavors of members and VMs.
-    Vcpus,
-    /// Of the flavors of members and VMs.
-    RamMib,
-    /// Disks of flavors, and volumes that are created and deleted with their server.
-    DiskGib,
-    /// Of the flavors of members and VMs.
-    Gpus,
-    FloatingIps,
-    /// The longest lease. The only resource whose use is not a sum.
-    LeaseSeconds,
+words::words! {
+    /// A resource that can have a limit, with its name in the API and the database.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Resource {
+        Clusters = "clusters",
+        /// Members of clusters.
+        Nodes = "nodes",
+        /// VMs of persons.
+        Vms = "vms",
+        /// Of the flavors of members and VMs.
+        Vcpus = "vcpus",
+        /// Of the flavors of members and VMs.
+        RamMib = "ram_mib",
+        /// Disks of flavors, and volumes that are created and deleted with their server.
+        DiskGib = "disk_gib",
+        /// Of the flavors of members and VMs.
+        Gpus = "gpus",
+        FloatingIps = "floating_ips",
+        /// The longest lease. The only resource whose use is not a sum.
+        LeaseSeconds = "lease_seconds",
+    }
 }
 
 impl Resource {
-    /// All resources, in the order in which the API lists them.
-    pub const ALL: [Resource; 9] = [
-        Resource::Clusters,
-        Resource::Nodes,
-        Resource::Vms,
-        Resource::Vcpus,
-        Resource::RamMib,
-        Resource::DiskGib,
-        Resource::Gpus,
-        Resource::FloatingIps,
-        Resource::LeaseSeconds,
-    ];
-
     /// The number of resources whose use is a sum.
     pub const SUMMED: usize = Resource::ALL.len() - 1;
-
-    /// Returns the name of the resource in the API and the database.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Resource::Clusters => "clusters",
-            Resource::Nodes => "nodes",
-            Resource::Vms => "vms",
-            Resource::Vcpus => "vcpus",
-            Resource::RamMib => "ram_mib",
-            Resource::DiskGib => "disk_gib",
-            Resource::Gpus => "gpus",
-            Resource::FloatingIps => "floating_ips",
-            Resource::LeaseSeconds => "lease_seconds",
-        }
-    }
-
-    /// Returns the resource of this name.
-    pub fn from_name(raw: &str) -> Option<Resource> {
-        Resource::ALL.into_iter().find(|it| it.as_str() == raw)
-    }
 
     /// Returns the resources whose use is a sum: [`Amounts`] has a number for each.
     pub fn summed() -> impl Iterator<Item = Resource> {
@@ -72,12 +40,6 @@ impl Resource {
     /// Whether the amount that a server uses depends on its flavor.
     pub fn depends_on_flavor(self) -> bool {
         matches!(self, Resource::Vcpus | Resource::RamMib | Resource::DiskGib | Resource::Gpus)
-    }
-}
-
-impl fmt::Display for Resource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -104,26 +104,16 @@ impl Provider {
     }
 }
 
-/// How a load balancer chooses the member for a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
-    RoundRobin,
-    LeastConnections,
-    /// By the address of the client.
-    SourceIp,
-    /// By the address and the port of the client: the only algorithm that OVN supports.
-    SourceIpPort,
-}
-
-impl Algorithm {
-    /// Returns Octavia's name of the algorithm.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Algorithm::RoundRobin => "ROUND_ROBIN",
-            Algorithm::LeastConnections => "LEAST_CONNECTIONS",
-            Algorithm::SourceIp => "SOURCE_IP",
-            Algorithm::SourceIpPort => "SOURCE_IP_PORT",
-        }
+words::words! {
+    /// How a load balancer chooses the member for a connection, with Octavia's name of the algorithm.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Algorithm {
+        RoundRobin = "ROUND_ROBIN",
+        LeastConnections = "LEAST_CONNECTIONS",
+        /// By the address of the client.
+        SourceIp = "SOURCE_IP",
+        /// By the address and the port of the client: the only algorithm that OVN supports.
+        SourceIpPort = "SOURCE_IP_PORT",
     }
 }
 

@@ -1,65 +1,34 @@
 //! Magnum's status and health of a cluster, computed from its conditions.
 
-use std::fmt;
-
 use jiff::{SignedDuration, Timestamp};
 
 use crate::{Cluster, Condition, ConditionKind, ConditionStatus, DesiredState};
 
-/// Magnum's status of a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
-    CreateInProgress,
-    CreateComplete,
-    CreateFailed,
-    UpdateInProgress,
-    UpdateComplete,
-    UpdateFailed,
-    DeleteInProgress,
-    DeleteFailed,
-}
-
-impl Status {
-    /// Returns Magnum's name of the status.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Status::CreateInProgress => "CREATE_IN_PROGRESS",
-            Status::CreateComplete => "CREATE_COMPLETE",
-            Status::CreateFailed => "CREATE_FAILED",
-            Status::UpdateInProgress => "UPDATE_IN_PROGRESS",
-            Status::UpdateComplete => "UPDATE_COMPLETE",
-            Status::UpdateFailed => "UPDATE_FAILED",
-            Status::DeleteInProgress => "DELETE_IN_PROGRESS",
-            Status::DeleteFailed => "DELETE_FAILED",
-        }
+words::words! {
+    /// Magnum's status of a cluster, in Magnum's words.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Status {
+        CreateInProgress = "CREATE_IN_PROGRESS",
+        CreateComplete = "CREATE_COMPLETE",
+        CreateFailed = "CREATE_FAILED",
+        UpdateInProgress = "UPDATE_IN_PROGRESS",
+        UpdateComplete = "UPDATE_COMPLETE",
+        UpdateFailed = "UPDATE_FAILED",
+        DeleteInProgress = "DELETE_IN_PROGRESS",
+        DeleteFailed = "DELETE_FAILED",
     }
 }
 
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// Magnum's health of a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Health {
-    /// All nodes are ready.
-    Healthy,
-    /// Some nodes are not ready.
-    Unhealthy,
-    /// Kubernetes could not be asked, or the cluster was never complete.
-    Unknown,
-}
-
-impl Health {
-    /// Returns Magnum's name of the health.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Health::Healthy => "HEALTHY",
-            Health::Unhealthy => "UNHEALTHY",
-            Health::Unknown => "UNKNOWN",
-        }
+words::words! {
+    /// Magnum's health of a cluster, in Magnum's words.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum Health {
+        /// All nodes are ready.
+        Healthy = "HEALTHY",
+        /// Some nodes are not ready.
+        Unhealthy = "UNHEALTHY",
+        /// Kubernetes could not be asked, or the cluster was never complete.
+        Unknown = "UNKNOWN",
     }
 }
 

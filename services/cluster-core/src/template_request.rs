@@ -17,10 +17,9 @@ pub fn default_name(kind: &str, id: &str) -> Name {
 
 /// Returns the pod network with this name of Magnum; the default is flannel.
 pub fn network_driver(raw: Option<&str>) -> Result<NetworkDriver, Refusal> {
-    let all = [NetworkDriver::Flannel, NetworkDriver::Calico];
     let Some(raw) = raw else { return Ok(NetworkDriver::Flannel) };
-    let found = all.into_iter().find(|driver| driver.as_str() == raw);
-    found.map_or_else(|| refuse("network_driver", "must be flannel or calico"), Ok)
+    NetworkDriver::find(raw)
+        .map_or_else(|| refuse("network_driver", "must be flannel or calico"), Ok)
 }
 
 /// Returns the driver of volumes with this name of Magnum.

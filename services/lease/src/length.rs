@@ -84,19 +84,7 @@ impl fmt::Display for Length {
     }
 }
 
-impl TryFrom<String> for Length {
-    type Error = InvalidLength;
-
-    fn try_from(raw: String) -> Result<Self, InvalidLength> {
-        raw.parse()
-    }
-}
-
-impl From<Length> for String {
-    fn from(length: Length) -> String {
-        length.to_string()
-    }
-}
+words::strings!(Length);
 
 #[cfg(test)]
 mod tests {

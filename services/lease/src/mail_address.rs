@@ -53,19 +53,7 @@ impl fmt::Display for MailAddress {
     }
 }
 
-impl TryFrom<String> for MailAddress {
-    type Error = InvalidAddress;
-
-    fn try_from(raw: String) -> Result<Self, InvalidAddress> {
-        raw.parse()
-    }
-}
-
-impl From<MailAddress> for String {
-    fn from(address: MailAddress) -> String {
-        address.0
-    }
-}
+words::strings!(MailAddress);
 
 #[cfg(test)]
 mod tests {

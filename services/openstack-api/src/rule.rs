@@ -15,18 +15,20 @@ pub struct Rule {
     pub lessee: Option<Role>,
 }
 
-/// The roles of Keystone that this policy knows, each including the one before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// May read.
-    Reader,
-    /// May create and change resources.
-    Member,
-    /// May also make decisions for a whole project.
-    Manager,
-    /// May do everything in the whole cloud.
-    Admin,
+words::words! {
+    /// The roles of Keystone that this policy knows, by their names, each including the one before.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Role {
+        /// May read.
+        Reader = "reader",
+        /// May create and change resources.
+        Member = "member",
+        /// May also make decisions for a whole project.
+        Manager = "manager",
+        /// May do everything in the whole cloud.
+        Admin = "admin",
+    }
 }
 
 /// How a caller is related to a resource.
@@ -67,21 +69,8 @@ impl Role {
     /// Parses Keystone's name of a role; `None` if the policy does not know the role.
     pub fn named(name: &str) -> Option<Self> {
         match name {
-            "reader" => Some(Role::Reader),
-            "member" | "service" => Some(Role::Member),
-            "manager" => Some(Role::Manager),
-            "admin" => Some(Role::Admin),
-            _ => None,
-        }
-    }
-
-    /// Keystone's name of the role.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Role::Reader => "reader",
-            Role::Member => "member",
-            Role::Manager => "manager",
-            Role::Admin => "admin",
+            "service" => Some(Role::Member),
+            _ => Role::find(name),
         }
     }
 }

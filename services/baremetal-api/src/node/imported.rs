@@ -13,11 +13,10 @@ const LONGEST_ERROR: usize = 1 << 16;
 /// The last power state that the other service saw. Ironic shows `error` when the BMC does not answer: the state is unknown.
 pub(super) fn power_state(name: &str, value: Value) -> Result<Option<PowerState>, ApiError> {
     let Some(word) = text(name, value, 64)? else { return Ok(None) };
-    let known = [PowerState::On, PowerState::Off].into_iter().find(|state| state.as_str() == word);
-    match word.as_str() {
-        "error" => Ok(None),
-        _ if known.is_some() => Ok(known),
-        _ => Err(ApiError::bad_field(name, "must be \"power on\", \"power off\" or null")),
+    match (word.as_str(), PowerState::find(&word)) {
+        ("error", _) => Ok(None),
+        (_, Some(known)) => Ok(Some(known)),
+        (_, None) => Err(ApiError::bad_field(name, "must be \"power on\", \"power off\" or null")),
     }
 }
 
@@ -57,6 +56,7 @@ pub(super) fn fault(node: &mut Node, name: &'static str, value: Value) -> Result
 
 pub(super) fn boot_mode(name: &str, value: Value) -> Result<Option<BootMode>, ApiError> {
     let Some(word) = text(name, value, 64)? else { return Ok(None) };
-    let known = [BootMode::Bios, BootMode::Uefi].into_iter().find(|mode| mode.as_str() == word);
-    known.map(Some).ok_or_else(|| ApiError::bad_field(name, "must be bios, uefi or null"))
+    BootMode::find(&word)
+        .map(Some)
+        .ok_or_else(|| ApiError::bad_field(name, "must be bios, uefi or null"))
 }

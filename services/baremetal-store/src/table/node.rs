@@ -380,9 +380,7 @@ fn read(row: &Row) -> Result<Node, StoreError> {
     let power_state = match row.optional_text(3)? {
         None => None,
         Some(word) => Some(
-            [PowerState::On, PowerState::Off]
-                .into_iter()
-                .find(|state| state.as_str() == word)
+            PowerState::find(word)
                 .ok_or_else(|| StoreError::corrupt(TABLE, word, "unknown power state"))?,
         ),
     };

@@ -75,7 +75,7 @@ fn limits_are_numbers_and_override_the_defaults() {
         refused.contains("\"colours\" is not a resource with a limit: use one of clusters, nodes")
     );
     for resource in Resource::ALL {
-        assert_eq!(Resource::from_name(resource.as_str()), Some(resource));
+        assert_eq!(Resource::find(resource.as_str()), Some(resource));
         let written = serde_json::to_string(&resource).unwrap();
         assert_eq!(written, format!("{:?}", resource.as_str()));
     }

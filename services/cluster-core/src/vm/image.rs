@@ -20,23 +20,15 @@ pub struct VmImage {
     pub min_ram_mib: u64,
 }
 
-/// The format of user-data that a system reads, which also carries the SSH keys.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum UserDataFormat {
-    #[default]
-    CloudInit,
-    /// Fedora CoreOS.
-    Ignition,
-}
-
-impl UserDataFormat {
-    /// Returns the name of the format in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            UserDataFormat::CloudInit => "cloud-init",
-            UserDataFormat::Ignition => "ignition",
-        }
+words::words! {
+    /// The format of user-data that a system reads, which also carries the SSH keys. The words are those of the API.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum UserDataFormat {
+        #[default]
+        CloudInit = "cloud-init",
+        /// Fedora CoreOS.
+        Ignition = "ignition",
     }
 }
 

@@ -1,7 +1,5 @@
 //! The phase of a VM: its state in one word.
 
-use std::fmt;
-
 use ::lease::RequiredState;
 use serde::Serialize;
 
@@ -9,51 +7,27 @@ use crate::{DesiredState, ServerState};
 
 use super::{Vm, VmActionKind};
 
-/// The phase of a VM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum VmPhase {
-    Building,
-    Active,
-    Stopped,
-    Starting,
-    Stopping,
-    Rebooting,
-    Resizing,
-    /// Nova is doing something else to its server.
-    Busy,
-    /// Its lease ended: the VM is off or about to be, and is deleted unless the end is undone.
-    Expired,
-    /// The VM could not be created, or its server failed.
-    Failed,
-    /// Its server disappeared without clusterd deleting it.
-    Lost,
-    Deleting,
-}
-
-impl VmPhase {
-    /// Returns the name of the phase in the API.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            VmPhase::Building => "BUILDING",
-            VmPhase::Active => "ACTIVE",
-            VmPhase::Stopped => "STOPPED",
-            VmPhase::Starting => "STARTING",
-            VmPhase::Stopping => "STOPPING",
-            VmPhase::Rebooting => "REBOOTING",
-            VmPhase::Resizing => "RESIZING",
-            VmPhase::Busy => "BUSY",
-            VmPhase::Expired => "EXPIRED",
-            VmPhase::Failed => "FAILED",
-            VmPhase::Lost => "LOST",
-            VmPhase::Deleting => "DELETING",
-        }
-    }
-}
-
-impl fmt::Display for VmPhase {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+words::words! {
+    /// The phase of a VM, with its name in the API.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+    #[serde(rename_all = "UPPERCASE")]
+    pub enum VmPhase {
+        Building = "BUILDING",
+        Active = "ACTIVE",
+        Stopped = "STOPPED",
+        Starting = "STARTING",
+        Stopping = "STOPPING",
+        Rebooting = "REBOOTING",
+        Resizing = "RESIZING",
+        /// Nova is doing something else to its server.
+        Busy = "BUSY",
+        /// Its lease ended: the VM is off or about to be, and is deleted unless the end is undone.
+        Expired = "EXPIRED",
+        /// The VM could not be created, or its server failed.
+        Failed = "FAILED",
+        /// Its server disappeared without clusterd deleting it.
+        Lost = "LOST",
+        Deleting = "DELETING",
     }
 }
 

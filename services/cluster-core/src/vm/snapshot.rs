@@ -67,31 +67,20 @@ pub enum SnapshotOrigin {
     LeaseEnded,
 }
 
-/// The state of a snapshot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SnapshotState {
-    /// Nova is to be asked for the image.
-    Wanted,
-    /// Nova was asked for the image.
-    Making,
-    /// The image can be used.
-    Active,
-    Failed,
-    /// The image is to be deleted.
-    Leaving,
-}
-
-impl SnapshotState {
-    /// Returns the name of the state in the API and the database.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            SnapshotState::Wanted => "wanted",
-            SnapshotState::Making => "making",
-            SnapshotState::Active => "active",
-            SnapshotState::Failed => "failed",
-            SnapshotState::Leaving => "leaving",
-        }
+words::words! {
+    /// The state of a snapshot.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum SnapshotState {
+        /// Nova is to be asked for the image.
+        Wanted = "wanted",
+        /// Nova was asked for the image.
+        Making = "making",
+        /// The image can be used.
+        Active = "active",
+        Failed = "failed",
+        /// The image is to be deleted.
+        Leaving = "leaving",
     }
 }
 

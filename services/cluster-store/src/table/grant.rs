@@ -47,5 +47,5 @@ pub(crate) async fn of(
     (project, person): (&str, &str),
 ) -> Result<Limits, StoreError> {
     const OF: &str = "SELECT resource, hard_limit FROM grants WHERE project = $1 AND person = $2";
-    limits(&connection.rows(OF, values![project, person]).await?, Resource::from_name)
+    limits(&connection.rows(OF, values![project, person]).await?, Resource::find)
 }

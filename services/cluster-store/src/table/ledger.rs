@@ -160,7 +160,7 @@ pub(crate) async fn servers_of(
 fn read(row: &Row, of: LedgerOwner) -> Result<LedgerEntry, StoreError> {
     let (table, ..) = place(of);
     let state = row.text(4)?;
-    let state = LedgerState::read(state).ok_or_else(|| {
+    let state = LedgerState::find(state).ok_or_else(|| {
         StoreError::corrupt(table, row.text(0).unwrap_or_default(), "unknown state")
     })?;
     Ok(LedgerEntry {

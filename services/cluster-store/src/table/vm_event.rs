@@ -54,7 +54,7 @@ pub(crate) async fn list(
 }
 
 fn read(row: &Row) -> Result<VmEvent, StoreError> {
-    let severity = Severity::read(row.text(3)?).ok_or_else(|| {
+    let severity = Severity::find(row.text(3)?).ok_or_else(|| {
         StoreError::corrupt(TABLE, row.text(0).unwrap_or_default(), "unknown severity")
     })?;
     Ok(VmEvent {
