@@ -10,7 +10,7 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use crate::conductor::Conductor;
-use crate::problem::{ActionError, chain};
+use crate::problem::{ActionError, Result, chain};
 
 /// The part of the plugin data by which rules recognize a machine that nobody has enrolled, as in Ironic
 /// (`AUTO_DISCOVERED_FLAG` of `ironic/drivers/modules/inspect_utils.py`).
@@ -103,7 +103,7 @@ impl Conductor {
         &self,
         planned: Acceptance,
         report: InspectionReport,
-    ) -> Result<Acceptance, ActionError> {
+    ) -> Result<Acceptance> {
         let Acceptance { node, ports, report: _, entry } = planned;
         let ran = self.context.run_rules(&node, node.clone(), ports.clone(), &report).await?;
         let RuleChanges { node, ports: changed, plugin_data, logs: _ } = ran;

@@ -13,7 +13,7 @@ use hardware::BiosValues;
 use tracing::{debug, warn};
 
 use crate::context::TurnContext;
-use crate::problem::{self, ActionError, cannot};
+use crate::problem::{self, Result, cannot};
 
 /// The settings of a machine with their descriptions.
 struct BiosReading {
@@ -82,7 +82,7 @@ impl TurnContext {
         node: &Node,
         bmc: &Bmc,
         step: &Step,
-    ) -> Result<ActionOutcome, ActionError> {
+    ) -> Result<ActionOutcome> {
         let bios = changeable(node, bmc)?;
         let reading = BiosReading::of(&*bios).await.map_err(|error| self.note_bmc(node, &error))?;
         let wanted = reading.wanted_by(step)?;
@@ -95,22 +95,14 @@ impl TurnContext {
     }
 
     /// Requests the settings of the factory.
-    pub(crate) async fn request_bios_reset(
-        &self,
-        node: &Node,
-        bmc: &Bmc,
-    ) -> Result<ActionOutcome, ActionError> {
+    pub(crate) async fn request_bios_reset(&self, node: &Node, bmc: &Bmc) -> Result<ActionOutcome> {
         let bios = changeable(node, bmc)?;
         bios.request_reset().await.map_err(|error| self.note_bmc(node, &error))?;
         Ok(ActionOutcome::BiosAccepted)
     }
 
     /// Looks whether the firmware has the settings that the current task confirms, and stores its settings if it has.
-    pub(crate) async fn confirm_bios(
-        &self,
-        node: &Node,
-        bmc: &Bmc,
-    ) -> Result<ActionOutcome, ActionError> {
+    pub(crate) async fn confirm_bios(&self, node: &Node, bmc: &Bmc) -> Result<ActionOutcome> {
         let done = || Ok(ActionOutcome::TaskDone(Box::new(node.clone())));
         let task = node.work.as_ref().and_then(Work::task);
         let Some(Task::ConfirmBios { step, .. }) = task else { return done() };

@@ -11,11 +11,11 @@ use url::Url;
 use crate::allowed::{check_agent_images, check_image};
 use crate::context::TurnContext;
 use crate::observations::ObservedPart;
-use crate::problem::{ActionError, bad_request, cannot};
+use crate::problem::{ActionError, Result, bad_request, cannot};
 
 impl TurnContext {
     /// Makes the ramdisk the machine's next boot.
-    pub(crate) async fn boot_ramdisk(&self, node: &Node, bmc: &Bmc) -> Result<(), ActionError> {
+    pub(crate) async fn boot_ramdisk(&self, node: &Node, bmc: &Bmc) -> Result<()> {
         let device = match node.boot_interface() {
             BootInterface::Ipxe => BootDevice::Pxe,
             BootInterface::HttpIpxe => BootDevice::Http,
@@ -38,7 +38,7 @@ impl TurnContext {
     }
 
     /// Makes the disk the machine's boot device, and ejects the virtual CD of the service or of the machine's user.
-    pub(crate) async fn boot_disk(&self, node: &Node, bmc: &Bmc) -> Result<(), ActionError> {
+    pub(crate) async fn boot_disk(&self, node: &Node, bmc: &Bmc) -> Result<()> {
         if node.boot_interface() == BootInterface::VirtualMedia
             && let Some(media) = &bmc.media
             && let Err(error) = media.eject().await
@@ -49,7 +49,7 @@ impl TurnContext {
     }
 
     /// Makes the image of the machine's user the boot of all its starts.
-    pub(crate) async fn boot_own_image(&self, node: &Node, bmc: &Bmc) -> Result<(), ActionError> {
+    pub(crate) async fn boot_own_image(&self, node: &Node, bmc: &Bmc) -> Result<()> {
         let checked = self.with_instance(node).and_then(|node| {
             check_image(&self.settings.image_hosts, &node.instance_info)?;
             own_image(&node)
@@ -73,26 +73,21 @@ impl TurnContext {
     }
 
     /// Returns the URL of the virtual CD with the ramdisk: the node's own ISO image, or the CD of the service for this boot.
-    async fn ramdisk_medium(&self, node: &Node) -> Result<Url, ActionError> {
+    async fn ramdisk_medium(&self, node: &Node) -> Result<Url> {
         let Some(iso) = node.agent_iso() else { return self.medium(node).await };
         let url = Url::parse(iso).map_err(|why| bad_request(format!("the ISO image: {why}")))?;
         self.await_foreign_boot(node).await?;
         Ok(url)
     }
 
-    async fn insert(&self, node: &Node, bmc: &Bmc, url: &Url) -> Result<(), ActionError> {
+    async fn insert(&self, node: &Node, bmc: &Bmc, url: &Url) -> Result<()> {
         let Some(media) = &bmc.media else { return Err(cannot("insert a virtual CD").into()) };
         let inserted = media.insert(url).await;
         inserted.map_err(|error| self.note_bmc(node, &error).into())
     }
 
     /// Sets the boot device of all boots.
-    async fn set_lasting_boot(
-        &self,
-        node: &Node,
-        bmc: &Bmc,
-        device: BootDevice,
-    ) -> Result<(), ActionError> {
+    async fn set_lasting_boot(&self, node: &Node, bmc: &Bmc, device: BootDevice) -> Result<()> {
         let wanted = persistence(node, Persistence::Continuous);
         self.set_boot(node, bmc, device, wanted).await
     }
@@ -104,7 +99,7 @@ impl TurnContext {
         bmc: &Bmc,
         device: BootDevice,
         persistence: Persistence,
-    ) -> Result<(), ActionError> {
+    ) -> Result<()> {
         if !node.sets_boot_device() {
             return Ok(());
         }

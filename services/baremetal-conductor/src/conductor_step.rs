@@ -10,16 +10,12 @@ use hardware::SecureBootKeys;
 use tracing::info;
 
 use crate::context::TurnContext;
-use crate::problem::{ActionError, bad_request, cannot};
+use crate::problem::{Result, bad_request, cannot};
 
 impl TurnContext {
     /// Runs the current step of a node: a step that its BMC carries out, or one of a fake interface. Of the fake steps, only changes of BIOS
     /// settings have an effect, and every other one only appears in the log. Each step may run twice without harm.
-    pub(crate) async fn conductor_step(
-        &self,
-        node: &Node,
-        bmc: &Bmc,
-    ) -> Result<ActionOutcome, ActionError> {
+    pub(crate) async fn conductor_step(&self, node: &Node, bmc: &Bmc) -> Result<ActionOutcome> {
         let done = || Ok(ActionOutcome::TaskDone(Box::new(node.clone())));
         let Some(Task::Step(step)) = node.work.as_ref().and_then(Work::task) else { return done() };
         info!(node.id = %node.id, "running the {} step {}", step.kind.as_str(), step.name);
@@ -62,14 +58,14 @@ impl TurnContext {
         node: &Node,
         bmc: &Bmc,
         wanted: SecureBootKeys,
-    ) -> Result<(), ActionError> {
+    ) -> Result<()> {
         let settings = bmc.boot_settings.clone();
         let settings = settings.ok_or_else(|| cannot("replace the keys of secure boot"))?;
         settings.request_keys(wanted).await.map_err(|error| self.note_bmc(node, &error))?;
         Ok(())
     }
 
-    async fn set_bmc_clock(&self, node: &Node, bmc: &Bmc, step: &Step) -> Result<(), ActionError> {
+    async fn set_bmc_clock(&self, node: &Node, bmc: &Bmc, step: &Step) -> Result<()> {
         let wanted = parse_clock_setting(&step.args);
         let wanted = wanted.map_err(|why| bad_request(why.to_string()))?;
         let clock = bmc.clock.clone().ok_or_else(|| cannot("set its clock"))?;
@@ -78,7 +74,7 @@ impl TurnContext {
         Ok(set.map_err(|error| self.note_bmc(node, &error))?)
     }
 
-    async fn apply_bios_settings(&self, node: &Node, step: &Step) -> Result<(), ActionError> {
+    async fn apply_bios_settings(&self, node: &Node, step: &Step) -> Result<()> {
         let settings = parse_bios_settings(&step.args);
         let settings = settings.map_err(|why| bad_request(why.to_string()))?;
         Ok(self.store.apply_bios_settings(node.id, &settings, self.now()).await?)

@@ -15,7 +15,7 @@ use crate::context::TurnContext;
 use crate::image_stream::download;
 use crate::observations::ObservedPart;
 use crate::problem::is_refusal;
-use crate::problem::{ActionError, bad_request, cannot};
+use crate::problem::{Result, bad_request, cannot};
 
 impl TurnContext {
     /// Checks that the machine can get all updates that `step` requests. Nothing is sent to the BMC.
@@ -24,7 +24,7 @@ impl TurnContext {
         node: &Node,
         bmc: &Bmc,
         step: &Step,
-    ) -> Result<ActionOutcome, ActionError> {
+    ) -> Result<ActionOutcome> {
         let updates =
             parse_firmware_updates(&step.args).map_err(|why| bad_request(why.to_string()))?;
         for (number, update) in updates.iter().enumerate() {
@@ -101,11 +101,7 @@ impl TurnContext {
     }
 
     /// Asks the BMC for the update of the current task. The intent was recorded.
-    pub(crate) async fn update_firmware(
-        &self,
-        node: &Node,
-        bmc: &Bmc,
-    ) -> Result<ActionOutcome, ActionError> {
+    pub(crate) async fn update_firmware(&self, node: &Node, bmc: &Bmc) -> Result<ActionOutcome> {
         let task = node.work.as_ref().and_then(Work::task);
         let Some(Task::UpdateFirmware(update)) = task else {
             return Err(bad_request("the work is not at a firmware update".to_owned()).into());
@@ -149,7 +145,7 @@ impl TurnContext {
         &self,
         node: &Node,
         bmc: &Bmc,
-    ) -> Result<ActionOutcome, ActionError> {
+    ) -> Result<ActionOutcome> {
         let inspection = bmc.inspection.clone().ok_or_else(|| cannot("list its firmware"))?;
         let read = inspection.main_firmware().await.map_err(|error| self.note_bmc(node, &error))?;
         Ok(ActionOutcome::TaskDone(Box::new(node.with_firmware(&read, self.now()))))

@@ -11,7 +11,7 @@ use crate::boots::BootError;
 use crate::cloud::problem;
 use crate::conductor::Conductor;
 use crate::context::TurnContext;
-use crate::problem::{ActionError, bad_request, chain};
+use crate::problem::{Result, bad_request, chain};
 use crate::served_image::{ImageOrigin, ServedImage};
 
 /// Why a node cannot be installed with its image in Glance.
@@ -103,11 +103,7 @@ fn unknown(id: Uuid, error: &CloudError) -> GlanceError {
 
 impl TurnContext {
     /// Returns the image of Glance as the agent gets it: at a URL of this service, for the current boot.
-    pub(crate) async fn image_of_glance(
-        &self,
-        node: &Node,
-        id: Uuid,
-    ) -> Result<ImageInfo, ActionError> {
+    pub(crate) async fn image_of_glance(&self, node: &Node, id: Uuid) -> Result<ImageInfo> {
         let cloud = self.settings.cloud.as_ref();
         let cloud =
             cloud.ok_or_else(|| bad_request("no cloud is configured ([cloud])".to_owned()))?;

@@ -16,12 +16,12 @@ use tokio::task::spawn_blocking;
 use tracing::{debug, error, info, warn};
 
 use crate::context::TurnContext;
-use crate::problem::ActionError;
+use crate::problem::{ActionError, Result};
 
 impl TurnContext {
     /// Returns the node with the facts of the agent's inventory, which has arrived, and the changes of the inspection rules. New ports are
     /// stored immediately, which may be repeated without harm.
-    pub(crate) async fn take_inventory(&self, node: &Node) -> Result<ActionOutcome, ActionError> {
+    pub(crate) async fn take_inventory(&self, node: &Node) -> Result<ActionOutcome> {
         let lost = || failed("the inventory cannot be read".to_owned());
         let Some(found) = self.store.find_inspected(node.id).await? else { return Err(lost()) };
         let mut whole = found.plugin_data.as_object().cloned().unwrap_or_default();
@@ -44,7 +44,7 @@ impl TurnContext {
         &self,
         node: &Node,
         inventory: &Inventory,
-    ) -> Result<ActionOutcome, ActionError> {
+    ) -> Result<ActionOutcome> {
         let (reported, macs) = apply_bmc_inventory(node, inventory);
         if self.store.ports_of(node.id).await?.is_empty() {
             self.add_ports(node, &macs).await?;
@@ -70,7 +70,7 @@ impl TurnContext {
         before: &Node,
         reported: Node,
         found: InspectionReport,
-    ) -> Result<ActionOutcome, ActionError> {
+    ) -> Result<ActionOutcome> {
         let ports = self.store.ports_of(before.id).await?;
         let RuleChanges { node, mut ports, plugin_data, logs: _ } =
             self.run_rules(before, reported, ports, &found).await?;
@@ -87,7 +87,7 @@ impl TurnContext {
         reported: Node,
         ports: Vec<Port>,
         found: &InspectionReport,
-    ) -> Result<RuleChanges, ActionError> {
+    ) -> Result<RuleChanges> {
         let rules = self.inspection_rules().await?;
         let (stored, report) = (before.clone(), found.clone());
         let groups = self.settings.groups.clone();
@@ -116,7 +116,7 @@ impl TurnContext {
     }
 
     /// Returns all inspection rules, with their secrets unsealed.
-    async fn inspection_rules(&self) -> Result<Vec<Stored<InspectionRule>>, ActionError> {
+    async fn inspection_rules(&self) -> Result<Vec<Stored<InspectionRule>>> {
         let sealed = self.store.first_resources(MAX_INSPECTION_RULES).await?;
         let open = |rule: &Stored<InspectionRule>| {
             self.store.secrets().with_rule(rule).map_err(|why| {
@@ -127,7 +127,7 @@ impl TurnContext {
     }
 
     /// Fails if a rule gave the node the name of another node, which could not be written.
-    async fn check_name(&self, before: &Node, after: &Node) -> Result<(), ActionError> {
+    async fn check_name(&self, before: &Node, after: &Node) -> Result<()> {
         let Some(name) = after.name.clone().filter(|_| before.name != after.name) else {
             return Ok(());
         };
@@ -139,7 +139,7 @@ impl TurnContext {
     }
 
     /// Fails if a rule gave the node the BMC of another node, which could not be written.
-    async fn check_bmc(&self, before: &Node, after: &Node) -> Result<(), ActionError> {
+    async fn check_bmc(&self, before: &Node, after: &Node) -> Result<()> {
         if BmcIdentity::of(before) == BmcIdentity::of(after) {
             return Ok(());
         }
@@ -152,7 +152,7 @@ impl TurnContext {
     }
 
     /// Adds the ports that do not exist yet, up to the most ports of a node. An address that belongs to another node is skipped.
-    async fn add_ports(&self, node: &Node, macs: &[MacAddress]) -> Result<(), ActionError> {
+    async fn add_ports(&self, node: &Node, macs: &[MacAddress]) -> Result<()> {
         for mac in macs {
             let port = Port::new(PortUuid::new_v4(), node.id, *mac, self.now());
             match self.store.insert_port(&port).await {

@@ -3,8 +3,7 @@
 use baremetal_core::{
     CloudSeen, JoinAction, JoinRules, Node, NodeUpdate, Problem, after_cloud_call, plan_join,
 };
-use decision::Decision;
-use reconcile::Turn;
+use reconcile::{Decided, Turn};
 use tracing::{debug, info};
 
 use crate::context::TurnContext;
@@ -33,11 +32,7 @@ impl Turn for JoinTurn<'_> {
         Ok(self.0.look_at_cloud(node).await)
     }
 
-    fn decide(
-        &self,
-        node: &Node,
-        seen: &CloudSeen,
-    ) -> Result<Decision<NodeUpdate, JoinAction>, TurnError> {
+    fn decide(&self, node: &Node, seen: &CloudSeen) -> Decided<Self> {
         Ok(plan_join(node, seen, &self.rules(), self.0.now()))
     }
 
@@ -55,11 +50,7 @@ impl Turn for JoinTurn<'_> {
         Ok(problem)
     }
 
-    fn conclude(
-        &self,
-        node: &Node,
-        problems: Vec<Option<Problem>>,
-    ) -> Result<Decision<NodeUpdate, JoinAction>, TurnError> {
+    fn conclude(&self, node: &Node, problems: Vec<Option<Problem>>) -> Decided<Self> {
         let problem = problems.into_iter().flatten().next();
         Ok(after_cloud_call(node, problem.as_ref(), &self.rules(), self.0.now()).without_actions())
     }

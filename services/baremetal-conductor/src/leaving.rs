@@ -5,7 +5,7 @@ use baremetal_core::{
     plan_leaving,
 };
 use decision::{Decision, Requeue};
-use reconcile::Turn;
+use reconcile::{Decided, Turn};
 
 use crate::context::TurnContext;
 use crate::record::TurnError;
@@ -25,11 +25,7 @@ impl Turn for LeavingTurn<'_> {
         Ok(())
     }
 
-    fn decide(
-        &self,
-        node: &Node,
-        (): &(),
-    ) -> Result<Decision<NodeUpdate, ClusterdCall>, TurnError> {
+    fn decide(&self, node: &Node, (): &()) -> Decided<Self> {
         Ok(node.leaving.as_ref().map_or(Decision::rest(Requeue::OnChange), plan_leaving))
     }
 
@@ -41,11 +37,7 @@ impl Turn for LeavingTurn<'_> {
         Ok(self.0.ask_clusterd(call).await)
     }
 
-    fn conclude(
-        &self,
-        node: &Node,
-        answers: Vec<DrainSeen>,
-    ) -> Result<Decision<NodeUpdate, ClusterdCall>, TurnError> {
+    fn conclude(&self, node: &Node, answers: Vec<DrainSeen>) -> Decided<Self> {
         let poll_every = self.0.settings.timeouts.poll_every;
         let rules = LeavingRules { poll_every, new_work: WorkUuid::new_v4() };
         let Some(seen) = answers.first() else { return Ok(Decision::rest(Requeue::OnChange)) };

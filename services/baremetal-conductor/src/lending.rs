@@ -7,7 +7,7 @@ use baremetal_core::{
 use decision::{Decision, Requeue};
 use jiff::Timestamp;
 use notices::{Letter, Notice, NoticeSubject};
-use reconcile::Turn;
+use reconcile::{Decided, Turn};
 use uuid::Uuid;
 
 use crate::context::TurnContext;
@@ -41,11 +41,7 @@ impl Turn for LeaseTurn<'_> {
         Ok(())
     }
 
-    fn decide(
-        &self,
-        node: &Node,
-        (): &(),
-    ) -> Result<Decision<NodeUpdate, ClusterdCall>, TurnError> {
+    fn decide(&self, node: &Node, (): &()) -> Decided<Self> {
         Ok(plan_lending(node, &self.rules(node), self.0.now()))
     }
 
@@ -57,11 +53,7 @@ impl Turn for LeaseTurn<'_> {
         Ok(self.0.ask_clusterd(call).await)
     }
 
-    fn conclude(
-        &self,
-        node: &Node,
-        answers: Vec<DrainSeen>,
-    ) -> Result<Decision<NodeUpdate, ClusterdCall>, TurnError> {
+    fn conclude(&self, node: &Node, answers: Vec<DrainSeen>) -> Decided<Self> {
         let Some(seen) = answers.first() else { return Ok(Decision::rest(Requeue::OnChange)) };
         Ok(after_lease_call(node, seen, &self.rules(node), self.0.now()).without_actions())
     }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 use crate::cloud::{no_cloud, problem};
 use crate::conductor::Conductor;
 use crate::context::TurnContext;
-use crate::problem::{ActionError, bad_request};
+use crate::problem::{Result, bad_request};
 use crate::settings::FailedBinding;
 
 /// The key of `driver_info` that decides whether a port that Neutron cannot connect fails the work, as in Ironic.
@@ -51,11 +51,7 @@ impl TurnContext {
 
     /// Connects the machine to a network of the service, as Ironic's `add_ports_to_network` does: each port gets a port in Neutron. Ports of
     /// other networks, and those of ports that are gone, are deleted before. Returns the node as the network is recorded.
-    pub(crate) async fn connect(
-        &self,
-        node: &Node,
-        network: ServiceNetwork,
-    ) -> Result<Node, ActionError> {
+    pub(crate) async fn connect(&self, node: &Node, network: ServiceNetwork) -> Result<Node> {
         if network == ServiceNetwork::Inspection && self.network_name(node, network).is_none() {
             // As in Ironic, the machine is inspected in the networks that its switch ports have.
             return self.disconnect(node).await;
@@ -91,7 +87,7 @@ impl TurnContext {
 
     /// Deletes the ports in Neutron that connect the machine to networks of the service. Returns the node, which records none. A service whose
     /// configuration has no cloud any more cannot delete them.
-    pub(crate) async fn disconnect(&self, node: &Node) -> Result<Node, ActionError> {
+    pub(crate) async fn disconnect(&self, node: &Node) -> Result<Node> {
         if node.network_changes.connected.is_none() {
             return Ok(node.clone());
         }
@@ -103,7 +99,7 @@ impl TurnContext {
         Ok(node)
     }
 
-    async fn delete_ports(&self, cloud: &Session, node: &Node) -> Result<(), ActionError> {
+    async fn delete_ports(&self, cloud: &Session, node: &Node) -> Result<()> {
         let found = machine_ports(cloud, node).await.map_err(|error| problem(&error))?;
         for port in &found {
             self.delete_port(cloud, port).await?;
@@ -112,7 +108,7 @@ impl TurnContext {
     }
 
     /// Carries out the changes of the ports in Neutron that are recorded in a node without work. Returns the node, which records none.
-    pub(crate) async fn change_networks(&self, node: &Node) -> Result<Node, ActionError> {
+    pub(crate) async fn change_networks(&self, node: &Node) -> Result<Node> {
         let disconnected = self.disconnect(node).await?;
         for vif in &node.network_changes.releases {
             self.release_vif(self.cloud()?, node, vif).await?;
@@ -191,7 +187,7 @@ impl TurnContext {
         }
     }
 
-    async fn delete_port(&self, cloud: &Session, port: &NeutronPort) -> Result<(), ActionError> {
+    async fn delete_port(&self, cloud: &Session, port: &NeutronPort) -> Result<()> {
         let deleting = ports::delete(cloud, &port.id);
         let deleted = self.store.tripwire().around("cloud: delete port", deleting).await;
         deleted.map_err(|error| problem(&error))?;

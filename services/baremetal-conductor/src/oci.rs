@@ -24,7 +24,7 @@ use crate::allowed::check_image;
 use crate::boots::BootError;
 use crate::conductor::Conductor;
 use crate::context::TurnContext;
-use crate::problem::{ActionError, bad_request};
+use crate::problem::{Result, bad_request};
 use crate::registry::{Registry, RegistryError};
 use crate::served_image::{ImageOrigin, ServedImage};
 
@@ -147,7 +147,7 @@ impl TurnContext {
         &self,
         node: &Node,
         image: &OciImage,
-    ) -> Result<ImageInfo, ActionError> {
+    ) -> Result<ImageInfo> {
         let allowed = &self.settings.image_hosts;
         check_image(allowed, &node.instance_info).map_err(|why| bad_request(why.to_string()))?;
         let finding = find_disk(allowed, image);

@@ -10,7 +10,7 @@ use baremetal_core::{
 use bmc::{Bmc, BmcError};
 use decision::{Decision, Requeue};
 use hardware::{BootMode, BootSetting, PowerChange};
-use reconcile::Turn;
+use reconcile::{Decided, Turn};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use tracing::{debug, info};
@@ -22,7 +22,7 @@ use crate::checksum_file::fetch_checksum;
 use crate::config_drive::config_drive;
 use crate::context::TurnContext;
 use crate::observations::ObservedPart;
-use crate::problem::{self, ActionError, bad_request, cannot};
+use crate::problem::{self, ActionError, Result, bad_request, cannot};
 use crate::record::TurnError;
 
 /// The key of `instance_info` with the hints for the root disk. They come before those of `properties`, as in Ironic.
@@ -54,11 +54,7 @@ impl Turn for MachineTurn<'_> {
         Ok(self.0.observe_machine(node).await?)
     }
 
-    fn decide(
-        &self,
-        node: &Node,
-        seen: &Observed,
-    ) -> Result<Decision<NodeUpdate, Action>, TurnError> {
+    fn decide(&self, node: &Node, seen: &Observed) -> Decided<Self> {
         Ok(plan(node, seen, &self.rules(), self.0.now())?)
     }
 
@@ -77,11 +73,7 @@ impl Turn for MachineTurn<'_> {
         }
     }
 
-    fn conclude(
-        &self,
-        node: &Node,
-        outcomes: Vec<ActionOutcome>,
-    ) -> Result<Decision<NodeUpdate, Action>, TurnError> {
+    fn conclude(&self, node: &Node, outcomes: Vec<ActionOutcome>) -> Decided<Self> {
         let Some(outcome) = outcomes.first() else { return Ok(Decision::rest(Requeue::Now)) };
         let (since, now) = (self.0.watch.since(), self.0.now());
         Ok(after_action(node, outcome, since, &self.rules(), now)?.without_actions())
@@ -89,7 +81,7 @@ impl Turn for MachineTurn<'_> {
 }
 
 impl TurnContext {
-    async fn perform(&self, node: &Node, action: Action) -> Result<ActionOutcome, ActionError> {
+    async fn perform(&self, node: &Node, action: Action) -> Result<ActionOutcome> {
         let done = |node| Ok(ActionOutcome::TaskDone(Box::new(node)));
         info!(action.name = action.name(), "performing {} on node {}", action.name(), node.id);
         // Neutron and the agent do not need the BMC, whose address or password may have become unusable.
@@ -147,7 +139,7 @@ impl TurnContext {
         node: &Node,
         bmc: &Bmc,
         change: PowerChange,
-    ) -> Result<ActionOutcome, ActionError> {
+    ) -> Result<ActionOutcome> {
         match bmc.power.request(change).await {
             Ok(()) => {
                 self.sightings.note(
@@ -166,7 +158,7 @@ impl TurnContext {
         node: &Node,
         bmc: &Bmc,
         wanted: BootSetting,
-    ) -> Result<ActionOutcome, ActionError> {
+    ) -> Result<ActionOutcome> {
         let Some(settings) = &bmc.boot_settings else {
             return Err(cannot(&format!("change the {wanted}")).into());
         };
@@ -185,7 +177,7 @@ impl TurnContext {
     }
 
     /// Reads the BMC's inventory, and returns the node with its facts.
-    async fn read_inventory(&self, node: &Node, bmc: &Bmc) -> Result<ActionOutcome, ActionError> {
+    async fn read_inventory(&self, node: &Node, bmc: &Bmc) -> Result<ActionOutcome> {
         let Some(inspection) = &bmc.inspection else {
             return Ok(ActionOutcome::TaskDone(Box::new(node.clone())));
         };
@@ -207,7 +199,7 @@ impl TurnContext {
         &self,
         node: &Node,
         (name, params): (&'static str, CommandParams),
-    ) -> Result<ActionOutcome, ActionError> {
+    ) -> Result<ActionOutcome> {
         match self.give(node, name, params).await? {
             Some(_) => Ok(ActionOutcome::CommandGiven),
             None => Ok(ActionOutcome::NoAgent),
@@ -215,7 +207,7 @@ impl TurnContext {
     }
 
     /// Gives the agent the rescue password. The answer tells the result, because the agent ends after this command and lists it to nobody.
-    async fn finalize_rescue(&self, node: &Node) -> Result<ActionOutcome, ActionError> {
+    async fn finalize_rescue(&self, node: &Node) -> Result<ActionOutcome> {
         let (name, params) = self.request_of(node, AgentCommand::FinalizeRescue).await?;
         match self.give(node, name, params).await?.map(|command| agents::seen(&command)) {
             Some(CommandSeen::Succeeded | CommandSeen::BuiltRaid(_)) => {
@@ -238,7 +230,7 @@ impl TurnContext {
         node: &Node,
         name: &'static str,
         params: CommandParams,
-    ) -> Result<Option<Command>, ActionError> {
+    ) -> Result<Option<Command>> {
         let Some(boot) = self.boot_of_work(node).await? else { return Ok(None) };
         let token = self.agent_token(&boot);
         let giving = self.agents.give(&boot, &token, name, params);
@@ -247,7 +239,7 @@ impl TurnContext {
     }
 
     /// Returns the rescue password as parameters of a command: its hash, which the node's record contains until the rescue is over.
-    fn rescue_password(&self, node: &Node) -> Result<Map<String, Value>, ActionError> {
+    fn rescue_password(&self, node: &Node) -> Result<Map<String, Value>> {
         let node = self.with_instance(node).map_err(|refusal| bad_request(refusal.to_string()))?;
         let Some(hash) = node.instance_info.get(HASHED_RESCUE_PASSWORD) else {
             let cause = format!("instance_info.{HASHED_RESCUE_PASSWORD}: missing");
@@ -264,7 +256,7 @@ impl TurnContext {
         &self,
         node: &Node,
         command: AgentCommand,
-    ) -> Result<(&'static str, CommandParams), ActionError> {
+    ) -> Result<(&'static str, CommandParams)> {
         let mut params = CommandParams::of(self.machine_for_agent(node).await?);
         let name = match command {
             AgentCommand::ListSteps(StepKind::Clean) => name::GET_CLEAN_STEPS,
@@ -300,7 +292,7 @@ impl TurnContext {
     }
 
     /// Returns the step that writes the image of the node, with its config drive.
-    async fn write_image(&self, node: &Node) -> Result<StepParams, ActionError> {
+    async fn write_image(&self, node: &Node) -> Result<StepParams> {
         let refuse = |refusal: RequestRefused| bad_request(refusal.to_string());
         let in_registry = self.oci_image(node).map_err(refuse)?;
         let node = &self.with_instance(node).map_err(refuse)?;
@@ -319,7 +311,7 @@ impl TurnContext {
     }
 
     /// Returns the image at the URL that `instance_info` names.
-    async fn image_at_url(&self, node: &Node) -> Result<ImageInfo, ActionError> {
+    async fn image_at_url(&self, node: &Node) -> Result<ImageInfo> {
         let checked =
             check_image(&self.settings.image_hosts, &node.instance_info).and_then(|()| image(node));
         let image = checked.map_err(|refusal| bad_request(refusal.to_string()))?;
@@ -350,10 +342,7 @@ impl TurnContext {
     }
 
     /// Returns the step of the current task as a command of the agent's protocol.
-    async fn step_of_work(
-        &self,
-        node: &Node,
-    ) -> Result<(&'static str, CommandParams), ActionError> {
+    async fn step_of_work(&self, node: &Node) -> Result<(&'static str, CommandParams)> {
         let opened = self.store.secrets().with_steps(node);
         let opened = opened.map_err(|why| bad_request(format!("the step's arguments: {why}")))?;
         let Some(Task::Step(step)) = opened.work.as_ref().and_then(Work::task) else {
@@ -376,7 +365,7 @@ impl TurnContext {
     }
 
     /// Returns the parameters that describe the machine to the agent.
-    async fn machine_for_agent(&self, node: &Node) -> Result<Map<String, Value>, ActionError> {
+    async fn machine_for_agent(&self, node: &Node) -> Result<Map<String, Value>> {
         let ports = self.store.ports_of(node.id).await?;
         let ports: Vec<Value> =
             ports.iter().map(|port| json!({"uuid": port.id, "address": port.address})).collect();
@@ -393,7 +382,7 @@ impl TurnContext {
 
     /// Returns the fields of `instance_info` that the agent gets: the hints for the root disk, or everything for a custom agent, whose steps
     /// install the machine.
-    async fn instance_for_agent(&self, node: &Node) -> Result<Map<String, Value>, ActionError> {
+    async fn instance_for_agent(&self, node: &Node) -> Result<Map<String, Value>> {
         let refused = |why: RequestRefused| bad_request(why.to_string());
         let is_deploying = matches!(node.provision_state, State::Deploying | State::DeployWait);
         if !is_deploying || node.deploy_interface() != DeployInterface::CustomAgent {

@@ -7,6 +7,9 @@ use baremetal_core::{Problem, Reason};
 use baremetal_store::StoreError;
 use bmc::BmcError;
 
+/// A result whose error is an [`ActionError`], unless it says otherwise.
+pub(crate) type Result<T, E = ActionError> = std::result::Result<T, E>;
+
 /// Why an action was not performed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ActionError {

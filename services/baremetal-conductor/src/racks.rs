@@ -12,7 +12,7 @@ use baremetal_core::{
 use baremetal_store::StoreError;
 use decision::{Decision, Requeue};
 use jiff::Timestamp;
-use reconcile::{Turn, execute};
+use reconcile::{Decided, Turn, execute};
 use serde_json::Value;
 use tokio::time::{interval, sleep};
 use tokio_util::sync::CancellationToken;
@@ -83,11 +83,7 @@ impl Turn for RackTurn<'_> {
         Ok(())
     }
 
-    fn decide(
-        &self,
-        rack: &BringUp,
-        (): &(),
-    ) -> Result<Decision<Infallible, RackAction>, StoreError> {
+    fn decide(&self, rack: &BringUp, (): &()) -> Decided<Self> {
         Ok(plan_rack(&rack.goal, &rack.nodes))
     }
 
@@ -111,11 +107,7 @@ impl Turn for RackTurn<'_> {
         }
     }
 
-    fn conclude(
-        &self,
-        _: &BringUp,
-        _: Vec<()>,
-    ) -> Result<Decision<Infallible, RackAction>, StoreError> {
+    fn conclude(&self, _: &BringUp, _: Vec<()>) -> Decided<Self> {
         Ok(Decision::rest(Requeue::OnChange))
     }
 }

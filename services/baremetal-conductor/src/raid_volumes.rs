@@ -10,7 +10,7 @@ use bmc::{Bmc, BmcError, RaidVolumes};
 
 use crate::context::TurnContext;
 use crate::observations::ObservedPart;
-use crate::problem::{ActionError, bad_request, cannot, is_refusal};
+use crate::problem::{Result, bad_request, cannot, is_refusal};
 
 /// The number of characters of the work's id in the name of a volume. Controllers of Dell take names of 15 characters.
 const ID_CHARACTERS: usize = 8;
@@ -22,7 +22,7 @@ impl TurnContext {
         node: &Node,
         bmc: &Bmc,
         step: &Step,
-    ) -> Result<ActionOutcome, ActionError> {
+    ) -> Result<ActionOutcome> {
         let request = raid_request(node, step).map_err(|why| bad_request(why.to_string()))?;
         self.check_restart(node, step, "a change of RAID volumes")?;
         let raid = volumes_of(bmc)?;
@@ -55,11 +55,7 @@ impl TurnContext {
     }
 
     /// Asks the BMC for the change of the current task. The intent was recorded.
-    pub(crate) async fn change_raid(
-        &self,
-        node: &Node,
-        bmc: &Bmc,
-    ) -> Result<ActionOutcome, ActionError> {
+    pub(crate) async fn change_raid(&self, node: &Node, bmc: &Bmc) -> Result<ActionOutcome> {
         let task = node.work.as_ref().and_then(Work::task);
         let Some(Task::ChangeRaid(current)) = task else {
             return Err(bad_request("the work changes no RAID volume".to_owned()).into());
@@ -79,11 +75,7 @@ impl TurnContext {
     }
 
     /// Reads the volumes after a step has changed them.
-    pub(crate) async fn read_raid(
-        &self,
-        node: &Node,
-        bmc: &Bmc,
-    ) -> Result<ActionOutcome, ActionError> {
+    pub(crate) async fn read_raid(&self, node: &Node, bmc: &Bmc) -> Result<ActionOutcome> {
         let task = node.work.as_ref().and_then(Work::task);
         let root = if let Some(Task::ReadRaid { root, .. }) = task { root.clone() } else { None };
         let read = volumes_of(bmc)?.controllers().await;

@@ -7,7 +7,7 @@ use hardware::AllowedHosts;
 
 use crate::boots::BootError;
 use crate::context::TurnContext;
-use crate::problem::{ActionError, bad_request};
+use crate::problem::{Result, bad_request};
 use crate::secrets::Purpose;
 
 /// The service that has an image.
@@ -47,11 +47,7 @@ pub(crate) struct ServedImage {
 
 impl TurnContext {
     /// Returns the image as the agent of `node` gets it: at a URL of this service, for the current boot.
-    pub(crate) async fn served_image(
-        &self,
-        node: &Node,
-        image: ServedImage,
-    ) -> Result<ImageInfo, ActionError> {
+    pub(crate) async fn served_image(&self, node: &Node, image: ServedImage) -> Result<ImageInfo> {
         let ServedImage { origin, id, format, algorithm, checksum } = image;
         let Some(boot) = self.boot_of_work(node).await? else {
             return Err(bad_request("the agent has not reported".to_owned()).into());

@@ -13,7 +13,7 @@ use tracing::info;
 use crate::cloud::problem;
 use crate::conductor::Conductor;
 use crate::context::TurnContext;
-use crate::problem::{ActionError, chain};
+use crate::problem::{Result, chain};
 
 /// The owner and the networks of a VIF, as Neutron shows them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -65,7 +65,7 @@ async fn look(cloud: &Session, vif: &str) -> Result<Option<VifSeen>, CloudError>
 
 impl TurnContext {
     /// Binds the ports of the node's VIFs in Neutron to the machine, as Ironic's network interfaces `flat` and `neutron` do.
-    pub(crate) async fn bind_vifs(&self, node: &Node) -> Result<(), ActionError> {
+    pub(crate) async fn bind_vifs(&self, node: &Node) -> Result<()> {
         if self.settings.cloud.is_some() && self.bind_attached_vifs(node).await? == 0 {
             let cause =
                 "no VIF is attached to the node; attach one, or set network_interface to noop";
@@ -77,7 +77,7 @@ impl TurnContext {
 
     /// Binds the ports of the node's VIFs, if there is a cloud, and returns how many they are. The network interface `neutron` also tells
     /// Neutron the switch ports.
-    pub(crate) async fn bind_attached_vifs(&self, node: &Node) -> Result<usize, ActionError> {
+    pub(crate) async fn bind_attached_vifs(&self, node: &Node) -> Result<usize> {
         let Some(cloud) = &self.settings.cloud else { return Ok(0) };
         let bindings = self.bindings(node).await?;
         for (vif, binding) in &bindings {
@@ -93,7 +93,7 @@ impl TurnContext {
     }
 
     /// Releases the ports of the node's VIFs in Neutron. The VIFs stay attached.
-    pub(crate) async fn release_vifs(&self, node: &Node) -> Result<(), ActionError> {
+    pub(crate) async fn release_vifs(&self, node: &Node) -> Result<()> {
         let Some(cloud) = &self.settings.cloud else { return Ok(()) };
         for (vif, _) in self.bindings(node).await? {
             self.release_vif(cloud, node, &vif).await?;
@@ -102,12 +102,7 @@ impl TurnContext {
     }
 
     /// Releases a port in Neutron, if it is bound to the node.
-    pub(crate) async fn release_vif(
-        &self,
-        cloud: &Session,
-        node: &Node,
-        vif: &str,
-    ) -> Result<(), ActionError> {
+    pub(crate) async fn release_vif(&self, cloud: &Session, node: &Node, vif: &str) -> Result<()> {
         let host = node.id.to_string();
         let releasing = release(cloud, vif, &host);
         let released = self.store.tripwire().around("cloud: release port", releasing).await;
@@ -115,7 +110,7 @@ impl TurnContext {
     }
 
     /// Releases the ports of the node's VIFs in Neutron, and then forgets the VIFs. Returns the node with its new version.
-    pub(crate) async fn detach_vifs(&self, node: &Node) -> Result<Node, ActionError> {
+    pub(crate) async fn detach_vifs(&self, node: &Node) -> Result<Node> {
         let (mut ports, mut groups) =
             (self.store.ports_of(node.id).await?, self.store.port_groups_of(node.id).await?);
         if let Some(cloud) = &self.settings.cloud {
@@ -138,7 +133,7 @@ impl TurnContext {
     }
 
     /// Returns the VIFs of the node, each with the binding to its place.
-    async fn bindings(&self, node: &Node) -> Result<Vec<(String, MachineBinding)>, ActionError> {
+    async fn bindings(&self, node: &Node) -> Result<Vec<(String, MachineBinding)>> {
         let ports = self.store.ports_of(node.id).await?;
         let groups = self.store.port_groups_of(node.id).await?;
         let binding = |mac: Option<MacAddress>, profile: Map<String, Value>| MachineBinding {

@@ -11,11 +11,10 @@ use cluster_core::{
     plan_drain,
 };
 use cluster_store::{DrainGrantError, StoreError};
-use decision::Decision;
 use openstack::CloudError;
 use openstack::compute::actions::{self, ServerAction};
 use openstack::compute::services;
-use reconcile::{Requeue, Turn, execute};
+use reconcile::{Decided, Requeue, Turn, execute};
 use tracing::field::Empty;
 use tracing::{Span, info, instrument, warn};
 use uuid::Uuid;
@@ -161,11 +160,7 @@ impl Turn for DrainTurn<'_> {
         }
     }
 
-    fn decide(
-        &self,
-        drain: &Drain,
-        seen: &DrainObservation,
-    ) -> Result<Decision<RecordChange<Drain>, DrainAction>, TurnError> {
+    fn decide(&self, drain: &Drain, seen: &DrainObservation) -> Decided<Self> {
         Ok(plan_drain(drain, seen, &self.rules()))
     }
 
@@ -200,11 +195,7 @@ impl Turn for DrainTurn<'_> {
         outcome.skips_rest()
     }
 
-    fn conclude(
-        &self,
-        drain: &Drain,
-        outcomes: Vec<DrainOutcome>,
-    ) -> Result<Decision<RecordChange<Drain>, DrainAction>, TurnError> {
+    fn conclude(&self, drain: &Drain, outcomes: Vec<DrainOutcome>) -> Decided<Self> {
         Ok(after_drain_actions(drain, &outcomes, &self.rules()))
     }
 }

@@ -11,8 +11,7 @@ use cluster_core::{
     ClusterUuid, ProjectObservation, RecordChange, after_cluster_actions, plan_cluster, status,
 };
 use cluster_store::{ClusterChange, StoreError};
-use decision::Decision;
-use reconcile::{Requeue, Turn, execute};
+use reconcile::{Decided, Requeue, Turn, execute};
 use tokio_util::sync::CancellationToken;
 use tracing::field::Empty;
 use tracing::{Span, info, instrument};
@@ -66,11 +65,7 @@ impl Turn for ClusterTurn<'_> {
         })
     }
 
-    fn decide(
-        &self,
-        records: &ClusterRecords,
-        project: &ProjectObservation,
-    ) -> Result<Decision<RecordChange<ClusterUpdate>, ClusterAction>, TurnError> {
+    fn decide(&self, records: &ClusterRecords, project: &ProjectObservation) -> Decided<Self> {
         Ok(plan_cluster(records, project, &self.rules(), (self.0.settings.clock)()))
     }
 
@@ -116,11 +111,7 @@ impl Turn for ClusterTurn<'_> {
         }
     }
 
-    fn conclude(
-        &self,
-        records: &ClusterRecords,
-        outcomes: Vec<ClusterOutcome>,
-    ) -> Result<Decision<RecordChange<ClusterUpdate>, ClusterAction>, TurnError> {
+    fn conclude(&self, records: &ClusterRecords, outcomes: Vec<ClusterOutcome>) -> Decided<Self> {
         let now = (self.0.settings.clock)();
         Ok(after_cluster_actions(records, &outcomes, &self.rules(), now))
     }

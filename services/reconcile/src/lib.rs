@@ -16,7 +16,7 @@ use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue;
 
 pub use decision::{Requeue, time_left};
-pub use turn::{Turn, execute};
+pub use turn::{Decided, Turn, execute};
 pub use turn_error::{RetryPauses, TurnError, TurnErrorKind, requeue};
 pub use watch::Watch;
 

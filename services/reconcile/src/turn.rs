@@ -25,11 +25,7 @@ pub trait Turn: Sync {
     ) -> impl Future<Output = Result<Self::Seen, Self::Error>> + Send;
 
     /// Decides by a pure function of the core. Reads no clock but that of the settings, and contacts nothing.
-    fn decide(
-        &self,
-        record: &Self::Record,
-        seen: &Self::Seen,
-    ) -> Result<Decision<Self::Change, Self::Action>, Self::Error>;
+    fn decide(&self, record: &Self::Record, seen: &Self::Seen) -> Decided<Self>;
 
     /// Writes the change, if the record still has the version that was read, and returns the record with its new version.
     fn write(
@@ -52,12 +48,12 @@ pub trait Turn: Sync {
 
     /// Decides, in the same way, what follows from the results of the actions. The actions of the conclusion are performed after its change
     /// is written, and their results lead to one more conclusion.
-    fn conclude(
-        &self,
-        record: &Self::Record,
-        outcomes: Vec<Self::Outcome>,
-    ) -> Result<Decision<Self::Change, Self::Action>, Self::Error>;
+    fn conclude(&self, record: &Self::Record, outcomes: Vec<Self::Outcome>) -> Decided<Self>;
 }
+
+/// The decision of a turn, or its error.
+pub type Decided<T> =
+    Result<Decision<<T as Turn>::Change, <T as Turn>::Action>, <T as Turn>::Error>;
 
 /// Executes the turn of `record`, until a decision has no actions. Returns the record as it is now, and when the next turn is due: at the
 /// earliest time of all decisions.

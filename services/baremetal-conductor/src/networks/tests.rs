@@ -9,6 +9,7 @@ use openstack_emulator::{Act, Cloud, Emulator, Rule, Settings};
 use serde_json::json;
 
 use super::*;
+use crate::problem::ActionError;
 use crate::samples::{MAC, conductor, session_of_admin, settings};
 use crate::settings::NetworkSettings;
 

@@ -8,6 +8,7 @@ use openstack::network::subnets::{self, NewSubnet};
 use openstack_emulator::{Act, Cloud, Emulator, Rule, Settings};
 
 use super::*;
+use crate::problem::ActionError;
 use crate::samples::{MAC, conductor, session_of_admin, settings};
 
 /// A conductor with a cloud, a node with one port, and a port in Neutron.

@@ -6,12 +6,11 @@ use cluster_core::{
     plan_snapshot,
 };
 use cluster_store::{SnapshotChange, StoreError, VmScope};
-use decision::Decision;
 use newtype_uuid::GenericUuid;
 use openstack::compute::actions;
 use openstack::image::images::{self, Image, ImageStatus};
 use openstack::{CloudError, Session};
-use reconcile::{Queue, Requeue, Turn, execute};
+use reconcile::{Decided, Queue, Requeue, Turn, execute};
 use tracing::{info, instrument};
 
 use crate::context::{ConductorContext, ResourceRef};
@@ -70,11 +69,7 @@ impl Turn for SnapshotTurn<'_> {
         Ok(SnapshotObservation::Seen { images, vm: vms.into_iter().next().map(Box::new) })
     }
 
-    fn decide(
-        &self,
-        snapshot: &Snapshot,
-        seen: &SnapshotObservation,
-    ) -> Result<Decision<RecordChange<SnapshotUpdate>, SnapshotAction>, TurnError> {
+    fn decide(&self, snapshot: &Snapshot, seen: &SnapshotObservation) -> Decided<Self> {
         Ok(plan_snapshot(snapshot, seen, &self.rules(), (self.context.settings.clock)()))
     }
 
@@ -112,11 +107,7 @@ impl Turn for SnapshotTurn<'_> {
         outcome.skips_rest()
     }
 
-    fn conclude(
-        &self,
-        snapshot: &Snapshot,
-        outcomes: Vec<SnapshotOutcome>,
-    ) -> Result<Decision<RecordChange<SnapshotUpdate>, SnapshotAction>, TurnError> {
+    fn conclude(&self, snapshot: &Snapshot, outcomes: Vec<SnapshotOutcome>) -> Decided<Self> {
         let now = (self.context.settings.clock)();
         Ok(after_snapshot_actions(snapshot, &outcomes, &self.rules(), now))
     }

@@ -5,9 +5,8 @@ use cluster_core::{
     VmRecords, VmRules, VmUpdate, VmUuid, after_vm_calls, plan_vm,
 };
 use cluster_store::{StoreError, VmChange, VmScope};
-use decision::Decision;
 use newtype_uuid::GenericUuid;
-use reconcile::{Queue, Requeue, Turn, execute};
+use reconcile::{Decided, Queue, Requeue, Turn, execute};
 use tracing::{info, instrument};
 
 use super::{calls, cloud_work, notice};
@@ -64,11 +63,7 @@ impl Turn for VmTurn<'_> {
         })
     }
 
-    fn decide(
-        &self,
-        records: &VmRecords,
-        project: &ProjectObservation,
-    ) -> Result<Decision<RecordChange<VmUpdate>, VmCall>, TurnError> {
+    fn decide(&self, records: &VmRecords, project: &ProjectObservation) -> Decided<Self> {
         Ok(plan_vm(records, project, &self.rules()))
     }
 
@@ -104,11 +99,7 @@ impl Turn for VmTurn<'_> {
         })
     }
 
-    fn conclude(
-        &self,
-        records: &VmRecords,
-        results: Vec<VmCallResult>,
-    ) -> Result<Decision<RecordChange<VmUpdate>, VmCall>, TurnError> {
+    fn conclude(&self, records: &VmRecords, results: Vec<VmCallResult>) -> Decided<Self> {
         let now = (self.context.settings.clock)();
         Ok(after_vm_calls(records, &results, &self.rules(), now))
     }

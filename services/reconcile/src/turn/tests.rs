@@ -27,7 +27,7 @@ impl Turn for NotedTurn {
         Ok(())
     }
 
-    fn decide(&self, _: &u32, (): &()) -> Result<Decision<u32, &'static str>, &'static str> {
+    fn decide(&self, _: &u32, (): &()) -> Decided<Self> {
         Ok(self.decision.clone())
     }
 
@@ -49,11 +49,7 @@ impl Turn for NotedTurn {
         *outcome == "fail"
     }
 
-    fn conclude(
-        &self,
-        record: &u32,
-        outcomes: Vec<&'static str>,
-    ) -> Result<Decision<u32, &'static str>, &'static str> {
+    fn conclude(&self, record: &u32, outcomes: Vec<&'static str>) -> Decided<Self> {
         let write = Decision::write(record + outcomes.len() as u32, Requeue::OnChange);
         Ok(match outcomes.contains(&"ask twice") {
             true => Decision { actions: vec!["ask again"], ..write },
