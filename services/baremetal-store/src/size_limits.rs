@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
 
 use baremetal_core::{Allocation, Node, NodeIdent, Port, Profile, ReservationRequest, WantedSteps};
-use database::{FieldSizes, SizeLimit, StoreError};
+use database::{FieldSizes, Result, SizeLimit};
 use serde_json::{Map, Value};
 
 use crate::Store;
@@ -25,7 +25,7 @@ impl Store {
         self
     }
 
-    pub(crate) async fn admit_node(&self, node: &Node) -> Result<(), StoreError> {
+    pub(crate) async fn admit_node(&self, node: &Node) -> Result<()> {
         let stored = async || self.find_node(&NodeIdent::Id(node.id)).await;
         let small = async || Ok(stored().await?.as_ref().map(of_node));
         self.bound.admit(|| of_node(node), small).await?;
@@ -34,24 +34,24 @@ impl Store {
         self.bound.times(DRIVE_FACTOR).admit(|| drive(node), stored_drive).await
     }
 
-    pub(crate) async fn admit_order(&self, order: &ReservationRequest) -> Result<(), StoreError> {
+    pub(crate) async fn admit_order(&self, order: &ReservationRequest) -> Result<()> {
         let info = &order.instance_info;
         let small = || FieldSizes::default().and("instance_info", &without_drive(info));
         self.bound.admit(small, nothing).await?;
         self.bound.times(DRIVE_FACTOR).admit(|| of_drive(info), nothing).await
     }
 
-    pub(crate) async fn admit_port(&self, port: &Port) -> Result<(), StoreError> {
+    pub(crate) async fn admit_port(&self, port: &Port) -> Result<()> {
         let stored = async || Ok(self.find_port(port.id).await?.as_ref().map(of_port));
         self.bound.admit(|| of_port(port), stored).await
     }
 
-    pub(crate) async fn admit_allocation(&self, it: &Allocation) -> Result<(), StoreError> {
+    pub(crate) async fn admit_allocation(&self, it: &Allocation) -> Result<()> {
         let stored = async || Ok(self.find_allocation(it.id).await?.as_ref().map(of_allocation));
         self.bound.admit(|| of_allocation(it), stored).await
     }
 
-    pub(crate) async fn admit_rack(&self, name: &str, rack: &Value) -> Result<(), StoreError> {
+    pub(crate) async fn admit_rack(&self, name: &str, rack: &Value) -> Result<()> {
         let found = async || self.find_rack(name).await;
         let small = async || Ok(found().await?.map(|(rack, _)| of_rack(&rack)));
         self.bound.admit(|| of_rack(rack), small).await?;
@@ -60,7 +60,7 @@ impl Store {
         self.bound.times(DRIVE_FACTOR).admit(|| drive(rack), stored_drive).await
     }
 
-    pub(crate) async fn admit_profile(&self, it: &Profile) -> Result<(), StoreError> {
+    pub(crate) async fn admit_profile(&self, it: &Profile) -> Result<()> {
         let stored = async || {
             let found = self.find_profile(it.name.as_str()).await?;
             Ok(found.map(|row| of_profile(&row.profile)))
@@ -70,7 +70,7 @@ impl Store {
 }
 
 /// The stored sizes of a document that does not exist yet.
-async fn nothing() -> Result<Option<FieldSizes>, StoreError> {
+async fn nothing() -> Result<Option<FieldSizes>> {
     Ok(None)
 }
 

@@ -23,7 +23,7 @@ use baremetal_core::{
 };
 use database::table::{PagePart, PageRows};
 use database::{
-    Database, Schema, SchemaVersion, SizeLimit, StoreError, Tripwire, WriteKind, reading, writing,
+    Database, Result, Schema, SchemaVersion, SizeLimit, Tripwire, WriteKind, reading, writing,
 };
 use hardware::PowerState;
 use jiff::Timestamp;
@@ -101,16 +101,12 @@ impl Store {
     /// version.
     ///
     /// A missing file is created with access for its owner only. Secrets are stored in the clear until [`Store::with_keys`] sets the keys.
-    pub async fn open(url: &str) -> Result<Store, StoreError> {
+    pub async fn open(url: &str) -> Result<Store> {
         Store::of(Database::open(url, SCHEMA).await?).with_recorded_bmcs().await
     }
 
     /// Opens a store as [`Store::open`] does, with a timeout for PostgreSQL, and with writes that report to this tripwire.
-    pub async fn open_with(
-        url: &str,
-        timeout: Duration,
-        tripwire: Tripwire,
-    ) -> Result<Store, StoreError> {
+    pub async fn open_with(url: &str, timeout: Duration, tripwire: Tripwire) -> Result<Store> {
         let database = Database::open_within(url, SCHEMA, timeout).await?;
         Store::of(database.with_tripwire(tripwire)).with_recorded_bmcs().await
     }
@@ -134,7 +130,7 @@ impl Store {
     }
 
     /// Records the BMCs of nodes that an earlier version of the service wrote.
-    async fn with_recorded_bmcs(self) -> Result<Store, StoreError> {
+    async fn with_recorded_bmcs(self) -> Result<Store> {
         const AT_ONCE: u32 = 500;
         loop {
             let nodes = reading!(self.database, |c| node::without_recorded_bmc(c, AT_ONCE).await)?;
@@ -148,7 +144,7 @@ impl Store {
     }
 
     /// Returns a node that has the BMC of `node` already, unless nodes may share it.
-    pub async fn find_shared_bmc(&self, node: &Node) -> Result<Option<NodeUuid>, StoreError> {
+    pub async fn find_shared_bmc(&self, node: &Node) -> Result<Option<NodeUuid>> {
         let (SharedBmcs::Refused, Some(bmc)) = (self.shared_bmcs, BmcIdentity::of(node)) else {
             return Ok(None);
         };
@@ -157,18 +153,18 @@ impl Store {
     }
 
     /// Returns a node with this BMC.
-    pub async fn find_bmc_node(&self, bmc: &BmcIdentity) -> Result<Option<NodeUuid>, StoreError> {
+    pub async fn find_bmc_node(&self, bmc: &BmcIdentity) -> Result<Option<NodeUuid>> {
         let bmc = bmc.clone();
         reading!(self.database, |c| node::of_bmc(c, &bmc, None).await)
     }
 
     /// Checks a whole database file, if the file exists, and returns `Damaged` if it is inconsistent. Changes nothing.
-    pub async fn check(url: &str) -> Result<(), StoreError> {
+    pub async fn check(url: &str) -> Result<()> {
         Database::check(url).await
     }
 
     /// Returns the kind of the database and the version of its tables.
-    pub async fn schema(&self) -> Result<(&'static str, SchemaVersion), StoreError> {
+    pub async fn schema(&self) -> Result<(&'static str, SchemaVersion)> {
         Ok((self.database.kind(), self.database.schema_version(SCHEMA).await?))
     }
 
@@ -187,7 +183,7 @@ impl Store {
     /// # Errors
     ///
     /// `Duplicate` if another node has the id, the name, the instance or the BMC of this one.
-    pub async fn insert_node(&self, node: &Node) -> Result<(), StoreError> {
+    pub async fn insert_node(&self, node: &Node) -> Result<()> {
         self.admit_node(node).await?;
         let (node, shared) = (self.sealed(node).await?, self.shared_bmcs);
         let extent = match node.chassis {
@@ -202,14 +198,14 @@ impl Store {
     }
 
     /// Returns the node with this id or name.
-    pub async fn find_node(&self, ident: &NodeIdent) -> Result<Option<Node>, StoreError> {
+    pub async fn find_node(&self, ident: &NodeIdent) -> Result<Option<Node>> {
         let ident = ident.clone();
         reading!(self.database, |c| node::find(c, &ident).await)
     }
 
     /// Returns the nodes with these ids and names in any order; unknown ones are left out. The number of queries stays small however many
     /// there are.
-    pub async fn find_nodes(&self, idents: &[NodeIdent]) -> Result<Vec<Node>, StoreError> {
+    pub async fn find_nodes(&self, idents: &[NodeIdent]) -> Result<Vec<Node>> {
         let idents = idents.to_vec();
         reading!(self.database, |c| {
             let (mut ids, mut names) = (Vec::new(), Vec::new());
@@ -230,7 +226,7 @@ impl Store {
         &self,
         filter: &NodeFilter,
         page: &Page<NodeSort>,
-    ) -> Result<Vec<Node>, StoreError> {
+    ) -> Result<Vec<Node>> {
         let (filter, page) = (filter.clone(), page.clone());
         reading!(self.database, |c| node::list(c, &filter, &page, None).await)
             .map(|listed| listed.found)
@@ -242,13 +238,13 @@ impl Store {
         filter: &NodeFilter,
         page: &Page<NodeSort>,
         part: PagePart,
-    ) -> Result<PageRows<Node>, StoreError> {
+    ) -> Result<PageRows<Node>> {
         let (filter, page) = (filter.clone(), page.clone());
         reading!(self.database, |c| node::list(c, &filter, &page, Some(&part)).await)
     }
 
     /// Counts the nodes without a parent in each state, restricted to the nodes that the project `seen_by` may see, if it is set.
-    pub async fn tally_nodes(&self, seen_by: Option<&str>) -> Result<Vec<NodeCount>, StoreError> {
+    pub async fn tally_nodes(&self, seen_by: Option<&str>) -> Result<Vec<NodeCount>> {
         let seen_by = seen_by.map(str::to_owned);
         reading!(self.database, |c| node::tally(c, seen_by.as_deref()).await)
     }
@@ -258,22 +254,18 @@ impl Store {
         &self,
         limit: u32,
         part: PagePart<Option<String>>,
-    ) -> Result<PageRows<ShardCount, Option<String>>, StoreError> {
+    ) -> Result<PageRows<ShardCount, Option<String>>> {
         reading!(self.database, |c| node::shards(c, limit, part.after.as_ref()).await)
     }
 
     /// Returns the number of nodes.
-    pub async fn count_nodes(&self) -> Result<u64, StoreError> {
+    pub async fn count_nodes(&self) -> Result<u64> {
         reading!(self.database, |c| node::count(c).await)
     }
 
     /// Writes the whole node with these entries of its history, if the node's version has not changed since it was read. Returns the node
     /// with its new version and its sealed secrets.
-    pub async fn update_node(
-        &self,
-        node: &Node,
-        history: &[HistoryEntry],
-    ) -> Result<Node, StoreError> {
+    pub async fn update_node(&self, node: &Node, history: &[HistoryEntry]) -> Result<Node> {
         self.admit_node(node).await?;
         let extent = match (node.chassis, history) {
             (None, []) => one_write(node),
@@ -298,7 +290,7 @@ impl Store {
         node: &Node,
         history: &[HistoryEntry],
         changes: &InspectionChanges,
-    ) -> Result<Node, StoreError> {
+    ) -> Result<Node> {
         self.admit_node(node).await?;
         let (node, lines) = (self.sealed(node).await?, history.to_vec());
         let InspectionChanges { ports, report } = changes.clone();
@@ -316,7 +308,7 @@ impl Store {
 
     /// Deletes a node with everything that belongs to it, including the leases of its ports, if its version has not changed since it was
     /// read.
-    pub async fn delete_node(&self, node: &Node) -> Result<(), StoreError> {
+    pub async fn delete_node(&self, node: &Node) -> Result<()> {
         let node = node.clone();
         writing!(self.database, AnyStatementCanFail, |c| {
             // The deletion would lock the ports before the port groups.
@@ -334,11 +326,7 @@ impl Store {
     /// Records observed power states that differ from the stored ones, and returns how many differed.
     ///
     /// A node that was written since the observation is skipped, because the observation may be older than that write.
-    pub async fn record_power(
-        &self,
-        seen: &[SeenPower],
-        now: Timestamp,
-    ) -> Result<usize, StoreError> {
+    pub async fn record_power(&self, seen: &[SeenPower], now: Timestamp) -> Result<usize> {
         let those = |wanted| {
             let fitting = seen.iter().filter(move |seen| seen.power == wanted);
             fitting.map(|seen| (seen.node, seen.version)).collect::<Vec<_>>()
@@ -354,17 +342,13 @@ impl Store {
 
     /// Returns the nodes with work, a change of power, a drain or a lease, and those on their way into the cloud or out of it; with the versions of
     /// their records.
-    pub async fn unfinished_nodes(&self) -> Result<Vec<(NodeUuid, i64)>, StoreError> {
+    pub async fn unfinished_nodes(&self) -> Result<Vec<(NodeUuid, i64)>> {
         reading!(self.database, |c| node::unfinished(c).await)
     }
 
     /// Returns the next `limit` nodes by id whose power state is refreshed regularly: all that are not in `enroll` and have no work and no
     /// change of power in progress.
-    pub async fn sweep_page(
-        &self,
-        after: Option<NodeUuid>,
-        limit: u32,
-    ) -> Result<Vec<Node>, StoreError> {
+    pub async fn sweep_page(&self, after: Option<NodeUuid>, limit: u32) -> Result<Vec<Node>> {
         reading!(self.database, |c| node::sweep_page(c, after, limit).await)
     }
 
@@ -377,7 +361,7 @@ impl Store {
         changed_nodes: &[Node],
         new_ports: &[Port],
         removed_ports: &[PortUuid],
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let (name, version) = (rack.0.to_owned(), rack.2);
         self.admit_rack(&name, rack.1).await?;
         for node in new_nodes.iter().chain(changed_nodes) {

@@ -22,7 +22,7 @@ pub use node::{BMC_FIELD, NodeCount, ShardCount, SharedBmcs};
 pub use profile::ProfileRow;
 
 use baremetal_core::{MOST_PARTS, NodeUuid};
-use database::StoreError;
+use database::{Result, StoreError};
 use newtype_uuid::GenericUuid;
 
 /// The number of ids in one statement.
@@ -33,11 +33,7 @@ const MOST_EACH: u64 = MOST_PARTS as u64;
 
 /// Refuses one more record for a `holder` that has `used` of them already. Requests at the same time can exceed the limit by a few, which is
 /// harmless.
-pub(crate) fn check_limit(
-    what: &'static str,
-    holder: &'static str,
-    used: i64,
-) -> Result<(), StoreError> {
+pub(crate) fn check_limit(what: &'static str, holder: &'static str, used: i64) -> Result<()> {
     match used.unsigned_abs() {
         used if used < MOST_EACH => Ok(()),
         used => Err(StoreError::LimitReached { what, holder, used, most: MOST_EACH }),

@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use cluster_core::{Cluster, ClusterParameters, Ident, NodeGroup, Template, Vm};
-use database::{FieldSizes, SizeLimit, StoreError};
+use database::{FieldSizes, Result, SizeLimit};
 use newtype_uuid::GenericUuid;
 
 use crate::{ClusterChange, Scope, Store, VmScope};
@@ -18,7 +18,7 @@ impl Store {
         self
     }
 
-    pub(crate) async fn admit_template(&self, template: &Template) -> Result<(), StoreError> {
+    pub(crate) async fn admit_template(&self, template: &Template) -> Result<()> {
         let stored = async || {
             let ident = Ident::Id(template.id.into_untyped_uuid());
             let found = self.find_templates(&ident, &Scope::All).await?;
@@ -31,7 +31,7 @@ impl Store {
         &self,
         cluster: &Cluster,
         groups: &[NodeGroup],
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let stored = async || {
             let ident = Ident::Id(cluster.id.into_untyped_uuid());
             let found = self.find_clusters(&ident, &Scope::All).await?;
@@ -48,12 +48,12 @@ impl Store {
         Ok(())
     }
 
-    pub(crate) async fn admit_change(&self, change: &ClusterChange) -> Result<(), StoreError> {
+    pub(crate) async fn admit_change(&self, change: &ClusterChange) -> Result<()> {
         self.admit_cluster(&change.cluster, &change.added).await?;
         self.admit_cluster(&change.cluster, &change.changed).await
     }
 
-    pub(crate) async fn admit_vm(&self, vm: &Vm) -> Result<(), StoreError> {
+    pub(crate) async fn admit_vm(&self, vm: &Vm) -> Result<()> {
         let stored = async || {
             let ident = Ident::Id(vm.id.into_untyped_uuid());
             let found = self.find_vms(&ident, &VmScope::All).await?;

@@ -25,7 +25,7 @@ use database::outbox::{self, Outbox};
 use database::seals::RegisteredKeys;
 use database::table::{PagePart, PageRows};
 use database::{
-    Connection, Database, Schema, SchemaVersion, SizeLimit, StoreError, Tripwire, reading, writing,
+    Connection, Database, Result, Schema, SchemaVersion, SizeLimit, Tripwire, reading, writing,
 };
 
 pub use drain::ServerOwners;
@@ -68,12 +68,12 @@ pub struct Store {
 
 impl Store {
     /// Opens `sqlite:///path/file.db`, `sqlite::memory:` or `postgres://user@host/database`, and migrates its tables to the newest version.
-    pub async fn open(url: &str) -> Result<Store, StoreError> {
+    pub async fn open(url: &str) -> Result<Store> {
         Store::of(Database::open(url, SCHEMA).await?).await
     }
 
     /// Opens a store as [`Store::open`] does, with another timeout for PostgreSQL.
-    pub async fn open_within(url: &str, timeout: Duration) -> Result<Store, StoreError> {
+    pub async fn open_within(url: &str, timeout: Duration) -> Result<Store> {
         Store::of(Database::open_within(url, SCHEMA, timeout).await?).await
     }
 
@@ -82,7 +82,7 @@ impl Store {
         Store { database: self.database.with_tripwire(tripwire), ..self }
     }
 
-    async fn of(database: Database) -> Result<Store, StoreError> {
+    async fn of(database: Database) -> Result<Store> {
         writing!(database, AnyStatementCanFail, |c| allowance::count_all(c).await)?;
         writing!(database, AnyStatementCanFail, |c| subdomain::insert_missing(c).await)?;
         let trail = Recorder::new(database.clone(), "clusterd");
@@ -99,12 +99,12 @@ impl Store {
     }
 
     /// Checks the whole database file for damage, if the file exists. Fails with `Damaged`; changes nothing.
-    pub async fn check(url: &str) -> Result<(), StoreError> {
+    pub async fn check(url: &str) -> Result<()> {
         Database::check(url).await
     }
 
     /// Returns the kind of the database and the schema version of its tables.
-    pub async fn schema(&self) -> Result<(&'static str, SchemaVersion), StoreError> {
+    pub async fn schema(&self) -> Result<(&'static str, SchemaVersion)> {
         Ok((self.database.kind(), self.database.schema_version(SCHEMA).await?))
     }
 
@@ -114,18 +114,14 @@ impl Store {
     }
 
     /// Adds a template.
-    pub async fn insert_template(&self, new: &Template) -> Result<(), StoreError> {
+    pub async fn insert_template(&self, new: &Template) -> Result<()> {
         self.admit_template(new).await?;
         let new = new.clone();
         writing!(self.database, OneStatement, |c| template::insert(c, &new).await)
     }
 
     /// Returns the templates with this id or name that `scope` may use, its own first.
-    pub async fn find_templates(
-        &self,
-        ident: &Ident,
-        scope: &Scope,
-    ) -> Result<Vec<Template>, StoreError> {
+    pub async fn find_templates(&self, ident: &Ident, scope: &Scope) -> Result<Vec<Template>> {
         let (ident, scope) = (ident.clone(), scope.clone());
         reading!(self.database, |c| template::find(c, &ident, &scope).await)
     }
@@ -135,7 +131,7 @@ impl Store {
         &self,
         scope: &Scope,
         page: &Page<TemplateSort>,
-    ) -> Result<Vec<Template>, StoreError> {
+    ) -> Result<Vec<Template>> {
         let (scope, page) = (scope.clone(), page.clone());
         reading!(self.database, |c| template::list(c, &scope, &page, None).await)
             .map(|listed| listed.found)
@@ -147,20 +143,20 @@ impl Store {
         scope: &Scope,
         page: &Page<TemplateSort>,
         part: PagePart,
-    ) -> Result<PageRows<Template>, StoreError> {
+    ) -> Result<PageRows<Template>> {
         let (scope, page) = (scope.clone(), page.clone());
         reading!(self.database, |c| template::list(c, &scope, &page, Some(&part)).await)
     }
 
     /// Writes a template, if its version is still the one that was read. Returns the template with its new version.
-    pub async fn update_template(&self, changed: &Template) -> Result<Template, StoreError> {
+    pub async fn update_template(&self, changed: &Template) -> Result<Template> {
         self.admit_template(changed).await?;
         let changed = changed.clone();
         writing!(self.database, OneStatement, |c| template::update(c, &changed).await)
     }
 
     /// Deletes a template, if its version is still the one that was read. `InUse` while a cluster refers to the template.
-    pub async fn delete_template(&self, old: &Template) -> Result<(), StoreError> {
+    pub async fn delete_template(&self, old: &Template) -> Result<()> {
         let old = old.clone();
         writing!(self.database, OneStatement, |c| template::delete(c, &old).await)
     }
@@ -201,11 +197,7 @@ impl Store {
     }
 
     /// Returns the clusters with this id or name in `scope`.
-    pub async fn find_clusters(
-        &self,
-        ident: &Ident,
-        scope: &Scope,
-    ) -> Result<Vec<Cluster>, StoreError> {
+    pub async fn find_clusters(&self, ident: &Ident, scope: &Scope) -> Result<Vec<Cluster>> {
         let (ident, scope) = (ident.clone(), scope.clone());
         reading!(self.database, |c| cluster::find(c, &ident, &scope).await)
     }
@@ -215,7 +207,7 @@ impl Store {
         &self,
         scope: &Scope,
         page: &Page<ClusterSort>,
-    ) -> Result<Vec<Cluster>, StoreError> {
+    ) -> Result<Vec<Cluster>> {
         let (scope, page) = (scope.clone(), page.clone());
         reading!(self.database, |c| cluster::list(c, &scope, &page, None).await)
             .map(|listed| listed.found)
@@ -227,24 +219,24 @@ impl Store {
         scope: &Scope,
         page: &Page<ClusterSort>,
         part: PagePart,
-    ) -> Result<PageRows<Cluster>, StoreError> {
+    ) -> Result<PageRows<Cluster>> {
         let (scope, page) = (scope.clone(), page.clone());
         reading!(self.database, |c| cluster::list(c, &scope, &page, Some(&part)).await)
     }
 
     /// Returns the numbers of clusters and of their members in `scope`.
-    pub async fn count_clusters(&self, scope: &Scope) -> Result<(u64, u64), StoreError> {
+    pub async fn count_clusters(&self, scope: &Scope) -> Result<(u64, u64)> {
         let scope = scope.clone();
         reading!(self.database, |c| cluster::count(c, &scope).await)
     }
 
     /// Returns the ids of all clusters, with which a conductor starts.
-    pub async fn cluster_ids(&self) -> Result<Vec<ClusterUuid>, StoreError> {
+    pub async fn cluster_ids(&self) -> Result<Vec<ClusterUuid>> {
         reading!(self.database, |c| cluster::ids(c).await)
     }
 
     /// Returns the node groups of a cluster, oldest first.
-    pub async fn groups_of(&self, of: ClusterUuid) -> Result<Vec<NodeGroup>, StoreError> {
+    pub async fn groups_of(&self, of: ClusterUuid) -> Result<Vec<NodeGroup>> {
         reading!(self.database, |c| node_group::of(c, of).await)
     }
 
@@ -252,14 +244,14 @@ impl Store {
     pub async fn groups_of_each(
         &self,
         of: &[ClusterUuid],
-    ) -> Result<BTreeMap<ClusterUuid, Vec<NodeGroup>>, StoreError> {
+    ) -> Result<BTreeMap<ClusterUuid, Vec<NodeGroup>>> {
         let of = of.to_vec();
         reading!(self.database, |c| node_group::of_each(c, &of).await)
     }
 
     /// Writes a change, if every version in it is still the one that was read; otherwise writes nothing. Returns the cluster with its new
     /// version.
-    pub async fn change_cluster(&self, change: &ClusterChange) -> Result<Cluster, StoreError> {
+    pub async fn change_cluster(&self, change: &ClusterChange) -> Result<Cluster> {
         self.admit_change(change).await?;
         let change = change.clone();
         let written = writing!(self.database, AnyStatementCanFail, |c| {
@@ -303,11 +295,7 @@ impl Store {
     ///
     /// `NoOwner` when the cluster or VM of the event is deleted; the letter then stays. A letter that was removed before adds no second
     /// event.
-    pub async fn give_up_letter(
-        &self,
-        letter: i64,
-        said: Option<&AnyEvent>,
-    ) -> Result<(), StoreError> {
+    pub async fn give_up_letter(&self, letter: i64, said: Option<&AnyEvent>) -> Result<()> {
         let reported = said.cloned();
         writing!(self.database, AnyStatementCanFail, |c| match (
             outbox::delete(c, letter).await?,
@@ -328,7 +316,7 @@ impl Store {
     }
 
     /// Deletes a cluster with all its rows, if its version is still the one that was read. `InUse` while its ledger has an entry.
-    pub async fn delete_cluster(&self, old: &Cluster) -> Result<(), StoreError> {
+    pub async fn delete_cluster(&self, old: &Cluster) -> Result<()> {
         let (id, old) = (old.id, old.clone());
         writing!(self.database, OneStatement, |c| cluster::delete(c, &old).await)?;
         self.bell.ring(id);
@@ -340,7 +328,7 @@ async fn write(
     connection: &mut Connection,
     change: &ClusterChange,
     asked: &QuotaDifference,
-) -> Result<Cluster, StoreError> {
+) -> Result<Cluster> {
     let written = cluster::update(connection, &change.cluster).await?;
     for group in &change.removed {
         node_group::delete(connection, group).await?;

@@ -25,7 +25,7 @@ pub use ledger::LedgerPosition;
 
 use cluster_core::{ClusterUuid, VmUuid};
 use database::table::{is_missing_owner, violated_unique_column};
-use database::{SqlError, StoreError};
+use database::{Result, SqlError, StoreError};
 use newtype_uuid::GenericUuid;
 
 /// Translates the error of an insert or update of a row with this name and id.
@@ -58,7 +58,7 @@ fn of_vm(vm: VmUuid) -> (&'static str, uuid::Uuid) {
 }
 
 /// Translates the result of a delete: `InUse` when other rows refer to the row.
-fn deleted(written: Result<u64, SqlError>, by: &'static str) -> Result<(), StoreError> {
+fn deleted(written: Result<u64, SqlError>, by: &'static str) -> Result<()> {
     match written {
         Err(error) if is_missing_owner(&error) => Err(StoreError::InUse { by }),
         written => database::table::changed_one(written?),

@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, Row as _, SqlSafeStr};
 use tokio::time::timeout;
 
 use crate::sqlite::SqliteRow;
-use crate::{PostgresConnection, SqlError, SqliteConnection, StoreError, Value, values};
+use crate::{PostgresConnection, Result, SqlError, SqliteConnection, StoreError, Value, values};
 
 /// A connection, inside a transaction if the caller asked for one.
 pub enum Connection {
@@ -175,7 +175,7 @@ impl Row {
     }
 
     /// Parses a text column as a `T`; `table` names the table in the error.
-    pub fn parse<T>(&self, table: &'static str, column: usize) -> Result<T, StoreError>
+    pub fn parse<T>(&self, table: &'static str, column: usize) -> Result<T>
     where
         T: std::str::FromStr<Err: std::error::Error + Send + Sync + 'static>,
     {
@@ -184,7 +184,7 @@ impl Row {
     }
 
     /// Parses a JSON column as a `T`; column 0 holds the id that the error names.
-    pub fn json<T>(&self, table: &'static str, column: usize) -> Result<T, StoreError>
+    pub fn json<T>(&self, table: &'static str, column: usize) -> Result<T>
     where
         T: serde::de::DeserializeOwned,
     {
@@ -193,17 +193,13 @@ impl Row {
     }
 
     /// Reads a time; NULL is an error.
-    pub fn time(&self, table: &'static str, column: usize) -> Result<Timestamp, StoreError> {
+    pub fn time(&self, table: &'static str, column: usize) -> Result<Timestamp> {
         let micros = self.int(column)?;
         time(micros).map_err(|error| StoreError::corrupt(table, &micros.to_string(), error))
     }
 
     /// Reads a time; NULL is `None`.
-    pub fn optional_time(
-        &self,
-        table: &'static str,
-        column: usize,
-    ) -> Result<Option<Timestamp>, StoreError> {
+    pub fn optional_time(&self, table: &'static str, column: usize) -> Result<Option<Timestamp>> {
         let Some(micros) = self.optional_int(column)? else { return Ok(None) };
         time(micros)
             .map(Some)

@@ -16,8 +16,8 @@ use crate::readers::Readers;
 use crate::sqlite::{BUSY_TIMEOUT, SqlitePlace};
 use crate::writer::Writer;
 use crate::{
-    BoxFuture, Connection, Schema, SqliteConnection, StoreError, Tripwire, WriteKind, integrity,
-    migrate,
+    BoxFuture, Connection, Result, Schema, SqliteConnection, StoreError, Tripwire, WriteKind,
+    integrity, migrate,
 };
 
 /// A SQLite or PostgreSQL database. Clones share the connections.
@@ -56,16 +56,12 @@ impl Database {
     ///
     /// A missing file is created, readable only by its owner. The SQLite writer is a thread, which ends after the last clone of the database
     /// was dropped. Queries of SQLite run on the thread that polls them.
-    pub async fn open(url: &str, schema: Schema) -> Result<Database, StoreError> {
+    pub async fn open(url: &str, schema: Schema) -> Result<Database> {
         Database::open_within(url, schema, SERVER_TIMEOUT).await
     }
 
     /// Opens a database as [`Database::open`] does, with another timeout for PostgreSQL.
-    pub async fn open_within(
-        url: &str,
-        schema: Schema,
-        timeout: Duration,
-    ) -> Result<Database, StoreError> {
+    pub async fn open_within(url: &str, schema: Schema, timeout: Duration) -> Result<Database> {
         let backend = match url.split_once(':') {
             Some(("sqlite", _)) => open_sqlite(url, schema).await?,
             Some(("postgres" | "postgresql", _)) => open_postgres(url, schema, timeout).await?,
@@ -86,7 +82,7 @@ impl Database {
 
     /// Checks every page of a SQLite file, if the file exists, and changes nothing. PostgreSQL checks its own data, so nothing is done for
     /// a server.
-    pub async fn check(url: &str) -> Result<(), StoreError> {
+    pub async fn check(url: &str) -> Result<()> {
         if url.starts_with("sqlite:") { integrity::check_file(url) } else { Ok(()) }
     }
 
@@ -99,17 +95,15 @@ impl Database {
     }
 
     /// Reads the schema version of the database. A newer program may have migrated the database since it was opened.
-    pub async fn schema_version(&self, schema: Schema) -> Result<SchemaVersion, StoreError> {
+    pub async fn schema_version(&self, schema: Schema) -> Result<SchemaVersion> {
         let found = self.read(|connection| Box::pin(migrate::found(connection))).await?;
         Ok(SchemaVersion { found, known: schema.len() as i64 })
     }
 
     /// Runs `work`, which only reads.
-    pub async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub async fn read<T, F>(&self, work: F) -> Result<T>
     where
-        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>
-            + Send
-            + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
         T: Send + 'static,
     {
         match &self.backend {
@@ -122,21 +116,17 @@ impl Database {
     }
 
     /// Runs `work`, which writes, and returns after the commit. Either everything `work` wrote is committed, or nothing.
-    pub async fn write<T, F>(&self, extent: WriteKind, work: F) -> Result<T, StoreError>
+    pub async fn write<T, F>(&self, extent: WriteKind, work: F) -> Result<T>
     where
-        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>
-            + Send
-            + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
         T: Send + 'static,
     {
         self.tripwire.around(type_name::<F>(), self.committed(extent, work)).await
     }
 
-    async fn committed<T, F>(&self, extent: WriteKind, work: F) -> Result<T, StoreError>
+    async fn committed<T, F>(&self, extent: WriteKind, work: F) -> Result<T>
     where
-        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>
-            + Send
-            + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
         T: Send + 'static,
     {
         match &self.backend {
@@ -146,7 +136,7 @@ impl Database {
     }
 }
 
-async fn open_sqlite(url: &str, schema: Schema) -> Result<Backend, StoreError> {
+async fn open_sqlite(url: &str, schema: Schema) -> Result<Backend> {
     let place = SqlitePlace::parse(url)?;
     let connection = match &place {
         SqlitePlace::Memory => SqliteConnection::writer(&place)?,
@@ -194,11 +184,7 @@ fn create_private(path: &Path) -> io::Result<()> {
     std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path).map(drop)
 }
 
-async fn open_postgres(
-    url: &str,
-    schema: Schema,
-    timeout: Duration,
-) -> Result<Backend, StoreError> {
+async fn open_postgres(url: &str, schema: Schema, timeout: Duration) -> Result<Backend> {
     let options = PgConnectOptions::from_str(url)
         .map_err(|_| StoreError::BadUrl)?
         .disable_statement_logging();

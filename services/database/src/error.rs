@@ -20,6 +20,9 @@ pub enum SqlError {
     Null { column: usize },
 }
 
+/// A result whose error is a [`StoreError`], unless it says otherwise.
+pub type Result<T, E = StoreError> = std::result::Result<T, E>;
+
 /// Why the store did not do as asked. Nothing was written, except perhaps by an [`StoreError::Unconfirmed`] write.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {

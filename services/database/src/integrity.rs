@@ -10,7 +10,7 @@ use rusqlite::{OptionalExtension, ffi};
 use tracing::warn;
 
 use crate::sqlite::SqlitePlace;
-use crate::{SqlError, SqliteConnection, StoreError};
+use crate::{Result, SqlError, SqliteConnection, StoreError};
 
 /// The check at start is stopped after this time. A database of 10,000 machines takes a fraction of a second.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
@@ -18,10 +18,7 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 const CLOCK_EVERY_INSTRUCTIONS: i32 = 100_000;
 
 /// Checks the open database file for at most [`CHECK_TIMEOUT`], and accepts the file if no damage was found by then.
-pub(crate) fn check_with_timeout(
-    connection: &mut SqliteConnection,
-    path: &Path,
-) -> Result<(), StoreError> {
+pub(crate) fn check_with_timeout(connection: &mut SqliteConnection, path: &Path) -> Result<()> {
     let begun = Instant::now();
     let is_over = move || begun.elapsed() >= CHECK_TIMEOUT;
     connection.0.progress_handler(CLOCK_EVERY_INSTRUCTIONS, Some(is_over))?;
@@ -42,7 +39,7 @@ pub(crate) fn check_with_timeout(
 }
 
 /// Checks the whole file that `url` names, if the file exists. Neither writes the file nor creates files beside it.
-pub(crate) fn check_file(url: &str) -> Result<(), StoreError> {
+pub(crate) fn check_file(url: &str) -> Result<()> {
     let path = match SqlitePlace::parse(url)? {
         SqlitePlace::File(path) if path.exists() => path,
         SqlitePlace::File(_) | SqlitePlace::Memory => return Ok(()),
@@ -59,7 +56,7 @@ pub(crate) fn check_file(url: &str) -> Result<(), StoreError> {
 }
 
 /// Checks every page and every foreign key.
-fn check(connection: &SqliteConnection, path: &Path) -> Result<(), StoreError> {
+fn check(connection: &SqliteConnection, path: &Path) -> Result<()> {
     let refuse = |found: String| Err(StoreError::Damaged { path: path.to_owned(), found });
     let spoiled = |error| damaged(path, error);
     let pages = connection.0.query_row("PRAGMA quick_check(1)", [], |row| row.get(0));

@@ -25,7 +25,7 @@ mod writer;
 pub use columns::Column;
 pub use connection::{Connection, Row};
 pub use database::{Database, SchemaVersion};
-pub use error::{SqlError, StoreError};
+pub use error::{Result, SqlError, StoreError};
 pub use migrate::Schema;
 pub use query::{Key, Query};
 pub use session::PostgresConnection;

@@ -1,7 +1,7 @@
 //! Migrates the tables of a database to the newest schema version.
 
-use crate::StoreError;
 use crate::{Connection, values};
+use crate::{Result, StoreError};
 
 /// The tables of one service, as a list of SQL scripts: the first creates version 1, each further script migrates to the next version. A
 /// published script is never changed; changes are appended as a new version.
@@ -11,7 +11,7 @@ use crate::{Connection, values};
 pub type Schema = &'static [&'static str];
 
 /// Migrates the database behind `connection`, which must be in a transaction.
-pub(crate) async fn migrate(connection: &mut Connection, schema: Schema) -> Result<(), StoreError> {
+pub(crate) async fn migrate(connection: &mut Connection, schema: Schema) -> Result<()> {
     connection.lock_bulk_writes().await?;
     connection
         .script("CREATE TABLE IF NOT EXISTS schema_version (version BIGINT NOT NULL)".to_owned())
@@ -34,7 +34,7 @@ pub(crate) async fn migrate(connection: &mut Connection, schema: Schema) -> Resu
 }
 
 /// The schema version of the database; 0 if it has no tables yet.
-pub(crate) async fn found(connection: &mut Connection) -> Result<i64, StoreError> {
+pub(crate) async fn found(connection: &mut Connection) -> Result<i64> {
     let row = connection.row("SELECT max(version) FROM schema_version", values![]).await?;
     Ok(row.map(|row| row.optional_int(0)).transpose()?.flatten().unwrap_or(0))
 }

@@ -26,7 +26,7 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::WriteKind::OneStatement;
-use crate::{Connection, Database, Query, Row, StoreError, Tripwire, reading, values, writing};
+use crate::{Connection, Database, Query, Result, Row, Tripwire, reading, values, writing};
 
 /// The most letters that may wait; further letters are dropped.
 pub const MAX_LETTERS: i64 = 10_000;
@@ -64,7 +64,7 @@ pub async fn append(
     connection: &mut Connection,
     letters: &[Letter],
     now: Timestamp,
-) -> Result<usize, StoreError> {
+) -> Result<usize> {
     const INSERT: &str = "INSERT INTO outbox (notice, receiver, body, due_at, tries, project) \
         VALUES ($1, $2, $3, $4, 0, $5) ON CONFLICT (notice, receiver) DO NOTHING";
     if letters.is_empty() {
@@ -106,13 +106,13 @@ pub async fn append(
 }
 
 /// Deletes a letter, in the transaction that records why. Returns whether the letter was still there.
-pub async fn delete(connection: &mut Connection, seq: i64) -> Result<bool, StoreError> {
+pub async fn delete(connection: &mut Connection, seq: i64) -> Result<bool> {
     const DELETE: &str = "DELETE FROM outbox WHERE seq = $1";
     Ok(connection.execute(DELETE, values![seq]).await? > 0)
 }
 
 /// Counts the waiting letters that meet a condition, or all. The `?` in the condition stands for the value beside it.
-async fn count(connection: &mut Connection, only: Option<(&str, &str)>) -> Result<i64, StoreError> {
+async fn count(connection: &mut Connection, only: Option<(&str, &str)>) -> Result<i64> {
     let mut query = Query::new("SELECT count(*) FROM outbox");
     if let Some((condition, value)) = only {
         query.and_value(condition, value);
@@ -145,7 +145,7 @@ impl Outbox {
         now: Timestamp,
         longest_wait: SignedDuration,
         limit: u32,
-    ) -> Result<Vec<WaitingLetter>, StoreError> {
+    ) -> Result<Vec<WaitingLetter>> {
         self.due_to_others(now, longest_wait, &[], limit).await
     }
 
@@ -156,7 +156,7 @@ impl Outbox {
         longest_wait: SignedDuration,
         busy: &[String],
         limit: u32,
-    ) -> Result<Vec<WaitingLetter>, StoreError> {
+    ) -> Result<Vec<WaitingLetter>> {
         let beyond = now.saturating_add(longest_wait).unwrap_or(Timestamp::MAX);
         let mut sql = "SELECT seq, notice, receiver, body, tries, project FROM outbox \
             WHERE (due_at <= $1 OR due_at > $2)"
@@ -176,12 +176,12 @@ impl Outbox {
     }
 
     /// Deletes a letter that was sent.
-    pub async fn remove(&self, seq: i64) -> Result<(), StoreError> {
+    pub async fn remove(&self, seq: i64) -> Result<()> {
         writing!(self.database, OneStatement, |c| delete(c, seq).await.map(drop))
     }
 
     /// Records a failed attempt and the time of the next.
-    pub async fn failed(&self, seq: i64, tries: u32, due_at: Timestamp) -> Result<(), StoreError> {
+    pub async fn failed(&self, seq: i64, tries: u32, due_at: Timestamp) -> Result<()> {
         const UPDATE: &str = "UPDATE outbox SET tries = $2, due_at = $3 WHERE seq = $1";
         writing!(self.database, OneStatement, |c| Ok(c
             .execute(UPDATE, values![seq, tries, due_at])
@@ -190,7 +190,7 @@ impl Outbox {
     }
 
     /// Postpones all letters to `receiver` until `due_at`.
-    pub async fn postpone(&self, receiver: &str, due_at: Timestamp) -> Result<(), StoreError> {
+    pub async fn postpone(&self, receiver: &str, due_at: Timestamp) -> Result<()> {
         const UPDATE: &str = "UPDATE outbox SET due_at = $2 WHERE receiver = $1 AND due_at < $2";
         let receiver = receiver.to_owned();
         writing!(self.database, OneStatement, |c| Ok(c
@@ -200,7 +200,7 @@ impl Outbox {
     }
 }
 
-fn read(row: &Row) -> Result<WaitingLetter, StoreError> {
+fn read(row: &Row) -> Result<WaitingLetter> {
     let tries = u32::try_from(row.int(4)?).unwrap_or(u32::MAX);
     let letter = Letter {
         notice: row.parse("outbox", 1)?,

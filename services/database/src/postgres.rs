@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use tracing::Instrument;
 
 use crate::session::{PostgresConnection, is_refusal, late};
-use crate::{BoxFuture, Connection, SqlError, StoreError, WriteKind};
+use crate::{BoxFuture, Connection, Result, SqlError, StoreError, WriteKind};
 
 /// The most connections that are open at the same time.
 const CONNECTIONS: usize = 16;
@@ -53,44 +53,34 @@ impl Pool {
     }
 
     /// Runs `work`, which only reads.
-    pub(crate) async fn read<T, F>(self: &Arc<Self>, work: F) -> Result<T, StoreError>
+    pub(crate) async fn read<T, F>(self: &Arc<Self>, work: F) -> Result<T>
     where
-        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>
-            + Send
-            + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
         T: Send + 'static,
     {
         in_own_task(Box::pin(self.clone().run(Kind::Read, work))).await
     }
 
     /// Runs `work`, which writes, and returns after the commit.
-    pub(crate) async fn write<T, F>(
-        self: &Arc<Self>,
-        extent: WriteKind,
-        work: F,
-    ) -> Result<T, StoreError>
+    pub(crate) async fn write<T, F>(self: &Arc<Self>, extent: WriteKind, work: F) -> Result<T>
     where
-        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>
-            + Send
-            + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
         T: Send + 'static,
     {
         in_own_task(Box::pin(self.clone().run(Kind::Write(extent), work))).await
     }
 
     /// Runs `work`, which migrates the tables, in one transaction.
-    pub(crate) async fn migrate<F>(self: &Arc<Self>, work: F) -> Result<(), StoreError>
+    pub(crate) async fn migrate<F>(self: &Arc<Self>, work: F) -> Result<()>
     where
-        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<(), StoreError>>
-            + Send
-            + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<()>> + Send + 'static,
     {
         in_own_task(Box::pin(self.clone().run(Kind::Migration, work))).await
     }
 
-    async fn run<T, F>(self: Arc<Self>, kind: Kind, work: F) -> Result<T, StoreError>
+    async fn run<T, F>(self: Arc<Self>, kind: Kind, work: F) -> Result<T>
     where
-        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
     {
         let (_permit, connection) = Box::pin(self.acquire()).await?;
         let mut connection = Connection::Postgres(connection);
@@ -119,7 +109,7 @@ impl Pool {
     }
 
     /// Returns a connection that answered a moment ago.
-    async fn acquire(&self) -> Result<(SemaphorePermit<'_>, PostgresConnection), StoreError> {
+    async fn acquire(&self) -> Result<(SemaphorePermit<'_>, PostgresConnection)> {
         let acquire = async {
             let permit = self.permits.acquire().await.map_err(|_| StoreError::Closing)?;
             while let Some(mut idle) = self.take_idle() {
@@ -180,9 +170,7 @@ impl Pool {
 /// A caller that is cancelled therefore leaves no connection in the middle of a statement. And the driver does not run on the stack of its
 /// caller, and its large future is not a part of the caller's future: in a debug build both together need more than the 2 MiB of a thread of
 /// tokio.
-async fn in_own_task<T: Send + 'static>(
-    work: BoxFuture<'static, Result<T, StoreError>>,
-) -> Result<T, StoreError> {
+async fn in_own_task<T: Send + 'static>(work: BoxFuture<'static, Result<T>>) -> Result<T> {
     match tokio::spawn(work.in_current_span()).await {
         Ok(done) => done,
         Err(ended) => match ended.try_into_panic() {
@@ -193,13 +181,9 @@ async fn in_own_task<T: Send + 'static>(
 }
 
 /// Runs `work` between BEGIN and COMMIT; `limit` is a statement that comes before the work.
-async fn transaction<T, F>(
-    connection: &mut Connection,
-    limit: Option<String>,
-    work: F,
-) -> Result<T, StoreError>
+async fn transaction<T, F>(connection: &mut Connection, limit: Option<String>, work: F) -> Result<T>
 where
-    F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>,
+    F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
 {
     connection.script(BEGIN.to_owned()).await?;
     if let Some(limit) = limit {
@@ -254,7 +238,7 @@ mod tests {
         Arc::new(Pool::new(PgConnectOptions::from_str(url).unwrap(), TIMEOUT))
     }
 
-    async fn count(pool: &Arc<Pool>, sql: &'static str) -> Result<i64, StoreError> {
+    async fn count(pool: &Arc<Pool>, sql: &'static str) -> Result<i64> {
         pool.read(move |c| {
             Box::pin(async move {
                 let row = c.row(sql, values![]).await?;

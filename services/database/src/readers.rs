@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use crate::{BoxFuture, Connection, SqliteConnection, StoreError};
+use crate::{BoxFuture, Connection, Result, SqliteConnection, StoreError};
 
 /// A pool of read-only connections. A connection is opened when it is first needed, and then kept.
 pub(crate) struct Readers {
@@ -19,9 +19,9 @@ impl Readers {
     }
 
     /// Runs `work` on a connection that no other work uses. The connection is dropped if the work fails with `Unavailable` or is cancelled.
-    pub(crate) async fn run<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub(crate) async fn run<T, F>(&self, work: F) -> Result<T>
     where
-        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
     {
         let idle = self.idle().pop();
         let mut connection = Connection::Sqlite(match idle {

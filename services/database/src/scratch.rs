@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 use uuid::Uuid;
 
-use crate::StoreError;
+use crate::Result;
 use crate::table::{PagePart, PageRows};
 
 /// An empty database for one test. On drop the SQLite file is deleted; a PostgreSQL schema stays, because the server belongs to the tests
@@ -90,7 +90,7 @@ impl Drop for Scratch {
 /// Reads a list in parts of at most so many bytes; returns its rows and the lengths of the parts.
 pub async fn read_in_parts<T, P>(
     bytes: usize,
-    read: impl AsyncFn(PagePart<P>) -> Result<PageRows<T, P>, StoreError>,
+    read: impl AsyncFn(PagePart<P>) -> Result<PageRows<T, P>>,
 ) -> (Vec<T>, Vec<usize>) {
     let (mut all, mut lengths, mut after) = (Vec::new(), Vec::new(), None);
     loop {

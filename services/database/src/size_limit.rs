@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 
 use serde::Serialize;
 
-use crate::StoreError;
+use crate::{Result, StoreError};
 
 /// The largest JSON document that a caller may store, in bytes. The default has no limit; a service uses it for the documents it writes
 /// itself.
@@ -53,8 +53,8 @@ impl SizeLimit {
     pub async fn admit(
         self,
         sizes: impl FnOnce() -> FieldSizes,
-        stored: impl AsyncFnOnce() -> Result<Option<FieldSizes>, StoreError>,
-    ) -> Result<(), StoreError> {
+        stored: impl AsyncFnOnce() -> Result<Option<FieldSizes>>,
+    ) -> Result<()> {
         let Some(most) = self.0 else { return Ok(()) };
         let sizes = sizes();
         let bytes = sizes.total();

@@ -11,7 +11,7 @@ use rusqlite::types::{Value as Cell, ValueRef};
 use rusqlite::{CachedStatement, OpenFlags, Rows};
 use url::Url;
 
-use crate::{SqlError, StoreError, Value};
+use crate::{Result, SqlError, StoreError, Value};
 
 /// How long a statement waits for another process that writes the same file.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,7 +41,7 @@ pub(crate) enum SqlitePlace {
 
 impl SqlitePlace {
     /// Parses `sqlite:///PATH` and `sqlite::memory:`. Characters of the path may be percent-encoded.
-    pub(crate) fn parse(url: &str) -> Result<SqlitePlace, StoreError> {
+    pub(crate) fn parse(url: &str) -> Result<SqlitePlace> {
         let rest = url.strip_prefix("sqlite:").ok_or(StoreError::BadUrl)?;
         if rest == ":memory:" {
             return Ok(SqlitePlace::Memory);

@@ -3,7 +3,7 @@
 use rusqlite::ffi;
 use uuid::Uuid;
 
-use crate::{Connection, Key, Query, Row, SqlError, StoreError, Value};
+use crate::{Connection, Key, Query, Result, Row, SqlError, StoreError, Value};
 
 /// SQLite's result codes for a unique constraint and a primary key.
 const UNIQUE: [i32; 2] = [ffi::SQLITE_CONSTRAINT_UNIQUE, ffi::SQLITE_CONSTRAINT_PRIMARYKEY];
@@ -42,7 +42,7 @@ pub fn is_missing_owner(error: &SqlError) -> bool {
 }
 
 /// Returns `Stale` if an update changed no row: every update names the version it read.
-pub fn changed_one(rows: u64) -> Result<(), StoreError> {
+pub fn changed_one(rows: u64) -> Result<()> {
     if rows == 0 { Err(StoreError::Stale) } else { Ok(()) }
 }
 
@@ -54,7 +54,7 @@ pub async fn page_start(
     key: &Key,
     marker: Option<Uuid>,
     seen: Option<(&str, &str)>,
-) -> Result<Option<(Value, Value)>, StoreError> {
+) -> Result<Option<(Value, Value)>> {
     let Some(marker) = marker else { return Ok(None) };
     let mut query = Query::new(&format!("SELECT {} FROM {table}", key.sql));
     query.and_value("id = ?", marker);
@@ -97,12 +97,7 @@ pub struct PageRows<T, P = Position> {
 
 /// Cuts `rows`, which a query returned at most `limit` of, to the size of a part. `document` is the index of the column that is measured.
 /// Returns whether there may be more rows.
-pub fn cut(
-    rows: &mut Vec<Row>,
-    limit: u32,
-    bytes: usize,
-    document: usize,
-) -> Result<bool, StoreError> {
+pub fn cut(rows: &mut Vec<Row>, limit: u32, bytes: usize, document: usize) -> Result<bool> {
     let mut is_full = rows.len() >= limit as usize;
     let (mut fit, mut so_far) = (0, 0_usize);
     for row in rows.iter() {
@@ -135,7 +130,7 @@ impl Listing<'_> {
         connection: &mut Connection,
         marker: Option<Uuid>,
         part: Option<&PagePart>,
-    ) -> Result<Option<Position>, StoreError> {
+    ) -> Result<Option<Position>> {
         match part.and_then(|part| part.after.clone()) {
             Some(after) => Ok(Some(after)),
             None => page_start(connection, self.table, self.key, marker, self.seen).await,
@@ -149,13 +144,13 @@ impl Listing<'_> {
         mut rows: Vec<Row>,
         limit: u32,
         part: Option<&PagePart>,
-        read: impl Fn(&Row) -> Result<T, StoreError>,
-    ) -> Result<PageRows<T>, StoreError> {
+        read: impl Fn(&Row) -> Result<T>,
+    ) -> Result<PageRows<T>> {
         let is_full = match part {
             Some(part) => cut(&mut rows, limit, part.bytes, self.document)?,
             None => false,
         };
-        let found = rows.iter().map(read).collect::<Result<Vec<T>, StoreError>>()?;
+        let found = rows.iter().map(read).collect::<Result<Vec<T>>>()?;
         let more = match rows.last().filter(|_| is_full) {
             Some(last) => {
                 let last = last.parse::<Uuid>("listed", 0)?;

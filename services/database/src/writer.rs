@@ -9,7 +9,7 @@ use std::thread;
 use futures::executor::block_on;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{BoxFuture, Connection, SqlError, StoreError, WriteKind};
+use crate::{BoxFuture, Connection, Result, SqlError, StoreError, WriteKind};
 
 /// At most this many jobs share a transaction.
 const BATCH: usize = 256;
@@ -35,8 +35,8 @@ struct TransactionFailed(Arc<SqlError>);
 struct Task<F, T> {
     work: Option<F>,
     extent: WriteKind,
-    outcome: Option<Result<T, StoreError>>,
-    waiting: oneshot::Sender<Result<T, StoreError>>,
+    outcome: Option<Result<T>>,
+    waiting: oneshot::Sender<Result<T>>,
 }
 
 impl Writer {
@@ -48,11 +48,9 @@ impl Writer {
     }
 
     /// Runs `work` and returns after the commit.
-    pub(crate) async fn run<T, F>(&self, extent: WriteKind, work: F) -> Result<T, StoreError>
+    pub(crate) async fn run<T, F>(&self, extent: WriteKind, work: F) -> Result<T>
     where
-        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>>
-            + Send
-            + 'static,
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
         T: Send + 'static,
     {
         let (waiting, answer) = oneshot::channel();
@@ -115,7 +113,7 @@ impl From<SqlError> for TransactionFailed {
 
 impl<T, F> Task<F, T>
 where
-    F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>> + Send,
+    F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send,
     T: Send,
 {
     async fn run_within(&mut self, connection: &mut Connection) -> Result<(), TransactionFailed> {
@@ -145,7 +143,7 @@ where
 
 impl<T, F> Job for Task<F, T>
 where
-    F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T, StoreError>> + Send,
+    F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send,
     T: Send,
 {
     fn run<'c>(

@@ -9,7 +9,7 @@ use baremetal_core::{
 };
 use database::WriteKind::{AnyStatementCanFail, OneStatement};
 use database::table::{PagePart, PageRows};
-use database::{Connection, StoreError, reading, writing};
+use database::{Connection, Result, StoreError, reading, writing};
 use jiff::Timestamp;
 
 use crate::Store;
@@ -86,7 +86,7 @@ impl Store {
         new: &Allocation,
         pool: &NodePool,
         now: Timestamp,
-    ) -> Result<Allocation, StoreError> {
+    ) -> Result<Allocation> {
         self.admit_allocation(new).await?;
         let (new, pool, each) = (new.clone(), pool.clone(), self.allocations_each);
         writing!(self.database, AnyStatementCanFail, |c| {
@@ -119,7 +119,7 @@ impl Store {
         order: &ReservationRequest,
         most: u32,
         now: Timestamp,
-    ) -> Result<ReserveOutcome, StoreError> {
+    ) -> Result<ReserveOutcome> {
         self.admit_allocation(new).await?;
         self.admit_order(order).await?;
         let (new, pool, order) = (new.clone(), pool.clone(), order.clone());
@@ -161,7 +161,7 @@ impl Store {
         new: &Allocation,
         node: NodeUuid,
         now: Timestamp,
-    ) -> Result<BackfillOutcome, StoreError> {
+    ) -> Result<BackfillOutcome> {
         self.admit_allocation(new).await?;
         let (new, each) = (new.clone(), self.allocations_each);
         writing!(self.database, AnyStatementCanFail, |c| {
@@ -180,18 +180,12 @@ impl Store {
     }
 
     /// Returns the allocation with this id.
-    pub async fn find_allocation(
-        &self,
-        id: AllocationUuid,
-    ) -> Result<Option<Allocation>, StoreError> {
+    pub async fn find_allocation(&self, id: AllocationUuid) -> Result<Option<Allocation>> {
         reading!(self.database, |c| allocation::find(c, id).await)
     }
 
     /// Returns the allocation with this name.
-    pub async fn find_allocation_by_name(
-        &self,
-        name: &NodeName,
-    ) -> Result<Option<Allocation>, StoreError> {
+    pub async fn find_allocation_by_name(&self, name: &NodeName) -> Result<Option<Allocation>> {
         let name = name.clone();
         reading!(self.database, |c| allocation::find_by_name(c, &name).await)
     }
@@ -201,7 +195,7 @@ impl Store {
         &self,
         filter: &AllocationFilter,
         page: &Page<AllocationSort>,
-    ) -> Result<Vec<Allocation>, StoreError> {
+    ) -> Result<Vec<Allocation>> {
         let (filter, page) = (filter.clone(), page.clone());
         reading!(self.database, |c| allocation::list(c, &filter, &page, None).await)
             .map(|listed| listed.found)
@@ -213,7 +207,7 @@ impl Store {
         filter: &AllocationFilter,
         page: &Page<AllocationSort>,
         part: PagePart,
-    ) -> Result<PageRows<Allocation>, StoreError> {
+    ) -> Result<PageRows<Allocation>> {
         let (filter, page) = (filter.clone(), page.clone());
         reading!(self.database, |c| allocation::list(c, &filter, &page, Some(&part)).await)
     }
@@ -224,7 +218,7 @@ impl Store {
         filter: &AllocationFilter,
         page: &Page<AllocationSort>,
         part: PagePart,
-    ) -> Result<PageRows<(Allocation, Option<Node>)>, StoreError> {
+    ) -> Result<PageRows<(Allocation, Option<Node>)>> {
         let limit = page.limit.min(WITH_NODES);
         let (filter, page) = (filter.clone(), Page { limit, ..page.clone() });
         reading!(self.database, |c| {
@@ -238,7 +232,7 @@ impl Store {
     }
 
     /// Writes the whole allocation, if its version has not changed since it was read. The node is not changed.
-    pub async fn update_allocation(&self, changed: &Allocation) -> Result<Allocation, StoreError> {
+    pub async fn update_allocation(&self, changed: &Allocation) -> Result<Allocation> {
         self.admit_allocation(changed).await?;
         let changed = changed.clone();
         writing!(self.database, OneStatement, |c| allocation::update(c, &changed).await)
@@ -250,7 +244,7 @@ impl Store {
         gone: &Allocation,
         reserved: Option<&Node>,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let (gone, reserved) = (gone.clone(), reserved.cloned());
         writing!(self.database, AnyStatementCanFail, |c| {
             if let Some(reserved) = reserved {
@@ -267,7 +261,7 @@ impl Store {
         node: &Node,
         history: &[HistoryEntry],
         ended: AllocationUuid,
-    ) -> Result<Node, StoreError> {
+    ) -> Result<Node> {
         self.admit_node(node).await?;
         let (node, lines) = (self.sealed(node).await?, history.to_vec());
         let shared = self.shared_bmcs;
@@ -286,7 +280,7 @@ pub(super) async fn check_quota(
     connection: &mut Connection,
     new: &Allocation,
     most: Option<NonZeroU32>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let (Some(owner), Some(most)) = (&new.owner, most) else { return Ok(()) };
     let (used, most) = (allocation::count_limited(connection, owner).await?, most.get().into());
     if used >= most {
@@ -303,7 +297,7 @@ async fn choose_node(
     pool: &NodePool,
     taken: TakeNode<'_>,
     now: Timestamp,
-) -> Result<NodeSearchOutcome, StoreError> {
+) -> Result<NodeSearchOutcome> {
     let mut none = NodeSearchOutcome::NoNode;
     if let Some(name) = &new.name {
         let namesake = node::find(connection, &NodeIdent::Name(name.clone())).await?;
@@ -336,7 +330,7 @@ async fn try_node(
     taken: TakeNode<'_>,
     mut node: Node,
     now: Timestamp,
-) -> Result<Option<Allocation>, StoreError> {
+) -> Result<Option<Allocation>> {
     for _ in 0..ATTEMPTS {
         if !new.fits(&node, pool) {
             return Ok(None);

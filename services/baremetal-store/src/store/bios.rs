@@ -2,7 +2,7 @@
 
 use baremetal_core::{BiosSetting, NewBiosSetting, NodeUuid, apply_bios_settings};
 use database::WriteKind::AnyStatementCanFail;
-use database::{StoreError, reading, writing};
+use database::{Result, reading, writing};
 use jiff::Timestamp;
 
 use crate::Store;
@@ -10,7 +10,7 @@ use crate::table::bios_setting;
 
 impl Store {
     /// Returns the settings of the firmware of `node`, sorted by name.
-    pub async fn list_bios_settings(&self, node: NodeUuid) -> Result<Vec<BiosSetting>, StoreError> {
+    pub async fn list_bios_settings(&self, node: NodeUuid) -> Result<Vec<BiosSetting>> {
         reading!(self.database, |c| bios_setting::list(c, node).await)
     }
 
@@ -19,7 +19,7 @@ impl Store {
         &self,
         node: NodeUuid,
         name: &str,
-    ) -> Result<Option<BiosSetting>, StoreError> {
+    ) -> Result<Option<BiosSetting>> {
         let name = name.to_owned();
         reading!(self.database, |c| bios_setting::find(c, node, &name).await)
     }
@@ -31,7 +31,7 @@ impl Store {
         node: NodeUuid,
         settings: &[NewBiosSetting],
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let settings = settings.to_vec();
         writing!(self.database, AnyStatementCanFail, |c| {
             let present = bios_setting::list(c, node).await?;
@@ -41,7 +41,7 @@ impl Store {
     }
 
     /// Records that a step has reset the firmware of `node`: nothing is known about its settings.
-    pub async fn reset_bios_settings(&self, node: NodeUuid) -> Result<(), StoreError> {
+    pub async fn reset_bios_settings(&self, node: NodeUuid) -> Result<()> {
         writing!(self.database, AnyStatementCanFail, |c| bios_setting::replace(c, node, &[]).await)
     }
 }

@@ -2,7 +2,7 @@
 
 use baremetal_core::{Acceptance, DiscoveryId, NodeUuid};
 use database::WriteKind::AnyStatementCanFail;
-use database::{StoreError, writing};
+use database::{Result, writing};
 
 use crate::Store;
 use crate::table::{discovery, history, inspection, node, port};
@@ -31,7 +31,7 @@ impl Store {
         &self,
         id: DiscoveryId,
         it: &Acceptance,
-    ) -> Result<AcceptOutcome, StoreError> {
+    ) -> Result<AcceptOutcome> {
         self.admit_node(&it.node).await?;
         let it = Acceptance { node: self.sealed(&it.node).await?, ..it.clone() };
         let shared = self.shared_bmcs;

@@ -5,7 +5,7 @@ use baremetal_core::{
     Stored, VolumeConnector, VolumeTarget,
 };
 use database::WriteKind::AnyStatementCanFail;
-use database::{Connection, StoreError, writing};
+use database::{Connection, Result, writing};
 use serde_json::Value;
 
 use crate::Store;
@@ -51,11 +51,7 @@ impl Store {
     ///
     /// `Duplicate` if another record has an id, a name, an address, an instance or the BMC of this one; `LimitReached` if the project of the
     /// allocation has the maximum number of allocations.
-    pub async fn import_node(
-        &self,
-        it: &ImportedNode,
-        effect: ImportEffect,
-    ) -> Result<(), StoreError> {
+    pub async fn import_node(&self, it: &ImportedNode, effect: ImportEffect) -> Result<()> {
         self.admit_node(&it.node).await?;
         for port in &it.ports {
             self.admit_port(port).await?;
@@ -103,11 +99,7 @@ impl Store {
     /// # Errors
     ///
     /// `Duplicate` if the id or the name is in use.
-    pub async fn import_allocation(
-        &self,
-        it: &Allocation,
-        effect: ImportEffect,
-    ) -> Result<(), StoreError> {
+    pub async fn import_allocation(&self, it: &Allocation, effect: ImportEffect) -> Result<()> {
         self.admit_allocation(it).await?;
         let it = it.clone();
         writing!(self.database, AnyStatementCanFail, |c| {
@@ -123,10 +115,7 @@ impl Store {
         })
     }
 
-    async fn admitted_and_sealed<C: Content>(
-        &self,
-        all: &[Stored<C>],
-    ) -> Result<Sealed<C>, StoreError> {
+    async fn admitted_and_sealed<C: Content>(&self, all: &[Stored<C>]) -> Result<Sealed<C>> {
         let mut sealed = Vec::with_capacity(all.len());
         for it in all {
             self.admit_resource(it).await?;
@@ -136,10 +125,7 @@ impl Store {
     }
 }
 
-async fn insert_all<C: Content>(
-    connection: &mut Connection,
-    all: &Sealed<C>,
-) -> Result<(), StoreError> {
+async fn insert_all<C: Content>(connection: &mut Connection, all: &Sealed<C>) -> Result<()> {
     for (it, document) in all {
         resource::insert(connection, it, document).await?;
     }

@@ -3,7 +3,7 @@
 use baremetal_core::{HistoryEntry, Node};
 use database::WriteKind::{AnyStatementCanFail, OnlyFirstStatementCanFail};
 use database::outbox::{self, Letter, Outbox};
-use database::{StoreError, writing};
+use database::{Result, writing};
 use jiff::Timestamp;
 
 use crate::Store;
@@ -18,7 +18,7 @@ impl Store {
         history: &[HistoryEntry],
         letters: &[Letter],
         now: Timestamp,
-    ) -> Result<(Node, usize), StoreError> {
+    ) -> Result<(Node, usize)> {
         let (node, lines, letters) = (self.sealed(node).await?, history.to_vec(), letters.to_vec());
         writing!(self.database, OnlyFirstStatementCanFail, |c| {
             let written = node::update(c, &node).await?;
@@ -30,11 +30,7 @@ impl Store {
 
     /// Gives up the delivery of a notice: removes it from the outbox, and adds `said` to the history of its node. If the notice was removed
     /// before, the history gets no second entry.
-    pub async fn give_up_notice(
-        &self,
-        letter: i64,
-        said: Option<&HistoryEntry>,
-    ) -> Result<(), StoreError> {
+    pub async fn give_up_notice(&self, letter: i64, said: Option<&HistoryEntry>) -> Result<()> {
         let said = said.cloned();
         writing!(self.database, AnyStatementCanFail, |c| {
             if outbox::delete(c, letter).await?

@@ -7,7 +7,7 @@ use baremetal_core::{
     PortUuid,
 };
 use database::table::{PagePart, PageRows};
-use database::{StoreError, reading, writing};
+use database::{Result, reading, writing};
 use hardware::MacAddress;
 use uuid::Uuid;
 
@@ -24,7 +24,7 @@ impl Store {
     /// # Errors
     ///
     /// `LimitReached` if the node has too many ports.
-    pub async fn insert_port(&self, port: &Port) -> Result<(), StoreError> {
+    pub async fn insert_port(&self, port: &Port) -> Result<()> {
         self.admit_port(port).await?;
         let port = port.clone();
         let extent = if port.portgroup.is_some() { AnyStatementCanFail } else { OneStatement };
@@ -40,21 +40,18 @@ impl Store {
     }
 
     /// Returns the port with this id.
-    pub async fn find_port(&self, id: PortUuid) -> Result<Option<Port>, StoreError> {
+    pub async fn find_port(&self, id: PortUuid) -> Result<Option<Port>> {
         reading!(self.database, |c| port::find(c, id).await)
     }
 
     /// Returns the port with this name.
-    pub async fn find_port_by_name(&self, name: &str) -> Result<Option<Port>, StoreError> {
+    pub async fn find_port_by_name(&self, name: &str) -> Result<Option<Port>> {
         let name = name.to_owned();
         reading!(self.database, |c| port::find_by_name(c, &name).await)
     }
 
     /// Returns the port with this address.
-    pub async fn find_port_by_address(
-        &self,
-        address: MacAddress,
-    ) -> Result<Option<Port>, StoreError> {
+    pub async fn find_port_by_address(&self, address: MacAddress) -> Result<Option<Port>> {
         reading!(self.database, |c| port::find_by_address(c, address).await)
     }
 
@@ -63,7 +60,7 @@ impl Store {
         &self,
         filter: &PortFilter,
         page: &Page<PortSort>,
-    ) -> Result<Vec<Port>, StoreError> {
+    ) -> Result<Vec<Port>> {
         let (filter, page) = (filter.clone(), page.clone());
         reading!(self.database, |c| port::list(c, &filter, &page, None).await)
             .map(|listed| listed.found)
@@ -75,33 +72,30 @@ impl Store {
         filter: &PortFilter,
         page: &Page<PortSort>,
         part: PagePart,
-    ) -> Result<PageRows<Port>, StoreError> {
+    ) -> Result<PageRows<Port>> {
         let (filter, page) = (filter.clone(), page.clone());
         reading!(self.database, |c| port::list(c, &filter, &page, Some(&part)).await)
     }
 
     /// Returns the ports of a port group.
-    pub async fn ports_of_group(&self, group: Uuid) -> Result<Vec<Port>, StoreError> {
+    pub async fn ports_of_group(&self, group: Uuid) -> Result<Vec<Port>> {
         reading!(self.database, |c| port::of_group(c, group).await)
     }
 
     /// Returns all ports of a node, sorted by address.
-    pub async fn ports_of(&self, node: NodeUuid) -> Result<Vec<Port>, StoreError> {
+    pub async fn ports_of(&self, node: NodeUuid) -> Result<Vec<Port>> {
         reading!(self.database, |c| port::of(c, node).await)
     }
 
     /// Returns the number of ports of each of `nodes` that has any.
-    pub async fn count_ports(
-        &self,
-        nodes: &[NodeUuid],
-    ) -> Result<HashMap<NodeUuid, usize>, StoreError> {
+    pub async fn count_ports(&self, nodes: &[NodeUuid]) -> Result<HashMap<NodeUuid, usize>> {
         let nodes = nodes.to_vec();
         reading!(self.database, |c| port::counts(c, &nodes).await)
     }
 
     /// Writes the whole port, if its version has not changed since it was read, and returns the port with its new version. If the address
     /// changes, the lease of the old address is freed.
-    pub async fn update_port(&self, port: &Port) -> Result<Port, StoreError> {
+    pub async fn update_port(&self, port: &Port) -> Result<Port> {
         self.admit_port(port).await?;
         let port = port.clone();
         let extent = match port.portgroup {
@@ -122,7 +116,7 @@ impl Store {
     }
 
     /// Deletes a port and frees its lease, if its version has not changed since it was read.
-    pub async fn delete_port(&self, port: &Port) -> Result<(), StoreError> {
+    pub async fn delete_port(&self, port: &Port) -> Result<()> {
         let port = port.clone();
         writing!(self.database, OnlyFirstStatementCanFail, |c| {
             port::delete(c, &port).await?;
@@ -131,37 +125,33 @@ impl Store {
     }
 
     /// Returns the newest boot of the node's machine into the ramdisk.
-    pub async fn find_boot(&self, node: NodeUuid) -> Result<Option<Boot>, StoreError> {
+    pub async fn find_boot(&self, node: NodeUuid) -> Result<Option<Boot>> {
         reading!(self.database, |c| boot::find(c, node).await)
     }
 
     /// Writes a boot, replacing the node's earlier boot.
-    pub async fn save_boot(&self, boot: &Boot) -> Result<(), StoreError> {
+    pub async fn save_boot(&self, boot: &Boot) -> Result<()> {
         let boot = boot.clone();
         writing!(self.database, OneStatement, |c| boot::save(c, &boot).await)
     }
 
     /// Records that the token of this boot is handed out at `now`, and returns whether this is the first time. A boot that was replaced by a
     /// newer one is not changed.
-    pub async fn claim_boot(&self, boot: &Boot, now: Timestamp) -> Result<bool, StoreError> {
+    pub async fn claim_boot(&self, boot: &Boot, now: Timestamp) -> Result<bool> {
         let boot = boot.clone();
         writing!(self.database, OneStatement, |c| boot::claim(c, &boot, now).await)
     }
 
     /// Writes what the machine of this boot has reported, and returns whether it did: a boot that was replaced by a newer one is not
     /// written.
-    pub async fn report_boot(&self, boot: &Boot) -> Result<bool, StoreError> {
+    pub async fn report_boot(&self, boot: &Boot) -> Result<bool> {
         let boot = boot.clone();
         writing!(self.database, OneStatement, |c| boot::report(c, &boot).await)
     }
 
     /// Writes the inventory that the machine of this boot has sent, and returns whether it did: if the boot was replaced by a newer one,
     /// neither the boot nor the inventory is written.
-    pub async fn report_inventory(
-        &self,
-        boot: &Boot,
-        found: &InspectionReport,
-    ) -> Result<bool, StoreError> {
+    pub async fn report_inventory(&self, boot: &Boot, found: &InspectionReport) -> Result<bool> {
         let (boot, found) = (boot.clone(), found.clone());
         writing!(self.database, OnlyFirstStatementCanFail, |c| {
             let is_newest = boot::report(c, &boot).await?;
@@ -173,16 +163,13 @@ impl Store {
     }
 
     /// Writes the result of an inspection, replacing the earlier result.
-    pub async fn save_inspected(&self, found: &InspectionReport) -> Result<(), StoreError> {
+    pub async fn save_inspected(&self, found: &InspectionReport) -> Result<()> {
         let found = found.clone();
         writing!(self.database, OneStatement, |c| inspection::save(c, &found).await)
     }
 
     /// Returns the result of the node's last inspection.
-    pub async fn find_inspected(
-        &self,
-        node: NodeUuid,
-    ) -> Result<Option<InspectionReport>, StoreError> {
+    pub async fn find_inspected(&self, node: NodeUuid) -> Result<Option<InspectionReport>> {
         reading!(self.database, |c| inspection::find(c, node).await)
     }
 
@@ -192,7 +179,7 @@ impl Store {
         node: NodeUuid,
         limit: u32,
         marker: Option<HistoryUuid>,
-    ) -> Result<Vec<HistoryEntry>, StoreError> {
+    ) -> Result<Vec<HistoryEntry>> {
         self.history_part(node, limit, marker, PagePart::whole()).await.map(|listed| listed.found)
     }
 
@@ -203,7 +190,7 @@ impl Store {
         limit: u32,
         marker: Option<HistoryUuid>,
         part: PagePart<i64>,
-    ) -> Result<PageRows<HistoryEntry, i64>, StoreError> {
+    ) -> Result<PageRows<HistoryEntry, i64>> {
         reading!(self.database, |c| history::list(c, node, limit, marker, &part).await)
     }
 
@@ -212,7 +199,7 @@ impl Store {
         &self,
         node: NodeUuid,
         entry: HistoryUuid,
-    ) -> Result<Option<HistoryEntry>, StoreError> {
+    ) -> Result<Option<HistoryEntry>> {
         reading!(self.database, |c| history::find(c, node, entry).await)
     }
 }

@@ -2,7 +2,7 @@
 
 use baremetal_core::Profile;
 use database::WriteKind::OneStatement;
-use database::{StoreError, reading, writing};
+use database::{Result, StoreError, reading, writing};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -11,18 +11,14 @@ use crate::{PagePart, PageRows, ProfileRow, Store, secrets};
 
 impl Store {
     /// Adds a profile with version 1.
-    pub async fn insert_profile(
-        &self,
-        profile: &Profile,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
+    pub async fn insert_profile(&self, profile: &Profile, now: Timestamp) -> Result<()> {
         self.admit_profile(profile).await?;
         let (name, document) = self.sealed_profile(profile).await?;
         writing!(self.database, OneStatement, |c| profile::insert(c, &name, &document, now).await)
     }
 
     /// Returns the profile with this name, with its secrets sealed.
-    pub async fn find_profile(&self, name: &str) -> Result<Option<ProfileRow>, StoreError> {
+    pub async fn find_profile(&self, name: &str) -> Result<Option<ProfileRow>> {
         let name = name.to_owned();
         reading!(self.database, |c| profile::find(c, &name).await)
     }
@@ -32,7 +28,7 @@ impl Store {
         &self,
         limit: u32,
         part: PagePart<String>,
-    ) -> Result<PageRows<ProfileRow, String>, StoreError> {
+    ) -> Result<PageRows<ProfileRow, String>> {
         reading!(self.database, |c| profile::list_part(c, limit, &part).await)
     }
 
@@ -42,7 +38,7 @@ impl Store {
         profile: &Profile,
         version: i64,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         self.admit_profile(profile).await?;
         let (name, document) = self.sealed_profile(profile).await?;
         writing!(self.database, OneStatement, |c| {
@@ -51,13 +47,13 @@ impl Store {
     }
 
     /// Deletes a profile, if its version has not changed since it was read. Fails with `InUse` while the goal of a rack names the profile.
-    pub async fn delete_profile(&self, name: &str, version: i64) -> Result<(), StoreError> {
+    pub async fn delete_profile(&self, name: &str, version: i64) -> Result<()> {
         let name = name.to_owned();
         writing!(self.database, OneStatement, |c| profile::delete(c, &name, version).await)
     }
 
     /// Returns the profile's name and its document with all secrets sealed.
-    async fn sealed_profile(&self, profile: &Profile) -> Result<(String, Value), StoreError> {
+    async fn sealed_profile(&self, profile: &Profile) -> Result<(String, Value)> {
         let name = profile.name.to_string();
         let document = serde_json::to_value(profile)
             .map_err(|why| StoreError::corrupt("hypervisor_profiles", &name, why))?;
@@ -65,7 +61,7 @@ impl Store {
         Ok((name, document))
     }
 
-    async fn sealed_as_profile(&self, name: &str, document: &Value) -> Result<Value, StoreError> {
+    async fn sealed_as_profile(&self, name: &str, document: &Value) -> Result<Value> {
         let corrupt = |why| StoreError::corrupt("hypervisor_profiles", name, why);
         self.seal(document, |keys, document| {
             secrets::seal_profile(keys, name, document).map_err(corrupt)
@@ -79,7 +75,7 @@ impl Store {
         name: &str,
         document: &Value,
         version: i64,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let (name, document) = (name.to_owned(), self.sealed_as_profile(name, document).await?);
         writing!(self.database, OneStatement, |c| {
             profile::reseal(c, &name, &document, version).await

@@ -1,6 +1,6 @@
 //! Records that belong to no node: leases of addresses, unknown machines, conductors and racks.
 
-use database::{StoreError, reading, writing};
+use database::{Result, reading, writing};
 use std::net::Ipv4Addr;
 
 use baremetal_core::{Discovery, DiscoveryId};
@@ -14,7 +14,7 @@ use database::WriteKind::{OneStatement, OnlyFirstStatementCanFail};
 
 impl Store {
     /// Returns the lease of `mac`, expired or not.
-    pub async fn find_lease(&self, mac: MacAddress) -> Result<Option<DhcpLease>, StoreError> {
+    pub async fn find_lease(&self, mac: MacAddress) -> Result<Option<DhcpLease>> {
         reading!(self.database, |c| lease::find(c, mac).await)
     }
 
@@ -27,7 +27,7 @@ impl Store {
         mac: MacAddress,
         pool: &AddressPool,
         now: Timestamp,
-    ) -> Result<Option<DhcpLease>, StoreError> {
+    ) -> Result<Option<DhcpLease>> {
         let pool = pool.clone();
         writing!(self.database, OnlyFirstStatementCanFail, |c| {
             lease::lease(c, mac, &pool, now).await
@@ -35,11 +35,7 @@ impl Store {
     }
 
     /// Records that no machine answered at the address that is leased to `mac`.
-    pub async fn mark_lease_probed(
-        &self,
-        mac: MacAddress,
-        address: Ipv4Addr,
-    ) -> Result<(), StoreError> {
+    pub async fn mark_lease_probed(&self, mac: MacAddress, address: Ipv4Addr) -> Result<()> {
         writing!(self.database, OneStatement, |c| lease::mark_probed(c, mac, address).await)
     }
 
@@ -50,25 +46,25 @@ impl Store {
         mac: MacAddress,
         address: Ipv4Addr,
         until: Timestamp,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool> {
         writing!(self.database, OnlyFirstStatementCanFail, |c| {
             lease::mark_in_use(c, mac, address, until).await
         })
     }
 
     /// Records that a machine or BMC that nobody has enrolled was seen.
-    pub async fn touch_discovery(&self, id: DiscoveryId, now: Timestamp) -> Result<(), StoreError> {
+    pub async fn touch_discovery(&self, id: DiscoveryId, now: Timestamp) -> Result<()> {
         writing!(self.database, OnlyFirstStatementCanFail, |c| discovery::touch(c, id, now).await)
     }
 
     /// Writes the record of a machine or BMC that nobody has enrolled, keeping the time at which it was seen first.
-    pub async fn save_discovery(&self, found: &Discovery) -> Result<(), StoreError> {
+    pub async fn save_discovery(&self, found: &Discovery) -> Result<()> {
         let found = found.clone();
         writing!(self.database, OnlyFirstStatementCanFail, |c| discovery::save(c, &found).await)
     }
 
     /// Returns a discovery, accepted or not.
-    pub async fn find_discovery(&self, id: DiscoveryId) -> Result<Option<Discovery>, StoreError> {
+    pub async fn find_discovery(&self, id: DiscoveryId) -> Result<Option<Discovery>> {
         reading!(self.database, |c| discovery::find(c, id).await)
     }
 
@@ -77,41 +73,41 @@ impl Store {
         &self,
         limit: u32,
         part: PagePart<Seen>,
-    ) -> Result<PageRows<Discovery, Seen>, StoreError> {
+    ) -> Result<PageRows<Discovery, Seen>> {
         reading!(self.database, |c| discovery::list_part(c, limit, part).await)
     }
 
     /// Deletes a discovery, if there is one.
-    pub async fn delete_discovery(&self, id: DiscoveryId) -> Result<(), StoreError> {
+    pub async fn delete_discovery(&self, id: DiscoveryId) -> Result<()> {
         writing!(self.database, OneStatement, |c| discovery::delete(c, id).await)
     }
 
     /// Records that the conductor on `hostname` is alive.
-    pub async fn touch_conductor(&self, hostname: &str, now: Timestamp) -> Result<(), StoreError> {
+    pub async fn touch_conductor(&self, hostname: &str, now: Timestamp) -> Result<()> {
         let hostname = hostname.to_owned();
         writing!(self.database, OneStatement, |c| conductor::touch(c, &hostname, now).await)
     }
 
     /// Returns the conductors sorted by host name, each with the time when it last was alive.
-    pub async fn list_conductors(&self) -> Result<Vec<(String, Timestamp)>, StoreError> {
+    pub async fn list_conductors(&self) -> Result<Vec<(String, Timestamp)>> {
         reading!(self.database, |c| conductor::list(c).await)
     }
 
     /// Adds a rack with version 1.
-    pub async fn insert_rack(&self, name: &str, document: &Value) -> Result<(), StoreError> {
+    pub async fn insert_rack(&self, name: &str, document: &Value) -> Result<()> {
         self.admit_rack(name, document).await?;
         let (name, document) = (name.to_owned(), self.sealed_rack(name, document).await?);
         writing!(self.database, OneStatement, |c| rack::insert(c, &name, &document).await)
     }
 
     /// Returns a rack's document and its version.
-    pub async fn find_rack(&self, name: &str) -> Result<Option<(Value, i64)>, StoreError> {
+    pub async fn find_rack(&self, name: &str) -> Result<Option<(Value, i64)>> {
         let name = name.to_owned();
         reading!(self.database, |c| rack::find(c, &name).await)
     }
 
     /// Returns all racks sorted by name, with document and version.
-    pub async fn list_racks(&self) -> Result<Vec<(String, Value, i64)>, StoreError> {
+    pub async fn list_racks(&self) -> Result<Vec<(String, Value, i64)>> {
         reading!(self.database, |c| rack::list(c).await)
     }
 
@@ -120,24 +116,19 @@ impl Store {
         &self,
         limit: u32,
         part: PagePart<String>,
-    ) -> Result<PageRows<(String, Value, i64), String>, StoreError> {
+    ) -> Result<PageRows<(String, Value, i64), String>> {
         reading!(self.database, |c| rack::list_part(c, limit, &part).await)
     }
 
     /// Writes a rack's document, if its version has not changed since it was read.
-    pub async fn update_rack(
-        &self,
-        name: &str,
-        document: &Value,
-        version: i64,
-    ) -> Result<(), StoreError> {
+    pub async fn update_rack(&self, name: &str, document: &Value, version: i64) -> Result<()> {
         self.admit_rack(name, document).await?;
         let (name, document) = (name.to_owned(), self.sealed_rack(name, document).await?);
         writing!(self.database, OneStatement, |c| rack::update(c, &name, &document, version).await)
     }
 
     /// Deletes a rack, if it exists. Its nodes stay.
-    pub async fn delete_rack(&self, name: &str) -> Result<(), StoreError> {
+    pub async fn delete_rack(&self, name: &str) -> Result<()> {
         let name = name.to_owned();
         writing!(self.database, OneStatement, |c| rack::delete(c, &name).await)
     }

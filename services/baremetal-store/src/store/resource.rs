@@ -5,7 +5,7 @@ use baremetal_core::{
 };
 use database::WriteKind::{AnyStatementCanFail, OneStatement};
 use database::table::{PagePart, PageRows};
-use database::{FieldSizes, StoreError, reading, writing};
+use database::{FieldSizes, Result, StoreError, reading, writing};
 use sealing::SealingKeys;
 use serde_json::Value;
 use uuid::Uuid;
@@ -19,7 +19,7 @@ impl Store {
     /// # Errors
     ///
     /// `LimitReached` if the project or the node of the resource has too many of its kind.
-    pub async fn insert_resource<C: Content>(&self, it: &Stored<C>) -> Result<(), StoreError> {
+    pub async fn insert_resource<C: Content>(&self, it: &Stored<C>) -> Result<()> {
         self.admit_resource(it).await?;
         let (it, document) = (it.clone(), self.sealed_resource(it).await?);
         writing!(self.database, OneStatement, |c| {
@@ -33,25 +33,19 @@ impl Store {
     /// # Errors
     ///
     /// `TooLarge`, or `LimitReached`.
-    pub async fn check_resource<C: Content>(&self, it: &Stored<C>) -> Result<(), StoreError> {
+    pub async fn check_resource<C: Content>(&self, it: &Stored<C>) -> Result<()> {
         self.admit_resource(it).await?;
         let it = it.clone();
         reading!(self.database, |c| resource::check_count(c, &it).await)
     }
 
     /// Returns the resource with this id.
-    pub async fn find_resource<C: Content>(
-        &self,
-        id: Uuid,
-    ) -> Result<Option<Stored<C>>, StoreError> {
+    pub async fn find_resource<C: Content>(&self, id: Uuid) -> Result<Option<Stored<C>>> {
         reading!(self.database, |c| resource::find(c, id).await)
     }
 
     /// Returns the resource with this name.
-    pub async fn find_resource_by_name<C: Content>(
-        &self,
-        name: &str,
-    ) -> Result<Option<Stored<C>>, StoreError> {
+    pub async fn find_resource_by_name<C: Content>(&self, name: &str) -> Result<Option<Stored<C>>> {
         let name = name.to_owned();
         reading!(self.database, |c| resource::find_by_name(c, &name).await)
     }
@@ -60,7 +54,7 @@ impl Store {
     pub async fn find_resources_by_names<C: Content>(
         &self,
         names: &[String],
-    ) -> Result<Vec<Stored<C>>, StoreError> {
+    ) -> Result<Vec<Stored<C>>> {
         let names = names.to_vec();
         reading!(self.database, |c| resource::find_by_names(c, &names).await)
     }
@@ -71,16 +65,13 @@ impl Store {
         filter: &StoredFilter,
         page: &Page<StoredSort>,
         part: PagePart,
-    ) -> Result<PageRows<Stored<C>>, StoreError> {
+    ) -> Result<PageRows<Stored<C>>> {
         let (filter, page) = (filter.clone(), page.clone());
         reading!(self.database, |c| resource::list(c, &filter, &page, Some(&part)).await)
     }
 
     /// Returns the first `limit` resources of the kind, in the order of their creation.
-    pub async fn first_resources<C: Content>(
-        &self,
-        limit: u32,
-    ) -> Result<Vec<Stored<C>>, StoreError> {
+    pub async fn first_resources<C: Content>(&self, limit: u32) -> Result<Vec<Stored<C>>> {
         let page = Page { limit, marker: None, sort: StoredSort::CreatedAt, descending: false };
         let part = PagePart::whole();
         let any = StoredFilter::default();
@@ -88,25 +79,19 @@ impl Store {
     }
 
     /// Deletes all resources of the kind, which no other resource may refer to.
-    pub async fn delete_resources<C: Content>(&self) -> Result<(), StoreError> {
+    pub async fn delete_resources<C: Content>(&self) -> Result<()> {
         writing!(self.database, OneStatement, |c| resource::delete_all::<C>(c).await)
     }
 
     /// Writes the whole resource, if its version has not changed since it was read, and returns it with its new version.
-    pub async fn update_resource<C: Content>(
-        &self,
-        it: &Stored<C>,
-    ) -> Result<Stored<C>, StoreError> {
+    pub async fn update_resource<C: Content>(&self, it: &Stored<C>) -> Result<Stored<C>> {
         self.admit_resource(it).await?;
         let (it, document) = (it.clone(), self.sealed_resource(it).await?);
         writing!(self.database, OneStatement, |c| resource::update(c, &it, &document).await)
     }
 
     /// Writes a port group like [`Store::update_resource`], and moves its ports to its physical network.
-    pub async fn update_port_group(
-        &self,
-        it: &Stored<PortGroup>,
-    ) -> Result<Stored<PortGroup>, StoreError> {
+    pub async fn update_port_group(&self, it: &Stored<PortGroup>) -> Result<Stored<PortGroup>> {
         self.admit_resource(it).await?;
         let (it, document) = (it.clone(), self.sealed_resource(it).await?);
         writing!(self.database, AnyStatementCanFail, |c| {
@@ -121,10 +106,7 @@ impl Store {
     }
 
     /// Returns all port groups of a node.
-    pub async fn port_groups_of(
-        &self,
-        node: NodeUuid,
-    ) -> Result<Vec<Stored<PortGroup>>, StoreError> {
+    pub async fn port_groups_of(&self, node: NodeUuid) -> Result<Vec<Stored<PortGroup>>> {
         reading!(self.database, |c| resource::of_node(c, node).await)
     }
 
@@ -135,7 +117,7 @@ impl Store {
         node: &Node,
         ports: &[Port],
         groups: &[Stored<PortGroup>],
-    ) -> Result<Node, StoreError> {
+    ) -> Result<Node> {
         let (node, ports) = (self.sealed(node).await?, ports.to_vec());
         let mut written = Vec::new();
         for group in groups {
@@ -152,7 +134,7 @@ impl Store {
     }
 
     /// Deletes a resource, if its version has not changed since it was read. Returns `false` and changes nothing if others refer to it.
-    pub async fn delete_resource<C: Content>(&self, it: &Stored<C>) -> Result<bool, StoreError> {
+    pub async fn delete_resource<C: Content>(&self, it: &Stored<C>) -> Result<bool> {
         let (id, version) = (it.id, it.version);
         writing!(self.database, AnyStatementCanFail, |c| {
             resource::lock::<C>(c, id).await?;
@@ -165,10 +147,7 @@ impl Store {
     }
 
     /// Returns the content of a resource with all secrets sealed, as it is written.
-    pub(super) async fn sealed_resource<C: Content>(
-        &self,
-        it: &Stored<C>,
-    ) -> Result<Value, StoreError> {
+    pub(super) async fn sealed_resource<C: Content>(&self, it: &Stored<C>) -> Result<Value> {
         let id = it.id.to_string();
         let document = serde_json::to_value(&it.content)
             .map_err(|error| StoreError::corrupt("resources", &id, error))?;
@@ -179,10 +158,7 @@ impl Store {
         self.seal(&document, seal).await
     }
 
-    pub(super) async fn admit_resource<C: Content>(
-        &self,
-        it: &Stored<C>,
-    ) -> Result<(), StoreError> {
+    pub(super) async fn admit_resource<C: Content>(&self, it: &Stored<C>) -> Result<()> {
         let of = |content: &C| FieldSizes::default().and(C::KIND, content);
         let stored = async || {
             let found = self.find_resource::<C>(it.id).await?;

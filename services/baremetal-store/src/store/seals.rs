@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use baremetal_core::Node;
 use database::WriteKind::{OneStatement, OnlyFirstStatementCanFail};
-use database::{StoreError, reading, seals, writing};
+use database::{Result, StoreError, reading, seals, writing};
 use sealing::{Keyring, RegisteredKey, SealingKeys};
 use serde_json::Value;
 use tracing::{error, info};
@@ -30,7 +30,7 @@ impl Store {
     /// # Errors
     ///
     /// `Corrupt` if a stored secret was sealed with a key that is not among these keys.
-    pub async fn with_keys(mut self, keys: Arc<Keyring>) -> Result<Store, StoreError> {
+    pub async fn with_keys(mut self, keys: Arc<Keyring>) -> Result<Store> {
         let (known, now) = (self.known_keys().await?, keys.keys());
         now.check(&known).map_err(|lost| StoreError::corrupt("seals", "keys", lost))?;
         seals::save_canaries(&self.database, now.missing_canaries(&known)).await?;
@@ -43,7 +43,7 @@ impl Store {
     }
 
     /// Returns the keys that the database knows, for [`Keyring::open`].
-    pub async fn known_keys(&self) -> Result<Vec<RegisteredKey>, StoreError> {
+    pub async fn known_keys(&self) -> Result<Vec<RegisteredKey>> {
         let in_use = self.seals_in_use().await?;
         let canaries = reading!(self.database, |c| seals::canaries(c).await)?;
         let mut known = Vec::with_capacity(in_use.len());
@@ -56,7 +56,7 @@ impl Store {
     }
 
     /// Returns one text that this key has sealed, with the place that it was sealed for.
-    async fn sample(&self, id: &str) -> Result<Option<(String, String)>, StoreError> {
+    async fn sample(&self, id: &str) -> Result<Option<(String, String)>> {
         let key = id.to_owned();
         reading!(self.database, |c| {
             let by = Some(key.as_str());
@@ -87,18 +87,18 @@ impl Store {
     }
 
     /// Returns the keys that may seal rows, each with the number of rows that it seals now.
-    pub async fn seals_in_use(&self) -> Result<Vec<(String, u64)>, StoreError> {
+    pub async fn seals_in_use(&self) -> Result<Vec<(String, u64)>> {
         reading!(self.database, |c| seal::counts(c).await)
     }
 
     /// Removes a key, so that the database refuses rows sealed with it. Fails with `InUse` while the key seals a row.
-    pub async fn forget_seal(&self, id: &str) -> Result<(), StoreError> {
+    pub async fn forget_seal(&self, id: &str) -> Result<()> {
         self.known.remove(&self.database, id).await
     }
 
     /// Re-encrypts with the first key all secrets that another key has sealed or that are in the clear, one page at a time. A row that is
     /// written meanwhile is sealed by its writer. After an interruption, the next call continues with the rest.
-    pub async fn reseal(&self) -> Result<ReencryptionResult, StoreError> {
+    pub async fn reseal(&self) -> Result<ReencryptionResult> {
         let Some(keys) = &self.keys else { return Ok(ReencryptionResult::default()) };
         let current = keys.keys().current().to_owned();
         let mut all = self.reseal_from(None).await?;
@@ -115,7 +115,7 @@ impl Store {
     }
 
     /// Re-encrypts the records sealed with `key`; with `None`, the records that have not been scanned yet.
-    async fn reseal_from(&self, key: Option<String>) -> Result<ReencryptionResult, StoreError> {
+    async fn reseal_from(&self, key: Option<String>) -> Result<ReencryptionResult> {
         let mut all = ReencryptionResult::default();
         let mut after = None;
         loop {
@@ -152,11 +152,7 @@ impl Store {
         Ok(all)
     }
 
-    async fn reseal_racks(
-        &self,
-        key: Option<String>,
-        all: &mut ReencryptionResult,
-    ) -> Result<(), StoreError> {
+    async fn reseal_racks(&self, key: Option<String>, all: &mut ReencryptionResult) -> Result<()> {
         let racks = reading!(self.database, |c| rack::sealed_by(c, key.as_deref()).await)?;
         for (name, document, version) in racks {
             match self.update_rack(&name, &document, version).await {
@@ -176,7 +172,7 @@ impl Store {
         &self,
         key: Option<String>,
         all: &mut ReencryptionResult,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let profiles = reading!(self.database, |c| profile::sealed_by(c, key.as_deref()).await)?;
         for (name, document, version) in profiles {
             match self.reseal_profile(&name, &document, version).await {
@@ -196,7 +192,7 @@ impl Store {
         &self,
         key: Option<String>,
         all: &mut ReencryptionResult,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let rows = reading!(self.database, |c| resource::sealed_by(c, key.as_deref()).await)?;
         for mut row in rows {
             let (id, parts) = (row.id, row.parts);
@@ -221,12 +217,12 @@ impl Store {
     }
 
     /// Returns the node with all secrets sealed, as it is written.
-    pub(super) async fn sealed(&self, node: &Node) -> Result<Node, StoreError> {
+    pub(super) async fn sealed(&self, node: &Node) -> Result<Node> {
         let corrupt = |why| StoreError::corrupt("nodes", &node.id.to_string(), why);
         self.seal(node, |keys, node| secrets::seal_node(keys, node).map_err(corrupt)).await
     }
 
-    pub(super) async fn sealed_all(&self, nodes: &[Node]) -> Result<Vec<Node>, StoreError> {
+    pub(super) async fn sealed_all(&self, nodes: &[Node]) -> Result<Vec<Node>> {
         let mut sealed = Vec::with_capacity(nodes.len());
         for node in nodes {
             sealed.push(self.sealed(node).await?);
@@ -235,11 +231,7 @@ impl Store {
     }
 
     /// Returns the rack's document with all secrets sealed, as it is written.
-    pub(super) async fn sealed_rack(
-        &self,
-        name: &str,
-        document: &Value,
-    ) -> Result<Value, StoreError> {
+    pub(super) async fn sealed_rack(&self, name: &str, document: &Value) -> Result<Value> {
         let corrupt = |why| StoreError::corrupt("racks", name, why);
         let seal = |keys: &SealingKeys, document: &mut Value| {
             secrets::seal_rack(keys, name, document).map_err(corrupt)
@@ -250,8 +242,8 @@ impl Store {
     pub(super) async fn seal<T: Clone>(
         &self,
         it: &T,
-        seal: impl FnOnce(&SealingKeys, &mut T) -> Result<(), StoreError>,
-    ) -> Result<T, StoreError> {
+        seal: impl FnOnce(&SealingKeys, &mut T) -> Result<()>,
+    ) -> Result<T> {
         let mut it = it.clone();
         if let Some(keys) = self.current_keys().await? {
             seal(&keys, &mut it)?;
@@ -260,7 +252,7 @@ impl Store {
     }
 
     /// Returns the keys for a transaction that seals a record which it has yet to choose; `None` if nothing is sealed.
-    pub(super) async fn current_keys(&self) -> Result<Option<Arc<SealingKeys>>, StoreError> {
+    pub(super) async fn current_keys(&self) -> Result<Option<Arc<SealingKeys>>> {
         let Some(keys) = &self.keys else { return Ok(None) };
         let keys = keys.keys();
         let id = keys.current();

@@ -9,7 +9,9 @@ use baremetal_core::{
 use database::table::{
     Listing, PagePart, PageRows, changed_one, is_missing_owner, violated_unique_column,
 };
-use database::{Column, Connection, Key, Query, Row, SqlError, StoreError, columns, values};
+use database::{
+    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, columns, values,
+};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
@@ -34,10 +36,7 @@ struct Document {
     reservation: Option<Reservation>,
 }
 
-pub(crate) async fn insert(
-    connection: &mut Connection,
-    allocation: &Allocation,
-) -> Result<(), StoreError> {
+pub(crate) async fn insert(connection: &mut Connection, allocation: &Allocation) -> Result<()> {
     let written = columns::insert(connection, TABLE, columns(allocation)?).await;
     written.map_err(|error| refused(allocation, error))
 }
@@ -45,7 +44,7 @@ pub(crate) async fn insert(
 pub(crate) async fn update(
     connection: &mut Connection,
     allocation: &Allocation,
-) -> Result<Allocation, StoreError> {
+) -> Result<Allocation> {
     let written = columns::update(connection, TABLE, columns(allocation)?).await;
     changed_one(written.map_err(|error| refused(allocation, error))?)?;
     Ok(Allocation { version: allocation.version + 1, ..allocation.clone() })
@@ -56,10 +55,7 @@ pub(crate) const MAX_FAILED: i64 = 300;
 
 /// Deletes the oldest failed allocations of the owner of `failed` beyond the limit. `failed` itself is kept, even if a clock that went back
 /// has made it the oldest.
-pub(crate) async fn trim_failed(
-    connection: &mut Connection,
-    failed: &Allocation,
-) -> Result<(), StoreError> {
+pub(crate) async fn trim_failed(connection: &mut Connection, failed: &Allocation) -> Result<()> {
     const OF_PROJECT: &str = "DELETE FROM allocations WHERE state = $1 AND owner = $4 AND id <> $2 AND (created_at, id) <= \
          (SELECT created_at, id FROM allocations WHERE state = $1 AND owner = $4 AND id <> $2 \
          ORDER BY created_at DESC, id DESC LIMIT 1 OFFSET $3)";
@@ -82,19 +78,13 @@ pub(crate) async fn trim_failed(
 }
 
 /// Deletes an allocation whatever its version. A missing allocation is not an error.
-pub(crate) async fn remove(
-    connection: &mut Connection,
-    id: AllocationUuid,
-) -> Result<(), StoreError> {
+pub(crate) async fn remove(connection: &mut Connection, id: AllocationUuid) -> Result<()> {
     connection.execute("DELETE FROM allocations WHERE id = $1", values![id]).await?;
     Ok(())
 }
 
 /// Deletes an allocation, if its version has not changed since it was read.
-pub(crate) async fn delete(
-    connection: &mut Connection,
-    allocation: &Allocation,
-) -> Result<(), StoreError> {
+pub(crate) async fn delete(connection: &mut Connection, allocation: &Allocation) -> Result<()> {
     const DELETE: &str = "DELETE FROM allocations WHERE id = $1 AND version = $2";
     changed_one(connection.execute(DELETE, values![allocation.id, allocation.version]).await?)
 }
@@ -102,7 +92,7 @@ pub(crate) async fn delete(
 pub(crate) async fn find(
     connection: &mut Connection,
     id: AllocationUuid,
-) -> Result<Option<Allocation>, StoreError> {
+) -> Result<Option<Allocation>> {
     let mut query = Query::new(SELECT);
     query.and_value("id = ?", id);
     Ok(all(connection, query).await?.pop())
@@ -111,7 +101,7 @@ pub(crate) async fn find(
 pub(crate) async fn find_by_name(
     connection: &mut Connection,
     name: &NodeName,
-) -> Result<Option<Allocation>, StoreError> {
+) -> Result<Option<Allocation>> {
     let mut query = Query::new(SELECT);
     query.and_value("name = ?", name.as_str());
     Ok(all(connection, query).await?.pop())
@@ -121,7 +111,7 @@ pub(crate) async fn find_by_name(
 pub(crate) async fn count_reserved(
     connection: &mut Connection,
     owner: Option<&str>,
-) -> Result<u64, StoreError> {
+) -> Result<u64> {
     let mut query = Query::new("SELECT count(*) FROM allocations");
     query.and("reserved = 1");
     match owner {
@@ -134,10 +124,7 @@ pub(crate) async fn count_reserved(
 }
 
 /// Counts the allocations of a project, except reservations and failed ones.
-pub(crate) async fn count_limited(
-    connection: &mut Connection,
-    owner: &str,
-) -> Result<u64, StoreError> {
+pub(crate) async fn count_limited(connection: &mut Connection, owner: &str) -> Result<u64> {
     const COUNT: &str =
         "SELECT count(*) FROM allocations WHERE owner = $1 AND state <> $2 AND reserved = 0";
     let row = connection.row(COUNT, values![owner, AllocationState::Error.as_str()]).await?;
@@ -153,7 +140,7 @@ pub(crate) async fn list(
     filter: &AllocationFilter,
     page: &Page<AllocationSort>,
     part: Option<&PagePart>,
-) -> Result<PageRows<Allocation>, StoreError> {
+) -> Result<PageRows<Allocation>> {
     let key = key(page.sort);
     let AllocationFilter { node, resource_class, state, owner, reserved, seen_by } = filter;
     let seen = seen_by.as_deref().map(|project| (VISIBLE, project));
@@ -187,13 +174,13 @@ fn key(sort: AllocationSort) -> Key {
     }
 }
 
-async fn all(connection: &mut Connection, query: Query) -> Result<Vec<Allocation>, StoreError> {
+async fn all(connection: &mut Connection, query: Query) -> Result<Vec<Allocation>> {
     let (sql, values) = query.into_parts();
     connection.rows(sql, values).await?.iter().map(read).collect()
 }
 
 /// The values for `INSERT` and `UPDATE`.
-fn columns(allocation: &Allocation) -> Result<Vec<Column>, StoreError> {
+fn columns(allocation: &Allocation) -> Result<Vec<Column>> {
     let document = Document {
         created_at: allocation.created_at,
         last_error: allocation.last_error.clone(),
@@ -220,7 +207,7 @@ fn columns(allocation: &Allocation) -> Result<Vec<Column>, StoreError> {
 }
 
 /// Reads the allocation in a row of `SELECT`.
-fn read(row: &Row) -> Result<Allocation, StoreError> {
+fn read(row: &Row) -> Result<Allocation> {
     let document: Document = row.json(TABLE, 8)?;
     let name = row
         .optional_text(3)?

@@ -3,15 +3,12 @@
 use crate::table::no_node;
 use baremetal_core::{Boot, NodeUuid};
 use database::table::is_missing_owner;
-use database::{Connection, StoreError, values};
+use database::{Connection, Result, values};
 use jiff::Timestamp;
 
 const TABLE: &str = "boots";
 
-pub(crate) async fn find(
-    connection: &mut Connection,
-    node: NodeUuid,
-) -> Result<Option<Boot>, StoreError> {
+pub(crate) async fn find(connection: &mut Connection, node: NodeUuid) -> Result<Option<Boot>> {
     const FIND: &str = "SELECT node, work, nonce, script_at, inventory_at, callback_url, certificate, agent_version, \
          seen_at FROM boots WHERE node = $1";
     let Some(row) = connection.row(FIND, values![node]).await? else { return Ok(None) };
@@ -29,7 +26,7 @@ pub(crate) async fn find(
 }
 
 /// Inserts or replaces the whole row.
-pub(crate) async fn save(connection: &mut Connection, boot: &Boot) -> Result<(), StoreError> {
+pub(crate) async fn save(connection: &mut Connection, boot: &Boot) -> Result<()> {
     const SAVE: &str = "INSERT INTO boots (node, work, nonce, script_at, inventory_at, callback_url, certificate, \
          agent_version, seen_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) \
          ON CONFLICT (node) DO UPDATE SET work = $2, nonce = $3, script_at = $4, inventory_at = $5, \
@@ -52,7 +49,7 @@ pub(crate) async fn save(connection: &mut Connection, boot: &Boot) -> Result<(),
 }
 
 /// Writes what the machine of this boot has reported, and returns whether the boot is still the node's newest.
-pub(crate) async fn report(connection: &mut Connection, boot: &Boot) -> Result<bool, StoreError> {
+pub(crate) async fn report(connection: &mut Connection, boot: &Boot) -> Result<bool> {
     const REPORT: &str = "UPDATE boots SET inventory_at = $3, callback_url = $4, certificate = $5, agent_version = $6, \
          seen_at = $7 WHERE node = $1 AND nonce = $2";
     let values = values![
@@ -72,7 +69,7 @@ pub(crate) async fn claim(
     connection: &mut Connection,
     boot: &Boot,
     now: Timestamp,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     const CLAIM: &str =
         "UPDATE boots SET script_at = $3 WHERE node = $1 AND nonce = $2 AND script_at IS NULL";
     let values = values![boot.node, boot.nonce.as_str(), now];

@@ -2,7 +2,7 @@
 
 use baremetal_core::{Discovery, DiscoveryId, NodeUuid};
 use database::table::{PagePart, PageRows, changed_one};
-use database::{Connection, Query, Row, StoreError, values};
+use database::{Connection, Query, Result, Row, values};
 use jiff::Timestamp;
 
 const TABLE: &str = "discoveries";
@@ -18,7 +18,7 @@ pub(crate) async fn touch(
     connection: &mut Connection,
     id: DiscoveryId,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const TOUCH: &str = "INSERT INTO discoveries (id, first_seen_at, last_seen_at) VALUES ($1, $2, $2) \
          ON CONFLICT (id) DO UPDATE SET last_seen_at = $2, node = NULL";
     connection.execute(TOUCH, values![id.to_string(), now]).await?;
@@ -26,7 +26,7 @@ pub(crate) async fn touch(
 }
 
 /// Inserts or replaces the row, keeping the time at which it was seen first.
-pub(crate) async fn save(connection: &mut Connection, found: &Discovery) -> Result<(), StoreError> {
+pub(crate) async fn save(connection: &mut Connection, found: &Discovery) -> Result<()> {
     const SAVE: &str = "INSERT INTO discoveries (id, first_seen_at, last_seen_at, data) VALUES ($1, $2, $3, $4) \
          ON CONFLICT (id) DO UPDATE SET last_seen_at = $3, data = $4, node = NULL";
     let data = found.data.as_ref().map(ToString::to_string);
@@ -35,7 +35,7 @@ pub(crate) async fn save(connection: &mut Connection, found: &Discovery) -> Resu
     forget_oldest(connection).await
 }
 
-async fn forget_oldest(connection: &mut Connection) -> Result<(), StoreError> {
+async fn forget_oldest(connection: &mut Connection) -> Result<()> {
     const FORGET: &str = "DELETE FROM discoveries WHERE id IN \
          (SELECT id FROM discoveries ORDER BY last_seen_at DESC, id LIMIT $1 OFFSET $1)";
     connection.execute(FORGET, values![KEPT]).await?;
@@ -46,7 +46,7 @@ async fn forget_oldest(connection: &mut Connection) -> Result<(), StoreError> {
 pub(crate) async fn find(
     connection: &mut Connection,
     id: DiscoveryId,
-) -> Result<Option<Discovery>, StoreError> {
+) -> Result<Option<Discovery>> {
     let mut query = Query::new(SELECT);
     query.and_value("id = ?", id.to_string());
     let (sql, values) = query.into_parts();
@@ -58,7 +58,7 @@ pub(crate) async fn accept(
     connection: &mut Connection,
     id: DiscoveryId,
     node: NodeUuid,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const ACCEPT: &str = "UPDATE discoveries SET node = $2 WHERE id = $1 AND node IS NULL";
     changed_one(connection.execute(ACCEPT, values![id.to_string(), node]).await?)
 }
@@ -73,7 +73,7 @@ pub(crate) async fn list_part(
     connection: &mut Connection,
     limit: u32,
     part: PagePart<Seen>,
-) -> Result<PageRows<Discovery, Seen>, StoreError> {
+) -> Result<PageRows<Discovery, Seen>> {
     const SIZES: &str = "SELECT CAST(coalesce(length(data), 0) AS BIGINT) FROM discoveries \
          WHERE node IS NULL AND (first_seen_at, id) > ($2, $3) ORDER BY first_seen_at, id LIMIT $1";
     const LIST: &str = "SELECT id, first_seen_at, last_seen_at, data, node FROM discoveries \
@@ -93,18 +93,18 @@ pub(crate) async fn list_part(
         fit += 1;
     }
     let rows = connection.rows(LIST, values![fit, at, id.as_str()]).await?;
-    let found = rows.iter().map(read).collect::<Result<Vec<_>, StoreError>>()?;
+    let found = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
     let is_full = fit == limit || (fit as usize) < sizes.len();
     let more = found.last().filter(|_| is_full).map(|last| (last.first_seen_at, last.id));
     Ok(PageRows { found, more })
 }
 
-pub(crate) async fn delete(connection: &mut Connection, id: DiscoveryId) -> Result<(), StoreError> {
+pub(crate) async fn delete(connection: &mut Connection, id: DiscoveryId) -> Result<()> {
     connection.execute("DELETE FROM discoveries WHERE id = $1", values![id.to_string()]).await?;
     Ok(())
 }
 
-fn read(row: &Row) -> Result<Discovery, StoreError> {
+fn read(row: &Row) -> Result<Discovery> {
     let data = match row.optional_text(3)? {
         None => None,
         Some(_) => Some(row.json(TABLE, 3)?),

@@ -2,7 +2,7 @@
 
 use baremetal_core::{HistoryEntry, HistoryUuid, NodeUuid, Severity};
 use database::table::{PagePart, PageRows, cut, violated_unique_column};
-use database::{Connection, Row, StoreError, values};
+use database::{Connection, Result, Row, StoreError, values};
 use newtype_uuid::GenericUuid;
 
 const TABLE: &str = "history";
@@ -15,7 +15,7 @@ pub(crate) async fn append(
     connection: &mut Connection,
     node: NodeUuid,
     entries: &[HistoryEntry],
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const INSERT: &str = "INSERT INTO history \
          (id, node, at, severity, state_from, state_to, event, user_id, project, target, seconds) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
@@ -56,7 +56,7 @@ pub(crate) async fn list(
     limit: u32,
     marker: Option<HistoryUuid>,
     part: &PagePart<i64>,
-) -> Result<PageRows<HistoryEntry, i64>, StoreError> {
+) -> Result<PageRows<HistoryEntry, i64>> {
     const LIST: &str = "SELECT id, node, at, severity, state_from, state_to, event, user_id, project, target, seconds, seq \
          FROM history WHERE node = $1 AND seq > $2 ORDER BY seq LIMIT $3";
     let after = match part.after {
@@ -66,7 +66,7 @@ pub(crate) async fn list(
     let mut rows = connection.rows(LIST, values![node, after, limit]).await?;
     let is_full = cut(&mut rows, limit, part.bytes, 6)?;
     let last = rows.last().filter(|_| is_full).map(|row| row.int(11)).transpose()?;
-    let found = rows.iter().map(read).collect::<Result<_, StoreError>>()?;
+    let found = rows.iter().map(read).collect::<Result<_>>()?;
     Ok(PageRows { found, more: last })
 }
 
@@ -75,7 +75,7 @@ async fn number_of(
     connection: &mut Connection,
     node: NodeUuid,
     marker: Option<HistoryUuid>,
-) -> Result<i64, StoreError> {
+) -> Result<i64> {
     const MARKER: &str = "SELECT seq FROM history WHERE node = $1 AND id = $2";
     let Some(marker) = marker else { return Ok(i64::MIN) };
     let found = connection.row(MARKER, values![node, marker]).await?;
@@ -86,13 +86,13 @@ pub(crate) async fn find(
     connection: &mut Connection,
     node: NodeUuid,
     entry: HistoryUuid,
-) -> Result<Option<HistoryEntry>, StoreError> {
+) -> Result<Option<HistoryEntry>> {
     const FIND: &str = "SELECT id, node, at, severity, state_from, state_to, event, user_id, project, target, seconds \
          FROM history WHERE node = $1 AND id = $2";
     connection.row(FIND, values![node, entry]).await?.as_ref().map(read).transpose()
 }
 
-fn read(row: &Row) -> Result<HistoryEntry, StoreError> {
+fn read(row: &Row) -> Result<HistoryEntry> {
     let word = row.text(3)?;
     let severity =
         Severity::find(word).ok_or_else(|| StoreError::corrupt(TABLE, word, "unknown severity"))?;

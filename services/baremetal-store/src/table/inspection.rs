@@ -3,14 +3,14 @@
 use crate::table::no_node;
 use baremetal_core::{InspectionReport, NodeUuid};
 use database::table::is_missing_owner;
-use database::{Connection, StoreError, values};
+use database::{Connection, Result, values};
 
 const TABLE: &str = "inspections";
 
 pub(crate) async fn find(
     connection: &mut Connection,
     node: NodeUuid,
-) -> Result<Option<InspectionReport>, StoreError> {
+) -> Result<Option<InspectionReport>> {
     const FIND: &str = "SELECT node, at, inventory, plugin_data FROM inspections WHERE node = $1";
     let Some(row) = connection.row(FIND, values![node]).await? else { return Ok(None) };
     Ok(Some(InspectionReport {
@@ -22,10 +22,7 @@ pub(crate) async fn find(
 }
 
 /// Inserts or replaces the whole row.
-pub(crate) async fn save(
-    connection: &mut Connection,
-    found: &InspectionReport,
-) -> Result<(), StoreError> {
+pub(crate) async fn save(connection: &mut Connection, found: &InspectionReport) -> Result<()> {
     const SAVE: &str = "INSERT INTO inspections (node, at, inventory, plugin_data) VALUES ($1, $2, $3, $4) \
          ON CONFLICT (node) DO UPDATE SET at = $2, inventory = $3, plugin_data = $4";
     let values =

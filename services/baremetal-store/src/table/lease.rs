@@ -3,7 +3,7 @@
 //!
 //! The lease of a port lasts as long as the port. The lease of a MAC address without a port (an unknown machine) lasts until `expires_at`.
 
-use database::{Connection, Row, StoreError, values};
+use database::{Connection, Result, Row, StoreError, values};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub struct DhcpLease {
 pub(crate) async fn find(
     connection: &mut Connection,
     mac: MacAddress,
-) -> Result<Option<DhcpLease>, StoreError> {
+) -> Result<Option<DhcpLease>> {
     const FIND: &str = "SELECT address, probed FROM leases WHERE mac = $1";
     let row = connection.row(FIND, values![mac.to_string()]).await?;
     row.map(|row| Ok(DhcpLease { address: read(&row)?, is_probed: row.int(1)? != 0 })).transpose()
@@ -48,7 +48,7 @@ pub(crate) async fn lease(
     mac: MacAddress,
     pool: &AddressPool,
     now: Timestamp,
-) -> Result<Option<DhcpLease>, StoreError> {
+) -> Result<Option<DhcpLease>> {
     const IS_PORT: &str = "SELECT 1 FROM ports WHERE address = $1";
     const SAVE: &str = "INSERT INTO leases (mac, address, expires_at, probed) VALUES ($1, $2, $3, 0) \
          ON CONFLICT (mac) DO UPDATE SET address = $2, expires_at = $3, probed = 0";
@@ -89,7 +89,7 @@ pub(crate) async fn mark_probed(
     connection: &mut Connection,
     mac: MacAddress,
     address: Ipv4Addr,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const MARK: &str = "UPDATE leases SET probed = 1 WHERE mac = $1 AND address = $2";
     connection.execute(MARK, values![mac.to_string(), u32::from(address)]).await?;
     Ok(())
@@ -101,7 +101,7 @@ pub(crate) async fn mark_in_use(
     mac: MacAddress,
     address: Ipv4Addr,
     until: Timestamp,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     const TAKE: &str = "DELETE FROM leases WHERE mac = $1 AND address = $2";
     const MARK: &str = "INSERT INTO addresses_in_use (address, until) VALUES ($1, $2) \
          ON CONFLICT (address) DO UPDATE SET until = $2";
@@ -113,7 +113,7 @@ pub(crate) async fn mark_in_use(
 }
 
 /// Frees the lease of `mac`, if there is one.
-pub(crate) async fn free(connection: &mut Connection, mac: MacAddress) -> Result<(), StoreError> {
+pub(crate) async fn free(connection: &mut Connection, mac: MacAddress) -> Result<()> {
     connection.execute("DELETE FROM leases WHERE mac = $1", values![mac.to_string()]).await?;
     Ok(())
 }
@@ -124,7 +124,7 @@ async fn renew(
     connection: &mut Connection,
     mac: MacAddress,
     expires_at: Option<Timestamp>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const FOR_A_TIME: &str = "UPDATE leases SET expires_at = $2 WHERE mac = $1";
     const WITHOUT_END: &str =
         "UPDATE leases SET expires_at = NULL WHERE mac = $1 AND expires_at IS NOT NULL";
@@ -136,7 +136,7 @@ async fn renew(
 }
 
 /// Deletes expired leases. A lease without an end and without a port was written while its port was being deleted, and is deleted too.
-async fn forget_expired(connection: &mut Connection, now: Timestamp) -> Result<(), StoreError> {
+async fn forget_expired(connection: &mut Connection, now: Timestamp) -> Result<()> {
     const FORGET: &str = "DELETE FROM leases WHERE coalesce(expires_at, $1) <= $1 \
          AND NOT EXISTS (SELECT 1 FROM ports WHERE ports.address = leases.mac)";
     connection.execute(FORGET, values![now]).await?;
@@ -144,10 +144,7 @@ async fn forget_expired(connection: &mut Connection, now: Timestamp) -> Result<(
     Ok(())
 }
 
-async fn in_use(
-    connection: &mut Connection,
-    now: Timestamp,
-) -> Result<BTreeSet<Ipv4Addr>, StoreError> {
+async fn in_use(connection: &mut Connection, now: Timestamp) -> Result<BTreeSet<Ipv4Addr>> {
     const IN_USE: &str = "SELECT address FROM addresses_in_use WHERE until > $1";
     connection.rows(IN_USE, values![now]).await?.iter().map(read).collect()
 }
@@ -155,21 +152,19 @@ async fn in_use(
 async fn leased_to_others(
     connection: &mut Connection,
     mac: MacAddress,
-) -> Result<BTreeSet<Ipv4Addr>, StoreError> {
+) -> Result<BTreeSet<Ipv4Addr>> {
     const LEASED: &str = "SELECT address FROM leases WHERE mac <> $1";
     connection.rows(LEASED, values![mac.to_string()]).await?.iter().map(read).collect()
 }
 
 /// Returns the leased addresses of unknown machines, the one with the oldest request first.
-async fn addresses_of_unknown_machines(
-    connection: &mut Connection,
-) -> Result<Vec<Ipv4Addr>, StoreError> {
+async fn addresses_of_unknown_machines(connection: &mut Connection) -> Result<Vec<Ipv4Addr>> {
     const STRANGERS: &str = "SELECT address FROM leases \
          WHERE NOT EXISTS (SELECT 1 FROM ports WHERE ports.address = leases.mac) ORDER BY expires_at, address";
     connection.rows(STRANGERS, values![]).await?.iter().map(read).collect()
 }
 
-fn read(row: &Row) -> Result<Ipv4Addr, StoreError> {
+fn read(row: &Row) -> Result<Ipv4Addr> {
     let number = row.int(0)?;
     u32::try_from(number)
         .map(Ipv4Addr::from)

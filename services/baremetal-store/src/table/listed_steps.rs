@@ -2,7 +2,7 @@
 
 use baremetal_core::{ListedSteps, NodeUuid, StepKind};
 use database::table::is_missing_owner;
-use database::{Connection, StoreError, values};
+use database::{Connection, Result, StoreError, values};
 
 use crate::table::no_node;
 
@@ -13,7 +13,7 @@ pub(crate) async fn find(
     connection: &mut Connection,
     node: NodeUuid,
     kind: StepKind,
-) -> Result<Option<ListedSteps>, StoreError> {
+) -> Result<Option<ListedSteps>> {
     const FIND: &str = "SELECT document FROM listed_steps WHERE node = $1 AND kind = $2";
     let row = connection.row(FIND, values![node, kind.as_str()]).await?;
     row.map(|row| row.json(TABLE, 0)).transpose()
@@ -24,7 +24,7 @@ pub(crate) async fn put(
     connection: &mut Connection,
     node: NodeUuid,
     listed: &ListedSteps,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const PUT: &str = "INSERT INTO listed_steps (node, kind, document) VALUES ($1, $2, $3) \
         ON CONFLICT (node, kind) DO UPDATE SET document = excluded.document";
     let kind = listed.kind.as_str();

@@ -7,7 +7,8 @@ mod list;
 use baremetal_core::{BmcIdentity, Fault, Node, NodeIdent, NodeName, NodeUuid, State};
 use database::table::{changed_one, violated_unique_column};
 use database::{
-    AssertSqlSafe, Column, Connection, Query, Row, SqlError, StoreError, Value, columns, values,
+    AssertSqlSafe, Column, Connection, Query, Result, Row, SqlError, StoreError, Value, columns,
+    values,
 };
 use hardware::PowerState;
 use jiff::Timestamp;
@@ -69,7 +70,7 @@ pub enum SharedBmcs {
     Permitted,
 }
 
-pub(crate) async fn insert(connection: &mut Connection, node: &Node) -> Result<(), StoreError> {
+pub(crate) async fn insert(connection: &mut Connection, node: &Node) -> Result<()> {
     let written = columns::insert(connection, TABLE, columns(node)?).await;
     written.map_err(|error| refused(node, error))
 }
@@ -81,7 +82,7 @@ pub(crate) async fn check_bmc(
     connection: &mut Connection,
     node: &Node,
     shared: SharedBmcs,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let (SharedBmcs::Refused, Some(bmc)) = (shared, BmcIdentity::of(node)) else { return Ok(()) };
     connection.lock_name(BMC_LOCK).await?;
     match of_bmc(connection, &bmc, Some(node)).await? {
@@ -95,7 +96,7 @@ pub(crate) async fn of_bmc(
     connection: &mut Connection,
     bmc: &BmcIdentity,
     except: Option<&Node>,
-) -> Result<Option<NodeUuid>, StoreError> {
+) -> Result<Option<NodeUuid>> {
     let mut query = Query::new("SELECT id FROM nodes");
     query.and_value("bmc = ?", bmc.endpoint.as_str());
     query.and_if_set("(bmc_system IS NULL OR bmc_system = ?)", bmc.system.as_deref());
@@ -112,7 +113,7 @@ pub(crate) async fn of_bmc(
 pub(crate) async fn without_recorded_bmc(
     connection: &mut Connection,
     limit: u32,
-) -> Result<Vec<Node>, StoreError> {
+) -> Result<Vec<Node>> {
     let mut query = Query::new(SELECT);
     query.and_value("bmc = ?", UNRECORDED);
     let (sql, values) = query.first_by_id(limit);
@@ -120,10 +121,7 @@ pub(crate) async fn without_recorded_bmc(
 }
 
 /// Records the BMCs of these nodes, unless a later write did.
-pub(crate) async fn record_bmcs(
-    connection: &mut Connection,
-    nodes: &[Node],
-) -> Result<(), StoreError> {
+pub(crate) async fn record_bmcs(connection: &mut Connection, nodes: &[Node]) -> Result<()> {
     const RECORD: &str = "UPDATE nodes SET bmc = $2, bmc_system = $3 WHERE id = $1 AND bmc = $4";
     for node in nodes {
         let bmc = BmcIdentity::of(node);
@@ -140,7 +138,7 @@ pub(crate) async fn update_checked(
     connection: &mut Connection,
     node: &Node,
     shared: SharedBmcs,
-) -> Result<Node, StoreError> {
+) -> Result<Node> {
     let attempts = match connection {
         Connection::Sqlite(_) => &KEPT[..],
         // PostgreSQL finds unchanged index columns by itself.
@@ -158,7 +156,7 @@ pub(crate) async fn update_checked(
     Ok(Node { version: node.version + 1, ..node.clone() })
 }
 
-pub(crate) async fn update(connection: &mut Connection, node: &Node) -> Result<Node, StoreError> {
+pub(crate) async fn update(connection: &mut Connection, node: &Node) -> Result<Node> {
     let columns = columns(node)?;
     let is_written = match connection {
         Connection::Sqlite(_) => {
@@ -180,7 +178,7 @@ pub(crate) async fn sealed_by(
     key: Option<&str>,
     after: Option<NodeUuid>,
     limit: u32,
-) -> Result<Vec<Node>, StoreError> {
+) -> Result<Vec<Node>> {
     let mut query = Query::new(SELECT);
     match key {
         Some(key) => query.and_value("sealed_by = ?", key),
@@ -193,7 +191,7 @@ pub(crate) async fn sealed_by(
 
 /// Writes the re-encrypted secrets of a node, and returns whether it did: a node that was written since it was read is skipped. Nothing
 /// else of the node changes.
-pub(crate) async fn reseal(connection: &mut Connection, node: &Node) -> Result<bool, StoreError> {
+pub(crate) async fn reseal(connection: &mut Connection, node: &Node) -> Result<bool> {
     const RESEAL: &str = "UPDATE nodes SET version = version + 1, document = $3, sealed_by = $4 \
          WHERE id = $1 AND version = $2";
     let values = values![node.id, node.version, document_of(node)?, secrets::node_sealed_by(node)];
@@ -201,31 +199,25 @@ pub(crate) async fn reseal(connection: &mut Connection, node: &Node) -> Result<b
 }
 
 /// Whether the stored node is in the chassis of `node`.
-pub(crate) async fn keeps_chassis(
-    connection: &mut Connection,
-    node: &Node,
-) -> Result<bool, StoreError> {
+pub(crate) async fn keeps_chassis(connection: &mut Connection, node: &Node) -> Result<bool> {
     const KEEPS: &str = "SELECT id FROM nodes WHERE id = $1 AND chassis = $2";
     Ok(connection.row(KEEPS, values![node.id, node.chassis]).await?.is_some())
 }
 
 /// Locks the row of a node until the end of the transaction.
-pub(crate) async fn lock(connection: &mut Connection, node: NodeUuid) -> Result<(), StoreError> {
+pub(crate) async fn lock(connection: &mut Connection, node: NodeUuid) -> Result<()> {
     // An update without a change: it locks the row on both databases.
     const LOCK: &str = "UPDATE nodes SET version = version WHERE id = $1";
     Ok(connection.execute(LOCK, values![node]).await.map(drop)?)
 }
 
 /// Deletes a node and, through foreign keys, everything that belongs to it.
-pub(crate) async fn delete(connection: &mut Connection, node: &Node) -> Result<(), StoreError> {
+pub(crate) async fn delete(connection: &mut Connection, node: &Node) -> Result<()> {
     const DELETE: &str = "DELETE FROM nodes WHERE id = $1 AND version = $2";
     changed_one(connection.execute(DELETE, values![node.id, node.version]).await?)
 }
 
-pub(crate) async fn find(
-    connection: &mut Connection,
-    ident: &NodeIdent,
-) -> Result<Option<Node>, StoreError> {
+pub(crate) async fn find(connection: &mut Connection, ident: &NodeIdent) -> Result<Option<Node>> {
     const BY_ID: &str =
         "SELECT id, version, updated_at, power_state, document FROM nodes WHERE id = $1";
     const BY_NAME: &str =
@@ -237,7 +229,7 @@ pub(crate) async fn find(
     row.as_ref().map(read).transpose()
 }
 
-pub(crate) async fn count(connection: &mut Connection) -> Result<u64, StoreError> {
+pub(crate) async fn count(connection: &mut Connection) -> Result<u64> {
     let row = connection.row("SELECT count(*) FROM nodes", values![]).await?;
     let count = row.map_or(Ok(0), |row| row.int(0))?;
     Ok(count.unsigned_abs())
@@ -249,7 +241,7 @@ pub(crate) async fn record_power(
     nodes: &[(NodeUuid, i64)],
     power: PowerState,
     now: Timestamp,
-) -> Result<usize, StoreError> {
+) -> Result<usize> {
     let mut changed = 0;
     for nodes in nodes.chunks(IDS_AT_ONCE) {
         let places = || (3..).step_by(2).take(nodes.len());
@@ -270,9 +262,7 @@ pub(crate) async fn record_power(
 }
 
 /// Returns the nodes with work, a change of power, a drain or a lease, and those on their way into the cloud or out of it.
-pub(crate) async fn unfinished(
-    connection: &mut Connection,
-) -> Result<Vec<(NodeUuid, i64)>, StoreError> {
+pub(crate) async fn unfinished(connection: &mut Connection) -> Result<Vec<(NodeUuid, i64)>> {
     const UNFINISHED: &str = "SELECT id, version FROM nodes WHERE busy = 1 \
          UNION SELECT id, version FROM nodes WHERE lent = 1 \
          UNION SELECT id, version FROM nodes WHERE joining = 1 ORDER BY id";
@@ -285,7 +275,7 @@ pub(crate) async fn sweep_page(
     connection: &mut Connection,
     after: Option<NodeUuid>,
     limit: u32,
-) -> Result<Vec<Node>, StoreError> {
+) -> Result<Vec<Node>> {
     let mut query = Query::new(SELECT);
     query.and("busy = 0");
     query.and_value("provision_state <> ?", State::Enroll.as_str());
@@ -298,7 +288,7 @@ pub(crate) async fn sweep_page(
 pub(crate) async fn find_by_ids(
     connection: &mut Connection,
     ids: &[NodeUuid],
-) -> Result<Vec<Node>, StoreError> {
+) -> Result<Vec<Node>> {
     any(connection, "id", ids.iter().map(|id| Value::from(*id)).collect()).await
 }
 
@@ -306,15 +296,11 @@ pub(crate) async fn find_by_ids(
 pub(crate) async fn find_by_names(
     connection: &mut Connection,
     names: &[&NodeName],
-) -> Result<Vec<Node>, StoreError> {
+) -> Result<Vec<Node>> {
     any(connection, "name", names.iter().map(|name| Value::from(name.as_str())).collect()).await
 }
 
-async fn any(
-    connection: &mut Connection,
-    column: &str,
-    values: Vec<Value>,
-) -> Result<Vec<Node>, StoreError> {
+async fn any(connection: &mut Connection, column: &str, values: Vec<Value>) -> Result<Vec<Node>> {
     let mut found = Vec::new();
     for values in values.chunks(IDS_AT_ONCE) {
         let mut query = Query::new(SELECT);
@@ -327,11 +313,11 @@ async fn any(
     Ok(found)
 }
 
-fn document_of(node: &Node) -> Result<String, StoreError> {
+fn document_of(node: &Node) -> Result<String> {
     document::write(node).map_err(|error| StoreError::corrupt(TABLE, &node.id.to_string(), error))
 }
 
-fn columns(node: &Node) -> Result<Vec<Column>, StoreError> {
+fn columns(node: &Node) -> Result<Vec<Column>> {
     let (place, bmc) = (node.place.as_ref(), BmcIdentity::of(node));
     Ok(columns![
         id: node.id,
@@ -375,7 +361,7 @@ fn columns(node: &Node) -> Result<Vec<Column>, StoreError> {
 }
 
 /// Reads the node in a row of `SELECT`.
-fn read(row: &Row) -> Result<Node, StoreError> {
+fn read(row: &Row) -> Result<Node> {
     let Document(node) = row.json(TABLE, 4)?;
     let power_state = match row.optional_text(3)? {
         None => None,

@@ -4,7 +4,9 @@ use crate::table::{IDS_AT_ONCE, check_limit, no_node};
 use database::table::{
     Listing, PagePart, PageRows, changed_one, is_missing_owner, violated_unique_column,
 };
-use database::{Column, Connection, Key, Query, Row, SqlError, StoreError, Value, columns, values};
+use database::{
+    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, Value, columns, values,
+};
 use std::borrow::Cow;
 use std::collections::HashMap;
 
@@ -46,16 +48,13 @@ const fn yes() -> bool {
     true
 }
 
-pub(crate) async fn insert(connection: &mut Connection, port: &Port) -> Result<(), StoreError> {
+pub(crate) async fn insert(connection: &mut Connection, port: &Port) -> Result<()> {
     let written = columns::insert(connection, "ports", columns(port)?).await;
     written.map_err(|error| refused(port, error))
 }
 
 /// Refuses a new port of a node that has too many.
-pub(crate) async fn check_count(
-    connection: &mut Connection,
-    node: NodeUuid,
-) -> Result<(), StoreError> {
+pub(crate) async fn check_count(connection: &mut Connection, node: NodeUuid) -> Result<()> {
     const COUNT: &str = "SELECT count(*) FROM ports WHERE node = $1";
     let row = connection.row(COUNT, values![node]).await?;
     check_limit("ports", "node", row.map_or(Ok(0), |row| row.int(0))?)
@@ -65,7 +64,7 @@ pub(crate) async fn check_count(
 pub(crate) async fn counts(
     connection: &mut Connection,
     nodes: &[NodeUuid],
-) -> Result<HashMap<NodeUuid, usize>, StoreError> {
+) -> Result<HashMap<NodeUuid, usize>> {
     let mut counts = HashMap::new();
     for nodes in nodes.chunks(IDS_AT_ONCE) {
         let mut query = Query::new("SELECT node, count(*) FROM ports");
@@ -79,17 +78,14 @@ pub(crate) async fn counts(
     Ok(counts)
 }
 
-pub(crate) async fn update(connection: &mut Connection, port: &Port) -> Result<Port, StoreError> {
+pub(crate) async fn update(connection: &mut Connection, port: &Port) -> Result<Port> {
     let written = columns::update(connection, "ports", columns(port)?).await;
     changed_one(written.map_err(|error| refused(port, error))?)?;
     Ok(Port { version: port.version + 1, ..port.clone() })
 }
 
 /// Writes ports in the order of their ids, as every writer of several ports does.
-pub(crate) async fn update_all(
-    connection: &mut Connection,
-    ports: &[Port],
-) -> Result<(), StoreError> {
+pub(crate) async fn update_all(connection: &mut Connection, ports: &[Port]) -> Result<()> {
     let mut ports: Vec<&Port> = ports.iter().collect();
     ports.sort_by_key(|port| port.id);
     for port in ports {
@@ -98,21 +94,18 @@ pub(crate) async fn update_all(
     Ok(())
 }
 
-pub(crate) async fn delete(connection: &mut Connection, port: &Port) -> Result<(), StoreError> {
+pub(crate) async fn delete(connection: &mut Connection, port: &Port) -> Result<()> {
     const DELETE: &str = "DELETE FROM ports WHERE id = $1 AND version = $2";
     changed_one(connection.execute(DELETE, values![port.id, port.version]).await?)
 }
 
 /// Deletes a port whatever its version. A missing port is not an error.
-pub(crate) async fn remove(connection: &mut Connection, port: PortUuid) -> Result<(), StoreError> {
+pub(crate) async fn remove(connection: &mut Connection, port: PortUuid) -> Result<()> {
     connection.execute("DELETE FROM ports WHERE id = $1", values![port]).await?;
     Ok(())
 }
 
-pub(crate) async fn find(
-    connection: &mut Connection,
-    port: PortUuid,
-) -> Result<Option<Port>, StoreError> {
+pub(crate) async fn find(connection: &mut Connection, port: PortUuid) -> Result<Option<Port>> {
     let mut query = Query::new(SELECT);
     query.and_value("id = ?", port);
     Ok(all(connection, query).await?.pop())
@@ -121,26 +114,20 @@ pub(crate) async fn find(
 pub(crate) async fn find_by_address(
     connection: &mut Connection,
     address: MacAddress,
-) -> Result<Option<Port>, StoreError> {
+) -> Result<Option<Port>> {
     let mut query = Query::new(SELECT);
     query.and_value("address = ?", address.to_string());
     Ok(all(connection, query).await?.pop())
 }
 
-pub(crate) async fn find_by_name(
-    connection: &mut Connection,
-    name: &str,
-) -> Result<Option<Port>, StoreError> {
+pub(crate) async fn find_by_name(connection: &mut Connection, name: &str) -> Result<Option<Port>> {
     let mut query = Query::new(SELECT);
     query.and_value("name = ?", name);
     Ok(all(connection, query).await?.pop())
 }
 
 /// Returns the ports of `node`, sorted by address.
-pub(crate) async fn of(
-    connection: &mut Connection,
-    node: NodeUuid,
-) -> Result<Vec<Port>, StoreError> {
+pub(crate) async fn of(connection: &mut Connection, node: NodeUuid) -> Result<Vec<Port>> {
     let mut query = Query::new(SELECT);
     query.and_value("node = ?", node);
     let mut ports = all(connection, query).await?;
@@ -149,10 +136,7 @@ pub(crate) async fn of(
 }
 
 /// Returns the ports of a port group.
-pub(crate) async fn of_group(
-    connection: &mut Connection,
-    group: Uuid,
-) -> Result<Vec<Port>, StoreError> {
+pub(crate) async fn of_group(connection: &mut Connection, group: Uuid) -> Result<Vec<Port>> {
     let mut query = Query::new(SELECT);
     query.and_value("portgroup = ?", group);
     all(connection, query).await
@@ -167,7 +151,7 @@ pub(crate) async fn list(
     filter: &PortFilter,
     page: &Page<PortSort>,
     part: Option<&PagePart>,
-) -> Result<PageRows<Port>, StoreError> {
+) -> Result<PageRows<Port>> {
     let key = match page.sort {
         PortSort::CreatedAt => Key { sql: "created_at", is_number: true },
         PortSort::Id => Key { sql: "id", is_number: false },
@@ -195,13 +179,13 @@ pub(crate) async fn list(
     listing.read(connection, rows, page.limit, part, read).await
 }
 
-async fn all(connection: &mut Connection, query: Query) -> Result<Vec<Port>, StoreError> {
+async fn all(connection: &mut Connection, query: Query) -> Result<Vec<Port>> {
     let (sql, values) = query.into_parts();
     connection.rows(sql, values).await?.iter().map(read).collect()
 }
 
 /// The values for `INSERT` and `UPDATE`.
-fn columns(port: &Port) -> Result<Vec<Column>, StoreError> {
+fn columns(port: &Port) -> Result<Vec<Column>> {
     let text = |text: &'_ Option<String>| text.clone().map(Cow::Owned);
     let document = Document {
         created_at: port.created_at,
@@ -233,7 +217,7 @@ fn columns(port: &Port) -> Result<Vec<Column>, StoreError> {
 }
 
 /// Reads the port in a row of `SELECT`.
-fn read(row: &Row) -> Result<Port, StoreError> {
+fn read(row: &Row) -> Result<Port> {
     let document: Document<'static> = row.json("ports", 5)?;
     let text = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
     Ok(Port {

@@ -4,7 +4,7 @@ use baremetal_core::Profile;
 use database::table::{
     PagePart, PageRows, changed_one, cut, is_missing_owner, violated_unique_column,
 };
-use database::{Connection, Query, Row, StoreError, values};
+use database::{Connection, Query, Result, Row, StoreError, values};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ pub(crate) async fn insert(
     name: &str,
     document: &Value,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const INSERT: &str = "INSERT INTO hypervisor_profiles (name, version, created_at, document, sealed_by) \
          VALUES ($1, 1, $2, $3, $4)";
     let values = values![name, now, document.to_string(), secrets::sealed_by(document)];
@@ -47,7 +47,7 @@ pub(crate) async fn update(
     document: &Value,
     version: i64,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const UPDATE: &str = "UPDATE hypervisor_profiles SET version = $2 + 1, updated_at = $3, document = $4, \
          sealed_by = $5 WHERE name = $1 AND version = $2";
     let values = values![name, version, now, document.to_string(), secrets::sealed_by(document)];
@@ -60,7 +60,7 @@ pub(crate) async fn reseal(
     name: &str,
     document: &Value,
     version: i64,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const RESEAL: &str = "UPDATE hypervisor_profiles SET version = $2 + 1, document = $3, sealed_by = $4 \
          WHERE name = $1 AND version = $2";
     let values = values![name, version, document.to_string(), secrets::sealed_by(document)];
@@ -68,11 +68,7 @@ pub(crate) async fn reseal(
 }
 
 /// Deletes a profile, if its version has not changed since it was read. Fails with `InUse` while the goal of a rack names the profile.
-pub(crate) async fn delete(
-    connection: &mut Connection,
-    name: &str,
-    version: i64,
-) -> Result<(), StoreError> {
+pub(crate) async fn delete(connection: &mut Connection, name: &str, version: i64) -> Result<()> {
     const DELETE: &str = "DELETE FROM hypervisor_profiles WHERE name = $1 AND version = $2";
     match connection.execute(DELETE, values![name, version]).await {
         Err(error) if is_missing_owner(&error) => {
@@ -82,10 +78,7 @@ pub(crate) async fn delete(
     }
 }
 
-pub(crate) async fn find(
-    connection: &mut Connection,
-    name: &str,
-) -> Result<Option<ProfileRow>, StoreError> {
+pub(crate) async fn find(connection: &mut Connection, name: &str) -> Result<Option<ProfileRow>> {
     let mut query = Query::new(SELECT);
     query.and_value("name = ?", name);
     let (sql, values) = query.into_parts();
@@ -97,7 +90,7 @@ pub(crate) async fn list_part(
     connection: &mut Connection,
     limit: u32,
     part: &PagePart<String>,
-) -> Result<PageRows<ProfileRow, String>, StoreError> {
+) -> Result<PageRows<ProfileRow, String>> {
     let mut query = Query::new(SELECT);
     query.and_if_set("name > ?", part.after.as_deref());
     let (sql, values) = query.first_by("name", false, limit);
@@ -105,7 +98,7 @@ pub(crate) async fn list_part(
     let is_full = cut(&mut rows, limit, part.bytes, 4)?;
     let last = rows.last().filter(|_| is_full).map(|row| row.text(0)).transpose()?;
     let more = last.map(str::to_owned);
-    let found = rows.iter().map(read).collect::<Result<_, StoreError>>()?;
+    let found = rows.iter().map(read).collect::<Result<_>>()?;
     Ok(PageRows { found, more })
 }
 
@@ -113,7 +106,7 @@ pub(crate) async fn list_part(
 pub(crate) async fn sealed_by(
     connection: &mut Connection,
     key: Option<&str>,
-) -> Result<Vec<(String, Value, i64)>, StoreError> {
+) -> Result<Vec<(String, Value, i64)>> {
     let mut query = Query::new("SELECT name, version, document FROM hypervisor_profiles");
     match key {
         Some(key) => query.and_value("sealed_by = ?", key),
@@ -125,7 +118,7 @@ pub(crate) async fn sealed_by(
     connection.rows(sql, values).await?.iter().map(read).collect()
 }
 
-fn read(row: &Row) -> Result<ProfileRow, StoreError> {
+fn read(row: &Row) -> Result<ProfileRow> {
     const TABLE: &str = "hypervisor_profiles";
     Ok(ProfileRow {
         profile: row.json(TABLE, 4)?,

@@ -3,7 +3,7 @@
 use database::table::{
     PagePart, PageRows, changed_one, cut, is_missing_owner, violated_unique_column,
 };
-use database::{Connection, Query, Row, StoreError, values};
+use database::{Connection, Query, Result, Row, StoreError, values};
 use serde_json::Value;
 
 use crate::secrets;
@@ -12,7 +12,7 @@ pub(crate) async fn insert(
     connection: &mut Connection,
     name: &str,
     document: &Value,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const INSERT: &str = "INSERT INTO racks (name, version, document, sealed_by, profile) VALUES ($1, 1, $2, $3, $4)";
     let sealed_by = secrets::sealed_by(document);
     let values = values![name, document.to_string(), sealed_by, profile(document)];
@@ -31,7 +31,7 @@ pub(crate) async fn update(
     name: &str,
     document: &Value,
     version: i64,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const UPDATE: &str = "UPDATE racks SET version = $2 + 1, document = $3, sealed_by = $4, \
          profile = $5 WHERE name = $1 AND version = $2";
     let sealed_by = secrets::sealed_by(document);
@@ -51,7 +51,7 @@ fn profile(document: &Value) -> Option<&str> {
 pub(crate) async fn sealed_by(
     connection: &mut Connection,
     key: Option<&str>,
-) -> Result<Vec<(String, Value, i64)>, StoreError> {
+) -> Result<Vec<(String, Value, i64)>> {
     let mut query = Query::new("SELECT name, version, document FROM racks");
     match key {
         Some(key) => query.and_value("sealed_by = ?", key),
@@ -61,15 +61,12 @@ pub(crate) async fn sealed_by(
     connection.rows(sql, values).await?.iter().map(read).collect()
 }
 
-pub(crate) async fn delete(connection: &mut Connection, name: &str) -> Result<(), StoreError> {
+pub(crate) async fn delete(connection: &mut Connection, name: &str) -> Result<()> {
     connection.execute("DELETE FROM racks WHERE name = $1", values![name]).await?;
     Ok(())
 }
 
-pub(crate) async fn find(
-    connection: &mut Connection,
-    name: &str,
-) -> Result<Option<(Value, i64)>, StoreError> {
+pub(crate) async fn find(connection: &mut Connection, name: &str) -> Result<Option<(Value, i64)>> {
     const FIND: &str = "SELECT name, version, document FROM racks WHERE name = $1";
     let row = connection.row(FIND, values![name]).await?;
     let rack = row.as_ref().map(read).transpose()?;
@@ -77,9 +74,7 @@ pub(crate) async fn find(
 }
 
 /// Returns all racks, sorted by name.
-pub(crate) async fn list(
-    connection: &mut Connection,
-) -> Result<Vec<(String, Value, i64)>, StoreError> {
+pub(crate) async fn list(connection: &mut Connection) -> Result<Vec<(String, Value, i64)>> {
     const LIST: &str = "SELECT name, version, document FROM racks ORDER BY name";
     connection.rows(LIST, values![]).await?.iter().map(read).collect()
 }
@@ -89,17 +84,17 @@ pub(crate) async fn list_part(
     connection: &mut Connection,
     limit: u32,
     part: &PagePart<String>,
-) -> Result<PageRows<(String, Value, i64), String>, StoreError> {
+) -> Result<PageRows<(String, Value, i64), String>> {
     let mut query = Query::new("SELECT name, version, document FROM racks");
     query.and_if_set("name > ?", part.after.as_deref());
     let (sql, values) = query.first_by("name", false, limit);
     let mut rows = connection.rows(sql, values).await?;
     let is_full = cut(&mut rows, limit, part.bytes, 2)?;
-    let found = rows.iter().map(read).collect::<Result<Vec<_>, StoreError>>()?;
+    let found = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
     let more = found.last().filter(|_| is_full).map(|(name, ..)| name.clone());
     Ok(PageRows { found, more })
 }
 
-fn read(row: &Row) -> Result<(String, Value, i64), StoreError> {
+fn read(row: &Row) -> Result<(String, Value, i64)> {
     Ok((row.text(0)?.to_owned(), row.json("racks", 2)?, row.int(1)?))
 }

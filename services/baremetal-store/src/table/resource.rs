@@ -7,7 +7,9 @@ use baremetal_core::{
 use database::table::{
     Listing, PagePart, PageRows, changed_one, is_missing_owner, violated_unique_column,
 };
-use database::{Column, Connection, Key, Query, Row, SqlError, StoreError, columns, values};
+use database::{
+    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, columns, values,
+};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -34,7 +36,7 @@ pub(crate) async fn insert<C: Content>(
     connection: &mut Connection,
     it: &Stored<C>,
     document: &Value,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let written = columns::insert(connection, TABLE, columns(it, document)).await;
     written.map_err(|error| refused(it, error))
 }
@@ -43,7 +45,7 @@ pub(crate) async fn insert<C: Content>(
 pub(crate) async fn check_count<C: Content>(
     connection: &mut Connection,
     it: &Stored<C>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const OF_PROJECT: &str = "SELECT count(*) FROM resources WHERE kind = $1 AND owner = $2";
     const OF_NODE: &str = "SELECT count(*) FROM resources WHERE kind = $1 AND node = $2";
     let (count, id, holder) = match (it.content.owner(), it.content.node()) {
@@ -59,23 +61,19 @@ pub(crate) async fn update<C: Content>(
     connection: &mut Connection,
     it: &Stored<C>,
     document: &Value,
-) -> Result<Stored<C>, StoreError> {
+) -> Result<Stored<C>> {
     let written = columns::update(connection, TABLE, columns(it, document)).await;
     changed_one(written.map_err(|error| refused(it, error))?)?;
     Ok(Stored { version: it.version + 1, ..it.clone() })
 }
 
-pub(crate) async fn delete(
-    connection: &mut Connection,
-    id: Uuid,
-    version: i64,
-) -> Result<(), StoreError> {
+pub(crate) async fn delete(connection: &mut Connection, id: Uuid, version: i64) -> Result<()> {
     const DELETE: &str = "DELETE FROM resources WHERE id = $1 AND version = $2";
     changed_one(connection.execute(DELETE, values![id, version]).await?)
 }
 
 /// Deletes all resources of the kind.
-pub(crate) async fn delete_all<C: Content>(connection: &mut Connection) -> Result<(), StoreError> {
+pub(crate) async fn delete_all<C: Content>(connection: &mut Connection) -> Result<()> {
     const DELETE: &str = "DELETE FROM resources WHERE kind = $1";
     connection.execute(DELETE, values![C::KIND]).await?;
     Ok(())
@@ -84,7 +82,7 @@ pub(crate) async fn delete_all<C: Content>(connection: &mut Connection) -> Resul
 pub(crate) async fn find<C: Content>(
     connection: &mut Connection,
     id: Uuid,
-) -> Result<Option<Stored<C>>, StoreError> {
+) -> Result<Option<Stored<C>>> {
     let mut query = Query::new(SELECT);
     query.and_value("kind = ?", C::KIND);
     query.and_value("id = ?", id);
@@ -95,7 +93,7 @@ pub(crate) async fn find<C: Content>(
 pub(crate) async fn find_by_name<C: Content>(
     connection: &mut Connection,
     name: &str,
-) -> Result<Option<Stored<C>>, StoreError> {
+) -> Result<Option<Stored<C>>> {
     let mut query = Query::new(SELECT);
     query.and_value("kind = ?", C::KIND);
     query.and_value("name = ?", name.to_owned());
@@ -107,7 +105,7 @@ pub(crate) async fn find_by_name<C: Content>(
 pub(crate) async fn of_node<C: Content>(
     connection: &mut Connection,
     node: NodeUuid,
-) -> Result<Vec<Stored<C>>, StoreError> {
+) -> Result<Vec<Stored<C>>> {
     let mut query = Query::new(SELECT);
     query.and_value("kind = ?", C::KIND);
     query.and_value("node = ?", node);
@@ -119,7 +117,7 @@ pub(crate) async fn of_node<C: Content>(
 pub(crate) async fn find_by_names<C: Content>(
     connection: &mut Connection,
     names: &[String],
-) -> Result<Vec<Stored<C>>, StoreError> {
+) -> Result<Vec<Stored<C>>> {
     let mut query = Query::new(SELECT);
     query.and_value("kind = ?", C::KIND);
     query.and_any("name", names.iter().map(|name| database::Value::from(name.as_str())));
@@ -134,7 +132,7 @@ pub(crate) async fn list<C: Content>(
     filter: &StoredFilter,
     page: &Page<StoredSort>,
     part: Option<&PagePart>,
-) -> Result<PageRows<Stored<C>>, StoreError> {
+) -> Result<PageRows<Stored<C>>> {
     let key = match page.sort {
         StoredSort::CreatedAt => Key { sql: "created_at", is_number: true },
         StoredSort::Id => Key { sql: "id", is_number: false },
@@ -165,29 +163,20 @@ pub(crate) async fn list<C: Content>(
 
 /// Locks a resource until the end of the transaction, so that nothing begins to refer to it while another transaction deletes it. Returns
 /// whether the resource exists.
-pub(crate) async fn lock<C: Content>(
-    connection: &mut Connection,
-    id: Uuid,
-) -> Result<bool, StoreError> {
+pub(crate) async fn lock<C: Content>(connection: &mut Connection, id: Uuid) -> Result<bool> {
     // An update without a change: it locks the row on both databases.
     const LOCK: &str = "UPDATE resources SET version = version WHERE id = $1 AND kind = $2";
     Ok(connection.execute(LOCK, values![id, C::KIND]).await? == 1)
 }
 
 /// Locks the rows of all resources of a node until the end of the transaction.
-pub(crate) async fn lock_of_node(
-    connection: &mut Connection,
-    node: NodeUuid,
-) -> Result<(), StoreError> {
+pub(crate) async fn lock_of_node(connection: &mut Connection, node: NodeUuid) -> Result<()> {
     const LOCK: &str = "UPDATE resources SET version = version WHERE node = $1";
     Ok(connection.execute(LOCK, values![node]).await.map(drop)?)
 }
 
 /// Whether another resource refers to this one.
-pub(crate) async fn is_in_use<C: Content>(
-    connection: &mut Connection,
-    id: Uuid,
-) -> Result<bool, StoreError> {
+pub(crate) async fn is_in_use<C: Content>(connection: &mut Connection, id: Uuid) -> Result<bool> {
     let any = match C::KIND {
         Chassis::KIND => "SELECT id FROM nodes WHERE chassis = $1 LIMIT 1",
         PortGroup::KIND => "SELECT id FROM ports WHERE portgroup = $1 LIMIT 1",
@@ -197,10 +186,7 @@ pub(crate) async fn is_in_use<C: Content>(
 }
 
 /// Refuses a port whose group does not exist, and keeps the group from being deleted before the end of the transaction.
-pub(crate) async fn check_group(
-    connection: &mut Connection,
-    port: &Port,
-) -> Result<(), StoreError> {
+pub(crate) async fn check_group(connection: &mut Connection, port: &Port) -> Result<()> {
     let Some(id) = port.portgroup else { return Ok(()) };
     lock::<PortGroup>(connection, id).await?;
     match find::<PortGroup>(connection, id).await? {
@@ -210,10 +196,7 @@ pub(crate) async fn check_group(
 }
 
 /// Refuses a node whose chassis does not exist, and keeps the chassis from being deleted before the end of the transaction.
-pub(crate) async fn check_chassis(
-    connection: &mut Connection,
-    node: &Node,
-) -> Result<(), StoreError> {
+pub(crate) async fn check_chassis(connection: &mut Connection, node: &Node) -> Result<()> {
     let Some(id) = node.chassis else { return Ok(()) };
     match lock::<Chassis>(connection, id).await? {
         true => Ok(()),
@@ -234,7 +217,7 @@ pub(crate) struct SealedRow {
 pub(crate) async fn sealed_by(
     connection: &mut Connection,
     key: Option<&str>,
-) -> Result<Vec<SealedRow>, StoreError> {
+) -> Result<Vec<SealedRow>> {
     let mut query = Query::new("SELECT id, version, kind, document FROM resources");
     match key {
         Some(key) => query.and_value("sealed_by = ?", key),
@@ -253,10 +236,7 @@ pub(crate) async fn sealed_by(
 }
 
 /// Replaces the document of a row whose secrets were sealed, unless the row was written meanwhile. The version stays.
-pub(crate) async fn reseal(
-    connection: &mut Connection,
-    row: &SealedRow,
-) -> Result<bool, StoreError> {
+pub(crate) async fn reseal(connection: &mut Connection, row: &SealedRow) -> Result<bool> {
     const RESEAL: &str =
         "UPDATE resources SET document = $3, sealed_by = $4 WHERE id = $1 AND version = $2";
     let sealed_by = secrets::resource_sealed_by(&row.document, row.parts);
@@ -293,7 +273,7 @@ fn columns<C: Content>(it: &Stored<C>, document: &Value) -> Vec<Column> {
 }
 
 /// Reads the resource in a row of `SELECT`.
-fn read<C: Content>(row: &Row) -> Result<Stored<C>, StoreError> {
+fn read<C: Content>(row: &Row) -> Result<Stored<C>> {
     Ok(Stored {
         id: row.parse(TABLE, 0)?,
         version: row.int(1)?,

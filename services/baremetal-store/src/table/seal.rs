@@ -1,11 +1,11 @@
 //! The records that each key of the table `seals` seals.
 
-use database::{Connection, StoreError, values};
+use database::{Connection, Result, values};
 
 use crate::secrets::NO_SECRETS;
 
 /// Returns the keys, each with the number of rows that it seals.
-pub(crate) async fn counts(connection: &mut Connection) -> Result<Vec<(String, u64)>, StoreError> {
+pub(crate) async fn counts(connection: &mut Connection) -> Result<Vec<(String, u64)>> {
     const COUNTS: &str = "SELECT s.id, (SELECT count(*) FROM nodes WHERE sealed_by = s.id) \
          + (SELECT count(*) FROM racks WHERE sealed_by = s.id) \
          + (SELECT count(*) FROM hypervisor_profiles WHERE sealed_by = s.id) \

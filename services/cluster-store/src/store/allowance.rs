@@ -6,7 +6,7 @@ use cluster_core::{
     Amounts, Cluster, ClusterSpec, DefaultLimits, Name, NodeGroup, QuotaRefused, QuotaScope,
     QuotaUsage, ResourceUse, check_lease_limit, check_quota, resource_uses,
 };
-use database::{Connection, StoreError};
+use database::{Connection, Result};
 use lease::Lease;
 
 use crate::ClusterChange;
@@ -17,7 +17,7 @@ pub(crate) async fn account(
     connection: &mut Connection,
     whose: QuotaScope,
     defaults: &DefaultLimits,
-) -> Result<QuotaUsage, StoreError> {
+) -> Result<QuotaUsage> {
     let own = match &whose.person {
         None => quota::of(connection, &whose.project).await?,
         Some(person) => grant::of(connection, (&whose.project, person)).await?,
@@ -33,7 +33,7 @@ pub(crate) async fn refusal(
     (of, by): (&Cluster, &str),
     asked: &QuotaDifference,
     defaults: &DefaultLimits,
-) -> Result<Option<QuotaRefused>, StoreError> {
+) -> Result<Option<QuotaRefused>> {
     let accounts = accounts(connection, (&of.project, by), defaults).await?;
     Ok(check_quota(&accounts, &asked.more, asked.is_measured).err())
 }
@@ -44,7 +44,7 @@ pub(crate) async fn vm_refusal(
     whom: &HoldingOwner,
     (more, lease): (&Amounts, Option<Option<&Lease>>),
     defaults: &DefaultLimits,
-) -> Result<Option<QuotaRefused>, StoreError> {
+) -> Result<Option<QuotaRefused>> {
     let accounts = accounts(connection, (&whom.project, &whom.person), defaults).await?;
     let lent = lease.map_or(Ok(()), |lease| check_lease_limit(&accounts, lease));
     Ok(lent.and_then(|()| check_quota(&accounts, more, true)).err())
@@ -55,7 +55,7 @@ async fn accounts(
     connection: &mut Connection,
     (project, person): (&str, &str),
     defaults: &DefaultLimits,
-) -> Result<[QuotaUsage; 2], StoreError> {
+) -> Result<[QuotaUsage; 2]> {
     let project = QuotaScope { project: project.to_owned(), person: None };
     let person = QuotaScope { person: Some(person.to_owned()), ..project.clone() };
     Ok([
@@ -85,10 +85,7 @@ impl QuotaDifference {
     }
 
     /// Computes the difference of a change; empty when the change has no node group.
-    pub(crate) async fn by(
-        connection: &mut Connection,
-        change: &ClusterChange,
-    ) -> Result<Self, StoreError> {
+    pub(crate) async fn by(connection: &mut Connection, change: &ClusterChange) -> Result<Self> {
         if change.added.is_empty() && change.changed.is_empty() && change.removed.is_empty() {
             return Ok(QuotaDifference { is_measured: true, ..QuotaDifference::default() });
         }
@@ -148,18 +145,14 @@ impl QuotaDifference {
         }
     }
 
-    pub(crate) async fn write(
-        &self,
-        connection: &mut Connection,
-        cluster: &Cluster,
-    ) -> Result<(), StoreError> {
+    pub(crate) async fn write(&self, connection: &mut Connection, cluster: &Cluster) -> Result<()> {
         holding::save(connection, cluster, &self.saved).await?;
         holding::mark_leaving(connection, cluster, &self.leaving).await
     }
 }
 
 /// Writes the quota use of every cluster that has none yet: such clusters are older than the table.
-pub(crate) async fn count_all(connection: &mut Connection) -> Result<(), StoreError> {
+pub(crate) async fn count_all(connection: &mut Connection) -> Result<()> {
     connection.lock_bulk_writes().await?;
     for cluster in cluster::uncounted(connection).await? {
         let groups = node_group::of(connection, cluster.id).await?;

@@ -8,7 +8,7 @@ use cluster_core::{
     LedgerUuid, MemberName,
 };
 use database::WriteKind::{AnyStatementCanFail, OneStatement, OnlyFirstStatementCanFail};
-use database::{StoreError, reading, writing};
+use database::{Result, StoreError, reading, writing};
 use jiff::Timestamp;
 
 use crate::table::{certificate, claim, cluster, event, holding, ledger, machine, secret};
@@ -20,7 +20,7 @@ use crate::{
 impl Store {
     /// Writes entries of the ledger. An entry with the kind and name of an existing one replaces its id in the cloud and its state. All are
     /// written, or none.
-    pub async fn save_ledger(&self, entries: &[LedgerEntry]) -> Result<(), StoreError> {
+    pub async fn save_ledger(&self, entries: &[LedgerEntry]) -> Result<()> {
         let entries = entries.to_vec();
         writing!(self.database, OnlyFirstStatementCanFail, |c| {
             for entry in &entries {
@@ -33,7 +33,7 @@ impl Store {
     /// Writes what the conductor is about to create or delete, as [`Store::save_ledger`] does.
     ///
     /// `Stale` when an entry is a server whose member was removed meanwhile: the server would be in nobody's quota use.
-    pub async fn record_intents(&self, entries: &[LedgerEntry]) -> Result<(), StoreError> {
+    pub async fn record_intents(&self, entries: &[LedgerEntry]) -> Result<()> {
         let entries = entries.to_vec();
         writing!(self.database, AnyStatementCanFail, |c| {
             for entry in &entries {
@@ -52,7 +52,7 @@ impl Store {
 
     /// Removes an entry, because the cloud no longer has the object. With a server's entry go the reports and claims of the member, and its
     /// quota use unless the server is created again.
-    pub async fn remove_ledger_entry(&self, entry: LedgerUuid) -> Result<(), StoreError> {
+    pub async fn remove_ledger_entry(&self, entry: LedgerUuid) -> Result<()> {
         writing!(self.database, OnlyFirstStatementCanFail, |c| {
             machine::forget(c, entry).await?;
             holding::forget(c, entry).await?;
@@ -62,7 +62,7 @@ impl Store {
 
     /// Removes all entries of a cluster whose cloud objects are left behind, if its version is still the one that was read. Returns the
     /// entries.
-    pub async fn forget_ledger(&self, of: &Cluster) -> Result<Vec<LedgerEntry>, StoreError> {
+    pub async fn forget_ledger(&self, of: &Cluster) -> Result<Vec<LedgerEntry>> {
         let of = of.clone();
         writing!(self.database, AnyStatementCanFail, |c| {
             cluster::check_version(c, &of).await?;
@@ -73,10 +73,7 @@ impl Store {
     }
 
     /// Returns the ledger of a cluster or a VM: every object that it owns, or may own, in the cloud.
-    pub async fn ledger_of(
-        &self,
-        of: impl Into<LedgerOwner>,
-    ) -> Result<Vec<LedgerEntry>, StoreError> {
+    pub async fn ledger_of(&self, of: impl Into<LedgerOwner>) -> Result<Vec<LedgerEntry>> {
         let of = of.into();
         reading!(self.database, |c| ledger::of(c, of).await)
     }
@@ -87,7 +84,7 @@ impl Store {
         of: impl Into<LedgerOwner>,
         limit: u32,
         part: PagePart<LedgerPosition>,
-    ) -> Result<PageRows<LedgerEntry, LedgerPosition>, StoreError> {
+    ) -> Result<PageRows<LedgerEntry, LedgerPosition>> {
         let of = of.into();
         reading!(self.database, |c| ledger::part_of(c, of, limit, part).await)
     }
@@ -97,16 +94,12 @@ impl Store {
         &self,
         cluster: ClusterUuid,
         machines: Vec<MemberName>,
-    ) -> Result<BTreeMap<MemberName, String>, StoreError> {
+    ) -> Result<BTreeMap<MemberName, String>> {
         reading!(self.database, |c| ledger::servers_of(c, cluster, machines).await)
     }
 
     /// Adds events. The newest 1000 of each cluster are kept.
-    pub async fn append_events(
-        &self,
-        cluster: ClusterUuid,
-        events: &[Event],
-    ) -> Result<(), StoreError> {
+    pub async fn append_events(&self, cluster: ClusterUuid, events: &[Event]) -> Result<()> {
         let events = events.to_vec();
         writing!(self.database, OnlyFirstStatementCanFail, |c| {
             event::append(c, cluster, &events).await
@@ -121,7 +114,7 @@ impl Store {
         cluster: ClusterUuid,
         limit: u32,
         marker: Option<EventUuid>,
-    ) -> Result<Vec<Event>, StoreError> {
+    ) -> Result<Vec<Event>> {
         self.events_part_of(cluster, limit, marker, PagePart::whole())
             .await
             .map(|listed| listed.found)
@@ -134,7 +127,7 @@ impl Store {
         limit: u32,
         marker: Option<EventUuid>,
         part: PagePart<i64>,
-    ) -> Result<PageRows<Event, i64>, StoreError> {
+    ) -> Result<PageRows<Event, i64>> {
         reading!(self.database, |c| event::list(c, cluster, limit, marker, &part).await)
     }
 
@@ -146,7 +139,7 @@ impl Store {
         cluster: ClusterUuid,
         after: i64,
         limit: u32,
-    ) -> Result<Option<Vec<(i64, Event)>>, StoreError> {
+    ) -> Result<Option<Vec<(i64, Event)>>> {
         reading!(self.database, |c| event::after(c, cluster, after, limit).await)
     }
 
@@ -156,12 +149,7 @@ impl Store {
     }
 
     /// Writes a sealed secret, and replaces an existing one of this name.
-    pub async fn save_secret(
-        &self,
-        cluster: ClusterUuid,
-        name: &str,
-        sealed: &str,
-    ) -> Result<(), StoreError> {
+    pub async fn save_secret(&self, cluster: ClusterUuid, name: &str, sealed: &str) -> Result<()> {
         self.know_seal_of(sealed).await?;
         let (name, sealed) = (name.to_owned(), sealed.to_owned());
         writing!(self.database, OneStatement, |c| secret::save(c, cluster, &name, &sealed).await)
@@ -173,7 +161,7 @@ impl Store {
         cluster: ClusterUuid,
         name: &str,
         sealed: &str,
-    ) -> Result<String, StoreError> {
+    ) -> Result<String> {
         self.know_seal_of(sealed).await?;
         let (name, sealed) = (name.to_owned(), sealed.to_owned());
         writing!(self.database, OnlyFirstStatementCanFail, |c| {
@@ -182,23 +170,19 @@ impl Store {
     }
 
     /// Deletes a sealed secret, if it exists.
-    pub async fn delete_secret(&self, cluster: ClusterUuid, name: &str) -> Result<(), StoreError> {
+    pub async fn delete_secret(&self, cluster: ClusterUuid, name: &str) -> Result<()> {
         let name = name.to_owned();
         writing!(self.database, OneStatement, |c| secret::delete(c, cluster, &name).await)
     }
 
     /// Returns a sealed secret.
-    pub async fn find_secret(
-        &self,
-        cluster: ClusterUuid,
-        name: &str,
-    ) -> Result<Option<String>, StoreError> {
+    pub async fn find_secret(&self, cluster: ClusterUuid, name: &str) -> Result<Option<String>> {
         let name = name.to_owned();
         reading!(self.database, |c| secret::find(c, cluster, &name).await)
     }
 
     /// Adds a claim, which replaces the former claim of its member. Reports that the member sent before are deleted.
-    pub async fn insert_claim(&self, new: &Claim) -> Result<(), StoreError> {
+    pub async fn insert_claim(&self, new: &Claim) -> Result<()> {
         let new = new.clone();
         writing!(self.database, AnyStatementCanFail, |c| {
             claim::insert(c, &new).await?;
@@ -212,13 +196,13 @@ impl Store {
         claim: ClaimUuid,
         facts: &str,
         expires_at: Timestamp,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<bool> {
         let facts = facts.to_owned();
         writing!(self.database, OneStatement, |c| claim::renew(c, claim, &facts, expires_at).await)
     }
 
     /// Returns a claim, whether redeemed or not.
-    pub async fn find_claim(&self, claim: ClaimUuid) -> Result<Option<Claim>, StoreError> {
+    pub async fn find_claim(&self, claim: ClaimUuid) -> Result<Option<Claim>> {
         reading!(self.database, |c| claim::find(c, claim).await)
     }
 
@@ -227,7 +211,7 @@ impl Store {
         &self,
         cluster: ClusterUuid,
         machine: &MemberName,
-    ) -> Result<Option<Claim>, StoreError> {
+    ) -> Result<Option<Claim>> {
         let machine = machine.clone();
         reading!(self.database, |c| claim::of(c, cluster, &machine).await)
     }
@@ -243,7 +227,7 @@ impl Store {
         now: Timestamp,
         since: Timestamp,
         reports_by: &str,
-    ) -> Result<RedeemOutcome, StoreError> {
+    ) -> Result<RedeemOutcome> {
         self.register_key(reports_by).await?;
         let reports_by = reports_by.to_owned();
         writing!(self.database, OnlyFirstStatementCanFail, |c| {
@@ -259,7 +243,7 @@ impl Store {
         claim: ClaimUuid,
         said: &BootstrapReport,
         since: Timestamp,
-    ) -> Result<Option<ClusterUuid>, StoreError> {
+    ) -> Result<Option<ClusterUuid>> {
         let said = said.clone();
         writing!(self.database, OneStatement, |c| machine::note(c, claim, &said, since).await)
     }
@@ -269,25 +253,25 @@ impl Store {
         &self,
         claim: ClaimUuid,
         revision: u32,
-    ) -> Result<Option<ClusterUuid>, StoreError> {
+    ) -> Result<Option<ClusterUuid>> {
         writing!(self.database, OneStatement, |c| {
             machine::note_authorities(c, claim, revision).await
         })
     }
 
     /// Returns the members of a cluster that were given claims, each with its last report.
-    pub async fn machines_of(&self, of: ClusterUuid) -> Result<Vec<MachineReport>, StoreError> {
+    pub async fn machines_of(&self, of: ClusterUuid) -> Result<Vec<MachineReport>> {
         reading!(self.database, |c| machine::of(c, of).await)
     }
 
     /// Records a certificate that was signed.
-    pub async fn insert_certificate(&self, new: &Certificate) -> Result<(), StoreError> {
+    pub async fn insert_certificate(&self, new: &Certificate) -> Result<()> {
         let new = new.clone();
         writing!(self.database, OneStatement, |c| certificate::insert(c, &new).await)
     }
 
     /// Returns the certificates that a cluster's certificate authority signed.
-    pub async fn certificates_of(&self, of: ClusterUuid) -> Result<Vec<Certificate>, StoreError> {
+    pub async fn certificates_of(&self, of: ClusterUuid) -> Result<Vec<Certificate>> {
         reading!(self.database, |c| certificate::of(c, of).await)
     }
 }

@@ -7,7 +7,7 @@ use cluster_core::{
     MemberName, NodeGroup, OwnServer, Vm, admit_drain,
 };
 use database::WriteKind::{AnyStatementCanFail, OneStatement};
-use database::{Connection, StoreError, reading, writing};
+use database::{Connection, Result, StoreError, reading, writing};
 
 use super::admission::Admission;
 use crate::Store;
@@ -55,7 +55,7 @@ impl Store {
     ///
     /// The quorum check is repeated with the members that are on the host now. A result that breaks a quorum is written too, because the
     /// members are there; the drain then says why the host must not be switched off.
-    pub async fn update_drain(&self, changed: &Drain) -> Result<Drain, StoreError> {
+    pub async fn update_drain(&self, changed: &Drain) -> Result<Drain> {
         let changed = changed.clone();
         writing!(self.database, AnyStatementCanFail, |c| {
             c.lock_name(IN_TURN).await?;
@@ -66,7 +66,7 @@ impl Store {
     }
 
     /// Sets a drain to ending; `None` when the host is not drained.
-    pub async fn end_drain(&self, host: &HostName) -> Result<Option<Drain>, StoreError> {
+    pub async fn end_drain(&self, host: &HostName) -> Result<Option<Drain>> {
         let host = host.clone();
         writing!(self.database, AnyStatementCanFail, |c| {
             c.lock_name(IN_TURN).await?;
@@ -77,19 +77,19 @@ impl Store {
     }
 
     /// Deletes a drain, if its version is still the one that was read.
-    pub async fn forget_drain(&self, old: &Drain) -> Result<(), StoreError> {
+    pub async fn forget_drain(&self, old: &Drain) -> Result<()> {
         let old = old.clone();
         writing!(self.database, OneStatement, |c| drain::delete(c, &old).await)
     }
 
     /// Returns the drain of a host.
-    pub async fn find_drain(&self, host: &HostName) -> Result<Option<Drain>, StoreError> {
+    pub async fn find_drain(&self, host: &HostName) -> Result<Option<Drain>> {
         let host = host.clone();
         reading!(self.database, |c| drain::find(c, &host).await)
     }
 
     /// Returns the drain with this id.
-    pub async fn drain_of(&self, id: DrainUuid) -> Result<Option<Drain>, StoreError> {
+    pub async fn drain_of(&self, id: DrainUuid) -> Result<Option<Drain>> {
         reading!(self.database, |c| match drain::host_of(c, id).await? {
             Some(host) => drain::find(c, &host).await,
             None => Ok(None),
@@ -97,22 +97,22 @@ impl Store {
     }
 
     /// Returns the ids of all drains, with which a conductor starts.
-    pub async fn drain_ids(&self) -> Result<Vec<DrainUuid>, StoreError> {
+    pub async fn drain_ids(&self) -> Result<Vec<DrainUuid>> {
         reading!(self.database, |c| drain::ids(c).await)
     }
 
     /// Returns all drains, sorted by host.
-    pub async fn drains(&self) -> Result<Vec<Drain>, StoreError> {
+    pub async fn drains(&self) -> Result<Vec<Drain>> {
         reading!(self.database, |c| drain::all(c).await)
     }
 
     /// Returns the members of a cluster that drains take out.
-    pub async fn drained_of(&self, of: ClusterUuid) -> Result<BTreeSet<MemberName>, StoreError> {
+    pub async fn drained_of(&self, of: ClusterUuid) -> Result<BTreeSet<MemberName>> {
         reading!(self.database, |c| drain::of_cluster(c, of).await)
     }
 
     /// Returns the cluster members and VMs that these servers are.
-    pub async fn server_owners(&self, servers: &[String]) -> Result<ServerOwners, StoreError> {
+    pub async fn server_owners(&self, servers: &[String]) -> Result<ServerOwners> {
         let servers = servers.to_vec();
         reading!(self.database, |c| server_owners(c, &servers).await)
     }
@@ -121,7 +121,7 @@ impl Store {
 async fn grant(
     connection: &mut Connection,
     asked: &Drain,
-) -> Result<Admission<Drain, DrainRefused>, StoreError> {
+) -> Result<Admission<Drain, DrainRefused>> {
     connection.lock_name(IN_TURN).await?;
     let before = drain::find(connection, &asked.host).await?;
     let wanted = before.as_ref().map_or_else(|| asked.clone(), |old| old.asked_again(asked));
@@ -148,7 +148,7 @@ async fn grant(
 async fn check_quorum(
     connection: &mut Connection,
     wanted: &Drain,
-) -> Result<(Result<(), DrainRefused>, Vec<Cluster>), StoreError> {
+) -> Result<(Result<(), DrainRefused>, Vec<Cluster>)> {
     let ids: BTreeSet<ClusterUuid> = wanted.takes.iter().map(|member| member.cluster).collect();
     let listed: Vec<ClusterUuid> = ids.iter().copied().collect();
     let clusters = cluster::some(connection, &listed).await?;
@@ -163,10 +163,7 @@ async fn check_quorum(
     Ok((weighed, clusters))
 }
 
-async fn server_owners(
-    connection: &mut Connection,
-    servers: &[String],
-) -> Result<ServerOwners, StoreError> {
+async fn server_owners(connection: &mut Connection, servers: &[String]) -> Result<ServerOwners> {
     let found = ledger::servers(connection, servers).await?;
     let (mut clusters, mut vms) = (BTreeSet::new(), BTreeSet::new());
     for what in found.values() {

@@ -4,7 +4,7 @@ use cluster_core::{
     Cluster, DefaultLimits, LimitChanges, Limits, NodeGroup, QuotaRefused, QuotaScope, QuotaUsage,
 };
 use database::WriteKind::AnyStatementCanFail;
-use database::{StoreError, reading, writing};
+use database::{Result, reading, writing};
 use jiff::Timestamp;
 
 use super::allowance::{self, QuotaDifference};
@@ -17,7 +17,7 @@ impl Store {
         &self,
         whose: &QuotaScope,
         defaults: &DefaultLimits,
-    ) -> Result<QuotaUsage, StoreError> {
+    ) -> Result<QuotaUsage> {
         let (whose, defaults) = (whose.clone(), defaults.clone());
         reading!(self.database, |c| allowance::account(c, whose, &defaults).await)
     }
@@ -28,7 +28,7 @@ impl Store {
         new: &Cluster,
         groups: &[NodeGroup],
         defaults: &DefaultLimits,
-    ) -> Result<Option<QuotaRefused>, StoreError> {
+    ) -> Result<Option<QuotaRefused>> {
         let (new, defaults, asked) =
             (new.clone(), defaults.clone(), QuotaDifference::of_new(new, groups));
         reading!(self.database, |c| {
@@ -42,7 +42,7 @@ impl Store {
         whose: &QuotaScope,
         changes: &LimitChanges,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let (QuotaScope { project, person }, changes) = (whose.clone(), changes.clone());
         writing!(self.database, AnyStatementCanFail, |c| {
             c.lock_name(&project).await?;
@@ -63,7 +63,7 @@ impl Store {
         whose: &QuotaScope,
         limits: &Limits,
         now: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<()> {
         let (QuotaScope { project, person }, limits) = (whose.clone(), limits.clone());
         writing!(self.database, AnyStatementCanFail, |c| {
             c.lock_name(&project).await?;

@@ -4,7 +4,7 @@ use cluster_core::{
     DefaultLimits, EventUuid, Ident, Page, Snapshot, SnapshotUuid, Vm, VmEvent, VmSort, VmUuid,
 };
 use database::WriteKind::AnyStatementCanFail;
-use database::{Connection, StoreError, outbox, reading, writing};
+use database::{Connection, Result, outbox, reading, writing};
 
 use super::admission::Admission;
 use super::allowance;
@@ -48,7 +48,7 @@ impl Store {
     }
 
     /// Returns the VMs with this id or name in `scope`.
-    pub async fn find_vms(&self, ident: &Ident, scope: &VmScope) -> Result<Vec<Vm>, StoreError> {
+    pub async fn find_vms(&self, ident: &Ident, scope: &VmScope) -> Result<Vec<Vm>> {
         let (ident, scope) = (ident.clone(), scope.clone());
         reading!(self.database, |c| vm::find(c, &ident, &scope).await)
     }
@@ -60,23 +60,23 @@ impl Store {
         person: Option<&str>,
         page: &Page<VmSort>,
         part: PagePart,
-    ) -> Result<PageRows<Vm>, StoreError> {
+    ) -> Result<PageRows<Vm>> {
         let (scope, person, page) = (scope.clone(), person.map(str::to_owned), page.clone());
         reading!(self.database, |c| vm::list(c, (&scope, person.as_deref()), &page, &part).await)
     }
 
     /// Returns the ids of all VMs, with which a conductor starts.
-    pub async fn vm_ids(&self) -> Result<Vec<VmUuid>, StoreError> {
+    pub async fn vm_ids(&self) -> Result<Vec<VmUuid>> {
         reading!(self.database, |c| vm::ids(c).await)
     }
 
     /// Returns the sealed user-data of a VM, while it is kept.
-    pub async fn sealed_user_data(&self, of: VmUuid) -> Result<Option<String>, StoreError> {
+    pub async fn sealed_user_data(&self, of: VmUuid) -> Result<Option<String>> {
         reading!(self.database, |c| vm::sealed(c, of).await)
     }
 
     /// Writes a change, if the VM's version is still the one that was read; otherwise writes nothing. Returns the VM with its new version.
-    pub async fn change_vm(&self, change: &VmChange) -> Result<Vm, StoreError> {
+    pub async fn change_vm(&self, change: &VmChange) -> Result<Vm> {
         self.admit_vm(&change.vm).await?;
         let change = change.clone();
         writing!(self.database, AnyStatementCanFail, |c| write(c, &change).await)
@@ -108,7 +108,7 @@ impl Store {
     }
 
     /// Deletes a VM with its events, if its version is still the one that was read. `InUse` while its ledger has an entry.
-    pub async fn delete_vm(&self, old: &Vm) -> Result<(), StoreError> {
+    pub async fn delete_vm(&self, old: &Vm) -> Result<()> {
         let old = old.clone();
         writing!(self.database, AnyStatementCanFail, |c| {
             vm::delete(c, &old).await?;
@@ -122,7 +122,7 @@ impl Store {
         vm: VmUuid,
         limit: u32,
         marker: Option<EventUuid>,
-    ) -> Result<Vec<VmEvent>, StoreError> {
+    ) -> Result<Vec<VmEvent>> {
         self.vm_events_part_of(vm, limit, marker, PagePart::whole())
             .await
             .map(|listed| listed.found)
@@ -135,7 +135,7 @@ impl Store {
         limit: u32,
         marker: Option<EventUuid>,
         part: PagePart<i64>,
-    ) -> Result<PageRows<VmEvent, i64>, StoreError> {
+    ) -> Result<PageRows<VmEvent, i64>> {
         reading!(self.database, |c| vm_event::list(c, vm, limit, marker, &part).await)
     }
 
@@ -164,11 +164,7 @@ impl Store {
     }
 
     /// Returns the snapshots with this id or name in `scope`.
-    pub async fn find_snapshots(
-        &self,
-        ident: &Ident,
-        scope: &VmScope,
-    ) -> Result<Vec<Snapshot>, StoreError> {
+    pub async fn find_snapshots(&self, ident: &Ident, scope: &VmScope) -> Result<Vec<Snapshot>> {
         let (ident, scope) = (ident.clone(), scope.clone());
         reading!(self.database, |c| snapshot::find(c, &ident, &scope).await)
     }
@@ -180,24 +176,24 @@ impl Store {
         vm: Option<VmUuid>,
         page: &Page<VmSort>,
         part: PagePart,
-    ) -> Result<PageRows<Snapshot>, StoreError> {
+    ) -> Result<PageRows<Snapshot>> {
         let (scope, page) = (scope.clone(), page.clone());
         reading!(self.database, |c| snapshot::list(c, (&scope, vm), &page, &part).await)
     }
 
     /// Returns the ids of the snapshots of a VM.
-    pub async fn snapshots_of(&self, vm: VmUuid) -> Result<Vec<SnapshotUuid>, StoreError> {
+    pub async fn snapshots_of(&self, vm: VmUuid) -> Result<Vec<SnapshotUuid>> {
         reading!(self.database, |c| snapshot::of(c, vm).await)
     }
 
     /// Returns the ids of all snapshots, with which a conductor starts.
-    pub async fn snapshot_ids(&self) -> Result<Vec<SnapshotUuid>, StoreError> {
+    pub async fn snapshot_ids(&self) -> Result<Vec<SnapshotUuid>> {
         reading!(self.database, |c| snapshot::ids(c).await)
     }
 
     /// Writes a snapshot, if its version is still the one that was read, and the events of its VM, if the VM exists. Returns the snapshot
     /// with its new version.
-    pub async fn change_snapshot(&self, change: &SnapshotChange) -> Result<Snapshot, StoreError> {
+    pub async fn change_snapshot(&self, change: &SnapshotChange) -> Result<Snapshot> {
         let SnapshotChange { snapshot: changed, events } = change.clone();
         writing!(self.database, AnyStatementCanFail, |c| {
             let written = snapshot::update(c, &changed).await?;
@@ -210,7 +206,7 @@ impl Store {
     }
 
     /// Deletes a snapshot, if its version is still the one that was read.
-    pub async fn delete_snapshot(&self, old: &Snapshot) -> Result<(), StoreError> {
+    pub async fn delete_snapshot(&self, old: &Snapshot) -> Result<()> {
         let old = old.clone();
         writing!(self.database, AnyStatementCanFail, |c| {
             snapshot::delete(c, &old).await?;
@@ -219,7 +215,7 @@ impl Store {
     }
 }
 
-async fn write(c: &mut Connection, change: &VmChange) -> Result<Vm, StoreError> {
+async fn write(c: &mut Connection, change: &VmChange) -> Result<Vm> {
     let written = vm::update(c, &change.vm).await?;
     holding::save_one(c, &HoldingOwner::vm(&written), &written.takes()).await?;
     if let Some(copy) = &change.copy {
@@ -238,7 +234,7 @@ async fn write(c: &mut Connection, change: &VmChange) -> Result<Vm, StoreError> 
     Ok(written)
 }
 
-async fn add(c: &mut Connection, new: &Snapshot) -> Result<(), StoreError> {
+async fn add(c: &mut Connection, new: &Snapshot) -> Result<()> {
     snapshot::insert(c, new).await?;
     holding::save_one(c, &HoldingOwner::snapshot(new), &new.takes()).await
 }

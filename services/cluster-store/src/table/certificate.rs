@@ -1,17 +1,14 @@
 //! The table `certificates`: certificates signed by certificate authorities of clusters.
 
 use cluster_core::ClusterUuid;
-use database::{Connection, Row, StoreError, values};
+use database::{Connection, Result, Row, values};
 
 use super::{of_cluster, refused};
 use crate::Certificate;
 
 const TABLE: &str = "certificates";
 
-pub(crate) async fn insert(
-    connection: &mut Connection,
-    certificate: &Certificate,
-) -> Result<(), StoreError> {
+pub(crate) async fn insert(connection: &mut Connection, certificate: &Certificate) -> Result<()> {
     const INSERT: &str = "INSERT INTO certificates (id, cluster, subject, issued_to, created_at, not_after) \
          VALUES ($1, $2, $3, $4, $5, $6)";
     let values = values![
@@ -31,13 +28,13 @@ pub(crate) async fn insert(
 pub(crate) async fn of(
     connection: &mut Connection,
     cluster: ClusterUuid,
-) -> Result<Vec<Certificate>, StoreError> {
+) -> Result<Vec<Certificate>> {
     const OF: &str = "SELECT id, cluster, subject, issued_to, created_at, not_after FROM certificates \
          WHERE cluster = $1 ORDER BY created_at, id";
     connection.rows(OF, values![cluster]).await?.iter().map(read).collect()
 }
 
-fn read(row: &Row) -> Result<Certificate, StoreError> {
+fn read(row: &Row) -> Result<Certificate> {
     Ok(Certificate {
         id: row.parse(TABLE, 0)?,
         cluster: row.parse(TABLE, 1)?,

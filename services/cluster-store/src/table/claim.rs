@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use cluster_core::{ClaimUuid, ClusterUuid, MemberName};
-use database::{Connection, Row, StoreError, values};
+use database::{Connection, Result, Row, values};
 use jiff::Timestamp;
 
 use super::{of_cluster, refused};
@@ -13,7 +13,7 @@ const TABLE: &str = "claims";
 /// How often a config is handed out again because the answer was lost.
 const REPEATS: u32 = 4;
 
-pub(crate) async fn insert(connection: &mut Connection, claim: &Claim) -> Result<(), StoreError> {
+pub(crate) async fn insert(connection: &mut Connection, claim: &Claim) -> Result<()> {
     const INSERT: &str = "INSERT INTO claims (id, cluster, machine, digest, facts, expires_at, redeemed_at, redeemed_by) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
     let values = values![
@@ -36,16 +36,13 @@ pub(crate) async fn renew(
     claim: ClaimUuid,
     facts: &str,
     expires_at: Timestamp,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     const RENEW: &str =
         "UPDATE claims SET facts = $2, expires_at = $3 WHERE id = $1 AND redeemed_at IS NULL";
     Ok(connection.execute(RENEW, values![claim, facts, expires_at]).await? == 1)
 }
 
-pub(crate) async fn find(
-    connection: &mut Connection,
-    claim: ClaimUuid,
-) -> Result<Option<Claim>, StoreError> {
+pub(crate) async fn find(connection: &mut Connection, claim: ClaimUuid) -> Result<Option<Claim>> {
     const FIND: &str = "SELECT id, cluster, machine, digest, facts, expires_at, redeemed_at, redeemed_by FROM claims \
          WHERE id = $1";
     connection.row(FIND, values![claim]).await?.as_ref().map(read).transpose()
@@ -56,7 +53,7 @@ pub(crate) async fn of(
     connection: &mut Connection,
     cluster: ClusterUuid,
     machine: &MemberName,
-) -> Result<Option<Claim>, StoreError> {
+) -> Result<Option<Claim>> {
     const OF: &str = "SELECT id, cluster, machine, digest, facts, expires_at, redeemed_at, redeemed_by FROM claims \
          WHERE id = (SELECT claim FROM machines WHERE cluster = $1 AND machine = $2)";
     let row = connection.row(OF, values![cluster, machine.to_string()]).await?;
@@ -72,7 +69,7 @@ pub(crate) async fn redeem(
     now: Timestamp,
     since: Timestamp,
     reports_by: &str,
-) -> Result<RedeemOutcome, StoreError> {
+) -> Result<RedeemOutcome> {
     const REDEEM: &str = "UPDATE claims SET redeemed_at = $2, redeemed_by = $3, reports_by = $4 WHERE id = $1 AND redeemed_at IS NULL AND expires_at > $2";
     const AGAIN: &str = "UPDATE claims SET reports_by = $4, repeats = repeats + 1 WHERE id = $1 AND redeemed_by = $2 AND redeemed_at > $3 \
          AND repeats < $5 AND EXISTS (SELECT 1 FROM machines WHERE claim = $1 AND at IS NULL)";
@@ -90,7 +87,7 @@ pub(crate) async fn redeem(
     Ok(if used_up.is_some() { RedeemOutcome::TooOften } else { RedeemOutcome::No })
 }
 
-fn read(row: &Row) -> Result<Claim, StoreError> {
+fn read(row: &Row) -> Result<Claim> {
     Ok(Claim {
         id: row.parse(TABLE, 0)?,
         cluster: row.parse(TABLE, 1)?,
@@ -104,7 +101,7 @@ fn read(row: &Row) -> Result<Claim, StoreError> {
 }
 
 /// Reads an optional address.
-pub(super) fn address(row: &Row, column: usize) -> Result<Option<IpAddr>, StoreError> {
+pub(super) fn address(row: &Row, column: usize) -> Result<Option<IpAddr>> {
     match row.optional_text(column)? {
         None => Ok(None),
         Some(_) => row.parse(TABLE, column).map(Some),

@@ -2,7 +2,9 @@
 
 use cluster_core::{Cluster, ClusterSort, ClusterUuid, Ident, Page};
 use database::table::{Listing, PagePart, PageRows, changed_one};
-use database::{Column, Connection, Key, Query, Row, SqlError, StoreError, columns, values};
+use database::{
+    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, columns, values,
+};
 use newtype_uuid::GenericUuid;
 
 use super::{deleted, refused};
@@ -11,47 +13,32 @@ use crate::Scope;
 const TABLE: &str = "clusters";
 const SELECT: &str = "SELECT id, version, document FROM clusters";
 
-pub(crate) async fn insert(
-    connection: &mut Connection,
-    cluster: &Cluster,
-) -> Result<(), StoreError> {
+pub(crate) async fn insert(connection: &mut Connection, cluster: &Cluster) -> Result<()> {
     let written = columns::insert(connection, TABLE, columns(cluster)?).await;
     written.map_err(|error| refuse(cluster, error))
 }
 
-pub(crate) async fn update(
-    connection: &mut Connection,
-    cluster: &Cluster,
-) -> Result<Cluster, StoreError> {
+pub(crate) async fn update(connection: &mut Connection, cluster: &Cluster) -> Result<Cluster> {
     let written = columns::update(connection, TABLE, columns(cluster)?).await;
     changed_one(written.map_err(|error| refuse(cluster, error))?)?;
     Ok(Cluster { version: cluster.version + 1, ..cluster.clone() })
 }
 
 /// `Stale` unless the cluster's version is still the one that was read.
-pub(crate) async fn check_version(
-    connection: &mut Connection,
-    cluster: &Cluster,
-) -> Result<(), StoreError> {
+pub(crate) async fn check_version(connection: &mut Connection, cluster: &Cluster) -> Result<()> {
     const FIND: &str = "SELECT id FROM clusters WHERE id = $1 AND version = $2";
     let row = connection.row(FIND, values![cluster.id, cluster.version]).await?;
     changed_one(u64::from(row.is_some()))
 }
 
 /// Raises the version, because something around the cluster changed. `Stale` unless its version is still the one that was read.
-pub(crate) async fn touch(
-    connection: &mut Connection,
-    cluster: &Cluster,
-) -> Result<(), StoreError> {
+pub(crate) async fn touch(connection: &mut Connection, cluster: &Cluster) -> Result<()> {
     const TOUCH: &str = "UPDATE clusters SET version = $2 + 1 WHERE id = $1 AND version = $2";
     changed_one(connection.execute(TOUCH, values![cluster.id, cluster.version]).await?)
 }
 
 /// Returns the clusters with these ids.
-pub(crate) async fn some(
-    connection: &mut Connection,
-    ids: &[ClusterUuid],
-) -> Result<Vec<Cluster>, StoreError> {
+pub(crate) async fn some(connection: &mut Connection, ids: &[ClusterUuid]) -> Result<Vec<Cluster>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
@@ -61,10 +48,7 @@ pub(crate) async fn some(
     connection.rows(sql, values).await?.iter().map(read).collect()
 }
 
-pub(crate) async fn delete(
-    connection: &mut Connection,
-    cluster: &Cluster,
-) -> Result<(), StoreError> {
+pub(crate) async fn delete(connection: &mut Connection, cluster: &Cluster) -> Result<()> {
     const DELETE: &str = "DELETE FROM clusters WHERE id = $1 AND version = $2";
     deleted(connection.execute(DELETE, values![cluster.id, cluster.version]).await, "its ledger")
 }
@@ -74,7 +58,7 @@ pub(crate) async fn find(
     connection: &mut Connection,
     ident: &Ident,
     scope: &Scope,
-) -> Result<Vec<Cluster>, StoreError> {
+) -> Result<Vec<Cluster>> {
     let mut query = Query::new(SELECT);
     match ident {
         Ident::Id(id) => query.and_value("id = ?", *id),
@@ -91,7 +75,7 @@ pub(crate) async fn list(
     scope: &Scope,
     page: &Page<ClusterSort>,
     part: Option<&PagePart>,
-) -> Result<PageRows<Cluster>, StoreError> {
+) -> Result<PageRows<Cluster>> {
     let key = match page.sort {
         ClusterSort::CreatedAt => Key { sql: "created_at", is_number: true },
         ClusterSort::Id => Key { sql: "id", is_number: false },
@@ -109,10 +93,7 @@ pub(crate) async fn list(
 }
 
 /// Returns the numbers of clusters and members in `scope`.
-pub(crate) async fn count(
-    connection: &mut Connection,
-    scope: &Scope,
-) -> Result<(u64, u64), StoreError> {
+pub(crate) async fn count(connection: &mut Connection, scope: &Scope) -> Result<(u64, u64)> {
     let mut clusters = Query::new("SELECT count(*) FROM clusters");
     clusters.and_if_set("project = ?", scope.project());
     let mut machines = Query::new(
@@ -130,23 +111,23 @@ pub(crate) async fn count(
 }
 
 /// Returns the clusters that have no row in `holdings`.
-pub(crate) async fn uncounted(connection: &mut Connection) -> Result<Vec<Cluster>, StoreError> {
+pub(crate) async fn uncounted(connection: &mut Connection) -> Result<Vec<Cluster>> {
     const UNCOUNTED: &str = "SELECT id, version, document FROM clusters \
          WHERE NOT EXISTS (SELECT 1 FROM holdings WHERE holdings.cluster = clusters.id) ORDER BY id";
     connection.rows(UNCOUNTED, values![]).await?.iter().map(read).collect()
 }
 
-pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<ClusterUuid>, StoreError> {
+pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<ClusterUuid>> {
     let rows = connection.rows("SELECT id FROM clusters ORDER BY id", values![]).await?;
     rows.iter().map(|row| row.parse(TABLE, 0)).collect()
 }
 
-fn read(row: &Row) -> Result<Cluster, StoreError> {
+fn read(row: &Row) -> Result<Cluster> {
     let cluster: Cluster = row.json(TABLE, 2)?;
     Ok(Cluster { id: row.parse(TABLE, 0)?, version: row.int(1)?, ..cluster })
 }
 
-fn columns(cluster: &Cluster) -> Result<Vec<Column>, StoreError> {
+fn columns(cluster: &Cluster) -> Result<Vec<Column>> {
     let document = serde_json::to_string(cluster)
         .map_err(|error| StoreError::corrupt(TABLE, &cluster.id.to_string(), error))?;
     Ok(columns![

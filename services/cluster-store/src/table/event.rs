@@ -2,7 +2,7 @@
 
 use cluster_core::{ClusterUuid, Event, EventUuid, Severity};
 use database::table::{PagePart, PageRows};
-use database::{Connection, Row, StoreError, values};
+use database::{Connection, Result, Row, StoreError, values};
 use newtype_uuid::GenericUuid;
 
 use super::event_part::{EventQueries, list_part};
@@ -17,7 +17,7 @@ pub(crate) async fn append(
     connection: &mut Connection,
     cluster: ClusterUuid,
     events: &[Event],
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const INSERT: &str = "INSERT INTO events (id, cluster, at, severity, reason, message) VALUES ($1, $2, $3, $4, $5, $6)";
     const FORGET: &str = "DELETE FROM events WHERE cluster = $1 AND seq <= \
          (SELECT seq FROM events WHERE cluster = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2)";
@@ -47,7 +47,7 @@ pub(crate) async fn list(
     limit: u32,
     marker: Option<EventUuid>,
     part: &PagePart<i64>,
-) -> Result<PageRows<Event, i64>, StoreError> {
+) -> Result<PageRows<Event, i64>> {
     const MARKER: &str = "SELECT seq FROM events WHERE id = $1";
     const LIST: &str = "SELECT id, cluster, at, severity, reason, message, seq FROM events \
          WHERE cluster = $1 AND seq > $2 ORDER BY seq LIMIT $3";
@@ -61,7 +61,7 @@ pub(crate) async fn after(
     cluster: ClusterUuid,
     number: i64,
     limit: u32,
-) -> Result<Option<Vec<(i64, Event)>>, StoreError> {
+) -> Result<Option<Vec<(i64, Event)>>> {
     const AFTER: &str = "SELECT id, cluster, at, severity, reason, message, seq FROM events \
          WHERE cluster = $1 AND seq > $2 ORDER BY seq LIMIT $3";
     const IS_THERE: &str = "SELECT id FROM clusters WHERE id = $1";
@@ -72,7 +72,7 @@ pub(crate) async fn after(
     rows.iter().map(|row| Ok((row.int(6)?, read(row)?))).collect::<Result<_, _>>().map(Some)
 }
 
-fn read(row: &Row) -> Result<Event, StoreError> {
+fn read(row: &Row) -> Result<Event> {
     let severity = Severity::find(row.text(3)?).ok_or_else(|| {
         StoreError::corrupt(TABLE, row.text(0).unwrap_or_default(), "unknown severity")
     })?;

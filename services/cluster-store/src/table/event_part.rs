@@ -2,7 +2,7 @@
 
 use cluster_core::EventUuid;
 use database::table::{PagePart, PageRows, cut};
-use database::{Connection, Row, StoreError, values};
+use database::{Connection, Result, Row, values};
 use uuid::Uuid;
 
 /// The statements that read the events of a table.
@@ -20,8 +20,8 @@ pub(super) async fn list_part<E>(
     owner: Uuid,
     (limit, marker): (u32, Option<EventUuid>),
     part: &PagePart<i64>,
-    read: fn(&Row) -> Result<E, StoreError>,
-) -> Result<PageRows<E, i64>, StoreError> {
+    read: fn(&Row) -> Result<E>,
+) -> Result<PageRows<E, i64>> {
     let after = match (part.after, marker) {
         (Some(after), _) => after,
         (None, None) => i64::MIN,
@@ -33,6 +33,6 @@ pub(super) async fn list_part<E>(
     let mut rows = connection.rows(queries.list, values![owner, after, limit]).await?;
     let is_full = cut(&mut rows, limit, part.bytes, 5)?;
     let more = rows.last().filter(|_| is_full).map(|row| row.int(6)).transpose()?;
-    let found = rows.iter().map(read).collect::<Result<_, StoreError>>()?;
+    let found = rows.iter().map(read).collect::<Result<_>>()?;
     Ok(PageRows { found, more })
 }

@@ -1,7 +1,7 @@
 //! The table `grants`: the limits of persons in projects.
 
 use cluster_core::{Limit, Limits, Resource};
-use database::{Connection, StoreError, values};
+use database::{Connection, Result, values};
 use jiff::Timestamp;
 
 use super::quota::limits;
@@ -12,7 +12,7 @@ pub(crate) async fn set(
     (project, person): (&str, &str),
     new: &Limits,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     for resource in Resource::ALL {
         let limit = new.0.get(&resource).copied();
         change(connection, (project, person), (resource, limit), now).await?;
@@ -26,7 +26,7 @@ pub(crate) async fn change(
     (project, person): (&str, &str),
     (resource, limit): (Resource, Option<Limit>),
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const CLEAR: &str = "DELETE FROM grants WHERE project = $1 AND person = $2 AND resource = $3";
     const SET: &str = "INSERT INTO grants (project, person, resource, hard_limit, set_at) VALUES ($1, $2, $3, $4, $5) \
          ON CONFLICT (project, person, resource) DO UPDATE SET hard_limit = $4, set_at = $5";
@@ -45,7 +45,7 @@ pub(crate) async fn change(
 pub(crate) async fn of(
     connection: &mut Connection,
     (project, person): (&str, &str),
-) -> Result<Limits, StoreError> {
+) -> Result<Limits> {
     const OF: &str = "SELECT resource, hard_limit FROM grants WHERE project = $1 AND person = $2";
     limits(&connection.rows(OF, values![project, person]).await?, Resource::find)
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use cluster_core::{
     Amounts, Cluster, ClusterUuid, LedgerUuid, QuotaScope, Resource, ResourceUse, Snapshot, Vm,
 };
-use database::{AssertSqlSafe, Connection, Query, Row, StoreError, Value, values};
+use database::{AssertSqlSafe, Connection, Query, Result, Row, Value, values};
 
 const TABLE: &str = "holdings";
 
@@ -28,10 +28,7 @@ fn columns(each: impl Fn(Resource) -> String) -> String {
 }
 
 /// Returns the total use of a project or a person.
-pub(crate) async fn sum(
-    connection: &mut Connection,
-    whose: &QuotaScope,
-) -> Result<Amounts, StoreError> {
+pub(crate) async fn sum(connection: &mut Connection, whose: &QuotaScope) -> Result<Amounts> {
     let sums = columns(|it| format!("cast(coalesce(sum({it}), 0) AS BIGINT)"));
     let mut query = Query::new(&format!("SELECT {sums} FROM holdings"));
     query.and_value("project = ?", whose.project.as_str());
@@ -45,7 +42,7 @@ pub(crate) async fn sum(
 pub(crate) async fn of(
     connection: &mut Connection,
     cluster: &Cluster,
-) -> Result<BTreeMap<String, HoldingRow>, StoreError> {
+) -> Result<BTreeMap<String, HoldingRow>> {
     let sql = format!(
         "SELECT machine, leaving, measured, person, {} FROM holdings WHERE cluster = $1",
         columns(|it| it.to_string())
@@ -67,7 +64,7 @@ pub(crate) async fn save(
     connection: &mut Connection,
     cluster: &Cluster,
     holdings: &[(ResourceUse, String)],
-) -> Result<(), StoreError> {
+) -> Result<()> {
     for some in holdings.chunks(AT_ONCE) {
         let mut values: Vec<Value> = Vec::new();
         let mut rows = Vec::with_capacity(some.len());
@@ -131,7 +128,7 @@ pub(crate) async fn save_one(
     connection: &mut Connection,
     whom: &HoldingOwner,
     takes: &Amounts,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let (holder, project, person) =
         (whom.holder.as_str(), whom.project.as_str(), whom.person.as_str());
     let mut values = values![holder, "", project, person, false, true];
@@ -149,10 +146,7 @@ pub(crate) async fn save_one(
 }
 
 /// Deletes the row of a VM or snapshot.
-pub(crate) async fn delete(
-    connection: &mut Connection,
-    whom: &HoldingOwner,
-) -> Result<(), StoreError> {
+pub(crate) async fn delete(connection: &mut Connection, whom: &HoldingOwner) -> Result<()> {
     const FORGET: &str = "DELETE FROM holdings WHERE holder = $1";
     connection.execute(FORGET, values![whom.holder.as_str()]).await?;
     Ok(())
@@ -163,7 +157,7 @@ pub(crate) async fn mark_leaving(
     connection: &mut Connection,
     cluster: &Cluster,
     machines: impl IntoIterator<Item = &String>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const LEAVE: &str = "UPDATE holdings SET leaving = 1 WHERE cluster = $1 AND machine = $2";
     const FORGET: &str = "DELETE FROM holdings WHERE cluster = $1 AND leaving = 1 AND NOT EXISTS (SELECT 1 FROM ledger \
          WHERE ledger.cluster = holdings.cluster AND ledger.kind = 'server/' || holdings.machine)";
@@ -182,16 +176,13 @@ pub(crate) async fn mark_leaving(
 pub(crate) async fn is_counted(
     connection: &mut Connection,
     (cluster, machine): (ClusterUuid, &str),
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     const HOLD: &str = "UPDATE holdings SET leaving = leaving WHERE cluster = $1 AND machine = $2";
     Ok(connection.execute(HOLD, values![cluster, machine]).await? > 0)
 }
 
 /// Deletes the row of the member whose server this ledger entry is, if the member is being deleted.
-pub(crate) async fn forget(
-    connection: &mut Connection,
-    line: LedgerUuid,
-) -> Result<(), StoreError> {
+pub(crate) async fn forget(connection: &mut Connection, line: LedgerUuid) -> Result<()> {
     const FORGET: &str = "DELETE FROM holdings WHERE leaving = 1 AND EXISTS (SELECT 1 FROM ledger \
          WHERE ledger.id = $1 AND ledger.cluster = holdings.cluster AND ledger.kind = 'server/' || holdings.machine)";
     connection.execute(FORGET, values![line]).await?;
@@ -203,7 +194,7 @@ pub(crate) fn name(holding: &ResourceUse) -> String {
     holding.machine.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
-fn amounts(row: &Row, first: usize) -> Result<Amounts, StoreError> {
+fn amounts(row: &Row, first: usize) -> Result<Amounts> {
     let each = Resource::summed().enumerate();
     let read = |(place, resource)| Ok((resource, row.int(first + place)?.unsigned_abs()));
     each.map(read).collect()

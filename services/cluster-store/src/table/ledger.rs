@@ -7,7 +7,7 @@ use cluster_core::{
     OwnServer,
 };
 use database::table::{PagePart, PageRows};
-use database::{AssertSqlSafe, Connection, Query, Row, StoreError, Value, values};
+use database::{AssertSqlSafe, Connection, Query, Result, Row, StoreError, Value, values};
 use jiff::Timestamp;
 
 use super::{of_cluster, of_vm, refused};
@@ -21,10 +21,7 @@ fn place(of: LedgerOwner) -> (&'static str, &'static str, Value) {
 }
 
 /// Writes an entry. When one of this kind and name exists, its id in the cloud and its state are replaced.
-pub(crate) async fn save(
-    connection: &mut Connection,
-    entry: &LedgerEntry,
-) -> Result<(), StoreError> {
+pub(crate) async fn save(connection: &mut Connection, entry: &LedgerEntry) -> Result<()> {
     let (table, column, of) = place(entry.of);
     let sql = format!(
         "INSERT INTO {table} (id, {column}, kind, name, cloud_id, state, created_at, updated_at) \
@@ -50,17 +47,14 @@ pub(crate) async fn save(
 }
 
 /// Deletes an entry, if it exists.
-pub(crate) async fn strike(
-    connection: &mut Connection,
-    entry: LedgerUuid,
-) -> Result<(), StoreError> {
+pub(crate) async fn strike(connection: &mut Connection, entry: LedgerUuid) -> Result<()> {
     connection.execute("DELETE FROM ledger WHERE id = $1", values![entry]).await?;
     connection.execute("DELETE FROM vm_ledger WHERE id = $1", values![entry]).await?;
     Ok(())
 }
 
 /// Deletes all entries of a cluster.
-pub(crate) async fn forget(connection: &mut Connection, of: ClusterUuid) -> Result<(), StoreError> {
+pub(crate) async fn forget(connection: &mut Connection, of: ClusterUuid) -> Result<()> {
     connection.execute("DELETE FROM ledger WHERE cluster = $1", values![of]).await?;
     Ok(())
 }
@@ -69,7 +63,7 @@ pub(crate) async fn forget(connection: &mut Connection, of: ClusterUuid) -> Resu
 pub(crate) async fn of(
     connection: &mut Connection,
     holder: LedgerOwner,
-) -> Result<Vec<LedgerEntry>, StoreError> {
+) -> Result<Vec<LedgerEntry>> {
     let (table, column, id) = place(holder);
     let sql = format!(
         "SELECT id, kind, name, cloud_id, state, created_at, updated_at FROM {table} \
@@ -88,7 +82,7 @@ pub(crate) async fn part_of(
     holder: LedgerOwner,
     limit: u32,
     part: PagePart<LedgerPosition>,
-) -> Result<PageRows<LedgerEntry, LedgerPosition>, StoreError> {
+) -> Result<PageRows<LedgerEntry, LedgerPosition>> {
     let (table, column, id) = place(holder);
     let sql = format!(
         "SELECT id, kind, name, cloud_id, state, created_at, updated_at FROM {table} \
@@ -99,7 +93,7 @@ pub(crate) async fn part_of(
     let values = values![id, limit, at, kind.as_str(), name.as_str()];
     let rows = connection.rows(AssertSqlSafe(sql), values).await?;
     let found: Vec<LedgerEntry> =
-        rows.iter().map(|row| read(row, holder)).collect::<Result<_, StoreError>>()?;
+        rows.iter().map(|row| read(row, holder)).collect::<Result<_>>()?;
     let last = found.last().filter(|_| found.len() >= limit as usize);
     let more = last.map(|it| (it.created_at, it.kind.clone(), it.name.clone()));
     Ok(PageRows { found, more })
@@ -109,7 +103,7 @@ pub(crate) async fn part_of(
 pub(crate) async fn servers(
     connection: &mut Connection,
     ids: &[String],
-) -> Result<BTreeMap<String, OwnServer>, StoreError> {
+) -> Result<BTreeMap<String, OwnServer>> {
     let mut found = BTreeMap::new();
     if ids.is_empty() {
         return Ok(found);
@@ -139,7 +133,7 @@ pub(crate) async fn servers_of(
     connection: &mut Connection,
     cluster: ClusterUuid,
     machines: Vec<MemberName>,
-) -> Result<BTreeMap<MemberName, String>, StoreError> {
+) -> Result<BTreeMap<MemberName, String>> {
     let mut found = BTreeMap::new();
     if machines.is_empty() {
         return Ok(found);
@@ -157,7 +151,7 @@ pub(crate) async fn servers_of(
     Ok(found)
 }
 
-fn read(row: &Row, of: LedgerOwner) -> Result<LedgerEntry, StoreError> {
+fn read(row: &Row, of: LedgerOwner) -> Result<LedgerEntry> {
     let (table, ..) = place(of);
     let state = row.text(4)?;
     let state = LedgerState::find(state).ok_or_else(|| {

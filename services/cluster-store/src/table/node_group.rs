@@ -4,32 +4,23 @@ use std::collections::BTreeMap;
 
 use cluster_core::{ClusterUuid, NodeGroup};
 use database::table::changed_one;
-use database::{Column, Connection, Query, Row, SqlError, StoreError, columns, values};
+use database::{Column, Connection, Query, Result, Row, SqlError, StoreError, columns, values};
 
 use super::{of_cluster, refused};
 
 const TABLE: &str = "node_groups";
 
-pub(crate) async fn insert(
-    connection: &mut Connection,
-    group: &NodeGroup,
-) -> Result<(), StoreError> {
+pub(crate) async fn insert(connection: &mut Connection, group: &NodeGroup) -> Result<()> {
     let written = columns::insert(connection, TABLE, columns(group)?).await;
     written.map_err(|error| refuse(group, error))
 }
 
-pub(crate) async fn update(
-    connection: &mut Connection,
-    group: &NodeGroup,
-) -> Result<(), StoreError> {
+pub(crate) async fn update(connection: &mut Connection, group: &NodeGroup) -> Result<()> {
     let written = columns::update(connection, TABLE, columns(group)?).await;
     changed_one(written.map_err(|error| refuse(group, error))?)
 }
 
-pub(crate) async fn delete(
-    connection: &mut Connection,
-    group: &NodeGroup,
-) -> Result<(), StoreError> {
+pub(crate) async fn delete(connection: &mut Connection, group: &NodeGroup) -> Result<()> {
     const DELETE: &str = "DELETE FROM node_groups WHERE id = $1 AND version = $2";
     changed_one(connection.execute(DELETE, values![group.id, group.version]).await?)
 }
@@ -38,7 +29,7 @@ pub(crate) async fn delete(
 pub(crate) async fn of(
     connection: &mut Connection,
     cluster: ClusterUuid,
-) -> Result<Vec<NodeGroup>, StoreError> {
+) -> Result<Vec<NodeGroup>> {
     const OF: &str = "SELECT id, version, document FROM node_groups WHERE cluster = $1 ORDER BY created_at, name";
     connection.rows(OF, values![cluster]).await?.iter().map(read).collect()
 }
@@ -47,7 +38,7 @@ pub(crate) async fn of(
 pub(crate) async fn of_each(
     connection: &mut Connection,
     clusters: &[ClusterUuid],
-) -> Result<BTreeMap<ClusterUuid, Vec<NodeGroup>>, StoreError> {
+) -> Result<BTreeMap<ClusterUuid, Vec<NodeGroup>>> {
     let mut of_each: BTreeMap<ClusterUuid, Vec<NodeGroup>> = BTreeMap::new();
     if clusters.is_empty() {
         return Ok(of_each);
@@ -66,12 +57,12 @@ pub(crate) async fn of_each(
     Ok(of_each)
 }
 
-fn read(row: &Row) -> Result<NodeGroup, StoreError> {
+fn read(row: &Row) -> Result<NodeGroup> {
     let group: NodeGroup = row.json(TABLE, 2)?;
     Ok(NodeGroup { id: row.parse(TABLE, 0)?, version: row.int(1)?, ..group })
 }
 
-fn columns(group: &NodeGroup) -> Result<Vec<Column>, StoreError> {
+fn columns(group: &NodeGroup) -> Result<Vec<Column>> {
     let document = serde_json::to_string(group)
         .map_err(|error| StoreError::corrupt(TABLE, &group.id.to_string(), error))?;
     Ok(columns![

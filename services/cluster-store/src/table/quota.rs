@@ -2,7 +2,7 @@
 
 use cluster_core::{Limit, Limits, QuotaUuid, Resource};
 use database::table::{changed_one, violated_unique_column};
-use database::{Connection, Query, Row, StoreError, values};
+use database::{Connection, Query, Result, Row, StoreError, values};
 use jiff::Timestamp;
 
 use crate::{Quota, Scope};
@@ -12,7 +12,7 @@ const TABLE: &str = "quotas";
 /// Magnum's name for clusters.
 const CLUSTER: &str = "Cluster";
 
-pub(crate) async fn insert(connection: &mut Connection, quota: &Quota) -> Result<(), StoreError> {
+pub(crate) async fn insert(connection: &mut Connection, quota: &Quota) -> Result<()> {
     const INSERT: &str = "INSERT INTO quotas (id, project, resource, hard_limit, created_at, updated_at) \
          VALUES ($1, $2, $3, $4, $5, $6)";
     let values = values![
@@ -31,13 +31,13 @@ pub(crate) async fn insert(connection: &mut Connection, quota: &Quota) -> Result
     }
 }
 
-pub(crate) async fn update(connection: &mut Connection, quota: &Quota) -> Result<(), StoreError> {
+pub(crate) async fn update(connection: &mut Connection, quota: &Quota) -> Result<()> {
     const UPDATE: &str = "UPDATE quotas SET hard_limit = $2, updated_at = $3 WHERE id = $1";
     let values = values![quota.id, quota.hard_limit, quota.updated_at];
     changed_one(connection.execute(UPDATE, values).await?)
 }
 
-pub(crate) async fn delete(connection: &mut Connection, quota: &Quota) -> Result<(), StoreError> {
+pub(crate) async fn delete(connection: &mut Connection, quota: &Quota) -> Result<()> {
     changed_one(connection.execute("DELETE FROM quotas WHERE id = $1", values![quota.id]).await?)
 }
 
@@ -46,7 +46,7 @@ pub(crate) async fn list(
     connection: &mut Connection,
     scope: &Scope,
     resource: Option<&str>,
-) -> Result<Vec<Quota>, StoreError> {
+) -> Result<Vec<Quota>> {
     let mut query =
         Query::new("SELECT id, project, resource, hard_limit, created_at, updated_at FROM quotas");
     query.and_if_set("project = ?", scope.project());
@@ -61,7 +61,7 @@ pub(crate) async fn set(
     project: &str,
     new: &Limits,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     for resource in Resource::ALL {
         change(connection, project, (resource, new.0.get(&resource).copied()), now).await?;
     }
@@ -74,7 +74,7 @@ pub(crate) async fn change(
     project: &str,
     (resource, limit): (Resource, Option<Limit>),
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const CLEAR: &str = "DELETE FROM quotas WHERE project = $1 AND resource = $2";
     const SET: &str = "INSERT INTO quotas (id, project, resource, hard_limit, created_at) VALUES ($1, $2, $3, $4, $5) \
          ON CONFLICT (project, resource) DO UPDATE SET hard_limit = $4, updated_at = $5";
@@ -88,7 +88,7 @@ pub(crate) async fn change(
     Ok(())
 }
 
-pub(crate) async fn of(connection: &mut Connection, project: &str) -> Result<Limits, StoreError> {
+pub(crate) async fn of(connection: &mut Connection, project: &str) -> Result<Limits> {
     const OF: &str = "SELECT resource, hard_limit FROM quotas WHERE project = $1";
     let of_word = |raw: &str| Resource::ALL.into_iter().find(|it| word(*it) == raw);
     limits(&connection.rows(OF, values![project]).await?, of_word)
@@ -100,10 +100,7 @@ fn word(resource: Resource) -> &'static str {
 }
 
 /// Reads limits from rows of resource and number.
-pub(crate) fn limits(
-    rows: &[Row],
-    resource: impl Fn(&str) -> Option<Resource>,
-) -> Result<Limits, StoreError> {
+pub(crate) fn limits(rows: &[Row], resource: impl Fn(&str) -> Option<Resource>) -> Result<Limits> {
     let mut limits = Limits::default();
     for row in rows {
         let raw = row.text(0)?;
@@ -116,7 +113,7 @@ pub(crate) fn limits(
     Ok(limits)
 }
 
-fn read(row: &Row) -> Result<Quota, StoreError> {
+fn read(row: &Row) -> Result<Quota> {
     Ok(Quota {
         id: row.parse(TABLE, 0)?,
         project: row.text(1)?.to_owned(),

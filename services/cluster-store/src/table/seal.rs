@@ -1,14 +1,12 @@
 //! The secrets that each key of the table `seals` seals, and the report tokens that derive from each.
 
-use database::{Connection, Row, StoreError, values};
+use database::{Connection, Result, Row, values};
 
 /// Returns each key with the number of secrets that it seals (user-data of VMs included), and the number of members whose report
 /// token derives from it.
 ///
 /// The report key of members from before version 7 is not known, so they count for every key.
-pub(crate) async fn counts(
-    connection: &mut Connection,
-) -> Result<Vec<(String, u64, u64)>, StoreError> {
+pub(crate) async fn counts(connection: &mut Connection) -> Result<Vec<(String, u64, u64)>> {
     const COUNTS: &str = "SELECT s.id, (SELECT count(*) FROM secrets WHERE sealed_by = s.id) \
          + (SELECT count(*) FROM vms WHERE sealed_by = s.id), \
          (SELECT count(*) FROM machines m JOIN claims c ON c.id = m.claim \
@@ -23,7 +21,7 @@ pub(crate) async fn counts(
 }
 
 /// Records this key for members whose report key is unknown. Returns how many there were.
-pub(crate) async fn assume(connection: &mut Connection, id: &str) -> Result<u64, StoreError> {
+pub(crate) async fn assume(connection: &mut Connection, id: &str) -> Result<u64> {
     const ASSUME: &str =
         "UPDATE claims SET reports_by = $1 WHERE reports_by IS NULL AND redeemed_at IS NOT NULL";
     Ok(connection.execute(ASSUME, values![id]).await?)

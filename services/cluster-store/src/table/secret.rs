@@ -1,7 +1,7 @@
 //! The table `secrets`. The caller seals a secret before it is stored.
 
 use cluster_core::ClusterUuid;
-use database::{Connection, Query, Row, StoreError, values};
+use database::{Connection, Query, Result, Row, values};
 use sealing::id_of;
 
 use super::{of_cluster, refused};
@@ -16,7 +16,7 @@ pub(crate) async fn save(
     cluster: ClusterUuid,
     name: &str,
     sealed: &str,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const SAVE: &str = "INSERT INTO secrets (cluster, name, sealed, sealed_by) VALUES ($1, $2, $3, $4) \
          ON CONFLICT (cluster, name) DO UPDATE SET sealed = $3, sealed_by = $4";
     let written = connection.execute(SAVE, values![cluster, name, sealed, id_of(sealed)]).await;
@@ -29,7 +29,7 @@ pub(crate) async fn keep(
     cluster: ClusterUuid,
     name: &str,
     sealed: &str,
-) -> Result<String, StoreError> {
+) -> Result<String> {
     const KEEP: &str = "INSERT INTO secrets (cluster, name, sealed, sealed_by) VALUES ($1, $2, $3, $4) \
          ON CONFLICT (cluster, name) DO NOTHING";
     let written = connection.execute(KEEP, values![cluster, name, sealed, id_of(sealed)]).await;
@@ -42,7 +42,7 @@ pub(crate) async fn delete(
     connection: &mut Connection,
     cluster: ClusterUuid,
     name: &str,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const DELETE: &str = "DELETE FROM secrets WHERE cluster = $1 AND name = $2";
     connection.execute(DELETE, values![cluster, name]).await?;
     Ok(())
@@ -52,7 +52,7 @@ pub(crate) async fn find(
     connection: &mut Connection,
     cluster: ClusterUuid,
     name: &str,
-) -> Result<Option<String>, StoreError> {
+) -> Result<Option<String>> {
     const FIND: &str = "SELECT sealed FROM secrets WHERE cluster = $1 AND name = $2";
     let row = connection.row(FIND, values![cluster, name]).await?;
     Ok(row.map(|row| row.text(0).map(str::to_owned)).transpose()?)
@@ -64,7 +64,7 @@ pub(crate) async fn sealed_by(
     key: &str,
     after: Option<&SealedSecret>,
     limit: u32,
-) -> Result<Vec<SealedSecret>, StoreError> {
+) -> Result<Vec<SealedSecret>> {
     const FIRST: &str = "SELECT cluster, name, sealed FROM secrets WHERE sealed_by = $1 ORDER BY cluster, name LIMIT $2";
     const NEXT: &str = "SELECT cluster, name, sealed FROM secrets WHERE sealed_by = $1 AND (cluster, name) > ($3, $4) \
          ORDER BY cluster, name LIMIT $2";
@@ -79,9 +79,7 @@ pub(crate) async fn sealed_by(
 }
 
 /// Returns the secrets whose sealing key is not recorded.
-pub(crate) async fn sealed_by_unknown(
-    connection: &mut Connection,
-) -> Result<Vec<SealedSecret>, StoreError> {
+pub(crate) async fn sealed_by_unknown(connection: &mut Connection) -> Result<Vec<SealedSecret>> {
     let mut query = Query::new(SELECT);
     query.and("sealed_by IS NULL");
     let (sql, values) = query.into_parts();
@@ -93,14 +91,14 @@ pub(crate) async fn reseal(
     connection: &mut Connection,
     old: &SealedSecret,
     sealed: &str,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     const RESEAL: &str = "UPDATE secrets SET sealed = $4, sealed_by = $5 WHERE cluster = $1 AND name = $2 AND sealed = $3";
     let (name, was) = (old.name.as_str(), old.sealed.as_str());
     let values = values![old.cluster, name, was, sealed, id_of(sealed)];
     Ok(connection.execute(RESEAL, values).await? == 1)
 }
 
-fn read(row: &Row) -> Result<SealedSecret, StoreError> {
+fn read(row: &Row) -> Result<SealedSecret> {
     Ok(SealedSecret {
         cluster: row.parse(TABLE, 0)?,
         name: row.text(1)?.to_owned(),

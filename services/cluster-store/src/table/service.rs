@@ -1,6 +1,6 @@
 //! The table `services`: the clusterd processes that work on this database.
 
-use database::{Connection, StoreError, values};
+use database::{Connection, Result, values};
 use jiff::Timestamp;
 
 use crate::ServiceSeen;
@@ -11,7 +11,7 @@ pub(crate) async fn touch(
     connection: &mut Connection,
     hostname: &str,
     now: Timestamp,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const TOUCH: &str = "INSERT INTO services (hostname, started_at, seen_at, reports) VALUES ($1, $2, $2, 1) \
          ON CONFLICT (hostname) DO UPDATE SET seen_at = $2, reports = services.reports + 1";
     connection.execute(TOUCH, values![hostname, now]).await?;
@@ -19,7 +19,7 @@ pub(crate) async fn touch(
 }
 
 /// Returns all services, sorted by hostname.
-pub(crate) async fn list(connection: &mut Connection) -> Result<Vec<ServiceSeen>, StoreError> {
+pub(crate) async fn list(connection: &mut Connection) -> Result<Vec<ServiceSeen>> {
     const LIST: &str =
         "SELECT hostname, started_at, seen_at, reports FROM services ORDER BY hostname";
     let rows = connection.rows(LIST, values![]).await?;

@@ -2,7 +2,7 @@
 
 use cluster_core::{Ident, Page, Snapshot, SnapshotUuid, VmSort, VmUuid};
 use database::table::{PagePart, PageRows, changed_one};
-use database::{Column, Connection, Query, Row, SqlError, StoreError, columns, values};
+use database::{Column, Connection, Query, Result, Row, SqlError, StoreError, columns, values};
 use newtype_uuid::GenericUuid;
 
 use super::vm::{called, page_part};
@@ -12,27 +12,18 @@ use crate::VmScope;
 const TABLE: &str = "snapshots";
 const SELECT: &str = "SELECT id, version, document FROM snapshots";
 
-pub(crate) async fn insert(
-    connection: &mut Connection,
-    snapshot: &Snapshot,
-) -> Result<(), StoreError> {
+pub(crate) async fn insert(connection: &mut Connection, snapshot: &Snapshot) -> Result<()> {
     let written = columns::insert(connection, TABLE, columns(snapshot)?).await;
     written.map_err(|error| refuse(snapshot, error))
 }
 
-pub(crate) async fn update(
-    connection: &mut Connection,
-    snapshot: &Snapshot,
-) -> Result<Snapshot, StoreError> {
+pub(crate) async fn update(connection: &mut Connection, snapshot: &Snapshot) -> Result<Snapshot> {
     let written = columns::update(connection, TABLE, columns(snapshot)?).await;
     changed_one(written.map_err(|error| refuse(snapshot, error))?)?;
     Ok(Snapshot { version: snapshot.version + 1, ..snapshot.clone() })
 }
 
-pub(crate) async fn delete(
-    connection: &mut Connection,
-    snapshot: &Snapshot,
-) -> Result<(), StoreError> {
+pub(crate) async fn delete(connection: &mut Connection, snapshot: &Snapshot) -> Result<()> {
     const DELETE: &str = "DELETE FROM snapshots WHERE id = $1 AND version = $2";
     deleted(connection.execute(DELETE, values![snapshot.id, snapshot.version]).await, "a VM")
 }
@@ -42,7 +33,7 @@ pub(crate) async fn find(
     connection: &mut Connection,
     ident: &Ident,
     scope: &VmScope,
-) -> Result<Vec<Snapshot>, StoreError> {
+) -> Result<Vec<Snapshot>> {
     called(connection, SELECT, ident, scope).await?.iter().map(read).collect()
 }
 
@@ -52,32 +43,29 @@ pub(crate) async fn list(
     (scope, vm): (&VmScope, Option<VmUuid>),
     page: &Page<VmSort>,
     part: &PagePart,
-) -> Result<PageRows<Snapshot>, StoreError> {
+) -> Result<PageRows<Snapshot>> {
     let only = |query: &mut Query| query.and_if_set("vm = ?", vm);
     page_part(connection, (TABLE, SELECT), scope, only, (page, part), read).await
 }
 
 /// Returns the ids of the snapshots of a VM.
-pub(crate) async fn of(
-    connection: &mut Connection,
-    vm: VmUuid,
-) -> Result<Vec<SnapshotUuid>, StoreError> {
+pub(crate) async fn of(connection: &mut Connection, vm: VmUuid) -> Result<Vec<SnapshotUuid>> {
     const OF: &str = "SELECT id FROM snapshots WHERE vm = $1 ORDER BY id";
     let rows = connection.rows(OF, values![vm]).await?;
     rows.iter().map(|row| row.parse(TABLE, 0)).collect()
 }
 
-pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<SnapshotUuid>, StoreError> {
+pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<SnapshotUuid>> {
     let rows = connection.rows("SELECT id FROM snapshots ORDER BY id", values![]).await?;
     rows.iter().map(|row| row.parse(TABLE, 0)).collect()
 }
 
-fn read(row: &Row) -> Result<Snapshot, StoreError> {
+fn read(row: &Row) -> Result<Snapshot> {
     let snapshot: Snapshot = row.json(TABLE, 2)?;
     Ok(Snapshot { id: row.parse(TABLE, 0)?, version: row.int(1)?, ..snapshot })
 }
 
-fn columns(snapshot: &Snapshot) -> Result<Vec<Column>, StoreError> {
+fn columns(snapshot: &Snapshot) -> Result<Vec<Column>> {
     let document = serde_json::to_string(snapshot)
         .map_err(|error| StoreError::corrupt(TABLE, &snapshot.id.to_string(), error))?;
     Ok(columns![

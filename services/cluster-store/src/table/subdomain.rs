@@ -2,13 +2,10 @@
 
 use cluster_core::{Cluster, subdomain};
 use database::table::violated_unique_column;
-use database::{Connection, Row, StoreError, values};
+use database::{Connection, Result, Row, StoreError, values};
 
 /// Records the subdomain of a new cluster, if it has one.
-pub(crate) async fn insert(
-    connection: &mut Connection,
-    cluster: &Cluster,
-) -> Result<(), StoreError> {
+pub(crate) async fn insert(connection: &mut Connection, cluster: &Cluster) -> Result<()> {
     const TAKE: &str = "INSERT INTO subdomains (name, cluster) VALUES ($1, $2)";
     let Some(name) = subdomain(cluster) else { return Ok(()) };
     match connection.execute(TAKE, values![name.as_str(), cluster.id]).await {
@@ -20,7 +17,7 @@ pub(crate) async fn insert(
 }
 
 /// Records the subdomains of clusters that are older than the table. When two share one, the first gets it.
-pub(crate) async fn insert_missing(connection: &mut Connection) -> Result<(), StoreError> {
+pub(crate) async fn insert_missing(connection: &mut Connection) -> Result<()> {
     const LACKING: &str = "SELECT id, document FROM clusters WHERE document LIKE '%\"dns_zone\"%' \
          AND NOT EXISTS (SELECT 1 FROM subdomains WHERE subdomains.cluster = clusters.id) ORDER BY id";
     const TAKE: &str =

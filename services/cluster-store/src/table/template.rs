@@ -2,7 +2,7 @@
 
 use cluster_core::{Ident, Page, Template, TemplateSort, TemplateUuid};
 use database::table::{Listing, PagePart, PageRows, changed_one};
-use database::{Column, Connection, Key, Query, Row, StoreError, columns, values};
+use database::{Column, Connection, Key, Query, Result, Row, StoreError, columns, values};
 use newtype_uuid::GenericUuid;
 
 use super::{deleted, refused};
@@ -13,27 +13,18 @@ const SELECT: &str = "SELECT id, version, document FROM templates";
 /// The templates that lists show a project.
 const SEEN: &str = "(project = ? OR (public = 1 AND hidden = 0))";
 
-pub(crate) async fn insert(
-    connection: &mut Connection,
-    template: &Template,
-) -> Result<(), StoreError> {
+pub(crate) async fn insert(connection: &mut Connection, template: &Template) -> Result<()> {
     let written = columns::insert(connection, TABLE, columns(template)?).await;
     written.map_err(|error| refuse(template, error))
 }
 
-pub(crate) async fn update(
-    connection: &mut Connection,
-    template: &Template,
-) -> Result<Template, StoreError> {
+pub(crate) async fn update(connection: &mut Connection, template: &Template) -> Result<Template> {
     let written = columns::update(connection, TABLE, columns(template)?).await;
     changed_one(written.map_err(|error| refuse(template, error))?)?;
     Ok(Template { version: template.version + 1, ..template.clone() })
 }
 
-pub(crate) async fn delete(
-    connection: &mut Connection,
-    template: &Template,
-) -> Result<(), StoreError> {
+pub(crate) async fn delete(connection: &mut Connection, template: &Template) -> Result<()> {
     const DELETE: &str = "DELETE FROM templates WHERE id = $1 AND version = $2";
     deleted(connection.execute(DELETE, values![template.id, template.version]).await, "a cluster")
 }
@@ -43,7 +34,7 @@ pub(crate) async fn find(
     connection: &mut Connection,
     ident: &Ident,
     scope: &Scope,
-) -> Result<Vec<Template>, StoreError> {
+) -> Result<Vec<Template>> {
     let mut query = Query::new(SELECT);
     match ident {
         Ident::Id(id) => query.and_value("id = ?", *id),
@@ -62,7 +53,7 @@ pub(crate) async fn list(
     scope: &Scope,
     page: &Page<TemplateSort>,
     part: Option<&PagePart>,
-) -> Result<PageRows<Template>, StoreError> {
+) -> Result<PageRows<Template>> {
     let key = match page.sort {
         TemplateSort::CreatedAt => Key { sql: "created_at", is_number: true },
         TemplateSort::Id => Key { sql: "id", is_number: false },
@@ -79,16 +70,16 @@ pub(crate) async fn list(
     listing.read(connection, rows, page.limit, part, read).await
 }
 
-fn read_all(rows: Vec<Row>) -> Result<Vec<Template>, StoreError> {
+fn read_all(rows: Vec<Row>) -> Result<Vec<Template>> {
     rows.iter().map(read).collect()
 }
 
-fn read(row: &Row) -> Result<Template, StoreError> {
+fn read(row: &Row) -> Result<Template> {
     let template: Template = row.json(TABLE, 2)?;
     Ok(Template { id: row.parse::<TemplateUuid>(TABLE, 0)?, version: row.int(1)?, ..template })
 }
 
-fn columns(template: &Template) -> Result<Vec<Column>, StoreError> {
+fn columns(template: &Template) -> Result<Vec<Column>> {
     let document = serde_json::to_string(template)
         .map_err(|error| StoreError::corrupt(TABLE, &template.id.to_string(), error))?;
     Ok(columns![

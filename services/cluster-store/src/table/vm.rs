@@ -2,7 +2,9 @@
 
 use cluster_core::{Ident, Page, Vm, VmSort, VmUuid};
 use database::table::{Listing, PagePart, PageRows, changed_one};
-use database::{Column, Connection, Key, Query, Row, SqlError, StoreError, columns, values};
+use database::{
+    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, columns, values,
+};
 use newtype_uuid::GenericUuid;
 use sealing::id_of;
 
@@ -16,7 +18,7 @@ pub(crate) async fn insert(
     connection: &mut Connection,
     vm: &Vm,
     sealed: Option<&str>,
-) -> Result<(), StoreError> {
+) -> Result<()> {
     let mut columns = columns(vm)?;
     columns.extend(columns![sealed: sealed, sealed_by: sealed.and_then(id_of)]);
     let written = columns::insert(connection, TABLE, columns).await;
@@ -24,7 +26,7 @@ pub(crate) async fn insert(
 }
 
 /// Writes a VM. The sealed user-data is deleted once the VM says that it is not kept.
-pub(crate) async fn update(connection: &mut Connection, vm: &Vm) -> Result<Vm, StoreError> {
+pub(crate) async fn update(connection: &mut Connection, vm: &Vm) -> Result<Vm> {
     const SEALED: &str = "sealed = CASE WHEN ? = 1 THEN sealed ELSE NULL END, \
          sealed_by = CASE WHEN ? = 1 THEN sealed_by ELSE NULL END";
     let is_kept = vm.user_data.as_ref().is_some_and(|it| it.is_kept);
@@ -35,17 +37,14 @@ pub(crate) async fn update(connection: &mut Connection, vm: &Vm) -> Result<Vm, S
 }
 
 /// Returns the stored VM, if its version is still the one that was read.
-pub(crate) async fn before(connection: &mut Connection, vm: &Vm) -> Result<Vm, StoreError> {
+pub(crate) async fn before(connection: &mut Connection, vm: &Vm) -> Result<Vm> {
     const FIND: &str = "SELECT id, version, document FROM vms WHERE id = $1 AND version = $2";
     let row = connection.row(FIND, values![vm.id, vm.version]).await?;
     row.map_or(Err(StoreError::Stale), |row| read(&row))
 }
 
 /// Returns the sealed user-data, while it is kept.
-pub(crate) async fn sealed(
-    connection: &mut Connection,
-    vm: VmUuid,
-) -> Result<Option<String>, StoreError> {
+pub(crate) async fn sealed(connection: &mut Connection, vm: VmUuid) -> Result<Option<String>> {
     let row = connection.row("SELECT sealed FROM vms WHERE id = $1", values![vm]).await?;
     row.map_or(Ok(None), |row| Ok(row.optional_text(0)?.map(str::to_owned)))
 }
@@ -56,7 +55,7 @@ pub(crate) async fn sealed_by(
     key: &str,
     after: Option<VmUuid>,
     limit: u32,
-) -> Result<Vec<SealedUserData>, StoreError> {
+) -> Result<Vec<SealedUserData>> {
     const FIRST: &str = "SELECT id, sealed FROM vms WHERE sealed_by = $1 ORDER BY id LIMIT $2";
     const NEXT: &str =
         "SELECT id, sealed FROM vms WHERE sealed_by = $1 AND id > $3 ORDER BY id LIMIT $2";
@@ -75,13 +74,13 @@ pub(crate) async fn reseal(
     connection: &mut Connection,
     old: &SealedUserData,
     sealed: &str,
-) -> Result<bool, StoreError> {
+) -> Result<bool> {
     const RESEAL: &str = "UPDATE vms SET sealed = $3, sealed_by = $4 WHERE id = $1 AND sealed = $2";
     let values = values![old.vm, old.sealed.as_str(), sealed, id_of(sealed)];
     Ok(connection.execute(RESEAL, values).await? == 1)
 }
 
-pub(crate) async fn delete(connection: &mut Connection, vm: &Vm) -> Result<(), StoreError> {
+pub(crate) async fn delete(connection: &mut Connection, vm: &Vm) -> Result<()> {
     const DELETE: &str = "DELETE FROM vms WHERE id = $1 AND version = $2";
     deleted(connection.execute(DELETE, values![vm.id, vm.version]).await, "its ledger")
 }
@@ -91,7 +90,7 @@ pub(crate) async fn find(
     connection: &mut Connection,
     ident: &Ident,
     scope: &VmScope,
-) -> Result<Vec<Vm>, StoreError> {
+) -> Result<Vec<Vm>> {
     called(connection, SELECT, ident, scope).await?.iter().map(read).collect()
 }
 
@@ -101,7 +100,7 @@ pub(crate) async fn list(
     (scope, person): (&VmScope, Option<&str>),
     page: &Page<VmSort>,
     part: &PagePart,
-) -> Result<PageRows<Vm>, StoreError> {
+) -> Result<PageRows<Vm>> {
     let only = |query: &mut Query| query.and_if_set("person = ?", person);
     page_part(connection, (TABLE, SELECT), scope, only, (page, part), read).await
 }
@@ -112,7 +111,7 @@ pub(super) async fn called(
     select: &'static str,
     ident: &Ident,
     scope: &VmScope,
-) -> Result<Vec<Row>, StoreError> {
+) -> Result<Vec<Row>> {
     let mut query = Query::new(select);
     match ident {
         Ident::Id(id) => query.and_value("id = ?", *id),
@@ -131,8 +130,8 @@ pub(super) async fn page_part<T>(
     scope: &VmScope,
     only: impl FnOnce(&mut Query),
     (page, part): (&Page<VmSort>, &PagePart),
-    read: impl Fn(&Row) -> Result<T, StoreError>,
-) -> Result<PageRows<T>, StoreError> {
+    read: impl Fn(&Row) -> Result<T>,
+) -> Result<PageRows<T>> {
     let key = key(page.sort);
     let seen = seen(scope);
     let seen = seen.as_ref().map(|(condition, own)| (*condition, own.as_str()));
@@ -169,16 +168,13 @@ fn key(sort: VmSort) -> Key {
 }
 
 /// Whether the VM exists.
-pub(crate) async fn is_there(connection: &mut Connection, vm: VmUuid) -> Result<bool, StoreError> {
+pub(crate) async fn is_there(connection: &mut Connection, vm: VmUuid) -> Result<bool> {
     let row = connection.row("SELECT id FROM vms WHERE id = $1", values![vm]).await?;
     Ok(row.is_some())
 }
 
 /// Returns the VMs with these ids.
-pub(crate) async fn some(
-    connection: &mut Connection,
-    ids: &[VmUuid],
-) -> Result<Vec<Vm>, StoreError> {
+pub(crate) async fn some(connection: &mut Connection, ids: &[VmUuid]) -> Result<Vec<Vm>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
@@ -189,17 +185,17 @@ pub(crate) async fn some(
 }
 
 /// Returns the ids of all VMs.
-pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<VmUuid>, StoreError> {
+pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<VmUuid>> {
     let rows = connection.rows("SELECT id FROM vms ORDER BY id", values![]).await?;
     rows.iter().map(|row| row.parse(TABLE, 0)).collect()
 }
 
-fn read(row: &Row) -> Result<Vm, StoreError> {
+fn read(row: &Row) -> Result<Vm> {
     let vm: Vm = row.json(TABLE, 2)?;
     Ok(Vm { id: row.parse(TABLE, 0)?, version: row.int(1)?, ..vm })
 }
 
-fn columns(vm: &Vm) -> Result<Vec<Column>, StoreError> {
+fn columns(vm: &Vm) -> Result<Vec<Column>> {
     let document = serde_json::to_string(vm)
         .map_err(|error| StoreError::corrupt(TABLE, &vm.id.to_string(), error))?;
     Ok(columns![

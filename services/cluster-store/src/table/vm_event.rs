@@ -2,7 +2,7 @@
 
 use cluster_core::{EventUuid, Severity, VmEvent, VmUuid};
 use database::table::{PagePart, PageRows};
-use database::{Connection, Row, StoreError, values};
+use database::{Connection, Result, Row, StoreError, values};
 use newtype_uuid::GenericUuid;
 
 use super::event_part::{EventQueries, list_part};
@@ -17,7 +17,7 @@ pub(crate) async fn append(
     connection: &mut Connection,
     vm: VmUuid,
     events: &[VmEvent],
-) -> Result<(), StoreError> {
+) -> Result<()> {
     const INSERT: &str = "INSERT INTO vm_events (id, vm, at, severity, reason, message) VALUES ($1, $2, $3, $4, $5, $6)";
     const FORGET: &str = "DELETE FROM vm_events WHERE vm = $1 AND seq <= \
          (SELECT seq FROM vm_events WHERE vm = $1 ORDER BY seq DESC LIMIT 1 OFFSET $2)";
@@ -45,7 +45,7 @@ pub(crate) async fn list(
     limit: u32,
     marker: Option<EventUuid>,
     part: &PagePart<i64>,
-) -> Result<PageRows<VmEvent, i64>, StoreError> {
+) -> Result<PageRows<VmEvent, i64>> {
     const MARKER: &str = "SELECT seq FROM vm_events WHERE id = $1";
     const LIST: &str = "SELECT id, vm, at, severity, reason, message, seq FROM vm_events \
          WHERE vm = $1 AND seq > $2 ORDER BY seq LIMIT $3";
@@ -53,7 +53,7 @@ pub(crate) async fn list(
     list_part(connection, queries, vm.into_untyped_uuid(), (limit, marker), part, read).await
 }
 
-fn read(row: &Row) -> Result<VmEvent, StoreError> {
+fn read(row: &Row) -> Result<VmEvent> {
     let severity = Severity::find(row.text(3)?).ok_or_else(|| {
         StoreError::corrupt(TABLE, row.text(0).unwrap_or_default(), "unknown severity")
     })?;

@@ -1,7 +1,7 @@
 //! The search for a free node: pages of candidates until one matches.
 
 use baremetal_core::{Allocation, Node, NodePool, NodeUuid, State};
-use database::{Connection, Query, StoreError, Value};
+use database::{Connection, Query, Result, Value};
 use newtype_uuid::GenericUuid;
 
 use super::list::VISIBLE;
@@ -37,7 +37,7 @@ impl<'a> FreeNodeSearch<'a> {
         &mut self,
         connection: &mut Connection,
         limit: u32,
-    ) -> Result<Vec<Node>, StoreError> {
+    ) -> Result<Vec<Node>> {
         loop {
             let mut query = self.query();
             match &self.at {

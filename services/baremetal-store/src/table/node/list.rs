@@ -2,7 +2,7 @@
 
 use baremetal_core::{Fault, Node, NodeFilter, NodeSort, Page, State};
 use database::table::{Listing, PagePart, PageRows};
-use database::{Connection, Key, Query, Row, StoreError, Value, values};
+use database::{Connection, Key, Query, Result, Row, Value, values};
 
 use super::{SELECT, read};
 
@@ -26,7 +26,7 @@ pub(crate) async fn list(
     filter: &NodeFilter,
     page: &Page<NodeSort>,
     part: Option<&PagePart>,
-) -> Result<PageRows<Node>, StoreError> {
+) -> Result<PageRows<Node>> {
     let key = key(page.sort);
     let seen = filter.seen_by.as_deref().map(|project| (VISIBLE, project));
     let listing = Listing { table: "nodes", key: &key, seen, document: 4 };
@@ -43,7 +43,7 @@ pub(crate) async fn list(
 pub(crate) async fn tally(
     connection: &mut Connection,
     seen_by: Option<&str>,
-) -> Result<Vec<NodeCount>, StoreError> {
+) -> Result<Vec<NodeCount>> {
     let mut query = Query::new("SELECT provision_state, busy, failed, count(*) FROM nodes");
     query.and("parent_node IS NULL");
     query.and_if_set(VISIBLE, seen_by);
@@ -67,7 +67,7 @@ pub(crate) async fn shards(
     connection: &mut Connection,
     limit: u32,
     after: Option<&Option<String>>,
-) -> Result<PageRows<ShardCount, Option<String>>, StoreError> {
+) -> Result<PageRows<ShardCount, Option<String>>> {
     const NONE: &str = "SELECT count(*) FROM nodes WHERE shard IS NULL";
     let mut found = Vec::new();
     if after.is_none() {
