@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::apply::{self, Document};
 use crate::client::Client;
-use crate::error::KubernetesError;
+use crate::error::{KubernetesError, Result};
 
 const NAMESPACE: &str = "kube-system";
 /// A group with the rights that `kubeadm join` needs; one of kubeadm's bindings names it.
@@ -31,7 +31,7 @@ pub struct Token {
 }
 
 /// Creates a token, with which servers can join until it expires. Replaces a token with the same id.
-pub async fn put_token(client: &Client, token: &Token) -> Result<(), KubernetesError> {
+pub async fn put_token(client: &Client, token: &Token) -> Result<()> {
     let name = secret_name(&token.id)?;
     if !is_part(token.secret.expose_secret(), 16) {
         let (text, rule) = ("…".to_owned(), "be the secret of a bootstrap token");
@@ -58,7 +58,7 @@ pub async fn put_token(client: &Client, token: &Token) -> Result<(), KubernetesE
 }
 
 /// Deletes a token, so that no server can join with it.
-pub async fn delete_token(client: &Client, id: &str) -> Result<(), KubernetesError> {
+pub async fn delete_token(client: &Client, id: &str) -> Result<()> {
     let name = secret_name(id)?;
     let path = ["api", "v1", "namespaces", NAMESPACE, "secrets", &name];
     client.delete(&path).done_or_gone().await
@@ -66,7 +66,7 @@ pub async fn delete_token(client: &Client, id: &str) -> Result<(), KubernetesErr
 
 /// Removes the automatic approval of kubelets' certificates. From then on, only callers of `certificates::settle` approve first requests
 /// and renewals.
-pub async fn forbid_automatic_approval(client: &Client) -> Result<(), KubernetesError> {
+pub async fn forbid_automatic_approval(client: &Client) -> Result<()> {
     for name in AUTOMATIC {
         let path = ["apis", "rbac.authorization.k8s.io", "v1", "clusterrolebindings", name];
         client.delete(&path).done_or_gone().await?;
@@ -74,7 +74,7 @@ pub async fn forbid_automatic_approval(client: &Client) -> Result<(), Kubernetes
     Ok(())
 }
 
-fn secret_name(id: &str) -> Result<String, KubernetesError> {
+fn secret_name(id: &str) -> Result<String> {
     if is_part(id, 6) {
         return Ok(format!("bootstrap-token-{id}"));
     }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use crate::client::Client;
-use crate::error::KubernetesError;
+use crate::error::Result;
 use crate::lenient;
 use crate::object::{self, Grace, Metadata};
 use crate::pods::Pod;
@@ -57,23 +57,20 @@ pub struct Claim {
 }
 
 /// Lists all Services with load balancers.
-pub async fn services(client: &Client) -> Result<Vec<BalancedService>, KubernetesError> {
+pub async fn services(client: &Client) -> Result<Vec<BalancedService>> {
     let all: Vec<Service> = object::list(client, &["api", "v1", "services"], &[]).await?;
     Ok(all.into_iter().filter_map(Service::balanced).collect())
 }
 
 /// Lists all volumes that OpenStack drivers made.
-pub async fn volumes(client: &Client) -> Result<Vec<Volume>, KubernetesError> {
+pub async fn volumes(client: &Client) -> Result<Vec<Volume>> {
     let all: Vec<PersistentVolume> =
         object::list(client, &["api", "v1", "persistentvolumes"], &[]).await?;
     Ok(all.into_iter().filter_map(PersistentVolume::of_openstack).collect())
 }
 
 /// Requests the deletion of a Service. The cluster deletes its load balancer first.
-pub async fn delete_service(
-    client: &Client,
-    service: &BalancedService,
-) -> Result<(), KubernetesError> {
+pub async fn delete_service(client: &Client, service: &BalancedService) -> Result<()> {
     let path = ["api", "v1", "namespaces", &service.namespace, "services", &service.name];
     object::remove(client, &path, &service.uid, Grace::Own).await
 }
@@ -82,7 +79,7 @@ pub async fn delete_service(
 ///
 /// Its own policy (`goes_with_its_claim`) decides whether the volume in the cloud is deleted as well. A StatefulSet that creates the claim
 /// again is not stopped; it gets no volume once no node accepts pods.
-pub async fn delete_volume(client: &Client, volume: &Volume) -> Result<(), KubernetesError> {
+pub async fn delete_volume(client: &Client, volume: &Volume) -> Result<()> {
     if let Some(Claim { namespace, name, uid }) = &volume.claim {
         let all = ["api", "v1", "namespaces", namespace, "pods"];
         let claim = ["api", "v1", "namespaces", namespace, "persistentvolumeclaims", name];

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::client::{Body, Client};
-use crate::error::KubernetesError;
+use crate::error::Result;
 
 const PATH: [&str; 6] = ["api", "v1", "namespaces", "kube-public", "configmaps", "cluster-info"];
 /// The text before the authority in the embedded kubeconfig.
@@ -15,7 +15,7 @@ const FIELD: &str = "certificate-authority-data: ";
 /// Publishes this authority (PEM) to servers that join from now on. Does nothing if the cluster has no `cluster-info`.
 ///
 /// The bootstrap signer of kube-controller-manager updates the signature by itself.
-pub async fn set_authority(client: &Client, authority: &str) -> Result<(), KubernetesError> {
+pub async fn set_authority(client: &Client, authority: &str) -> Result<()> {
     let Some(found) = client.get(&PATH).find::<Value>().await? else { return Ok(()) };
     let Some(text) = found["data"]["kubeconfig"].as_str() else { return Ok(()) };
     let wanted = with_authority(text, authority);
@@ -32,11 +32,7 @@ pub async fn set_authority(client: &Client, authority: &str) -> Result<(), Kuber
 /// Whether pods that start in this namespace from now on trust this authority (PEM). True for a cluster without the ConfigMap.
 ///
 /// kube-controller-manager writes the ConfigMap shortly after it was started with other CAs.
-pub async fn pods_trust(
-    client: &Client,
-    namespace: &str,
-    authority: &str,
-) -> Result<bool, KubernetesError> {
+pub async fn pods_trust(client: &Client, namespace: &str, authority: &str) -> Result<bool> {
     let path = ["api", "v1", "namespaces", namespace, "configmaps", "kube-root-ca.crt"];
     let Some(found) = client.get(&path).find::<Value>().await? else { return Ok(true) };
     let reported = found["data"]["ca.crt"].as_str();

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::apply::resource;
 use crate::client::{Body, Client};
-use crate::error::KubernetesError;
+use crate::error::{KubernetesError, Result};
 use crate::pods::{Pod, PodName};
 use crate::{nodes, object};
 
@@ -45,7 +45,7 @@ impl RemainingPods {
 ///
 /// All pods are evicted, also those without a controller and those with data in `emptyDir`, because the member is about to be deleted.
 /// Exceptions are pods of DaemonSets, mirror pods, and pods that have ended.
-pub async fn drain(client: &Client, node: &str) -> Result<RemainingPods, KubernetesError> {
+pub async fn drain(client: &Client, node: &str) -> Result<RemainingPods> {
     nodes::cordon(client, node).await?;
     let here = [("fieldSelector", format!("spec.nodeName={node}"))];
     let pods: Vec<Pod> = object::list(client, &["api", "v1", "pods"], &here).await?;
@@ -99,7 +99,7 @@ fn is_for_this_pod(error: &KubernetesError) -> bool {
     }
 }
 
-async fn evict(client: &Client, pod: &Pod) -> Result<(), KubernetesError> {
+async fn evict(client: &Client, pod: &Pod) -> Result<()> {
     // `policy/v1` evicts from 1.22 on, `policy/v1beta1` up to 1.24. The server reports which one it has.
     let offered = resource(client, "v1", |it| it.name == "pods/eviction").await?;
     let version = offered.map(|it| it.version).filter(|it| !it.is_empty());

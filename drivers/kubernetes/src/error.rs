@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use reqwest::{Method, StatusCode};
 
+/// A result whose error is a [`KubernetesError`], unless it says otherwise.
+pub type Result<T, E = KubernetesError> = std::result::Result<T, E>;
+
 /// The reasons why a call to a cluster failed.
 ///
 /// No variant holds a secret: a request appears by method and path, an answer by status and the server's message.
@@ -186,7 +189,7 @@ impl KubernetesError {
 }
 
 /// Turns "not found" into success, for a delete.
-pub(crate) fn ignore_not_found(result: Result<(), KubernetesError>) -> Result<(), KubernetesError> {
+pub(crate) fn ignore_not_found(result: Result<()>) -> Result<()> {
     match result {
         Err(error) if error.is_not_found() => Ok(()),
         other => other,
@@ -194,9 +197,7 @@ pub(crate) fn ignore_not_found(result: Result<(), KubernetesError>) -> Result<()
 }
 
 /// Turns "not found" into `None`.
-pub(crate) fn if_found<T>(
-    result: Result<T, KubernetesError>,
-) -> Result<Option<T>, KubernetesError> {
+pub(crate) fn if_found<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.is_not_found() => Ok(None),

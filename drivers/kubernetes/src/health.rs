@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use crate::client::Client;
-use crate::error::KubernetesError;
+use crate::error::{KubernetesError, Result};
 
 /// The version that an API server reports (`GET /version`).
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -16,7 +16,7 @@ pub struct Version {
 /// `GET /readyz`: whether the answering API server has finished its start.
 ///
 /// A server that is not ready, and a load balancer without a backend, give `false`. No answer at all is an error.
-pub async fn is_ready(client: &Client) -> Result<bool, KubernetesError> {
+pub async fn is_ready(client: &Client) -> Result<bool> {
     match client.get(&["readyz"]).done().await {
         Ok(()) => Ok(true),
         Err(KubernetesError::Failed(_) | KubernetesError::Busy { .. }) => Ok(false),
@@ -25,6 +25,6 @@ pub async fn is_ready(client: &Client) -> Result<bool, KubernetesError> {
 }
 
 /// Returns the version of the API server that answers.
-pub async fn version(client: &Client) -> Result<Version, KubernetesError> {
+pub async fn version(client: &Client) -> Result<Version> {
     client.get(&["version"]).json().await
 }

@@ -23,6 +23,6 @@ pub mod workloads;
 
 pub use access::{Access, AccessError, Endpoint, Timeouts};
 pub use client::Client;
-pub use error::{KubernetesError, Refusal, Request};
+pub use error::{KubernetesError, Refusal, Request, Result};
 pub use kubeconfig::KubeconfigError;
 pub use pods::PodName;

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use crate::client::{Body, Client};
-use crate::error::{KubernetesError, ignore_not_found};
+use crate::error::{Result, ignore_not_found};
 use crate::lenient;
 
 /// The number of objects in a page.
@@ -67,7 +67,7 @@ pub(crate) async fn list<T: DeserializeOwned>(
     client: &Client,
     path: &[&str],
     selectors: &[(&'static str, String)],
-) -> Result<Vec<T>, KubernetesError> {
+) -> Result<Vec<T>> {
     let mut everything = Vec::new();
     let mut more = String::new();
     for _ in 0..MOST_PAGES {
@@ -93,12 +93,7 @@ pub(crate) async fn list<T: DeserializeOwned>(
 }
 
 /// Deletes the object at this path if it still has this uid. An object that is gone, or was replaced, is no error.
-pub(crate) async fn remove(
-    client: &Client,
-    path: &[&str],
-    uid: &str,
-    grace: Grace,
-) -> Result<(), KubernetesError> {
+pub(crate) async fn remove(client: &Client, path: &[&str], uid: &str, grace: Grace) -> Result<()> {
     let preconditions = json!({"uid": uid});
     let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions, "propagationPolicy": "Background"});
     let mut call = client.delete(path).body(Body::Json(options));

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::client::{Body, Client};
-use crate::error::KubernetesError;
+use crate::error::Result;
 use crate::lenient;
 use crate::object::{self, Metadata};
 
@@ -55,7 +55,7 @@ pub async fn restart(
     namespace: &str,
     annotation: &str,
     value: &str,
-) -> Result<Vec<String>, KubernetesError> {
+) -> Result<Vec<String>> {
     let mut left = Vec::new();
     for kind in KINDS {
         let path = ["apis", "apps", "v1", "namespaces", namespace, kind];

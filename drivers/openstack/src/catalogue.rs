@@ -4,7 +4,7 @@ use serde::Deserialize;
 use url::Url;
 
 use crate::config::{CloudConfig, Interface};
-use crate::error::CloudError;
+use crate::error::{CloudError, Result};
 use crate::service::Service;
 
 /// The services of a cloud with their endpoints.
@@ -41,7 +41,7 @@ impl Catalogue {
         service: Service,
         config: &CloudConfig,
         project: Option<&str>,
-    ) -> Result<Url, CloudError> {
+    ) -> Result<Url> {
         let own = config.endpoints.get(&service).cloned();
         let found = own.or_else(|| self.find(service, config.region.as_deref(), config.interface));
         let url = found.ok_or_else(|| CloudError::NoEndpoint {

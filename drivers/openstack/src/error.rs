@@ -8,6 +8,9 @@ use reqwest::{Method, StatusCode};
 use crate::config::Interface;
 use crate::service::Service;
 
+/// A result whose error is a [`CloudError`], unless it says otherwise.
+pub type Result<T, E = CloudError> = std::result::Result<T, E>;
+
 /// The reasons why a call to a cloud failed.
 ///
 /// No variant holds a secret: a request appears by method and path, an answer by status and the service's message.
@@ -187,7 +190,7 @@ impl CloudError {
 }
 
 /// Turns "not found" into success, for a delete.
-pub(crate) fn ignore_not_found(result: Result<(), CloudError>) -> Result<(), CloudError> {
+pub(crate) fn ignore_not_found(result: Result<()>) -> Result<()> {
     match result {
         Err(error) if error.is_not_found() => Ok(()),
         other => other,
@@ -195,7 +198,7 @@ pub(crate) fn ignore_not_found(result: Result<(), CloudError>) -> Result<(), Clo
 }
 
 /// Turns "not found" into `None`.
-pub(crate) fn if_found<T>(result: Result<T, CloudError>) -> Result<Option<T>, CloudError> {
+pub(crate) fn if_found<T>(result: Result<T>) -> Result<Option<T>> {
     match result {
         Ok(found) => Ok(Some(found)),
         Err(error) if error.is_not_found() => Ok(None),

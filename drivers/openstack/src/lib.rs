@@ -24,7 +24,7 @@ pub mod placement;
 pub use config::{
     Auth, CloudConfig, ConfigError, Domain, Interface, Project, RetryPolicy, Scope, Tls, User,
 };
-pub use error::{CloudError, Refusal, Request};
+pub use error::{CloudError, Refusal, Request, Result};
 pub use quota::QuotaUsage;
 pub use service::Service;
 pub use session::{Identity, ProjectSessions, Session, on_behalf_of, request_id};

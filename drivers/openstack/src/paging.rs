@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use url::Url;
 
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::session::Call;
 
 /// The most pages that are read; a service that sends more is broken.
@@ -17,7 +17,7 @@ impl Call<'_> {
     ///
     /// Only the query of the link to the next page is used: behind proxies its host is often wrong, and our token must not be sent to
     /// another host.
-    pub(crate) async fn all<T: DeserializeOwned>(self, key: &str) -> Result<Vec<T>, CloudError> {
+    pub(crate) async fn all<T: DeserializeOwned>(self, key: &str) -> Result<Vec<T>> {
         let (mut everything, mut seen) = (Vec::new(), HashSet::new());
         let mut query = self.asked();
         loop {

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::Document;
 use crate::client::{Client, Resource};
-use crate::error::{KubernetesError, if_found};
+use crate::error::{KubernetesError, Result, if_found};
 use crate::lenient;
 
 #[derive(Deserialize)]
@@ -20,7 +20,7 @@ pub(crate) async fn resource(
     client: &Client,
     api_version: &str,
     wanted: impl Fn(&Resource) -> bool,
-) -> Result<Option<Resource>, KubernetesError> {
+) -> Result<Option<Resource>> {
     let find = |all: &[Resource]| all.iter().find(|it| wanted(it)).cloned();
     if let Some(found) = client.kinds().remembered(api_version).and_then(|all| find(&all)) {
         return Ok(Some(found));
@@ -33,10 +33,7 @@ pub(crate) async fn resource(
 }
 
 /// Returns the path of a document's object.
-pub(super) async fn object_path(
-    client: &Client,
-    document: &Document,
-) -> Result<Vec<String>, KubernetesError> {
+pub(super) async fn object_path(client: &Client, document: &Document) -> Result<Vec<String>> {
     let (api_version, kind) = (document.api_version(), document.kind());
     let wanted = |it: &Resource| it.kind == kind && !it.name.contains('/');
     let Some(resource) = resource(client, api_version, wanted).await? else {

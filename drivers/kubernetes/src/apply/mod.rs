@@ -5,7 +5,7 @@ mod kinds;
 mod quirks;
 
 use crate::client::{Body, Call, Client};
-use crate::error::{KubernetesError, ignore_not_found};
+use crate::error::{KubernetesError, Result, ignore_not_found};
 
 pub use documents::{Document, DocumentError, documents};
 pub(crate) use kinds::resource;
@@ -17,7 +17,7 @@ const FIELD_MANAGER: &str = "bedplate";
 /// kinds) come first, the rest in the given order.
 ///
 /// The first error ends the pass; repeating the pass is harmless.
-pub async fn apply(client: &Client, documents: &[Document]) -> Result<(), KubernetesError> {
+pub async fn apply(client: &Client, documents: &[Document]) -> Result<()> {
     for document in in_order(documents) {
         one(client, document).await?;
     }
@@ -26,7 +26,7 @@ pub async fn apply(client: &Client, documents: &[Document]) -> Result<(), Kubern
 
 /// Deletes the objects that the documents name, the last first. A missing object is no error. The cluster deletes dependent objects
 /// afterwards.
-pub async fn delete(client: &Client, documents: &[Document]) -> Result<(), KubernetesError> {
+pub async fn delete(client: &Client, documents: &[Document]) -> Result<()> {
     for document in in_order(documents).into_iter().rev() {
         let there = match kinds::object_path(client, document).await {
             // If a kind does not exist any more, neither do its objects.
@@ -41,7 +41,7 @@ pub async fn delete(client: &Client, documents: &[Document]) -> Result<(), Kuber
 }
 
 /// Applies one document.
-pub(crate) async fn one(client: &Client, document: &Document) -> Result<(), KubernetesError> {
+pub(crate) async fn one(client: &Client, document: &Document) -> Result<()> {
     let there = kinds::object_path(client, document).await?;
     let path: Vec<&str> = there.iter().map(String::as_str).collect();
     let call = client.patch(&path).query("fieldManager", FIELD_MANAGER).query("force", "true");

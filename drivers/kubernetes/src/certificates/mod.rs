@@ -13,7 +13,7 @@ mod subject;
 use serde_json::{Value, json};
 
 use crate::client::{Body, Client};
-use crate::error::{KubernetesError, ignore_not_found};
+use crate::error::{Result, ignore_not_found};
 use crate::object;
 
 pub use judge::{ClusterMember, UndecidedReason, ValidRequest, Verdict, judge};
@@ -34,13 +34,13 @@ pub struct PassOutcome {
 }
 
 /// Lists the pending requests of kubelets.
-pub async fn pending(client: &Client) -> Result<Vec<CertificateRequest>, KubernetesError> {
+pub async fn pending(client: &Client) -> Result<Vec<CertificateRequest>> {
     let all: Vec<Value> = object::list(client, &REQUESTS, &[]).await?;
     Ok(all.into_iter().filter_map(CertificateRequest::pending).collect())
 }
 
 /// Approves a request that was found valid. A request that was decided or deleted in the meantime is no error.
-pub async fn approve(client: &Client, fit: &ValidRequest<'_>) -> Result<(), KubernetesError> {
+pub async fn approve(client: &Client, fit: &ValidRequest<'_>) -> Result<()> {
     let message = format!("asked by machine {}, as kubelets do", fit.machine());
     decide(client, fit.request(), "Approved", "KnownMachine", &message).await
 }
@@ -50,15 +50,12 @@ pub async fn deny(
     client: &Client,
     request: &CertificateRequest,
     objection: &Objection,
-) -> Result<(), KubernetesError> {
+) -> Result<()> {
     decide(client, request, "Denied", "Objection", &objection.to_string()).await
 }
 
 /// Runs one pass: approves valid requests and denies requests that no kubelet sends.
-pub async fn decide_pending(
-    client: &Client,
-    machines: &[ClusterMember],
-) -> Result<PassOutcome, KubernetesError> {
+pub async fn decide_pending(client: &Client, machines: &[ClusterMember]) -> Result<PassOutcome> {
     let mut settled = PassOutcome::default();
     for request in pending(client).await? {
         let name = request.name.clone();
@@ -83,7 +80,7 @@ async fn decide(
     kind: &str,
     reason: &str,
     message: &str,
-) -> Result<(), KubernetesError> {
+) -> Result<()> {
     // The whole object is sent with its version, so the decision applies only to the request that was checked, not to a replacement.
     let mut object = request.object.clone();
     let condition = json!({"type": kind, "status": "True", "reason": reason, "message": message});

@@ -5,7 +5,7 @@ use reqwest::header::{DATE, HeaderMap};
 use reqwest::{Response, StatusCode};
 use serde::de::DeserializeOwned;
 
-use crate::error::{KubernetesError, Request};
+use crate::error::{KubernetesError, Request, Result};
 
 /// The largest body that is read, in bytes: a page of 250 large objects stays well below.
 const LARGEST_BODY: usize = 32 * 1024 * 1024;
@@ -48,7 +48,7 @@ impl Answer {
         Some(jiff::fmt::rfc2822::parse(date).ok()?.timestamp())
     }
 
-    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T, KubernetesError> {
+    pub(crate) fn json<T: DeserializeOwned>(&self) -> Result<T> {
         serde_json::from_slice(&self.body).map_err(|error| {
             // The parser's error quotes the text, which may be a secret.
             let (line, column) = (error.line(), error.column());

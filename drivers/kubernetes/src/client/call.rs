@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Client;
-use crate::error::{KubernetesError, if_found, ignore_not_found};
+use crate::error::{Result, if_found, ignore_not_found};
 
 /// A call that is not sent yet.
 #[must_use]
@@ -64,22 +64,22 @@ impl<'c> Call<'c> {
     }
 
     /// Sends the call and parses the answer.
-    pub(crate) async fn json<T: DeserializeOwned>(self) -> Result<T, KubernetesError> {
+    pub(crate) async fn json<T: DeserializeOwned>(self) -> Result<T> {
         self.send().await?.json()
     }
 
     /// Sends the call and parses the answer; `None` if the object does not exist.
-    pub(crate) async fn find<T: DeserializeOwned>(self) -> Result<Option<T>, KubernetesError> {
+    pub(crate) async fn find<T: DeserializeOwned>(self) -> Result<Option<T>> {
         if_found(self.json().await)
     }
 
     /// Sends the call and ignores the body of the answer.
-    pub(crate) async fn done(self) -> Result<(), KubernetesError> {
+    pub(crate) async fn done(self) -> Result<()> {
         self.send().await.map(drop)
     }
 
     /// Sends a delete; an object that is gone already is no error.
-    pub(crate) async fn done_or_gone(self) -> Result<(), KubernetesError> {
+    pub(crate) async fn done_or_gone(self) -> Result<()> {
         ignore_not_found(self.done().await)
     }
 }

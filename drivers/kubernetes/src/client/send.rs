@@ -8,12 +8,12 @@ use url::Url;
 
 use super::answer::{Answer, ReadError};
 use super::call::{Body, Call};
-use crate::error::{KubernetesError, Refusal, Request};
+use crate::error::{KubernetesError, Refusal, Request, Result};
 use crate::{lenient, refusal};
 
 impl Call<'_> {
     /// Sends the call; returns the answer if its status is a success.
-    pub(crate) async fn send(self) -> Result<Answer, KubernetesError> {
+    pub(crate) async fn send(self) -> Result<Answer> {
         let url = self.url()?;
         let path = url.path().chars().take(300).collect();
         let request = Request { method: self.method.clone(), path };
@@ -40,7 +40,7 @@ impl Call<'_> {
         if answer.status.is_success() { Ok(answer) } else { Err(refused(answer)) }
     }
 
-    fn url(&self) -> Result<Url, KubernetesError> {
+    fn url(&self) -> Result<Url> {
         let invalid = |text: &str| KubernetesError::InvalidName {
             text: text.chars().take(64).collect(),
             rule: "be part of a path",

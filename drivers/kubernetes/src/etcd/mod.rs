@@ -9,7 +9,7 @@ mod pod;
 mod progress;
 
 use crate::client::Client;
-use crate::error::KubernetesError;
+use crate::error::Result;
 
 pub use members::{Member, MemberId};
 pub use progress::Progress;
@@ -17,10 +17,7 @@ pub use progress::Progress;
 /// Lists etcd's members, as reported by the member on `node`, which must be a ready control-plane node.
 ///
 /// A result is at most five minutes old: an older one, which no caller fetched, is discarded and the query restarted.
-pub async fn members(
-    client: &Client,
-    node: &str,
-) -> Result<Progress<Vec<Member>>, KubernetesError> {
+pub async fn members(client: &Client, node: &str) -> Result<Progress<Vec<Member>>> {
     let name = format!("bedplate-etcd-list-{node}");
     match pod::run(client, node, &name, &["member", "list"]).await? {
         Progress::Pending => Ok(Progress::Pending),
@@ -36,11 +33,7 @@ pub async fn members(
 ///
 /// etcd itself refuses a removal that would cost it its majority. The removed member stops, so its server must be gone or about to be
 /// deleted.
-pub async fn remove(
-    client: &Client,
-    node: &str,
-    member: MemberId,
-) -> Result<Progress<()>, KubernetesError> {
+pub async fn remove(client: &Client, node: &str, member: MemberId) -> Result<Progress<()>> {
     let name = format!("bedplate-etcd-remove-{member}");
     match pod::run(client, node, &name, &["member", "remove", &member.to_string()]).await? {
         Progress::Pending => Ok(Progress::Pending),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::progress::Progress;
 use crate::client::{Body, Client};
-use crate::error::KubernetesError;
+use crate::error::{KubernetesError, Result};
 use crate::lenient;
 use crate::object::{self, Grace};
 use crate::pods::Pod;
@@ -49,7 +49,7 @@ pub(super) async fn run(
     node: &str,
     name: &str,
     words: &[&str],
-) -> Result<Progress<CommandOutcome>, KubernetesError> {
+) -> Result<Progress<CommandOutcome>> {
     let path = ["api", "v1", "namespaces", NAMESPACE, "pods", name];
     let answer = match client.get(&path).send().await {
         Err(error) if error.is_not_found() => {
@@ -97,18 +97,13 @@ fn age(pod: &Pod, now: Option<Timestamp>) -> Duration {
     Duration::try_from(now.duration_since(born)).unwrap_or_default()
 }
 
-async fn output(client: &Client, name: &str) -> Result<String, KubernetesError> {
+async fn output(client: &Client, name: &str) -> Result<String> {
     let path = ["api", "v1", "namespaces", NAMESPACE, "pods", name, "log"];
     let call = client.get(&path).query("limitBytes", LONGEST_OUTPUT);
     Ok(call.send().await?.text())
 }
 
-async fn begin(
-    client: &Client,
-    node: &str,
-    name: &str,
-    words: &[&str],
-) -> Result<(), KubernetesError> {
+async fn begin(client: &Client, node: &str, name: &str, words: &[&str]) -> Result<()> {
     // Uses the image of the etcd pod on the same node: it is already there, and its `etcdctl` has the same version.
     let beside = format!("etcd-{node}");
     let path = ["api", "v1", "namespaces", NAMESPACE, "pods", &beside];

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::client::{Body, Client};
-use crate::error::KubernetesError;
+use crate::error::Result;
 use crate::object;
 
 pub use read::{Node, Readiness, Taint};
@@ -17,22 +17,22 @@ pub use taints::{taint, untaint};
 pub(crate) const NODES: [&str; 3] = ["api", "v1", "nodes"];
 
 /// Lists all nodes.
-pub async fn list(client: &Client) -> Result<Vec<Node>, KubernetesError> {
+pub async fn list(client: &Client) -> Result<Vec<Node>> {
     object::list(client, &NODES, &[]).await
 }
 
 /// Returns the node of this name.
-pub async fn find(client: &Client, name: &str) -> Result<Option<Node>, KubernetesError> {
+pub async fn find(client: &Client, name: &str) -> Result<Option<Node>> {
     client.get(&["api", "v1", "nodes", name]).find().await
 }
 
 /// Cordons the node: it gets no new pods.
-pub async fn cordon(client: &Client, name: &str) -> Result<(), KubernetesError> {
+pub async fn cordon(client: &Client, name: &str) -> Result<()> {
     patch(client, name, json!({"spec": {"unschedulable": true}})).await
 }
 
 /// Uncordons the node: it gets new pods again.
-pub async fn uncordon(client: &Client, name: &str) -> Result<(), KubernetesError> {
+pub async fn uncordon(client: &Client, name: &str) -> Result<()> {
     patch(client, name, json!({"spec": {"unschedulable": null}})).await
 }
 
@@ -43,15 +43,15 @@ pub async fn label(
     client: &Client,
     name: &str,
     labels: &BTreeMap<String, Option<String>>,
-) -> Result<(), KubernetesError> {
+) -> Result<()> {
     patch(client, name, json!({"metadata": {"labels": labels}})).await
 }
 
 /// Deletes the node object. Its pods are lost, so drain the node first.
-pub async fn delete(client: &Client, name: &str) -> Result<(), KubernetesError> {
+pub async fn delete(client: &Client, name: &str) -> Result<()> {
     client.delete(&["api", "v1", "nodes", name]).done_or_gone().await
 }
 
-async fn patch(client: &Client, name: &str, patch: Value) -> Result<(), KubernetesError> {
+async fn patch(client: &Client, name: &str, patch: Value) -> Result<()> {
     client.patch(&["api", "v1", "nodes", name]).body(Body::Merge(patch)).done().await
 }

@@ -5,20 +5,20 @@ use serde_json::json;
 use super::patch;
 use super::read::{Node, Taint};
 use crate::client::Client;
-use crate::error::KubernetesError;
+use crate::error::Result;
 
 /// Adds taints to a node; other taints stay. Fails without effect if the node has changed since it was read: read it again.
-pub async fn taint(client: &Client, node: &Node, taints: &[Taint]) -> Result<(), KubernetesError> {
+pub async fn taint(client: &Client, node: &Node, taints: &[Taint]) -> Result<()> {
     write(client, node, with(&node.taints, taints)).await
 }
 
 /// Removes all taints with these keys from a node; other taints stay. Fails without effect if the node has changed since it was read.
-pub async fn untaint(client: &Client, node: &Node, keys: &[&str]) -> Result<(), KubernetesError> {
+pub async fn untaint(client: &Client, node: &Node, keys: &[&str]) -> Result<()> {
     let kept = node.taints.iter().filter(|it| !keys.contains(&it.key.as_str()));
     write(client, node, kept.cloned().collect()).await
 }
 
-async fn write(client: &Client, node: &Node, taints: Vec<Taint>) -> Result<(), KubernetesError> {
+async fn write(client: &Client, node: &Node, taints: Vec<Taint>) -> Result<()> {
     if taints == node.taints {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::SERVICE;
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::quota::QuotaUsage;
 use crate::session::Session;
 
@@ -38,7 +38,7 @@ fn unlimited() -> i64 {
 }
 
 /// Returns limits and usage of our project.
-pub async fn show(session: &Session) -> Result<VolumeLimits, CloudError> {
+pub async fn show(session: &Session) -> Result<VolumeLimits> {
     #[derive(Deserialize)]
     struct Limits {
         absolute: Absolute,

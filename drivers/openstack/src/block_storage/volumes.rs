@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::SERVICE;
 use crate::body::without_nulls;
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::session::Session;
 
@@ -91,7 +91,7 @@ pub enum Source {
 }
 
 /// Requests a volume; Cinder creates it in the background. After an error with unknown outcome, look for the volume with [`find`].
-pub async fn create(session: &Session, new: &NewVolume) -> Result<Volume, CloudError> {
+pub async fn create(session: &Session, new: &NewVolume) -> Result<Volume> {
     let (image, snapshot) = match &new.source {
         Source::Empty => (None, None),
         Source::Image { id } => (Some(id), None),
@@ -110,21 +110,21 @@ pub async fn create(session: &Session, new: &NewVolume) -> Result<Volume, CloudE
 }
 
 /// Returns the volume with this id.
-pub async fn show(session: &Session, id: &str) -> Result<Option<Volume>, CloudError> {
+pub async fn show(session: &Session, id: &str) -> Result<Option<Volume>> {
     session.get(SERVICE, &["volumes", id]).find_under("volume").await
 }
 
 /// Returns the volumes with this name.
-pub async fn find(session: &Session, name: &str) -> Result<Vec<Volume>, CloudError> {
+pub async fn find(session: &Session, name: &str) -> Result<Vec<Volume>> {
     session.get(SERVICE, &["volumes", "detail"]).query("name", name).all("volumes").await
 }
 
 /// Lists all volumes of our project. Volumes of a cluster's storage driver have the cluster's name in their metadata.
-pub async fn list(session: &Session) -> Result<Vec<Volume>, CloudError> {
+pub async fn list(session: &Session) -> Result<Vec<Volume>> {
     session.get(SERVICE, &["volumes", "detail"]).all("volumes").await
 }
 
 /// Requests the deletion of a volume; Cinder deletes it in the background. Cinder refuses if the volume is attached or has snapshots.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     session.delete(SERVICE, &["volumes", id]).await
 }

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{MICROVERSION, SERVICE};
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::session::Session;
 
 /// An action on a server. Nova performs it in the background: the server's status shows the progress.
@@ -63,13 +63,13 @@ impl ServerAction {
 }
 
 /// Performs an action. A conflict means that the server's state does not permit the action; the server may already be in the wanted state.
-pub async fn act(session: &Session, id: &str, action: &ServerAction) -> Result<(), CloudError> {
+pub async fn act(session: &Session, id: &str, action: &ServerAction) -> Result<()> {
     post(session, id, action.body()).await
 }
 
 /// Requests an image of a server's disk and returns the image's id. Derive the name from the snapshot's purpose: the image is found again
 /// by its name in Glance.
-pub async fn snapshot(session: &Session, id: &str, name: &str) -> Result<String, CloudError> {
+pub async fn snapshot(session: &Session, id: &str, name: &str) -> Result<String> {
     #[derive(Deserialize)]
     struct Made {
         image_id: String,
@@ -81,7 +81,7 @@ pub async fn snapshot(session: &Session, id: &str, name: &str) -> Result<String,
 
 /// Returns the id of the last request that Nova accepted for a server; `None` if there was none. Nova records the id before the server's
 /// task ends.
-pub async fn last_request(session: &Session, id: &str) -> Result<Option<String>, CloudError> {
+pub async fn last_request(session: &Session, id: &str) -> Result<Option<String>> {
     #[derive(Deserialize)]
     struct Taken {
         request_id: String,
@@ -93,7 +93,7 @@ pub async fn last_request(session: &Session, id: &str) -> Result<Option<String>,
     Ok(taken.into_iter().next().map(|it| it.request_id))
 }
 
-async fn post(session: &Session, id: &str, body: Value) -> Result<(), CloudError> {
+async fn post(session: &Session, id: &str, body: Value) -> Result<()> {
     let call = session.post(SERVICE, &["servers", id, "action"], body);
     call.microversion(MICROVERSION).done().await
 }

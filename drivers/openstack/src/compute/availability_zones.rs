@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{MICROVERSION, SERVICE};
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::session::Session;
 
 #[derive(Deserialize)]
@@ -21,7 +21,7 @@ struct State {
 }
 
 /// Lists the names of the zones that accept servers now.
-pub async fn list(session: &Session) -> Result<Vec<String>, CloudError> {
+pub async fn list(session: &Session) -> Result<Vec<String>> {
     let call = session.get(SERVICE, &["os-availability-zone"]).microversion(MICROVERSION);
     let zones: Vec<Zone> = call.under("availabilityZoneInfo").await?;
     let usable = zones.into_iter().filter(|zone| zone.state.available);

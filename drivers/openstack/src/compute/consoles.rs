@@ -5,7 +5,7 @@ use serde_json::json;
 use url::Url;
 
 use super::{MICROVERSION, SERVICE};
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::session::Session;
 
 /// The kind of a console.
@@ -18,7 +18,7 @@ pub enum ConsoleKind {
 }
 
 /// Returns a URL that opens a server's console for some minutes. Everyone with the URL can use the console: treat it as a secret.
-pub async fn url(session: &Session, id: &str, kind: ConsoleKind) -> Result<Url, CloudError> {
+pub async fn url(session: &Session, id: &str, kind: ConsoleKind) -> Result<Url> {
     #[derive(Deserialize)]
     struct Console {
         url: Url,
@@ -34,7 +34,7 @@ pub async fn url(session: &Session, id: &str, kind: ConsoleKind) -> Result<Url, 
 }
 
 /// Returns the last `lines` of a server's console output. The server's software wrote the text: treat it as untrusted.
-pub async fn output(session: &Session, id: &str, lines: u32) -> Result<String, CloudError> {
+pub async fn output(session: &Session, id: &str, lines: u32) -> Result<String> {
     let body = json!({"os-getConsoleOutput": {"length": lines}});
     let call = session.post(SERVICE, &["servers", id, "action"], body);
     call.microversion(MICROVERSION).repeatable().under("output").await

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{MICROVERSION, SERVICE};
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::session::Session;
 
@@ -46,7 +46,7 @@ impl Diagnostics {
 
 /// Returns a server's counters. A conflict means that the server does not run. By default only administrators may call this; Nova's policy
 /// `os_compute_api:os-server-diagnostics` can change that.
-pub async fn show(session: &Session, id: &str) -> Result<Option<Diagnostics>, CloudError> {
+pub async fn show(session: &Session, id: &str) -> Result<Option<Diagnostics>> {
     let call = session.get(SERVICE, &["servers", id, "diagnostics"]).microversion(MICROVERSION);
     crate::error::if_found(async { call.send().await?.whole() }.await)
 }

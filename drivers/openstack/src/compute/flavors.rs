@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{MICROVERSION, SERVICE};
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::session::Session;
 
 /// A flavor, the size of a server.
@@ -29,19 +29,19 @@ pub struct Flavor {
 }
 
 /// Lists all flavors that we may use.
-pub async fn list(session: &Session) -> Result<Vec<Flavor>, CloudError> {
+pub async fn list(session: &Session) -> Result<Vec<Flavor>> {
     let call = session.get(SERVICE, &["flavors", "detail"]).microversion(MICROVERSION);
     call.all("flavors").await
 }
 
 /// Returns the flavor with this id.
-pub async fn show(session: &Session, id: &str) -> Result<Option<Flavor>, CloudError> {
+pub async fn show(session: &Session, id: &str) -> Result<Option<Flavor>> {
     let call = session.get(SERVICE, &["flavors", id]).microversion(MICROVERSION);
     call.find_under("flavor").await
 }
 
 /// Returns the flavor with this name or id.
-pub async fn find(session: &Session, name_or_id: &str) -> Result<Option<Flavor>, CloudError> {
+pub async fn find(session: &Session, name_or_id: &str) -> Result<Option<Flavor>> {
     let mut flavors = list(session).await?;
     let at = flavors.iter().position(|flavor| flavor.id == name_or_id);
     let at = at.or_else(|| flavors.iter().position(|flavor| flavor.name == name_or_id));

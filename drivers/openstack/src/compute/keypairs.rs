@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{MICROVERSION, SERVICE};
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::session::Session;
 
 /// A public key that servers accept for login.
@@ -21,24 +21,20 @@ pub struct KeyPair {
 }
 
 /// Imports a public key. A conflict means that the name is in use.
-pub async fn import(
-    session: &Session,
-    name: &str,
-    public_key: &str,
-) -> Result<KeyPair, CloudError> {
+pub async fn import(session: &Session, name: &str, public_key: &str) -> Result<KeyPair> {
     let body = json!({"keypair": {"name": name, "public_key": public_key, "type": "ssh"}});
     let call = session.post(SERVICE, &["os-keypairs"], body).microversion(MICROVERSION);
     call.under("keypair").await
 }
 
 /// Returns our key pair of this name.
-pub async fn find(session: &Session, name: &str) -> Result<Option<KeyPair>, CloudError> {
+pub async fn find(session: &Session, name: &str) -> Result<Option<KeyPair>> {
     let call = session.get(SERVICE, &["os-keypairs", name]).microversion(MICROVERSION);
     call.find_under("keypair").await
 }
 
 /// Deletes a key pair. Existing servers keep the key.
-pub async fn delete(session: &Session, name: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, name: &str) -> Result<()> {
     let call = session.deleting(SERVICE, &["os-keypairs", name]).microversion(MICROVERSION);
     call.done_or_gone().await
 }

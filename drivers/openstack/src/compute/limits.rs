@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::{MICROVERSION, SERVICE};
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::quota::QuotaUsage;
 use crate::session::Session;
 
@@ -57,7 +57,7 @@ impl Default for Absolute {
 }
 
 /// Returns limits and usage of our project.
-pub async fn show(session: &Session) -> Result<ComputeLimits, CloudError> {
+pub async fn show(session: &Session) -> Result<ComputeLimits> {
     #[derive(Deserialize)]
     struct Limits {
         #[serde(default)]

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{MICROVERSION, SERVICE};
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::session::Session;
 
@@ -36,30 +36,26 @@ pub struct ServerGroup {
 }
 
 /// Creates a group. After an error with unknown outcome, look for the group with [`find`].
-pub async fn create(
-    session: &Session,
-    name: &str,
-    policy: &Policy,
-) -> Result<ServerGroup, CloudError> {
+pub async fn create(session: &Session, name: &str, policy: &Policy) -> Result<ServerGroup> {
     let body = json!({"server_group": {"name": name, "policy": policy.as_str()}});
     let call = session.post(SERVICE, &["os-server-groups"], body).microversion(MICROVERSION);
     call.under("server_group").await
 }
 
 /// Returns the group with this id.
-pub async fn show(session: &Session, id: &str) -> Result<Option<ServerGroup>, CloudError> {
+pub async fn show(session: &Session, id: &str) -> Result<Option<ServerGroup>> {
     let call = session.get(SERVICE, &["os-server-groups", id]).microversion(MICROVERSION);
     call.find_under("server_group").await
 }
 
 /// Returns the groups with this name.
-pub async fn find(session: &Session, name: &str) -> Result<Vec<ServerGroup>, CloudError> {
+pub async fn find(session: &Session, name: &str) -> Result<Vec<ServerGroup>> {
     let all = list(session).await?;
     Ok(all.into_iter().filter(|group| group.name == name).collect())
 }
 
 /// Lists all groups of our project.
-pub async fn list(session: &Session) -> Result<Vec<ServerGroup>, CloudError> {
+pub async fn list(session: &Session) -> Result<Vec<ServerGroup>> {
     // Nova cannot filter groups and does not link to a next page, so the offset is counted here.
     const PAGE: usize = 1000;
     let mut found = Vec::new();
@@ -78,7 +74,7 @@ pub async fn list(session: &Session) -> Result<Vec<ServerGroup>, CloudError> {
 }
 
 /// Deletes a group. Its servers stay where they are.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     let call = session.deleting(SERVICE, &["os-server-groups", id]).microversion(MICROVERSION);
     call.done_or_gone().await
 }

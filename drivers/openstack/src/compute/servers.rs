@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::{MICROVERSION, SERVICE};
 use crate::body::without_nulls;
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::session::Session;
 
@@ -271,7 +271,7 @@ impl NewServer {
 /// Requests a server and returns its id; Nova creates the server in the background.
 ///
 /// After an error with unknown outcome, look for the server with [`find`]: a second request would create a second server.
-pub async fn create(session: &Session, new: &NewServer) -> Result<String, CloudError> {
+pub async fn create(session: &Session, new: &NewServer) -> Result<String> {
     #[derive(Deserialize)]
     struct CreatedServer {
         id: String,
@@ -281,13 +281,13 @@ pub async fn create(session: &Session, new: &NewServer) -> Result<String, CloudE
 }
 
 /// Returns the server with this id.
-pub async fn show(session: &Session, id: &str) -> Result<Option<Server>, CloudError> {
+pub async fn show(session: &Session, id: &str) -> Result<Option<Server>> {
     let call = session.get(SERVICE, &["servers", id]).microversion(MICROVERSION);
     call.find_under("server").await
 }
 
 /// Returns the servers with this name, the newest first.
-pub async fn find(session: &Session, name: &str) -> Result<Vec<Server>, CloudError> {
+pub async fn find(session: &Session, name: &str) -> Result<Vec<Server>> {
     let mut servers = list(session, &[("name", exactly(name))]).await?;
     servers.retain(|server| server.name == name);
     Ok(servers)
@@ -307,17 +307,17 @@ pub(super) fn exactly(name: &str) -> String {
 }
 
 /// Returns the servers with this tag.
-pub async fn tagged(session: &Session, tag: &str) -> Result<Vec<Server>, CloudError> {
+pub async fn tagged(session: &Session, tag: &str) -> Result<Vec<Server>> {
     list(session, &[("tags", tag.to_owned())]).await
 }
 
-async fn list(session: &Session, query: &[(&str, String)]) -> Result<Vec<Server>, CloudError> {
+async fn list(session: &Session, query: &[(&str, String)]) -> Result<Vec<Server>> {
     let call = session.get(SERVICE, &["servers", "detail"]).microversion(MICROVERSION);
     call.queries(query).all("servers").await
 }
 
 /// Requests the deletion of a server; Nova deletes it in the background.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     session.deleting(SERVICE, &["servers", id]).microversion(MICROVERSION).done_or_gone().await
 }
 

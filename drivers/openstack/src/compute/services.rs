@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{MICROVERSION, SERVICE};
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::session::Session;
 
@@ -48,7 +48,7 @@ pub struct ComputeService {
 }
 
 /// Lists every `nova-compute`, sorted by host.
-pub async fn list_compute(session: &Session) -> Result<Vec<ComputeService>, CloudError> {
+pub async fn list_compute(session: &Session) -> Result<Vec<ComputeService>> {
     let call = session.get(SERVICE, &["os-services"]).microversion(MICROVERSION);
     let mut found: Vec<ComputeService> =
         call.query("binary", "nova-compute").under("services").await?;
@@ -58,10 +58,7 @@ pub async fn list_compute(session: &Session) -> Result<Vec<ComputeService>, Clou
 }
 
 /// Returns the `nova-compute` on the host of this name.
-pub async fn find_compute(
-    session: &Session,
-    host: &str,
-) -> Result<Option<ComputeService>, CloudError> {
+pub async fn find_compute(session: &Session, host: &str) -> Result<Option<ComputeService>> {
     let call = session.get(SERVICE, &["os-services"]).microversion(MICROVERSION);
     let call = call.query("host", host).query("binary", "nova-compute");
     let found: Vec<ComputeService> = call.under("services").await?;
@@ -69,14 +66,14 @@ pub async fn find_compute(
 }
 
 /// Enables a service: it gets new servers.
-pub async fn enable(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn enable(session: &Session, id: &str) -> Result<()> {
     let body = json!({"status": "enabled"});
     let call = session.put(SERVICE, &["os-services", id], body).microversion(MICROVERSION);
     call.done().await
 }
 
 /// Disables a service: it gets no new servers, and keeps the existing ones.
-pub async fn disable(session: &Session, id: &str, reason: &str) -> Result<(), CloudError> {
+pub async fn disable(session: &Session, id: &str, reason: &str) -> Result<()> {
     let body = json!({"status": "disabled", "disabled_reason": reason});
     let call = session.put(SERVICE, &["os-services", id], body).microversion(MICROVERSION);
     call.done().await
@@ -84,7 +81,7 @@ pub async fn disable(session: &Session, id: &str, reason: &str) -> Result<(), Cl
 
 /// Deletes a service whose host is gone, with its resource provider and its memberships in aggregates. Nova refuses while the host has
 /// servers.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     let call = session.deleting(SERVICE, &["os-services", id]).microversion(MICROVERSION);
     call.done_or_gone().await
 }

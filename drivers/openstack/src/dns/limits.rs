@@ -3,14 +3,14 @@
 use serde::Deserialize;
 
 use super::SERVICE;
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::quota::QuotaUsage;
 use crate::session::Session;
 
 /// Returns limit and usage of recordsets in a zone, including the zone's own SOA and NS.
 ///
 /// Designate reports limits only, so the usage comes from a list, whose metadata has the total number.
-pub async fn recordsets(session: &Session, zone_id: &str) -> Result<QuotaUsage, CloudError> {
+pub async fn recordsets(session: &Session, zone_id: &str) -> Result<QuotaUsage> {
     #[derive(Deserialize)]
     struct Limits {
         #[serde(default = "unlimited")]

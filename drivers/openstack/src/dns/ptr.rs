@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{DnsStatus, SERVICE};
 use crate::body::without_nulls;
-use crate::error::{CloudError, if_found};
+use crate::error::{Result, if_found};
 use crate::session::{Body, Session};
 
 /// The PTR record of a floating IP.
@@ -21,7 +21,7 @@ pub struct Ptr {
 }
 
 /// Returns the PTR record of the floating IP with this id in this region.
-pub async fn show(session: &Session, region: &str, id: &str) -> Result<Option<Ptr>, CloudError> {
+pub async fn show(session: &Session, region: &str, id: &str) -> Result<Option<Ptr>> {
     let key = key(region, id);
     let call = session.get(SERVICE, &["reverse", "floatingips", &key]);
     if_found(async { call.send().await?.whole() }.await)
@@ -34,7 +34,7 @@ pub async fn set(
     id: &str,
     name: Option<&str>,
     description: &str,
-) -> Result<(), CloudError> {
+) -> Result<()> {
     let described = name.map(|_| description);
     let mut body = without_nulls(json!({"description": described}));
     // Null removes the record (DNS API v2, "Unset FloatingIP's PTR record").

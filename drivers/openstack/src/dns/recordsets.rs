@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{DnsStatus, PAGE, SERVICE};
 use crate::body::without_nulls;
-use crate::error::{CloudError, if_found};
+use crate::error::{Result, if_found};
 use crate::lenient;
 use crate::session::Session;
 
@@ -43,11 +43,7 @@ pub struct NewRecordset {
 }
 
 /// Creates a recordset. A conflict means that name and type exist, possibly by an earlier request: look with [`find`].
-pub async fn create(
-    session: &Session,
-    zone_id: &str,
-    new: &NewRecordset,
-) -> Result<Recordset, CloudError> {
+pub async fn create(session: &Session, zone_id: &str, new: &NewRecordset) -> Result<Recordset> {
     let body = without_nulls(json!({
         "name": new.name,
         "type": new.kind,
@@ -64,7 +60,7 @@ pub async fn find(
     zone_id: &str,
     name: &str,
     kind: &str,
-) -> Result<Option<Recordset>, CloudError> {
+) -> Result<Option<Recordset>> {
     let call = session.get(SERVICE, &["zones", zone_id, "recordsets"]).query("limit", PAGE);
     let call = call.query("name", name).query("type", kind);
     let found: Vec<Recordset> = call.all("recordsets").await?;
@@ -72,17 +68,13 @@ pub async fn find(
 }
 
 /// Returns the recordset with this id.
-pub async fn show(
-    session: &Session,
-    zone_id: &str,
-    id: &str,
-) -> Result<Option<Recordset>, CloudError> {
+pub async fn show(session: &Session, zone_id: &str, id: &str) -> Result<Option<Recordset>> {
     let call = session.get(SERVICE, &["zones", zone_id, "recordsets", id]);
     if_found(async { call.send().await?.whole() }.await)
 }
 
 /// Lists all recordsets of a zone, including the zone's own SOA and NS.
-pub async fn list(session: &Session, zone_id: &str) -> Result<Vec<Recordset>, CloudError> {
+pub async fn list(session: &Session, zone_id: &str) -> Result<Vec<Recordset>> {
     let call = session.get(SERVICE, &["zones", zone_id, "recordsets"]).query("limit", PAGE);
     call.all("recordsets").await
 }
@@ -93,12 +85,12 @@ pub async fn set_records(
     zone_id: &str,
     id: &str,
     records: &[String],
-) -> Result<Recordset, CloudError> {
+) -> Result<Recordset> {
     let path = ["zones", zone_id, "recordsets", id];
     session.put(SERVICE, &path, json!({"records": records})).send().await?.whole()
 }
 
 /// Requests the deletion of a recordset; Designate deletes it in the background.
-pub async fn delete(session: &Session, zone_id: &str, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, zone_id: &str, id: &str) -> Result<()> {
     session.delete(SERVICE, &["zones", zone_id, "recordsets", id]).await
 }

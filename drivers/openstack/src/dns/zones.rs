@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::{DnsStatus, PAGE, SERVICE};
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::session::Session;
 
@@ -27,24 +27,19 @@ pub struct Zone {
 /// Creates a zone. A conflict means that the name is in use, possibly by us: look with [`find`].
 ///
 /// `name` has a final dot; `email` is the address of the zone's administrator.
-pub async fn create(
-    session: &Session,
-    name: &str,
-    email: &str,
-    description: &str,
-) -> Result<Zone, CloudError> {
+pub async fn create(session: &Session, name: &str, email: &str, description: &str) -> Result<Zone> {
     let body = json!({"name": name, "email": email, "description": description, "type": "PRIMARY"});
     session.post(SERVICE, &["zones"], body).send().await?.whole()
 }
 
 /// Returns the zone with this id.
-pub async fn show(session: &Session, id: &str) -> Result<Option<Zone>, CloudError> {
+pub async fn show(session: &Session, id: &str) -> Result<Option<Zone>> {
     let shown = async { session.get(SERVICE, &["zones", id]).send().await?.whole() };
     crate::error::if_found(shown.await)
 }
 
 /// Returns our zone of this name, which has a final dot.
-pub async fn find(session: &Session, name: &str) -> Result<Option<Zone>, CloudError> {
+pub async fn find(session: &Session, name: &str) -> Result<Option<Zone>> {
     let call = session.get(SERVICE, &["zones"]).query("limit", PAGE).query("name", name);
     // Designate treats `*` in a name as a wildcard, so the names are compared here.
     let zones: Vec<Zone> = call.all("zones").await?;
@@ -52,6 +47,6 @@ pub async fn find(session: &Session, name: &str) -> Result<Option<Zone>, CloudEr
 }
 
 /// Requests the deletion of a zone with all its recordsets; Designate deletes it in the background.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     session.delete(SERVICE, &["zones", id]).await
 }

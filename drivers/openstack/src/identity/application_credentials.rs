@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::SERVICE;
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::session::Session;
 
@@ -67,7 +67,7 @@ pub struct AccessRule {
 pub async fn create(
     session: &Session,
     new: &NewApplicationCredential,
-) -> Result<ApplicationCredential, CloudError> {
+) -> Result<ApplicationCredential> {
     let user = session.identity().await?.user_id;
     let mut body = json!({
         "name": new.name,
@@ -91,10 +91,7 @@ pub async fn create(
 }
 
 /// Returns our credential of this name.
-pub async fn find(
-    session: &Session,
-    name: &str,
-) -> Result<Option<ApplicationCredential>, CloudError> {
+pub async fn find(session: &Session, name: &str) -> Result<Option<ApplicationCredential>> {
     let user = session.identity().await?.user_id;
     let path = ["users", &user, "application_credentials"];
     let call = session.get(SERVICE, &path).query("name", name);
@@ -103,7 +100,7 @@ pub async fn find(
 }
 
 /// Deletes one of our credentials; its tokens become invalid too.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     let user = session.identity().await?.user_id;
     session.delete(SERVICE, &["users", &user, "application_credentials", id]).await
 }

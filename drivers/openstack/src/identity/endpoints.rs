@@ -6,7 +6,7 @@ use serde_json::json;
 use super::SERVICE;
 use super::services::yes;
 use crate::config::Interface;
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::session::Session;
 
@@ -41,7 +41,7 @@ pub struct NewEndpoint {
 }
 
 /// Lists the endpoints of a service in all regions.
-pub async fn list(session: &Session, service_id: &str) -> Result<Vec<Endpoint>, CloudError> {
+pub async fn list(session: &Session, service_id: &str) -> Result<Vec<Endpoint>> {
     let call = session.get(SERVICE, &["endpoints"]).query("service_id", service_id);
     let mut found: Vec<Endpoint> = call.all("endpoints").await?;
     found.retain(|one| one.service_id == service_id);
@@ -49,7 +49,7 @@ pub async fn list(session: &Session, service_id: &str) -> Result<Vec<Endpoint>, 
 }
 
 /// Creates an endpoint. Keystone accepts duplicates of interface and region, so look first with [`list`].
-pub async fn create(session: &Session, new: &NewEndpoint) -> Result<Endpoint, CloudError> {
+pub async fn create(session: &Session, new: &NewEndpoint) -> Result<Endpoint> {
     let body = json!({"endpoint": {
         "service_id": new.service_id,
         "interface": new.interface.as_str(),
@@ -60,12 +60,12 @@ pub async fn create(session: &Session, new: &NewEndpoint) -> Result<Endpoint, Cl
 }
 
 /// Changes the URL of an endpoint and enables it.
-pub async fn set_url(session: &Session, id: &str, url: &str) -> Result<(), CloudError> {
+pub async fn set_url(session: &Session, id: &str, url: &str) -> Result<()> {
     let body = json!({"endpoint": {"url": url, "enabled": true}});
     session.patch(SERVICE, &["endpoints", id], body).done().await
 }
 
 /// Deletes an endpoint.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     session.delete(SERVICE, &["endpoints", id]).await
 }

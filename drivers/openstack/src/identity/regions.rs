@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::SERVICE;
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::session::Session;
 
 /// A region of a cloud.
@@ -14,6 +14,6 @@ pub struct Region {
 }
 
 /// Lists all regions.
-pub async fn list(session: &Session) -> Result<Vec<Region>, CloudError> {
+pub async fn list(session: &Session) -> Result<Vec<Region>> {
     session.get(SERVICE, &["regions"]).all("regions").await
 }

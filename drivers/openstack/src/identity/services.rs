@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::SERVICE;
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::session::Session;
 
@@ -29,7 +29,7 @@ pub(super) fn yes() -> bool {
 }
 
 /// Lists the services of a type. Keystone accepts several.
-pub async fn find(session: &Session, kind: &str) -> Result<Vec<RegisteredService>, CloudError> {
+pub async fn find(session: &Session, kind: &str) -> Result<Vec<RegisteredService>> {
     let call = session.get(SERVICE, &["services"]).query("type", kind);
     let mut found: Vec<RegisteredService> = call.all("services").await?;
     found.retain(|one| one.kind == kind);
@@ -42,18 +42,18 @@ pub async fn create(
     kind: &str,
     name: &str,
     description: &str,
-) -> Result<RegisteredService, CloudError> {
+) -> Result<RegisteredService> {
     let body = json!({"service": {"type": kind, "name": name, "description": description}});
     session.post(SERVICE, &["services"], body).under("service").await
 }
 
 /// Enables a service, so that tokens list it again.
-pub async fn enable(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn enable(session: &Session, id: &str) -> Result<()> {
     let body = json!({"service": {"enabled": true}});
     session.patch(SERVICE, &["services", id], body).done().await
 }
 
 /// Deletes a service with its endpoints.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     session.delete(SERVICE, &["services", id]).await
 }

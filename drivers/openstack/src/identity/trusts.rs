@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::SERVICE;
 use super::application_credentials::Role;
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::session::Session;
 
@@ -43,7 +43,7 @@ pub struct NewTrust {
 /// Creates a trust. The trustee acts as our user and cannot pass the trust on.
 ///
 /// A trust has no name: use a separate trustee for each purpose, see [`find`].
-pub async fn create(session: &Session, new: &NewTrust) -> Result<Trust, CloudError> {
+pub async fn create(session: &Session, new: &NewTrust) -> Result<Trust> {
     let own = session.identity().await?;
     let roles: Vec<_> = new.roles.iter().map(|name| json!({"name": name})).collect();
     let body = json!({"trust": {
@@ -59,7 +59,7 @@ pub async fn create(session: &Session, new: &NewTrust) -> Result<Trust, CloudErr
 }
 
 /// Lists the trusts from our user to this user in the project of our token.
-pub async fn find(session: &Session, trustee_user_id: &str) -> Result<Vec<Trust>, CloudError> {
+pub async fn find(session: &Session, trustee_user_id: &str) -> Result<Vec<Trust>> {
     let own = session.identity().await?;
     let call = session.get(SERVICE, &["OS-TRUST", "trusts"]);
     let call = call.query("trustor_user_id", own.user_id.as_str());
@@ -69,11 +69,11 @@ pub async fn find(session: &Session, trustee_user_id: &str) -> Result<Vec<Trust>
 }
 
 /// Returns the trust with this id.
-pub async fn show(session: &Session, id: &str) -> Result<Option<Trust>, CloudError> {
+pub async fn show(session: &Session, id: &str) -> Result<Option<Trust>> {
     session.get(SERVICE, &["OS-TRUST", "trusts", id]).find_under("trust").await
 }
 
 /// Deletes a trust; its tokens become invalid too.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     session.delete(SERVICE, &["OS-TRUST", "trusts", id]).await
 }

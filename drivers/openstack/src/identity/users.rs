@@ -2,11 +2,11 @@
 
 use super::SERVICE;
 use super::projects::Named;
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::session::Session;
 
 /// Lists the users of this name: each domain may have one.
-pub async fn named(session: &Session, name: &str) -> Result<Vec<Named>, CloudError> {
+pub async fn named(session: &Session, name: &str) -> Result<Vec<Named>> {
     let call = session.get(SERVICE, &["users"]).query("name", name);
     let mut found: Vec<Named> = call.all("users").await?;
     found.retain(|one| one.name == name);
@@ -14,6 +14,6 @@ pub async fn named(session: &Session, name: &str) -> Result<Vec<Named>, CloudErr
 }
 
 /// Returns the user with this id.
-pub async fn show(session: &Session, id: &str) -> Result<Option<Named>, CloudError> {
+pub async fn show(session: &Session, id: &str) -> Result<Option<Named>> {
     session.get(SERVICE, &["users", id]).find_under("user").await
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{PAGE, SERVICE};
-use crate::error::{CloudError, if_found};
+use crate::error::{Result, if_found};
 use crate::lenient;
 use crate::session::{Body, Session};
 
@@ -104,7 +104,7 @@ pub struct NewImage {
 }
 
 /// Creates an image record. Returns the existing record if the id is in use.
-pub async fn create(session: &Session, new: &NewImage) -> Result<Image, CloudError> {
+pub async fn create(session: &Session, new: &NewImage) -> Result<Image> {
     let mut body: Map<String, Value> = Map::new();
     body.extend(new.properties.iter().map(|(name, value)| (name.clone(), value.as_str().into())));
     let id = new.id.to_string();
@@ -131,12 +131,12 @@ pub async fn create(session: &Session, new: &NewImage) -> Result<Image, CloudErr
 }
 
 /// Returns the image with this id, if we may see it.
-pub async fn show(session: &Session, id: &str) -> Result<Option<Image>, CloudError> {
+pub async fn show(session: &Session, id: &str) -> Result<Option<Image>> {
     if_found(async { session.get(SERVICE, &["images", id]).send().await?.whole() }.await)
 }
 
 /// Returns the images of this name that we may see, the newest first.
-pub async fn find(session: &Session, name: &str) -> Result<Vec<Image>, CloudError> {
+pub async fn find(session: &Session, name: &str) -> Result<Vec<Image>> {
     // Quoted with `in:`, because a name may hold a comma or begin with an operator (Image API v2, "Show images").
     let quoted = format!("in:\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\""));
     let call = session.get(SERVICE, &["images"]).query("limit", PAGE).query("name", quoted);
@@ -146,7 +146,7 @@ pub async fn find(session: &Session, name: &str) -> Result<Vec<Image>, CloudErro
 }
 
 /// Lists the projects that accepted an image which its owner shares with them.
-pub async fn members(session: &Session, id: &str) -> Result<Vec<String>, CloudError> {
+pub async fn members(session: &Session, id: &str) -> Result<Vec<String>> {
     #[derive(Deserialize)]
     struct Member {
         member_id: String,
@@ -163,7 +163,7 @@ pub async fn members(session: &Session, id: &str) -> Result<Vec<String>, CloudEr
 }
 
 /// Lists all active images that we may see.
-pub async fn list(session: &Session) -> Result<Vec<Image>, CloudError> {
+pub async fn list(session: &Session) -> Result<Vec<Image>> {
     let call = session.get(SERVICE, &["images"]).query("limit", PAGE);
     call.query("status", "active").all("images").await
 }
@@ -173,7 +173,7 @@ pub async fn set_properties(
     session: &Session,
     id: &str,
     properties: &BTreeMap<String, Option<String>>,
-) -> Result<Image, CloudError> {
+) -> Result<Image> {
     let known = show(session, id).await?.map(|image| image.properties).unwrap_or_default();
     let pointer = |name: &str| format!("/{}", name.replace('~', "~0").replace('/', "~1"));
     let changes = properties.iter().filter_map(|(name, value)| match value {
@@ -191,7 +191,7 @@ pub async fn set_properties(
 }
 
 /// Deletes an image. A conflict means that servers use the image, or that it is protected.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     session.delete(SERVICE, &["images", id]).await
 }
 

@@ -6,14 +6,14 @@ use serde_json::json;
 
 use super::SERVICE;
 use super::images::{self, Image, ImageStatus};
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::session::{Body, Session};
 
 /// Uploads the data of an image as a stream, and returns the image.
 ///
 /// If the image has data already, nothing is sent. The stream can be read only once: after an error, delete the image and start again. An
 /// incomplete image never becomes active.
-pub async fn upload<S>(session: &Session, id: &str, bytes: S) -> Result<Option<Image>, CloudError>
+pub async fn upload<S>(session: &Session, id: &str, bytes: S) -> Result<Option<Image>>
 where
     S: TryStream + Send + 'static,
     S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,

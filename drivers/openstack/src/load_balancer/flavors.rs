@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::SERVICE;
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::session::Session;
 
 /// A flavor of load balancers.
@@ -18,7 +18,7 @@ pub struct Flavor {
 }
 
 /// Lists all enabled flavors. A cloud may have none.
-pub async fn list(session: &Session) -> Result<Vec<Flavor>, CloudError> {
+pub async fn list(session: &Session) -> Result<Vec<Flavor>> {
     let mut flavors: Vec<Flavor> = session.get(SERVICE, &["flavors"]).all("flavors").await?;
     flavors.retain(|flavor| flavor.enabled);
     Ok(flavors)

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::pools::NewPool;
 use super::{ProvisioningStatus, SERVICE};
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::session::Session;
 
@@ -57,7 +57,7 @@ pub async fn create(
     session: &Session,
     load_balancer_id: &str,
     new: &NewListener,
-) -> Result<Listener, CloudError> {
+) -> Result<Listener> {
     let mut listener = json!(new);
     listener["loadbalancer_id"] = Value::String(load_balancer_id.to_owned());
     if let Some(object) = listener.as_object_mut() {
@@ -68,21 +68,17 @@ pub async fn create(
 }
 
 /// Returns the listener with this id.
-pub async fn show(session: &Session, id: &str) -> Result<Option<Listener>, CloudError> {
+pub async fn show(session: &Session, id: &str) -> Result<Option<Listener>> {
     session.get(SERVICE, &["listeners", id]).find_under("listener").await
 }
 
 /// Returns the listeners of this load balancer with this name.
-pub async fn find(
-    session: &Session,
-    load_balancer_id: &str,
-    name: &str,
-) -> Result<Vec<Listener>, CloudError> {
+pub async fn find(session: &Session, load_balancer_id: &str, name: &str) -> Result<Vec<Listener>> {
     let call = session.get(SERVICE, &["listeners"]).query("load_balancer_id", load_balancer_id);
     call.query("name", name).all("listeners").await
 }
 
 /// Deletes a listener; its pool stays.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     session.delete(SERVICE, &["listeners", id]).await
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::listeners::NewListener;
 use super::{ProvisioningStatus, SERVICE};
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::session::Session;
 
@@ -77,32 +77,32 @@ pub struct NewLoadBalancer {
 /// After an error with unknown outcome, look for the load balancer with [`find`]. An active load balancer may have inactive listeners:
 /// Octavia 11 (2022) without a jobboard forgets the listeners of such a request, and they stay `PENDING_CREATE`. So check them with
 /// [`listeners::show`](super::listeners::show) too, and delete one that makes no progress.
-pub async fn create(session: &Session, new: &NewLoadBalancer) -> Result<LoadBalancer, CloudError> {
+pub async fn create(session: &Session, new: &NewLoadBalancer) -> Result<LoadBalancer> {
     let body = json!({"loadbalancer": new});
     session.post(SERVICE, &["loadbalancers"], body).under("loadbalancer").await
 }
 
 /// Returns the load balancer with this id.
-pub async fn show(session: &Session, id: &str) -> Result<Option<LoadBalancer>, CloudError> {
+pub async fn show(session: &Session, id: &str) -> Result<Option<LoadBalancer>> {
     session.get(SERVICE, &["loadbalancers", id]).find_under("loadbalancer").await
 }
 
 /// Returns the load balancers with this name.
-pub async fn find(session: &Session, name: &str) -> Result<Vec<LoadBalancer>, CloudError> {
+pub async fn find(session: &Session, name: &str) -> Result<Vec<LoadBalancer>> {
     list(session, "name", name).await
 }
 
 /// Returns the load balancers whose address is in this subnet.
-pub async fn on_subnet(session: &Session, id: &str) -> Result<Vec<LoadBalancer>, CloudError> {
+pub async fn on_subnet(session: &Session, id: &str) -> Result<Vec<LoadBalancer>> {
     list(session, "vip_subnet_id", id).await
 }
 
-async fn list(session: &Session, by: &str, value: &str) -> Result<Vec<LoadBalancer>, CloudError> {
+async fn list(session: &Session, by: &str, value: &str) -> Result<Vec<LoadBalancer>> {
     let call = session.get(SERVICE, &["loadbalancers"]).query(by, value);
     call.all("loadbalancers").await
 }
 
 /// Requests the deletion of a load balancer with all its parts; Octavia deletes it in the background.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     session.deleting(SERVICE, &["loadbalancers", id]).query("cascade", "true").done_or_gone().await
 }

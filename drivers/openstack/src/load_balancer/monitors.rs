@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{ProvisioningStatus, SERVICE};
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::session::Session;
 
@@ -44,11 +44,7 @@ pub struct NewMonitor {
 }
 
 /// Adds a monitor to a pool. A conflict means that the pool has one.
-pub async fn create(
-    session: &Session,
-    pool_id: &str,
-    new: &NewMonitor,
-) -> Result<Monitor, CloudError> {
+pub async fn create(session: &Session, pool_id: &str, new: &NewMonitor) -> Result<Monitor> {
     let mut monitor = json!(new);
     monitor["pool_id"] = Value::String(pool_id.to_owned());
     let body = json!({"healthmonitor": monitor});
@@ -56,17 +52,17 @@ pub async fn create(
 }
 
 /// Returns the monitor with this id.
-pub async fn show(session: &Session, id: &str) -> Result<Option<Monitor>, CloudError> {
+pub async fn show(session: &Session, id: &str) -> Result<Option<Monitor>> {
     session.get(SERVICE, &["healthmonitors", id]).find_under("healthmonitor").await
 }
 
 /// Returns the monitor of a pool.
-pub async fn find(session: &Session, pool_id: &str) -> Result<Option<Monitor>, CloudError> {
+pub async fn find(session: &Session, pool_id: &str) -> Result<Option<Monitor>> {
     let call = session.get(SERVICE, &["healthmonitors"]).query("pool_id", pool_id);
     Ok(call.all("healthmonitors").await?.pop())
 }
 
 /// Deletes a monitor.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     session.delete(SERVICE, &["healthmonitors", id]).await
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::monitors::NewMonitor;
 use super::{ProvisioningStatus, SERVICE};
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::session::Session;
 
@@ -69,11 +69,7 @@ pub struct NewMember {
 /// Creates a pool for a listener, without members and monitor.
 ///
 /// A conflict means that the listener has a pool, possibly this one: look with [`find`].
-pub async fn create(
-    session: &Session,
-    listener_id: &str,
-    new: &NewPool,
-) -> Result<Pool, CloudError> {
+pub async fn create(session: &Session, listener_id: &str, new: &NewPool) -> Result<Pool> {
     let mut pool = json!(new);
     if let Some(object) = pool.as_object_mut() {
         object.remove("members");
@@ -84,36 +80,28 @@ pub async fn create(
 }
 
 /// Returns the pool with this id.
-pub async fn show(session: &Session, id: &str) -> Result<Option<Pool>, CloudError> {
+pub async fn show(session: &Session, id: &str) -> Result<Option<Pool>> {
     session.get(SERVICE, &["pools", id]).find_under("pool").await
 }
 
 /// Returns the pools of this load balancer with this name.
-pub async fn find(
-    session: &Session,
-    load_balancer_id: &str,
-    name: &str,
-) -> Result<Vec<Pool>, CloudError> {
+pub async fn find(session: &Session, load_balancer_id: &str, name: &str) -> Result<Vec<Pool>> {
     let call = session.get(SERVICE, &["pools"]).query("loadbalancer_id", load_balancer_id);
     call.query("name", name).all("pools").await
 }
 
 /// Lists the members of a pool.
-pub async fn members(session: &Session, id: &str) -> Result<Vec<Member>, CloudError> {
+pub async fn members(session: &Session, id: &str) -> Result<Vec<Member>> {
     session.get(SERVICE, &["pools", id, "members"]).all("members").await
 }
 
 /// Replaces all members at once: a member with the same address and port number is kept, others are added and removed.
-pub async fn set_members(
-    session: &Session,
-    id: &str,
-    members: &[NewMember],
-) -> Result<(), CloudError> {
+pub async fn set_members(session: &Session, id: &str, members: &[NewMember]) -> Result<()> {
     let body = json!({"members": members});
     session.put(SERVICE, &["pools", id, "members"], body).done().await
 }
 
 /// Deletes a pool with its members and its monitor.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     session.delete(SERVICE, &["pools", id]).await
 }

@@ -4,14 +4,14 @@ use serde::Deserialize;
 
 use super::SERVICE;
 use super::load_balancers::Part;
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::quota::QuotaUsage;
 use crate::session::Session;
 
 /// Returns limit and usage of load balancers in our project.
 ///
 /// Octavia reports limits only, so the load balancers are counted.
-pub async fn load_balancers(session: &Session) -> Result<QuotaUsage, CloudError> {
+pub async fn load_balancers(session: &Session) -> Result<QuotaUsage> {
     #[derive(Deserialize)]
     struct Quota {
         // The name of the field depends on the release; null means Octavia's own default.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Kind;
 use crate::body::without_nulls;
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::session::Session;
 
@@ -46,7 +46,7 @@ pub async fn create(
     external_network_id: &str,
     description: &str,
     port_id: Option<&str>,
-) -> Result<FloatingIp, CloudError> {
+) -> Result<FloatingIp> {
     let body = json!({
         "floating_network_id": external_network_id,
         "description": description,
@@ -56,38 +56,31 @@ pub async fn create(
 }
 
 /// Returns the floating IP with this id.
-pub async fn show(session: &Session, id: &str) -> Result<Option<FloatingIp>, CloudError> {
+pub async fn show(session: &Session, id: &str) -> Result<Option<FloatingIp>> {
     KIND.show(session, id).await
 }
 
 /// Returns the visible floating IPs with this description.
-pub async fn find(session: &Session, description: &str) -> Result<Vec<FloatingIp>, CloudError> {
+pub async fn find(session: &Session, description: &str) -> Result<Vec<FloatingIp>> {
     KIND.list(session, &[("description", description.to_owned())]).await
 }
 
 /// Returns the visible floating IPs with one of these descriptions.
-pub async fn described(
-    session: &Session,
-    descriptions: &[String],
-) -> Result<Vec<FloatingIp>, CloudError> {
+pub async fn described(session: &Session, descriptions: &[String]) -> Result<Vec<FloatingIp>> {
     KIND.any_of(session, "description", descriptions).await
 }
 
 /// Returns the floating IPs that are mapped to this port.
-pub async fn of_port(session: &Session, port_id: &str) -> Result<Vec<FloatingIp>, CloudError> {
+pub async fn of_port(session: &Session, port_id: &str) -> Result<Vec<FloatingIp>> {
     KIND.list(session, &[("port_id", port_id.to_owned())]).await
 }
 
 /// Maps a floating IP to a port, or removes the mapping.
-pub async fn associate(
-    session: &Session,
-    id: &str,
-    port_id: Option<&str>,
-) -> Result<FloatingIp, CloudError> {
+pub async fn associate(session: &Session, id: &str, port_id: Option<&str>) -> Result<FloatingIp> {
     KIND.update(session, id, json!({"port_id": port_id})).await
 }
 
 /// Releases a floating IP.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     KIND.delete(session, id).await
 }

@@ -12,7 +12,7 @@ pub mod tags;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::service::Service;
 use crate::session::Session;
 
@@ -27,11 +27,7 @@ struct Kind {
 }
 
 impl Kind {
-    async fn create<T: DeserializeOwned>(
-        self,
-        session: &Session,
-        body: Value,
-    ) -> Result<T, CloudError> {
+    async fn create<T: DeserializeOwned>(self, session: &Session, body: Value) -> Result<T> {
         let body = Value::Object([(self.one.to_owned(), body)].into_iter().collect());
         session.post(SERVICE, &[self.path], body).under(self.one).await
     }
@@ -41,16 +37,12 @@ impl Kind {
         session: &Session,
         id: &str,
         body: Value,
-    ) -> Result<T, CloudError> {
+    ) -> Result<T> {
         let body = Value::Object([(self.one.to_owned(), body)].into_iter().collect());
         session.put(SERVICE, &[self.path, id], body).under(self.one).await
     }
 
-    async fn show<T: DeserializeOwned>(
-        self,
-        session: &Session,
-        id: &str,
-    ) -> Result<Option<T>, CloudError> {
+    async fn show<T: DeserializeOwned>(self, session: &Session, id: &str) -> Result<Option<T>> {
         session.get(SERVICE, &[self.path, id]).find_under(self.one).await
     }
 
@@ -58,7 +50,7 @@ impl Kind {
         self,
         session: &Session,
         query: &[(&str, String)],
-    ) -> Result<Vec<T>, CloudError> {
+    ) -> Result<Vec<T>> {
         session.get(SERVICE, &[self.path]).queries(query).all(self.many).await
     }
 
@@ -69,7 +61,7 @@ impl Kind {
         session: &Session,
         field: &str,
         values: &[String],
-    ) -> Result<Vec<T>, CloudError> {
+    ) -> Result<Vec<T>> {
         // With this many names of up to 64 letters, the path stays well within the 8 KiB that servers accept.
         const AT_ONCE: usize = 50;
         let mut found = Vec::new();
@@ -80,7 +72,7 @@ impl Kind {
         Ok(found)
     }
 
-    async fn delete(self, session: &Session, id: &str) -> Result<(), CloudError> {
+    async fn delete(self, session: &Session, id: &str) -> Result<()> {
         session.delete(SERVICE, &[self.path, id]).await
     }
 }

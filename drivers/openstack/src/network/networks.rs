@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::Kind;
 use crate::body::without_nulls;
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::session::Session;
 
@@ -71,27 +71,27 @@ pub struct NewNetwork {
 }
 
 /// Creates a network. After an error with unknown outcome, look for the network with [`find`].
-pub async fn create(session: &Session, new: &NewNetwork) -> Result<Network, CloudError> {
+pub async fn create(session: &Session, new: &NewNetwork) -> Result<Network> {
     let body = json!({"name": new.name, "description": new.description, "mtu": new.mtu});
     KIND.create(session, without_nulls(body)).await
 }
 
 /// Returns the network with this id.
-pub async fn show(session: &Session, id: &str) -> Result<Option<Network>, CloudError> {
+pub async fn show(session: &Session, id: &str) -> Result<Option<Network>> {
     KIND.show(session, id).await
 }
 
 /// Returns the visible networks with this name.
-pub async fn find(session: &Session, name: &str) -> Result<Vec<Network>, CloudError> {
+pub async fn find(session: &Session, name: &str) -> Result<Vec<Network>> {
     KIND.list(session, &[("name", name.to_owned())]).await
 }
 
 /// Lists the networks that provide floating IPs.
-pub async fn external(session: &Session) -> Result<Vec<Network>, CloudError> {
+pub async fn external(session: &Session) -> Result<Vec<Network>> {
     KIND.list(session, &[("router:external", "true".to_owned())]).await
 }
 
 /// Deletes a network with its subnets. A conflict means that the network has ports.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     KIND.delete(session, id).await
 }

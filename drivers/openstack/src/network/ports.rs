@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::Kind;
 use crate::body::without_nulls;
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::session::Session;
 
@@ -167,33 +167,33 @@ impl NewPort {
 }
 
 /// Creates a port. After an error with unknown outcome, look for the port by its name.
-pub async fn create(session: &Session, new: &NewPort) -> Result<Port, CloudError> {
+pub async fn create(session: &Session, new: &NewPort) -> Result<Port> {
     KIND.create(session, new.body()).await
 }
 
 /// Creates several ports: all of them or none.
-pub async fn create_all(session: &Session, new: &[NewPort]) -> Result<Vec<Port>, CloudError> {
+pub async fn create_all(session: &Session, new: &[NewPort]) -> Result<Vec<Port>> {
     let body = json!({"ports": new.iter().map(NewPort::body).collect::<Vec<_>>()});
     session.post(super::SERVICE, &["ports"], body).under("ports").await
 }
 
 /// Returns the port with this id.
-pub async fn show(session: &Session, id: &str) -> Result<Option<Port>, CloudError> {
+pub async fn show(session: &Session, id: &str) -> Result<Option<Port>> {
     KIND.show(session, id).await
 }
 
 /// Returns the visible ports with this name.
-pub async fn find(session: &Session, name: &str) -> Result<Vec<Port>, CloudError> {
+pub async fn find(session: &Session, name: &str) -> Result<Vec<Port>> {
     list(session, &PortQuery { name: Some(name), ..PortQuery::default() }).await
 }
 
 /// Returns the visible ports with one of these names.
-pub async fn named(session: &Session, names: &[String]) -> Result<Vec<Port>, CloudError> {
+pub async fn named(session: &Session, names: &[String]) -> Result<Vec<Port>> {
     KIND.any_of(session, "name", names).await
 }
 
 /// Lists the ports that match all filters.
-pub async fn list(session: &Session, query: &PortQuery<'_>) -> Result<Vec<Port>, CloudError> {
+pub async fn list(session: &Session, query: &PortQuery<'_>) -> Result<Vec<Port>> {
     let filters = [
         ("name", query.name),
         ("network_id", query.network_id),
@@ -205,11 +205,7 @@ pub async fn list(session: &Session, query: &PortQuery<'_>) -> Result<Vec<Port>,
 }
 
 /// Replaces the security groups of a port.
-pub async fn set_security_groups(
-    session: &Session,
-    id: &str,
-    groups: &[String],
-) -> Result<Port, CloudError> {
+pub async fn set_security_groups(session: &Session, id: &str, groups: &[String]) -> Result<Port> {
     KIND.update(session, id, json!({"security_groups": groups})).await
 }
 
@@ -218,17 +214,14 @@ pub async fn set_allowed_address_pairs(
     session: &Session,
     id: &str,
     pairs: &[AddressPair],
-) -> Result<Port, CloudError> {
+) -> Result<Port> {
     KIND.update(session, id, json!({"allowed_address_pairs": pairs})).await
 }
 
 /// Creates a port that is bound to a bare metal machine. Only administrators may.
 ///
 /// A conflict means that another port of the network has the MAC address. After an error with unknown outcome, look for the port by its name.
-pub async fn create_for_machine(
-    session: &Session,
-    new: &NewMachinePort,
-) -> Result<Port, CloudError> {
+pub async fn create_for_machine(session: &Session, new: &NewMachinePort) -> Result<Port> {
     let no_addresses = match new.addresses {
         PortAddresses::Chosen => None,
         PortAddresses::None => Some(json!([])),
@@ -250,25 +243,21 @@ pub async fn create_for_machine(
 /// Binds a port to a bare metal machine.
 ///
 /// A port that is bound to another host already keeps its address (Neutron answers 409): [`release`] it first.
-pub async fn bind(
-    session: &Session,
-    id: &str,
-    binding: &MachineBinding,
-) -> Result<Port, CloudError> {
+pub async fn bind(session: &Session, id: &str, binding: &MachineBinding) -> Result<Port> {
     KIND.update(session, id, binding.body()).await
 }
 
 /// Releases a port from its host. It keeps its addresses.
-pub async fn release(session: &Session, id: &str) -> Result<Port, CloudError> {
+pub async fn release(session: &Session, id: &str) -> Result<Port> {
     KIND.update(session, id, json!({"binding:host_id": "", "binding:profile": {}})).await
 }
 
 /// Gives a port that is bound to no host a MAC address of Neutron's choice.
-pub async fn renew_mac(session: &Session, id: &str) -> Result<Port, CloudError> {
+pub async fn renew_mac(session: &Session, id: &str) -> Result<Port> {
     KIND.update(session, id, json!({"mac_address": null})).await
 }
 
 /// Deletes a port.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     KIND.delete(session, id).await
 }

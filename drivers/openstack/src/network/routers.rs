@@ -8,7 +8,7 @@ use serde_json::json;
 use super::ports::{self, PortQuery};
 use super::{Kind, SERVICE};
 use crate::body::without_nulls;
-use crate::error::CloudError;
+use crate::error::{CloudError, Result};
 use crate::lenient;
 use crate::session::Session;
 
@@ -53,24 +53,24 @@ pub async fn create(
     session: &Session,
     name: &str,
     external_network_id: Option<&str>,
-) -> Result<Router, CloudError> {
+) -> Result<Router> {
     let gateway = external_network_id.map(|id| json!({"network_id": id}));
     let body = json!({"name": name, "external_gateway_info": gateway});
     KIND.create(session, without_nulls(body)).await
 }
 
 /// Returns the router with this id.
-pub async fn show(session: &Session, id: &str) -> Result<Option<Router>, CloudError> {
+pub async fn show(session: &Session, id: &str) -> Result<Option<Router>> {
     KIND.show(session, id).await
 }
 
 /// Returns the visible routers with this name.
-pub async fn find(session: &Session, name: &str) -> Result<Vec<Router>, CloudError> {
+pub async fn find(session: &Session, name: &str) -> Result<Vec<Router>> {
     KIND.list(session, &[("name", name.to_owned())]).await
 }
 
 /// Connects a router to a subnet, with the gateway's address. A router that is connected already is no error.
-pub async fn add_subnet(session: &Session, id: &str, subnet_id: &str) -> Result<(), CloudError> {
+pub async fn add_subnet(session: &Session, id: &str, subnet_id: &str) -> Result<()> {
     let body = json!({"subnet_id": subnet_id});
     match session.put(SERVICE, &["routers", id, "add_router_interface"], body).done().await {
         // Neutron answers 400 if the router is connected already.
@@ -84,12 +84,12 @@ pub async fn add_subnet(session: &Session, id: &str, subnet_id: &str) -> Result<
 
 /// Disconnects a router from a subnet. A router that is not connected is no error; a conflict means that floating IPs depend on the
 /// connection.
-pub async fn remove_subnet(session: &Session, id: &str, subnet_id: &str) -> Result<(), CloudError> {
+pub async fn remove_subnet(session: &Session, id: &str, subnet_id: &str) -> Result<()> {
     let body = json!({"subnet_id": subnet_id});
     session.put(SERVICE, &["routers", id, "remove_router_interface"], body).done_or_gone().await
 }
 
-async fn is_on(session: &Session, id: &str, subnet_id: &str) -> Result<bool, CloudError> {
+async fn is_on(session: &Session, id: &str, subnet_id: &str) -> Result<bool> {
     let query = PortQuery { device_id: Some(id), ..PortQuery::default() };
     let ports = ports::list(session, &query).await?;
     let mut addresses = ports.iter().flat_map(|port| &port.fixed_ips);
@@ -97,6 +97,6 @@ async fn is_on(session: &Session, id: &str, subnet_id: &str) -> Result<bool, Clo
 }
 
 /// Deletes a router. A conflict means that the router is connected to subnets.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     KIND.delete(session, id).await
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Kind, SERVICE};
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::session::Session;
 
@@ -103,31 +103,27 @@ pub enum Remote {
 /// Creates a group, which at first allows all outgoing packets and no incoming ones. Derive the name from its purpose.
 ///
 /// After an error with unknown outcome, look for the group with [`find`].
-pub async fn create(
-    session: &Session,
-    name: &str,
-    description: &str,
-) -> Result<SecurityGroup, CloudError> {
+pub async fn create(session: &Session, name: &str, description: &str) -> Result<SecurityGroup> {
     KIND.create(session, json!({"name": name, "description": description})).await
 }
 
 /// Returns the group with this id and its rules.
-pub async fn show(session: &Session, id: &str) -> Result<Option<SecurityGroup>, CloudError> {
+pub async fn show(session: &Session, id: &str) -> Result<Option<SecurityGroup>> {
     KIND.show(session, id).await
 }
 
 /// Returns the visible groups with this name.
-pub async fn find(session: &Session, name: &str) -> Result<Vec<SecurityGroup>, CloudError> {
+pub async fn find(session: &Session, name: &str) -> Result<Vec<SecurityGroup>> {
     KIND.list(session, &[("name", name.to_owned())]).await
 }
 
 /// Returns the visible groups with one of these names.
-pub async fn named(session: &Session, names: &[String]) -> Result<Vec<SecurityGroup>, CloudError> {
+pub async fn named(session: &Session, names: &[String]) -> Result<Vec<SecurityGroup>> {
     KIND.any_of(session, "name", names).await
 }
 
 /// Adds a rule to a group. A rule that exists already is no error.
-pub async fn allow(session: &Session, group_id: &str, what: &RuleSpec) -> Result<(), CloudError> {
+pub async fn allow(session: &Session, group_id: &str, what: &RuleSpec) -> Result<()> {
     let mut rule = json!(what);
     rule["security_group_id"] = Value::String(group_id.to_owned());
     let call =
@@ -140,11 +136,11 @@ pub async fn allow(session: &Session, group_id: &str, what: &RuleSpec) -> Result
 }
 
 /// Deletes a rule.
-pub async fn remove_rule(session: &Session, rule_id: &str) -> Result<(), CloudError> {
+pub async fn remove_rule(session: &Session, rule_id: &str) -> Result<()> {
     session.delete(SERVICE, &["security-group-rules", rule_id]).await
 }
 
 /// Deletes a group. A conflict means that ports use the group.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     KIND.delete(session, id).await
 }

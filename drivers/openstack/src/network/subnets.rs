@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::Kind;
 use crate::body::without_nulls;
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::session::Session;
 
@@ -47,7 +47,7 @@ pub struct NewSubnet {
 }
 
 /// Creates a subnet with DHCP and a gateway. After an error with unknown outcome, look for the subnet with [`find`].
-pub async fn create(session: &Session, new: &NewSubnet) -> Result<Subnet, CloudError> {
+pub async fn create(session: &Session, new: &NewSubnet) -> Result<Subnet> {
     let version = if new.cidr.contains(':') { 6 } else { 4 };
     // Without DHCPv6, a server could not learn the IPv6 address that its port has.
     let learns = (version == 6).then_some("dhcpv6-stateful");
@@ -65,16 +65,16 @@ pub async fn create(session: &Session, new: &NewSubnet) -> Result<Subnet, CloudE
 }
 
 /// Returns the subnet with this id.
-pub async fn show(session: &Session, id: &str) -> Result<Option<Subnet>, CloudError> {
+pub async fn show(session: &Session, id: &str) -> Result<Option<Subnet>> {
     KIND.show(session, id).await
 }
 
 /// Returns the visible subnets with this name.
-pub async fn find(session: &Session, name: &str) -> Result<Vec<Subnet>, CloudError> {
+pub async fn find(session: &Session, name: &str) -> Result<Vec<Subnet>> {
     KIND.list(session, &[("name", name.to_owned())]).await
 }
 
 /// Deletes a subnet. A conflict means that its addresses are in use.
-pub async fn delete(session: &Session, id: &str) -> Result<(), CloudError> {
+pub async fn delete(session: &Session, id: &str) -> Result<()> {
     KIND.delete(session, id).await
 }

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::SERVICE;
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::session::Session;
 
 /// The kinds of objects that have tags.
@@ -19,12 +19,7 @@ pub enum TaggedKind {
 }
 
 /// Replaces all tags of an object. A tag has at most 60 characters, the size of Neutron's database column.
-pub async fn set(
-    session: &Session,
-    what: TaggedKind,
-    id: &str,
-    tags: &[String],
-) -> Result<(), CloudError> {
+pub async fn set(session: &Session, what: TaggedKind, id: &str, tags: &[String]) -> Result<()> {
     let path = match what {
         TaggedKind::Network => "networks",
         TaggedKind::Subnet => "subnets",

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{MICROVERSION, SERVICE};
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::session::Session;
 
 /// The resources and traits that a server needs: `VCPU`, `MEMORY_MB`, `DISK_GB`, `PCI_DEVICE`, `CUSTOM_*`.
@@ -80,11 +80,7 @@ impl Candidate {
 }
 
 /// Lists the hosts that have enough for one such server, at most `limit` of them.
-pub async fn list(
-    session: &Session,
-    need: &Need,
-    limit: u32,
-) -> Result<Vec<Candidate>, CloudError> {
+pub async fn list(session: &Session, need: &Need, limit: u32) -> Result<Vec<Candidate>> {
     let resources: Vec<String> =
         need.resources.iter().map(|(class, amount)| format!("{class}:{amount}")).collect();
     let mut call = session.get(SERVICE, &["allocation_candidates"]).microversion(MICROVERSION);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::{MICROVERSION, SERVICE};
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::session::Session;
 
 #[derive(Deserialize)]
@@ -16,10 +16,7 @@ struct Inventory {
 
 /// Returns a provider's total amount of each resource class; `None` if the provider does not exist. The provider of a hypervisor has the
 /// hypervisor's id.
-pub async fn inventories(
-    session: &Session,
-    id: &str,
-) -> Result<Option<BTreeMap<String, u64>>, CloudError> {
+pub async fn inventories(session: &Session, id: &str) -> Result<Option<BTreeMap<String, u64>>> {
     let path = ["resource_providers", id, "inventories"];
     let call = session.get(SERVICE, &path).microversion(MICROVERSION);
     let found: Option<BTreeMap<String, Inventory>> = call.find_under("inventories").await?;

@@ -5,7 +5,7 @@ use reqwest::{Response, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::error::{CloudError, Request};
+use crate::error::{CloudError, Request, Result};
 use crate::service::Service;
 
 /// The largest body that is read, in bytes: a page of a thousand full servers stays below half of this size.
@@ -61,12 +61,12 @@ impl Answer {
     }
 
     /// Parses the whole body.
-    pub(crate) fn whole<T: DeserializeOwned>(&self) -> Result<T, CloudError> {
+    pub(crate) fn whole<T: DeserializeOwned>(&self) -> Result<T> {
         serde_json::from_slice(&self.body).map_err(|error| self.unreadable("", &error))
     }
 
     /// Parses the value under `key`, in which most answers are wrapped.
-    pub(crate) fn under<T: DeserializeOwned>(&self, key: &str) -> Result<T, CloudError> {
+    pub(crate) fn under<T: DeserializeOwned>(&self, key: &str) -> Result<T> {
         let mut body: Value = self.whole()?;
         let inner = body.get_mut(key).map(Value::take);
         let inner = inner.ok_or_else(|| self.malformed(format!("it has no {key:?}")))?;

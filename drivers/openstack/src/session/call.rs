@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Session;
 use super::patience::Repeat;
-use crate::error::{CloudError, if_found, ignore_not_found};
+use crate::error::{Result, if_found, ignore_not_found};
 use crate::service::Service;
 
 /// A call that is not sent yet.
@@ -65,7 +65,7 @@ impl Session {
     }
 
     /// Deletes an object; an object that is gone already is no error.
-    pub(crate) async fn delete(&self, service: Service, path: &[&str]) -> Result<(), CloudError> {
+    pub(crate) async fn delete(&self, service: Service, path: &[&str]) -> Result<()> {
         self.deleting(service, path).done_or_gone().await
     }
 
@@ -140,25 +140,22 @@ impl<'c> Call<'c> {
     }
 
     /// Sends the call and parses the value under `key`.
-    pub(crate) async fn under<T: DeserializeOwned>(self, key: &str) -> Result<T, CloudError> {
+    pub(crate) async fn under<T: DeserializeOwned>(self, key: &str) -> Result<T> {
         self.send().await?.under(key)
     }
 
     /// Sends the call and parses the value under `key`; `None` if the object does not exist.
-    pub(crate) async fn find_under<T: DeserializeOwned>(
-        self,
-        key: &str,
-    ) -> Result<Option<T>, CloudError> {
+    pub(crate) async fn find_under<T: DeserializeOwned>(self, key: &str) -> Result<Option<T>> {
         if_found(self.under(key).await)
     }
 
     /// Sends the call and ignores the body of the answer.
-    pub(crate) async fn done(self) -> Result<(), CloudError> {
+    pub(crate) async fn done(self) -> Result<()> {
         self.send().await.map(drop)
     }
 
     /// Sends a delete; an object that is gone already is no error.
-    pub(crate) async fn done_or_gone(self) -> Result<(), CloudError> {
+    pub(crate) async fn done_or_gone(self) -> Result<()> {
         ignore_not_found(self.done().await)
     }
 

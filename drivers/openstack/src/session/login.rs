@@ -13,7 +13,7 @@ use url::Url;
 use super::Session;
 use super::call::{Body, Call};
 use super::token::{Identity, Token, TokenBody, X_SUBJECT_TOKEN};
-use crate::error::{CloudError, ignore_not_found};
+use crate::error::{CloudError, Result, ignore_not_found};
 use crate::service::Service;
 
 /// How long before its expiry a token is replaced, so that it does not expire while a chain of services handles a request.
@@ -23,17 +23,17 @@ const UNTOLD_LIFETIME: Duration = Duration::from_secs(600);
 
 impl Session {
     /// Returns our user and scope, as Keystone reports them.
-    pub async fn identity(&self) -> Result<Identity, CloudError> {
+    pub async fn identity(&self) -> Result<Identity> {
         Ok(self.token().await?.identity.clone())
     }
 
     /// Returns the base URL of `service`, including the API version that we use.
-    pub async fn endpoint(&self, service: Service) -> Result<Url, CloudError> {
+    pub async fn endpoint(&self, service: Service) -> Result<Url> {
         self.endpoint_by(&*self.token().await?, service)
     }
 
     /// Whether the catalogue has this service in our region and interface.
-    pub async fn has(&self, service: Service) -> Result<bool, CloudError> {
+    pub async fn has(&self, service: Service) -> Result<bool> {
         match self.endpoint(service).await {
             Ok(_) => Ok(true),
             Err(CloudError::NoEndpoint { .. }) => Ok(false),
@@ -42,7 +42,7 @@ impl Session {
     }
 
     /// Revokes the token at Keystone, so that nobody can use it any more. The next call requests a new one.
-    pub async fn close(&self) -> Result<(), CloudError> {
+    pub async fn close(&self) -> Result<()> {
         let token = self.shared.token.lock().await.take();
         match token {
             Some(token) => match ignore_not_found(revoke(self, &token).await) {
@@ -55,12 +55,12 @@ impl Session {
     }
 
     /// Returns our token, valid for some time, for services without calls in this crate.
-    pub async fn bearer(&self) -> Result<SecretString, CloudError> {
+    pub async fn bearer(&self) -> Result<SecretString> {
         Ok(self.token().await?.secret.clone())
     }
 
     /// Returns a token that is valid for some time. If another task is requesting one, waits for that one.
-    pub(super) async fn token(&self) -> Result<Arc<Token>, CloudError> {
+    pub(super) async fn token(&self) -> Result<Arc<Token>> {
         let mut held = self.shared.token.lock().await;
         if let Some(token) = held.as_ref().filter(|token| token.is_fresh()) {
             return Ok(token.clone());
@@ -78,7 +78,7 @@ impl Session {
         }
     }
 
-    pub(super) fn endpoint_by(&self, token: &Token, service: Service) -> Result<Url, CloudError> {
+    pub(super) fn endpoint_by(&self, token: &Token, service: Service) -> Result<Url> {
         // Keystone is at the configured URL, whatever the catalogue says.
         if service == Service::Identity {
             return Ok(self.keystone());
@@ -90,7 +90,7 @@ impl Session {
 /// Requests a token: `POST /v3/auth/tokens`. A second token is harmless.
 ///
 /// The future is boxed, because a call may need a token, and requesting one is a call.
-fn request(session: &Session) -> BoxFuture<'_, Result<Token, CloudError>> {
+fn request(session: &Session) -> BoxFuture<'_, Result<Token>> {
     Box::pin(async {
         let asked = Instant::now();
         let call = Call::new(session, Service::Identity, Method::POST, &["auth", "tokens"]);
@@ -116,7 +116,7 @@ fn lifetime(issued_at: Option<Timestamp>, expires_at: Option<Timestamp>) -> Dura
 }
 
 /// Revokes a token: `DELETE /v3/auth/tokens`.
-async fn revoke(session: &Session, token: &Token) -> Result<(), CloudError> {
+async fn revoke(session: &Session, token: &Token) -> Result<()> {
     let call = session.deleting(Service::Identity, &["auth", "tokens"]);
     let call = call.secret_header(X_SUBJECT_TOKEN, token.secret.clone());
     call.bearing(token.secret.clone()).done().await

@@ -17,7 +17,7 @@ use super::call::{Body, Call, CallToken};
 use super::clients::no_answer;
 use super::patience::{self, Failure};
 use super::token::Token;
-use crate::error::{CloudError, Refusal, Request};
+use crate::error::{CloudError, Refusal, Request, Result};
 use crate::refusal;
 use crate::service::Service;
 
@@ -32,7 +32,7 @@ const LONGEST_TRANSFER: Duration = Duration::from_secs(12 * 3600);
 
 impl Call<'_> {
     /// Sends the call, with retries where they are useful and harmless; returns the answer if its status is a success.
-    pub(crate) async fn send(self) -> Result<Answer, CloudError> {
+    pub(crate) async fn send(self) -> Result<Answer> {
         // Token requests use their own semaphore: the caller may already hold a service permit, and waiting for another would deadlock.
         let _leave = match &self.speaker {
             CallToken::Session | CallToken::Bearer(_) => {
@@ -44,7 +44,7 @@ impl Call<'_> {
         Box::pin(self.send_now()).await
     }
 
-    async fn send_now(mut self) -> Result<Answer, CloudError> {
+    async fn send_now(mut self) -> Result<Answer> {
         let patience = self.session.config().patience;
         let deadline = Instant::now() + patience.call_timeout;
         let (mut attempt, mut renewed) = (1, false);
@@ -79,7 +79,7 @@ impl Call<'_> {
         }
     }
 
-    async fn token_until(&self, deadline: Instant) -> Result<Arc<Token>, CloudError> {
+    async fn token_until(&self, deadline: Instant) -> Result<Arc<Token>> {
         timeout_at(deadline, self.session.token()).await.unwrap_or_else(|_| {
             let path = self.session.keystone().path().to_owned() + "/auth/tokens";
             let request = Request { method: Method::POST, path, id: "none".to_owned() };
@@ -132,7 +132,7 @@ impl Call<'_> {
 
     /// Sends a call whose answer is read as a stream, and returns the answer before its body is read. The call has one attempt, and another
     /// one if the service refuses the token. The limit of concurrent calls covers it until then.
-    pub(crate) async fn open(mut self) -> Result<Response, CloudError> {
+    pub(crate) async fn open(mut self) -> Result<Response> {
         let _leave = self.session.service_permit(self.service).await;
         let deadline = Instant::now() + self.session.config().patience.call_timeout;
         let token = self.token_until(deadline).await?;
@@ -146,7 +146,7 @@ impl Call<'_> {
         }
     }
 
-    async fn open_with(&mut self, token: &Token) -> Result<Response, CloudError> {
+    async fn open_with(&mut self, token: &Token) -> Result<Response> {
         let opened = self.respond(Some(token), LONGEST_TRANSFER).await;
         let (response, sent) = opened.map_err(|failure| failure.error)?;
         if response.status().is_success() {
@@ -173,7 +173,7 @@ impl Call<'_> {
         mut builder: RequestBuilder,
         token: Option<&Token>,
         request: &Request,
-    ) -> Result<RequestBuilder, CloudError> {
+    ) -> Result<RequestBuilder> {
         builder = builder.header(ACCEPT, "application/json");
         builder = builder.header(X_OPENSTACK_REQUEST_ID, &request.id);
         if let Some(version) = self.microversion {
@@ -215,7 +215,7 @@ impl Call<'_> {
         }
     }
 
-    fn url(&self, token: Option<&Token>) -> Result<Url, CloudError> {
+    fn url(&self, token: Option<&Token>) -> Result<Url> {
         let service = self.service;
         let invalid =
             |text: &str| CloudError::InvalidId { service, text: text.chars().take(64).collect() };

@@ -9,7 +9,7 @@ use url::Url;
 
 use crate::catalogue::Catalogue;
 use crate::config::CloudConfig;
-use crate::error::CloudError;
+use crate::error::Result;
 use crate::lenient;
 use crate::service::Service;
 
@@ -109,11 +109,7 @@ impl Token {
         Instant::now() < self.renew_at
     }
 
-    pub(super) fn endpoint(
-        &self,
-        service: Service,
-        config: &CloudConfig,
-    ) -> Result<Url, CloudError> {
+    pub(super) fn endpoint(&self, service: Service, config: &CloudConfig) -> Result<Url> {
         self.catalogue.endpoint(service, config, self.identity.project_id.as_deref())
     }
 }
