@@ -10,7 +10,7 @@ use http::request::Parts;
 use openstack_api::{AccessScope, AdmissionRefused, ApiError, Microversion, admit};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::request::Request;
 use crate::stored::{Purpose, find};
 use crate::{allocation, port};
@@ -18,7 +18,7 @@ use crate::{allocation, port};
 impl FromRequestParts<App> for Request {
     type Rejection = Error;
 
-    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Error> {
+    async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self> {
         let admitted = admit(parts, app).await;
         let asked = Microversion::from_request_parts(parts, app).await?;
         let (caller, why) = match admitted {
@@ -37,7 +37,7 @@ impl FromRequestParts<App> for Request {
 }
 
 /// Fails with 404 if the path names a resource that the caller does not see.
-async fn check_visible(request: &Request, path: &RawPathParams) -> Result<(), Error> {
+async fn check_visible(request: &Request, path: &RawPathParams) -> Result<()> {
     for (name, ident) in path {
         match name {
             "node" => drop(request.node(ident).await?),

@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 use tracing::info;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::field::{FieldSet, in_body};
 use crate::listing::list_of;
 use crate::request::{Request, retry_if_stale, visible_project};
@@ -83,7 +83,7 @@ async fn create(
     request: Request,
     origin: Origin,
     StrictJson(body): StrictJson<Map<String, Value>>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let wanted = create::requested(&request, body).await?;
     let shown = create::record(&request.app, wanted).await?;
     let view = view_of(&request, &shown, FieldSet::all(request.asked), &origin);
@@ -92,7 +92,7 @@ async fn create(
 }
 
 /// `GET /v1/allocations`: lists allocations.
-async fn list(request: Request, paging: ListRequest) -> Result<Response, Error> {
+async fn list(request: Request, paging: ListRequest) -> Result<Response> {
     let mut rest = paging.query.clone();
     let shown = FieldSet::requested(&mut rest, request.asked)?;
     let (list, page) = list_query::parse::<Allocation>(rest, request.asked)?;
@@ -118,10 +118,7 @@ async fn list(request: Request, paging: ListRequest) -> Result<Response, Error> 
 }
 
 /// The filter of the list, without the allocations that the caller does not see. `None` is a list without allocations.
-async fn narrowed(
-    request: &Request,
-    list: AllocationList,
-) -> Result<Option<AllocationFilter>, Error> {
+async fn narrowed(request: &Request, list: AllocationList) -> Result<Option<AllocationFilter>> {
     let AllocationList { mut filter, node, is_empty } = list;
     if let Some(ident) = node {
         let node = request.node(&ident).await.map_err(in_body("node"))?;
@@ -147,7 +144,7 @@ async fn show(
     origin: Origin,
     PathParam(ident): PathParam<String>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let shown = FieldSet::requested(&mut query, request.asked)?;
     query.finish()?;
     let allocation = find(&request, &ident).await?;
@@ -160,7 +157,7 @@ async fn show_of_node(
     origin: Origin,
     PathParam(ident): PathParam<String>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let shown = FieldSet::requested(&mut query, request.asked)?;
     query.finish()?;
     // As in Ironic, an unknown node is a wrong parameter, and a node without an allocation is not found.
@@ -175,7 +172,7 @@ async fn patch(
     origin: Origin,
     PathParam(ident): PathParam<String>,
     JsonPatch(patch): JsonPatch,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let patched = retry_if_stale(|| async {
         let before = find(&request, &ident).await?;
         let mut after = patched(&before, patch.clone(), request.asked)?;
@@ -188,10 +185,7 @@ async fn patch(
 }
 
 /// `DELETE /v1/allocations/{allocation}`: deletes an allocation.
-async fn delete(
-    request: Request,
-    PathParam(ident): PathParam<String>,
-) -> Result<StatusCode, Error> {
+async fn delete(request: Request, PathParam(ident): PathParam<String>) -> Result<StatusCode> {
     retry_if_stale(|| async { delete_and_free(&request.app, find(&request, &ident).await?).await })
         .await?;
     Ok(StatusCode::NO_CONTENT)
@@ -201,7 +195,7 @@ async fn delete(
 async fn delete_of_node(
     request: Request,
     PathParam(ident): PathParam<String>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     retry_if_stale(|| async {
         let node = request.node(&ident).await?;
         delete_and_free(&request.app, find_of_node(&request, &node, &ident).await?).await
@@ -211,7 +205,7 @@ async fn delete_of_node(
 }
 
 /// Deletes the allocation and frees its node, unless the node is in use.
-async fn delete_and_free(app: &App, allocation: Allocation) -> Result<(), Error> {
+async fn delete_and_free(app: &App, allocation: Allocation) -> Result<()> {
     let node = match allocation.node {
         Some(node) => app.store.find_node(&NodeIdent::Id(node)).await?,
         None => None,
@@ -230,7 +224,7 @@ async fn delete_and_free(app: &App, allocation: Allocation) -> Result<(), Error>
 }
 
 /// Finds an allocation by UUID or name, if the caller may access it under the rule of the route.
-pub(crate) async fn find(request: &Request, ident: &str) -> Result<Allocation, Error> {
+pub(crate) async fn find(request: &Request, ident: &str) -> Result<Allocation> {
     let missing = || {
         let ident: String = ident.chars().take(64).collect();
         ApiError::not_found(format!("Allocation {ident} could not be found."))
@@ -252,7 +246,7 @@ pub(crate) async fn find(request: &Request, ident: &str) -> Result<Allocation, E
 }
 
 /// The allocation of a node, if the caller may access the allocation.
-async fn find_of_node(request: &Request, node: &Node, ident: &str) -> Result<Allocation, Error> {
+async fn find_of_node(request: &Request, node: &Node, ident: &str) -> Result<Allocation> {
     let found = match node.allocation {
         Some(id) => request.app.store.find_allocation(id).await?,
         None => None,

@@ -13,7 +13,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json as value};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 use crate::{microversion as since, rule};
 
@@ -137,7 +137,7 @@ async fn list(
     origin: Origin,
     PathParam(ident): PathParam<String>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let fields = selected(&mut query, request.asked)?;
     query.finish()?;
     let node = request.node(&ident).await?.id;
@@ -153,7 +153,7 @@ async fn show(
     origin: Origin,
     PathParam((ident, name)): PathParam<(String, String)>,
     query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     query.finish()?;
     let node = request.node(&ident).await?.id;
     let setting = request.app.store.find_bios_setting(node, &name).await?;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 use crate::value::boolean;
 use crate::{microversion, rule};
@@ -52,7 +52,7 @@ async fn set_mode(
     origin: Origin,
     PathParam(ident): PathParam<String>,
     StrictJson(body): StrictJson<Mode>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     set(&request, &origin, &ident, BootSetting::Mode(body.target)).await
 }
 
@@ -62,7 +62,7 @@ async fn set_secure(
     origin: Origin,
     PathParam(ident): PathParam<String>,
     StrictJson(body): StrictJson<SecureBoot>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let on = boolean("target", body.target)?;
     let on = on.ok_or_else(|| ApiError::bad_field("target", "must be true or false"))?;
     set(&request, &origin, &ident, BootSetting::SecureBoot(on)).await
@@ -73,7 +73,7 @@ async fn set(
     origin: &Origin,
     ident: &str,
     wanted: BootSetting,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let node = request
         .change(ident, |node| {
             let (node, entry) = request_boot_setting(node, wanted, (request.app.clock)())?;

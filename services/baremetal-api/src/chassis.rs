@@ -6,7 +6,7 @@ use http::StatusCode;
 use openstack_api::{JsonShape, ListRequest, Microversion, PathParam, Route, Routes, Rule};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::field::{DetailLevel, Field, Kind, Read};
 use crate::filter::Filter;
 use crate::request::Request;
@@ -88,7 +88,7 @@ async fn list_nodes(
     request: Request,
     PathParam(ident): PathParam<String>,
     paging: ListRequest,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let chassis = stored::find::<Chassis>(&request, &ident, Purpose::See).await?.id;
     node::page(request, paging, DetailLevel::Brief, Some(chassis)).await
 }
@@ -98,7 +98,7 @@ async fn list_nodes_detail(
     request: Request,
     PathParam(ident): PathParam<String>,
     paging: ListRequest,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let chassis = stored::find::<Chassis>(&request, &ident, Purpose::See).await?.id;
     node::page(request, paging, DetailLevel::Detail, Some(chassis)).await
 }

@@ -11,7 +11,7 @@ use openstack_api::{
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::microversion;
 use crate::request::Request;
 
@@ -145,11 +145,7 @@ fn page(
 }
 
 /// `GET /v1/conductors`: lists conductors.
-async fn list(
-    Request { app, .. }: Request,
-    origin: Origin,
-    mut query: Query,
-) -> Result<Response, Error> {
+async fn list(Request { app, .. }: Request, origin: Origin, mut query: Query) -> Result<Response> {
     let shown = requested(&mut query, BRIEF)?;
     let known = page(app.store.list_conductors().await?, &mut query)?;
     query.finish()?;
@@ -163,7 +159,7 @@ async fn show(
     origin: Origin,
     PathParam(hostname): PathParam<String>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let shown = requested(&mut query, FIELDS.len())?;
     query.finish()?;
     let known = app.store.list_conductors().await?;

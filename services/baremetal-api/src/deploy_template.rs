@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::field::{Field, Kind, Read};
 use crate::filter::Filter;
 use crate::microversion as since;
@@ -115,10 +115,7 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// Returns the deploy templates that the traits of the node's instance name, with their secrets unsealed.
-pub(crate) async fn templates_of(
-    request: &Request,
-    node: &Node,
-) -> Result<Vec<DeployTemplate>, Error> {
+pub(crate) async fn templates_of(request: &Request, node: &Node) -> Result<Vec<DeployTemplate>> {
     let names: Vec<String> = instance_traits(node).into_iter().map(str::to_owned).collect();
     if names.is_empty() {
         return Ok(Vec::new());

@@ -12,7 +12,7 @@ use openstack_api::{
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::microversion as since;
 use crate::request::Request;
 
@@ -154,7 +154,7 @@ fn came(interface: Interface) -> Microversion {
 }
 
 /// `GET /v1/drivers`: lists drivers.
-async fn list(request: Request, origin: Origin, mut query: Query) -> Result<Response, Error> {
+async fn list(request: Request, origin: Origin, mut query: Query) -> Result<Response> {
     let kind = query.take("type");
     let detail = query.take("detail");
     let only = requested(&mut query, request.asked)?;
@@ -194,7 +194,7 @@ async fn show(
     origin: Origin,
     PathParam(name): PathParam<String>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let only = requested(&mut query, request.asked)?;
     query.finish()?;
     let driver = find(&name)?;
@@ -211,10 +211,7 @@ async fn show(
 }
 
 /// `GET /v1/drivers/{driver}/properties`: describes the keys of `driver_info` that the driver reads.
-async fn properties(
-    _caller: Caller,
-    PathParam(name): PathParam<String>,
-) -> Result<Response, Error> {
+async fn properties(_caller: Caller, PathParam(name): PathParam<String>) -> Result<Response> {
     let driver = find(&name)?;
     let own = driver.properties().iter().copied();
     let of_boots = BOOT_PROPERTIES.into_iter().filter(|_| driver != Driver::FakeHardware);

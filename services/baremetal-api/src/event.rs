@@ -10,7 +10,7 @@ use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 use crate::value::mac_address;
 use crate::{microversion as since, rule};
@@ -63,7 +63,7 @@ enum NetworkEventType {
 }
 
 /// `POST /v1/events`: checks all events, then logs them.
-async fn post(_: Request, StrictJson(body): StrictJson<Body>) -> Result<StatusCode, Error> {
+async fn post(_: Request, StrictJson(body): StrictJson<Body>) -> Result<StatusCode> {
     let count = body.events.len();
     if count == 0 || count > MOST {
         return Err(ApiError::bad_field("events", format!("must be 1 to {MOST} events")).into());

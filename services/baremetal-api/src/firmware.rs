@@ -11,7 +11,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json as value};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 use crate::{microversion as since, rule};
 
@@ -95,7 +95,7 @@ async fn list(
     request: Request,
     PathParam(ident): PathParam<String>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let fields = query.take("fields");
     query.finish()?;
     let fields = selected(fields.as_deref(), request.asked)?;

@@ -12,7 +12,7 @@ use openstack_api::{
 use serde::Serialize;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::listing::parts_of;
 use crate::request::Request;
 use crate::{microversion, rule};
@@ -127,7 +127,7 @@ async fn list(
     request: Request,
     PathParam(ident): PathParam<String>,
     paging: ListRequest,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let mut rest = paging.query.clone();
     let page = Paging::take(&mut rest)?;
     let detail = rest.take("detail").map_or(Ok(false), |raw| flag("detail", &raw))?;
@@ -163,7 +163,7 @@ async fn show(
     request: Request,
     origin: Origin,
     PathParam((ident, event)): PathParam<(String, String)>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let node = request.node(&ident).await?;
     let missing = || ApiError::not_found("the event was not found in this node's history");
     let id: HistoryUuid = event.parse().map_err(|_| missing())?;

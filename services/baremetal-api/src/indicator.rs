@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 use crate::rule;
 
@@ -50,7 +50,7 @@ async fn list(
     request: Request,
     origin: Origin,
     PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let node = request.node(&ident).await?;
     let indicators = indicators(&node)?;
     let parts = indicators.iter().map(|it| format!("/management/indicators/{}", it.name()));
@@ -70,7 +70,7 @@ async fn list(
 async fn show(
     request: Request,
     PathParam((ident, name)): PathParam<(String, String)>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let node = request.node(&ident).await?;
     Ok(json_field(StatusCode::OK, "state", &find_indicator(&node, &name)?.state))
 }
@@ -87,7 +87,7 @@ async fn set(
     request: Request,
     PathParam((ident, name)): PathParam<(String, String)>,
     StrictJson(_): StrictJson<Body>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     let node = request.node(&ident).await?;
     Err(setting_refused(&node, &name).into())
 }

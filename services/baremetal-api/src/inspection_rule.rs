@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::field::{DetailLevel, Field, FieldSet, Kind, Read};
 use crate::filter::Filter;
 use crate::listing::parts_of;
@@ -226,7 +226,7 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `GET` of the collection. As in Ironic, the parameter `phase` is accepted and ignored.
-async fn list_all(request: Request, paging: ListRequest) -> Result<Response, Error> {
+async fn list_all(request: Request, paging: ListRequest) -> Result<Response> {
     let mut rest = paging.query.clone();
     let shown =
         FieldSet::<Stored<InspectionRule>>::listed(&mut rest, DetailLevel::Brief, request.asked)?;
@@ -258,7 +258,7 @@ fn part_of(
     asked: PartRequest<usize>,
     shown: FieldSet<Stored<InspectionRule>>,
     origin: &Origin,
-) -> Result<ListPart<usize>, Error> {
+) -> Result<ListPart<usize>> {
     let begin = asked.after.unwrap_or(0);
     let most = usize::try_from(asked.elements).unwrap_or(usize::MAX);
     let rest = rules.get(begin..).unwrap_or_default();
@@ -292,13 +292,13 @@ async fn create(
     request: Request,
     origin: Origin,
     body: StrictJson<Map<String, Value>>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     check_rule_count(&request.app).await?;
     stored::create::<InspectionRule>(request, origin, body).await
 }
 
 /// Refuses one more rule if there are too many.
-pub(crate) async fn check_rule_count(app: &App) -> Result<(), Error> {
+pub(crate) async fn check_rule_count(app: &App) -> Result<()> {
     let rules = app.store.first_resources::<InspectionRule>(MAX_INSPECTION_RULES).await?;
     if u32::try_from(rules.len()).is_ok_and(|known| known < MAX_INSPECTION_RULES) {
         return Ok(());
@@ -313,7 +313,7 @@ async fn patch(
     origin: Origin,
     PathParam(ident): PathParam<String>,
     JsonPatch(patch): JsonPatch,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let app = &request.app;
     let written = retry_if_stale(|| async {
         let sealed = stored::find::<InspectionRule>(&request, &ident, Purpose::See).await?;
@@ -329,7 +329,7 @@ async fn patch(
     Ok(json(StatusCode::OK, &view))
 }
 
-async fn delete_all(request: Request) -> Result<StatusCode, Error> {
+async fn delete_all(request: Request) -> Result<StatusCode> {
     request.app.store.delete_resources::<InspectionRule>().await?;
     Ok(StatusCode::NO_CONTENT)
 }

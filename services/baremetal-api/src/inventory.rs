@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 use crate::{microversion, rule};
 
@@ -23,7 +23,7 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `GET /v1/nodes/{node}/inventory`: shows the inventory of a node.
-async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     #[derive(Serialize)]
     struct Shown<'a> {
         inventory: &'a Value,

@@ -6,7 +6,7 @@ use baremetal_store::{PagePart, Position};
 use openstack_api::{Listing, Origin, PartFuture, PartRequest, Query, next_link};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::{Error, Result};
 
 /// Answers with one page of a list, which `read` reads part by part.
 pub(crate) async fn list_of<Sort, F>(
@@ -14,7 +14,7 @@ pub(crate) async fn list_of<Sort, F>(
     page: &Page<Sort>,
     at: (&App, &Origin, &str, &Query),
     mut read: F,
-) -> Result<Response, Error>
+) -> Result<Response>
 where
     Sort: Clone + Send + 'static,
     F: FnMut(PagePart, Page<Sort>) -> PartFuture<Position, Error> + Send + 'static,
@@ -33,7 +33,7 @@ pub(crate) async fn parts_of<P, F>(
     limit: u32,
     (app, origin, path, query): (&App, &Origin, &str, &Query),
     read: F,
-) -> Result<Response, Error>
+) -> Result<Response>
 where
     P: Send + 'static,
     F: FnMut(PartRequest<P>) -> PartFuture<P, Error> + Send + 'static,

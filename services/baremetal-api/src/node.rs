@@ -25,7 +25,7 @@ use tracing::info;
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::field::{DetailLevel, FieldSet};
 use crate::listing::list_of;
 use crate::request::{Request, forced, relation, retry_if_stale};
@@ -92,7 +92,7 @@ async fn create(
     request: Request,
     origin: Origin,
     StrictJson(body): StrictJson<Map<String, Value>>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let node = change::enroll(&request, body).await?;
     info!(node.id = %node.id, "node {} was enrolled", node.label());
     let answer = one(&request, StatusCode::CREATED, &node, FieldSet::all(request.asked), &origin);
@@ -100,12 +100,12 @@ async fn create(
 }
 
 /// `GET /v1/nodes`: lists nodes with a few fields each.
-async fn list(request: Request, paging: ListRequest) -> Result<Response, Error> {
+async fn list(request: Request, paging: ListRequest) -> Result<Response> {
     page(request, paging, DetailLevel::Brief, None).await
 }
 
 /// `GET /v1/nodes/detail`: lists nodes with all fields.
-async fn list_detail(request: Request, paging: ListRequest) -> Result<Response, Error> {
+async fn list_detail(request: Request, paging: ListRequest) -> Result<Response> {
     page(request, paging, DetailLevel::Detail, None).await
 }
 
@@ -115,7 +115,7 @@ async fn show(
     origin: Origin,
     PathParam(ident): PathParam<String>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let shown = FieldSet::requested(&mut query, request.asked)?;
     query.finish()?;
     let node = request.node(&ident).await?;
@@ -129,7 +129,7 @@ async fn patch(
     PathParam(ident): PathParam<String>,
     query: Query,
     JsonPatch(operations): JsonPatch,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let patch = NodePatch::parse(ident, operations, query, request.asked)?;
     let patch = patch.find_parent(&request).await?;
     let node = retry_if_stale(|| patch.record(&request)).await?;
@@ -146,7 +146,7 @@ async fn forget(
     request: Request,
     PathParam(ident): PathParam<String>,
     mut query: Query,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     let forced = forced(&mut query);
     retry_if_stale(|| async {
         let node = request.node(&ident).await?;
@@ -167,7 +167,7 @@ pub(crate) async fn page(
     paging: ListRequest,
     level: DetailLevel,
     chassis: Option<Uuid>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let mut rest = paging.query.clone();
     let shown = FieldSet::listed(&mut rest, level, request.asked)?;
     let (mut list, page) = list_query::parse::<Node>(rest, request.asked)?;

@@ -19,7 +19,7 @@ use openstack_api::{
 use serde_json::{Map, Value};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::field::{DetailLevel, FieldSet, in_body};
 use crate::listing::list_of;
 use crate::request::{Request, retry_if_stale, visible_project};
@@ -96,7 +96,7 @@ async fn create(
     request: Request,
     origin: Origin,
     StrictJson(mut body): StrictJson<Map<String, Value>>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let node = owner(&request, &mut body).await?;
     body.insert("node_uuid".to_owned(), node.id.to_string().into());
     let address = MacAddress::new([0; 6]);
@@ -119,7 +119,7 @@ async fn create(
 }
 
 /// Removes the node of a new port from `body`, and returns the node.
-async fn owner(request: &Request, body: &mut Map<String, Value>) -> Result<Node, Error> {
+async fn owner(request: &Request, body: &mut Map<String, Value>) -> Result<Node> {
     let ident = match (body.remove("node_uuid"), body.remove("node_ident")) {
         (Some(by_id), _) => text("node_uuid", by_id, 255)?,
         (None, Some(by_name)) => {
@@ -133,12 +133,12 @@ async fn owner(request: &Request, body: &mut Map<String, Value>) -> Result<Node,
 }
 
 /// `GET /v1/ports`: lists ports with a few fields each.
-async fn list(request: Request, paging: ListRequest) -> Result<Response, Error> {
+async fn list(request: Request, paging: ListRequest) -> Result<Response> {
     page(request, paging, DetailLevel::Brief, PortFilter::default()).await
 }
 
 /// `GET /v1/ports/detail`: lists ports with all fields.
-async fn list_detail(request: Request, paging: ListRequest) -> Result<Response, Error> {
+async fn list_detail(request: Request, paging: ListRequest) -> Result<Response> {
     page(request, paging, DetailLevel::Detail, PortFilter::default()).await
 }
 
@@ -147,7 +147,7 @@ async fn list_of_node(
     request: Request,
     PathParam(ident): PathParam<String>,
     paging: ListRequest,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let node = Some(request.node(&ident).await?.id);
     page(request, paging, DetailLevel::Brief, PortFilter { node, ..PortFilter::default() }).await
 }
@@ -157,7 +157,7 @@ async fn list_detail_of_node(
     request: Request,
     PathParam(ident): PathParam<String>,
     paging: ListRequest,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let node = Some(request.node(&ident).await?.id);
     page(request, paging, DetailLevel::Detail, PortFilter { node, ..PortFilter::default() }).await
 }
@@ -168,7 +168,7 @@ async fn show(
     origin: Origin,
     PathParam(id): PathParam<String>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let shown = FieldSet::requested(&mut query, request.asked)?;
     query.finish()?;
     let port = find(&request, &id).await?;
@@ -181,7 +181,7 @@ async fn patch(
     origin: Origin,
     PathParam(id): PathParam<String>,
     JsonPatch(patch): JsonPatch,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let app = &request.app;
     let port = retry_if_stale(|| async {
         let before = find(&request, &id).await?;
@@ -205,7 +205,7 @@ async fn patch(
 }
 
 /// `DELETE /v1/ports/{port}`: deletes a port.
-async fn forget(request: Request, PathParam(id): PathParam<String>) -> Result<StatusCode, Error> {
+async fn forget(request: Request, PathParam(id): PathParam<String>) -> Result<StatusCode> {
     retry_if_stale(|| async {
         let port = find_by_id(&request, &id).await?;
         if let Some(node) = idle(&request.app, &port).await? {
@@ -218,7 +218,7 @@ async fn forget(request: Request, PathParam(id): PathParam<String>) -> Result<St
 }
 
 /// Refuses a port that cannot be in its group.
-async fn check_group(request: &Request, port: &Port) -> Result<(), Error> {
+async fn check_group(request: &Request, port: &Port) -> Result<()> {
     let Some(id) = port.portgroup else { return Ok(()) };
     let missing = || {
         let why = format!("Port group {id} could not be found.");
@@ -231,7 +231,7 @@ async fn check_group(request: &Request, port: &Port) -> Result<(), Error> {
 }
 
 /// Refuses the change while work on the port's node is in progress. Returns the node.
-async fn idle(app: &App, port: &Port) -> Result<Option<Node>, Error> {
+async fn idle(app: &App, port: &Port) -> Result<Option<Node>> {
     let node = app.store.find_node(&NodeIdent::Id(port.node)).await?;
     if let Some(node) = &node {
         check_idle(node)?;
@@ -240,7 +240,7 @@ async fn idle(app: &App, port: &Port) -> Result<Option<Node>, Error> {
 }
 
 /// Finds a port by id or name, if the caller may access its node under the rule of the route.
-pub(crate) async fn find(request: &Request, ident: &str) -> Result<Port, Error> {
+pub(crate) async fn find(request: &Request, ident: &str) -> Result<Port> {
     let found = match ident.parse() {
         Ok(NodeIdent::Id(id)) => {
             let id = PortUuid::from_untyped_uuid(id.into_untyped_uuid());
@@ -253,13 +253,13 @@ pub(crate) async fn find(request: &Request, ident: &str) -> Result<Port, Error> 
 }
 
 /// Like [`find`], by id only: Ironic deletes no port by its name.
-async fn find_by_id(request: &Request, ident: &str) -> Result<Port, Error> {
+async fn find_by_id(request: &Request, ident: &str) -> Result<Port> {
     let malformed = |_| ApiError::bad_request(malformed(ident, "a UUID"));
     let id: PortUuid = ident.parse().map_err(malformed)?;
     accessible(request, ident, request.app.store.find_port(id).await?).await
 }
 
-async fn accessible(request: &Request, ident: &str, found: Option<Port>) -> Result<Port, Error> {
+async fn accessible(request: &Request, ident: &str, found: Option<Port>) -> Result<Port> {
     let missing = || {
         let ident: String = ident.chars().take(64).collect();
         ApiError::not_found(format!("Port {ident} could not be found."))
@@ -274,7 +274,7 @@ async fn list_of_group(
     request: Request,
     PathParam(ident): PathParam<String>,
     paging: ListRequest,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let portgroup = Some(stored::find::<PortGroup>(&request, &ident, Purpose::See).await?.id);
     let within = PortFilter { portgroup, ..PortFilter::default() };
     page(request, paging, DetailLevel::Brief, within).await
@@ -286,7 +286,7 @@ async fn page(
     paging: ListRequest,
     level: DetailLevel,
     within: PortFilter,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let mut rest = paging.query.clone();
     let shown = FieldSet::listed(&mut rest, level, request.asked)?;
     let (list, page) = list_query::parse::<Port>(rest, request.asked)?;
@@ -307,11 +307,7 @@ async fn page(
 }
 
 /// The filter of the list, without the ports that the caller does not see.
-async fn narrowed(
-    request: &Request,
-    list: PortList,
-    within: PortFilter,
-) -> Result<PortFilter, Error> {
+async fn narrowed(request: &Request, list: PortList, within: PortFilter) -> Result<PortFilter> {
     let PortList { mut filter, node, portgroup } = list;
     // An unknown node is refused, as in Ironic, whether the query has its UUID or its name.
     if let Some(ident) = node.or(filter.node.map(|id| id.to_string())) {

@@ -5,7 +5,7 @@ use newtype_uuid::GenericUuid;
 use openstack_api::{ApiError, Microversion, Routes, Rule};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::field::{Field, Kind, Read};
 use crate::filter::Filter;
 use crate::microversion as since;
@@ -41,7 +41,7 @@ impl Served for PortGroup {
     const IS_NAMED: bool = true;
     const USERS: &'static str = "ports";
 
-    async fn update(app: &App, after: &Stored<PortGroup>) -> Result<Stored<PortGroup>, Error> {
+    async fn update(app: &App, after: &Stored<PortGroup>) -> Result<Stored<PortGroup>> {
         check_members(after, &app.store.ports_of_group(after.id).await?)?;
         Ok(app.store.update_port_group(after).await?)
     }

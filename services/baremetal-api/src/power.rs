@@ -12,7 +12,7 @@ use serde::Deserialize;
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::parameters::{Given, Parameters};
 use crate::request::{Request, forced};
 use crate::{microversion, rule};
@@ -80,7 +80,7 @@ async fn request(
     PathParam(ident): PathParam<String>,
     mut query: Query,
     Given(body): Given<Body>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     if matches!(body.target, Target::SoftOff | Target::SoftReboot) {
         request.asked.need(microversion::SOFT_POWER, "target")?;
     }

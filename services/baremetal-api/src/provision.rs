@@ -13,7 +13,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::deploy_template::{merged, templates_of};
-use crate::error::Error;
+use crate::error::Result;
 use crate::parameters::{Given, Parameters};
 use crate::request::{Request, forced};
 use crate::runbook::steps_of;
@@ -107,7 +107,7 @@ async fn request(
     PathParam(ident): PathParam<String>,
     mut query: Query,
     Given(body): Given<Body>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     request.asked.need(body.target.since(), "target")?;
     body.check_fields()?;
     let forced = forced(&mut query);
@@ -149,7 +149,7 @@ pub(crate) async fn planned_verb(
     (ident, node): (&str, &Node),
     target: &str,
     runbook: Option<String>,
-) -> Result<VerbRequest, Error> {
+) -> Result<VerbRequest> {
     let body = serde_json::from_value::<Body>(json!({"target": target, "runbook": runbook}));
     let body = body.map_err(|why| ApiError::bad_field("target", why))?;
     body.check_fields()?;
@@ -193,7 +193,7 @@ struct ProvisionRequest {
 
 impl ProvisionRequest {
     /// Returns the node with its work begun, or waiting for the drain of its compute host.
-    fn decide(&self, request: &Request, node: &Node) -> Result<(Node, HistoryEntry), Error> {
+    fn decide(&self, request: &Request, node: &Node) -> Result<(Node, HistoryEntry)> {
         let mut node = node.clone();
         let (now, verb) = ((request.app.clock)(), self.verb.verb);
         let (mut changed, entry) = request_verb(&node, self.verb.clone(), self.work, now)?;
@@ -224,13 +224,13 @@ impl ProvisionRequest {
 }
 
 /// Refuses a deployment that is bound to fail, before the state of the node changes.
-fn check_deployable(app: &App, node: &Node) -> Result<(), Error> {
+fn check_deployable(app: &App, node: &Node) -> Result<()> {
     app.conductor.check_deploy(node)?;
     check_driver_info(app, node)
 }
 
 /// Refuses work with a BMC that cannot be reached as the node says.
-fn check_driver_info(app: &App, node: &Node) -> Result<(), Error> {
+fn check_driver_info(app: &App, node: &Node) -> Result<()> {
     app.conductor.check_driver_info(node).map_err(|why| ApiError::bad_request(why).into())
 }
 
@@ -348,11 +348,7 @@ impl Body {
     }
 
     /// The steps of the request, its runbook and the node's deploy templates, and whether they run without a boot of the ramdisk.
-    async fn steps(
-        &self,
-        request: &Request,
-        ident: &str,
-    ) -> Result<(Option<WantedSteps>, bool), Error> {
+    async fn steps(&self, request: &Request, ident: &str) -> Result<(Option<WantedSteps>, bool)> {
         match self.target {
             Target::Active | Target::Deploy | Target::Rebuild => {
                 let requested = self.deploy_steps(request.asked)?;
@@ -389,7 +385,7 @@ impl Body {
         ident: &str,
         field: &str,
         given: &Option<Vec<CleanStepBody>>,
-    ) -> Result<(Vec<RequestedStep>, bool), Error> {
+    ) -> Result<(Vec<RequestedStep>, bool)> {
         let is_quiet = self.disables_ramdisk(request.asked)?;
         let Some(runbook) = self.runbook() else { return Ok((steps(field, given)?, is_quiet)) };
         if given.as_ref().is_some_and(|steps| !steps.is_empty()) {
@@ -401,7 +397,7 @@ impl Body {
     }
 
     /// Whether the steps run without a boot of the ramdisk.
-    fn disables_ramdisk(&self, asked: Microversion) -> Result<bool, Error> {
+    fn disables_ramdisk(&self, asked: Microversion) -> Result<bool> {
         let Some(disables) = self.disable_ramdisk else { return Ok(false) };
         let since = if self.target == Target::Service {
             since::SERVICE_DISABLES_RAMDISK
@@ -418,14 +414,14 @@ impl Body {
     }
 
     /// The requested deploy steps.
-    fn deploy_steps(&self, asked: Microversion) -> Result<Vec<DeployStep>, Error> {
+    fn deploy_steps(&self, asked: Microversion) -> Result<Vec<DeployStep>> {
         let Some(steps) = &self.deploy_steps else { return Ok(Vec::new()) };
         asked.need(since::DEPLOY_STEPS, "deploy_steps")?;
         Ok(deploy_steps("deploy_steps", steps, &[])?)
     }
 
     /// The config drive of the request, if there is one.
-    fn config_drive(&self, asked: Microversion) -> Result<Option<Value>, Error> {
+    fn config_drive(&self, asked: Microversion) -> Result<Option<Value>> {
         let Some(drive) = self.configdrive.as_ref().filter(|drive| !drive.is_null()) else {
             return Ok(None);
         };

@@ -11,7 +11,7 @@ use openstack_api::{
 use serde_json::{Map, Value};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 use crate::{driver, microversion, rule};
 
@@ -39,7 +39,7 @@ async fn set(
     request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(wanted): StrictJson<Map<String, Value>>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     request
         .change(&ident, |node| Ok((with_target_raid_config(node, wanted.clone())?, None)))
         .await?;
@@ -48,10 +48,7 @@ async fn set(
 
 /// `GET /v1/drivers/{driver}/raid/logical_disk_properties`: describes the properties of logical disks, if nodes of the driver have RAID
 /// unless they choose otherwise.
-async fn properties(
-    _caller: Caller,
-    PathParam(name): PathParam<String>,
-) -> Result<Response, Error> {
+async fn properties(_caller: Caller, PathParam(name): PathParam<String>) -> Result<Response> {
     let driver = driver::find(&name)?;
     let interface = driver.default(Interface::Raid);
     if interface.starts_with("no-") {

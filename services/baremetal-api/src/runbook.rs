@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::field::{Field, Kind, Read};
 use crate::filter::Filter;
 use crate::microversion as since;
@@ -57,7 +57,7 @@ impl Served for Runbook {
     const IS_NAME_ROUTED: bool = false;
 
     /// A token of a project creates runbooks of that project, which are not public, as in Ironic; a token of the system creates any.
-    async fn check_new(request: &Request, new: &mut Stored<Runbook>) -> Result<(), Error> {
+    async fn check_new(request: &Request, new: &mut Stored<Runbook>) -> Result<()> {
         let runbook = &mut new.content;
         if !request.asked.has(since::RUNBOOK_TRAITS) {
             Trait::try_from(runbook.name.clone())
@@ -84,7 +84,7 @@ impl Served for Runbook {
         request: &Request,
         after: &Stored<Runbook>,
         patch: &[Operation],
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let is_owner = |it: &Operation| it.op != Op::Remove && it.path == "/owner";
         if !patch.iter().any(is_owner) {
             return Ok(());
@@ -98,7 +98,7 @@ impl Served for Runbook {
 }
 
 /// Refuses an owner that does not exist.
-async fn check_project(request: &Request, runbook: &Runbook) -> Result<(), Error> {
+async fn check_project(request: &Request, runbook: &Runbook) -> Result<()> {
     match &runbook.owner {
         Some(owner) => Ok(request.app.auth.check_project(&request.caller, "owner", owner).await?),
         None => Ok(()),
@@ -196,11 +196,7 @@ pub(crate) struct RunbookSteps {
 
 /// Returns the steps of the runbook, in their order and with their secrets unsealed, if the caller may use the runbook and the runbook is
 /// approved for the node.
-pub(crate) async fn steps_of(
-    request: &Request,
-    ident: &str,
-    node: &Node,
-) -> Result<RunbookSteps, Error> {
+pub(crate) async fn steps_of(request: &Request, ident: &str, node: &Node) -> Result<RunbookSteps> {
     request.asked.need(since::RUNBOOKS, "runbook")?;
     let found = lookup::<Runbook>(request, ident).await?;
     check_owner(&request.caller, USE_RUNBOOK, ident, &found, Purpose::Change)?;

@@ -6,7 +6,7 @@ use openstack_api::{JsonShape, ListPart, Listing, Route, Routes, Shaped, shaped}
 use serde::Serialize;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::microversion;
 use crate::request::Request;
 
@@ -26,7 +26,7 @@ shaped! {
 }
 
 /// `GET /v1/shards`: counts the nodes of each shard.
-async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
+async fn list(Request { app, .. }: Request) -> Result<Response> {
     let store = app.store.clone();
     openstack_api::list(Listing::whole("shards"), move |asked| {
         let store = store.clone();

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::node::{last_error, state_word};
 use crate::request::{Request, relation};
 use crate::{microversion, rule};
@@ -42,7 +42,7 @@ fn shape() -> JsonShape {
 }
 
 /// `GET /v1/nodes/{node}/states`: shows the states of a node.
-async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     #[derive(Serialize)]
     struct Body<'a> {
         console_enabled: bool,

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::field::{Access, DetailLevel, Field, FieldSet, Kind, Resource, in_body};
 use crate::filter::Filter;
 use crate::listing::list_of;
@@ -81,7 +81,7 @@ pub(crate) trait Served: Content + Default {
     fn check_new(
         _request: &Request,
         _new: &mut Stored<Self>,
-    ) -> impl Future<Output = Result<(), Error>> + Send {
+    ) -> impl Future<Output = Result<()>> + Send {
         async { Ok(()) }
     }
 
@@ -90,12 +90,12 @@ pub(crate) trait Served: Content + Default {
         _request: &Request,
         _after: &Stored<Self>,
         _patch: &[Operation],
-    ) -> impl Future<Output = Result<(), Error>> + Send {
+    ) -> impl Future<Output = Result<()>> + Send {
         async { Ok(()) }
     }
 
     /// Checks whether the resource can be changed or deleted in the present state of its node.
-    fn check_change(_node: &Node, _is_deletion: bool) -> Result<(), Error> {
+    fn check_change(_node: &Node, _is_deletion: bool) -> Result<()> {
         Ok(())
     }
 
@@ -103,7 +103,7 @@ pub(crate) trait Served: Content + Default {
     fn update(
         app: &App,
         after: &Stored<Self>,
-    ) -> impl Future<Output = Result<Stored<Self>, Error>> + Send {
+    ) -> impl Future<Output = Result<Stored<Self>>> + Send {
         async { Ok(app.store.update_resource(after).await?) }
     }
 }
@@ -140,7 +140,7 @@ pub(crate) enum Purpose {
 
 impl StoredList {
     /// The filter of the list, without the resources that the caller does not see.
-    async fn filter(self, request: &Request, of: Option<NodeUuid>) -> Result<StoredFilter, Error> {
+    async fn filter(self, request: &Request, of: Option<NodeUuid>) -> Result<StoredFilter> {
         let StoredList { mut filter, node, is_of_project } = self;
         if let Some(ident) = node {
             filter.node = Some(request.node(&ident).await?.id);
@@ -263,7 +263,7 @@ pub(crate) async fn find<C: Served>(
     request: &Request,
     ident: &str,
     purpose: Purpose,
-) -> Result<Stored<C>, Error> {
+) -> Result<Stored<C>> {
     let found = lookup::<C>(request, ident).await?;
     let missing = || missing::<C>(ident);
     if let Some(node) = found.content.node() {
@@ -303,7 +303,7 @@ pub(crate) fn check_owner<C: Served>(
 }
 
 /// Finds a resource by its id or name, without a check of access.
-pub(crate) async fn lookup<C: Served>(request: &Request, ident: &str) -> Result<Stored<C>, Error> {
+pub(crate) async fn lookup<C: Served>(request: &Request, ident: &str) -> Result<Stored<C>> {
     let store = &request.app.store;
     let found = match ident.parse::<NodeIdent>() {
         Ok(NodeIdent::Id(id)) => store.find_resource::<C>(id.into_untyped_uuid()).await?,
@@ -345,7 +345,7 @@ fn check_fields<C: Served>(
 }
 
 /// The node of a resource. Refuses the request while work on the node is in progress, or if the node does not exist.
-async fn idle_node<C: Served>(request: &Request, it: &Stored<C>) -> Result<Option<Node>, Error> {
+async fn idle_node<C: Served>(request: &Request, it: &Stored<C>) -> Result<Option<Node>> {
     let Some(node) = it.content.node() else { return Ok(None) };
     let node = request.node(&node.to_string()).await.map_err(in_body("node_uuid"))?;
     check_idle(&node)?;
@@ -353,11 +353,7 @@ async fn idle_node<C: Served>(request: &Request, it: &Stored<C>) -> Result<Optio
 }
 
 /// Refuses a change or a deletion that the state of the resource's node does not allow.
-async fn check_node<C: Served>(
-    request: &Request,
-    it: &Stored<C>,
-    is_deletion: bool,
-) -> Result<(), Error> {
+async fn check_node<C: Served>(request: &Request, it: &Stored<C>, is_deletion: bool) -> Result<()> {
     match idle_node(request, it).await? {
         Some(node) => C::check_change(&node, is_deletion),
         None => Ok(()),
@@ -365,12 +361,12 @@ async fn check_node<C: Served>(
 }
 
 /// `GET` of the collection: lists resources with a few fields each.
-async fn list<C: Served>(request: Request, paging: ListRequest) -> Result<Response, Error> {
+async fn list<C: Served>(request: Request, paging: ListRequest) -> Result<Response> {
     page::<C>(request, paging, DetailLevel::Brief, None).await
 }
 
 /// `GET` of the path `detail` of the collection: lists resources with all fields.
-async fn list_detail<C: Served>(request: Request, paging: ListRequest) -> Result<Response, Error> {
+async fn list_detail<C: Served>(request: Request, paging: ListRequest) -> Result<Response> {
     page::<C>(request, paging, DetailLevel::Detail, None).await
 }
 
@@ -379,7 +375,7 @@ async fn list_of_node<C: Served>(
     request: Request,
     PathParam(ident): PathParam<String>,
     paging: ListRequest,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let node = request.node(&ident).await?.id;
     page::<C>(request, paging, DetailLevel::Brief, Some(node)).await
 }
@@ -389,7 +385,7 @@ async fn list_detail_of_node<C: Served>(
     request: Request,
     PathParam(ident): PathParam<String>,
     paging: ListRequest,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let node = request.node(&ident).await?.id;
     page::<C>(request, paging, DetailLevel::Detail, Some(node)).await
 }
@@ -400,7 +396,7 @@ pub(crate) async fn page<C: Served>(
     paging: ListRequest,
     level: DetailLevel,
     of: Option<NodeUuid>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let mut rest = paging.query.clone();
     let shown = FieldSet::listed(&mut rest, level, request.asked)?;
     let (list, page) = list_query::parse::<Stored<C>>(rest, request.asked)?;
@@ -423,7 +419,7 @@ pub(crate) async fn create<C: Served>(
     request: Request,
     origin: Origin,
     StrictJson(body): StrictJson<Map<String, Value>>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let mut it = Stored::new(Uuid::new_v4(), C::default(), (request.app.clock)());
     set_fields(&mut it, body, request.asked)?;
     idle_node(&request, &it).await?;
@@ -439,7 +435,7 @@ pub(crate) async fn show<C: Served>(
     origin: Origin,
     PathParam(ident): PathParam<String>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let shown = FieldSet::requested(&mut query, request.asked)?;
     query.finish()?;
     let it = find::<C>(&request, &ident, Purpose::See).await?;
@@ -451,7 +447,7 @@ async fn patch<C: Served>(
     origin: Origin,
     PathParam(ident): PathParam<String>,
     JsonPatch(patch): JsonPatch,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let app = &request.app;
     let written = retry_if_stale(|| async {
         let before = find::<C>(&request, &ident, Purpose::Change).await?;
@@ -470,7 +466,7 @@ async fn patch<C: Served>(
 pub(crate) async fn delete<C: Served>(
     request: Request,
     PathParam(ident): PathParam<String>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     retry_if_stale(|| async {
         let it = find::<C>(&request, &ident, Purpose::Change).await?;
         check_node(&request, &it, true).await?;

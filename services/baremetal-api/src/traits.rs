@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 use crate::value::{list, text};
 use crate::{microversion, rule};
@@ -71,10 +71,7 @@ pub(crate) fn parse_traits(name: &str, value: Value) -> Result<BTreeSet<String>,
 }
 
 /// `GET /v1/nodes/{node}/traits`: lists the traits of a node.
-async fn list_of_node(
-    request: Request,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
+async fn list_of_node(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let node = request.node(&ident).await?;
     Ok(json_field(StatusCode::OK, "traits", &node.traits))
 }
@@ -84,7 +81,7 @@ async fn replace(
     request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(body): StrictJson<Body>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     let wanted: BTreeSet<String> = body.traits.into_iter().map(String::from).collect();
     change(&request, &ident, |traits| {
         traits.clone_from(&wanted);
@@ -94,7 +91,7 @@ async fn replace(
 }
 
 /// `DELETE /v1/nodes/{node}/traits`: removes all traits of a node.
-async fn clear(request: Request, PathParam(ident): PathParam<String>) -> Result<StatusCode, Error> {
+async fn clear(request: Request, PathParam(ident): PathParam<String>) -> Result<StatusCode> {
     change(&request, &ident, |traits| {
         traits.clear();
         Ok(())
@@ -108,7 +105,7 @@ async fn add(
     origin: Origin,
     PathParam((ident, name)): PathParam<(String, String)>,
     body: Option<StrictJson<Map<String, Value>>>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     if body.is_some_and(|StrictJson(body)| !body.is_empty()) {
         let why = "must be empty: the path names the trait to add";
         return Err(ApiError::bad_field("body", why).into());
@@ -126,7 +123,7 @@ async fn add(
 async fn remove(
     request: Request,
     PathParam((ident, name)): PathParam<(String, String)>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     let missing = || {
         let name: String = name.chars().take(64).collect();
         ApiError::not_found(format!("the node has no trait {name:?}"))
@@ -139,7 +136,7 @@ async fn change(
     request: &Request,
     ident: &str,
     edit: impl Fn(&mut BTreeSet<String>) -> Result<(), ApiError>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     request
         .change(ident, |before| {
             let mut after: Node = before.clone();

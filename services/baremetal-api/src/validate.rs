@@ -12,7 +12,7 @@ use openstack_api::{ApiError, JsonShape, PathParam, Query, Route, Routes, json};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 use crate::rule;
 
@@ -46,7 +46,7 @@ impl<E: ToString> From<Result<(), E>> for Verdict {
 }
 
 /// `GET /v1/nodes/validate?node=`: the same as `GET /v1/nodes/{node}/validate`.
-async fn named(request: Request, mut query: Query) -> Result<Response, Error> {
+async fn named(request: Request, mut query: Query) -> Result<Response> {
     let (node, id) = (query.take("node"), query.take("node_uuid"));
     query.finish()?;
     match node.or(id) {
@@ -56,10 +56,7 @@ async fn named(request: Request, mut query: Query) -> Result<Response, Error> {
 }
 
 /// `GET /v1/nodes/{node}/validate`: validates each interface of a node.
-async fn validate(
-    request: Request,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
+async fn validate(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let node = request.node(&ident).await?;
     let ports = request.app.store.ports_of(node.id).await?;
     // Ironic does not list the vendor interface.

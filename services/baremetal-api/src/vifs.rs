@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::{Request, retry_if_stale, visible_project};
 use crate::value::{check_vif, uuid};
 use crate::{microversion, rule};
@@ -59,7 +59,7 @@ struct Vif<'a> {
 type Places = (Vec<Port>, Vec<Stored<PortGroup>>);
 
 /// `GET /v1/nodes/{node}/vifs`: lists the VIFs of a node.
-async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let node = request.node(&ident).await?;
     let (ports, groups) = match node.keeps_vifs() {
         true => places(&request.app, &node).await?,
@@ -74,7 +74,7 @@ async fn attach(
     request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(mut body): StrictJson<Map<String, Value>>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     let Some(Value::String(vif)) = body.remove("id") else {
         return Err(ApiError::bad_field("id", "is required and must be text").into());
     };
@@ -111,7 +111,7 @@ async fn attach(
 async fn detach(
     request: Request,
     PathParam((ident, vif)): PathParam<(String, String)>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     let app = &request.app;
     retry_if_stale(|| async {
         let node = request.node(&ident).await?;
@@ -144,7 +144,7 @@ fn place(mut body: Map<String, Value>) -> Result<Option<VifPlace>, ApiError> {
 /// Returns the physical networks of the VIF's network, if there is a cloud to ask.
 ///
 /// The cloud is asked as an administrator, so a caller who does not see every node names a VIF of its own project.
-async fn physical_networks(request: &Request, vif: &str) -> Result<BTreeSet<String>, Error> {
+async fn physical_networks(request: &Request, vif: &str) -> Result<BTreeSet<String>> {
     let Some(seen) = request.app.conductor.look_at_vif(vif).await? else {
         return Ok(BTreeSet::new());
     };
@@ -156,7 +156,7 @@ async fn physical_networks(request: &Request, vif: &str) -> Result<BTreeSet<Stri
     }
 }
 
-async fn places(app: &App, node: &Node) -> Result<Places, Error> {
+async fn places(app: &App, node: &Node) -> Result<Places> {
     Ok((app.store.ports_of(node.id).await?, app.store.port_groups_of(node.id).await?))
 }
 
@@ -167,7 +167,7 @@ async fn write(
     (mut ports, mut groups): Places,
     place: VifPlace,
     vif: Option<String>,
-) -> Result<(), Error> {
+) -> Result<()> {
     ports.retain(|port| place == VifPlace::Port(port.id));
     groups.retain(|group| place == VifPlace::Group(group.id));
     for port in &mut ports {

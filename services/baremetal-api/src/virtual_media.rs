@@ -11,7 +11,7 @@ use url::Url;
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 use crate::{microversion as since, rule};
 
@@ -64,7 +64,7 @@ shaped! {
 }
 
 /// `GET /v1/nodes/{node}/vmedia`: reads the drive from the BMC.
-async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let node = request.node(&ident).await?;
     let bmc::VirtualDrive { media_types, inserted, image } =
         request.app.conductor.virtual_drive(&node).await?;
@@ -76,7 +76,7 @@ async fn attach(
     request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(body): StrictJson<Body>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     check_device("device_type", &body.device_type)?;
     if body.image_download_source.as_deref().is_some_and(|source| source != "http") {
         let problem = "must be http: the BMC reads the image from its URL";
@@ -103,7 +103,7 @@ async fn detach(
     request: Request,
     PathParam(ident): PathParam<String>,
     mut query: Query,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     let devices = query.take("device_types").unwrap_or_default();
     query.finish()?;
     for device in devices.split(',').filter(|device| !device.is_empty()) {

@@ -13,7 +13,7 @@ use openstack_api::{
 use serde_json::{Value, json as value};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::field::{Field, Kind, Read};
 use crate::filter::Filter;
 use crate::microversion as since;
@@ -51,7 +51,7 @@ impl Served for VolumeConnector {
         "Delete a volume connector",
     ];
 
-    fn check_change(node: &Node, is_deletion: bool) -> Result<(), Error> {
+    fn check_change(node: &Node, is_deletion: bool) -> Result<()> {
         check_change::<Self>(node, is_deletion)
     }
 }
@@ -81,7 +81,7 @@ impl Served for VolumeTarget {
         "Delete a volume target",
     ];
 
-    fn check_change(node: &Node, is_deletion: bool) -> Result<(), Error> {
+    fn check_change(node: &Node, is_deletion: bool) -> Result<()> {
         check_change::<Self>(node, is_deletion)
     }
 }
@@ -159,7 +159,7 @@ fn node(name: &str, new: Value) -> Result<NodeUuid, openstack_api::ApiError> {
     Ok(uuid(name, new)?.map_or(NodeUuid::nil(), NodeUuid::from_untyped_uuid))
 }
 
-fn check_change<V: Served>(node: &Node, is_deletion: bool) -> Result<(), Error> {
+fn check_change<V: Served>(node: &Node, is_deletion: bool) -> Result<()> {
     let resource = V::NAME.trim_start_matches("a ");
     match is_deletion {
         true => Ok(check_volume_deletion(node, resource)?),
@@ -187,7 +187,7 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `GET /v1/volume`: shows the links to the lists of volume connectors and targets.
-async fn show(_request: Request, origin: Origin) -> Result<Response, Error> {
+async fn show(_request: Request, origin: Origin) -> Result<Response> {
     Ok(json(StatusCode::OK, &links(&origin, "volume")))
 }
 
@@ -196,7 +196,7 @@ async fn show_of_node(
     request: Request,
     origin: Origin,
     PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let node = request.node(&ident).await?;
     Ok(json(StatusCode::OK, &links(&origin, &format!("nodes/{}/volume", node.id))))
 }

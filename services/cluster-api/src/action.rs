@@ -10,7 +10,7 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::accepted::{accepted, accepted_schema};
 use crate::app::App;
 use crate::change::{default_workers, resized};
-use crate::error::Error;
+use crate::error::Result;
 use crate::lenient::{count, text};
 use crate::microversion as since;
 use crate::request::{Request, missing};
@@ -52,7 +52,7 @@ async fn ask_resize(
     request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(body): StrictJson<Resize>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let count = body.node_count.ok_or_else(|| ApiError::bad_field("node_count", "is required"))?;
     since::check_zero(count, request.asked)?;
     let named = body.nodes_to_remove.unwrap_or_default();
@@ -70,7 +70,7 @@ async fn named_members(
     request: &Request,
     ident: &str,
     named: &[String],
-) -> Result<Vec<MemberName>, Error> {
+) -> Result<Vec<MemberName>> {
     if named.is_empty() {
         return Ok(Vec::new());
     }
@@ -117,7 +117,7 @@ async fn ask_upgrade(
     request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(_): StrictJson<Upgrade>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     check_not_deleting(&request.cluster(&ident).await?)?;
     Err(ApiError::bad_request(
         "upgrades are not implemented yet: create a cluster from the new template and move your workloads to it",

@@ -23,7 +23,7 @@ use openstack_api::{
 use serde::Serialize;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 
 /// Returns all routes below `/bedplate/v1`, except those of VMs.
@@ -122,17 +122,14 @@ impl<'a> Explained<'a> {
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}`: the cluster's status, and the conditions that the status is computed from.
-async fn explain(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn explain(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let cluster = request.cluster(&ident).await?;
     let explained = Explained::new(&cluster, &request.app.settings.schedule, (request.app.clock)());
     Ok(json(StatusCode::OK, &explained))
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}/kubeconfig`: 409 until the address of the cluster's API is known.
-async fn kubeconfig(
-    request: Request,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
+async fn kubeconfig(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let cluster = request.cluster(&ident).await?;
     let Some(config) = request.app.conductor.kubeconfig(&cluster, &request.user()).await? else {
         let why = "the cluster's API has no address yet; the conditions in GET /bedplate/v1/clusters/ID tell why";

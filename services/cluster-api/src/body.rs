@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::field::{DetailLevel, Field, Resource};
 use crate::input::{Input, Sent};
 use crate::shown::Context;
@@ -24,7 +24,7 @@ pub(crate) struct Body<R: Resource> {
 
 impl<R: Resource> Body<R> {
     /// Writes the values to `new`, in the order of the table.
-    pub(crate) fn write(self, new: &mut R::New, asked: Microversion) -> Result<(), Error> {
+    pub(crate) fn write(self, new: &mut R::New, asked: Microversion) -> Result<()> {
         let mut sent = self.sent;
         let mut required = R::FIELDS.iter().enumerate().filter(|(_, field)| field.is_required);
         if let Some((_, missing)) = required.find(|(at, _)| sent.iter().all(|(row, _)| row != at)) {
@@ -159,7 +159,7 @@ pub(crate) fn write_patch<'a, R: Resource>(
     before: R::Record<'a>,
     look: &'a Context,
     change: &mut R::Change,
-) -> Result<(), Error> {
+) -> Result<()> {
     let mut document = Map::new();
     for operation in &patch {
         let name = operation.field()?;
@@ -197,7 +197,7 @@ pub(crate) fn write_flat_patch<R: Resource>(
     patch: Vec<Operation>,
     unchangeable: &str,
     change: &mut R::Change,
-) -> Result<(), Error> {
+) -> Result<()> {
     for operation in patch {
         operation.field()?;
         let Operation { op, path, value } = operation;
@@ -215,7 +215,7 @@ pub(crate) fn write_flat_patch<R: Resource>(
     Ok(())
 }
 
-fn write_one<W>(sent: Sent<W>, change: &mut W) -> Result<(), Error> {
+fn write_one<W>(sent: Sent<W>, change: &mut W) -> Result<()> {
     match sent {
         Sent::Base(_) => Ok(()),
         Sent::Null(write) | Sent::Value(write) => Ok(write(change)?),

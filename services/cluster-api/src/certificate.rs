@@ -13,7 +13,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::accepted::{accepted, accepted_schema};
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::lenient::text;
 use crate::microversion as since;
 use crate::request::Request;
@@ -93,7 +93,7 @@ async fn show(
     origin: Origin,
     PathParam(ident): PathParam<String>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     check_kind(query.take("ca_cert_type").as_deref())?;
     query.finish()?;
     let cluster = request.cluster(&ident).await?;
@@ -106,7 +106,7 @@ async fn sign(
     request: Request,
     origin: Origin,
     StrictJson(body): StrictJson<SigningRequest>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     check_kind(body.ca_cert_type.as_deref())?;
     let cluster = request.cluster(&body.cluster_uuid).await?;
     check_not_deleting(&cluster)?;
@@ -121,7 +121,7 @@ async fn sign(
 }
 
 /// `PATCH /v1/certificates/{cluster}`: starts a CA rotation. A cluster without members gets new certificate authorities at once.
-async fn rotate(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn rotate(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let app = &request.app;
     let cluster = request.cluster(&ident).await?;
     let machines = app.store.machines_of(cluster.id).await?;
@@ -146,10 +146,7 @@ async fn rotate(request: Request, PathParam(ident): PathParam<String>) -> Result
 
 /// `PATCH /v1/credentials/{cluster}`: asks for the next generation of the cluster's credential for the cloud. The conductor deletes the
 /// former credential once nothing uses it any more.
-async fn credentials(
-    request: Request,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
+async fn credentials(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let cluster = request
         .change(&ident, |cluster, _| {
             check_not_deleting(&cluster)?;

@@ -7,7 +7,7 @@ use cluster_store::{ClusterChange, StoreError};
 use openstack_api::ApiError;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::request::Request;
 
 /// How often a change is retried after a concurrent change.
@@ -21,8 +21,8 @@ impl Request {
     pub(crate) async fn change(
         &self,
         ident: &str,
-        decide: impl Fn(Cluster, Vec<NodeGroup>) -> Result<ClusterChange, Error>,
-    ) -> Result<Cluster, Error> {
+        decide: impl Fn(Cluster, Vec<NodeGroup>) -> Result<ClusterChange>,
+    ) -> Result<Cluster> {
         let cluster = retry_stale(|| async {
             let cluster = self.cluster(ident).await?;
             let groups = self.app.store.groups_of(cluster.id).await?;
@@ -50,7 +50,7 @@ pub(crate) fn resized(
     group: &NodeGroup,
     count: u32,
     remove: &[MemberName],
-) -> Result<ClusterChange, Error> {
+) -> Result<ClusterChange> {
     let resized = resize(group, count, remove)?;
     let said = format!("{} resized to {count} members", group.name);
     let events = vec![app.request_event(&cluster, "ResizeRequested", said)];
@@ -65,9 +65,9 @@ pub(crate) fn default_workers(groups: &[NodeGroup]) -> Result<&NodeGroup, ApiErr
 }
 
 /// Repeats `attempt` until no concurrent change interferes, at most `ATTEMPTS` times.
-pub(crate) async fn retry_stale<T, F>(attempt: impl Fn() -> F) -> Result<T, Error>
+pub(crate) async fn retry_stale<T, F>(attempt: impl Fn() -> F) -> Result<T>
 where
-    F: Future<Output = Result<T, Error>>,
+    F: Future<Output = Result<T>>,
 {
     for _ in 1..ATTEMPTS {
         match attempt().await {

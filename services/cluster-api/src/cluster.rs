@@ -23,7 +23,7 @@ use crate::accepted::{accepted, accepted_schema};
 use crate::app::App;
 use crate::body::{self, Body, write_flat_patch};
 use crate::change::{default_workers, resized};
-use crate::error::Error;
+use crate::error::Result;
 use crate::field::DetailLevel;
 use crate::listing::{SORTED, list_of, page_of};
 use crate::request::Request;
@@ -70,7 +70,7 @@ async fn create(
     request: Request,
     look: Context,
     StrictJson(body): StrictJson<Body<Cluster>>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let (cluster, groups) = requested(&request, body).await?;
     let cluster = Cluster { asked_by: openstack_api::request_id(), ..cluster };
     create::record(&request.app, &cluster, groups).await?;
@@ -79,16 +79,12 @@ async fn create(
 }
 
 /// `GET /v1/clusters`: a page of clusters, each with its main fields.
-async fn list(request: Request, look: Context, paging: ListRequest) -> Result<Response, Error> {
+async fn list(request: Request, look: Context, paging: ListRequest) -> Result<Response> {
     page(&request, look, paging, DetailLevel::Brief).await
 }
 
 /// `GET /v1/clusters/detail`: a page of clusters, each with all fields.
-async fn list_detail(
-    request: Request,
-    look: Context,
-    paging: ListRequest,
-) -> Result<Response, Error> {
+async fn list_detail(request: Request, look: Context, paging: ListRequest) -> Result<Response> {
     page(&request, look, paging, DetailLevel::Detail).await
 }
 
@@ -98,7 +94,7 @@ async fn page(
     look: Context,
     paging: ListRequest,
     level: DetailLevel,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let page = page_of::<Cluster>(&paging.query, "created_at")?;
     let reader = Arc::new((request.app.clone(), request.scope(), look));
     list_of("clusters", &page, paging.of(&request.app), move |part, page| {
@@ -119,7 +115,7 @@ async fn part_of(
     level: DetailLevel,
     page: &Page<ClusterSort>,
     part: PagePart,
-) -> Result<ListPart<Position>, Error> {
+) -> Result<ListPart<Position>> {
     let listed = app.store.list_clusters_part(scope, page, part).await?;
     let ids: Vec<ClusterUuid> = listed.found.iter().map(|cluster| cluster.id).collect();
     let groups = app.store.groups_of_each(&ids).await?;
@@ -143,7 +139,7 @@ async fn show(
     request: Request,
     look: Context,
     PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let cluster = request.cluster(&ident).await?;
     let groups = request.app.store.groups_of(cluster.id).await?;
     let spec = ClusterSpec { cluster: &cluster, groups: &groups };
@@ -160,7 +156,7 @@ async fn patch(
     look: Context,
     PathParam(ident): PathParam<String>,
     JsonPatch(patch): JsonPatch,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let mut size = NewSize::default();
     write_flat_patch::<Cluster>(patch, UNCHANGEABLE, &mut size)?;
     let change = request.change(&ident, |cluster, groups| {
@@ -173,10 +169,7 @@ async fn patch(
 }
 
 /// `DELETE /v1/clusters/{cluster}`: records the wish. The conductor removes the cluster once all its cloud objects are gone.
-async fn delete(
-    request: Request,
-    PathParam(ident): PathParam<String>,
-) -> Result<StatusCode, Error> {
+async fn delete(request: Request, PathParam(ident): PathParam<String>) -> Result<StatusCode> {
     request
         .change(&ident, |cluster, _| {
             if cluster.desire == DesiredState::Gone {

@@ -16,6 +16,9 @@ use sealing::{KeyFileError, RetireError};
 use serde_json::json;
 use tracing::{error, warn};
 
+/// A result whose error is an [`Error`], unless it says otherwise.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// Why a request was refused or failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {

@@ -4,11 +4,11 @@ use cluster_core::{Owner, QuotaScope};
 use lease::Terms;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 
 impl App {
     /// The default and maximum duration of the owner's leases: the configured `terms`, shortened to the limits of the project and the owner.
-    pub(crate) async fn lease_terms(&self, terms: Terms, owner: &Owner) -> Result<Terms, Error> {
+    pub(crate) async fn lease_terms(&self, terms: Terms, owner: &Owner) -> Result<Terms> {
         let project = QuotaScope { project: owner.project.clone(), person: None };
         let person = QuotaScope { person: Some(owner.user.clone()), ..project.clone() };
         let mut terms = terms;

@@ -8,7 +8,7 @@ use openstack_api::{
 };
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::field::{Field, Resource};
 
 /// The query parameters of a list.
@@ -43,7 +43,7 @@ pub(crate) async fn list_of<Sort, F>(
     page: &Page<Sort>,
     (app, origin, path, query): (&App, &Origin, &str, &Query),
     mut read: F,
-) -> Result<Response, Error>
+) -> Result<Response>
 where
     Sort: Clone + Send + 'static,
     F: FnMut(PagePart, Page<Sort>) -> PartFuture<Position, Error> + Send + 'static,

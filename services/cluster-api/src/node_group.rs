@@ -16,7 +16,7 @@ use openstack_api::{
 
 use crate::app::App;
 use crate::body::{self, Body, write_flat_patch};
-use crate::error::Error;
+use crate::error::Result;
 use crate::field::DetailLevel;
 use crate::lenient::count;
 use crate::request::{Request, missing};
@@ -62,7 +62,7 @@ async fn create(
     look: Context,
     PathParam(ident): PathParam<String>,
     StrictJson(body): StrictJson<Body<NodeGroup>>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let app = &request.app;
     let id = NodeGroupUuid::from_untyped_uuid((app.ids)());
     let wanted = requested(&request, body, &ident, &look).await?;
@@ -82,7 +82,7 @@ async fn requested(
     body: Body<NodeGroup>,
     ident: &str,
     look: &Context,
-) -> Result<GroupRequest, Error> {
+) -> Result<GroupRequest> {
     let cluster = request.cluster(ident).await?;
     let mut wanted = GroupRequest::default();
     body.write(&mut wanted, look.asked)?;
@@ -99,7 +99,7 @@ fn with_group(
     cluster: Cluster,
     mut groups: Vec<NodeGroup>,
     group: NodeGroup,
-) -> Result<ClusterChange, Error> {
+) -> Result<ClusterChange> {
     groups.push(group.clone());
     app.conductor.check_member_configs(&cluster, &groups)?;
     let said = format!("node group {} with {} members requested", group.name, group.node_count());
@@ -114,7 +114,7 @@ async fn list(
     look: Context,
     PathParam(ident): PathParam<String>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     Paging::take(&mut query)?;
     let role = query.take("role");
     query.finish()?;
@@ -135,7 +135,7 @@ async fn show(
     request: Request,
     look: Context,
     PathParam((ident, group)): PathParam<(String, String)>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let cluster = request.cluster(&ident).await?;
     let group = request.group(&cluster, &group).await?;
     let it = GroupOfCluster { group: &group, cluster: &cluster };
@@ -151,7 +151,7 @@ async fn patch(
     look: Context,
     PathParam((ident, name)): PathParam<(String, String)>,
     JsonPatch(patch): JsonPatch,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let change = request.change(&ident, |cluster, groups| {
         check_not_deleting(&cluster)?;
         let mut after = find(&groups, &name)?.clone();
@@ -189,7 +189,7 @@ fn check_counts(patch: &[Operation]) -> Result<(), ApiError> {
 async fn delete(
     request: Request,
     PathParam((ident, name)): PathParam<(String, String)>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     request
         .change(&ident, |cluster, groups| {
             check_not_deleting(&cluster)?;

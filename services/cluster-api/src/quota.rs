@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::microversion as since;
 use crate::request::{Request, may_see_project, missing, other_project_refusal};
 
@@ -98,7 +98,7 @@ pub(crate) fn check_project(project: &str) -> Result<(), ApiError> {
     }
 }
 
-async fn find(app: &App, project: &str, resource: &str) -> Result<Option<Quota>, Error> {
+async fn find(app: &App, project: &str, resource: &str) -> Result<Option<Quota>> {
     check_project(project)?;
     check_resource(resource)?;
     let scope = Scope::Project(project.to_owned());
@@ -109,7 +109,7 @@ async fn find(app: &App, project: &str, resource: &str) -> Result<Option<Quota>,
 async fn create(
     Request { app, .. }: Request,
     StrictJson(body): StrictJson<Body>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let project =
         body.project_id.ok_or_else(|| ApiError::bad_field("project_id", "is required"))?;
     let resource = body.resource.unwrap_or_else(|| CLUSTER.to_owned());
@@ -128,7 +128,7 @@ async fn create(
 }
 
 /// `GET /v1/quotas`: lists the quotas that administrators set.
-async fn list(request: Request, mut query: Query) -> Result<Response, Error> {
+async fn list(request: Request, mut query: Query) -> Result<Response> {
     Paging::take(&mut query)?;
     let all = query.take("all_tenants").map_or(Ok(false), |raw| flag("all_tenants", &raw))?;
     query.finish()?;
@@ -146,7 +146,7 @@ async fn list(request: Request, mut query: Query) -> Result<Response, Error> {
 async fn show(
     request: Request,
     PathParam((project, resource)): PathParam<(String, String)>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     if !may_see_project(&request.caller, &project) {
         return Err(other_project_refusal("project_id").into());
     }
@@ -170,7 +170,7 @@ async fn patch(
     Request { app, .. }: Request,
     PathParam((project, resource)): PathParam<(String, String)>,
     StrictJson(body): StrictJson<Body>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let same = |field: &str, given: &Option<String>, path: &str| match given {
         Some(given) if given != path => Err(ApiError::bad_field(field, "differs from the path")),
         Some(_) | None => Ok(()),
@@ -189,7 +189,7 @@ async fn patch(
 async fn delete(
     Request { app, .. }: Request,
     PathParam((project, resource)): PathParam<(String, String)>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     let found = find(&app, &project, &resource).await?;
     let quota = found.ok_or_else(|| missing("Quota", &format!("{project}/{resource}")))?;
     app.store.delete_quota(&quota).await?;

@@ -9,7 +9,7 @@ use http::request::Parts;
 use openstack_api::{AccessScope, ApiError, Authenticated, Caller, Microversion};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 
 /// An authenticated request, from which every handler takes the state of the API, the caller and the version.
 #[derive(Clone)]
@@ -74,7 +74,7 @@ impl Request {
 
     /// Refuses a caller for whose project clusterd cannot create clusters, before anything else is checked. Without Keystone there is only
     /// clusterd's own project.
-    pub(crate) async fn admit(&self) -> Result<(), Error> {
+    pub(crate) async fn admit(&self) -> Result<()> {
         let Some((identity, id)) = self.caller.identity().zip(self.caller.project()) else {
             return Ok(());
         };
@@ -88,7 +88,7 @@ impl Request {
         &self,
         before: Option<&ClusterParameters>,
         wanted: ClusterParameters,
-    ) -> Result<ClusterParameters, Error> {
+    ) -> Result<ClusterParameters> {
         match self.caller.identity() {
             None => Ok(wanted),
             Some(_) => Ok(self.app.conductor.borrow(self.borrower(), before, wanted).await?),
@@ -96,11 +96,7 @@ impl Request {
     }
 
     /// Resolves the image `given` to its id, and refuses an image that the caller's project may not use for members of this cluster.
-    pub(crate) async fn resolve_image(
-        &self,
-        cluster: &Cluster,
-        given: String,
-    ) -> Result<String, Error> {
+    pub(crate) async fn resolve_image(&self, cluster: &Cluster, given: String) -> Result<String> {
         match self.caller.identity() {
             None => Ok(given),
             Some(_) => {
@@ -110,7 +106,7 @@ impl Request {
     }
 
     /// Finds the template with this id or name.
-    pub(crate) async fn template(&self, ident: &str) -> Result<Template, Error> {
+    pub(crate) async fn template(&self, ident: &str) -> Result<Template> {
         let missing = || missing("ClusterTemplate", ident);
         let parsed: Ident = ident.parse().map_err(|_| missing())?;
         for scope in self.scopes() {
@@ -124,7 +120,7 @@ impl Request {
     }
 
     /// Finds the cluster with this id or name.
-    pub(crate) async fn cluster(&self, ident: &str) -> Result<Cluster, Error> {
+    pub(crate) async fn cluster(&self, ident: &str) -> Result<Cluster> {
         let missing = || missing("Cluster", ident);
         let parsed: Ident = ident.parse().map_err(|_| missing())?;
         for scope in self.scopes() {
@@ -142,7 +138,7 @@ impl Request {
     }
 
     /// Finds the node group of `cluster` with this id or name.
-    pub(crate) async fn group(&self, cluster: &Cluster, ident: &str) -> Result<NodeGroup, Error> {
+    pub(crate) async fn group(&self, cluster: &Cluster, ident: &str) -> Result<NodeGroup> {
         let groups = self.app.store.groups_of(cluster.id).await?;
         let named = groups
             .into_iter()

@@ -8,7 +8,7 @@ use openstack_api::{JsonShape, RequiredAccess, Route, Routes, Shaped, Time, json
 use serde::Serialize;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 
 /// A clusterd that has not reported for this time counts as down, in seconds.
@@ -58,7 +58,7 @@ fn shown(id: usize, seen: &ServiceSeen, now: Timestamp) -> Shown<'_> {
 }
 
 /// `GET /v1/mservices`: lists the clusterd processes.
-async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
+async fn list(Request { app, .. }: Request) -> Result<Response> {
     let (known, now) = (app.store.list_services().await?, (app.clock)());
     let shown = (1..).zip(&known).map(|(id, seen)| shown(id, seen, now));
     Ok(json_field(StatusCode::OK, "mservices", &shown.collect::<Vec<_>>()))

@@ -7,7 +7,7 @@ use openstack_api::{JsonShape, Query, Route, Routes, json};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::microversion as since;
 use crate::request::{Request, may_see_project, other_project_refusal};
 
@@ -23,7 +23,7 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `GET /v1/stats?project_id=`: counts clusters and members.
-async fn count(request: Request, mut query: Query) -> Result<Response, Error> {
+async fn count(request: Request, mut query: Query) -> Result<Response> {
     #[derive(Serialize)]
     struct Body {
         clusters: u64,

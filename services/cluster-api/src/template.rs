@@ -19,7 +19,7 @@ use openstack_api::{
 use crate::app::App;
 use crate::body::{self, Body, write_patch};
 use crate::change::retry_stale;
-use crate::error::Error;
+use crate::error::Result;
 use crate::field::DetailLevel;
 use crate::listing::{SORTED, list_of, page_of};
 use crate::openapi;
@@ -61,7 +61,7 @@ async fn create(
     request: Request,
     look: Context,
     StrictJson(body): StrictJson<Body<Template>>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let mut template = blank(&request, &look)?;
     body.write(&mut template, look.asked)?;
     check_template(&template.blueprint)?;
@@ -72,7 +72,7 @@ async fn create(
 }
 
 /// A template without an image, with Magnum's defaults.
-fn blank(request: &Request, look: &Context) -> Result<Template, Error> {
+fn blank(request: &Request, look: &Context) -> Result<Template> {
     let id = TemplateUuid::from_untyped_uuid((request.app.ids)());
     let owner = Owner::new(request.project()?, request.user());
     let name = default_name("template", &id.to_string());
@@ -80,7 +80,7 @@ fn blank(request: &Request, look: &Context) -> Result<Template, Error> {
 }
 
 /// `GET /v1/clustertemplates` and `/detail`: a page of templates. Both answer the same.
-async fn list(request: Request, look: Context, paging: ListRequest) -> Result<Response, Error> {
+async fn list(request: Request, look: Context, paging: ListRequest) -> Result<Response> {
     let page = page_of::<Template>(&paging.query, "created_at")?;
     let reader = Arc::new((request.app.store.clone(), request.scope(), look));
     list_of("clustertemplates", &page, paging.of(&request.app), move |part, page| {
@@ -101,7 +101,7 @@ async fn show(
     request: Request,
     look: Context,
     PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let template = request.template(&ident).await?;
     Ok(answer::<Template>(StatusCode::OK, &template, &look))
 }
@@ -112,7 +112,7 @@ async fn patch(
     look: Context,
     PathParam(ident): PathParam<String>,
     JsonPatch(patch): JsonPatch,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let template = retry_stale(|| async {
         let before = own(&request, &ident).await?;
         let mut after = before.clone();
@@ -129,10 +129,7 @@ async fn patch(
 }
 
 /// `DELETE /v1/clustertemplates/{template}`: deletes a template without clusters.
-async fn delete(
-    request: Request,
-    PathParam(ident): PathParam<String>,
-) -> Result<StatusCode, Error> {
+async fn delete(request: Request, PathParam(ident): PathParam<String>) -> Result<StatusCode> {
     retry_stale(|| async {
         let template = own(&request, &ident).await?;
         match request.app.store.delete_template(&template).await {
@@ -158,7 +155,7 @@ fn check_public(caller: &Caller, offers: bool) -> Result<(), ApiError> {
 }
 
 /// Finds a template that the caller may change: a template of the caller's project, or any template for an administrator with Keystone.
-async fn own(request: &Request, ident: &str) -> Result<Template, Error> {
+async fn own(request: &Request, ident: &str) -> Result<Template> {
     let template = request.template(ident).await?;
     let of_keystones = request.caller.identity().is_some();
     if !(of_keystones && request.caller.is_admin()) && template.project != request.project()? {

@@ -27,7 +27,7 @@ use openstack_api::{
 use utoipa::PartialSchema;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::event;
 use crate::listing::list_of;
 use crate::request::Request;
@@ -72,7 +72,7 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `GET /bedplate/v1/machines?user_id=&project_id=`: a page of VMs.
-async fn list(request: Request, paging: ListRequest) -> Result<Response, Error> {
+async fn list(request: Request, paging: ListRequest) -> Result<Response> {
     let app = &request.app;
     let mut rest = paging.query.clone();
     let whose = VmFilter::take(&request, &mut rest)?;
@@ -93,13 +93,13 @@ async fn list(request: Request, paging: ListRequest) -> Result<Response, Error> 
 }
 
 /// `GET /bedplate/v1/machines/{machine}`: one VM.
-async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let vm = request.machine(&ident).await?;
     Ok(request.app.shown(StatusCode::OK, &vm))
 }
 
 /// `DELETE /bedplate/v1/machines/{machine}`: records the wish. The VM is shown until all its cloud objects are gone.
-async fn delete(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn delete(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let vm = request
         .change_vm(&ident, |vm| {
             let now = (request.app.clock)();
@@ -117,7 +117,7 @@ async fn events(
     request: Request,
     PathParam(ident): PathParam<String>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let (limit, marker) = event::page(&mut query)?;
     query.finish()?;
     let vm = request.machine(&ident).await?.id;

@@ -9,7 +9,7 @@ use tracing::info;
 
 use super::field::MOST_CANDIDATES;
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::field::in_body;
 use crate::microversion as since;
 use crate::request::{Request, retry_if_stale, visible_project};
@@ -26,7 +26,7 @@ pub(super) struct NewAllocation {
 pub(super) async fn requested(
     request: &Request,
     mut body: Map<String, Value>,
-) -> Result<NewAllocation, Error> {
+) -> Result<NewAllocation> {
     let (id, now) = (AllocationUuid::new_v4(), (request.app.clock)());
     let node = take_node(request, &mut body).await?;
     let mut allocation = match &node {
@@ -50,7 +50,7 @@ pub(super) async fn requested(
 ///
 /// Ironic chooses the node after the answer. Here the node is chosen before, but the answer is the same: the state is `allocating`, and
 /// clients read the result with their next request.
-pub(super) async fn record(app: &App, wanted: NewAllocation) -> Result<Allocation, Error> {
+pub(super) async fn record(app: &App, wanted: NewAllocation) -> Result<Allocation> {
     let NewAllocation { allocation, node } = wanted;
     let now = allocation.created_at;
     match node {
@@ -82,10 +82,7 @@ fn log_result(allocation: &Allocation) {
 }
 
 /// Removes `node` from `body` and returns the node in use for which the allocation is recorded afterwards.
-async fn take_node(
-    request: &Request,
-    body: &mut Map<String, Value>,
-) -> Result<Option<Node>, Error> {
+async fn take_node(request: &Request, body: &mut Map<String, Value>) -> Result<Option<Node>> {
     let Some(ident) = body.remove("node") else { return Ok(None) };
     request.asked.need(since::ALLOCATION_BACKFILL, "node")?;
     let Some(ident) = text("node", ident, 255)? else { return Ok(None) };
@@ -105,7 +102,7 @@ fn take_candidates(body: &mut Map<String, Value>) -> Result<Vec<String>, ApiErro
 
 /// Sets the owner of the allocation. A caller with access to one project can only request nodes for that project, which is also the
 /// default.
-async fn settle_owner(request: &Request, wanted: &mut Allocation) -> Result<(), Error> {
+async fn settle_owner(request: &Request, wanted: &mut Allocation) -> Result<()> {
     match (visible_project(&request.caller), &wanted.owner) {
         (Some(own), Some(owner)) if own != *owner => {
             let why = "owner: only operators may create an allocation for another project";

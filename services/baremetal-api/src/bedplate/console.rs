@@ -23,7 +23,7 @@ use openstack_api::{
 use tokio::time::{Instant, interval, sleep, sleep_until, timeout};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::request::Request;
 use crate::{microversion, rule};
 
@@ -59,7 +59,7 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `GET /bedplate/v1/nodes/{node}/console/log`: returns the output that is kept in memory, without opening a session to the BMC.
-async fn log(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn log(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let node = request.node_at(microversion::MAXIMUM, &ident).await?;
     let said = request.app.conductor.console_log(&node)?;
     let text = String::from_utf8_lossy(&said).into_owned();
@@ -96,7 +96,7 @@ async fn open(
     standing: SessionCheck,
     aftermath: ConnectionEndRecorder,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let node = request.node_at(microversion::MAXIMUM, &ident).await?;
     // Browsers let pages of any site open a WebSocket, and may add a remembered password, so the origin is checked here.
     if headers.get(ORIGIN).is_some_and(|from| from.as_bytes() != origin.as_str().as_bytes()) {

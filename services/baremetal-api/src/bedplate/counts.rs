@@ -10,7 +10,7 @@ use openstack_api::{Caller, Relation, Route, Routes, Shaped, Time, json, shaped}
 use serde::Serialize;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::node::last_error;
 use crate::request::{Request, relation, visible_project};
 use crate::rule;
@@ -65,7 +65,7 @@ shaped! {
 }
 
 /// `GET /bedplate/v1/counts`: counts the nodes that the caller may see.
-async fn show(request: Request) -> Result<Response, Error> {
+async fn show(request: Request) -> Result<Response> {
     let seen_by = visible_project(&request.caller);
     let is = |busy, failed| NodeFilter {
         busy,

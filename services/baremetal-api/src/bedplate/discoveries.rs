@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use tracing::info;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::node::{check_group, check_owner_and_lessee, parent};
 use crate::request::Request;
 use crate::write::create;
@@ -68,7 +68,7 @@ shaped! {
 }
 
 /// `GET /bedplate/v1/discoveries`: lists discovered machines and BMCs.
-async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
+async fn list(Request { app, .. }: Request) -> Result<Response> {
     let store = app.store.clone();
     openstack_api::list(Listing::whole("discoveries"), move |asked| {
         let store = store.clone();
@@ -114,7 +114,7 @@ fn shown_neighbours(data: &InspectionData) -> Vec<ShownNeighbour> {
 async fn forget(
     Request { app, .. }: Request,
     PathParam(id): PathParam<String>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     app.store.delete_discovery(parsed(&id)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -191,7 +191,7 @@ async fn accept(
     request: Request,
     PathParam(id): PathParam<String>,
     StrictJson(mut body): StrictJson<Body>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let id = parsed(&id)?;
     let missing = || ApiError::not_found(format!("Discovery {id} could not be found."));
     let store = &request.app.store;
@@ -226,7 +226,7 @@ async fn accept(
 }
 
 /// The answer for a discovery that was accepted into this node before.
-async fn present(request: &Request, node: NodeUuid) -> Result<Response, Error> {
+async fn present(request: &Request, node: NodeUuid) -> Result<Response> {
     let found = request.app.store.find_node(&NodeIdent::Id(node)).await?;
     let name = found.and_then(|node| node.name).map(|name| name.to_string());
     Ok(answer(node, name, "present"))

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::hypervisor;
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 use crate::{microversion, rule};
 
@@ -118,7 +118,7 @@ impl From<LastSeen> for LastSeenView {
 }
 
 /// `GET /bedplate/v1/nodes/{node}/explain`: explains the state of a node.
-async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let node = request.node_at(microversion::MAXIMUM, &ident).await?;
     let reported = explain(&node);
     let task = |task| Task::new(task, request.app.conductor.progress(node.id));

@@ -8,7 +8,7 @@ use serde::Serialize;
 use tracing::info;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 use crate::{microversion, rule};
 
@@ -75,18 +75,18 @@ impl<'a> View<'a> {
     }
 }
 
-fn shown(status: StatusCode, node: &Node) -> Result<Response, Error> {
+fn shown(status: StatusCode, node: &Node) -> Result<Response> {
     let none = || ApiError::not_found(format!("Node {} is not a hypervisor.", node.label()));
     Ok(json(status, &View::of(node).ok_or_else(none)?))
 }
 
 /// `GET /bedplate/v1/nodes/{node}/hypervisor`: shows the hypervisor of a node.
-async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     shown(StatusCode::OK, &request.node_at(microversion::MAXIMUM, &ident).await?)
 }
 
 /// `PUT /bedplate/v1/nodes/{node}/hypervisor/join`: starts joining the cloud again from the first check, whatever the result before.
-async fn join(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn join(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let now = (request.app.clock)();
     let decide = |node: &Node| Ok(join_again(node, now)?);
     let node = request.change_at(microversion::MAXIMUM, &ident, decide).await?;

@@ -21,7 +21,7 @@ use tracing::info;
 
 use self::result::{ImportResult, effect, id_of};
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::inspection_rule::check_rule_count;
 use crate::request::Request;
 use crate::rule;
@@ -63,7 +63,7 @@ async fn put_stored<C: Served>(
     PathParam(ident): PathParam<String>,
     query: Query,
     StrictJson(body): StrictJson<Map<String, Value>>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let (effect, id) = (effect(query)?, id_of(&ident, &body)?);
     let store = &request.app.store;
     if store.find_resource::<C>(id).await?.is_some() {
@@ -96,7 +96,7 @@ async fn put_rule(
     path: PathParam<String>,
     query: Query,
     body: StrictJson<Map<String, Value>>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let PathParam(ident) = &path;
     let known = match ident.parse() {
         Ok(id) => request.app.store.find_resource::<InspectionRule>(id).await?,
@@ -115,7 +115,7 @@ async fn put_allocation(
     PathParam(ident): PathParam<String>,
     query: Query,
     StrictJson(body): StrictJson<Map<String, Value>>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let (effect, id) = (effect(query)?, id_of(&ident, &body)?);
     let id = AllocationUuid::from_untyped_uuid(id);
     if request.app.store.find_allocation(id).await?.is_some() {

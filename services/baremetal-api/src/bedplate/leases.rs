@@ -13,7 +13,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use super::lease_term::{self, LeaseChange, LeaseView};
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::{Request, relation};
 use crate::{microversion, rule};
 
@@ -57,7 +57,7 @@ struct LeaseRequest {
 }
 
 /// `GET /bedplate/v1/nodes/{node}/lease`: shows the lease of a node.
-async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let node = request.node_at(microversion::MAXIMUM, &ident).await?;
     Ok(shown(&request.app, &node))
 }
@@ -67,7 +67,7 @@ async fn begin(
     request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(wish): StrictJson<LeaseRequest>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let terms = request.app.settings.reservations.lease;
     let now = (request.app.clock)();
     let granted = terms.grant(wish.length, now);
@@ -90,7 +90,7 @@ async fn extend_lease(
     request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(wanted): StrictJson<LeaseChange>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let terms = request.app.settings.reservations.lease;
     let now = (request.app.clock)();
     let until = wanted.end(terms, now)?;
@@ -100,10 +100,7 @@ async fn extend_lease(
 }
 
 /// `POST /bedplate/v1/nodes/{node}/lease/undo`: undoes the end of a lease, within the undo window.
-async fn undo_end(
-    request: Request,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
+async fn undo_end(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let (by, terms) =
         (request.caller.user().unwrap_or_default(), request.app.settings.reservations.lease);
     let schedule = request.app.conductor.schedule();
@@ -113,7 +110,7 @@ async fn undo_end(
 
 /// Checks who may extend a lease. A lease that the owner granted can only be extended by the owner; the lessee of a reservation may extend
 /// it within the configured limits.
-async fn may_extend(request: &Request, ident: &str) -> Result<(), Error> {
+async fn may_extend(request: &Request, ident: &str) -> Result<()> {
     let node = request.node_at(microversion::MAXIMUM, ident).await?;
     match (&node.lending, relation(&request.caller, &node)) {
         (Some(lending), Some(relation)) if !lending.reserved => {
@@ -127,7 +124,7 @@ async fn change(
     request: &Request,
     ident: &str,
     decide: impl Fn(&Node, Timestamp) -> Result<(Node, HistoryEntry), LendError>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let changed = request.change_at(microversion::MAXIMUM, ident, |node| {
         let decided = decide(node, (request.app.clock)());
         let (after, entry) = decided.map_err(|why| ApiError::conflict(why.to_string()))?;

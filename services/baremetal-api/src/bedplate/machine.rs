@@ -8,7 +8,7 @@ use serde::Deserialize;
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 use crate::{microversion, rule};
 
@@ -48,7 +48,7 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `GET /bedplate/v1/nodes/{node}/sensors`: reads the sensors.
-async fn sensors(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn sensors(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let node = request.node_at(microversion::MAXIMUM, &ident).await?;
     let sensors = request.app.conductor.sensors(&node).await?;
     Ok(json_field(StatusCode::OK, "sensors", &sensors))
@@ -59,7 +59,7 @@ async fn event_log(
     request: Request,
     PathParam(ident): PathParam<String>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let limit = match query.take("limit").map(|raw| raw.parse::<usize>()) {
         None => 100,
         Some(Ok(limit @ 1..=1000)) => limit,
@@ -83,7 +83,7 @@ async fn identify(
     request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(light): StrictJson<Light>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     let node = request.node_at(microversion::MAXIMUM, &ident).await?;
     let wanted = if light.on { IdentifyLight::On } else { IdentifyLight::Off };
     request.app.conductor.identify(&node, wanted).await?;

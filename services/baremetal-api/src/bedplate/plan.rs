@@ -11,7 +11,7 @@ use openstack_api::{
 use serde::Serialize;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::provision::planned_verb;
 use crate::request::Request;
 use crate::secret::Masked;
@@ -148,7 +148,7 @@ async fn show(
     request: Request,
     PathParam(ident): PathParam<String>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let request = Request { asked: microversion::MAXIMUM, ..request };
     let (target, runbook) = (query.take("target"), query.take("runbook"));
     query.finish()?;
@@ -167,7 +167,7 @@ async fn planned(
     node: &Node,
     target: &str,
     runbook: Option<String>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let verb = planned_verb(request, (ident, node), target, runbook).await?;
     let kind = verb.verb.step_kind();
     let listed = match kind {
@@ -194,7 +194,7 @@ async fn planned(
 }
 
 /// Shows the tasks of the work in progress.
-fn in_progress(node: &Node) -> Result<Response, Error> {
+fn in_progress(node: &Node) -> Result<Response> {
     let Some(work) = &node.work else {
         let problem = "is required, because the node has no work in progress";
         return Err(ApiError::bad_field("target", problem).into());

@@ -13,7 +13,7 @@ use openstack_api::{
 use serde_json::{Map, Value};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::request::{Request, retry_if_stale};
 use crate::secret;
 
@@ -41,7 +41,7 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `GET /bedplate/v1/hypervisor-profiles`: lists the profiles.
-async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
+async fn list(Request { app, .. }: Request) -> Result<Response> {
     let store = app.store.clone();
     openstack_api::list(Listing::whole("hypervisor_profiles"), move |asked| {
         let store = store.clone();
@@ -60,7 +60,7 @@ async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
 async fn show(
     Request { app, .. }: Request,
     PathParam(name): PathParam<String>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     Ok(json(StatusCode::OK, &view::of(&find(&app, &name).await?)?))
 }
 
@@ -68,7 +68,7 @@ async fn show(
 async fn create(
     Request { app, .. }: Request,
     StrictJson(asked): StrictJson<Profile>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let profile = checked(asked, None)?;
     app.conductor.check_image_host(&profile.instance_info)?;
     check_compute_host(None, &profile.instance_info)?;
@@ -81,7 +81,7 @@ async fn set(
     Request { app, .. }: Request,
     PathParam(name): PathParam<String>,
     StrictJson(asked): StrictJson<Profile>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     retry_if_stale(|| async {
         let before = find(&app, &name).await?;
         if asked.name != before.profile.name {
@@ -104,7 +104,7 @@ async fn set(
 async fn delete(
     Request { app, .. }: Request,
     PathParam(name): PathParam<String>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     retry_if_stale(|| async {
         let found = find(&app, &name).await?;
         match app.store.delete_profile(&name, found.version).await {
@@ -121,7 +121,7 @@ async fn delete(
 }
 
 /// Finds a profile by name. Its secrets stay sealed.
-pub(super) async fn find(app: &App, name: &str) -> Result<ProfileRow, Error> {
+pub(super) async fn find(app: &App, name: &str) -> Result<ProfileRow> {
     let missing = || {
         let shown: String = name.chars().take(64).collect();
         ApiError::not_found(format!("Hypervisor profile {shown} could not be found."))
@@ -130,7 +130,7 @@ pub(super) async fn find(app: &App, name: &str) -> Result<ProfileRow, Error> {
 }
 
 /// Validates a profile after replacing masks by the secrets of `before`.
-fn checked(asked: Profile, before: Option<&Profile>) -> Result<Profile, Error> {
+fn checked(asked: Profile, before: Option<&Profile>) -> Result<Profile> {
     let before = before.map(settings).transpose()?.unwrap_or_default();
     let mut with_secrets = settings(&asked)?;
     secret::restore_masked("settings", &before, &mut with_secrets)?;

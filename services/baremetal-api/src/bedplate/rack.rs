@@ -22,7 +22,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::request::{Request, retry_if_stale};
 use crate::secret;
 
@@ -61,7 +61,7 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `GET /bedplate/v1/racks`: lists racks.
-async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
+async fn list(Request { app, .. }: Request) -> Result<Response> {
     let store = app.store.clone();
     openstack_api::list(Listing::whole("racks"), move |asked| {
         let store = store.clone();
@@ -72,7 +72,7 @@ async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
                 let rack = Rack::read(&name, document)?;
                 Ok((name, rack))
             });
-            let racks = racks.collect::<Result<Vec<_>, Error>>()?;
+            let racks = racks.collect::<Result<Vec<_>>>()?;
             let summary = |(name, rack): &(String, Rack)| Summary::new(name.clone(), rack);
             Ok::<_, Error>(ListPart::of(&racks, |(name, _)| name.clone(), summary, more)?)
         })
@@ -84,7 +84,7 @@ async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
 async fn show_rack(
     Request { app, .. }: Request,
     PathParam(name): PathParam<String>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let (rack, _) = find(&app, &name).await?;
     let nodes = app.conductor.nodes_of_rack(&name).await?;
     let progress = |node: &Node| app.conductor.progress(node.id);
@@ -95,7 +95,7 @@ async fn show_rack(
 async fn enroll(
     Request { app, .. }: Request,
     StrictJson(asked): StrictJson<RackRequest>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let done = retry_if_stale(|| async {
         let enrolment = Enrolment::plan(&app, &asked).await?;
         enrolment.record(&app, &asked).await?;
@@ -112,7 +112,7 @@ async fn enroll(
 async fn delete(
     Request { app, .. }: Request,
     PathParam(name): PathParam<String>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     // A rack whose record cannot be read can be deleted as well.
     app.store.find_rack(&name).await?.ok_or_else(|| missing(&name))?;
     if !app.conductor.nodes_of_rack(&name).await?.is_empty() {
@@ -154,7 +154,7 @@ async fn up(
     Request { app, .. }: Request,
     PathParam(name): PathParam<String>,
     StrictJson(mut asked): StrictJson<BringUpRequest>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     secret::restore_masked("instance_info", &Map::new(), &mut asked.instance_info)?;
     let profile = profile(&app, &asked).await?;
     let instance_info = profile.as_ref().map(|profile| profile.instance_info.clone());
@@ -183,7 +183,7 @@ async fn up(
 }
 
 /// The requested hypervisor profile, with its secrets sealed.
-async fn profile(app: &App, asked: &BringUpRequest) -> Result<Option<Profile>, Error> {
+async fn profile(app: &App, asked: &BringUpRequest) -> Result<Option<Profile>> {
     let Some(name) = &asked.profile else { return Ok(None) };
     let refuse = |field: &str, problem: &str| Err(ApiError::bad_field(field, problem).into());
     if asked.reach != RackTarget::Installed {
@@ -211,12 +211,12 @@ async fn profile(app: &App, asked: &BringUpRequest) -> Result<Option<Profile>, E
 async fn pause(
     Request { app, .. }: Request,
     PathParam(name): PathParam<String>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     set_goal(&app, &name, None).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn set_goal(app: &App, name: &str, goal: Option<&RackGoal>) -> Result<(), Error> {
+async fn set_goal(app: &App, name: &str, goal: Option<&RackGoal>) -> Result<()> {
     retry_if_stale(|| async {
         let (rack, version) = find(app, name).await?;
         let rack = Rack { goal: goal.cloned(), ..rack };
@@ -225,7 +225,7 @@ async fn set_goal(app: &App, name: &str, goal: Option<&RackGoal>) -> Result<(), 
     .await
 }
 
-async fn find(app: &App, name: &str) -> Result<(Rack, i64), Error> {
+async fn find(app: &App, name: &str) -> Result<(Rack, i64)> {
     let found = app.store.find_rack(name).await?;
     let (document, version) = found.ok_or_else(|| missing(name))?;
     Ok((Rack::read(name, document)?, version))

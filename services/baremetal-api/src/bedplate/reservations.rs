@@ -24,7 +24,7 @@ use utoipa::PartialSchema;
 
 use super::lease_term::LeaseChange;
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::listing::list_of;
 use crate::node::check_glance_access;
 use crate::request::{Request, retry_if_stale, visible_project};
@@ -72,7 +72,7 @@ pub(crate) fn routes() -> Routes<App> {
 async fn create(
     request: Request,
     StrictJson(wish): StrictJson<ReservationBody>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let app = &request.app;
     let now = (app.clock)();
     let (allocation, order) = requested(&request, wish, now).await?;
@@ -90,7 +90,7 @@ async fn requested(
     request: &Request,
     wish: ReservationBody,
     now: Timestamp,
-) -> Result<(Allocation, ReservationRequest), Error> {
+) -> Result<(Allocation, ReservationRequest)> {
     let (app, user) = (&request.app, request.caller.user());
     let id = AllocationUuid::new_v4();
     let instance_info = wish.instance_info(id)?;
@@ -115,7 +115,7 @@ async fn record(
     allocation: &Allocation,
     order: &ReservationRequest,
     now: Timestamp,
-) -> Result<Allocation, Error> {
+) -> Result<Allocation> {
     let pool = NodePool::Lendable(allocation.owner.clone());
     let most = app.settings.reservations.nodes_per_project;
     match app.store.reserve(allocation, &pool, order, most, now).await? {
@@ -134,7 +134,7 @@ fn full(used: u64, most: u32) -> ApiError {
 }
 
 /// `GET /bedplate/v1/reservations`: lists reservations.
-async fn list(request: Request, origin: Origin, query: Query) -> Result<Response, Error> {
+async fn list(request: Request, origin: Origin, query: Query) -> Result<Response> {
     let page = page_of(query.clone())?;
     let filter = AllocationFilter {
         reserved: Some(true),
@@ -177,16 +177,13 @@ fn page_of(mut query: Query) -> Result<Page<AllocationSort>, ApiError> {
 }
 
 /// `GET /bedplate/v1/reservations/{reservation}`: shows a reservation.
-async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let (found, node) = find(&request, &ident).await?;
     Ok(json(StatusCode::OK, &View::of(&request.app, &found, node.as_ref())))
 }
 
 /// `DELETE /bedplate/v1/reservations/{reservation}`: gives the node back; it is powered off and erased, and then available again.
-async fn give_back(
-    request: Request,
-    PathParam(ident): PathParam<String>,
-) -> Result<StatusCode, Error> {
+async fn give_back(request: Request, PathParam(ident): PathParam<String>) -> Result<StatusCode> {
     let app = &request.app;
     let work = WorkUuid::new_v4();
     let decide = |node: &Node| {
@@ -224,7 +221,7 @@ async fn keep(
     request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(wanted): StrictJson<LeaseChange>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let (by, terms) =
         (request.caller.user().unwrap_or_default(), request.app.settings.reservations.lease);
     change(&request, &ident, |node, now| {
@@ -235,10 +232,7 @@ async fn keep(
 }
 
 /// `POST /bedplate/v1/reservations/{reservation}/lease/undo`: undoes the end of the lease, within the undo window.
-async fn undo_end(
-    request: Request,
-    PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
+async fn undo_end(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let (by, terms) =
         (request.caller.user().unwrap_or_default(), request.app.settings.reservations.lease);
     let schedule = request.app.conductor.schedule();
@@ -255,7 +249,7 @@ async fn change(
     request: &Request,
     ident: &str,
     decide: impl Fn(&Node, Timestamp) -> Result<(Node, HistoryEntry), ApiError>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let (found, node) = retry_if_stale(|| async {
         let now = (request.app.clock)();
         let (found, node) = find(request, ident).await?;
@@ -280,7 +274,7 @@ fn gone(ident: &str) -> ApiError {
 }
 
 /// Finds a reservation by UUID or name, with its node, if the caller may access it under the rule of the route.
-async fn find(request: &Request, ident: &str) -> Result<(Allocation, Option<Node>), Error> {
+async fn find(request: &Request, ident: &str) -> Result<(Allocation, Option<Node>)> {
     let found = match ident.parse::<AllocationUuid>() {
         Ok(id) => request.app.store.find_allocation(id).await?,
         Err(_) => {
@@ -296,7 +290,7 @@ async fn find(request: &Request, ident: &str) -> Result<(Allocation, Option<Node
     Ok((found, node))
 }
 
-async fn node_of(app: &App, allocation: &Allocation) -> Result<Option<Node>, Error> {
+async fn node_of(app: &App, allocation: &Allocation) -> Result<Option<Node>> {
     match allocation.node {
         Some(id) => Ok(app.store.find_node(&NodeIdent::Id(id)).await?),
         None => Ok(None),

@@ -8,7 +8,7 @@ use openstack_api::{JsonShape, MAX_LIMIT, Origin, PathParam, Route, json};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::{Request, visible_project};
 use crate::{microversion, rule};
 
@@ -32,7 +32,7 @@ async fn children(
     request: Request,
     origin: Origin,
     PathParam(ident): PathParam<String>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     #[derive(Serialize)]
     struct Link {
         href: String,
@@ -51,7 +51,7 @@ async fn children(
 }
 
 /// Finds the children that the caller may see. Only their ids are kept in memory.
-async fn find_children(request: &Request, parent: NodeUuid) -> Result<Vec<NodeUuid>, Error> {
+async fn find_children(request: &Request, parent: NodeUuid) -> Result<Vec<NodeUuid>> {
     let filter = NodeFilter {
         parent_node: Some(parent),
         seen_by: visible_project(&request.caller),

@@ -3,7 +3,7 @@
 use baremetal_core::{Chassis, Fault, NodeFilter, NodeIdent};
 use openstack_api::ApiError;
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::filter::{By, Filter};
 use crate::microversion as since;
 use crate::request::{Request, relation, visible_project};
@@ -23,7 +23,7 @@ pub(crate) struct NodeList {
 impl NodeList {
     /// The filter of the list, without the nodes that the caller does not see. `None` is a list without nodes. An unknown chassis is refused,
     /// as in Ironic.
-    pub(super) async fn filter(self, request: &Request) -> Result<Option<NodeFilter>, Error> {
+    pub(super) async fn filter(self, request: &Request) -> Result<Option<NodeFilter>> {
         let NodeList { mut filter, parent, conductor, is_empty } = self;
         if let Some(parent) = parent {
             let parent = request.app.store.find_node(&parent).await?;

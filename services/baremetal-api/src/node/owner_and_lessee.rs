@@ -4,7 +4,7 @@ use baremetal_core::Node;
 use baremetal_store::Store;
 use openstack_api::{ApiError, Auth, Caller};
 
-use crate::error::Error;
+use crate::error::Result;
 
 /// Refuses a new owner or lessee in `after` that does not exist. Values that `before` has already are not checked again.
 pub(crate) async fn check(
@@ -28,11 +28,7 @@ pub(crate) async fn check(
 }
 
 /// Refuses to change the owner of a node whose allocation belongs to a project.
-pub(super) async fn check_allocation(
-    store: &Store,
-    before: &Node,
-    after: &Node,
-) -> Result<(), Error> {
+pub(super) async fn check_allocation(store: &Store, before: &Node, after: &Node) -> Result<()> {
     let Some(id) = before.allocation.filter(|_| before.owner != after.owner) else { return Ok(()) };
     let allocation = store.find_allocation(id).await?;
     match allocation.and_then(|allocation| allocation.owner) {

@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::microversion::RUNBOOK_TRAITS;
 use crate::request::{Request, retry_if_stale};
 use crate::rule::{SEE_RUNBOOK, USE_RUNBOOK};
@@ -57,7 +57,7 @@ struct Body {
 }
 
 /// `GET /v1/runbooks/{runbook}/traits`: lists the traits of a runbook.
-async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let runbook: Stored<Runbook> = find(&request, &ident, Purpose::See).await?;
     Ok(json_field(StatusCode::OK, "traits", &runbook.content.traits))
 }
@@ -67,13 +67,13 @@ async fn replace(
     request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(body): StrictJson<Body>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     let wanted: BTreeSet<String> = body.traits.into_iter().map(String::from).collect();
     change(&request, &ident, |traits| traits.clone_from(&wanted)).await
 }
 
 /// `DELETE /v1/runbooks/{runbook}/traits`: removes all traits of a runbook.
-async fn clear(request: Request, PathParam(ident): PathParam<String>) -> Result<StatusCode, Error> {
+async fn clear(request: Request, PathParam(ident): PathParam<String>) -> Result<StatusCode> {
     change(&request, &ident, BTreeSet::clear).await
 }
 
@@ -83,7 +83,7 @@ async fn add(
     origin: Origin,
     PathParam((ident, name)): PathParam<(String, String)>,
     body: Option<StrictJson<Map<String, Value>>>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     if body.is_some_and(|StrictJson(body)| !body.is_empty()) {
         let why = "must be empty: the path names the trait to add";
         return Err(ApiError::bad_field("body", why).into());
@@ -100,7 +100,7 @@ async fn add(
 async fn remove(
     request: Request,
     PathParam((ident, name)): PathParam<(String, String)>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     change(&request, &ident, |traits| {
         traits.remove(&name);
     })
@@ -112,7 +112,7 @@ async fn change(
     request: &Request,
     ident: &str,
     edit: impl Fn(&mut BTreeSet<String>),
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     retry_if_stale(|| async {
         let mut runbook: Stored<Runbook> = find(request, ident, Purpose::Change).await?;
         edit(&mut runbook.content.traits);

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::drain_view::{Shown, shown};
 use super::hosts::{RULE, host_name};
 use crate::app::App;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::request::{Request, missing};
 
 /// Returns the routes of drains.
@@ -48,7 +48,7 @@ pub(crate) fn routes() -> Routes<App> {
 }
 
 /// `GET /bedplate/v1/drains`: all drains.
-async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
+async fn list(Request { app, .. }: Request) -> Result<Response> {
     let drains = app.store.drains().await?;
     Ok(json_field(StatusCode::OK, "drains", &drains.iter().map(shown).collect::<Vec<_>>()))
 }
@@ -67,7 +67,7 @@ async fn ask(
     request: Request,
     PathParam(host): PathParam<String>,
     body: Option<StrictJson<DrainBody>>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let host = host_name(&host)?;
     let DrainBody { force } = body.map(|StrictJson(body)| body).unwrap_or_default();
     let ask = DrainRequest {
@@ -85,7 +85,7 @@ async fn check(
     request: Request,
     PathParam(host): PathParam<String>,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     #[derive(Serialize)]
     struct Body<'a> {
         host: &'a str,
@@ -108,7 +108,7 @@ async fn check(
 }
 
 /// Finds the clusters that `force` names.
-async fn forced(request: &Request, force: &[String]) -> Result<BTreeSet<ClusterUuid>, Error> {
+async fn forced(request: &Request, force: &[String]) -> Result<BTreeSet<ClusterUuid>> {
     let mut forced = BTreeSet::new();
     for named in force {
         match request.cluster(named).await {
@@ -126,17 +126,14 @@ async fn forced(request: &Request, force: &[String]) -> Result<BTreeSet<ClusterU
 async fn show(
     Request { app, .. }: Request,
     PathParam(host): PathParam<String>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let found = app.store.find_drain(&host_name(&host)?).await?;
     let drain = found.ok_or_else(|| missing("Drain", &host))?;
     Ok(json(StatusCode::OK, &shown(&drain)))
 }
 
 /// `DELETE /bedplate/v1/drains/{host}`: ends the drain. The drain disappears once the host accepts servers again.
-async fn end(
-    Request { app, .. }: Request,
-    PathParam(host): PathParam<String>,
-) -> Result<Response, Error> {
+async fn end(Request { app, .. }: Request, PathParam(host): PathParam<String>) -> Result<Response> {
     let ending = app.conductor.end_drain(&host_name(&host)?).await?;
     let drain = ending.ok_or_else(|| missing("Drain", &host))?;
     Ok(json(StatusCode::ACCEPTED, &shown(&drain)))

@@ -20,7 +20,7 @@ use openstack_api::ApiError;
 use tokio::time::Instant;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::event::Shown;
 use crate::request::Request;
 use crate::streams::StreamPlace;
@@ -50,7 +50,7 @@ pub(super) fn answer(
     request: &Request,
     cluster: &Cluster,
     headers: &HeaderMap,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let streams = &request.app.streams;
     let place = streams.enter(&request.caller)?;
     let following = EventStream {

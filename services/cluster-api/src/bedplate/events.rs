@@ -7,7 +7,7 @@ use openstack_api::{JsonShape, ListPart, Listing, PathParam, Query, Route, Route
 
 use super::event_stream;
 use crate::app::App;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::event::{Shown, page};
 use crate::request::Request;
 
@@ -25,7 +25,7 @@ async fn events(
     PathParam(ident): PathParam<String>,
     headers: HeaderMap,
     mut query: Query,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     if event_stream::accepts_event_stream(&headers) {
         query.finish()?;
         let cluster = request.cluster(&ident).await?;

@@ -10,7 +10,7 @@ use openstack_api::{
 };
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 use view::{HostList, HostView, PlaceList};
 
@@ -45,7 +45,7 @@ pub(super) fn host_name(raw: &str) -> Result<HostName, ApiError> {
 }
 
 /// `GET /bedplate/v1/hosts`: every compute host of the cloud, with its drain.
-async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
+async fn list(Request { app, .. }: Request) -> Result<Response> {
     let services = app.conductor.hosts().await?;
     let drains = app.store.drains().await?;
     Ok(json(StatusCode::OK, &HostList::new(&services, &drains)))
@@ -55,7 +55,7 @@ async fn list(Request { app, .. }: Request) -> Result<Response, Error> {
 async fn show(
     Request { app, .. }: Request,
     PathParam(name): PathParam<String>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let host = app.conductor.host(&host_name(&name)?).await?;
     let drain = app.store.find_drain(&host.name).await?;
     Ok(json(StatusCode::OK, &HostView::new(&host, drain.as_ref())))
@@ -65,7 +65,7 @@ async fn show(
 async fn find(
     Request { app, .. }: Request,
     PathParam(thing): PathParam<String>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let found = app.conductor.places(&thing).await?;
     Ok(json(StatusCode::OK, &PlaceList::new(&found)))
 }

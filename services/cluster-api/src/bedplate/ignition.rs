@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 
 pub(super) fn routes() -> Routes<App> {
@@ -33,7 +33,7 @@ async fn put(
     request: Request,
     PathParam((ident, group)): PathParam<(String, String)>,
     StrictJson(body): StrictJson<Value>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let app = &request.app;
     #[derive(Serialize)]
     struct Body {
@@ -55,7 +55,7 @@ async fn put(
 async fn delete(
     request: Request,
     PathParam((ident, group)): PathParam<(String, String)>,
-) -> Result<StatusCode, Error> {
+) -> Result<StatusCode> {
     let app = &request.app;
     let cluster = request.cluster(&ident).await?;
     let group = request.group(&cluster, &group).await?;

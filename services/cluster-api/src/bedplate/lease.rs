@@ -14,7 +14,7 @@ use utoipa::openapi::schema::{AdditionalProperties, SchemaType, Type};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::lease_stage::NextStage;
 use crate::request::Request;
 
@@ -133,7 +133,7 @@ fn answer(app: &App, cluster: &Cluster) -> Response {
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}/lease`: null if the cluster is lent without end.
-async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     Ok(answer(&request.app, &request.cluster(&ident).await?))
 }
 
@@ -142,7 +142,7 @@ async fn extend(
     request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(longer): StrictJson<Extension>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let now = (request.app.clock)();
     let cluster = request.cluster(&ident).await?;
     let terms = terms(&request, &cluster).await?;
@@ -163,7 +163,7 @@ async fn undo(
     request: Request,
     PathParam(ident): PathParam<String>,
     longer: Option<StrictJson<Extension>>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let now = (request.app.clock)();
     let cluster = request.cluster(&ident).await?;
     let terms = terms(&request, &cluster).await?;
@@ -181,7 +181,7 @@ async fn undo(
 }
 
 /// The default and maximum duration of a lease that the caller asks for.
-async fn terms(request: &Request, cluster: &Cluster) -> Result<Terms, Error> {
+async fn terms(request: &Request, cluster: &Cluster) -> Result<Terms> {
     let owner = Owner::new(&cluster.project, request.user());
     request.app.lease_terms(request.app.settings.leases, &owner).await
 }
@@ -189,8 +189,8 @@ async fn terms(request: &Request, cluster: &Cluster) -> Result<Terms, Error> {
 async fn change(
     request: &Request,
     cluster: Cluster,
-    decide: impl Fn(&Cluster, &str) -> Result<Cluster, Error>,
-) -> Result<Response, Error> {
+    decide: impl Fn(&Cluster, &str) -> Result<Cluster>,
+) -> Result<Response> {
     let (user, id) = (request.user(), cluster.id.to_string());
     let changed = request.change(&id, |cluster, _| {
         let changed = decide(&cluster, &user)?;

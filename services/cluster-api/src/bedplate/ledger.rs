@@ -13,7 +13,7 @@ use serde::Serialize;
 use tracing::warn;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::request::Request;
 
 /// Returns the routes of the ledger.
@@ -33,7 +33,7 @@ fn shape() -> JsonShape {
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}/ledger`: the cloud objects of a cluster.
-async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let cluster = request.cluster(&ident).await?.id;
     let store = request.app.store.clone();
     openstack_api::list(Listing::whole("ledger"), move |asked| {
@@ -53,7 +53,7 @@ async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<R
 ///
 /// Sends nothing to the cloud. The response lists the objects that may be left there, which the caller has to remove. With an empty ledger
 /// the conductor removes the cluster.
-async fn forget(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn forget(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let cluster = request.cluster(&ident).await?;
     if cluster.desire != DesiredState::Gone {
         let why = "the cluster is not being deleted: delete it first, and forget its cloud objects only if the deletion cannot finish";

@@ -10,7 +10,7 @@ use openstack_api::{
 use serde::Serialize;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::request::Request;
 
 /// Returns the route of the members of a cluster.
@@ -38,7 +38,7 @@ shaped! {
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}/machines`: the members of a cluster.
-async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let cluster = request.cluster(&ident).await?;
     let groups = request.app.store.groups_of(cluster.id).await?;
     let reader = Arc::new((request.app.store.clone(), cluster, groups));

@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::body::{self, Body};
 use crate::cluster::requested;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::microversion as since;
 use crate::request::Request;
 
@@ -104,7 +104,7 @@ fn answer(preview: Preview, denial: Option<ApiError>) -> Response {
 async fn dry_run(
     request: Request,
     StrictJson(body): StrictJson<Body<Cluster>>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let app = &request.app;
     let newest = Request { asked: since::MAXIMUM, ..request.clone() };
     let (cluster, mut groups) = requested(&newest, body).await?;
@@ -115,7 +115,7 @@ async fn dry_run(
 }
 
 /// `GET /bedplate/v1/clusters/{cluster}/plan`: the plan of an existing cluster.
-async fn plan(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn plan(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let cluster = request.cluster(&ident).await?;
     let groups = request.app.store.groups_of(cluster.id).await?;
     Ok(answer(request.app.conductor.preview(&cluster, &groups).await?, None))

@@ -12,7 +12,7 @@ use utoipa::openapi::schema::{AdditionalProperties, SchemaType, Type};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema};
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::quota::check_project;
 use crate::request::{Request, may_see_project, other_project_refusal};
 
@@ -100,11 +100,7 @@ impl Serialize for ByResource<'_> {
 }
 
 /// Responds with the usage and limits of a project, and of one of its users.
-async fn respond_account(
-    app: &App,
-    project: String,
-    user: Option<String>,
-) -> Result<Response, Error> {
+async fn respond_account(app: &App, project: String, user: Option<String>) -> Result<Response> {
     #[derive(Serialize)]
     struct Body<'a> {
         project_id: &'a str,
@@ -132,7 +128,7 @@ async fn respond_account(
 }
 
 /// `GET /bedplate/v1/quotas?project_id=&user_id=`: the caller's own quota. Only administrators see the quotas of others.
-async fn show(request: Request, mut query: Query) -> Result<Response, Error> {
+async fn show(request: Request, mut query: Query) -> Result<Response> {
     let given = |text: &String| !text.is_empty();
     let project = query.take("project_id").filter(given);
     let user = query.take("user_id").filter(given);
@@ -163,7 +159,7 @@ async fn set(
     Request { app, .. }: Request,
     PathParam(project): PathParam<String>,
     StrictJson(limits): StrictJson<Limits>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     check_project(&project)?;
     let whose = QuotaScope { project, person: None };
     app.store.set_limits(&whose, &limits, (app.clock)()).await?;
@@ -175,7 +171,7 @@ async fn grant(
     Request { app, .. }: Request,
     PathParam((project, user)): PathParam<(String, String)>,
     StrictJson(limits): StrictJson<Limits>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let whose = person(project, user)?;
     app.store.set_limits(&whose, &limits, (app.clock)()).await?;
     respond_account(&app, whose.project, whose.person).await
@@ -186,7 +182,7 @@ async fn change(
     Request { app, .. }: Request,
     PathParam(project): PathParam<String>,
     StrictJson(changes): StrictJson<LimitChanges>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     check_project(&project)?;
     let whose = QuotaScope { project, person: None };
     app.store.change_limits(&whose, &changes, (app.clock)()).await?;
@@ -198,14 +194,14 @@ async fn change_grant(
     Request { app, .. }: Request,
     PathParam((project, user)): PathParam<(String, String)>,
     StrictJson(changes): StrictJson<LimitChanges>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let whose = person(project, user)?;
     app.store.change_limits(&whose, &changes, (app.clock)()).await?;
     respond_account(&app, whose.project, whose.person).await
 }
 
 /// Checks the ids of a user and its project.
-fn person(project: String, user: String) -> Result<QuotaScope, Error> {
+fn person(project: String, user: String) -> Result<QuotaScope> {
     check_project(&project)?;
     if user.is_empty() || user.len() > 255 || user.chars().any(char::is_control) {
         return Err(ApiError::bad_field("user_id", "must be the id of a user").into());

@@ -7,7 +7,7 @@ use openstack_api::ApiError;
 
 use crate::app::App;
 use crate::body::Body;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::microversion as since;
 use crate::request::Request;
 
@@ -15,7 +15,7 @@ use crate::request::Request;
 pub(crate) async fn requested(
     request: &Request,
     body: Body<Cluster>,
-) -> Result<(Cluster, Vec<NodeGroup>), Error> {
+) -> Result<(Cluster, Vec<NodeGroup>)> {
     let template = request.template(&body.base).await.map_err(in_body)?;
     let owner = Owner::new(request.project()?, request.user());
     let id = ClusterUuid::from_untyped_uuid((request.app.ids)());
@@ -46,11 +46,7 @@ fn in_body(why: Error) -> ApiError {
 }
 
 /// Records a new cluster, if the limits of its project and its user permit it.
-pub(super) async fn record(
-    app: &App,
-    cluster: &Cluster,
-    mut groups: Vec<NodeGroup>,
-) -> Result<(), Error> {
+pub(super) async fn record(app: &App, cluster: &Cluster, mut groups: Vec<NodeGroup>) -> Result<()> {
     let unmeasured = app.measure(cluster, &mut groups).await;
     let members: u32 = groups.iter().map(NodeGroup::node_count).sum();
     let said = format!("cluster of {members} members requested");

@@ -9,7 +9,7 @@ use utoipa::PartialSchema;
 use super::body::Action;
 use super::view;
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 
 pub(super) fn routes() -> Routes<App> {
@@ -25,7 +25,7 @@ async fn act(
     request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(body): StrictJson<Action>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     // A caller who may not see the VM gets 404 before the flavor is looked up.
     let there = request.machine(&ident).await?;
     let kind = match body {

@@ -4,7 +4,7 @@ use cluster_core::{Vm, VmEvent};
 use cluster_store::VmChange;
 
 use crate::change::retry_stale;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 
 impl Request {
@@ -15,8 +15,8 @@ impl Request {
     pub(crate) async fn change_vm(
         &self,
         ident: &str,
-        decide: impl Fn(&Vm) -> Result<(Vm, VmEvent), Error>,
-    ) -> Result<Vm, Error> {
+        decide: impl Fn(&Vm) -> Result<(Vm, VmEvent)>,
+    ) -> Result<Vm> {
         let written = retry_stale(|| async {
             let vm = self.machine(ident).await?;
             let (vm, event) = decide(&vm)?;

@@ -11,7 +11,7 @@ use utoipa::PartialSchema;
 
 use super::body::{ConsoleAsked, ConsoleKind};
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 
 pub(super) fn routes() -> Routes<App> {
@@ -29,7 +29,7 @@ async fn console(
     request: Request,
     PathParam(ident): PathParam<String>,
     body: Option<StrictJson<ConsoleAsked>>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     #[derive(Serialize)]
     struct Body {
         kind: &'static str,

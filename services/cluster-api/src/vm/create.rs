@@ -8,7 +8,7 @@ use newtype_uuid::GenericUuid;
 use openstack_api::{Origin, StrictJson, with_location};
 
 use super::body::NewVm;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 
 /// Records the request. The conductor creates the VM.
@@ -16,7 +16,7 @@ pub(super) async fn create(
     request: Request,
     origin: Origin,
     StrictJson(body): StrictJson<NewVm>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let app = &request.app;
     request.admit().await?;
     let (vm, sealed) = requested(&request, body).await?;
@@ -29,7 +29,7 @@ pub(super) async fn create(
 }
 
 /// Returns the VM that the body means, and its sealed user-data.
-async fn requested(request: &Request, body: NewVm) -> Result<(Vm, Option<String>), Error> {
+async fn requested(request: &Request, body: NewVm) -> Result<(Vm, Option<String>)> {
     let app = &request.app;
     let now = (app.clock)();
     let id = VmUuid::from_untyped_uuid((app.ids)());
@@ -56,11 +56,7 @@ async fn requested(request: &Request, body: NewVm) -> Result<(Vm, Option<String>
 }
 
 /// Returns the cloud objects that the body names.
-async fn resolved(
-    request: &Request,
-    owner: &Owner,
-    body: &NewVm,
-) -> Result<ResolvedVmObjects, Error> {
+async fn resolved(request: &Request, owner: &Owner, body: &NewVm) -> Result<ResolvedVmObjects> {
     let order = VmRequestObjects {
         who: ObjectUser { project: &owner.project, is_admin: request.caller.is_admin() },
         image: &body.image,

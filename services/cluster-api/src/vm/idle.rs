@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::list_query::{VmFilter, page};
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::listing::list_of;
 use crate::request::Request;
 
@@ -72,7 +72,7 @@ impl<'a> Shown<'a> {
 
 /// `GET /bedplate/v1/machines/idle?for=&user_id=&project_id=`: the VMs of a page that have been idle for so long. A page without idle VMs
 /// can be followed by more pages.
-async fn report(request: Request, paging: ListRequest) -> Result<Response, Error> {
+async fn report(request: Request, paging: ListRequest) -> Result<Response> {
     let mut rest = paging.query.clone();
     let least = rest.take("for").map(|raw| raw.parse::<Length>()).transpose();
     let least = least.map_err(|why| ApiError::bad_field("for", why))?;

@@ -6,7 +6,7 @@ use openstack_api::{JsonShape, Route, Routes, Rule, json_field};
 use serde::Serialize;
 
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 
 pub(super) fn routes() -> Routes<App> {
@@ -28,7 +28,7 @@ fn shape() -> JsonShape {
 }
 
 /// Lists the images that the operator offers. Snapshots of VMs are listed under `/bedplate/v1/snapshots`.
-async fn list(request: Request) -> Result<Response, Error> {
+async fn list(request: Request) -> Result<Response> {
     #[derive(Serialize)]
     struct Shown {
         id: String,

@@ -11,7 +11,7 @@ use utoipa::PartialSchema;
 use super::body::Extension;
 use super::view;
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::Request;
 
 pub(super) fn routes() -> Routes<App> {
@@ -31,7 +31,7 @@ async fn extend(
     request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(body): StrictJson<Extension>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let app = &request.app;
     let owner = owner(&request.machine(&ident).await?);
     let (terms, by) = (app.lease_terms(app.settings.machines.terms, &owner).await?, request.user());
@@ -46,7 +46,7 @@ async fn extend(
 }
 
 /// `POST /bedplate/v1/machines/{machine}/lease/undo`: undoes the end of the lease and switches the VM on again.
-async fn undo(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn undo(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let app = &request.app;
     let owner = owner(&request.machine(&ident).await?);
     let (terms, by) = (app.lease_terms(app.settings.machines.terms, &owner).await?, request.user());

@@ -18,7 +18,7 @@ use super::list_query::page;
 use super::view::ShownSnapshot;
 use crate::app::App;
 use crate::change::retry_stale;
-use crate::error::Error;
+use crate::error::Result;
 use crate::listing::list_of;
 use crate::request::{Request, missing};
 
@@ -52,7 +52,7 @@ pub(super) fn routes() -> Routes<App> {
 
 impl Request {
     /// Finds the snapshot with this id or name.
-    async fn snapshot(&self, ident: &str) -> Result<Snapshot, Error> {
+    async fn snapshot(&self, ident: &str) -> Result<Snapshot> {
         let missing = || missing("Snapshot", ident);
         let parsed: Ident = ident.parse().map_err(|_| missing())?;
         for scope in self.vm_scopes() {
@@ -70,7 +70,7 @@ async fn create(
     request: Request,
     PathParam(ident): PathParam<String>,
     StrictJson(body): StrictJson<NewSnapshot>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let app = &request.app;
     let vm = request.machine(&ident).await?;
     vm.check_snapshot()?;
@@ -94,7 +94,7 @@ async fn of_machine(
     request: Request,
     PathParam(ident): PathParam<String>,
     paging: ListRequest,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let mut rest = paging.query.clone();
     let page = page(&mut rest)?;
     rest.finish()?;
@@ -109,7 +109,7 @@ async fn listed(
     vm: Option<VmUuid>,
     page: &Page<VmSort>,
     at: (&App, &Origin, &str, &Query),
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let reader = Arc::new((at.0.store.clone(), scope));
     list_of("snapshots", page, at, move |part, page| {
         let reader = reader.clone();
@@ -124,7 +124,7 @@ async fn listed(
 }
 
 /// `GET /bedplate/v1/snapshots`: all snapshots, also of deleted VMs.
-async fn list(request: Request, paging: ListRequest) -> Result<Response, Error> {
+async fn list(request: Request, paging: ListRequest) -> Result<Response> {
     let mut rest = paging.query.clone();
     let page = page(&mut rest)?;
     rest.finish()?;
@@ -132,13 +132,13 @@ async fn list(request: Request, paging: ListRequest) -> Result<Response, Error> 
 }
 
 /// `GET /bedplate/v1/snapshots/{snapshot}`: one snapshot.
-async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let found = request.snapshot(&ident).await?;
     Ok(json(StatusCode::OK, &ShownSnapshot::from(&found)))
 }
 
 /// `DELETE /bedplate/v1/snapshots/{snapshot}`: records the wish. The conductor deletes the image.
-async fn delete(request: Request, PathParam(ident): PathParam<String>) -> Result<Response, Error> {
+async fn delete(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let written = retry_stale(|| async {
         let found = request.snapshot(&ident).await?;
         let change = SnapshotChange { snapshot: found.leaving(), events: Vec::new() };

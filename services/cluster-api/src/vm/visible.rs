@@ -4,7 +4,7 @@ use cluster_core::{Ident, Vm};
 use cluster_store::{Scope, VmScope};
 use openstack_api::{AccessScope, ApiError, Role};
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::request::{Request, missing};
 
 impl Request {
@@ -32,7 +32,7 @@ impl Request {
     }
 
     /// Finds the VM with this id or name. A VM that the caller may not see is answered like a missing one.
-    pub(crate) async fn machine(&self, ident: &str) -> Result<Vm, Error> {
+    pub(crate) async fn machine(&self, ident: &str) -> Result<Vm> {
         let missing = || missing("VM", ident);
         let parsed: Ident = ident.parse().map_err(|_| missing())?;
         for scope in self.vm_scopes() {

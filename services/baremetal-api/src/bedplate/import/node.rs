@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::history;
 use super::result::{ImportResult, effect, id_of};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::node::{check_group, check_owner_and_lessee, parent};
 use crate::request::Request;
 use crate::stored::Served;
@@ -84,7 +84,7 @@ pub(super) async fn put(
     PathParam(ident): PathParam<String>,
     query: Query,
     StrictJson(body): StrictJson<Body>,
-) -> Result<Response, Error> {
+) -> Result<Response> {
     let effect = effect(query)?;
     let id = NodeUuid::from_untyped_uuid(id_of(&ident, &body.node)?);
     if request.app.store.find_node(&NodeIdent::Id(id)).await?.is_some() {
@@ -109,7 +109,7 @@ pub(super) async fn put(
 }
 
 /// Checks the node by the rules of a new node, and by those of an import.
-async fn check(request: &Request, imported: &ImportedNode) -> Result<(), Error> {
+async fn check(request: &Request, imported: &ImportedNode) -> Result<()> {
     let node = &imported.node;
     check_imported(node, imported.allocation.as_ref())?;
     check_imported_vifs(&imported.ports, &imported.portgroups)?;
@@ -129,7 +129,7 @@ async fn check(request: &Request, imported: &ImportedNode) -> Result<(), Error> 
     Ok(check_owner_and_lessee(&request.app.auth, &request.caller, None, node).await?)
 }
 
-fn parsed(id: NodeUuid, body: Body, now: Timestamp) -> Result<ImportedNode, Error> {
+fn parsed(id: NodeUuid, body: Body, now: Timestamp) -> Result<ImportedNode> {
     let node = node(id, body.node, now)?;
     let portgroups: Vec<Stored<PortGroup>> = parts("portgroups", id, body.portgroups, now)?;
     let ports = ports(&node, body.ports, &portgroups, now)?;
@@ -182,7 +182,7 @@ fn ports(
     bodies: Vec<Object>,
     groups: &[Stored<PortGroup>],
     now: Timestamp,
-) -> Result<Vec<Port>, Error> {
+) -> Result<Vec<Port>> {
     check_number("ports", &bodies, MOST_PARTS)?;
     let mut ports: Vec<Port> = Vec::with_capacity(bodies.len());
     for body in bodies {

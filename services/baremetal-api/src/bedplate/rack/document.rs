@@ -4,10 +4,10 @@ use baremetal_core::Rack;
 use openstack_api::ApiError;
 use serde_json::Value;
 
-use crate::error::Error;
+use crate::error::Result;
 
 /// Makes the document of a rack.
-pub(super) fn write(rack: &Rack) -> Result<Value, Error> {
+pub(super) fn write(rack: &Rack) -> Result<Value> {
     let unwritable = |why| ApiError::broken(format!("cannot serialize the rack: {why}"));
     Ok(serde_json::to_value(rack).map_err(unwritable)?)
 }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::document::write;
 use crate::app::App;
-use crate::error::Error;
+use crate::error::Result;
 use crate::secret;
 
 /// The planned changes of an enrolment. Nothing is written yet.
@@ -100,7 +100,7 @@ impl EnrolmentRules for App {
 
 impl Enrolment {
     /// Compares `asked` with the stored rack. A single mistake refuses the whole rack.
-    pub(super) async fn plan(app: &App, asked: &RackRequest) -> Result<Self, Error> {
+    pub(super) async fn plan(app: &App, asked: &RackRequest) -> Result<Self> {
         asked.name.parse::<NodeName>().map_err(|why| ApiError::bad_field("name", why))?;
         let found = app.store.find_rack(&asked.name).await?;
         let version = found.as_ref().map(|(_, version)| *version);
@@ -114,7 +114,7 @@ impl Enrolment {
     }
 
     /// Writes all changes in one transaction.
-    pub(super) async fn record(&self, app: &App, asked: &RackRequest) -> Result<(), Error> {
+    pub(super) async fn record(&self, app: &App, asked: &RackRequest) -> Result<()> {
         let (document, plan) = (write(&self.rack)?, &self.plan);
         let rack = (&*self.name, &document, self.version);
         let written = app.store.enroll(rack, &plan.new, &plan.changed, &plan.ports, &[]).await;
@@ -135,7 +135,7 @@ impl Enrolment {
         app: &App,
         asked: &RackRequest,
         holder: &str,
-    ) -> Result<RackMistakes, Error> {
+    ) -> Result<RackMistakes> {
         let planned = || self.plan.new.iter().chain(&self.plan.changed);
         let other = match planned().find(|node| node.id.to_string() == holder) {
             Some(node) => Some(node.clone()),
@@ -182,7 +182,7 @@ impl Enrolment {
 }
 
 /// The facts that the plan depends on.
-async fn facts(app: &App, asked: &RackRequest) -> Result<EnrolmentFacts, Error> {
+async fn facts(app: &App, asked: &RackRequest) -> Result<EnrolmentFacts> {
     let members = app.conductor.nodes_of_rack(&asked.name).await?;
     let ids: Vec<NodeUuid> = members.iter().map(|node| node.id).collect();
     let members = members.into_iter().map(|node| (node.label(), node)).collect();
@@ -195,7 +195,7 @@ async fn facts(app: &App, asked: &RackRequest) -> Result<EnrolmentFacts, Error> 
 }
 
 /// The nodes that already have the requested port addresses.
-async fn owners(app: &App, asked: &RackRequest) -> Result<HashMap<MacAddress, NodeUuid>, Error> {
+async fn owners(app: &App, asked: &RackRequest) -> Result<HashMap<MacAddress, NodeUuid>> {
     let addresses = asked.machines.iter().flat_map(|machine| &machine.ports);
     let addresses: Vec<MacAddress> = addresses.filter_map(|raw| raw.parse().ok()).collect();
     let mut owners = HashMap::new();
