@@ -98,8 +98,7 @@ pub(crate) async fn list(
         Order::NewestFirst => ("number < ?", true),
     };
     query.and_if_set(beyond, filter.marker);
-    let (sql, values) = query.first_by("number", descending, filter.limit);
-    let found = connection.rows(sql, values).await?;
+    let found = query.first_by("number", descending, filter.limit).rows(connection).await?;
     let rows = found.iter().map(read).collect::<Result<Vec<Row>, StoreError>>()?;
     let mut results = results(connection, &rows).await?;
     let listed = rows.into_iter().map(|row| {
@@ -126,8 +125,7 @@ async fn results(
     let mut query = Query::new(RESULTS);
     query.and("outcome <> 'asked'");
     query.and_any("request_id", asked);
-    let (sql, values) = query.into_parts();
-    let found = connection.rows(sql, values).await?;
+    let found = query.rows(connection).await?;
     let read = |row: &Columns| {
         let (number, status) = (row.int(1)?, row.int(3)?);
         let result = RequestResult { number, outcome: row.text(2)?.to_owned(), status };

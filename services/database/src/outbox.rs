@@ -117,8 +117,7 @@ async fn count(connection: &mut Connection, only: Option<(&str, &str)>) -> Resul
     if let Some((condition, value)) = only {
         query.and_value(condition, value);
     }
-    let (sql, values) = query.into_parts();
-    Ok(connection.row(sql, values).await?.map_or(Ok(0), |row| row.int(0))?)
+    Ok(query.row(connection).await?.map_or(Ok(0), |row| row.int(0))?)
 }
 
 /// The outbox of one database. Clones share the database.

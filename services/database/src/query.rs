@@ -2,7 +2,7 @@
 
 use sqlx::AssertSqlSafe;
 
-use crate::Value;
+use crate::{Connection, Row, SqlError, Value};
 
 /// A query that conditions are added to, and that ends with a page. Only constants of our code become part of the SQL text; values are
 /// always parameters.
@@ -79,41 +79,41 @@ impl Query {
     }
 
     /// Finishes with the first `limit` rows in the order of the id.
-    pub fn first_by_id(mut self, limit: u32) -> (AssertSqlSafe<String>, Vec<Value>) {
+    pub fn first_by_id(mut self, limit: u32) -> Query {
         let limit = self.place(limit.into());
         self.sql.push_str(&format!(" ORDER BY id LIMIT {limit}"));
-        self.into_parts()
+        self
     }
 
     /// Finishes with the first `limit` rows in the order of `column`, whose values must be unique.
-    pub fn first_by(
-        mut self,
-        column: &str,
-        descending: bool,
-        limit: u32,
-    ) -> (AssertSqlSafe<String>, Vec<Value>) {
+    pub fn first_by(mut self, column: &str, descending: bool, limit: u32) -> Query {
         let order = if descending { "DESC" } else { "ASC" };
         let limit = self.place(limit.into());
         self.sql.push_str(&format!(" ORDER BY {column} {order} LIMIT {limit}"));
-        self.into_parts()
+        self
     }
 
     /// Finishes with one row for each of the first `limit` distinct values of `column`, sorted by `column`.
-    pub fn first_groups(mut self, column: &str, limit: u32) -> (AssertSqlSafe<String>, Vec<Value>) {
+    pub fn first_groups(mut self, column: &str, limit: u32) -> Query {
         let limit = self.place(limit.into());
         self.sql.push_str(&format!(" GROUP BY {column} ORDER BY {column} LIMIT {limit}"));
-        self.into_parts()
+        self
     }
 
     /// Finishes with one row for each distinct combination of `columns`, sorted by `columns`.
-    pub fn grouped_by(mut self, columns: &str) -> (AssertSqlSafe<String>, Vec<Value>) {
+    pub fn grouped_by(mut self, columns: &str) -> Query {
         self.sql.push_str(&format!(" GROUP BY {columns} ORDER BY {columns}"));
-        self.into_parts()
+        self
     }
 
-    /// Returns the SQL text and its parameters.
-    pub fn into_parts(self) -> (AssertSqlSafe<String>, Vec<Value>) {
-        (AssertSqlSafe(self.sql), self.values)
+    /// Returns all rows that the query finds.
+    pub async fn rows(self, connection: &mut Connection) -> Result<Vec<Row>, SqlError> {
+        connection.rows(AssertSqlSafe(self.sql), self.values).await
+    }
+
+    /// Returns the row that the query finds, if it finds at most one.
+    pub async fn row(self, connection: &mut Connection) -> Result<Option<Row>, SqlError> {
+        connection.row(AssertSqlSafe(self.sql), self.values).await
     }
 
     fn place(&mut self, value: Value) -> String {

@@ -61,8 +61,7 @@ pub async fn page_start(
     if let Some((condition, value)) = seen {
         query.and_value(condition, value);
     }
-    let (sql, values) = query.into_parts();
-    let row = connection.row(sql, values).await?;
+    let row = query.row(connection).await?;
     let row = row.ok_or(StoreError::NoMarker(marker))?;
     let value = if key.is_number { Value::from(row.int(0)?) } else { Value::from(row.text(0)?) };
     Ok(Some((value, marker.into())))
@@ -137,15 +136,16 @@ impl Listing<'_> {
         }
     }
 
-    /// Reads the rows of a page or a part. `limit` is the limit of the query; a part is cut to its size in bytes.
+    /// Reads the rows of a page or a part, which `query` finds. `limit` is the limit of the query; a part is cut to its size in bytes.
     pub async fn read<T>(
         &self,
         connection: &mut Connection,
-        mut rows: Vec<Row>,
+        query: Query,
         limit: u32,
         part: Option<&PagePart>,
         read: impl Fn(&Row) -> Result<T>,
     ) -> Result<PageRows<T>> {
+        let mut rows = query.rows(connection).await?;
         let is_full = match part {
             Some(part) => cut(&mut rows, limit, part.bytes, self.document)?,
             None => false,

@@ -118,8 +118,7 @@ pub(crate) async fn count_reserved(
         Some(owner) => query.and_value("owner = ?", owner),
         None => query.and("owner IS NULL"),
     }
-    let (sql, values) = query.into_parts();
-    let row = connection.row(sql, values).await?;
+    let row = query.row(connection).await?;
     Ok(row.map_or(Ok(0), |row| row.int(0))?.unsigned_abs())
 }
 
@@ -154,9 +153,7 @@ pub(crate) async fn list(
     query.and_if_set("reserved = ?", *reserved);
     query.and_if_set(VISIBLE, seen_by.as_deref());
     query.page(&key, after, page.descending, page.limit);
-    let (sql, values) = query.into_parts();
-    let rows = connection.rows(sql, values).await?;
-    listing.read(connection, rows, page.limit, part, read).await
+    listing.read(connection, query, page.limit, part, read).await
 }
 
 /// Returns the sort key. A missing value sorts before all others: the number in its place is earlier than any timestamp.
@@ -175,8 +172,7 @@ fn key(sort: AllocationSort) -> Key {
 }
 
 async fn all(connection: &mut Connection, query: Query) -> Result<Vec<Allocation>> {
-    let (sql, values) = query.into_parts();
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    query.rows(connection).await?.iter().map(read).collect()
 }
 
 /// The values for `INSERT` and `UPDATE`.

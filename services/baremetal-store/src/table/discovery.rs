@@ -49,8 +49,7 @@ pub(crate) async fn find(
 ) -> Result<Option<Discovery>> {
     let mut query = Query::new(SELECT);
     query.and_value("id = ?", id.to_string());
-    let (sql, values) = query.into_parts();
-    connection.row(sql, values).await?.as_ref().map(read).transpose()
+    query.row(connection).await?.as_ref().map(read).transpose()
 }
 
 /// Records the node that a discovery was accepted into, unless it was accepted before.

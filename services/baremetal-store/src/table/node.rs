@@ -105,8 +105,7 @@ pub(crate) async fn of_bmc(
         query.and_value("(parent_node IS NULL OR parent_node <> ?)", node.id);
         query.and_if_set("id <> ?", node.parent_node);
     }
-    let (sql, values) = query.first_by_id(1);
-    connection.row(sql, values).await?.map(|row| row.parse(TABLE, 0)).transpose()
+    query.first_by_id(1).row(connection).await?.map(|row| row.parse(TABLE, 0)).transpose()
 }
 
 /// Returns the first `limit` nodes whose BMC no program has recorded.
@@ -116,8 +115,7 @@ pub(crate) async fn without_recorded_bmc(
 ) -> Result<Vec<Node>> {
     let mut query = Query::new(SELECT);
     query.and_value("bmc = ?", UNRECORDED);
-    let (sql, values) = query.first_by_id(limit);
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    query.first_by_id(limit).rows(connection).await?.iter().map(read).collect()
 }
 
 /// Records the BMCs of these nodes, unless a later write did.
@@ -185,8 +183,7 @@ pub(crate) async fn sealed_by(
         None => query.and("sealed_by IS NULL"),
     }
     query.and_if_set("id > ?", after);
-    let (sql, values) = query.first_by_id(limit);
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    query.first_by_id(limit).rows(connection).await?.iter().map(read).collect()
 }
 
 /// Writes the re-encrypted secrets of a node, and returns whether it did: a node that was written since it was read is skipped. Nothing
@@ -280,8 +277,7 @@ pub(crate) async fn sweep_page(
     query.and("busy = 0");
     query.and_value("provision_state <> ?", State::Enroll.as_str());
     query.and_if_set("id > ?", after);
-    let (sql, values) = query.first_by_id(limit);
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    query.first_by_id(limit).rows(connection).await?.iter().map(read).collect()
 }
 
 /// Returns the nodes with these ids, in any order.
@@ -305,8 +301,7 @@ async fn any(connection: &mut Connection, column: &str, values: Vec<Value>) -> R
     for values in values.chunks(IDS_AT_ONCE) {
         let mut query = Query::new(SELECT);
         query.and_any(column, values.iter().cloned());
-        let (sql, values) = query.into_parts();
-        for row in connection.rows(sql, values).await? {
+        for row in query.rows(connection).await? {
             found.push(read(&row)?);
         }
     }

@@ -69,8 +69,7 @@ pub(crate) async fn counts(
     for nodes in nodes.chunks(IDS_AT_ONCE) {
         let mut query = Query::new("SELECT node, count(*) FROM ports");
         query.and_any("node", nodes.iter().map(|node| Value::from(*node)));
-        let (sql, values) = query.grouped_by("node");
-        for row in connection.rows(sql, values).await? {
+        for row in query.grouped_by("node").rows(connection).await? {
             let count = usize::try_from(row.int(1)?).unwrap_or_default();
             counts.insert(row.parse("ports", 0)?, count);
         }
@@ -174,14 +173,11 @@ pub(crate) async fn list(
     query.and_node_with("conductor_group", conductor_groups);
     query.and_if_set(VISIBLE, seen_by.as_deref());
     query.page(&key, after, page.descending, page.limit);
-    let (sql, values) = query.into_parts();
-    let rows = connection.rows(sql, values).await?;
-    listing.read(connection, rows, page.limit, part, read).await
+    listing.read(connection, query, page.limit, part, read).await
 }
 
 async fn all(connection: &mut Connection, query: Query) -> Result<Vec<Port>> {
-    let (sql, values) = query.into_parts();
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    query.rows(connection).await?.iter().map(read).collect()
 }
 
 /// The values for `INSERT` and `UPDATE`.

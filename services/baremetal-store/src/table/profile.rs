@@ -81,8 +81,7 @@ pub(crate) async fn delete(connection: &mut Connection, name: &str, version: i64
 pub(crate) async fn find(connection: &mut Connection, name: &str) -> Result<Option<ProfileRow>> {
     let mut query = Query::new(SELECT);
     query.and_value("name = ?", name);
-    let (sql, values) = query.into_parts();
-    connection.row(sql, values).await?.as_ref().map(read).transpose()
+    query.row(connection).await?.as_ref().map(read).transpose()
 }
 
 /// Returns a part of all profiles, sorted by name. A part continues after a name.
@@ -93,8 +92,7 @@ pub(crate) async fn list_part(
 ) -> Result<PageRows<ProfileRow, String>> {
     let mut query = Query::new(SELECT);
     query.and_if_set("name > ?", part.after.as_deref());
-    let (sql, values) = query.first_by("name", false, limit);
-    let mut rows = connection.rows(sql, values).await?;
+    let mut rows = query.first_by("name", false, limit).rows(connection).await?;
     let is_full = cut(&mut rows, limit, part.bytes, 4)?;
     let last = rows.last().filter(|_| is_full).map(|row| row.text(0)).transpose()?;
     let more = last.map(str::to_owned);
@@ -112,10 +110,9 @@ pub(crate) async fn sealed_by(
         Some(key) => query.and_value("sealed_by = ?", key),
         None => query.and("sealed_by IS NULL"),
     }
-    let (sql, values) = query.into_parts();
     let read =
         |row: &Row| Ok((row.text(0)?.to_owned(), row.json("hypervisor_profiles", 2)?, row.int(1)?));
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    query.rows(connection).await?.iter().map(read).collect()
 }
 
 fn read(row: &Row) -> Result<ProfileRow> {

@@ -57,8 +57,7 @@ pub(crate) async fn sealed_by(
         Some(key) => query.and_value("sealed_by = ?", key),
         None => query.and("sealed_by IS NULL"),
     }
-    let (sql, values) = query.into_parts();
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    query.rows(connection).await?.iter().map(read).collect()
 }
 
 pub(crate) async fn delete(connection: &mut Connection, name: &str) -> Result<()> {
@@ -87,8 +86,7 @@ pub(crate) async fn list_part(
 ) -> Result<PageRows<(String, Value, i64), String>> {
     let mut query = Query::new("SELECT name, version, document FROM racks");
     query.and_if_set("name > ?", part.after.as_deref());
-    let (sql, values) = query.first_by("name", false, limit);
-    let mut rows = connection.rows(sql, values).await?;
+    let mut rows = query.first_by("name", false, limit).rows(connection).await?;
     let is_full = cut(&mut rows, limit, part.bytes, 2)?;
     let found = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
     let more = found.last().filter(|_| is_full).map(|(name, ..)| name.clone());

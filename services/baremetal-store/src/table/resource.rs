@@ -86,8 +86,7 @@ pub(crate) async fn find<C: Content>(
     let mut query = Query::new(SELECT);
     query.and_value("kind = ?", C::KIND);
     query.and_value("id = ?", id);
-    let (sql, values) = query.into_parts();
-    connection.row(sql, values).await?.map(|row| read(&row)).transpose()
+    query.row(connection).await?.map(|row| read(&row)).transpose()
 }
 
 pub(crate) async fn find_by_name<C: Content>(
@@ -97,8 +96,7 @@ pub(crate) async fn find_by_name<C: Content>(
     let mut query = Query::new(SELECT);
     query.and_value("kind = ?", C::KIND);
     query.and_value("name = ?", name.to_owned());
-    let (sql, values) = query.into_parts();
-    connection.row(sql, values).await?.map(|row| read(&row)).transpose()
+    query.row(connection).await?.map(|row| read(&row)).transpose()
 }
 
 /// Returns all resources of a node.
@@ -109,8 +107,7 @@ pub(crate) async fn of_node<C: Content>(
     let mut query = Query::new(SELECT);
     query.and_value("kind = ?", C::KIND);
     query.and_value("node = ?", node);
-    let (sql, values) = query.into_parts();
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    query.rows(connection).await?.iter().map(read).collect()
 }
 
 /// Returns the resources with any of these names, in the order of the names.
@@ -122,8 +119,7 @@ pub(crate) async fn find_by_names<C: Content>(
     query.and_value("kind = ?", C::KIND);
     query.and_any("name", names.iter().map(|name| database::Value::from(name.as_str())));
     let limit = names.len().try_into().unwrap_or(u32::MAX);
-    let (sql, values) = query.first_by("name", false, limit);
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    query.first_by("name", false, limit).rows(connection).await?.iter().map(read).collect()
 }
 
 /// Returns one page of the resources that match `filter`, or a part of it.
@@ -156,9 +152,7 @@ pub(crate) async fn list<C: Content>(
     query.and_node_with("conductor_group", &filter.conductor_groups);
     query.and_if_set(visible::<C>(), filter.seen_by.as_deref());
     query.page(&key, after, page.descending, page.limit);
-    let (sql, values) = query.into_parts();
-    let rows = connection.rows(sql, values).await?;
-    listing.read(connection, rows, page.limit, part, read).await
+    listing.read(connection, query, page.limit, part, read).await
 }
 
 /// Locks a resource until the end of the transaction, so that nothing begins to refer to it while another transaction deletes it. Returns
@@ -223,7 +217,6 @@ pub(crate) async fn sealed_by(
         Some(key) => query.and_value("sealed_by = ?", key),
         None => query.and("sealed_by IS NULL"),
     }
-    let (sql, values) = query.into_parts();
     let read = |row: &Row| {
         Ok(SealedRow {
             id: row.parse(TABLE, 0)?,
@@ -232,7 +225,7 @@ pub(crate) async fn sealed_by(
             parts: secret_fields(row.text(2)?),
         })
     };
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    query.rows(connection).await?.iter().map(read).collect()
 }
 
 /// Replaces the document of a row whose secrets were sealed, unless the row was written meanwhile. The version stays.

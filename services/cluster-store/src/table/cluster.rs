@@ -44,8 +44,7 @@ pub(crate) async fn some(connection: &mut Connection, ids: &[ClusterUuid]) -> Re
     }
     let mut query = Query::new(SELECT);
     query.and_any("id", ids.iter().map(|&id| id.into()));
-    let (sql, values) = query.into_parts();
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    query.rows(connection).await?.iter().map(read).collect()
 }
 
 pub(crate) async fn delete(connection: &mut Connection, cluster: &Cluster) -> Result<()> {
@@ -65,8 +64,7 @@ pub(crate) async fn find(
         Ident::Name(name) => query.and_value("name = ?", name.as_str()),
     }
     query.and_if_set("project = ?", scope.project());
-    let (sql, values) = query.first_by_id(100);
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    query.first_by_id(100).rows(connection).await?.iter().map(read).collect()
 }
 
 /// Returns one page of the clusters in `scope`.
@@ -87,9 +85,7 @@ pub(crate) async fn list(
     let mut query = Query::new(SELECT);
     query.and_if_set("project = ?", scope.project());
     query.page(&key, after, page.descending, page.limit);
-    let (sql, values) = query.into_parts();
-    let rows = connection.rows(sql, values).await?;
-    listing.read(connection, rows, page.limit, part, read).await
+    listing.read(connection, query, page.limit, part, read).await
 }
 
 /// Returns the numbers of clusters and members in `scope`.
@@ -103,8 +99,7 @@ pub(crate) async fn count(connection: &mut Connection, scope: &Scope) -> Result<
     machines.and_if_set("clusters.project = ?", scope.project());
     let mut counts = [0, 0];
     for (count, query) in counts.iter_mut().zip([clusters, machines]) {
-        let (sql, values) = query.into_parts();
-        let row = connection.row(sql, values).await?;
+        let row = query.row(connection).await?;
         *count = row.map_or(Ok(0), |row| row.int(0))?.unsigned_abs();
     }
     Ok(counts.into())

@@ -97,9 +97,8 @@ pub(crate) async fn takes(
         Some(of) => query.and_any("cluster", of.iter().map(|&cluster| cluster.into())),
         None => {}
     }
-    let (sql, values) = query.into_parts();
     let mut by_host: BTreeMap<HostName, BTreeSet<Member>> = BTreeMap::new();
-    for row in connection.rows(sql, values).await? {
+    for row in query.rows(connection).await? {
         let (host, member) = taken(&row)?;
         by_host.entry(host).or_default().insert(member);
     }

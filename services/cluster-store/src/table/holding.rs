@@ -33,8 +33,7 @@ pub(crate) async fn sum(connection: &mut Connection, whose: &QuotaScope) -> Resu
     let mut query = Query::new(&format!("SELECT {sums} FROM holdings"));
     query.and_value("project = ?", whose.project.as_str());
     query.and_if_set("person = ?", whose.person.as_deref());
-    let (sql, values) = query.into_parts();
-    let row = connection.row(sql, values).await?;
+    let row = query.row(connection).await?;
     row.map_or(Ok(Amounts::default()), |row| amounts(&row, 0))
 }
 

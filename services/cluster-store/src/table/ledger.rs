@@ -112,17 +112,15 @@ pub(crate) async fn servers(
         let mut query = Query::new(select);
         query.and("kind LIKE 'server/%'");
         query.and_any("cloud_id", ids.iter().map(|id| id.as_str().into()));
-        query.into_parts()
+        query
     };
-    let (sql, values) = of("SELECT cloud_id, cluster, kind FROM ledger");
-    for row in connection.rows(sql, values).await? {
+    for row in of("SELECT cloud_id, cluster, kind FROM ledger").rows(connection).await? {
         if let Key::Server(machine) = row.parse("ledger", 2)? {
             let member = Member { cluster: row.parse("ledger", 1)?, machine };
             found.insert(row.text(0)?.to_owned(), OwnServer::Member(member));
         }
     }
-    let (sql, values) = of("SELECT cloud_id, vm FROM vm_ledger");
-    for row in connection.rows(sql, values).await? {
+    for row in of("SELECT cloud_id, vm FROM vm_ledger").rows(connection).await? {
         found.insert(row.text(0)?.to_owned(), OwnServer::Vm(row.parse("vm_ledger", 1)?));
     }
     Ok(found)
@@ -142,8 +140,7 @@ pub(crate) async fn servers_of(
     query.and_value("cluster = ?", cluster);
     let kinds = machines.into_iter().map(|machine| Key::Server(machine).to_string());
     query.and_any("kind", kinds.map(|kind| kind.as_str().into()));
-    let (sql, values) = query.into_parts();
-    for row in connection.rows(sql, values).await? {
+    for row in query.rows(connection).await? {
         if let (Key::Server(machine), Some(id)) = (row.parse("ledger", 0)?, row.optional_text(1)?) {
             found.insert(machine, id.to_owned());
         }

@@ -45,8 +45,7 @@ pub(crate) async fn of_each(
     }
     let mut query = Query::new("SELECT id, version, document FROM node_groups");
     query.and_any("cluster", clusters.iter().map(|&cluster| cluster.into()));
-    let (sql, values) = query.into_parts();
-    for row in connection.rows(sql, values).await? {
+    for row in query.rows(connection).await? {
         let group = read(&row)?;
         of_each.entry(group.cluster).or_default().push(group);
     }

@@ -51,8 +51,7 @@ pub(crate) async fn list(
         Query::new("SELECT id, project, resource, hard_limit, created_at, updated_at FROM quotas");
     query.and_if_set("project = ?", scope.project());
     query.and_if_set("resource = ?", resource);
-    let (sql, values) = query.first_by_id(1000);
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    query.first_by_id(1000).rows(connection).await?.iter().map(read).collect()
 }
 
 /// Replaces all limits of a project. A limit that existed keeps its id.

@@ -82,8 +82,7 @@ pub(crate) async fn sealed_by(
 pub(crate) async fn sealed_by_unknown(connection: &mut Connection) -> Result<Vec<SealedSecret>> {
     let mut query = Query::new(SELECT);
     query.and("sealed_by IS NULL");
-    let (sql, values) = query.into_parts();
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    query.rows(connection).await?.iter().map(read).collect()
 }
 
 /// Writes a re-encrypted secret, unless the secret changed since it was read. Returns whether it was written.

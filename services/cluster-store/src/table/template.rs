@@ -41,8 +41,7 @@ pub(crate) async fn find(
         Ident::Name(name) => query.and_value("name = ?", name.as_str()),
     }
     query.and_if_set("(project = ? OR public = 1)", scope.project());
-    let (sql, values) = query.first_by_id(100);
-    let mut found = read_all(connection.rows(sql, values).await?)?;
+    let mut found = read_all(query.first_by_id(100).rows(connection).await?)?;
     found.sort_by_key(|template| scope.project().is_some_and(|own| own != template.project));
     Ok(found)
 }
@@ -65,9 +64,7 @@ pub(crate) async fn list(
     let mut query = Query::new(SELECT);
     query.and_if_set(SEEN, scope.project());
     query.page(&key, after, page.descending, page.limit);
-    let (sql, values) = query.into_parts();
-    let rows = connection.rows(sql, values).await?;
-    listing.read(connection, rows, page.limit, part, read).await
+    listing.read(connection, query, page.limit, part, read).await
 }
 
 fn read_all(rows: Vec<Row>) -> Result<Vec<Template>> {

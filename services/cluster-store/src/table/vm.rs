@@ -119,8 +119,7 @@ pub(super) async fn called(
     }
     query.and_if_set("project = ?", scope.project());
     query.and_if_set("person = ?", scope.person());
-    let (sql, values) = query.first_by_id(100);
-    Ok(connection.rows(sql, values).await?)
+    Ok(query.first_by_id(100).rows(connection).await?)
 }
 
 /// Returns a part of a page of the rows in `scope`, restricted by `only`. Column 2 is the document.
@@ -142,9 +141,7 @@ pub(super) async fn page_part<T>(
     query.and_if_set("person = ?", scope.person());
     only(&mut query);
     query.page(&key, after, page.descending, page.limit);
-    let (sql, values) = query.into_parts();
-    let rows = connection.rows(sql, values).await?;
-    listing.read(connection, rows, page.limit, Some(part), read).await
+    listing.read(connection, query, page.limit, Some(part), read).await
 }
 
 /// Returns the SQL condition for rows that `scope` may see, with its value.
@@ -180,8 +177,7 @@ pub(crate) async fn some(connection: &mut Connection, ids: &[VmUuid]) -> Result<
     }
     let mut query = Query::new(SELECT);
     query.and_any("id", ids.iter().map(|&id| id.into()));
-    let (sql, values) = query.into_parts();
-    connection.rows(sql, values).await?.iter().map(read).collect()
+    query.rows(connection).await?.iter().map(read).collect()
 }
 
 /// Returns the ids of all VMs.

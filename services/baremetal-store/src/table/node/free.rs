@@ -48,8 +48,7 @@ impl<'a> FreeNodeSearch<'a> {
                 }
                 SearchPosition::Done => return Ok(Vec::new()),
             }
-            let (sql, values) = query.first_by_id(limit);
-            let rows = connection.rows(sql, values).await?;
+            let rows = query.first_by_id(limit).rows(connection).await?;
             let found = rows.iter().map(read).collect::<Result<Vec<Node>, _>>()?;
             let last = found.last().map(|node| node.id);
             self.at = match (&self.at, last) {

@@ -34,9 +34,7 @@ pub(crate) async fn list(
     let mut query = Query::new(SELECT);
     add_conditions(&mut query, filter);
     query.page(&key, after, page.descending, page.limit);
-    let (sql, values) = query.into_parts();
-    let rows = connection.rows(sql, values).await?;
-    listing.read(connection, rows, page.limit, part, read).await
+    listing.read(connection, query, page.limit, part, read).await
 }
 
 /// Counts the nodes without a parent by state, restricted to the nodes that the project `seen_by` may see.
@@ -47,7 +45,6 @@ pub(crate) async fn tally(
     let mut query = Query::new("SELECT provision_state, busy, failed, count(*) FROM nodes");
     query.and("parent_node IS NULL");
     query.and_if_set(VISIBLE, seen_by);
-    let (sql, values) = query.grouped_by("provision_state, busy, failed");
     let tally = |row: &Row| {
         Ok(NodeCount {
             state: row.parse("nodes", 0)?,
@@ -56,7 +53,8 @@ pub(crate) async fn tally(
             count: row.int(3)?.unsigned_abs(),
         })
     };
-    connection.rows(sql, values).await?.iter().map(tally).collect()
+    let rows = query.grouped_by("provision_state, busy, failed").rows(connection).await?;
+    rows.iter().map(tally).collect()
 }
 
 /// A shard with the number of its nodes; nodes without a shard are counted together.
@@ -78,8 +76,7 @@ pub(crate) async fn shards(
     let mut query = Query::new("SELECT shard, count(*) FROM nodes");
     query.and("shard IS NOT NULL");
     query.and_if_set("shard > ?", after.and_then(Option::as_deref));
-    let (sql, values) = query.first_groups("shard", limit);
-    let rows = connection.rows(sql, values).await?;
+    let rows = query.first_groups("shard", limit).rows(connection).await?;
     for row in &rows {
         found.push((Some(row.text(0)?.to_owned()), row.int(1)?.unsigned_abs()));
     }
