@@ -133,6 +133,12 @@ pub enum AgentCommand {
     PowerOff,
 }
 
+#[derive(PartialEq, Eq)]
+enum WaitsFor {
+    Agent,
+    MachineOrTime,
+}
+
 impl Task {
     /// The tasks that boot the ramdisk and then wait with the task `waiting`.
     pub(crate) const fn boot_and(waiting: Task) -> [Task; 4] {
@@ -141,15 +147,17 @@ impl Task {
 
     /// Returns whether the task waits for the machine, its agent or a time. The node's state is a `wait` state meanwhile.
     pub fn is_waiting(&self) -> bool {
+        self.waits_for().is_some()
+    }
+
+    fn waits_for(&self) -> Option<WaitsFor> {
         match self {
-            Task::AwaitInventory
-            | Task::AwaitAgent
-            | Task::Agent(_)
-            | Task::ConfirmBios { .. }
+            Task::AwaitInventory | Task::AwaitAgent | Task::Agent(_) => Some(WaitsFor::Agent),
+            Task::Step(step) => (step.runner == StepRunner::Agent).then_some(WaitsFor::Agent),
+            Task::ConfirmBios { .. }
             | Task::UpdateFirmware(_)
             | Task::ChangeRaid(_)
-            | Task::Wait { .. } => true,
-            Task::Step(step) => step.runner == StepRunner::Agent,
+            | Task::Wait { .. } => Some(WaitsFor::MachineOrTime),
             Task::TryBmc
             | Task::ReadBios
             | Task::BindVifs
@@ -167,7 +175,7 @@ impl Task {
             | Task::PlanSteps
             | Task::ReadFirmware { .. }
             | Task::ReadRaid { .. }
-            | Task::Hold => false,
+            | Task::Hold => None,
         }
     }
 
@@ -303,32 +311,7 @@ impl Work {
     /// Returns whether the current task or a later one needs the agent.
     pub fn needs_agent(&self) -> bool {
         let rest = self.tasks.get(self.cursor..).unwrap_or_default();
-        rest.iter().any(|task| match task {
-            Task::AwaitInventory | Task::AwaitAgent | Task::Agent(_) => true,
-            Task::Step(step) => step.runner == StepRunner::Agent,
-            Task::TryBmc
-            | Task::ReadBios
-            | Task::BindVifs
-            | Task::DetachVifs
-            | Task::ReleaseVifs
-            | Task::Connect(_)
-            | Task::Disconnect
-            | Task::AskBmcForInventory
-            | Task::Power(_)
-            | Task::SetBoot(_)
-            | Task::ConfirmBoot(_)
-            | Task::BootRamdisk
-            | Task::BootDisk
-            | Task::BootOwnImage
-            | Task::PlanSteps
-            | Task::ConfirmBios { .. }
-            | Task::UpdateFirmware(_)
-            | Task::ReadFirmware { .. }
-            | Task::ChangeRaid(_)
-            | Task::ReadRaid { .. }
-            | Task::Wait { .. }
-            | Task::Hold => false,
-        })
+        rest.iter().any(|task| task.waits_for() == Some(WaitsFor::Agent))
     }
 
     /// Returns whether a network boot of the machine has to get the ramdisk now: from the task that asks for this boot until the agent has
