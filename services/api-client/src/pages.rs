@@ -9,11 +9,45 @@ use url::Url;
 use crate::client::Client;
 use crate::error::ClientError;
 use crate::with_json::WithJson;
+use crate::{baremetald, clusterd, shared};
 
 /// An element of a list.
 pub trait Listed: DeserializeOwned {
     /// The name of the list in an answer.
     const LIST: &'static str;
+}
+
+macro_rules! lists {
+    ($($element:ty = $list:literal,)+) => {
+        $(impl Listed for $element {
+            const LIST: &'static str = $list;
+        })+
+    };
+}
+
+lists! {
+    baremetald::BiosSetting = "bios",
+    baremetald::Discovery = "discoveries",
+    baremetald::FirmwareComponent = "firmware",
+    baremetald::Node = "nodes",
+    baremetald::Port = "ports",
+    baremetald::Profile = "hypervisor_profiles",
+    baremetald::RackSummary = "racks",
+    baremetald::Reservation = "reservations",
+    baremetald::Vif = "vifs",
+    clusterd::Cluster = "clusters",
+    clusterd::ClusterTemplate = "clustertemplates",
+    clusterd::Event = "events",
+    clusterd::HostSummary = "hosts",
+    clusterd::IdleVm = "machines",
+    clusterd::Image = "images",
+    clusterd::Member = "machines",
+    clusterd::NodeGroup = "nodegroups",
+    clusterd::Snapshot = "snapshots",
+    clusterd::Vm = "machines",
+    shared::AuditRow = "audit",
+    shared::Key = "keys",
+    shared::PolicyRow = "policy",
 }
 
 impl<T: Listed> Listed for WithJson<T> {

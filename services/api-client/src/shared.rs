@@ -4,8 +4,6 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::pages::Listed;
-
 /// The lease of a node, cluster or VM.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Lease {
@@ -105,16 +103,4 @@ pub struct DatabaseHealth {
     pub kind: String,
     pub schema_found: i64,
     pub schema_known: i64,
-}
-
-impl Listed for Key {
-    const LIST: &'static str = "keys";
-}
-
-impl Listed for PolicyRow {
-    const LIST: &'static str = "policy";
-}
-
-impl Listed for AuditRow {
-    const LIST: &'static str = "audit";
 }

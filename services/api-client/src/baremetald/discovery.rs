@@ -4,8 +4,6 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::pages::Listed;
-
 /// The discovered machines and BMCs.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Discoveries {
@@ -44,10 +42,6 @@ pub struct AcceptedDiscovery {
     pub name: Option<String>,
     /// `accepted`, or `present` if the discovery was accepted before.
     pub result: String,
-}
-
-impl Listed for Discovery {
-    const LIST: &'static str = "discoveries";
 }
 
 impl Discovery {

@@ -2,8 +2,6 @@
 
 use serde::Deserialize;
 
-use crate::pages::Listed;
-
 /// A component with firmware. An answer lacks the fields that the query leaves out.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
@@ -28,12 +26,4 @@ pub struct BiosSetting {
     pub read_only: Option<bool>,
     pub reset_required: Option<bool>,
     pub unique: Option<bool>,
-}
-
-impl Listed for FirmwareComponent {
-    const LIST: &'static str = "firmware";
-}
-
-impl Listed for BiosSetting {
-    const LIST: &'static str = "bios";
 }

@@ -3,7 +3,6 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::pages::Listed;
 use crate::shared::Lease;
 use crate::with_json::WithJson;
 
@@ -135,18 +134,6 @@ pub struct HistoryEvent {
     pub severity: String,
     pub event: String,
     pub event_type: Option<String>,
-}
-
-impl Listed for Node {
-    const LIST: &'static str = "nodes";
-}
-
-impl Listed for Port {
-    const LIST: &'static str = "ports";
-}
-
-impl Listed for Vif {
-    const LIST: &'static str = "vifs";
 }
 
 impl Node {

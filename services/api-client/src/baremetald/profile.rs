@@ -3,7 +3,6 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::pages::Listed;
 use crate::with_json::WithJson;
 
 /// A hypervisor profile, with its secrets masked.
@@ -56,10 +55,6 @@ pub enum PlaceName {
     Fixed { fixed: String },
     /// The rule that makes the name, such as `rack_and_group`.
     By(String),
-}
-
-impl Listed for Profile {
-    const LIST: &'static str = "hypervisor_profiles";
 }
 
 impl Profile {

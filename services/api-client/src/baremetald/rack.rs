@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::pages::Listed;
 use crate::with_json::WithJson;
 
 /// A rack in a list.
@@ -107,10 +106,6 @@ pub struct Enrolment {
 pub struct EnrolledMachine {
     /// `enrolled`, `updated` or `unchanged`.
     pub result: String,
-}
-
-impl Listed for RackSummary {
-    const LIST: &'static str = "racks";
 }
 
 impl RackMachine {

@@ -2,7 +2,6 @@
 
 use serde::Deserialize;
 
-use crate::pages::Listed;
 use crate::shared::Lease;
 
 /// A reservation.
@@ -30,10 +29,6 @@ pub struct ReservedNode {
     pub name: Option<String>,
     pub power_state: Option<String>,
     pub provision_state: String,
-}
-
-impl Listed for Reservation {
-    const LIST: &'static str = "reservations";
 }
 
 impl Reservation {

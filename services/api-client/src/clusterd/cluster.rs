@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::pages::Listed;
 use crate::shared::Lease;
 use crate::with_json::WithJson;
 
@@ -142,24 +141,4 @@ impl Condition {
     pub fn is_true(&self) -> bool {
         self.status == "True"
     }
-}
-
-impl Listed for Cluster {
-    const LIST: &'static str = "clusters";
-}
-
-impl Listed for Event {
-    const LIST: &'static str = "events";
-}
-
-impl Listed for Member {
-    const LIST: &'static str = "machines";
-}
-
-impl Listed for ClusterTemplate {
-    const LIST: &'static str = "clustertemplates";
-}
-
-impl Listed for NodeGroup {
-    const LIST: &'static str = "nodegroups";
 }

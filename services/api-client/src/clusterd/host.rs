@@ -2,7 +2,6 @@
 
 use serde::Deserialize;
 
-use crate::pages::Listed;
 use crate::with_json::WithJson;
 
 /// A compute host in a list.
@@ -125,8 +124,4 @@ pub struct Place {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct PlaceCluster {
     pub name: String,
-}
-
-impl Listed for HostSummary {
-    const LIST: &'static str = "hosts";
 }

@@ -3,7 +3,6 @@
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::pages::Listed;
 use crate::shared::Lease;
 
 /// A VM.
@@ -72,20 +71,4 @@ impl Vm {
     pub fn next_stage(&self) -> Option<&str> {
         Some(self.lease.as_ref()?.next.as_ref()?.step.as_str())
     }
-}
-
-impl Listed for Vm {
-    const LIST: &'static str = "machines";
-}
-
-impl Listed for IdleVm {
-    const LIST: &'static str = "machines";
-}
-
-impl Listed for Snapshot {
-    const LIST: &'static str = "snapshots";
-}
-
-impl Listed for Image {
-    const LIST: &'static str = "images";
 }
