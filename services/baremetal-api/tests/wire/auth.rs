@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use baremetal_core::{HistoryEntry, State};
+use contract::other_sites;
 use http::Request;
 use openstack_api::{Auth, Htpasswd};
 use serde_json::Value;
@@ -89,53 +90,14 @@ async fn a_nodes_history_names_the_user() {
     assert_eq!(one.has(200).json()["user"], "admin");
 }
 
-/// Sends a request with these headers and no body.
-async fn answered(api: &Api, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
-    let request = Request::builder().method(method).uri(path);
-    let request = headers.iter().fold(request, |it, (name, value)| it.header(*name, *value));
-    api.raw(request.body(Body::empty()).unwrap()).await
-}
-
 #[tokio::test]
 async fn pages_of_other_sites_are_refused_without_authentication() {
     let api = Api::start().await;
-    for (headers, names) in [
-        (&[("host", "evil.example:80")][..], "Host"),
-        (&[("host", "api:6385"), ("sec-fetch-site", "cross-site")], "Sec-Fetch-Site"),
-        (&[("host", "api:6385"), ("sec-fetch-site", "same-site")], "Sec-Fetch-Site"),
-        (&[("host", "api:6385"), ("origin", "http://evil.example")], "Origin"),
-        (&[("host", "api:6385"), ("origin", "null")], "Origin"),
-    ] {
-        for (method, path) in [("GET", "/v1/nodes"), ("DELETE", "/v1/nodes/x"), ("GET", "/")] {
-            let refused = answered(&api, method, path, headers).await.has(403);
-            assert!(refused.text.contains(names), "{method} {path} {headers:?}: {}", refused.text);
-            assert!(refused.text.contains("error_message"), "{}", refused.text);
-        }
-    }
-    for headers in [
-        &[("host", "api:6385")][..],
-        &[("host", "localhost:1")],
-        &[("host", "127.0.0.1")],
-        &[("host", "[::1]:1"), ("sec-fetch-site", "none")],
-        &[("host", "api:6385"), ("sec-fetch-site", "same-origin"), ("origin", "http://api:6385")],
-    ] {
-        answered(&api, "GET", "/v1/nodes", headers).await.has(200);
-    }
+    other_sites::are_refused(&api, "/v1/nodes").await;
 }
 
 #[tokio::test]
 async fn a_remembered_password_does_not_serve_pages_of_other_sites() {
     let api = Api::with(users()).await;
-    // The base64 of admin:secret.
-    let known = ("authorization", "Basic YWRtaW46c2VjcmV0");
-    let page = ("sec-fetch-site", "cross-site");
-    let refused = answered(&api, "DELETE", "/v1/nodes/x", &[("host", "api:6385"), known, page])
-        .await
-        .has(403);
-    assert!(refused.text.contains("Sec-Fetch-Site"), "{}", refused.text);
-    let form = ("origin", "http://evil.example");
-    answered(&api, "POST", "/v1/nodes", &[("host", "api:6385"), known, form]).await.has(403);
-    // Programs that are not browsers may use a host name that is not configured.
-    answered(&api, "DELETE", "/v1/nodes/x", &[("host", "any.example"), known]).await.has(404);
-    answered(&api, "GET", "/v1/nodes", &[("host", "api:6385"), known, page]).await.has(200);
+    other_sites::have_no_use_of_a_password(&api, "/v1/nodes").await;
 }

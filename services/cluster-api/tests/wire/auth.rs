@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use axum::body::Body;
-use http::Request;
+use contract::other_sites;
 use openstack_api::{Auth, Htpasswd};
 
-use crate::api::{Answer, Api, NEWEST};
+use crate::api::{Api, NEWEST};
 
 /// The user `admin` with the password `secret`, hashed by bcrypt with its least cost.
 fn users() -> Auth {
@@ -34,54 +33,14 @@ async fn only_versions_are_public() {
     assert!(guarded > 25, "only {guarded} routes are guarded");
 }
 
-/// The response to a request with these headers and without a body.
-async fn answered(api: &Api, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
-    let request = Request::builder().method(method).uri(path);
-    let request = headers.iter().fold(request, |it, (name, value)| it.header(*name, *value));
-    api.raw(request.body(Body::empty()).unwrap()).await
-}
-
 #[tokio::test]
-async fn a_page_of_another_site_can_ask_nothing_without_authentication() {
+async fn pages_of_other_sites_are_refused_without_authentication() {
     let api = Api::start().await;
-    for (headers, names) in [
-        (&[("host", "evil.example:80")][..], "Host"),
-        (&[("host", "api:9511"), ("sec-fetch-site", "cross-site")], "Sec-Fetch-Site"),
-        (&[("host", "api:9511"), ("sec-fetch-site", "same-site")], "Sec-Fetch-Site"),
-        (&[("host", "api:9511"), ("origin", "http://evil.example")], "Origin"),
-        (&[("host", "api:9511"), ("origin", "null")], "Origin"),
-    ] {
-        for (method, path) in [("GET", "/v1/clusters"), ("DELETE", "/v1/clusters/x"), ("GET", "/")]
-        {
-            let refused = answered(&api, method, path, headers).await.has(403);
-            assert!(refused.text.contains(names), "{method} {path} {headers:?}: {}", refused.text);
-            assert!(refused.text.contains("errors"), "{}", refused.text);
-        }
-    }
-    for headers in [
-        &[("host", "api:9511")][..],
-        &[("host", "localhost:1")],
-        &[("host", "127.0.0.1")],
-        &[("host", "[::1]:1"), ("sec-fetch-site", "none")],
-        &[("host", "api:9511"), ("sec-fetch-site", "same-origin"), ("origin", "http://api:9511")],
-    ] {
-        answered(&api, "GET", "/v1/clusters", headers).await.has(200);
-    }
+    other_sites::are_refused(&api, "/v1/clusters").await;
 }
 
 #[tokio::test]
-async fn a_remembered_password_does_not_let_another_site_change_anything() {
+async fn a_remembered_password_does_not_serve_pages_of_other_sites() {
     let api = Api::with(users()).await;
-    // admin:secret.
-    let known = ("authorization", "Basic YWRtaW46c2VjcmV0");
-    let page = ("sec-fetch-site", "cross-site");
-    let refused = answered(&api, "DELETE", "/v1/clusters/x", &[("host", "api:9511"), known, page])
-        .await
-        .has(403);
-    assert!(refused.text.contains("Sec-Fetch-Site"), "{}", refused.text);
-    let form = ("origin", "http://evil.example");
-    answered(&api, "POST", "/v1/clusters", &[("host", "api:9511"), known, form]).await.has(403);
-    // Programs that are not browsers may use a host name that is not configured.
-    answered(&api, "DELETE", "/v1/clusters/x", &[("host", "any.example"), known]).await.has(404);
-    answered(&api, "GET", "/v1/clusters", &[("host", "api:9511"), known, page]).await.has(200);
+    other_sites::have_no_use_of_a_password(&api, "/v1/clusters").await;
 }
