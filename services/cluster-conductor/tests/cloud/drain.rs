@@ -181,6 +181,34 @@ async fn is_cordoned(given: &ClusterFixture, machine: &str) -> bool {
     nodes.iter().find(|node| node.name.ends_with(machine)).unwrap().unschedulable
 }
 
+/// Kills the conductor at each of its calls until the drain has this phase, or is over. Returns the calls.
+async fn killed_until(
+    given: &ClusterFixture,
+    host: &HostName,
+    phase: Option<DrainPhase>,
+    stop: Stop,
+) -> BTreeSet<String> {
+    let mut points = BTreeSet::new();
+    given.cloud.set_trap(stop);
+    loop {
+        let working = working(given);
+        if phase.is_none() {
+            working.conductor.end_drain(host).await.unwrap();
+        }
+        let caught = tokio::select! {
+            biased;
+            call = given.cloud.wait_until(Cloud::caught) => Some(call),
+            _ = until(given, host, |drain| drain.map(|it| it.phase) == phase) => None,
+        };
+        drop(working);
+        let Some(call) = caught else { break };
+        points.insert(format!("{phase:?}: {call}"));
+        given.cloud.open_trap();
+    }
+    given.cloud.remove_trap();
+    points
+}
+
 /// Kills a conductor at each call of a drain and of its end, once per call. The result must be that of a conductor that is never killed.
 async fn killed(stop: Stop, at_least: usize) {
     let mut given = ClusterFixture::cluster_of_operators(3, 1).await;
@@ -192,23 +220,7 @@ async fn killed(stop: Stop, at_least: usize) {
     drop(first);
     let mut points = BTreeSet::new();
     for part in [Some(DrainPhase::Drained), None] {
-        given.cloud.set_trap(stop);
-        loop {
-            let working = working(&given);
-            if part.is_none() {
-                working.conductor.end_drain(&host).await.unwrap();
-            }
-            let caught = tokio::select! {
-                biased;
-                call = given.cloud.wait_until(Cloud::caught) => Some(call),
-                _ = until(&given, &host, |drain| drain.map(|it| it.phase) == part) => None,
-            };
-            drop(working);
-            let Some(call) = caught else { break };
-            points.insert(format!("{part:?}: {call}"));
-            given.cloud.open_trap();
-        }
-        given.cloud.remove_trap();
+        points.extend(killed_until(&given, &host, part, stop).await);
         let is_open = service(&given, &host).await.status == services::Status::Enabled;
         assert_eq!(is_open, part.is_none());
         let here = hosts::servers(&session_as(&given.cloud, "admin"), host.as_str()).await.unwrap();
@@ -241,23 +253,7 @@ async fn killed_evicting(stop: Stop, at_least: usize) {
     drop(first);
     let mut points = BTreeSet::new();
     for part in [Some(DrainPhase::Drained), None] {
-        given.cloud.set_trap(stop);
-        loop {
-            let working = working(&given);
-            if part.is_none() {
-                working.conductor.end_drain(&host).await.unwrap();
-            }
-            let caught = tokio::select! {
-                biased;
-                call = given.cloud.wait_until(Cloud::caught) => Some(call),
-                _ = until(&given, &host, |drain| drain.map(|it| it.phase) == part) => None,
-            };
-            drop(working);
-            let Some(call) = caught else { break };
-            points.insert(format!("{part:?}: {call}"));
-            given.cloud.open_trap();
-        }
-        given.cloud.remove_trap();
+        points.extend(killed_until(&given, &host, part, stop).await);
         assert_eq!(is_cordoned(&given, "default-worker-0").await, part.is_some());
         let worker: MemberName = "default-worker-0".parse().unwrap();
         let drained = given.store.drained_of(given.id).await.unwrap();
