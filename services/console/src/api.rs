@@ -9,7 +9,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use websocket::Socket;
 
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 
 pub(crate) use api_client::Service as BackendService;
 
@@ -37,7 +37,7 @@ pub(crate) fn encoded(text: &str) -> String {
 /// # Errors
 ///
 /// Returns an error if `text` is empty, `.` or `..`, which would lead to another path, or longer than 256 bytes.
-pub(crate) fn segment(text: &str) -> Result<String, Problem> {
+pub(crate) fn segment(text: &str) -> Result<String> {
     if matches!(text, "" | "." | "..") || text.len() > 256 {
         return Err(Problem::nothing_here());
     }
@@ -50,12 +50,12 @@ impl Api {
     }
 
     /// Sends a `GET`.
-    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, Problem> {
+    pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         self.client.get(path).await.map_err(|why| self.problem(why))
     }
 
     /// Sends a `GET` for a resource that may be missing or hidden from the user. Returns `None` if the service refuses.
-    pub(crate) async fn find<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, Problem> {
+    pub(crate) async fn find<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>> {
         match self.get(path).await {
             Ok(found) => Ok(Some(found)),
             Err(Problem::Refused { .. }) => Ok(None),
@@ -64,7 +64,7 @@ impl Api {
     }
 
     /// Sends a `GET` and returns the response as text.
-    pub(crate) async fn text(&self, path: &str) -> Result<String, Problem> {
+    pub(crate) async fn text(&self, path: &str) -> Result<String> {
         self.client.text(path).await.map_err(|why| self.problem(why))
     }
 
@@ -74,7 +74,7 @@ impl Api {
         method: Method,
         path: &str,
         body: Option<&Value>,
-    ) -> Result<(), Problem> {
+    ) -> Result<()> {
         let sent = async {
             let request = self.client.request(method, path).await?;
             let request = body.into_iter().fold(request, |request, body| request.json(body));
@@ -84,25 +84,17 @@ impl Api {
     }
 
     /// Sends a `POST` with a JSON body.
-    pub(crate) async fn post<T: DeserializeOwned>(
-        &self,
-        path: &str,
-        body: &Value,
-    ) -> Result<T, Problem> {
+    pub(crate) async fn post<T: DeserializeOwned>(&self, path: &str, body: &Value) -> Result<T> {
         self.client.post(path, body).await.map_err(|why| self.problem(why))
     }
 
     /// Reads all pages of a list.
-    pub(crate) async fn all<T: Listed>(&self, path: &str) -> Result<Vec<T>, Problem> {
+    pub(crate) async fn all<T: Listed>(&self, path: &str) -> Result<Vec<T>> {
         Pages::of(&self.client, path).all().await.map_err(|why| self.problem(why))
     }
 
     /// Reads a long list until its end or until there are `at_most` elements.
-    pub(crate) async fn first<T: Listed>(
-        &self,
-        path: &str,
-        at_most: usize,
-    ) -> Result<Vec<T>, Problem> {
+    pub(crate) async fn first<T: Listed>(&self, path: &str, at_most: usize) -> Result<Vec<T>> {
         let mut all = Vec::new();
         let mut pages = Pages::of(&self.client, &format!("{path}?limit={PAGE}"));
         while all.len() < at_most
@@ -114,14 +106,14 @@ impl Api {
     }
 
     /// Reads the first page of a list, and returns whether the list has more.
-    pub(crate) async fn page<T: Listed>(&self, path: &str) -> Result<(Vec<T>, bool), Problem> {
+    pub(crate) async fn page<T: Listed>(&self, path: &str) -> Result<(Vec<T>, bool)> {
         let mut pages = Pages::of(&self.client, path);
         let page = pages.read().await.map_err(|why| self.problem(why))?;
         Ok((page.unwrap_or_default(), pages.has_more()))
     }
 
     /// Opens a WebSocket.
-    pub(crate) async fn socket(&self, path: &str) -> Result<Socket, Problem> {
+    pub(crate) async fn socket(&self, path: &str) -> Result<Socket> {
         self.client.socket(path).await.map_err(|why| self.problem(why))
     }
 

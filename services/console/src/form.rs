@@ -7,7 +7,7 @@ use http::header::CONTENT_TYPE;
 
 use crate::guard;
 use crate::page_request::{AuthorizedUser, PageRequest};
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use crate::state::Console;
 
 /// The maximum size of a form in bytes: a manifest of a thousand machines fits.
@@ -30,12 +30,12 @@ impl Fields {
     }
 
     /// Returns the text of a required field.
-    pub(crate) fn get(&self, name: &str) -> Result<&str, Problem> {
+    pub(crate) fn get(&self, name: &str) -> Result<&str> {
         self.find(name).ok_or_else(|| Problem::Unreadable(format!("{name}: required")))
     }
 
     /// Returns the whole number in a field; `None` if the field is empty.
-    pub(crate) fn number(&self, name: &str) -> Result<Option<i64>, Problem> {
+    pub(crate) fn number(&self, name: &str) -> Result<Option<i64>> {
         let number = self.find(name).map(|text| text.trim().parse::<i64>());
         number
             .transpose()
@@ -73,7 +73,7 @@ impl Fields {
 impl FromRequest<Console> for UserForm {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, console: &Console) -> Result<Self, Problem> {
+    async fn from_request(request: Request, console: &Console) -> Result<Self> {
         use axum::extract::FromRequestParts;
         let (mut parts, body) = request.into_parts();
         let person = AuthorizedUser::from_request_parts(&mut parts, console).await?;
@@ -86,7 +86,7 @@ impl FromRequest<Console> for UserForm {
 impl FromRequest<Console> for Fields {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, console: &Console) -> Result<Self, Problem> {
+    async fn from_request(request: Request, console: &Console) -> Result<Self> {
         let page_request = PageRequest::of(&request)?;
         if !guard::is_own(request.headers()) {
             return Err(Problem::Forged);
@@ -117,11 +117,7 @@ impl FromRequest<Console> for Fields {
 
 /// RFC 7578: reads a form with files (`multipart/form-data`). The content of a file becomes the text of its field, and the file's name the
 /// text of the field `NAME.file`.
-async fn read_parts(
-    body: axum::body::Bytes,
-    boundary: &str,
-    fields: &mut Fields,
-) -> Result<(), Problem> {
+async fn read_parts(body: axum::body::Bytes, boundary: &str, fields: &mut Fields) -> Result<()> {
     let wrong = |why: multer::Error| Problem::Unreadable(format!("cannot parse the form: {why}"));
     let whole = futures::stream::once(async { Ok::<_, std::convert::Infallible>(body) });
     let mut parts = multer::Multipart::new(whole, boundary);

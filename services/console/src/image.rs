@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 
 use crate::form::Fields;
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 
 /// The image of a form as an `instance_info`. Glance and OCI registries keep the checksums of their images; the service checks all values.
-pub(crate) fn image_info(image: &str, fields: &Fields) -> Result<Map<String, Value>, Problem> {
+pub(crate) fn image_info(image: &str, fields: &Fields) -> Result<Map<String, Value>> {
     let (image, checksum) = (image.trim(), fields.find("checksum").unwrap_or_default().trim());
     let is_url = image.starts_with("http://") || image.starts_with("https://");
     if checksum.is_empty() && is_url {

@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde_json::Value;
 
 use crate::config::KeystoneConfig;
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use crate::session::{Credential, Session};
 
 /// The timeout of a request about projects or tokens.
@@ -22,7 +22,7 @@ pub(crate) async fn session_of(
     keystone: &KeystoneConfig,
     authorities: Option<PathBuf>,
     auth: Auth,
-) -> Result<Session, Problem> {
+) -> Result<Session> {
     let config = CloudConfig {
         auth_url: keystone.url.clone(),
         auth,
@@ -70,7 +70,7 @@ pub(crate) async fn projects(
     client: &Client,
     keystone: &KeystoneConfig,
     token: &SecretString,
-) -> Result<Value, Problem> {
+) -> Result<Value> {
     let token = header(token).ok_or(Problem::LoggedOut)?;
     let request = client.get(url(keystone, "/v3/auth/projects"));
     let request = request.timeout(ANSWER_TIMEOUT).header("X-Auth-Token", token);

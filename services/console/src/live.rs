@@ -19,7 +19,7 @@ use tower::ServiceExt;
 use crate::config::Access;
 use crate::live_page_registry::{Place, REPLACED};
 use crate::page_request::PageRequest;
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use crate::state::Console;
 
 /// The interval for a page that renders quickly.
@@ -52,7 +52,7 @@ pub(crate) async fn follow(
     pages: Router,
     page_request: PageRequest,
     Query(wanted): Query<LiveQuery>,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     if page_request.session.is_none() && *console.access() != Access::None {
         return Err(Problem::LoggedOut);
     }

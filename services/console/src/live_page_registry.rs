@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 
 /// The maximum number of live pages at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl LivePageRegistry {
     /// # Errors
     ///
     /// Returns an error if all places are taken and no other account has more pages than this account would have.
-    pub(crate) fn enter(&self, owner: LivePageOwner) -> Result<Place, Problem> {
+    pub(crate) fn enter(&self, owner: LivePageOwner) -> Result<Place> {
         let mut open = self.open();
         open.keep(self.limits.of_a_session, |page| page.session == owner.session);
         if let Some(account) = &owner.account {
@@ -104,7 +104,7 @@ impl Open {
     }
 
     /// Ends a page of the owner with the most pages, if that owner has more pages than the newcomer would have.
-    fn end_one_of_the_largest(&mut self, newcomer: &LivePageOwner) -> Result<(), Problem> {
+    fn end_one_of_the_largest(&mut self, newcomer: &LivePageOwner) -> Result<()> {
         let mut counts: HashMap<&str, usize> = HashMap::new();
         for page in &self.pages {
             *counts.entry(page.owner.account_or_session()).or_default() += 1;

@@ -20,7 +20,7 @@ use crate::form::Fields;
 use crate::keystone;
 use crate::own_path;
 use crate::page_request::{PageRequest, append_cookie};
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use crate::session::{Credential, Session};
 use crate::state::Console;
 
@@ -44,7 +44,7 @@ async fn show_form(
     State(console): State<Console>,
     page_request: PageRequest,
     Query(Next { next }): Query<Next>,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     if *console.access() == Access::None || page_request.session.is_some() {
         return Ok(Redirect::to(own_path::or_front(&next)).into_response());
     }
@@ -57,7 +57,7 @@ fn form(
     next: &str,
     user: &str,
     why: Option<&Problem>,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let keystone =
         if let Access::Keystone(keystone) = console.access() { Some(keystone) } else { None };
     let page = page_request.page("login.html", "Log in");
@@ -77,7 +77,7 @@ async fn log_in(
     ConnectInfo(from): ConnectInfo<SocketAddr>,
     page_request: PageRequest,
     fields: Fields,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let next = fields.find("next").unwrap_or("/").to_owned();
     if *console.access() == Access::None {
         return Ok(Redirect::to(own_path::or_front(&next)).into_response());
@@ -113,7 +113,7 @@ async fn log_out(
     State(console): State<Console>,
     page_request: PageRequest,
     _: Fields,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let session = console.sessions().remove(&page_request.cookie);
     if let (Access::Keystone(config), Some(session)) = (console.access(), session) {
         revoke_all(&console, config, &session).await;
@@ -125,7 +125,7 @@ async fn log_out(
 }
 
 /// Refuses names and passwords that are longer than Keystone permits, before they are sent on.
-fn check_lengths(fields: &Fields) -> Result<(), Problem> {
+fn check_lengths(fields: &Fields) -> Result<()> {
     let limits = [
         ("user", LONGEST_NAME),
         ("project", LONGEST_NAME),
@@ -148,7 +148,7 @@ async fn try_password(
     console: &Console,
     limiter: &CredentialSource,
     fields: &Fields,
-) -> Result<Session, Problem> {
+) -> Result<Session> {
     let user = fields.find("user").unwrap_or_default().trim();
     let password = SecretString::from(fields.find("password").unwrap_or_default());
     // Keystone compares names without regard to case.
@@ -170,11 +170,7 @@ fn too_many(why: ApiError) -> Problem {
 }
 
 /// Asks a service whether it accepts this password.
-async fn by_services(
-    console: &Console,
-    user: &str,
-    password: SecretString,
-) -> Result<Session, Problem> {
+async fn by_services(console: &Console, user: &str, password: SecretString) -> Result<Session> {
     if user.is_empty() || user.contains(':') {
         return Err(Problem::wrong_password());
     }
@@ -212,7 +208,7 @@ async fn by_keystone(
     user: &str,
     password: SecretString,
     fields: &Fields,
-) -> Result<Session, Problem> {
+) -> Result<Session> {
     let domain = || Domain::Name(fields.find("domain").unwrap_or(&config.domain).trim().to_owned());
     let scope = match fields.find("project").map(str::trim) {
         Some(name) => Scope::Project(Project::Named { name: name.to_owned(), domain: domain() }),

@@ -14,7 +14,7 @@ use crate::api::{Api, BackendService};
 use crate::config::Access;
 use crate::guard;
 use crate::live_page_registry::LivePageOwner;
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use crate::session::Session;
 use crate::state::Console;
 use crate::view::Page;
@@ -40,7 +40,7 @@ pub(crate) struct AuthorizedUser {
 
 impl PageRequest {
     /// Returns the page request that [`attach_page_request`] attached to a request.
-    pub(crate) fn of(request: &Request) -> Result<PageRequest, Problem> {
+    pub(crate) fn of(request: &Request) -> Result<PageRequest> {
         request.extensions().get::<PageRequest>().cloned().ok_or_else(missing_page_request)
     }
 
@@ -59,7 +59,7 @@ impl PageRequest {
     }
 
     /// Renders a page: the whole page, or only its live part if the request asks for it.
-    pub(crate) fn show(&self, console: &Console, page: Page) -> Result<Html<String>, Problem> {
+    pub(crate) fn show(&self, console: &Console, page: Page) -> Result<Html<String>> {
         let session = self.session.as_deref();
         let asks_for_names = *console.access() != Access::None;
         let page = page
@@ -80,7 +80,7 @@ fn missing_page_request() -> Problem {
 impl<S: Send + Sync> FromRequestParts<S> for PageRequest {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self> {
         parts.extensions.get::<PageRequest>().cloned().ok_or_else(missing_page_request)
     }
 }
@@ -88,7 +88,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PageRequest {
 impl FromRequestParts<Console> for AuthorizedUser {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self> {
         let page_request = PageRequest::from_request_parts(parts, console).await?;
         if page_request.session.is_none() && *console.access() != Access::None {
             return Err(Problem::LoggedOut);
@@ -99,12 +99,12 @@ impl FromRequestParts<Console> for AuthorizedUser {
 
 impl AuthorizedUser {
     /// A client of `baremetald` for this user.
-    pub(crate) fn baremetald(&self) -> Result<Api, Problem> {
+    pub(crate) fn baremetald(&self) -> Result<Api> {
         self.console.api(BackendService::Baremetald, self.page_request.session.clone())
     }
 
     /// A client of `clusterd` for this user.
-    pub(crate) fn clusterd(&self) -> Result<Api, Problem> {
+    pub(crate) fn clusterd(&self) -> Result<Api> {
         self.console.api(BackendService::Clusterd, self.page_request.session.clone())
     }
 
@@ -114,12 +114,12 @@ impl AuthorizedUser {
     }
 
     /// Renders a page as a response.
-    pub(crate) fn show(&self, page: Page) -> Result<Response, Problem> {
+    pub(crate) fn show(&self, page: Page) -> Result<Response> {
         Ok(self.page_request.show(&self.console, page)?.into_response())
     }
 
     /// Renders a form again after a refusal, with the refusal's status and reason.
-    pub(crate) fn show_again(&self, page: Page, why: &Problem) -> Result<Response, Problem> {
+    pub(crate) fn show_again(&self, page: Page, why: &Problem) -> Result<Response> {
         let page = page.put("refused", why.to_string());
         Ok((why.status(), self.page_request.show(&self.console, page)?).into_response())
     }

@@ -4,6 +4,9 @@ use axum::response::{IntoResponse, Response};
 use http::header::RETRY_AFTER;
 use http::{HeaderName, HeaderValue, StatusCode};
 
+/// A result whose error is a [`Problem`], unless it says otherwise.
+pub(crate) type Result<T, E = Problem> = std::result::Result<T, E>;
+
 /// Why a request failed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub(crate) enum Problem {

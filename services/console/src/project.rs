@@ -14,7 +14,7 @@ use crate::config::{Access, KeystoneConfig};
 use crate::form::UserForm;
 use crate::keystone;
 use crate::page_request::{AuthorizedUser, append_cookie};
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use crate::session::{Credential, Session};
 use crate::state::Console;
 
@@ -26,7 +26,7 @@ pub(crate) fn routes() -> Router<Console> {
 fn session_token<'a>(
     console: &'a Console,
     person: &'a AuthorizedUser,
-) -> Result<(&'a KeystoneConfig, &'a Session, &'a SecretString), Problem> {
+) -> Result<(&'a KeystoneConfig, &'a Session, &'a SecretString)> {
     match (console.access(), person.page_request.session.as_deref()) {
         (Access::Keystone(config), Some(session)) => match &session.credential {
             Credential::Token(token) => Ok((config, session, token)),
@@ -37,7 +37,7 @@ fn session_token<'a>(
 }
 
 /// `GET /project`: lists the user's projects.
-async fn list(State(console): State<Console>, person: AuthorizedUser) -> Result<Response, Problem> {
+async fn list(State(console): State<Console>, person: AuthorizedUser) -> Result<Response> {
     let (config, _, token) = session_token(&console, &person)?;
     let mut found = keystone::projects(console.client(), config, token).await?;
     let page = person.page("project.html", "Switch project");
@@ -48,7 +48,7 @@ async fn list(State(console): State<Console>, person: AuthorizedUser) -> Result<
 async fn switch(
     State(console): State<Console>,
     UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let (config, before, token) = session_token(&console, &person)?;
     let scope = Scope::Project(Project::Id(fields.get("project")?.trim().to_owned()));
     let auth = Auth::Token { token: token.clone(), scope };

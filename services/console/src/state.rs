@@ -16,7 +16,7 @@ use crate::api::{Api, BackendService};
 use crate::config::{Access, Config};
 use crate::guard::Guard;
 use crate::live_page_registry::LivePageRegistry;
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use crate::serial_inputs::SerialInputs;
 use crate::session::{Session, Sessions};
 use crate::view;
@@ -77,7 +77,7 @@ impl Console {
         &self,
         program: BackendService,
         session: Option<Arc<Session>>,
-    ) -> Result<Api, Problem> {
+    ) -> Result<Api> {
         let (own, found) = match program {
             BackendService::Baremetald => {
                 (&self.0.baremetal, session.as_ref().and_then(|it| it.baremetal.clone()))

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::api::encoded;
 use crate::page_request::AuthorizedUser;
-use crate::problem::Problem;
+use crate::problem::Result;
 use crate::state::Console;
 
 pub(super) fn routes() -> Router<Console> {
@@ -28,10 +28,7 @@ struct ListQuery {
 }
 
 /// `GET /audit?of=&user=&marker=`: a page of a trail.
-async fn list(
-    person: AuthorizedUser,
-    Query(wanted): Query<ListQuery>,
-) -> Result<Response, Problem> {
+async fn list(person: AuthorizedUser, Query(wanted): Query<ListQuery>) -> Result<Response> {
     let api = if wanted.of == "clusters" { person.clusterd()? } else { person.baremetald()? };
     let mut path = "/bedplate/v1/audit?limit=100".to_owned();
     for (name, value) in [("user", &wanted.user), ("marker", &wanted.marker)] {

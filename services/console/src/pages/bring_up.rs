@@ -26,7 +26,7 @@ use super::racks::{erases, goal};
 use crate::api::{Api, segment};
 use crate::form::{Fields, UserForm};
 use crate::page_request::AuthorizedUser;
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use crate::state::Console;
 use crate::view::Page;
 
@@ -60,10 +60,7 @@ struct Accepted {
 }
 
 /// `GET /bring-up?mac=`: the empty form, or a draft manifest of the discovered machines with these MAC addresses, separated by commas.
-async fn ask(
-    person: AuthorizedUser,
-    Query(accepted): Query<Accepted>,
-) -> Result<Response, Problem> {
+async fn ask(person: AuthorizedUser, Query(accepted): Query<Accepted>) -> Result<Response> {
     let page = first(&person);
     let macs: BTreeSet<String> =
         accepted.mac.split(',').map(plain).filter(|mac| mac.len() == 12).collect();
@@ -109,7 +106,7 @@ fn first(person: &AuthorizedUser) -> Page {
 }
 
 /// The manifest, its format and the rack's name from a form. An uploaded file takes precedence over the text field.
-fn given(fields: &Fields) -> Result<(&str, &str, &str), Problem> {
+fn given(fields: &Fields) -> Result<(&str, &str, &str)> {
     let text = fields.find("file").or(fields.find("manifest"));
     let text = text.ok_or_else(|| {
         Problem::Unreadable("manifest: choose a file or enter the manifest".to_owned())
@@ -138,7 +135,7 @@ fn read(text: &str, format: &str, rack: &str) -> (Option<Manifest>, Vec<Manifest
 }
 
 /// `POST /bring-up/check`: shows the machines of the manifest with their mistakes.
-async fn preview(UserForm { person, fields }: UserForm) -> Result<Response, Problem> {
+async fn preview(UserForm { person, fields }: UserForm) -> Result<Response> {
     let (text, format, rack) = match given(&fields) {
         Ok(given) => given,
         Err(why) => return person.show_again(first(&person), &why),
@@ -149,7 +146,7 @@ async fn preview(UserForm { person, fields }: UserForm) -> Result<Response, Prob
 }
 
 /// The page of the second step.
-async fn checked(person: &AuthorizedUser) -> Result<Page, Problem> {
+async fn checked(person: &AuthorizedUser) -> Result<Page> {
     let profiles = profiles::names(&person.baremetald()?).await?;
     let page = person.page("bring_up_check.html", "Bring up a rack").under("bring-up");
     Ok(page.put("profiles", profiles))
@@ -161,7 +158,7 @@ fn shown(
     (text, format, rack): (&str, &str, &str),
     manifest: Option<&Manifest>,
     mistakes: &[ManifestError],
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let rows = manifest.map(|manifest| rows(manifest, mistakes)).unwrap_or_default();
     // Mistakes in lines that could not be parsed have no row.
     let lines: BTreeSet<u64> = rows.iter().map(|row| row.line).collect();
@@ -210,7 +207,7 @@ fn name_of(password: &Password) -> &str {
 }
 
 /// `POST /bring-up/enroll`: enrolls the whole rack or nothing, and starts its bring-up if the form asks for it.
-async fn enroll(UserForm { person, fields }: UserForm) -> Result<Response, Problem> {
+async fn enroll(UserForm { person, fields }: UserForm) -> Result<Response> {
     let (text, format, rack) = given(&fields)?;
     let (manifest, mut mistakes) = read(text, format, rack);
     let Some(manifest) = manifest.as_ref().filter(|_| mistakes.is_empty()) else {
@@ -232,7 +229,7 @@ async fn enroll(UserForm { person, fields }: UserForm) -> Result<Response, Probl
             return shown(&person, page, (text, format, rack), Some(manifest), &mistakes);
         }
     };
-    let again = async |why: &Problem| -> Result<Response, Problem> {
+    let again = async |why: &Problem| -> Result<Response> {
         let page = checked(&person).await?.put("refused", why.to_string());
         let answer = shown(&person, page, (text, format, rack), Some(manifest), &[])?;
         Ok((why.status(), answer).into_response())
@@ -261,7 +258,7 @@ async fn enroll(UserForm { person, fields }: UserForm) -> Result<Response, Probl
 }
 
 /// The goal of the bring-up. A goal that erases disks needs the rack's name as a confirmation.
-fn confirmed(fields: &Fields, rack: &str) -> Result<Value, Problem> {
+fn confirmed(fields: &Fields, rack: &str) -> Result<Value> {
     if erases(fields) {
         check_name(fields, rack, "rack")?;
     }

@@ -11,7 +11,7 @@ use super::quotas::rows;
 use crate::api::segment;
 use crate::form::{Fields, UserForm};
 use crate::page_request::AuthorizedUser;
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use crate::state::Console;
 use crate::view::Page;
 
@@ -21,12 +21,12 @@ pub(super) fn routes() -> Router<Console> {
 }
 
 /// `GET /clusters/new`: shows the form.
-async fn ask(person: AuthorizedUser) -> Result<Response, Problem> {
+async fn ask(person: AuthorizedUser) -> Result<Response> {
     let page = form(&person).await?;
     person.show(page.put("given", json!({"master_count": "3", "node_count": "2"})))
 }
 
-async fn form(person: &AuthorizedUser) -> Result<Page, Problem> {
+async fn form(person: &AuthorizedUser) -> Result<Page> {
     let api = person.clusterd()?;
     let (templates, quotas) = tokio::join!(
         api.first("/v1/clustertemplates/detail", 1000),
@@ -39,7 +39,7 @@ async fn form(person: &AuthorizedUser) -> Result<Page, Problem> {
 }
 
 /// `POST /clusters/new`: shows the plan, and creates the cluster in a second step.
-async fn send(UserForm { person, fields }: UserForm) -> Result<Response, Problem> {
+async fn send(UserForm { person, fields }: UserForm) -> Result<Response> {
     let body = match body(&fields) {
         Ok(body) => body,
         Err(why) => return again(&person, &fields, &why).await,
@@ -65,17 +65,13 @@ async fn send(UserForm { person, fields }: UserForm) -> Result<Response, Problem
     }
 }
 
-async fn again(
-    person: &AuthorizedUser,
-    fields: &Fields,
-    why: &Problem,
-) -> Result<Response, Problem> {
+async fn again(person: &AuthorizedUser, fields: &Fields, why: &Problem) -> Result<Response> {
     let page = form(person).await?.put("given", fields.shown());
     person.show_again(page, why)
 }
 
 /// The request body that the form describes.
-fn body(fields: &Fields) -> Result<Value, Problem> {
+fn body(fields: &Fields) -> Result<Value> {
     let mut body = Map::new();
     body.insert("cluster_template_id".to_owned(), fields.get("template")?.into());
     for (name, key) in [

@@ -14,7 +14,7 @@ use super::confirm::check_name;
 use crate::api::segment;
 use crate::form::UserForm;
 use crate::page_request::AuthorizedUser;
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use crate::state::Console;
 
 /// The number of newest events that a page shows.
@@ -32,7 +32,7 @@ pub(super) fn routes() -> Router<Console> {
 }
 
 /// `GET /clusters`: lists all clusters.
-async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
+async fn list(person: AuthorizedUser) -> Result<Response> {
     let api = person.clusterd()?;
     let clusters = api.first::<WithJson<Cluster>>("/v1/clusters/detail", 2000).await?;
     let page = person.page("clusters.html", "Clusters").under("clusters").live();
@@ -40,7 +40,7 @@ async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
 }
 
 /// `GET /clusters/{cluster}`: shows a cluster.
-async fn show(person: AuthorizedUser, Path(cluster): Path<String>) -> Result<Response, Problem> {
+async fn show(person: AuthorizedUser, Path(cluster): Path<String>) -> Result<Response> {
     let (api, name) = (person.clusterd()?, segment(&cluster)?);
     let [shown, explained, machines, groups, events] = [
         format!("/v1/clusters/{name}"),
@@ -78,7 +78,7 @@ pub(super) fn newest(events: Option<Events>) -> Vec<WithJson<Event>> {
 async fn kubeconfig(
     Path(cluster): Path<String>,
     UserForm { person, .. }: UserForm,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let text = person
         .clusterd()?
         .text(&format!("/bedplate/v1/clusters/{}/kubeconfig", segment(&cluster)?))
@@ -95,7 +95,7 @@ async fn kubeconfig(
 async fn resize(
     Path(cluster): Path<String>,
     UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let count = fields.number("node_count")?;
     let mut body = json!({"node_count": count});
     if let Some(group) = fields.find("nodegroup") {
@@ -113,7 +113,7 @@ async fn shrinks(
     cluster: &str,
     group: Option<&str>,
     count: Option<i64>,
-) -> Result<bool, Problem> {
+) -> Result<bool> {
     let path = format!("/v1/clusters/{}/nodegroups", segment(cluster)?);
     let groups: Vec<NodeGroup> = person.clusterd()?.all(&path).await?;
     // Without a group the API resizes the default group of workers.
@@ -125,7 +125,7 @@ async fn shrinks(
     Ok(count.zip(now).is_none_or(|(count, now)| count < now))
 }
 
-async fn name_of(person: &AuthorizedUser, cluster: &str) -> Result<String, Problem> {
+async fn name_of(person: &AuthorizedUser, cluster: &str) -> Result<String> {
     let path = format!("/v1/clusters/{}", segment(cluster)?);
     Ok(person.clusterd()?.get::<Cluster>(&path).await?.name)
 }
@@ -134,7 +134,7 @@ async fn name_of(person: &AuthorizedUser, cluster: &str) -> Result<String, Probl
 async fn add_group(
     Path(cluster): Path<String>,
     UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let mut body = json!({"name": fields.get("name")?.trim(), "node_count": fields.number("node_count")?.unwrap_or(1)});
     if let Some(flavor) = fields.find("flavor") {
         body["flavor_id"] = flavor.trim().into();
@@ -146,7 +146,7 @@ async fn add_group(
 async fn delete_group(
     Path(cluster): Path<String>,
     UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let path = format!("/nodegroups/{}", segment(fields.get("target")?)?);
     let of = format!("/v1/clusters/{}{path}", segment(&cluster)?);
     let shown: NodeGroup = person.clusterd()?.get(&of).await?;
@@ -158,7 +158,7 @@ async fn delete_group(
 async fn delete(
     Path(cluster): Path<String>,
     UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let (api, name) = (person.clusterd()?, segment(&cluster)?);
     let shown: Cluster = api.get(&format!("/v1/clusters/{name}")).await?;
     if fields.find("name").map(str::trim) != Some(&shown.name) {
@@ -174,7 +174,7 @@ async fn ask(
     method: Method,
     path: &str,
     body: Option<&Value>,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let name = segment(cluster)?;
     person.clusterd()?.send(method, &format!("/v1/clusters/{name}{path}"), body).await?;
     Ok(Redirect::to(&format!("/clusters/{name}")).into_response())

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::form::Fields;
 use crate::page_request::AuthorizedUser;
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 
 /// The question before an action that destroys something.
 #[derive(Debug, Serialize)]
@@ -32,7 +32,7 @@ pub(super) struct Question {
 
 impl Question {
     /// Shows the question as a page.
-    pub(super) fn ask(self, person: &AuthorizedUser, section: &str) -> Result<Response, Problem> {
+    pub(super) fn ask(self, person: &AuthorizedUser, section: &str) -> Result<Response> {
         let title = format!("{} {}", self.verb, self.name);
         person.show(person.page("confirm.html", &title).under(section).put("question", &self))
     }
@@ -43,7 +43,7 @@ impl Question {
         person: &AuthorizedUser,
         section: &str,
         why: &Problem,
-    ) -> Result<Response, Problem> {
+    ) -> Result<Response> {
         let title = format!("{} {}", self.verb, self.name);
         let page = person.page("confirm.html", &title).under(section).put("question", &self);
         person.show_again(page, why)
@@ -54,7 +54,7 @@ impl Question {
     /// # Errors
     ///
     /// Returns an error if the name is missing or another one.
-    pub(super) fn check(&self, fields: &Fields) -> Result<(), Problem> {
+    pub(super) fn check(&self, fields: &Fields) -> Result<()> {
         check_name(fields, &self.name, self.kind)
     }
 }
@@ -64,7 +64,7 @@ impl Question {
 /// # Errors
 ///
 /// Returns an error if the name is missing or another one.
-pub(super) fn check_name(fields: &Fields, name: &str, kind: &str) -> Result<(), Problem> {
+pub(super) fn check_name(fields: &Fields, name: &str, kind: &str) -> Result<()> {
     if fields.find("name").map(str::trim) == Some(name) {
         return Ok(());
     }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::api::segment;
 use crate::form::{Fields, UserForm};
 use crate::page_request::AuthorizedUser;
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use crate::state::Console;
 
 const DISCOVERIES: &str = "/bedplate/v1/discoveries";
@@ -25,7 +25,7 @@ pub(super) fn routes() -> Router<Console> {
 }
 
 /// `GET /discoveries`: lists discovered machines and BMCs.
-async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
+async fn list(person: AuthorizedUser) -> Result<Response> {
     let api = person.baremetald()?;
     let found: Vec<WithJson<Discovery>> = api.all(DISCOVERIES).await?;
     let machines: Vec<&str> = found.iter().filter_map(|it| it.mac.as_deref()).collect();
@@ -35,17 +35,14 @@ async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
 }
 
 /// `GET /discoveries/{discovery}/accept`: asks for the fields of the node that the discovery does not tell. The page is the confirmation.
-async fn ask(person: AuthorizedUser, Path(id): Path<String>) -> Result<Response, Problem> {
+async fn ask(person: AuthorizedUser, Path(id): Path<String>) -> Result<Response> {
     let found = find(&person, &id).await?;
     let page = person.page("discovery_accept.html", "Accept a discovery").under("discoveries");
     person.show(page.put("found", found).put("given", Map::new()))
 }
 
 /// `POST /discoveries/{discovery}/accept`: accepts a discovery into a node.
-async fn accept(
-    Path(id): Path<String>,
-    UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+async fn accept(Path(id): Path<String>, UserForm { person, fields }: UserForm) -> Result<Response> {
     let path = format!("{DISCOVERIES}/{}/accept", segment(&id)?);
     match person.baremetald()?.post(&path, &body(&fields)).await {
         Ok(AcceptedDiscovery { uuid, .. }) => {
@@ -61,7 +58,7 @@ async fn accept(
     }
 }
 
-async fn find(person: &AuthorizedUser, id: &str) -> Result<WithJson<Discovery>, Problem> {
+async fn find(person: &AuthorizedUser, id: &str) -> Result<WithJson<Discovery>> {
     let found: Vec<WithJson<Discovery>> = person.baremetald()?.all(DISCOVERIES).await?;
     found.into_iter().find(|it| it.id == id).ok_or_else(Problem::nothing_here)
 }
@@ -89,10 +86,7 @@ fn body(fields: &Fields) -> Value {
 }
 
 /// `POST /discoveries/{discovery}/forget`: removes a discovery from the list.
-async fn forget(
-    Path(id): Path<String>,
-    UserForm { person, .. }: UserForm,
-) -> Result<Response, Problem> {
+async fn forget(Path(id): Path<String>, UserForm { person, .. }: UserForm) -> Result<Response> {
     let path = format!("{DISCOVERIES}/{}", segment(&id)?);
     person.baremetald()?.send(Method::DELETE, &path, None).await?;
     Ok(Redirect::to("/discoveries").into_response())

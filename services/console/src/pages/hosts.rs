@@ -13,7 +13,7 @@ use super::location::node_of_host;
 use crate::api::segment;
 use crate::form::UserForm;
 use crate::page_request::AuthorizedUser;
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use crate::state::Console;
 use crate::view::Page;
 
@@ -26,7 +26,7 @@ pub(super) fn routes() -> Router<Console> {
 }
 
 /// `GET /hosts`: every compute host with its drain, or only the hosts with a drain if clusterd cannot list the cloud's hosts.
-async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
+async fn list(person: AuthorizedUser) -> Result<Response> {
     let api = person.clusterd()?;
     let (hosts, unknown) = match api.all::<WithJson<HostSummary>>("/bedplate/v1/hosts").await {
         Ok(found) => (json!(found), None),
@@ -49,12 +49,12 @@ async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
 }
 
 /// `GET /hosts/{host}`: shows a host.
-async fn show(person: AuthorizedUser, Path(host): Path<String>) -> Result<Response, Problem> {
+async fn show(person: AuthorizedUser, Path(host): Path<String>) -> Result<Response> {
     let page = one(&person, &host).await?;
     person.show(page)
 }
 
-async fn one(person: &AuthorizedUser, host: &str) -> Result<Page, Problem> {
+async fn one(person: &AuthorizedUser, host: &str) -> Result<Page> {
     let (clusters, address) = (person.clusterd()?, segment(host)?);
     let path = format!("/bedplate/v1/hosts/{address}");
     let (carried, node) =
@@ -69,7 +69,7 @@ async fn one(person: &AuthorizedUser, host: &str) -> Result<Page, Problem> {
 async fn drain(
     Path(host): Path<String>,
     UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let name = segment(&host)?;
     let body = json!({"force": fields.forced()});
     let path = format!("/bedplate/v1/drains/{name}");
@@ -85,10 +85,7 @@ async fn drain(
 }
 
 /// `POST /hosts/{host}/undrain`: ends a drain.
-async fn undrain(
-    Path(host): Path<String>,
-    UserForm { person, .. }: UserForm,
-) -> Result<Response, Problem> {
+async fn undrain(Path(host): Path<String>, UserForm { person, .. }: UserForm) -> Result<Response> {
     let name = segment(&host)?;
     person.clusterd()?.send(Method::DELETE, &format!("/bedplate/v1/drains/{name}"), None).await?;
     Ok(Redirect::to(&format!("/hosts/{name}")).into_response())

@@ -7,7 +7,7 @@ use axum::response::Response;
 use axum::routing::get;
 
 use crate::page_request::AuthorizedUser;
-use crate::problem::Problem;
+use crate::problem::Result;
 use crate::state::Console;
 
 pub(super) fn routes() -> Router<Console> {
@@ -15,7 +15,7 @@ pub(super) fn routes() -> Router<Console> {
 }
 
 /// `GET /images`: lists images and snapshots.
-async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
+async fn list(person: AuthorizedUser) -> Result<Response> {
     let api = person.clusterd()?;
     let (images, snapshots) = tokio::join!(
         api.all::<WithJson<Image>>("/bedplate/v1/images"),

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::api::{Api, segment};
 use crate::page_request::AuthorizedUser;
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use crate::state::Console;
 
 /// The maximum number of hosts whose nodes are looked up.
@@ -43,10 +43,7 @@ pub(super) struct HostNode {
 }
 
 /// `GET /where?resource=`: redirects to the page of a rack, node or host, or shows the locations of a server, cluster or VM.
-async fn find(
-    person: AuthorizedUser,
-    Query(wanted): Query<LocationQuery>,
-) -> Result<Response, Problem> {
+async fn find(person: AuthorizedUser, Query(wanted): Query<LocationQuery>) -> Result<Response> {
     let resource = wanted.resource.trim();
     let page = person.page("where.html", "Location").under("hosts");
     let page = page.put("resource", resource).put("rows", Vec::<Row>::new()).put("is_asked", false);
@@ -100,10 +97,7 @@ struct Row {
 
 /// Finds the node that is the compute host `host`. A host is named like its node, or `node-` and the node's id, if a profile made it a
 /// host.
-pub(super) async fn node_of_host(
-    person: &AuthorizedUser,
-    host: &str,
-) -> Result<Option<HostNode>, Problem> {
+pub(super) async fn node_of_host(person: &AuthorizedUser, host: &str) -> Result<Option<HostNode>> {
     let Ok(api) = person.baremetald() else { return Ok(None) };
     for ident in [Some(host), host.strip_prefix("node-")].into_iter().flatten() {
         match of_node(&api, ident).await {
@@ -118,7 +112,7 @@ pub(super) async fn node_of_host(
 }
 
 /// Finds a node and the name of the compute host that it is.
-async fn of_node(api: &Api, ident: &str) -> Result<Option<HostNode>, Problem> {
+async fn of_node(api: &Api, ident: &str) -> Result<Option<HostNode>> {
     let ident = segment(ident)?;
     let [shown, explained] = [
         format!("/v1/nodes/{ident}?fields=uuid,name,provision_state,instance_info"),

@@ -18,7 +18,7 @@ use super::confirm::Question;
 use crate::api::{encoded, segment};
 use crate::form::{Fields, UserForm};
 use crate::page_request::AuthorizedUser;
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use crate::state::Console;
 use crate::view::Page;
 
@@ -49,12 +49,12 @@ struct Event {
 }
 
 /// `GET /nodes/{node}`: shows a node.
-async fn show(person: AuthorizedUser, Path(node): Path<String>) -> Result<Response, Problem> {
+async fn show(person: AuthorizedUser, Path(node): Path<String>) -> Result<Response> {
     let page = one(&person, &node).await?;
     person.show(page)
 }
 
-async fn one(person: &AuthorizedUser, node: &str) -> Result<Page, Problem> {
+async fn one(person: &AuthorizedUser, node: &str) -> Result<Page> {
     let (api, name) = (person.baremetald()?, segment(node)?);
     let [shown, explained, history, inventory, ports] = [
         format!("/v1/nodes/{name}"),
@@ -196,7 +196,7 @@ fn may_be_deleted(state: &str, is_in_maintenance: bool) -> bool {
 }
 
 /// The question before an action.
-async fn question(person: &AuthorizedUser, node: &str, target: &str) -> Result<Question, Problem> {
+async fn question(person: &AuthorizedUser, node: &str, target: &str) -> Result<Question> {
     let address = segment(node)?;
     let path = format!("/v1/nodes/{address}?fields=uuid,name");
     let shown: Node = person.baremetald()?.get(&path).await?;
@@ -225,7 +225,7 @@ async fn confirm(
     person: AuthorizedUser,
     Path(node): Path<String>,
     Query(wanted): Query<Confirmed>,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     question(&person, &node, &wanted.target).await?.ask(&person, "nodes")
 }
 
@@ -233,7 +233,7 @@ async fn confirm(
 async fn delete(
     Path(node): Path<String>,
     UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let question = question(&person, &node, "delete").await?;
     if let Err(why) = question.check(&fields) {
         return question.ask_again(&person, "nodes", &why);
@@ -256,7 +256,7 @@ fn with_force(path: &str, fields: &Fields) -> String {
 }
 
 /// `GET /nodes/{node}/sensors`: the sensors and event log of the BMC, read on request only.
-async fn sensors(person: AuthorizedUser, Path(node): Path<String>) -> Result<Response, Problem> {
+async fn sensors(person: AuthorizedUser, Path(node): Path<String>) -> Result<Response> {
     let (api, name) = (person.baremetald()?, segment(&node)?);
     let (sensors, log) = (
         format!("/bedplate/v1/nodes/{name}/sensors"),
@@ -288,7 +288,7 @@ fn format_seconds(seconds: i64) -> Option<String> {
 async fn provision(
     Path(node): Path<String>,
     UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let target = fields.get("target")?;
     if !is_harmless(target) {
         let question = question(&person, &node, target).await?;
@@ -314,7 +314,7 @@ async fn provision(
 async fn power(
     Path(node): Path<String>,
     UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let body = json!({"target": fields.get("target")?});
     send_disruptive_action(&person, &node, "power", &fields, ("/v1/nodes/{}/states/power", &body))
         .await
@@ -324,7 +324,7 @@ async fn power(
 async fn maintenance(
     Path(node): Path<String>,
     UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let path = "/v1/nodes/{}/maintenance";
     match fields.get("target")? {
         "on" => {
@@ -339,16 +339,13 @@ async fn maintenance(
 async fn identify(
     Path(node): Path<String>,
     UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let body = json!({"on": fields.get("target")? == "on"});
     ask(&person, &node, Method::PUT, "/bedplate/v1/nodes/{}/identify", Some(&body)).await
 }
 
 /// `POST /nodes/{node}/join`: lets the node join the cloud as a hypervisor again.
-async fn join(
-    Path(node): Path<String>,
-    UserForm { person, .. }: UserForm,
-) -> Result<Response, Problem> {
+async fn join(Path(node): Path<String>, UserForm { person, .. }: UserForm) -> Result<Response> {
     ask(&person, &node, Method::PUT, "/bedplate/v1/nodes/{}/hypervisor/join", None).await
 }
 
@@ -360,7 +357,7 @@ async fn send_disruptive_action(
     form: &str,
     fields: &Fields,
     (path, body): (&str, &Value),
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     match ask(person, node, Method::PUT, &with_force(path, fields), Some(body)).await {
         Err(why @ Problem::Refused { status: StatusCode::CONFLICT, .. }) => {
             let again = json!({"form": form, "target": fields.find("target"), "force": fields.find("force"), "name": fields.find("name")});
@@ -377,7 +374,7 @@ async fn ask(
     method: Method,
     path: &str,
     body: Option<&Value>,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let name = segment(node)?;
     person.baremetald()?.send(method, &path.replace("{}", &name), body).await?;
     Ok(Redirect::to(&format!("/nodes/{name}")).into_response())

@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use crate::api::encoded;
 use crate::page_request::AuthorizedUser;
-use crate::problem::Problem;
+use crate::problem::Result;
 use crate::state::Console;
 
 /// The number of nodes on a page.
@@ -65,10 +65,7 @@ struct ListQuery {
 }
 
 /// `GET /nodes`: lists nodes.
-async fn list(
-    person: AuthorizedUser,
-    Query(wanted): Query<ListQuery>,
-) -> Result<Response, Problem> {
+async fn list(person: AuthorizedUser, Query(wanted): Query<ListQuery>) -> Result<Response> {
     let fields = "uuid,name,provision_state,power_state,maintenance,resource_class,lessee,last_error,provision_updated_at";
     let mut path = format!("/v1/nodes?limit={SHOWN}&fields={fields}");
     for (name, value) in [

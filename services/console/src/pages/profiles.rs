@@ -13,7 +13,7 @@ use crate::api::{Api, segment};
 use crate::form::{Fields, UserForm};
 use crate::image::image_info;
 use crate::page_request::AuthorizedUser;
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use crate::state::Console;
 use crate::view::Page;
 
@@ -30,7 +30,7 @@ pub(super) fn routes() -> Router<Console> {
 }
 
 /// The names of all profiles; empty if the user may not see profiles.
-pub(super) async fn names(api: &Api) -> Result<Vec<String>, Problem> {
+pub(super) async fn names(api: &Api) -> Result<Vec<String>> {
     match api.all::<Profile>(PROFILES).await {
         Ok(all) => Ok(all.into_iter().map(|profile| profile.name).collect()),
         Err(Problem::Refused { .. }) => Ok(Vec::new()),
@@ -39,20 +39,20 @@ pub(super) async fn names(api: &Api) -> Result<Vec<String>, Problem> {
 }
 
 /// `GET /profiles`: lists profiles.
-async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
+async fn list(person: AuthorizedUser) -> Result<Response> {
     let found: Vec<WithJson<Profile>> = person.baremetald()?.all(PROFILES).await?;
     let page = person.page("profiles.html", "Hypervisor profiles").under("profiles");
     person.show(page.put("profiles", found))
 }
 
 /// `GET /profiles/{profile}`: shows a profile.
-async fn show(person: AuthorizedUser, Path(profile): Path<String>) -> Result<Response, Problem> {
+async fn show(person: AuthorizedUser, Path(profile): Path<String>) -> Result<Response> {
     let page = one(&person, &profile, None).await?;
     person.show(page)
 }
 
 /// The page of a profile, with the refused document if there is one.
-async fn one(person: &AuthorizedUser, name: &str, refused: Option<&str>) -> Result<Page, Problem> {
+async fn one(person: &AuthorizedUser, name: &str, refused: Option<&str>) -> Result<Page> {
     let address = segment(name)?;
     let path = format!("{PROFILES}/{address}");
     let profile: WithJson<Profile> = person.baremetald()?.get(&path).await?;
@@ -63,7 +63,7 @@ async fn one(person: &AuthorizedUser, name: &str, refused: Option<&str>) -> Resu
 }
 
 /// Writes a profile as a document that can be sent back: JSON, which is valid YAML.
-fn written(profile: &Value) -> Result<String, Problem> {
+fn written(profile: &Value) -> Result<String> {
     let mut document = profile.as_object().cloned().unwrap_or_default();
     document.retain(|key, _| !["created_at", "updated_at"].contains(&key.as_str()));
     serde_json::to_string_pretty(&document).map_err(|why| Problem::Internal(why.to_string()))
@@ -92,7 +92,7 @@ fn setting_rows(settings: &Value) -> Vec<(String, String)> {
 }
 
 /// `GET /profiles/new`: shows the form.
-async fn ask(person: AuthorizedUser) -> Result<Response, Problem> {
+async fn ask(person: AuthorizedUser) -> Result<Response> {
     person.show(form(&person).put("given", json!({})))
 }
 
@@ -101,7 +101,7 @@ fn form(person: &AuthorizedUser) -> Page {
 }
 
 /// `POST /profiles/new`: creates a profile from a document, or from the fields of the form if there is no document.
-async fn create(UserForm { person, fields }: UserForm) -> Result<Response, Problem> {
+async fn create(UserForm { person, fields }: UserForm) -> Result<Response> {
     let api = person.baremetald()?;
     let asked = match document(&fields) {
         Some(read) => read,
@@ -129,7 +129,7 @@ fn shown(fields: &Fields) -> Map<String, Value> {
 }
 
 /// Parses the uploaded file or the YAML text; `None` if the form contains neither.
-fn document(fields: &Fields) -> Option<Result<Value, Problem>> {
+fn document(fields: &Fields) -> Option<Result<Value>> {
     let text = fields.find("file").or(fields.find("document"))?;
     Some(serde_saphyr::from_str(text).map_err(|why| {
         let why = why.to_string();
@@ -140,7 +140,7 @@ fn document(fields: &Fields) -> Option<Result<Value, Problem>> {
 }
 
 /// The request body that the form describes.
-fn body(fields: &Fields) -> Result<Value, Problem> {
+fn body(fields: &Fields) -> Result<Value> {
     let text = |name: &str| fields.get(name).map(|text| Value::from(text.trim()));
     let info = image_info(fields.get("image")?, fields)?;
     let mut keystone = json!({
@@ -179,7 +179,7 @@ fn body(fields: &Fields) -> Result<Value, Problem> {
 }
 
 /// The availability zone or aggregate of hypervisors: a fixed name, or the rule that makes the name.
-fn named(fields: &Fields, name: &str, fixed: &str) -> Result<Option<Value>, Problem> {
+fn named(fields: &Fields, name: &str, fixed: &str) -> Result<Option<Value>> {
     match fields.find(name) {
         None => Ok(None),
         Some("fixed") => Ok(Some(json!({"fixed": fields.get(fixed)?.trim()}))),
@@ -191,7 +191,7 @@ fn named(fields: &Fields, name: &str, fixed: &str) -> Result<Option<Value>, Prob
 async fn set(
     Path(profile): Path<String>,
     UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let name = segment(&profile)?;
     let read = document(&fields)
         .unwrap_or_else(|| Err(Problem::Unreadable("document: required".to_owned())));
@@ -216,7 +216,7 @@ async fn set(
 async fn delete(
     Path(profile): Path<String>,
     UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     if fields.find("name").map(str::trim) != Some(profile.as_str()) {
         let why = "name: type the profile's name to confirm";
         return Err(Problem::Unreadable(why.to_owned()));

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use crate::api::{encoded, segment};
 use crate::form::UserForm;
 use crate::page_request::AuthorizedUser;
-use crate::problem::Problem;
+use crate::problem::Result;
 use crate::state::Console;
 use crate::view::bytes;
 
@@ -93,10 +93,7 @@ pub(super) struct Row {
 }
 
 /// `GET /quotas?project=&user=`: shows usage and limits.
-async fn show(
-    person: AuthorizedUser,
-    Query(wanted): Query<PageQuery>,
-) -> Result<Response, Problem> {
+async fn show(person: AuthorizedUser, Query(wanted): Query<PageQuery>) -> Result<Response> {
     let path = format!(
         "/bedplate/v1/quotas?project_id={}&user_id={}",
         encoded(wanted.project.trim()),
@@ -130,7 +127,7 @@ pub(super) fn rows(account: &BTreeMap<String, ResourceQuota>) -> Vec<Row> {
 }
 
 /// `POST /quotas`: sets limits. An empty field keeps its limit.
-async fn set(UserForm { person, fields }: UserForm) -> Result<Response, Problem> {
+async fn set(UserForm { person, fields }: UserForm) -> Result<Response> {
     let (project, user) = (fields.get("project")?.trim(), fields.find("user").map(str::trim));
     let mut limits = Map::new();
     for (key, ..) in COUNTED {

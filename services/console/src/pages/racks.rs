@@ -19,7 +19,7 @@ use crate::api::segment;
 use crate::form::{Fields, UserForm};
 use crate::image::image_info;
 use crate::page_request::AuthorizedUser;
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use crate::state::Console;
 use crate::view::tone;
 
@@ -64,26 +64,23 @@ struct Unit {
 }
 
 /// `GET /racks`: draws racks.
-async fn list(
-    person: AuthorizedUser,
-    Query(wanted): Query<PageQuery>,
-) -> Result<Response, Problem> {
+async fn list(person: AuthorizedUser, Query(wanted): Query<PageQuery>) -> Result<Response> {
     let api = person.baremetald()?;
     let all: Vec<RackSummary> = api.all("/bedplate/v1/racks").await?;
     let total = all.len();
     let shown = all.iter().skip(wanted.page.saturating_mul(DRAWN)).take(DRAWN);
-    let paths: Result<Vec<String>, Problem> =
+    let paths: Result<Vec<String>> =
         shown.map(|rack| Ok(format!("/bedplate/v1/racks/{}", segment(&rack.name)?))).collect();
     let paths = paths?;
     let racks = join_all(paths.iter().map(|path| api.get(path))).await;
-    let racks: Result<Vec<Drawn>, Problem> = racks.into_iter().map(|rack| rack.map(draw)).collect();
+    let racks: Result<Vec<Drawn>> = racks.into_iter().map(|rack| rack.map(draw)).collect();
     let page = person.page("racks.html", "Racks").under("racks").live();
     let page = page.put("racks", racks?).put("total", total).put("page", wanted.page);
     person.show(page.put("pages", total.div_ceil(DRAWN)))
 }
 
 /// `GET /racks/{rack}`: shows a rack.
-async fn show(person: AuthorizedUser, Path(rack): Path<String>) -> Result<Response, Problem> {
+async fn show(person: AuthorizedUser, Path(rack): Path<String>) -> Result<Response> {
     let (api, path) = (person.baremetald()?, format!("/bedplate/v1/racks/{}", segment(&rack)?));
     let (found, profiles) = tokio::join!(api.get(&path), profiles::names(&api));
     let found: WithJson<Rack> = found?;
@@ -123,10 +120,7 @@ fn draw(rack: WithJson<Rack>) -> Drawn {
 }
 
 /// `POST /racks/{rack}/up`: starts a bring-up. A goal that erases disks needs the rack's name as a confirmation.
-async fn up(
-    Path(rack): Path<String>,
-    UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+async fn up(Path(rack): Path<String>, UserForm { person, fields }: UserForm) -> Result<Response> {
     if erases(&fields) {
         check_name(&fields, &rack, "rack")?;
     }
@@ -142,7 +136,7 @@ pub(super) fn erases(fields: &Fields) -> bool {
 }
 
 /// The question before a rack is deleted.
-fn question(rack: &str) -> Result<Question, Problem> {
+fn question(rack: &str) -> Result<Question> {
     let address = segment(rack)?;
     Ok(Question {
         verb: "Delete",
@@ -157,7 +151,7 @@ fn question(rack: &str) -> Result<Question, Problem> {
 }
 
 /// `GET /racks/{rack}/delete`: asks for the rack's name.
-async fn confirm(person: AuthorizedUser, Path(rack): Path<String>) -> Result<Response, Problem> {
+async fn confirm(person: AuthorizedUser, Path(rack): Path<String>) -> Result<Response> {
     question(&rack)?.ask(&person, "racks")
 }
 
@@ -165,7 +159,7 @@ async fn confirm(person: AuthorizedUser, Path(rack): Path<String>) -> Result<Res
 async fn delete(
     Path(rack): Path<String>,
     UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let question = question(&rack)?;
     if let Err(why) = question.check(&fields) {
         return question.ask_again(&person, "racks", &why);
@@ -181,7 +175,7 @@ async fn delete(
 }
 
 /// The goal of a bring-up from a form.
-pub(super) fn goal(fields: &Fields) -> Result<Value, Problem> {
+pub(super) fn goal(fields: &Fields) -> Result<Value> {
     let mut info = Map::new();
     if let Some(image) = fields.find("image") {
         info = image_info(image, fields)?;
@@ -199,10 +193,7 @@ pub(super) fn goal(fields: &Fields) -> Result<Value, Problem> {
 }
 
 /// `POST /racks/{rack}/pause`: starts no further work in the rack.
-async fn pause(
-    Path(rack): Path<String>,
-    UserForm { person, .. }: UserForm,
-) -> Result<Response, Problem> {
+async fn pause(Path(rack): Path<String>, UserForm { person, .. }: UserForm) -> Result<Response> {
     let path = format!("/bedplate/v1/racks/{}/up", segment(&rack)?);
     person.baremetald()?.send(Method::DELETE, &path, None).await?;
     Ok(Redirect::to(&format!("/racks/{}", segment(&rack)?)).into_response())

@@ -14,7 +14,7 @@ use super::quotas::rows;
 use crate::api::segment;
 use crate::form::{Fields, UserForm};
 use crate::page_request::AuthorizedUser;
-use crate::problem::Problem;
+use crate::problem::{Problem, Result};
 use crate::state::Console;
 use crate::view::Page;
 
@@ -32,14 +32,14 @@ pub(super) fn routes() -> Router<Console> {
 }
 
 /// `GET /vms`: lists VMs.
-async fn list(person: AuthorizedUser) -> Result<Response, Problem> {
+async fn list(person: AuthorizedUser) -> Result<Response> {
     let machines = person.clusterd()?.first::<WithJson<Vm>>("/bedplate/v1/machines", 2000).await?;
     let page = person.page("vms.html", "VMs").under("vms").live();
     person.show(page.put("machines", machines))
 }
 
 /// `GET /vms/{vm}`: shows a VM.
-async fn show(person: AuthorizedUser, Path(vm): Path<String>) -> Result<Response, Problem> {
+async fn show(person: AuthorizedUser, Path(vm): Path<String>) -> Result<Response> {
     let (api, name) = (person.clusterd()?, segment(&vm)?);
     let (shown, events) =
         (format!("/bedplate/v1/machines/{name}"), format!("/bedplate/v1/machines/{name}/events"));
@@ -52,12 +52,12 @@ async fn show(person: AuthorizedUser, Path(vm): Path<String>) -> Result<Response
 }
 
 /// `GET /vms/new`: shows the form.
-async fn ask(person: AuthorizedUser) -> Result<Response, Problem> {
+async fn ask(person: AuthorizedUser) -> Result<Response> {
     let page = form(&person).await?;
     person.show(page.put("given", json!({})))
 }
 
-async fn form(person: &AuthorizedUser) -> Result<Page, Problem> {
+async fn form(person: &AuthorizedUser) -> Result<Page> {
     let api = person.clusterd()?;
     let (images, quotas) =
         tokio::join!(api.all("/bedplate/v1/images"), api.find("/bedplate/v1/quotas"));
@@ -68,7 +68,7 @@ async fn form(person: &AuthorizedUser) -> Result<Page, Problem> {
 }
 
 /// `POST /vms/new`: creates a VM.
-async fn send(UserForm { person, fields }: UserForm) -> Result<Response, Problem> {
+async fn send(UserForm { person, fields }: UserForm) -> Result<Response> {
     let asked = match body(&fields) {
         Ok(body) => person.clusterd()?.post("/bedplate/v1/machines", &body).await,
         Err(why) => Err(why),
@@ -83,7 +83,7 @@ async fn send(UserForm { person, fields }: UserForm) -> Result<Response, Problem
 }
 
 /// The request body that the form describes.
-fn body(fields: &Fields) -> Result<Value, Problem> {
+fn body(fields: &Fields) -> Result<Value> {
     let mut body = Map::new();
     for name in ["image", "flavor"] {
         body.insert(name.to_owned(), fields.get(name)?.trim().into());
@@ -106,19 +106,13 @@ fn body(fields: &Fields) -> Result<Value, Problem> {
 }
 
 /// `POST /vms/{vm}/action`: starts, stops or reboots a VM.
-async fn act(
-    Path(vm): Path<String>,
-    UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+async fn act(Path(vm): Path<String>, UserForm { person, fields }: UserForm) -> Result<Response> {
     let body = json!({"action": fields.get("target")?});
     tell(&person, &vm, Method::POST, "/actions", Some(&body)).await
 }
 
 /// `POST /vms/{vm}/lease`: extends the lease.
-async fn extend(
-    Path(vm): Path<String>,
-    UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+async fn extend(Path(vm): Path<String>, UserForm { person, fields }: UserForm) -> Result<Response> {
     let body = match fields.find("for") {
         Some(length) => json!({"for": length.trim()}),
         None => json!({}),
@@ -127,10 +121,7 @@ async fn extend(
 }
 
 /// `POST /vms/{vm}/lease/undo`: undoes the end of the lease.
-async fn undo(
-    Path(vm): Path<String>,
-    UserForm { person, .. }: UserForm,
-) -> Result<Response, Problem> {
+async fn undo(Path(vm): Path<String>, UserForm { person, .. }: UserForm) -> Result<Response> {
     tell(&person, &vm, Method::POST, "/lease/undo", None).await
 }
 
@@ -138,16 +129,13 @@ async fn undo(
 async fn snapshot(
     Path(vm): Path<String>,
     UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let body = json!({"name": fields.find("name").map(str::trim)});
     tell(&person, &vm, Method::POST, "/snapshots", Some(&body)).await
 }
 
 /// `POST /vms/{vm}/console`: links to the VM's screen in the cloud. The URL works for some minutes, and the console does not store it.
-async fn console(
-    Path(vm): Path<String>,
-    UserForm { person, .. }: UserForm,
-) -> Result<Response, Problem> {
+async fn console(Path(vm): Path<String>, UserForm { person, .. }: UserForm) -> Result<Response> {
     let path = format!("/bedplate/v1/machines/{}/console", segment(&vm)?);
     let ConsoleUrl { url } = person.clusterd()?.post(&path, &json!({"kind": "novnc"})).await?;
     let page = person.page("console.html", &format!("Console of {vm}")).under("vms");
@@ -155,10 +143,7 @@ async fn console(
 }
 
 /// `POST /vms/{vm}/delete`: deletes a VM. Needs its name as a confirmation.
-async fn delete(
-    Path(vm): Path<String>,
-    UserForm { person, fields }: UserForm,
-) -> Result<Response, Problem> {
+async fn delete(Path(vm): Path<String>, UserForm { person, fields }: UserForm) -> Result<Response> {
     let (api, name) = (person.clusterd()?, segment(&vm)?);
     let path = format!("/bedplate/v1/machines/{name}");
     let shown: Vm = api.get(&path).await?;
@@ -175,7 +160,7 @@ async fn tell(
     method: Method,
     path: &str,
     body: Option<&Value>,
-) -> Result<Response, Problem> {
+) -> Result<Response> {
     let name = segment(vm)?;
     person.clusterd()?.send(method, &format!("/bedplate/v1/machines/{name}{path}"), body).await?;
     Ok(Redirect::to(&format!("/vms/{name}")).into_response())
