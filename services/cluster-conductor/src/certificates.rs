@@ -8,7 +8,7 @@ use cluster_store::{Certificate, StoreError};
 use jiff::{SignedDuration, Timestamp};
 
 use crate::Conductor;
-use crate::cluster_secrets::KeysError;
+use crate::cluster_secrets::{KeysError, Result};
 
 /// The lifetime of a certificate that is signed for a user.
 const LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -16,17 +16,12 @@ const LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
 impl Conductor {
     /// Returns the certificate of the cluster's certificate authority in PEM; the authority is made on first use. During a CA rotation both
     /// CAs are returned, the signing CA first.
-    pub async fn authority(&self, cluster: &Cluster) -> Result<String, KeysError> {
+    pub async fn authority(&self, cluster: &Cluster) -> Result<String> {
         Ok(self.context.secrets.pki(cluster).await?.cluster.certificate)
     }
 
     /// Signs a certificate request in PEM with the cluster's certificate authority, and records for whom.
-    pub async fn sign(
-        &self,
-        cluster: &Cluster,
-        request: &str,
-        user: &str,
-    ) -> Result<String, KeysError> {
+    pub async fn sign(&self, cluster: &Cluster, request: &str, user: &str) -> Result<String> {
         let pki = self.context.secrets.pki(cluster).await?;
         let now = (self.context.settings.clock)();
         let validity = Validity { now, lifetime: LIFETIME };
@@ -37,11 +32,7 @@ impl Conductor {
     }
 
     /// Makes a kubeconfig for an administrator, and records that `user` got it. `None` while the address of the cluster's API is unknown.
-    pub async fn kubeconfig(
-        &self,
-        cluster: &Cluster,
-        user: &str,
-    ) -> Result<Option<String>, KeysError> {
+    pub async fn kubeconfig(&self, cluster: &Cluster, user: &str) -> Result<Option<String>> {
         let Some(address) = &cluster.api_address else { return Ok(None) };
         let now = (self.context.settings.clock)();
         let validity = Validity { now, lifetime: LIFETIME };

@@ -14,7 +14,7 @@ mod observe;
 mod quota;
 pub(crate) mod security;
 
-pub(crate) use error::CloudWorkError;
+pub(crate) use error::{CloudWorkError, Result};
 pub(crate) use flavors::{Flavors, size as flavor_size};
 pub(crate) use host_capacity::missing_capacity;
 pub(crate) use ledger::reconcile_ledger;

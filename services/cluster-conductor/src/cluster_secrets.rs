@@ -17,6 +17,9 @@ use zeroize::Zeroizing;
 /// The lifetime of a certificate authority.
 const AUTHORITY_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
+/// A result whose error is a [`KeysError`], unless it says otherwise.
+pub(crate) type Result<T, E = KeysError> = std::result::Result<T, E>;
+
 /// Why the keys of a cluster cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum KeysError {
@@ -44,16 +47,13 @@ pub(crate) struct ClusterSecrets {
 impl ClusterSecrets {
     /// Returns the cluster's certificate authorities with their keys. During a CA rotation each certificate is followed by the one that is
     /// trusted besides.
-    pub(crate) async fn pki(&self, cluster: &Cluster) -> Result<Pki, KeysError> {
+    pub(crate) async fn pki(&self, cluster: &Cluster) -> Result<Pki> {
         let (signs, also) = self.authorities(cluster).await?;
         Ok(also.map_or_else(|| signs.clone(), |also| signs.with_trusted(&also)))
     }
 
     /// Returns the certificate authorities that sign now, and those that are trusted besides.
-    pub(crate) async fn authorities(
-        &self,
-        cluster: &Cluster,
-    ) -> Result<(Pki, Option<Pki>), KeysError> {
+    pub(crate) async fn authorities(&self, cluster: &Cluster) -> Result<(Pki, Option<Pki>)> {
         let (signs, also) = cluster.authorities.generations();
         let signs = self.generation(cluster, signs).await?;
         match also {
@@ -63,7 +63,7 @@ impl ClusterSecrets {
     }
 
     /// Returns the certificate authorities of a generation, which are made on first use.
-    async fn generation(&self, cluster: &Cluster, generation: u32) -> Result<Pki, KeysError> {
+    async fn generation(&self, cluster: &Cluster, generation: u32) -> Result<Pki> {
         let name = stored_authorities::name(generation);
         let place = format!("{}/{name}", cluster.id);
         let sealed = match self.store.find_secret(cluster.id, &name).await? {
@@ -90,7 +90,7 @@ impl ClusterSecrets {
         &self,
         cluster: &Cluster,
         generation: u32,
-    ) -> Result<SecretString, KeysError> {
+    ) -> Result<SecretString> {
         let name = format!("credential/{generation}");
         let place = format!("{}/{name}", cluster.id);
         let sealed = match self.store.find_secret(cluster.id, &name).await? {
@@ -109,7 +109,7 @@ impl ClusterSecrets {
         cluster: &Cluster,
         address: &str,
         validity: Validity,
-    ) -> Result<Option<Kubeconfig>, KeysError> {
+    ) -> Result<Option<Kubeconfig>> {
         let Some(endpoint) = endpoint(address) else { return Ok(None) };
         let authority = self.pki(cluster).await?.cluster;
         let name = dns_label(cluster);

@@ -20,6 +20,7 @@ pub use authorities::CaHandout;
 pub(crate) use authorities::ask as ask_authorities;
 pub(crate) use bootstrap_data::join_token;
 pub use error::MemberConfigError;
+use error::Result;
 pub use own::OwnConfigError;
 pub(crate) use own::{remove_own_config, set_own_config};
 pub use redeem::{Answer, StepReport};

@@ -5,7 +5,7 @@ use cluster_core::{
 };
 use cluster_store::Store;
 
-use crate::cloud::{CloudLookups, CloudWorkError};
+use crate::cloud::{CloudLookups, CloudWorkError, Result};
 use crate::member_configs::MemberConfigs;
 use crate::nodes::Nodes;
 
@@ -26,12 +26,12 @@ pub(crate) struct ActionContext<'a> {
 
 impl ActionContext<'_> {
     /// Returns an observed object.
-    pub(super) fn found(&self, key: &Key) -> Result<&CloudObject, CloudWorkError> {
+    pub(super) fn found(&self, key: &Key) -> Result<&CloudObject> {
         self.seen.objects.get(key).ok_or_else(|| CloudWorkError::DependencyMissing(key.clone()))
     }
 
     /// Returns a desired object.
-    pub(super) fn thing(&self, key: &Key) -> Result<&ResourceSpec, CloudWorkError> {
+    pub(super) fn thing(&self, key: &Key) -> Result<&ResourceSpec> {
         let object =
             self.shape.get(key).ok_or_else(|| CloudWorkError::DependencyMissing(key.clone()))?;
         Ok(&object.thing)

@@ -18,12 +18,12 @@ use openstack::network::{floating_ips, routers, security_groups};
 use super::action_context::ActionContext;
 use super::{load_balancer, server};
 use crate::cloud::found::{self, Listed};
-use crate::cloud::{CloudWorkError, id_of};
+use crate::cloud::{CloudWorkError, Result, id_of};
 
 /// The TTL of a cluster's DNS records, in seconds. Repair changes the addresses, so resolvers must not cache them for long.
 const RECORD_TTL: u32 = 60;
 
-type Created = Result<CloudObject, CloudWorkError>;
+type Created = Result<CloudObject>;
 
 /// Creates an object under `name`. Everything it depends on is in the observation. Returns the new object.
 pub(crate) async fn create(
@@ -113,7 +113,7 @@ impl ActionContext<'_> {
         groups: &BTreeSet<Key>,
         allowed: &BTreeSet<Cidr>,
     ) -> Created {
-        let groups: Result<Vec<String>, CloudWorkError> =
+        let groups: Result<Vec<String>> =
             groups.iter().map(|key| Ok(id_of(key, &self.seen)?.to_owned())).collect();
         let pair = |range: &Cidr| AddressPair { ip_address: range.to_string() };
         let new = NewPort {

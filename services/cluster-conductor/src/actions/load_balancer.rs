@@ -11,7 +11,7 @@ use openstack::load_balancer::pools::{NewMember, NewPool};
 
 use super::action_context::ActionContext;
 use crate::cloud::found::Listed;
-use crate::cloud::{CloudWorkError, id_of};
+use crate::cloud::{CloudWorkError, Result, id_of};
 
 /// Creates the load balancer `key` under `name`, on its VIP port.
 pub(super) async fn create(
@@ -19,7 +19,7 @@ pub(super) async fn create(
     (key, name): (&Key, &str),
     provider: &Option<String>,
     listeners: Vec<NewListener>,
-) -> Result<CloudObject, CloudWorkError> {
+) -> Result<CloudObject> {
     let Key::LoadBalancer(of) = key else {
         return Err(CloudWorkError::DependencyMissing(key.clone()));
     };

@@ -19,9 +19,9 @@ use openstack::network::{floating_ips, networks, ports, routers, subnets};
 use super::action_context::ActionContext;
 use super::create::create;
 use super::load_balancer::members;
-use crate::cloud::{CloudWorkError, id_of, security};
+use crate::cloud::{CloudWorkError, Result, id_of, security};
 
-pub(crate) type Outcome = Result<ActionChange, CloudWorkError>;
+pub(crate) type Outcome = Result<ActionChange>;
 
 fn object((key, found): (Key, CloudObject)) -> ActionChange {
     ActionChange::Object(key, found)
@@ -31,7 +31,7 @@ fn machine_of((machine, said): (MemberName, MemberObservation)) -> ActionChange 
     ActionChange::Member(machine, said)
 }
 
-type Object = Result<(Key, CloudObject), CloudWorkError>;
+type Object = Result<(Key, CloudObject)>;
 
 impl ActionContext<'_> {
     /// Performs `action`, and records the id of a created object.
@@ -54,7 +54,7 @@ impl ActionContext<'_> {
         &self,
         action: &Action,
         machine: &MemberName,
-    ) -> Result<(MemberName, MemberObservation), CloudWorkError> {
+    ) -> Result<(MemberName, MemberObservation)> {
         let nodes = self.nodes.ok_or(CloudWorkError::Silent)?;
         match action {
             Action::Drain(_) => nodes.drain(machine, &self.seen).await,
@@ -105,7 +105,7 @@ impl ActionContext<'_> {
     }
 
     /// Adds a rule to the security group `key`.
-    async fn allow(&self, key: &Key, rule: &IngressRule) -> Result<(), CloudWorkError> {
+    async fn allow(&self, key: &Key, rule: &IngressRule) -> Result<()> {
         let id = |key: &Key| id_of(key, &self.seen).ok().map(str::to_owned);
         let pass = security::write(rule, id)
             .ok_or_else(|| CloudWorkError::DependencyMissing(key.clone()))?;

@@ -10,7 +10,7 @@ use openstack::compute::servers::{self, Boot, ConfigDrive, NewDisk, NewServer};
 use openstack::identity::application_credentials::{self, NewApplicationCredential};
 
 use super::action_context::ActionContext;
-use crate::cloud::{CloudWorkError, found, id_of};
+use crate::cloud::{CloudWorkError, Result, found, id_of};
 use crate::vm_user_data;
 
 /// The roles that a cluster's credential gets, of those that clusterd's user has: enough to attach volumes and to create load balancers.
@@ -20,7 +20,7 @@ const ROLES: [&str; 3] = ["member", "_member_", "load-balancer_member"];
 pub(crate) async fn create(
     action_context: &ActionContext<'_>,
     (key, name, thing): (&Key, &str, &ResourceSpec),
-) -> Result<CloudObject, CloudWorkError> {
+) -> Result<CloudObject> {
     let (
         Key::Server(machine),
         ResourceSpec::Server { image, flavor, keypair, availability_zone, disks },
@@ -69,7 +69,7 @@ struct OwnerParts {
 async fn owner_parts(
     action_context: &ActionContext<'_>,
     machine: &MemberName,
-) -> Result<OwnerParts, CloudWorkError> {
+) -> Result<OwnerParts> {
     let (configs, seen) = (action_context.member_configs, &action_context.seen);
     match action_context.of {
         ObjectOwner::Cluster(spec) => {
@@ -111,7 +111,7 @@ pub(crate) async fn credential(
     action_context: &ActionContext<'_>,
     key: &Key,
     name: &str,
-) -> Result<CloudObject, CloudWorkError> {
+) -> Result<CloudObject> {
     let (Key::Credential(generation), ObjectOwner::Cluster(spec)) = (key, action_context.of) else {
         return Err(CloudWorkError::DependencyMissing(key.clone()));
     };

@@ -11,6 +11,9 @@ use crate::cluster_secrets::KeysError;
 use crate::member_configs::MemberConfigError;
 use crate::tenancy::TenancyError;
 
+/// A result whose error is a [`CloudWorkError`], unless it says otherwise.
+pub(crate) type Result<T, E = CloudWorkError> = std::result::Result<T, E>;
+
 /// Why an observation or an action failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CloudWorkError {

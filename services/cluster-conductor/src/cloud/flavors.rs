@@ -11,7 +11,7 @@ use openstack::compute::flavors::{self, Flavor};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::error::CloudWorkError;
+use super::error::Result;
 use super::lookups::{named, no_such_flavor};
 
 /// How long a list of flavors is used.
@@ -51,7 +51,7 @@ impl Flavors {
         &self,
         session: &Session,
         wanted: &BTreeSet<String>,
-    ) -> Result<BTreeMap<String, FlavorSize>, CloudWorkError> {
+    ) -> Result<BTreeMap<String, FlavorSize>> {
         let of_project = self.of(session.identity().await?.project_id.unwrap_or_default());
         let mut kept = of_project.lock().await;
         let fresh = kept.as_ref().filter(|(at, _)| at.elapsed() < MAX_AGE);
@@ -76,6 +76,7 @@ impl Flavors {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cloud::CloudWorkError;
     use crate::cloud::emulated::emulated_cloud;
 
     fn cached(flavors: &Flavors, project: &str, at: Option<Instant>) -> Arc<CachedFlavors> {

@@ -7,7 +7,7 @@ use openstack::CloudError;
 use openstack::compute::flavors::Flavor;
 use openstack::placement::candidates::{self, Need};
 
-use super::error::CloudWorkError;
+use super::error::Result;
 use super::lookups::CloudLookups;
 
 /// How many allocation candidates Placement may return per server. Placement may list a host several times, once for each way to divide it,
@@ -21,7 +21,7 @@ pub(crate) async fn missing_capacity(
     site: &CloudLookups<'_>,
     shape: &DesiredObjects,
     seen: &ClusterObservation,
-) -> Result<Option<Problem>, CloudWorkError> {
+) -> Result<Option<Problem>> {
     let mut wanted: BTreeMap<(&str, bool), u32> = BTreeMap::new();
     let missing = shape.iter().filter(|(key, _)| !seen.objects.contains_key(*key));
     for (key, object) in missing.filter(|(key, _)| matches!(key, Key::Server(_))) {

@@ -11,7 +11,7 @@ use openstack::network::{networks, subnets};
 use openstack::{CloudError, Session};
 use tokio::sync::{Mutex, OnceCell};
 
-use super::error::CloudWorkError;
+use super::error::{CloudWorkError, Result};
 
 /// The cloud, as one turn uses it.
 pub(crate) struct CloudLookups<'a> {
@@ -58,7 +58,7 @@ impl<'a> CloudLookups<'a> {
     }
 
     /// Returns the id of the external network with this id or name.
-    pub(crate) async fn external_network(&self, given: &str) -> Result<&str, CloudWorkError> {
+    pub(crate) async fn external_network(&self, given: &str) -> Result<&str> {
         let look = || async move {
             let all = networks::external(self.session).await?;
             let named = all.into_iter().find(|it| it.id == given || it.name == given);
@@ -72,7 +72,7 @@ impl<'a> CloudLookups<'a> {
         &'s self,
         of: &Reference,
         seen: &'s ClusterObservation,
-    ) -> Result<&'s str, CloudWorkError> {
+    ) -> Result<&'s str> {
         let given = match of {
             Reference::Own(key) => return id_of(key, seen),
             Reference::Given(given) => given,
@@ -92,7 +92,7 @@ impl<'a> CloudLookups<'a> {
         &'s self,
         of: &Reference,
         seen: &'s ClusterObservation,
-    ) -> Result<&'s str, CloudWorkError> {
+    ) -> Result<&'s str> {
         let given = match of {
             Reference::Own(key) => return id_of(key, seen),
             Reference::Given(given) => given,
@@ -108,18 +108,18 @@ impl<'a> CloudLookups<'a> {
     }
 
     /// Returns all flavors.
-    pub(crate) async fn flavors(&self) -> Result<&[Flavor], CloudWorkError> {
+    pub(crate) async fn flavors(&self) -> Result<&[Flavor]> {
         let look = || async move { Ok::<_, CloudWorkError>(flavors::list(self.session).await?) };
         Ok(self.known.flavors.get_or_try_init(look).await?)
     }
 
     /// Returns the flavor with this id or name.
-    pub(crate) async fn flavor(&self, given: &str) -> Result<&Flavor, CloudWorkError> {
+    pub(crate) async fn flavor(&self, given: &str) -> Result<&Flavor> {
         named(self.flavors().await?, given).ok_or_else(|| no_such_flavor(given))
     }
 
     /// Returns the id of the image with this id or name; of several with the name, the newest.
-    pub(crate) async fn image(&self, given: &str) -> Result<String, CloudWorkError> {
+    pub(crate) async fn image(&self, given: &str) -> Result<String> {
         let mut known = self.known.images.lock().await;
         if let Some(id) = known.get(given) {
             return Ok(id.clone());
@@ -147,7 +147,7 @@ impl<'a> CloudLookups<'a> {
 
     /// Returns the DNS zone: the project's own, or the one of clusterd's project that an operator offers to all. `None` when neither
     /// exists.
-    pub(crate) async fn zone(&self) -> Result<Option<Zone<'_>>, CloudWorkError> {
+    pub(crate) async fn zone(&self) -> Result<Option<Zone<'_>>> {
         let Some(name) = self.zone else { return Ok(None) };
         let look = || async move {
             if let Some(theirs) = zones::find(self.session, name).await? {
@@ -164,7 +164,7 @@ impl<'a> CloudLookups<'a> {
     }
 
     /// Returns the DNS zone, or an error when it does not exist.
-    pub(crate) async fn needed_zone(&self, name: &str) -> Result<Zone<'_>, CloudWorkError> {
+    pub(crate) async fn needed_zone(&self, name: &str) -> Result<Zone<'_>> {
         self.zone().await?.ok_or_else(|| no_such("dns_zone", name))
     }
 }
@@ -196,10 +196,7 @@ fn no_such(setting: &'static str, given: &str) -> CloudWorkError {
 }
 
 /// Returns the id of an observed object.
-pub(crate) fn id_of<'s>(
-    key: &Key,
-    seen: &'s ClusterObservation,
-) -> Result<&'s str, CloudWorkError> {
+pub(crate) fn id_of<'s>(key: &Key, seen: &'s ClusterObservation) -> Result<&'s str> {
     let found =
         seen.objects.get(key).ok_or_else(|| CloudWorkError::DependencyMissing(key.clone()))?;
     Ok(&found.id)

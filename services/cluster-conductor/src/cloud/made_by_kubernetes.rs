@@ -13,7 +13,7 @@ use openstack::load_balancer::ProvisioningStatus;
 use openstack::load_balancer::load_balancers::{self, LoadBalancer};
 use openstack::{CloudError, Session};
 
-use super::error::CloudWorkError;
+use super::error::{CloudWorkError, Result};
 use super::found::{self, Listed};
 use super::lookups::CloudLookups;
 
@@ -26,7 +26,7 @@ pub(crate) async fn observe(
     spec: &ClusterSpec<'_>,
     ledger: &Ledger,
     objects: &BTreeMap<Key, CloudObject>,
-) -> Result<BTreeMap<Key, CloudObject>, CloudWorkError> {
+) -> Result<BTreeMap<Key, CloudObject>> {
     // A cluster that was never complete runs nothing that could have created an object.
     if spec.cluster.completed_at.is_none() && spec.cluster.desire == DesiredState::Exist {
         return Ok(BTreeMap::new());
@@ -49,7 +49,7 @@ async fn balancers(
     site: &CloudLookups<'_>,
     spec: &ClusterSpec<'_>,
     objects: &BTreeMap<Key, CloudObject>,
-) -> Result<BTreeMap<Key, CloudObject>, CloudWorkError> {
+) -> Result<BTreeMap<Key, CloudObject>> {
     if !spec.cluster.blueprint.labels.settings().cloud_provider {
         return Ok(BTreeMap::new());
     }
@@ -69,7 +69,7 @@ async fn subnet(
     site: &CloudLookups<'_>,
     blueprint: &ClusterParameters,
     objects: &BTreeMap<Key, CloudObject>,
-) -> Result<Option<String>, CloudWorkError> {
+) -> Result<Option<String>> {
     let Some(given) = &blueprint.fixed_subnet else {
         return Ok(objects.get(&Key::Subnet).map(|found| found.id.clone()));
     };
@@ -87,7 +87,7 @@ async fn subnet(
 async fn volumes_of(
     session: &Session,
     spec: &ClusterSpec<'_>,
-) -> Result<BTreeMap<Key, CloudObject>, CloudWorkError> {
+) -> Result<BTreeMap<Key, CloudObject>> {
     if !spec.cluster.blueprint.labels.settings().cinder_csi {
         return Ok(BTreeMap::new());
     }

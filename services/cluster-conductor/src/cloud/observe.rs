@@ -23,7 +23,7 @@ use openstack::network::security_groups::SecurityGroup;
 use openstack::network::{floating_ips, networks, ports, routers, security_groups, subnets};
 use openstack::{CloudError, Session};
 
-use super::error::CloudWorkError;
+use super::error::Result;
 use super::found::{self, Listed};
 use super::lookups::CloudLookups;
 use super::observation_cache::CachedObservations;
@@ -53,7 +53,7 @@ pub(crate) async fn observe(
     of: ObjectOwner<'_>,
     ledger: &Ledger,
     looks: &CachedObservations,
-) -> Result<BTreeMap<Key, CloudObject>, CloudWorkError> {
+) -> Result<BTreeMap<Key, CloudObject>> {
     let each = KINDS.map(|kind| of_kind(site, of, (ledger, looks), kind));
     let all = try_join_all(each).await?.into_iter().flatten();
     let mut objects: BTreeMap<Key, CloudObject> = all.collect();
@@ -78,7 +78,7 @@ async fn of_kind(
     of: ObjectOwner<'_>,
     (ledger, looks): (&Ledger, &CachedObservations),
     kind: Kind,
-) -> Result<Owned, CloudWorkError> {
+) -> Result<Owned> {
     if let Some(known) = looks.all_of(ledger, kind) {
         return Ok(known);
     }
@@ -190,11 +190,7 @@ async fn credentials(session: &Session, ledger: &Ledger) -> Result<Owned, CloudE
 }
 
 /// Returns the security groups with their rules.
-async fn groups(
-    session: &Session,
-    ledger: &Ledger,
-    names: &[String],
-) -> Result<Owned, CloudWorkError> {
+async fn groups(session: &Session, ledger: &Ledger, names: &[String]) -> Result<Owned> {
     let listed = security_groups::named(session, names).await?;
     let groups: Vec<(Key, SecurityGroup)> =
         ours(session, ledger, Kind::SecurityGroup, listed).await?;
@@ -207,11 +203,7 @@ async fn groups(
 }
 
 /// Returns the load balancers with the addresses of their members.
-async fn balancers(
-    session: &Session,
-    ledger: &Ledger,
-    names: &[String],
-) -> Result<Owned, CloudWorkError> {
+async fn balancers(session: &Session, ledger: &Ledger, names: &[String]) -> Result<Owned> {
     let mut listed = Vec::new();
     for name in names {
         listed.extend(load_balancers::find(session, name).await?);
@@ -244,7 +236,7 @@ async fn member_addresses(
 }
 
 /// Returns the DNS records. A record set is found by its description, which holds the object's name.
-async fn records(site: &CloudLookups<'_>, ledger: &Ledger) -> Result<Owned, CloudWorkError> {
+async fn records(site: &CloudLookups<'_>, ledger: &Ledger) -> Result<Owned> {
     let lines = ledger.of_kind(Kind::Record);
     // A deleted zone has no records.
     let Some(zone) = site.zone().await? else { return Ok(Vec::new()) };
@@ -278,7 +270,7 @@ async fn router_interface(
     session: &Session,
     ledger: &Ledger,
     objects: &BTreeMap<Key, CloudObject>,
-) -> Result<Option<CloudObject>, CloudWorkError> {
+) -> Result<Option<CloudObject>> {
     let ends = (objects.get(&Key::Router), objects.get(&Key::Subnet));
     let (Some(router), Some(subnet)) = ends else { return Ok(None) };
     let Some(line) = ledger.line(&Key::RouterInterface) else { return Ok(None) };

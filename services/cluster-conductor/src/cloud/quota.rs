@@ -9,7 +9,7 @@ use cluster_core::{
 use openstack::compute::limits;
 use openstack::{CloudError, QuotaUsage, block_storage, dns, load_balancer, network};
 
-use super::error::CloudWorkError;
+use super::error::Result;
 use super::flavors::size;
 use super::lookups::CloudLookups;
 
@@ -18,7 +18,7 @@ pub(crate) async fn shortage(
     site: &CloudLookups<'_>,
     shape: &DesiredObjects,
     seen: &ClusterObservation,
-) -> Result<Option<Problem>, CloudWorkError> {
+) -> Result<Option<Problem>> {
     let short = short(site, shape, seen).await?;
     if short.is_empty() {
         return Ok(None);
@@ -40,7 +40,7 @@ pub(crate) async fn outlook(
     site: &CloudLookups<'_>,
     shape: &DesiredObjects,
     there: &BTreeSet<Key>,
-) -> Result<(QuotaNeed, Vec<QuotaShortage>), CloudWorkError> {
+) -> Result<(QuotaNeed, Vec<QuotaShortage>)> {
     let (sizes, free) = tokio::try_join!(sizes(site, shape), allowed(site))?;
     let missing = quota_need(shape, &sizes, |key| there.contains(key));
     Ok((quota_need(shape, &sizes, |_| false), shortages(&missing, &free)))
@@ -51,7 +51,7 @@ async fn short(
     site: &CloudLookups<'_>,
     shape: &DesiredObjects,
     seen: &ClusterObservation,
-) -> Result<Vec<QuotaShortage>, CloudWorkError> {
+) -> Result<Vec<QuotaShortage>> {
     let (sizes, free) = tokio::try_join!(sizes(site, shape), allowed(site))?;
     let needed = quota_need(shape, &sizes, |key| seen.objects.contains_key(key));
     Ok(shortages(&needed, &free))
@@ -61,7 +61,7 @@ async fn short(
 async fn sizes(
     site: &CloudLookups<'_>,
     shape: &DesiredObjects,
-) -> Result<BTreeMap<String, FlavorSize>, CloudWorkError> {
+) -> Result<BTreeMap<String, FlavorSize>> {
     let mut sizes = BTreeMap::new();
     for object in shape.values() {
         if let ResourceSpec::Server { flavor: Some(given), .. } = &object.thing
@@ -74,7 +74,7 @@ async fn sizes(
 }
 
 /// Returns what is left of each quota, by the names of [`cluster_core::QuotaNeed`]. Unlimited quotas are missing.
-async fn allowed(site: &CloudLookups<'_>) -> Result<BTreeMap<String, u64>, CloudWorkError> {
+async fn allowed(site: &CloudLookups<'_>) -> Result<BTreeMap<String, u64>> {
     let session = site.session;
     let services = async {
         Ok(tokio::try_join!(
@@ -115,7 +115,7 @@ async fn allowed(site: &CloudLookups<'_>) -> Result<BTreeMap<String, u64>, Cloud
 }
 
 /// Returns the quota of record sets in the cluster's zone; `None` when the zone does not exist, which the creation of a record reports.
-async fn recordsets(site: &CloudLookups<'_>) -> Result<Option<QuotaUsage>, CloudWorkError> {
+async fn recordsets(site: &CloudLookups<'_>) -> Result<Option<QuotaUsage>> {
     match site.zone().await? {
         Some(zone) => Ok(present(dns::limits::recordsets(zone.session, zone.id)).await?),
         None => Ok(None),

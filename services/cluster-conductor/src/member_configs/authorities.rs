@@ -9,7 +9,7 @@ use cluster_core::{
 use sealing::Purpose;
 use tracing::info;
 
-use super::MemberConfigError;
+use super::Result;
 use super::redeem::of;
 use crate::cluster_secrets::ClusterSecrets;
 
@@ -35,7 +35,7 @@ pub(crate) async fn ask(
     id: ClaimUuid,
     token: &str,
     holds: u32,
-) -> Result<RevisionAnswer, MemberConfigError> {
+) -> Result<RevisionAnswer> {
     let nothing = Ok((CaHandout::Nothing, None));
     if !secrets.keyring.verify(Purpose::Report, &id.to_string(), token) {
         return nothing;

@@ -10,8 +10,8 @@ use sealing::SealError;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::MemberConfigError;
 use super::facts::{Founder, masters, placed};
+use super::{MemberConfigError, Result};
 use crate::cluster_secrets::ClusterSecrets;
 
 /// The name of the secret.
@@ -45,7 +45,7 @@ pub(crate) async fn founding(
     secrets: &ClusterSecrets,
     spec: &ClusterSpec<'_>,
     seen: &ClusterObservation,
-) -> Result<BootstrapData, MemberConfigError> {
+) -> Result<BootstrapData> {
     let (cluster, now) = (spec.cluster, (secrets.clock)());
     let kept = match secrets.store.find_secret(cluster.id, BOOTSTRAP).await? {
         Some(sealed) => open(secrets, cluster, &sealed)?,
@@ -61,10 +61,7 @@ pub(crate) async fn founding(
 }
 
 /// As [`founding`], for a cluster that has bootstrap data.
-pub(super) async fn renewed(
-    secrets: &ClusterSecrets,
-    cluster: &Cluster,
-) -> Result<BootstrapData, MemberConfigError> {
+pub(super) async fn renewed(secrets: &ClusterSecrets, cluster: &Cluster) -> Result<BootstrapData> {
     let sealed =
         secrets.store.find_secret(cluster.id, BOOTSTRAP).await?.ok_or(SealError::CannotOpen)?;
     renew(secrets, cluster, open(secrets, cluster, &sealed)?).await
@@ -74,7 +71,7 @@ async fn renew(
     secrets: &ClusterSecrets,
     cluster: &Cluster,
     kept: BootstrapData,
-) -> Result<BootstrapData, MemberConfigError> {
+) -> Result<BootstrapData> {
     let now = (secrets.clock)();
     if kept.token_expires_at.duration_since(now) > LEFT {
         return Ok(kept);
@@ -89,14 +86,11 @@ pub(crate) async fn join_token(
     secrets: &ClusterSecrets,
     spec: &ClusterSpec<'_>,
     seen: &ClusterObservation,
-) -> Result<JoinToken, MemberConfigError> {
+) -> Result<JoinToken> {
     founding(secrets, spec, seen).await?.token()
 }
 
-fn founders(
-    spec: &ClusterSpec<'_>,
-    seen: &ClusterObservation,
-) -> Result<Vec<Founder>, MemberConfigError> {
+fn founders(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> Result<Vec<Founder>> {
     let shape = desired_objects(spec);
     let founder = |machine: MemberName| {
         let placed = placed(&machine, &shape, seen)?;
@@ -107,7 +101,7 @@ fn founders(
 
 impl BootstrapData {
     /// Returns the token with its times.
-    pub(super) fn token(&self) -> Result<JoinToken, MemberConfigError> {
+    pub(super) fn token(&self) -> Result<JoinToken> {
         let token = BootstrapToken::try_from(self.token.as_str());
         let token = token.map_err(|_| SealError::CannotOpen)?;
         Ok(JoinToken { token, made_at: self.token_made_at, expires_at: self.token_expires_at })
@@ -132,19 +126,11 @@ fn kept(source: serde_json::Error) -> MemberConfigError {
     MemberConfigError::Kept { what: "the bootstrap data of the cluster", source }
 }
 
-fn seal(
-    secrets: &ClusterSecrets,
-    cluster: &Cluster,
-    of: &BootstrapData,
-) -> Result<String, MemberConfigError> {
+fn seal(secrets: &ClusterSecrets, cluster: &Cluster, of: &BootstrapData) -> Result<String> {
     let plain = Zeroizing::new(serde_json::to_vec(of).map_err(kept)?);
     Ok(secrets.keyring.seal(&place(cluster), &plain)?)
 }
 
-fn open(
-    secrets: &ClusterSecrets,
-    cluster: &Cluster,
-    sealed: &str,
-) -> Result<BootstrapData, MemberConfigError> {
+fn open(secrets: &ClusterSecrets, cluster: &Cluster, sealed: &str) -> Result<BootstrapData> {
     serde_json::from_slice(&secrets.keyring.open_sealed(&place(cluster), sealed)?).map_err(kept)
 }

@@ -6,7 +6,7 @@ use cluster_core::{Event, Severity};
 use cluster_store::{Claim, RedeemOutcome};
 use tracing::info;
 
-use super::MemberConfigError;
+use super::Result;
 use super::user_data::MemberConfigs;
 
 /// The kind of an event about a claim.
@@ -69,7 +69,7 @@ pub(super) async fn record_event(
     claim: &Claim,
     what: ClaimEvent,
     from: IpAddr,
-) -> Result<(), MemberConfigError> {
+) -> Result<()> {
     let ClaimEvent { severity, reason, message } = what;
     let now = (configs.secrets.clock)();
     let message = format!("{from} {message} ({})", claim.machine);

@@ -14,8 +14,8 @@ use ring::digest::{SHA256, digest};
 use sealing::Purpose;
 use zeroize::Zeroizing;
 
-use super::MemberConfigError;
 use super::facts::MemberFacts;
+use super::{MemberConfigError, Result};
 use crate::cluster_secrets::ClusterSecrets;
 use crate::settings::NodesListener;
 
@@ -25,7 +25,7 @@ pub(super) async fn claim(
     cluster: &Cluster,
     machine: &MemberName,
     facts: &MemberFacts,
-) -> Result<UserData, MemberConfigError> {
+) -> Result<UserData> {
     let nodes = nodes.ok_or(MemberConfigError::NoListener)?;
     let now = (secrets.clock)();
     let expires_at = later(now, nodes.claim_lasts);
@@ -67,7 +67,7 @@ async fn reusable(
     cluster: &Cluster,
     machine: &MemberName,
     now: Timestamp,
-) -> Result<Option<(ClaimUuid, Zeroizing<String>)>, MemberConfigError> {
+) -> Result<Option<(ClaimUuid, Zeroizing<String>)>> {
     let Some(given) = secrets.store.claim_of(cluster.id, machine).await? else { return Ok(None) };
     let token = secrets.keyring.derive(Purpose::Claim, &given.id.to_string())?.token;
     // Another key may have become the current one since.

@@ -14,9 +14,9 @@ use cluster_core::{
 use ignition::Config;
 use serde_json::{Map, Value, json};
 
-use super::MemberConfigError;
 use super::bootstrap_data::{JoinToken, TOKEN_HOURS};
 use super::facts::{BootstrapRole, MemberFacts, NamedAddress, group_of};
+use super::{MemberConfigError, Result};
 use crate::cluster_secrets::{ClusterSecrets, dns_label};
 use crate::settings::KubernetesSettings;
 
@@ -27,7 +27,7 @@ pub(crate) async fn render(
     machine: &MemberName,
     facts: (&MemberFacts, &[String]),
     token: JoinToken,
-) -> Result<NodeConfig, MemberConfigError> {
+) -> Result<NodeConfig> {
     let pki = secrets.pki(spec.cluster).await?;
     compose(kubernetes, spec, machine, facts, (token.token, pki))
 }
@@ -39,7 +39,7 @@ pub(super) fn compose(
     machine: &MemberName,
     (facts, outside): (&MemberFacts, &[String]),
     (token, pki): (BootstrapToken, Pki),
-) -> Result<NodeConfig, MemberConfigError> {
+) -> Result<NodeConfig> {
     let group = group_of(spec, machine)?;
     for labels in [&spec.cluster.blueprint.labels, &group.labels] {
         if let Some(unread) = labels.unknown_label() {
@@ -93,7 +93,7 @@ fn source(
     kubernetes: &KubernetesSettings,
     spec: &ClusterSpec<'_>,
     asked: &Settings,
-) -> Result<Source, MemberConfigError> {
+) -> Result<Source> {
     let versions = &kubernetes.versions;
     let version = spec.cluster.kubernetes;
     let mut source = versions.get(&version).cloned().ok_or_else(|| {
@@ -147,10 +147,7 @@ fn set(configuration: &mut Map<String, Value>, field: &ProxyField) {
 }
 
 /// Returns the proxy settings of the members. Addresses and names within the cluster bypass the proxies.
-fn proxies(
-    spec: &ClusterSpec<'_>,
-    facts: &MemberFacts,
-) -> Result<Option<Config>, MemberConfigError> {
+fn proxies(spec: &ClusterSpec<'_>, facts: &MemberFacts) -> Result<Option<Config>> {
     let blueprint = &spec.cluster.blueprint;
     let asked = blueprint.labels.settings();
     let url = |field, raw: &Option<String>| {

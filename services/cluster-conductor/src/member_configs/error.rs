@@ -8,6 +8,9 @@ use sealing::SealError;
 
 use crate::cluster_secrets::KeysError;
 
+/// A result whose error is a [`MemberConfigError`], unless it says otherwise.
+pub(crate) type Result<T, E = MemberConfigError> = std::result::Result<T, E>;
+
 /// Why the config of a member cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub enum MemberConfigError {

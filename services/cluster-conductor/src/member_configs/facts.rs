@@ -8,7 +8,7 @@ use cluster_core::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::MemberConfigError;
+use super::{MemberConfigError, Result};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MemberFacts {
@@ -61,7 +61,7 @@ impl MemberFacts {
         machine: &MemberName,
         seen: &ClusterObservation,
         founders: &[Founder],
-    ) -> Result<Self, MemberConfigError> {
+    ) -> Result<Self> {
         let shape = desired_objects(spec);
         let part = match group_of(spec, machine)?.role {
             GroupRole::Worker(_) => BootstrapRole::Works,
@@ -100,7 +100,7 @@ impl MemberFacts {
 pub(crate) fn outside(
     spec: &ClusterSpec<'_>,
     seen: Option<&ClusterObservation>,
-) -> Result<Vec<String>, MemberConfigError> {
+) -> Result<Vec<String>> {
     let (cluster, blueprint) = (spec.cluster, &spec.cluster.blueprint);
     let seen = |key: &Key| seen.and_then(|seen| seen.objects.get(key)?.address);
     let mut names: Vec<String> = api_name(cluster).into_iter().collect();
@@ -121,10 +121,7 @@ pub(crate) fn outside(
 }
 
 /// Returns the node group of a member.
-pub(crate) fn group_of<'a>(
-    spec: &ClusterSpec<'a>,
-    machine: &MemberName,
-) -> Result<&'a NodeGroup, MemberConfigError> {
+pub(crate) fn group_of<'a>(spec: &ClusterSpec<'a>, machine: &MemberName) -> Result<&'a NodeGroup> {
     let of = |group: &&NodeGroup| {
         group.name == machine.group && group.machines.contains(&machine.number)
     };
@@ -142,7 +139,7 @@ pub(crate) fn placed(
     machine: &MemberName,
     shape: &DesiredObjects,
     seen: &ClusterObservation,
-) -> Result<NamedAddress, MemberConfigError> {
+) -> Result<NamedAddress> {
     let server = shape.get(&Key::Server(machine.clone()));
     let name = server.ok_or_else(|| MemberConfigError::NoMachine(machine.clone()))?.name.clone();
     Ok(NamedAddress { name, address: address(&Key::Port(machine.clone()), seen)? })
@@ -155,7 +152,7 @@ fn volumes(machine: &MemberName, shape: &DesiredObjects) -> Vec<String> {
     disks.iter().map(|disk| disk.purpose.to_owned()).collect()
 }
 
-fn address(key: &Key, seen: &ClusterObservation) -> Result<IpAddr, MemberConfigError> {
+fn address(key: &Key, seen: &ClusterObservation) -> Result<IpAddr> {
     let found = seen.objects.get(key).and_then(|found| found.address);
     found.ok_or_else(|| MemberConfigError::Waits(key.clone()))
 }

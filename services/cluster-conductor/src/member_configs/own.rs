@@ -4,7 +4,7 @@ use cluster_core::{Cluster, NodeGroup};
 use cluster_store::Store;
 use ignition::{Document, DocumentError, Limits};
 
-use super::MemberConfigError;
+use super::{MemberConfigError, Result};
 use crate::cluster_secrets::{ClusterSecrets, KeysError};
 
 /// Why a config is not stored.
@@ -49,7 +49,7 @@ pub(super) async fn own_config(
     secrets: &ClusterSecrets,
     cluster: &Cluster,
     group: &NodeGroup,
-) -> Result<Option<Document>, MemberConfigError> {
+) -> Result<Option<Document>> {
     let name = name(group);
     let Some(sealed) = secrets.store.find_secret(cluster.id, &name).await? else { return Ok(None) };
     let opened = secrets.keyring.open_sealed(&place(cluster, &name), &sealed)?;

@@ -22,7 +22,7 @@ use super::claims::{digest_of, kept};
 use super::facts::{MemberFacts, group_of, outside};
 use super::own::own_config;
 use super::user_data::MemberConfigs;
-use super::{MemberConfigError, bootstrap_data, config};
+use super::{MemberConfigError, Result, bootstrap_data, config};
 use crate::cluster_secrets::ClusterSecrets;
 use crate::settings::{KubernetesSettings, MachineSettings, NodesListener, SourceAddress};
 
@@ -48,7 +48,7 @@ pub(crate) async fn redeem(
     id: ClaimUuid,
     token: &str,
     from: IpAddr,
-) -> Result<Answer, MemberConfigError> {
+) -> Result<Answer> {
     let MemberConfigs { settings: MachineSettings { kubernetes, nodes }, secrets, .. } = configs;
     let now = (secrets.clock)();
     let Some(nodes) = nodes else { return Ok(Answer::Nothing) };
@@ -94,7 +94,7 @@ async fn authenticated(
     id: ClaimUuid,
     token: &str,
     from: IpAddr,
-) -> Result<Option<Claim>, MemberConfigError> {
+) -> Result<Option<Claim>> {
     let Some(claim) = secrets.store.find_claim(id).await? else {
         debug!("{from} shows an unknown claim");
         return Ok(None);
@@ -146,7 +146,7 @@ pub(crate) async fn note_report(
     id: ClaimUuid,
     token: &str,
     said: &StepReport,
-) -> Result<ReportResult, MemberConfigError> {
+) -> Result<ReportResult> {
     let plain = |text: &str| {
         let legal = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
         text.chars().filter(|c| legal(*c)).take(64).collect::<String>()
@@ -168,10 +168,7 @@ pub(crate) async fn note_report(
 }
 
 /// Returns the cluster of a claim's member, if both still exist.
-pub(super) async fn of(
-    store: &Store,
-    claim: &Claim,
-) -> Result<Option<(Cluster, Vec<NodeGroup>)>, MemberConfigError> {
+pub(super) async fn of(store: &Store, claim: &Claim) -> Result<Option<(Cluster, Vec<NodeGroup>)>> {
     let ident = Ident::Id(claim.cluster.into_untyped_uuid());
     let found = store.find_clusters(&ident, &Scope::All).await?;
     let Some(cluster) = found.into_iter().find(|it| it.desire == DesiredState::Exist) else {
@@ -198,7 +195,7 @@ async fn config(
     claim: &Claim,
     facts: &MemberFacts,
     reports: &DerivedToken,
-) -> Result<Option<String>, MemberConfigError> {
+) -> Result<Option<String>> {
     if let Some(own) = own_config(secrets, spec.cluster, group_of(spec, &claim.machine)?).await? {
         return Ok(Some(own.json()));
     }

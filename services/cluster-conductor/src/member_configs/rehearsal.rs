@@ -11,7 +11,7 @@ use cluster_core::{
 use ipnet::IpNet;
 
 use super::facts::{Founder, MemberFacts, masters, outside, placed};
-use super::{MemberConfigError, config};
+use super::{MemberConfigError, Result, config};
 use crate::settings::MachineSettings;
 
 /// The length of an elliptic curve key or certificate in PEM.
@@ -24,7 +24,7 @@ pub(crate) fn check_member_configs(
     machines: &MachineSettings,
     cluster: &Cluster,
     groups: &[NodeGroup],
-) -> Result<(), MemberConfigError> {
+) -> Result<()> {
     if machines.kubernetes.versions.is_empty() {
         return Ok(());
     }
@@ -34,7 +34,7 @@ pub(crate) fn check_member_configs(
     let shape = cluster_core::desired_objects(&spec);
     let founder =
         |machine: MemberName| Ok(Founder { placed: placed(&machine, &shape, &seen)?, machine });
-    let founders = masters(&spec).map(founder).collect::<Result<Vec<_>, MemberConfigError>>()?;
+    let founders = masters(&spec).map(founder).collect::<Result<Vec<_>>>()?;
     for group in &groups {
         let delivery = group.labels.settings().delivery;
         if delivery == Delivery::Claim && machines.nodes.is_none() {

@@ -7,7 +7,7 @@ use ignition::UserData;
 use super::bootstrap_data::founding;
 use super::event_limiter::EventLimiter;
 use super::facts::{MemberFacts, group_of, outside};
-use super::{MemberConfigError, claims, config, own};
+use super::{MemberConfigError, Result, claims, config, own};
 use crate::cluster_secrets::ClusterSecrets;
 use crate::settings::MachineSettings;
 
@@ -31,7 +31,7 @@ impl MemberConfigs {
         spec: &ClusterSpec<'_>,
         machine: &MemberName,
         seen: &ClusterObservation,
-    ) -> Result<UserData, MemberConfigError> {
+    ) -> Result<UserData> {
         let (MachineSettings { kubernetes, nodes }, secrets) = (&self.settings, &self.secrets);
         let founding = founding(secrets, spec, seen).await?;
         let facts = MemberFacts::gather(spec, machine, seen, &founding.founders)?;

@@ -8,13 +8,13 @@ use kubernetes::drain::drain;
 use kubernetes::etcd::{self, Progress};
 
 use super::{Answers, Nodes};
-use crate::cloud::CloudWorkError;
+use crate::cloud::{CloudWorkError, Result};
 
 /// A member, and its new state.
-type NodeActionResult = Result<(MemberName, MemberObservation), CloudWorkError>;
+type NodeActionResult = Result<(MemberName, MemberObservation)>;
 
 impl Nodes<'_> {
-    fn answers(&self) -> Result<&Answers, CloudWorkError> {
+    fn answers(&self) -> Result<&Answers> {
         self.answers.as_ref().ok_or(CloudWorkError::Silent)
     }
 
@@ -70,7 +70,7 @@ impl Nodes<'_> {
     }
 
     /// Removes the etcd member of this name, through the node `other`.
-    async fn leave_by(&self, name: &str, other: &str) -> Result<Progress<()>, CloudWorkError> {
+    async fn leave_by(&self, name: &str, other: &str) -> Result<Progress<()>> {
         let client = &self.answers()?.client;
         let Progress::Done(members) = etcd::members(client, other).await? else {
             return Ok(Progress::Pending);

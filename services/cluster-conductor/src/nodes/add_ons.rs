@@ -16,7 +16,7 @@ use kubernetes::nodes::{self, Node, Taint};
 use openstack::{Session, Tls};
 
 use super::{Answers, Nodes};
-use crate::cloud::{CloudLookups, CloudWorkError};
+use crate::cloud::{CloudLookups, CloudWorkError, Result};
 
 impl Nodes<'_> {
     /// Installs missing add-ons and returns the state of all. `None` when the cluster's API does not answer.
@@ -24,7 +24,7 @@ impl Nodes<'_> {
         &self,
         site: &CloudLookups<'_>,
         seen: &ClusterObservation,
-    ) -> Result<Option<AddOnsObservation>, CloudWorkError> {
+    ) -> Result<Option<AddOnsObservation>> {
         let Some(answers) = &self.answers else { return Ok(None) };
         let around = self.surroundings(site, seen).await?;
         let wanted = match desired_add_ons(&settings(self.spec.cluster, around)) {
@@ -56,10 +56,7 @@ impl Nodes<'_> {
 
     /// Labels new nodes with GPUs, and taints them so that pods without need of a GPU stay away. The label is set last and shows that both
     /// were done.
-    pub(crate) async fn mark_gpu_nodes(
-        &self,
-        site: &CloudLookups<'_>,
-    ) -> Result<(), CloudWorkError> {
+    pub(crate) async fn mark_gpu_nodes(&self, site: &CloudLookups<'_>) -> Result<()> {
         let Some(answers) = &self.answers else { return Ok(()) };
         for group in self.spec.groups {
             let gpus = gpus_of(site, group).await?;
@@ -86,7 +83,7 @@ impl Nodes<'_> {
         &self,
         site: &CloudLookups<'_>,
         seen: &ClusterObservation,
-    ) -> Result<ClusterContext, CloudWorkError> {
+    ) -> Result<ClusterContext> {
         let cluster = self.spec.cluster;
         let credential = seen.objects.get(&Key::Credential(cluster.credential));
         let cloud = match credential.filter(|found| found.state == CloudObjectState::Ready) {
@@ -112,13 +109,13 @@ impl Nodes<'_> {
 }
 
 /// Returns the labels and taints of a group's nodes for the GPUs of its flavor.
-async fn gpus_of(site: &CloudLookups<'_>, group: &NodeGroup) -> Result<GpuNode, CloudWorkError> {
+async fn gpus_of(site: &CloudLookups<'_>, group: &NodeGroup) -> Result<GpuNode> {
     let Some(flavor) = &group.flavor else { return Ok(GpuNode::default()) };
     Ok(gpu_node(&site.flavor(flavor).await?.extra_specs, &BTreeMap::new()))
 }
 
 /// Returns the cloud settings that the add-ons need.
-async fn cloud(session: &Session, credential: Credential) -> Result<Cloud, CloudWorkError> {
+async fn cloud(session: &Session, credential: Credential) -> Result<Cloud> {
     let config = session.config();
     let authorities =
         match &config.tls {
@@ -139,7 +136,7 @@ async fn cloud(session: &Session, credential: Credential) -> Result<Cloud, Cloud
 }
 
 /// Returns the add-ons that the receipts in the cluster record. A receipt that cannot be read is ignored, so its add-on is installed again.
-async fn applied(answers: &Answers) -> Result<Vec<Receipt>, CloudWorkError> {
+async fn applied(answers: &Answers) -> Result<Vec<Receipt>> {
     let listed = config_maps::labelled(&answers.client, RECEIPT_NAMESPACE, RECEIPT_LABEL).await?;
     let read = |receipt| {
         let read = Receipt::read(receipt);
@@ -149,19 +146,13 @@ async fn applied(answers: &Answers) -> Result<Vec<Receipt>, CloudWorkError> {
 }
 
 /// Installs everything of an add-on except its final receipt.
-async fn install(
-    answers: &Answers,
-    add_on: &AddOn,
-    before: Option<&Receipt>,
-) -> Result<(), CloudWorkError> {
+async fn install(answers: &Answers, add_on: &AddOn, before: Option<&Receipt>) -> Result<()> {
     apply::apply(&answers.client, &documents([add_on.unfinished_receipt(before)])?).await?;
     apply::apply(&answers.client, &documents(add_on.documents.iter().cloned())?).await?;
     Ok(())
 }
 
-fn documents(
-    of: impl IntoIterator<Item = cluster_addons::Document>,
-) -> Result<Vec<Document>, CloudWorkError> {
+fn documents(of: impl IntoIterator<Item = cluster_addons::Document>) -> Result<Vec<Document>> {
     let read = |document: cluster_addons::Document| {
         Document::try_from(document.into_value())
             .map_err(|missing| CloudWorkError::AddOn(missing.to_string()))

@@ -14,7 +14,7 @@ use kubernetes::certificates::{self, ClusterMember};
 use kubernetes::nodes::{Node, Readiness};
 
 use super::{Answers, Nodes};
-use crate::cloud::CloudWorkError;
+use crate::cloud::Result;
 use crate::member_configs;
 
 impl Nodes<'_> {
@@ -99,7 +99,7 @@ impl Nodes<'_> {
     }
 
     /// Approves the certificate requests of kubelets that belong to members, and no others. Returns the first failure of its two steps.
-    pub(crate) async fn admit(&self, seen: &ClusterObservation) -> Result<(), CloudWorkError> {
+    pub(crate) async fn admit(&self, seen: &ClusterObservation) -> Result<()> {
         let Some(answers) = &self.answers else { return Ok(()) };
         let answer = self.keep_token(answers, seen).await;
         if let Err(error) = &answer {
@@ -128,11 +128,7 @@ impl Nodes<'_> {
     }
 
     /// Registers the bootstrap token of the newest servers in the cluster. The first founding member registers the first token.
-    async fn keep_token(
-        &self,
-        answers: &Answers,
-        seen: &ClusterObservation,
-    ) -> Result<(), CloudWorkError> {
+    async fn keep_token(&self, answers: &Answers, seen: &ClusterObservation) -> Result<()> {
         let cluster = self.spec.cluster;
         let Some(done) = cluster.completed_at else { return Ok(()) };
         let waits = |machine: &MemberName| !cluster.nodes.contains(machine);
