@@ -37,7 +37,6 @@ pub(crate) enum Step {
     Ignored,
     /// The next message has to be sent.
     Next,
-    /// The session is open.
     Established(Box<Session>),
 }
 

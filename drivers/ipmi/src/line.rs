@@ -48,7 +48,6 @@ struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Maintenance {
     Nothing,
-    /// Send a keep-alive.
     KeepAlive,
     /// Close the idle session.
     Close,

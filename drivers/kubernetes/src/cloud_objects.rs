@@ -39,7 +39,6 @@ pub struct Volume {
     pub driver: String,
     /// The volume's id in the cloud.
     pub handle: String,
-    /// The claim that uses the volume.
     pub claim: Option<Claim>,
     /// Whether the volume in the cloud is deleted with its claim. If not, its owner wants to keep it.
     pub goes_with_its_claim: bool,

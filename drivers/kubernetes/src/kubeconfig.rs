@@ -27,7 +27,6 @@ pub enum KubeconfigError {
         what: &'static str,
         name: String,
     },
-    /// A required field is missing.
     #[error("the kubeconfig's {field} is missing")]
     Missing { field: &'static str },
     /// The field is not supported.
@@ -37,7 +36,6 @@ pub enum KubeconfigError {
         /// The kubeconfig field to use instead.
         advice: &'static str,
     },
-    /// The field has an invalid value.
     #[error("the kubeconfig's {field} {problem}")]
     Invalid { field: &'static str, problem: &'static str },
 }

@@ -8,7 +8,6 @@ const LONGEST_REQUEST: usize = 512;
 /// A datagram.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Packet {
-    /// A request to read a file.
     Read(Request),
     /// A request to store a file.
     Write(Request),
@@ -19,7 +18,9 @@ pub enum Packet {
         octets: Bytes,
     },
     /// The receiver has every block up to this number.
-    Acknowledge { block: u16 },
+    Acknowledge {
+        block: u16,
+    },
     /// Ends the transfer.
     Error {
         code: ErrorCode,

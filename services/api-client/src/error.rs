@@ -30,10 +30,8 @@ pub enum ClientError {
     /// The answer is larger than any answer of the services.
     #[error("the response is larger than 32 MiB")]
     TooLarge,
-    /// The answer is not JSON.
     #[error("the response of the API is not JSON")]
     NotJson { source: serde_json::Error },
-    /// The answer is not UTF-8.
     #[error("the response of the API is not text")]
     NotText { source: FromUtf8Error },
     /// The answer lacks a field, or a field has another type than expected.

@@ -15,7 +15,6 @@ pub struct Refusal {
     pub message: Option<String>,
     /// The header `WWW-Authenticate`, which tells how to authenticate.
     pub challenge: Option<String>,
-    /// The header `Retry-After`.
     pub retry_after: Option<String>,
 }
 

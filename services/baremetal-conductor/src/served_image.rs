@@ -41,7 +41,6 @@ pub(crate) struct ServedImage {
     pub(crate) id: String,
     pub(crate) format: DiskFormat,
     pub(crate) algorithm: ChecksumAlgorithm,
-    /// The checksum of the bytes.
     pub(crate) checksum: String,
 }
 

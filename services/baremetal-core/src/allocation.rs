@@ -152,7 +152,6 @@ pub enum BackfillMismatch {
     /// An allocation can be created afterwards only for an active node.
     #[error("node: node \"{node}\" is in state \"{state}\" but must be active")]
     State { node: String, state: State },
-    /// Another instance uses the node.
     #[error("node: node \"{node}\" is used by instance {instance}")]
     InUse { node: String, instance: uuid::Uuid },
     #[error("resource_class: node \"{node}\" has another resource class")]

@@ -19,7 +19,6 @@ pub enum ChangeRefused {
         /// Advice for the caller, such as another state or verb.
         instead: &'static str,
     },
-    /// An instance uses the node already.
     #[error("instance_uuid: node \"{node}\" is used by instance {instance} already")]
     InUse { node: String, instance: uuid::Uuid },
     /// The allocation cannot be removed from the node in its provision state.

@@ -89,7 +89,6 @@ pub enum DrainOwner {
 pub enum DrainSeen {
     /// The cloud has no such host.
     NoHost,
-    /// The host is not drained.
     NotDrained,
     /// Servers are being moved away; this many are left.
     Draining(usize),
@@ -121,7 +120,6 @@ pub enum ClusterdCall {
 pub enum DrainFate {
     /// The drain ends too.
     EndDrain,
-    /// The drain stays as it is.
     LeaveDrain,
 }
 

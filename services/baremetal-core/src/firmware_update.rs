@@ -45,7 +45,6 @@ pub struct FirmwareRefused {
 /// One update in progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpdateInProgress {
-    /// The step that requests the update.
     pub step: Step,
     /// The place of the update in the argument `settings` of the step, from 0.
     pub number: usize,
@@ -62,7 +61,6 @@ pub enum UpdateStage {
     Asking {
         /// The tasks that the BMC had before; `None` if it lists no tasks.
         known: Option<Vec<String>>,
-        /// The version before.
         version: Option<String>,
         at: Timestamp,
     },
@@ -74,10 +72,8 @@ pub enum UpdateStage {
 pub struct AcceptedUpdate {
     /// The task of the BMC; `None` if the BMC has none.
     pub task: Option<String>,
-    /// The version before the update.
     pub version: Option<String>,
     pub at: Timestamp,
-    /// Whether the machine was restarted for the update.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restarted: bool,
 }

@@ -8,14 +8,12 @@ use crate::JoinLimits;
 /// The compute host that a node is or becomes, as stored in the node's record.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hypervisor {
-    /// The name of the hypervisor profile.
     pub profile: String,
     /// The name of the compute host in the cloud.
     pub host: String,
     /// The availability zone for the host; `None` means Nova's default zone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub availability_zone: Option<String>,
-    /// The aggregate for the host, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggregate: Option<String>,
     /// How long the conductor waits for each sign of joining.

@@ -77,7 +77,6 @@ pub struct Node {
     pub protected: Option<String>,
     /// The reason why the node must not become available again; `None` means that the node is not retired.
     pub retired: Option<String>,
-    /// Whether powering off the node is refused.
     pub disable_power_off: bool,
     /// Set while an operator works on the node, so that the conductor leaves the node alone.
     pub maintenance: Option<Maintenance>,

@@ -25,7 +25,6 @@ pub struct Port {
     pub pxe_enabled: bool,
     /// The switch port that the port is connected to.
     pub local_link_connection: Map<String, Value>,
-    /// The physical network that the port is connected to.
     pub physical_network: Option<String>,
     pub portgroup: Option<Uuid>,
     pub is_smartnic: bool,
@@ -35,7 +34,6 @@ pub struct Port {
     pub vendor: Option<String>,
     /// A word by which the operator divides ports, such as `storage`.
     pub category: Option<String>,
-    /// The VIF that is attached to the port.
     pub vif: Option<String>,
     /// Free-form notes of the operator, ignored by the service.
     pub extra: Map<String, Value>,

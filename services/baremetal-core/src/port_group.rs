@@ -28,7 +28,6 @@ pub struct PortGroup {
     pub physical_network: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
-    /// The VIF that is attached to the group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vif: Option<String>,
     /// Free-form notes of the operator, ignored by the service.

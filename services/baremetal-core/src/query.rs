@@ -8,7 +8,6 @@ use crate::{AllocationState, Driver, Fault, NodeUuid, State};
 /// A filter for nodes. A node matches if all fields that are set match.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeFilter {
-    /// The instance that uses the node.
     pub instance_uuid: Option<Uuid>,
     /// Whether an instance uses the node.
     pub associated: Option<bool>,
@@ -27,7 +26,6 @@ pub struct NodeFilter {
     pub seen_by: Option<String>,
     /// Any of these shards.
     pub shard: Vec<String>,
-    /// Whether the node has a shard.
     pub sharded: Option<bool>,
     pub retired: Option<bool>,
     pub description_contains: Option<String>,
@@ -65,7 +63,6 @@ pub struct PortFilter {
 pub struct AllocationFilter {
     /// The reserved node.
     pub node: Option<NodeUuid>,
-    /// The requested resource class.
     pub resource_class: Option<String>,
     pub state: Option<AllocationState>,
     pub owner: Option<String>,

@@ -29,7 +29,6 @@ pub enum VolumeChange {
 /// One change in progress.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RaidChange {
-    /// The step that requests the change.
     pub step: Step,
     pub change: VolumeChange,
     pub stage: RaidStage,
@@ -63,7 +62,6 @@ pub struct AcceptedRaidChange {
     /// When the task was first seen to have ended without an effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
-    /// Whether the machine was restarted for the change.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub restarted: bool,
 }

@@ -54,7 +54,6 @@ pub enum RequestRefused {
         /// The verb in the API's words.
         verb: &'static str,
     },
-    /// The node has no rescue interface.
     #[error("rescue_interface: node \"{node}\" has no-rescue and cannot boot a rescue system")]
     NoRescue { node: String },
     /// The node must never be powered off.
@@ -76,11 +75,7 @@ pub enum RequestRefused {
     #[error(
         "node \"{node}\" runs the step {step}, which cannot be aborted; try again when the step has ended"
     )]
-    NotAbortable {
-        node: String,
-        /// The name of the step.
-        step: String,
-    },
+    NotAbortable { node: String, step: String },
     /// A boot setting of the machine is being changed, which may restart the machine.
     #[error(
         "node \"{node}\" is locked while a change of the {wanted} is in progress; try again when it is done"

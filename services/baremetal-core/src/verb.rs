@@ -8,7 +8,6 @@ words::words! {
     pub enum Verb {
         /// Check the BMC, or take the node back from `available` or from a failed state.
         Manage = "manage",
-        /// Inspect the hardware.
         Inspect = "inspect",
         /// Clean the machine and make the node available.
         Provide = "provide",

@@ -108,7 +108,6 @@ pub enum Task {
         /// The path of the volume on which the operating system is to be installed, if the step made one.
         root: Option<String>,
     },
-    /// Wait for this long.
     Wait {
         seconds: u32,
     },

@@ -24,7 +24,6 @@ pub enum SecretError {
     /// The secret cannot be unsealed.
     #[error(transparent)]
     Seal(#[from] SealError),
-    /// The value is not text.
     #[error("must be text")]
     NotText,
 }

@@ -40,10 +40,8 @@ pub struct Config {
     /// The format of log lines.
     #[serde(default)]
     pub log: LogFormat,
-    /// The listener of the API.
     #[serde(default)]
     pub api: ApiConfig,
-    /// The database for all records.
     #[serde(default)]
     pub database: DatabaseConfig,
     #[serde(default)]

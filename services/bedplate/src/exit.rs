@@ -9,7 +9,6 @@ use reqwest::StatusCode;
 /// Why a command failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// The request failed.
     Failed,
     /// The command line is wrong.
     Usage,

@@ -38,7 +38,6 @@ pub struct Settings {
     pub leases: Terms,
     /// The stages at the end of a cluster's lease.
     pub schedule: LeaseSchedule,
-    /// The leases of VMs.
     pub machines: LeaseSettings,
 }
 

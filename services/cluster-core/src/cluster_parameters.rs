@@ -29,9 +29,7 @@ pub struct ClusterParameters {
     pub master_flavor: Option<String>,
     /// The size of a volume for images and containers, in GiB.
     pub docker_volume_size: Option<u32>,
-    /// The HTTP proxy of the nodes.
     pub http_proxy: Option<String>,
-    /// The HTTPS proxy of the nodes.
     pub https_proxy: Option<String>,
     /// Hosts that the nodes reach without a proxy.
     pub no_proxy: Option<String>,

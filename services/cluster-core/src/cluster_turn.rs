@@ -34,7 +34,6 @@ pub struct ClusterRecords {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterUpdate {
     pub cluster: Cluster,
-    /// The node groups that change.
     pub groups: Vec<NodeGroup>,
     pub events: Vec<Event>,
     /// The notice about the stage of the lease that was taken.
@@ -71,7 +70,6 @@ pub enum ClusterOutcome {
 /// The result of the work on the cloud objects of a cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterWork {
-    /// The latest observation.
     pub seen: ClusterObservation,
     /// When the next turn is due for the objects.
     pub next_turn: Requeue,

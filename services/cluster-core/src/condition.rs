@@ -46,7 +46,6 @@ words::words! {
         ControlPlaneAvailable = "ControlPlaneAvailable",
         /// All Kubernetes nodes are ready.
         NodesHealthy = "NodesHealthy",
-        /// The add-ons are installed.
         AddOnsApplied = "AddOnsApplied",
         /// No CA rotation is in progress: all members hold the same certificate authorities.
         AuthoritiesSettled = "AuthoritiesSettled",

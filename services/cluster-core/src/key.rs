@@ -102,7 +102,6 @@ pub enum Kind {
     /// A set of DNS records.
     Record,
     Server,
-    /// An application credential.
     Credential,
     /// A load balancer that Kubernetes created for a Service.
     ServiceBalancer,

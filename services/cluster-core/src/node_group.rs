@@ -46,9 +46,7 @@ pub struct NodeGroup {
     pub labels: Labels,
     /// How the labels differ from those of the cluster.
     pub labels_compared: LabelsCompared,
-    /// Labels of the Kubernetes nodes.
     pub node_labels: BTreeMap<String, String>,
-    /// Taints of the Kubernetes nodes.
     pub node_taints: Vec<NodeTaint>,
 }
 

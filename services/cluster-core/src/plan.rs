@@ -21,7 +21,6 @@ pub enum Action {
     SetAddresses(Key, BTreeSet<IpAddr>),
     /// Evict the pods of a member.
     Drain(MemberName),
-    /// Remove a member from etcd.
     LeaveEtcd(MemberName),
     /// Delete the Kubernetes node of a member whose server is deleted.
     ForgetNode(MemberName),

@@ -89,7 +89,6 @@ impl ClusterChange {
 pub struct VmChange {
     /// The changed VM, with the version that was read.
     pub vm: Vm,
-    /// A new snapshot of the VM.
     pub copy: Option<Snapshot>,
     pub events: Vec<VmEvent>,
     /// Notices to send.

@@ -7,7 +7,6 @@ use cluster_core::{ClusterUuid, VmUuid};
 pub struct SealedSecret {
     pub cluster: ClusterUuid,
     pub name: String,
-    /// The sealed text.
     pub sealed: String,
 }
 
@@ -15,7 +14,6 @@ pub struct SealedSecret {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedUserData {
     pub vm: VmUuid,
-    /// The sealed text.
     pub sealed: String,
 }
 

@@ -43,9 +43,7 @@ type NodesService = (TcpListener, TlsAcceptor, axum::Router, ConnectionLimits);
 /// The addresses of the listeners, written to `listeners.json` in the state folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listeners {
-    /// The listener for users.
     pub api: SocketAddr,
-    /// The listener for members.
     #[serde(default)]
     pub nodes: Option<SocketAddr>,
 }

@@ -23,7 +23,6 @@ use crate::view::Page;
 pub(crate) struct PageRequest {
     /// The cookie that the browser sent, or that the response sets.
     pub(crate) cookie: String,
-    /// The session of the cookie.
     pub(crate) session: Option<Arc<Session>>,
     /// Whether the page is rendered for a live update: only its live part.
     pub(crate) is_live: bool,

@@ -16,7 +16,6 @@ use crate::config::Sessions as Limits;
 pub(crate) enum Credential {
     /// A name and password that the services know.
     Password(String, SecretString),
-    /// A Keystone token.
     Token(SecretString),
 }
 
@@ -37,7 +36,6 @@ pub(crate) struct Session {
     pub(crate) name: String,
     /// A unique id of the account: an id of Keystone, or a name that the services know.
     pub(crate) account: String,
-    /// The project of the token.
     pub(crate) project: Option<String>,
     pub(crate) credential: Credential,
     /// Tokens of projects that the user switched away from, to be revoked at log-out.
@@ -46,7 +44,6 @@ pub(crate) struct Session {
     pub(crate) baremetal: Option<Url>,
     /// The URL of `clusterd` in the catalogue.
     pub(crate) clusters: Option<Url>,
-    /// The lifetime of the token.
     pub(crate) lifetime: Option<Duration>,
 }
 

@@ -28,7 +28,6 @@ pub struct ApiListenerConfig<const DEFAULT_PORT: u16> {
     pub plain_http: PlainHttp,
     /// The host names that requests may name, besides this host's own names and the address that it listens on.
     pub hosts: Vec<HostName>,
-    /// The limits of each caller.
     pub limits: Limits,
     /// The maximum number of connections, and the timeouts for slow clients.
     pub connections: ConnectionLimits,

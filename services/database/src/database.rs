@@ -30,8 +30,10 @@ pub struct Database {
 #[derive(Clone)]
 enum Backend {
     /// One writer and several readers; an in-memory database has no readers, because each connection would see its own database.
-    Sqlite { writer: Writer, readers: Option<Arc<Readers>> },
-    /// A pool of connections.
+    Sqlite {
+        writer: Writer,
+        readers: Option<Arc<Readers>>,
+    },
     Postgres(Arc<Pool>),
 }
 

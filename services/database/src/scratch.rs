@@ -12,7 +12,6 @@ use crate::table::{PagePart, PageRows};
 /// An empty database for one test. On drop the SQLite file is deleted; a PostgreSQL schema stays, because the server belongs to the tests
 /// too.
 pub struct Scratch {
-    /// The URL to open.
     pub url: String,
     folder: Option<PathBuf>,
 }

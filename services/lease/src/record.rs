@@ -61,7 +61,6 @@ pub struct StagesTaken {
 pub struct Warned {
     /// The first warning. The notice counts from here.
     pub first: Timestamp,
-    /// The latest warning.
     pub last: Timestamp,
 }
 

@@ -71,7 +71,6 @@ pub struct MailConfig {
     pub host: String,
     pub port: u16,
     pub security: Security,
-    /// The sender address of all mail.
     pub from: MailAddress,
     /// User name and the file with the password; `None` if the server needs no login.
     pub login: Option<(String, PathBuf)>,

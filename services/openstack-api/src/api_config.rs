@@ -48,13 +48,11 @@ pub struct ApiConfig {
 /// The settings of an API that depend on its listener.
 #[derive(Clone, Debug)]
 pub struct ApiSettings {
-    /// The scheme of the listener.
     pub scheme: Scheme,
     /// Whether the headers of a proxy are trusted.
     pub forwarded: Forwarded,
     /// The host names under which clients may reach the API.
     pub hosts: AllowedHostNames,
-    /// The limits of each caller.
     pub limits: Limits,
 }
 

@@ -30,7 +30,6 @@ enum CallerIdentity {
 pub enum AccessScope<'a> {
     /// All resources of the cloud.
     Everything,
-    /// The resources of this project.
     Project(&'a str),
     /// No resources: the token is unscoped, or scoped to a domain.
     Nothing,

@@ -8,7 +8,6 @@ use crate::{JsonShape, Microversion, REFUSAL};
 /// The parts of an OpenAPI document that differ between the APIs, besides the paths.
 pub struct ApiDescription {
     pub title: &'static str,
-    /// The newest microversion.
     pub version: Microversion,
     pub description: &'static str,
     pub refusal: JsonShape,

@@ -27,7 +27,6 @@ pub(crate) struct DaemonFolder {
 /// A process that serves the Bare Metal API or the Container Infra API.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Server {
-    /// The address of the API.
     pub(crate) api: SocketAddr,
     pub(crate) pid: u32,
     /// The pause between two checks of the states of a few nodes. Each check costs the server time as well.
@@ -37,7 +36,6 @@ pub(crate) struct Server {
 /// A daemon that answers. Dropping the value kills it.
 pub(crate) struct Daemon {
     pub(crate) server: Server,
-    /// All addresses of the daemon.
     pub(crate) listeners: Listeners,
     /// The time from the start of the process to the first answer.
     pub(crate) ready_after: Duration,

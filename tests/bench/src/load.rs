@@ -25,7 +25,6 @@ pub(crate) struct LoadResult {
     pub(crate) seconds: f64,
     /// The latencies in milliseconds, in ascending order. Refused tries count as well.
     pub(crate) took: Vec<f64>,
-    /// The number of retries.
     pub(crate) retries: usize,
     /// The number of requests answered with an error.
     pub(crate) errors: usize,

@@ -15,7 +15,6 @@ use crate::volumes::Volume;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PersistedState {
-    /// Whether the machine is on.
     pub on: bool,
     pub(crate) boot: Option<Boot>,
     /// Images, each with the id of its drive.

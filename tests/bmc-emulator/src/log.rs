@@ -20,7 +20,6 @@ const KEPT: usize = 4096;
 pub struct BmcLogEntry {
     /// When the BMC accepted or refused.
     pub at: Timestamp,
-    /// The protocol of the request.
     pub face: Protocol,
     pub request: Request,
     pub outcome: Outcome,
@@ -39,11 +38,8 @@ pub enum Protocol {
 #[serde(rename_all = "snake_case")]
 pub enum Request {
     Power(PowerRequest),
-    /// Set a boot override.
     Boot(BootDevice, OverrideDuration),
-    /// Clear the boot override.
     ClearBoot,
-    /// Change the boot mode.
     BootMode(Firmware),
     /// Switch secure boot on or off.
     SecureBoot(bool),
@@ -105,7 +101,6 @@ pub enum PowerRequest {
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     Accepted,
-    /// Refused, for this reason.
     Refused(String),
 }
 

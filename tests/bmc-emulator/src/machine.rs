@@ -29,7 +29,6 @@ pub struct Machine(Arc<Inner>);
 /// The power of a machine, as the operating system sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Power {
-    /// Whether the machine is on.
     pub on: bool,
     /// Counts power-ons and resets. A new value means that the contents of memory are lost.
     pub generation: u64,

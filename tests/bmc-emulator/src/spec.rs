@@ -14,7 +14,6 @@ use uuid::Uuid;
 pub struct MachineSpec {
     /// The name of the machine, also in the control API.
     pub name: String,
-    /// The SMBIOS UUID.
     pub uuid: Uuid,
     /// The serial number of the chassis.
     pub serial: String,

@@ -16,7 +16,6 @@ pub(crate) const ADDRESSES_EACH: usize = 256;
 /// A certificate, and the TLS acceptor that uses it.
 #[derive(Clone)]
 pub struct Identity {
-    /// The certificate.
     pub pem: Arc<str>,
     /// Accepts TLS connections with the certificate.
     pub acceptor: TlsAcceptor,

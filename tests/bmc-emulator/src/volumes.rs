@@ -24,7 +24,6 @@ pub struct Volume {
 #[derive(Clone, Debug)]
 pub(crate) enum VolumeChange {
     Create(Volume),
-    /// Delete the volume with this id.
     Delete(String),
 }
 

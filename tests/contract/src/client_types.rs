@@ -99,7 +99,6 @@ pub fn check_client_types(document: &Value, types: &[ClientType]) {
 /// The extent of the answer that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extent {
-    /// With all fields.
     Full,
     /// With the required fields, and with `null` where it is permitted.
     Sparse,

@@ -19,7 +19,6 @@ pub struct WireFormat {
     pub host: &'static str,
     /// The header that names the microversion.
     pub version_header: &'static str,
-    /// The newest microversion.
     pub newest: &'static str,
     /// The JSON pointer to the text of a refusal.
     pub refusal: &'static str,

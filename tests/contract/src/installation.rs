@@ -104,7 +104,6 @@ pub enum Output {
 /// A running daemon. The process is killed when this value is dropped.
 pub struct DaemonProcess {
     pub(crate) child: Child,
-    /// The URL of the API.
     pub url: String,
     program: &'static str,
     config: PathBuf,

@@ -23,7 +23,6 @@ pub struct Disk {
 enum DiskStorage {
     /// Only a description of the content.
     Remembered(Content),
-    /// A real file.
     File(PathBuf),
 }
 
@@ -35,7 +34,6 @@ pub enum Content {
     Blank,
     /// An incomplete or untrusted image, which cannot be booted.
     Broken { bytes: u64 },
-    /// A complete image.
     Image {
         /// The source of the image.
         name: String,

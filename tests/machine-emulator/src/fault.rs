@@ -48,7 +48,6 @@ pub enum InventoryLie {
     NoDisks,
     /// The network ports have other addresses.
     OtherPorts,
-    /// The memory is halved.
     HalfTheMemory,
     /// The body is not an inventory.
     Nonsense,

@@ -25,11 +25,7 @@ pub enum AgentKind {
     /// The emulator's own agent, which does not store the data of an image.
     Light,
     /// A program with the options `--root FOLDER --listen ADDRESS:PORT`, run as a child process; the disks are files below the folder.
-    Program {
-        path: PathBuf,
-        /// The folder of this machine.
-        folder: PathBuf,
-    },
+    Program { path: PathBuf, folder: PathBuf },
 }
 
 /// A machine; clones are the same machine.

@@ -29,8 +29,10 @@ pub(crate) enum BackgroundTask {
     Resume(String),
     /// End the guest of a server that is no longer ACTIVE.
     Halt(String),
-    /// Download an image from a URL.
-    Fetch { image: String, url: String },
+    Fetch {
+        image: String,
+        url: String,
+    },
     /// Update the open addresses.
     Reopen,
 }

@@ -57,7 +57,6 @@ struct Held {
 pub(crate) enum Ended {
     /// The caller dropped the session.
     Dropped,
-    /// The BMC ended the session.
     ByBmc,
     /// The BMC does not answer any more.
     Lost(BmcError),

@@ -6,7 +6,6 @@ use secrecy::ExposeSecret as _;
 use serde_json::Value;
 
 pub(crate) enum KubeletIdentity<'k> {
-    /// A bootstrap token.
     Token(&'k str),
     /// A certificate and its key in PEM.
     Certificate(String),

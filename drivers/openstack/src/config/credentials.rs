@@ -7,12 +7,7 @@ use serde_json::{Map, Value, json};
 #[derive(Clone, Debug)]
 pub enum Auth {
     /// A user's password.
-    Password {
-        user: User,
-        password: SecretString,
-        /// The scope of the token.
-        scope: Scope,
-    },
+    Password { user: User, password: SecretString, scope: Scope },
     /// An application credential, which is bound to one project.
     ApplicationCredential {
         /// The credential's id, or its name if `user` is given.

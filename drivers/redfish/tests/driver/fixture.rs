@@ -30,7 +30,6 @@ pub(crate) struct ReceivedRequest {
     pub(crate) path: String,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Value,
-    /// The body as text.
     pub(crate) text: String,
 }
 

@@ -62,7 +62,6 @@ pub struct Host {
     pub host: String,
     pub service: ComputeService,
     pub clusters: Vec<HostCluster>,
-    /// The VMs on the host.
     pub machines: Vec<WithJson<HostVm>>,
     /// The number of servers that clusterd does not manage.
     pub foreign: u64,

@@ -24,7 +24,6 @@ pub(super) struct SharedConsole {
     /// The owner and the lessee when the console began. A later owner or lessee must not see the output of this console.
     whose: (Option<String>, Option<String>),
     room: Mutex<ConsoleState>,
-    /// The number of viewers.
     viewers: watch::Sender<usize>,
     /// Cancelled when the task that holds the port has to close it.
     pub(super) given_up: CancellationToken,

@@ -9,7 +9,6 @@ pub enum JoinAction {
         /// The availability zone that the aggregate defines.
         zone: Option<String>,
     },
-    /// Add the host to an aggregate.
     AddHost {
         /// The aggregate's id in the cloud.
         aggregate: String,

@@ -15,7 +15,6 @@ pub enum CloudSeen {
     Hypervisor(Option<HypervisorSeen>),
     /// Whether the hypervisor has a resource provider with an inventory.
     Provider(bool),
-    /// The host aggregates of the cloud.
     Aggregates(Vec<AggregateSeen>),
 }
 
@@ -47,6 +46,5 @@ pub struct AggregateSeen {
     pub name: String,
     /// The availability zone that the aggregate defines, if any.
     pub zone: Option<String>,
-    /// Whether the host is a member.
     pub has_host: bool,
 }

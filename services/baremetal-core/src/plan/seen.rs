@@ -127,7 +127,6 @@ pub enum CommandSeen {
     Succeeded,
     /// A step ended, and the agent reports this RAID configuration as its result.
     BuiltRaid(Map<String, Value>),
-    /// The agent listed these steps.
     Listed(Vec<OfferedStep>),
     /// The command failed, with the agent's message.
     Failed(String),

@@ -24,7 +24,6 @@ pub struct ImportedNode {
     pub ports: Vec<Port>,
     pub connectors: Vec<Stored<VolumeConnector>>,
     pub targets: Vec<Stored<VolumeTarget>>,
-    /// The allocation that reserves the node.
     pub allocation: Option<Allocation>,
     pub inspection: Option<InspectionReport>,
     /// The entries that the other service had, oldest first; at most [`MOST_IMPORTED_HISTORY`], which are kept beside `entry`.

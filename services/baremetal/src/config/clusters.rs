@@ -11,7 +11,6 @@ use url::Url;
 pub struct ClusterdConfig {
     /// The base URL; by default the URL in the cloud's service catalogue.
     pub url: Option<Url>,
-    /// The identity for calls.
     pub caller: ClusterdIdentityConfig,
 }
 

@@ -21,7 +21,6 @@ pub struct ProvisioningConfig {
     /// The URL by which machines reach the listener; by default `http://LISTEN/`.
     #[serde(default)]
     pub url: Option<Url>,
-    /// The ramdisk's kernel.
     pub kernel: PathBuf,
     pub ramdisk: PathBuf,
     /// The ramdisk as a CD, for boots from virtual media.

@@ -16,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 
 /// A service that runs until this value is dropped.
 pub(crate) struct TestService {
-    /// The API's address.
     pub(crate) api: SocketAddr,
     /// The address of the provisioning listener.
     pub(crate) provisioning: SocketAddr,

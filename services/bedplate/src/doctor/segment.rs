@@ -29,7 +29,6 @@ struct DhcpOffer {
     address: Ipv4Addr,
     /// The offered address; `None` if the server offers only a boot file.
     offered: Option<Ipv4Addr>,
-    /// The boot file that the server offers.
     boot_file: Option<String>,
 }
 

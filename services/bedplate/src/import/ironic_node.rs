@@ -12,7 +12,6 @@ pub(super) struct IronicNode {
     pub(super) ports: Vec<Object>,
     pub(super) connectors: Vec<Object>,
     pub(super) targets: Vec<Object>,
-    /// The allocation that reserves the node.
     pub(super) allocation: Option<Object>,
     /// The facts that the last inspection found.
     pub(super) inventory: Option<Value>,

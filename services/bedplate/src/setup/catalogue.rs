@@ -25,13 +25,25 @@ pub(super) enum CatalogueChange {
     /// Creates the service.
     Add,
     /// Enables a disabled service.
-    Show { service: String },
-    /// Creates an endpoint.
-    AddEndpoint { interface: Interface, url: String },
-    /// Changes the URL of an endpoint.
-    Move { endpoint: String, interface: Interface, from: String, to: String },
+    Show {
+        service: String,
+    },
+    AddEndpoint {
+        interface: Interface,
+        url: String,
+    },
+    Move {
+        endpoint: String,
+        interface: Interface,
+        from: String,
+        to: String,
+    },
     /// Enables a disabled endpoint.
-    ShowEndpoint { endpoint: String, interface: Interface, url: String },
+    ShowEndpoint {
+        endpoint: String,
+        interface: Interface,
+        url: String,
+    },
 }
 
 /// Why nothing is changed.

@@ -20,7 +20,6 @@ pub(crate) struct ActionContext<'a> {
     pub(crate) ledger: Ledger,
     /// The cluster's Kubernetes API; `None` for a VM.
     pub(crate) nodes: Option<&'a Nodes<'a>>,
-    /// The latest observation.
     pub(crate) seen: ClusterObservation,
 }
 

@@ -30,7 +30,6 @@ pub struct VmSettings {
 pub struct OfferedImage {
     /// The name in the cloud, of a public image or one of clusterd's own project.
     pub name: String,
-    /// The format of user-data that the image reads.
     pub user_data_format: UserDataFormat,
     /// In GiB; raises the minimum of the image itself.
     pub min_disk_gib: u64,

@@ -28,7 +28,6 @@ pub(crate) struct ClusterFixture {
     pub(crate) cloud: Cloud,
     pub(crate) store: Store,
     pub(crate) id: ClusterUuid,
-    /// The settings of conductors.
     pub(crate) settings: Settings,
     /// The keys that seal secrets.
     pub(crate) keys: String,

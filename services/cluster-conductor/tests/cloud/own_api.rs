@@ -14,7 +14,6 @@ use crate::life::workers;
 /// The task that makes the conductor call the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Task {
-    /// An observation.
     Look,
     /// The creation of another worker.
     Grow,

@@ -13,7 +13,6 @@ use crate::{BackingOff, CloudObjectState, ClusterObservation, Key, TurnPauses};
 /// How far the cloud is when a turn has no more calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CloudProgress {
-    /// A call failed.
     Failed,
     /// Objects disappeared, so more can be done at once.
     Changed,

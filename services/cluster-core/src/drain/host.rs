@@ -13,7 +13,6 @@ pub struct HostObservation {
     pub service: ComputeServiceState,
     /// The id of the compute service in the cloud.
     pub service_id: String,
-    /// The members of clusters on the host.
     pub members: BTreeSet<Member>,
     /// The servers on the host, and the servers that are moving away from it.
     pub servers: Vec<ServerOnHost>,

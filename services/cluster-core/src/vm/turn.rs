@@ -87,7 +87,6 @@ pub enum VmCallResult {
 /// The result of the work on the cloud objects of a VM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VmCloudWork {
-    /// The latest observation.
     pub seen: ClusterObservation,
     /// Whether Nova had received the request of the current action before the observation.
     pub arrival: RequestArrival,

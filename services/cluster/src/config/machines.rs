@@ -33,7 +33,6 @@ pub struct VmsConfig {
 struct ImageConfig {
     /// The image's name in Glance.
     name: String,
-    /// The format of user data that the image reads.
     #[serde(default)]
     user_data_format: UserDataFormat,
     /// The minimum disk in GiB. Glance's own minimum for the image applies too.

@@ -11,7 +11,6 @@ pub(super) struct Edit {
 }
 
 pub(super) enum Kind {
-    /// Deletes a word.
     Delete,
     /// Returns from a function at once.
     Return(Vec<(Number, String)>),
@@ -19,11 +18,22 @@ pub(super) enum Kind {
     /// early return of another type would change the type behind `impl`.
     Chain(Vec<(Number, String)>),
     /// Replaces the operator between `left` and `right`.
-    Binary { left: Range<usize>, right: Range<usize>, operators: Vec<(Number, String)> },
+    Binary {
+        left: Range<usize>,
+        right: Range<usize>,
+        operators: Vec<(Number, String)>,
+    },
     /// Leaves out the operator before `operand`.
-    Unary { operand: Range<usize>, number: Number },
+    Unary {
+        operand: Range<usize>,
+        number: Number,
+    },
     /// Makes an arm or its guard depend on the mutants.
-    Arm { guard: Option<Range<usize>>, never: Option<Number>, always: Option<Number> },
+    Arm {
+        guard: Option<Range<usize>>,
+        never: Option<Number>,
+        always: Option<Number>,
+    },
     /// Leaves out fields of a struct with a base.
     Fields(Vec<(Number, Range<usize>)>),
 }

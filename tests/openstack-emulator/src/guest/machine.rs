@@ -49,7 +49,6 @@ impl Guest for Joins {
 pub struct GuestMachine {
     /// The id of the server.
     pub id: String,
-    /// The name of the server.
     pub name: String,
     /// The id of the server's project.
     pub project: String,
@@ -59,7 +58,6 @@ pub struct GuestMachine {
     pub zone: String,
     /// The user data, decoded from base64.
     pub user_data: Vec<u8>,
-    /// The cloud of the server.
     pub cloud: Cloud,
 }
 

@@ -20,7 +20,6 @@ pub(crate) struct Keystone {
 /// The scope of a role assignment, as in the paths of the Identity API.
 pub(crate) enum RoleScope<'a> {
     Project(&'a str),
-    /// The only domain.
     Domain,
     System,
 }

@@ -11,7 +11,6 @@ use crate::cloud_user::CloudUser;
 pub(crate) struct LabInCloud {
     pub(crate) lab: Lab,
     pub(crate) cloud: Cloud,
-    /// The administrator.
     pub(crate) admin: CloudUser,
     _folder: TempDir,
     _emulator: Emulator,

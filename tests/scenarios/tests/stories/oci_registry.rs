@@ -33,7 +33,6 @@ pub(crate) const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 /// A running registry, which stops on drop.
 pub(crate) struct OciRegistry {
     address: SocketAddr,
-    /// The registry's certificate, in PEM.
     certificate: String,
     state: Arc<Mutex<State>>,
     _serving: JoinSet<()>,
@@ -67,7 +66,6 @@ pub(crate) enum RegistryFault {
 pub(crate) struct PushedDisk {
     /// The SHA-256 of the disk, in hexadecimal.
     pub(crate) checksum: String,
-    /// The digest of its manifest.
     pub(crate) digest: String,
 }
 

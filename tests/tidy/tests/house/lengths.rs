@@ -94,7 +94,6 @@ fn without_tests(text: &str) -> &str {
 /// A function with a body of more than one line.
 struct Function<'t> {
     name: &'t str,
-    /// The line of its signature.
     line: usize,
     lines: usize,
 }

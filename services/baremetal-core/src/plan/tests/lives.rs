@@ -31,7 +31,6 @@ enum Happening {
     Obliged,
     /// One turn with this observation, this many seconds later, in which an action ends with this result.
     Seen(Box<Observed>, u64, Performed),
-    /// The conductor restarts.
     Restarted,
 }
 

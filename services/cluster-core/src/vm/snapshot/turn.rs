@@ -39,8 +39,9 @@ pub enum SnapshotObservation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SnapshotAction {
     /// Request the image of the server with this id from Nova.
-    Request { server: String },
-    /// Delete the image with this id.
+    Request {
+        server: String,
+    },
     DeleteImage(String),
 }
 
@@ -53,7 +54,6 @@ pub enum SnapshotOutcome {
     Unanswered(String),
     /// Nova refused the request for this reason.
     Refused(String),
-    /// The image is deleted.
     Deleted,
     DeleteFailed {
         why: String,

@@ -17,7 +17,6 @@ const HTTP_URI: &str = "HttpBootUri";
 
 /// A change of a `Boot` object.
 pub(super) struct BootChange {
-    /// The new boot mode, if the mode changes.
     pub(super) mode: Option<Firmware>,
     /// The new override, if the request names any of its properties.
     pub(super) boot_override: Option<Option<BootOverride>>,
