@@ -171,12 +171,6 @@ pub async fn create(session: &Session, new: &NewPort) -> Result<Port> {
     KIND.create(session, new.body()).await
 }
 
-/// Creates several ports: all of them or none.
-pub async fn create_all(session: &Session, new: &[NewPort]) -> Result<Vec<Port>> {
-    let body = json!({"ports": new.iter().map(NewPort::body).collect::<Vec<_>>()});
-    session.post(super::SERVICE, &["ports"], body).under("ports").await
-}
-
 /// Returns the port with this id.
 pub async fn show(session: &Session, id: &str) -> Result<Option<Port>> {
     KIND.show(session, id).await
@@ -202,20 +196,6 @@ pub async fn list(session: &Session, query: &PortQuery<'_>) -> Result<Vec<Port>>
     ];
     let filters = filters.into_iter().filter_map(|(name, value)| Some((name, value?.to_owned())));
     KIND.list(session, &filters.collect::<Vec<_>>()).await
-}
-
-/// Replaces the security groups of a port.
-pub async fn set_security_groups(session: &Session, id: &str, groups: &[String]) -> Result<Port> {
-    KIND.update(session, id, json!({"security_groups": groups})).await
-}
-
-/// Replaces the further source addresses of a port.
-pub async fn set_allowed_address_pairs(
-    session: &Session,
-    id: &str,
-    pairs: &[AddressPair],
-) -> Result<Port> {
-    KIND.update(session, id, json!({"allowed_address_pairs": pairs})).await
 }
 
 /// Creates a port that is bound to a bare metal machine. Only administrators may.
