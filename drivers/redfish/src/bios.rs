@@ -13,7 +13,6 @@ use crate::document::{Document, one_line};
 use crate::service::{Resource, Service};
 
 const RESET: &str = "#Bios.ResetBios";
-/// The most settings that are read.
 const MOST_SETTINGS: usize = 4096;
 /// The longest name of a setting, in bytes.
 const LONGEST_NAME: usize = 255;

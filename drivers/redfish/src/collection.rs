@@ -9,7 +9,6 @@ use crate::service::{Resource, Service};
 
 /// The most members that are read. A full rack server has some 200 sensors.
 const MOST_MEMBERS: usize = 256;
-/// The most pages that are read.
 const MOST_PAGES: usize = 64;
 
 impl Service {

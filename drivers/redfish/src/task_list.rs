@@ -50,7 +50,6 @@ impl Service {
         Ok(None)
     }
 
-    /// Reads the state of a task.
     pub(crate) async fn task_state(&self, task: &str) -> Result<BmcTask, BmcError> {
         let look = self.fetch(&self.origin.follow(task)?).await?;
         // DSP0266 §12.2: a monitor disappears once its result was fetched or has expired.

@@ -15,7 +15,6 @@ use crate::parameters::{Given, Parameters, boolean};
 use crate::request::Request;
 use crate::{microversion, rule};
 
-/// The routes of this file.
 pub(crate) fn routes() -> Routes<App> {
     let shown = JsonShape::object([
         ("boot_device", JsonShape::text().or_null()),

@@ -282,7 +282,6 @@ impl<R: Resource> Field<R> {
         }
     }
 
-    /// Finds a field by its name.
     pub(crate) fn find(name: &str) -> Option<&'static Self> {
         R::FIELDS.iter().find(|field| field.name == name)
     }

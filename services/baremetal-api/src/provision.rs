@@ -413,7 +413,6 @@ impl Body {
         self.runbook.as_deref().filter(|runbook| !runbook.is_empty())
     }
 
-    /// The requested deploy steps.
     fn deploy_steps(&self, asked: Microversion) -> Result<Vec<DeployStep>> {
         let Some(steps) = &self.deploy_steps else { return Ok(Vec::new()) };
         asked.need(since::DEPLOY_STEPS, "deploy_steps")?;

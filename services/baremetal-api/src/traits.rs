@@ -61,7 +61,6 @@ struct Body {
 /// The most traits that a node may have, as in Ironic. The same limit applies to runbooks.
 pub(crate) const MOST: usize = 50;
 
-/// Parses a list of traits.
 pub(crate) fn parse_traits(name: &str, value: Value) -> Result<BTreeSet<String>, ApiError> {
     let given = list(name, value, MOST)?.into_iter().map(|one| {
         let one = text(name, one, 255)?.unwrap_or_default();

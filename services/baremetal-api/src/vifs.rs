@@ -55,7 +55,6 @@ struct Vif<'a> {
     id: &'a str,
 }
 
-/// The ports and port groups of a node.
 type Places = (Vec<Port>, Vec<Stored<PortGroup>>);
 
 /// `GET /v1/nodes/{node}/vifs`: lists the VIFs of a node.

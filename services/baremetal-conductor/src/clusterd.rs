@@ -72,7 +72,6 @@ impl ClusterdClient {
         check.await.map_or_else(|why| unseen(host, why), reported)
     }
 
-    /// Ends the drain of a host.
     pub(crate) async fn undrain(&self, host: &str) -> DrainSeen {
         let drain = async {
             let path = element_path(DRAINS, host, "")?;

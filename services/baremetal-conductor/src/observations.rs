@@ -26,7 +26,6 @@ pub struct LastSeen {
     pub agent: Option<TimedObservation>,
 }
 
-/// The part of a machine that was observed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ObservedPart {
     Bmc,
@@ -152,7 +151,6 @@ impl ObservationCache {
         }
     }
 
-    /// Forgets a node that was deleted.
     pub(crate) fn forget(&self, node: NodeUuid) {
         let mut book = self.book();
         book.nodes.remove(&node);

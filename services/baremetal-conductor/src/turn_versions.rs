@@ -10,7 +10,6 @@ use baremetal_core::NodeUuid;
 pub(crate) struct TurnVersions(Mutex<HashMap<NodeUuid, i64>>);
 
 impl TurnVersions {
-    /// Notes that a turn has read this version.
     pub(crate) fn note(&self, id: NodeUuid, version: i64) {
         self.versions().insert(id, version);
     }

@@ -9,7 +9,6 @@ use crate::{
     Node, Reason, RequestRefused,
 };
 
-/// The verb of a refusal.
 const VERB: &str = "change a boot setting";
 
 /// Requests a change of a boot setting. As in Ironic, the request is accepted before the driver is asked. If the driver of the node cannot

@@ -38,7 +38,6 @@ impl Fault {
 impl FromStr for Fault {
     type Err = String;
 
-    /// Fails with the names of all faults.
     fn from_str(name: &str) -> Result<Self, String> {
         Fault::find(name)
             .ok_or_else(|| format!("must be one of: {}", Fault::ALL.map(Fault::as_str).join(", ")))

@@ -154,7 +154,6 @@ mod tests {
         StepName { interface: Interface::Deploy, step: step.to_owned() }
     }
 
-    /// The steps that an agent lists.
     fn listed() -> Vec<OfferedStep> {
         let step = |step, priority, reboots| OfferedStep {
             runner: StepRunner::Agent,

@@ -117,7 +117,6 @@ impl Api {
         self.client.url(path).map_err(Into::into)
     }
 
-    /// Sends a `GET`.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<T> {
         self.client.get(path).await.map_err(|why| self.explain(why))
     }

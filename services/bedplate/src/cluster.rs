@@ -78,7 +78,6 @@ pub(crate) enum Command {
     },
 }
 
-/// Describes a lease in a sentence.
 fn describe(lease: &Lease) -> String {
     let next = lease.next.as_ref().map(|next| {
         let what = match next.step.as_str() {
@@ -161,7 +160,6 @@ fn lease_answer(cluster: &str, answer: WithJson<ClusterLease>) -> Answer {
     Answer::sentence(answer.json, plain(&format!("cluster {cluster}: {lease}")))
 }
 
-/// Lists all clusters.
 pub(crate) async fn list(api: &Api) -> anyhow::Result<Answer> {
     let clusters = api.all("/v1/clusters").await?;
     let row = |cluster: &Cluster| {

@@ -36,7 +36,6 @@ pub(crate) struct Undrain {
     patience: WaitOptions,
 }
 
-/// Describes a drain in a sentence.
 fn sentence(drain: &DrainStatus) -> String {
     let others = match drain.foreign {
         0 => String::new(),

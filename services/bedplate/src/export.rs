@@ -67,7 +67,6 @@ pub(crate) async fn run(
     report.write(format)
 }
 
-/// One run of an export.
 struct Export<'a> {
     ironic: Ironic,
     ours: Api,
@@ -76,7 +75,6 @@ struct Export<'a> {
 }
 
 impl Export<'_> {
-    /// Reads the nodes to export.
     async fn nodes(&self) -> anyhow::Result<Vec<OurNode>> {
         let (mut found, wanted) = (Vec::new(), &self.options.node);
         let all = self.ours.all::<Nodes>("/v1/nodes/detail?include_children=true").await?;

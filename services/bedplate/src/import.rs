@@ -73,7 +73,6 @@ pub(crate) async fn run(
     report.write(format)
 }
 
-/// One run of an import.
 struct Import<'a> {
     ironic: Ironic,
     ours: Api,

@@ -170,7 +170,6 @@ impl Ironic {
     }
 }
 
-/// Whether a field is true.
 pub(crate) fn is_set(object: &Object, field: &str) -> bool {
     object.get(field) == Some(&Value::Bool(true))
 }

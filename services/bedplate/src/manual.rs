@@ -35,7 +35,6 @@ pub(crate) fn complete(options: &Completion, mut command: Command) -> anyhow::Re
     line(String::from_utf8(script).context("the completion script is not UTF-8")?.trim_end())
 }
 
-/// Writes a manual page for each command.
 pub(crate) fn write(options: &Pages, command: Command) -> anyhow::Result<()> {
     let folder = &options.folder;
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;

@@ -100,7 +100,6 @@ impl Answer {
         }
     }
 
-    /// Prints the answer.
     pub(crate) fn write(&self, format: Format) -> anyhow::Result<()> {
         line(&self.format(format)?)
     }

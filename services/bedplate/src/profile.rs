@@ -78,7 +78,6 @@ pub(crate) async fn create(api: &Api, file: &Path, format: Format) -> anyhow::Re
     shown(api.post(PROFILES, &read(file)?).await?).write(format)
 }
 
-/// Lists all profiles.
 pub(crate) async fn list(api: &Api) -> anyhow::Result<Answer> {
     let profiles = api.all(PROFILES).await?;
     let row = |profile: &Profile| {

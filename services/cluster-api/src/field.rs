@@ -125,7 +125,6 @@ impl<R: Resource> Field<R> {
         Field { sort: Some(key), ..self }
     }
 
-    /// Finds a field by its name.
     pub(crate) fn find(name: &str) -> Option<&'static Self> {
         R::FIELDS.iter().find(|field| field.name == name)
     }

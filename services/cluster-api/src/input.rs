@@ -48,7 +48,6 @@ pub(crate) enum Sent<W> {
     Value(WriteOnce<W>),
 }
 
-/// Writes a value.
 pub(crate) type WriteOnce<W> = Box<dyn FnOnce(&mut W) -> Result<(), Refusal> + Send>;
 
 impl<W> Clone for Input<W> {

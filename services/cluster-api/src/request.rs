@@ -158,7 +158,6 @@ pub(crate) fn missing(what: &str, ident: &str) -> ApiError {
     ApiError::not_found(format!("{what} {ident} could not be found."))
 }
 
-/// Whether the caller may see resources of this project.
 pub(crate) fn may_see_project(caller: &Caller, project: &str) -> bool {
     match caller.access_scope() {
         AccessScope::Everything => true,

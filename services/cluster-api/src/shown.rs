@@ -100,7 +100,6 @@ impl Kind {
 }
 
 impl Context {
-    /// The links to a resource of this collection.
     pub(crate) fn links(&self, collection: &'static str, id: impl GenericUuid) -> Shown<'_> {
         let id = id.into_untyped_uuid();
         Shown::Links(Links { origin: &self.origin, collection, id, part: "" })

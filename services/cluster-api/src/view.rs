@@ -26,7 +26,6 @@ impl<R: Resource> Serialize for View<'_, R> {
     }
 }
 
-/// Answers with a resource and all its fields.
 pub(crate) fn answer<'a, R: Resource>(
     status: StatusCode,
     it: R::Record<'a>,

@@ -14,7 +14,6 @@ use sealing::{Keyring, SealError};
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
-/// The lifetime of a certificate authority.
 const AUTHORITY_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// A result whose error is a [`KeysError`], unless it says otherwise.

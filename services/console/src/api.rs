@@ -49,7 +49,6 @@ impl Api {
         Api { client: client.with_timeout(ANSWER_TIMEOUT) }
     }
 
-    /// Sends a `GET`.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         self.client.get(path).await.map_err(|why| self.problem(why))
     }

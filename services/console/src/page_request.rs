@@ -107,12 +107,10 @@ impl AuthorizedUser {
         self.console.api(BackendService::Clusterd, self.page_request.session.clone())
     }
 
-    /// Makes a page with this template and title.
     pub(crate) fn page(&self, template: &'static str, title: &str) -> Page {
         self.page_request.page(template, title)
     }
 
-    /// Renders a page as a response.
     pub(crate) fn show(&self, page: Page) -> Result<Response> {
         Ok(self.page_request.show(&self.console, page)?.into_response())
     }

@@ -42,7 +42,6 @@ impl SerialInputs {
 }
 
 impl SerialInput {
-    /// Waits for the next input.
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         self.typed.recv().await
     }

@@ -113,7 +113,6 @@ impl Console {
         &self.0.guard
     }
 
-    /// The inputs of open serial consoles.
     pub(crate) fn serial_inputs(&self) -> &SerialInputs {
         &self.0.serial_inputs
     }

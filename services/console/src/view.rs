@@ -139,7 +139,6 @@ impl Page {
         Page { followed: LiveUpdate::At(stream), ..self }
     }
 
-    /// Renders the page, which was requested at `target`.
     pub(crate) fn render(mut self, engine: &Tera, target: &str) -> Result<String, Problem> {
         self.context.insert("assets", &*PATHS);
         let follow = match self.followed {

@@ -30,7 +30,6 @@ pub struct ConnectionLimits {
 
 /// The largest head of a request, in bytes; a larger one ends the connection with 431.
 pub(crate) const LONGEST_HEAD: usize = 128 << 10;
-/// The most headers of a request.
 pub(crate) const MOST_HEADERS: usize = 128;
 
 #[derive(Deserialize)]

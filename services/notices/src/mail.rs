@@ -52,7 +52,6 @@ impl Mailer {
         Ok(Mailer { transport: transport.build(), from: config.from.clone() })
     }
 
-    /// Sends one notice to one address.
     pub(crate) async fn send(&self, notice: &Notice, to: &MailAddress) -> Result<(), SendError> {
         let message =
             message(notice, &self.from, to).map_err(|why| SendError::Refused(why.to_string()))?;

@@ -24,7 +24,6 @@ const SIGNATURE: &str = "bedplate-signature";
 /// Header with the id of the notice, which is in the body too.
 const NOTICE: &str = "bedplate-notice";
 
-/// The administrator's webhook.
 pub(crate) struct Webhook {
     client: Client,
     url: Url,

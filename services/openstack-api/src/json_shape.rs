@@ -158,7 +158,6 @@ impl From<JsonShape> for RefOr<Schema> {
 
 /// A type whose JSON has a known shape.
 pub trait Shaped {
-    /// The shape of the type's JSON.
     fn shape() -> JsonShape;
 }
 

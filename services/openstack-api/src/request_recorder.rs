@@ -27,7 +27,6 @@ struct RecordedFacts {
     is_open: bool,
 }
 
-/// The length of a request id.
 const ID_LENGTH: usize = "req-00000000-0000-0000-0000-000000000000".len();
 
 impl RequestRecorder {
@@ -57,7 +56,6 @@ impl RequestRecorder {
         if global_request_id.is_empty() { request_id.clone() } else { global_request_id.clone() }
     }
 
-    /// The trail that the request is recorded in.
     pub(crate) fn trail(&self) -> &Arc<dyn Trail> {
         &self.0.trail
     }

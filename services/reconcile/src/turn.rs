@@ -34,7 +34,6 @@ pub trait Turn: Sync {
         change: Self::Change,
     ) -> impl Future<Output = Result<Self::Record, Self::Error>> + Send;
 
-    /// Performs an action.
     fn perform(
         &self,
         record: &Self::Record,

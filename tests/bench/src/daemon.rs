@@ -52,7 +52,6 @@ pub(crate) struct Listeners {
 }
 
 impl DaemonFolder {
-    /// A folder for baremetald.
     pub(crate) fn new() -> anyhow::Result<DaemonFolder> {
         DaemonFolder::for_program("baremetald")
     }
@@ -62,7 +61,6 @@ impl DaemonFolder {
         Ok(DaemonFolder { folder, program })
     }
 
-    /// The path of a file in the folder.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }

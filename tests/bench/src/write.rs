@@ -145,7 +145,6 @@ async fn run(command: &[String]) -> anyhow::Result<Run> {
     Ok(Run { seconds, cpu_seconds: (process::cpu_of_children()? - cpu).as_secs_f64() })
 }
 
-/// The run of median duration.
 fn median(runs: &[Run]) -> Run {
     let mut runs = runs.to_vec();
     runs.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));

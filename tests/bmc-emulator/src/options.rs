@@ -75,7 +75,6 @@ enum Boot {
 }
 
 impl Options {
-    /// The machines to serve.
     pub(crate) fn machines(&self) -> io::Result<Vec<MachineSpec>> {
         let Some(path) = &self.machines else { return Ok(vec![self.one.spec()]) };
         MachineSpec::read_all(path)

@@ -82,7 +82,6 @@ pub(crate) struct ResetRules {
     pub(crate) already_so: Option<Refusal>,
 }
 
-/// The answer to a successful reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ResetAnswer {

@@ -214,7 +214,6 @@ impl Attribute {
     }
 }
 
-/// The entries of the attribute registry.
 pub(crate) fn registry_entries() -> Value {
     let registry: Value = serde_json::from_str(REGISTRY).unwrap_or_default();
     registry["RegistryEntries"].clone()

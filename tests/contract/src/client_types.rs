@@ -60,7 +60,6 @@ impl ClientType {
         }
     }
 
-    /// The differences between the type and the document.
     fn differences(&self, document: &Value) -> Vec<String> {
         let (method, name) = (self.method.to_lowercase(), (self.name)());
         let answers = document["paths"][self.path][&method]["responses"].as_object();

@@ -158,7 +158,6 @@ impl HostileRequests {
     }
 }
 
-/// The first field of the first object in `body`.
 fn first_field(body: &Value) -> (&String, &Value) {
     body.get(0).unwrap_or(body).as_object().unwrap().iter().next().unwrap()
 }

@@ -10,12 +10,10 @@ use reqwest::Client;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The timeout of every wait.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The differences between the daemons.
 pub trait Daemon {
-    /// The path of the program.
     const PROGRAM: &'static str;
     /// The name of the database file in the state folder.
     const DATABASE: &'static str;
@@ -26,7 +24,6 @@ pub trait Daemon {
     /// Stored records with secrets.
     type Records;
 
-    /// Stores `count` records with a secret each.
     fn store_records(state: &Path, count: usize) -> impl Future<Output = Self::Records>;
 
     /// Fails unless every secret of the records can be decrypted.

@@ -78,7 +78,6 @@ impl Trap {
         self.state().is_shut = false;
     }
 
-    /// Waits until the service was stopped.
     pub(crate) async fn wait_until_stopped(&self) {
         loop {
             let changed = self.changed.notified();

@@ -3,7 +3,6 @@
 use crate::event::Stage;
 use crate::machine::Machine;
 
-/// The longest name at a prompt.
 const LONGEST_NAME: usize = 64;
 /// Control-C, backspace and delete.
 const INTERRUPT: u8 = 0x03;

@@ -54,7 +54,6 @@ pub enum InventoryLie {
 }
 
 impl FaultSet {
-    /// The delay of DHCP requests.
     pub(crate) fn dhcp_delay(&self) -> Option<Duration> {
         self.delay_dhcp_millis.map(Duration::from_millis)
     }

@@ -49,7 +49,6 @@ pub(crate) async fn get(client: &Client, url: &Url) -> Result<Response, FetchErr
     Ok(response)
 }
 
-/// Downloads a text.
 pub(crate) async fn text(client: &Client, url: &Url) -> Result<String, FetchError> {
     let mut response = get(client, url).await?;
     let mut bytes = Vec::new();

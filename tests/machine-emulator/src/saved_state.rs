@@ -30,7 +30,6 @@ pub(crate) struct KeptDisk {
     pub(crate) drive: Option<String>,
 }
 
-/// The activity of a machine that was on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SavedActivity {
@@ -40,7 +39,6 @@ pub(crate) enum SavedActivity {
     Boots(Option<BootChoice>),
 }
 
-/// Writes the file.
 #[derive(Debug)]
 pub(crate) struct StateFile {
     path: PathBuf,

@@ -12,7 +12,6 @@ use crate::list::Number;
 use crate::tree::{Refusals, Tree};
 use crate::weave::{Function, mutants_at, returns_before};
 
-/// A program that runs tests of a crate.
 #[derive(Clone, Debug)]
 pub(crate) struct TestProgram {
     pub(crate) package: String,

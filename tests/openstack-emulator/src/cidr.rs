@@ -34,7 +34,6 @@ pub(crate) fn overlap(one: IpNet, other: IpNet) -> bool {
     one.contains(&other) || other.contains(&one)
 }
 
-/// Converts an address to a number.
 pub(crate) fn number(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(v4) => u32::from(v4).into(),
@@ -42,7 +41,6 @@ pub(crate) fn number(address: IpAddr) -> u128 {
     }
 }
 
-/// Converts a number to an address.
 pub(crate) fn address(number: u128, v6: bool) -> IpAddr {
     if v6 {
         return IpAddr::V6(Ipv6Addr::from(number));

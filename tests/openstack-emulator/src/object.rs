@@ -169,7 +169,6 @@ impl ReadFields for Fields {
     }
 }
 
-/// Changes the lists in fields.
 pub(crate) trait ChangeLists {
     /// Adds a value to the list in a field.
     fn push_to(&mut self, name: &str, value: impl Into<Value>);

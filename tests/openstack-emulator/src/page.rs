@@ -9,7 +9,6 @@ use crate::object::Object;
 use crate::request::{ApiError, ApiRequest, ApiResult};
 use crate::store::Condition;
 
-/// One page of a list.
 pub(crate) struct Page<'o> {
     pub(crate) objects: Vec<&'o Object>,
     /// The URL of the next page. `None` on the last page.

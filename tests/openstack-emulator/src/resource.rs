@@ -79,7 +79,6 @@ impl Field {
 }
 
 impl ResourceType {
-    /// The error for an unknown id.
     pub(crate) fn missing(&self, id: &str) -> ApiError {
         ApiError::new(404, self.not_found.0, self.not_found.1.replace("{}", id))
     }

@@ -14,7 +14,6 @@ pub enum Stop {
     After,
 }
 
-/// A call that is stopped.
 pub(crate) struct Stopped {
     pub(crate) stop: Stop,
     /// The identity of the caught call. `None` for a call that only came after the caught one.

@@ -15,7 +15,6 @@ use crate::command::{Command, Environment, assign, read_file};
 use crate::reaper::Reaper;
 use crate::unit::{Kind, Restart, Unit, Variables};
 
-/// The folder of the logs.
 pub(crate) const LOGS: &str = "/var/log/units";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -44,7 +44,6 @@ impl<'p> Commands<'p> {
         self.converse(&request, patience).await.map_err(|source| self.unreachable(source))
     }
 
-    /// Closes the session.
     pub(crate) async fn close(&mut self) {
         let data = self.session.managed.to_le_bytes();
         let request = Request { netfn: APPLICATION, lun: 0, command: CLOSE_SESSION, data: &data };

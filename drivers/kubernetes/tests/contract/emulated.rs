@@ -27,7 +27,6 @@ impl Emulated {
         self.alice.worker(name, &self.authority).await
     }
 
-    /// Deletes a server.
     pub(crate) async fn destroy(&self, server: &str) {
         let url = format!("{}/compute/v2.1/servers/{server}", self.alice.cloud.url());
         let request = self.alice.http.delete(url).header("x-auth-token", &self.alice.token);

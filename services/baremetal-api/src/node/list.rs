@@ -58,7 +58,6 @@ pub(super) fn driver(list: &mut NodeList, by: By<'_>) {
     list.is_empty |= list.filter.driver.is_none();
 }
 
-/// Parses a fault.
 pub(super) fn fault(by: By<'_>) -> Result<Option<Fault>, ApiError> {
     by.value.parse().map(Some).map_err(|why: String| by.refuse(why))
 }

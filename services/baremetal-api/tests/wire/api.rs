@@ -22,7 +22,6 @@ use crate::client_types;
 
 pub(crate) use contract::Answer;
 
-/// The newest microversion.
 pub(crate) const NEWEST: &str = "1.115";
 
 /// The id of the node in these tests.

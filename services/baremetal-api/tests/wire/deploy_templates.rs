@@ -23,7 +23,6 @@ async fn patch(api: &Api, patch: &Value) -> Answer {
     api.send("PATCH", "/v1/deploy_templates/CUSTOM_RAID", NEWEST, &patch.to_string()).await
 }
 
-/// The password in the stored template.
 async fn stored_password(api: &Api) -> Value {
     let found =
         api.store.find_resource_by_name::<DeployTemplate>("CUSTOM_RAID").await.unwrap().unwrap();

@@ -46,7 +46,6 @@ async fn plan(api: &Api, query: &str) -> Answer {
     api.get(&format!("/bedplate/v1/nodes/n1/plan{query}")).await
 }
 
-/// The words of each task.
 fn tasks(plan: &Value) -> Vec<&str> {
     plan["tasks"].as_array().unwrap().iter().map(|task| task["what"].as_str().unwrap()).collect()
 }

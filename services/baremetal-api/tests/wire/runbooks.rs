@@ -32,7 +32,6 @@ fn replace(path: &str, value: Value) -> Value {
     json!([{"op": "replace", "path": path, "value": value}])
 }
 
-/// The password in the stored runbook.
 async fn stored_password(api: &Api) -> Value {
     let found = api.store.find_resource_by_name::<Runbook>("CUSTOM_RAID").await.unwrap().unwrap();
     let runbook = api.store.secrets().with_runbook(&found).unwrap();

@@ -128,7 +128,6 @@ impl RuleAction {
         self.op.signature().named(&self.args).map(drop)
     }
 
-    /// Whether the action changes the plugin data.
     pub(super) fn is_on_plugin_data(&self) -> bool {
         self.op.is_on_plugin_data()
     }
@@ -182,7 +181,6 @@ impl RuleAction {
 }
 
 impl ActionOperator {
-    /// Whether the action changes the plugin data.
     const fn is_on_plugin_data(self) -> bool {
         use ActionOperator::{ExtendPluginData, SetPluginData, UnsetPluginData};
         matches!(self, SetPluginData | ExtendPluginData | UnsetPluginData)

@@ -12,7 +12,6 @@ pub(super) const TEXT: usize = 64 << 10;
 pub(super) const TEXTS: usize = 16 << 20;
 /// The most bytes of a field that rules have changed, as JSON.
 pub(super) const FIELD: usize = 256 << 10;
-/// The most parts of a path.
 pub(super) const PATH_PARTS: usize = 16;
 /// The most bytes of a regular expression, and the most bytes that it may need once it is compiled.
 pub(super) const REGEX: usize = 4 << 10;

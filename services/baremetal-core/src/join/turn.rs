@@ -35,7 +35,6 @@ impl JoinTurn<'_> {
         self.host.deadline(self.rules.watching_since)
     }
 
-    /// Looks again later.
     pub(super) fn look_again<A>(&self) -> Decision<NodeUpdate, A> {
         let pause = time_left(self.deadline(), self.now);
         Decision::rest(self.cloud_pause(pause))

@@ -351,7 +351,6 @@ fn obliging(
     }
 }
 
-/// The steps of an agent.
 fn offered(kind: StepKind) -> Vec<OfferedStep> {
     let step = |step: &str, priority| OfferedStep {
         runner: StepRunner::Agent,

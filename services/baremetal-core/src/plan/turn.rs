@@ -50,7 +50,6 @@ pub struct PlanRules<'a> {
 /// A decision of a turn of a machine.
 pub(super) type Planned<A = Action> = Result<Decision<NodeUpdate, A>, IllegalEvent>;
 
-/// A turn of a node's machine.
 #[derive(Clone, Copy)]
 pub(super) struct MachineTurn<'a> {
     pub(super) node: &'a Node,

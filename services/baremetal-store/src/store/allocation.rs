@@ -45,7 +45,6 @@ pub enum BackfillOutcome {
     Mismatch(BackfillMismatch),
 }
 
-/// The result of a search for a node.
 enum NodeSearchOutcome {
     Taken(Box<Allocation>),
     /// Nodes match except for their traits.

@@ -195,7 +195,6 @@ pub(crate) async fn reseal(connection: &mut Connection, node: &Node) -> Result<b
     Ok(connection.execute(RESEAL, values).await? == 1)
 }
 
-/// Whether the stored node is in the chassis of `node`.
 pub(crate) async fn keeps_chassis(connection: &mut Connection, node: &Node) -> Result<bool> {
     const KEEPS: &str = "SELECT id FROM nodes WHERE id = $1 AND chassis = $2";
     Ok(connection.row(KEEPS, values![node.id, node.chassis]).await?.is_some())

@@ -134,7 +134,6 @@ pub(crate) async fn of(connection: &mut Connection, node: NodeUuid) -> Result<Ve
     Ok(ports)
 }
 
-/// Returns the ports of a port group.
 pub(crate) async fn of_group(connection: &mut Connection, group: Uuid) -> Result<Vec<Port>> {
     let mut query = Query::new(SELECT);
     query.and_value("portgroup = ?", group);

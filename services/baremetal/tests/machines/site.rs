@@ -36,7 +36,6 @@ pub(crate) struct Pool {
     pub(crate) range: &'static str,
 }
 
-/// A pool on the loopback interface.
 pub(crate) const LOOPBACK: Pool =
     Pool { server: "127.0.0.1", prefix: 8, range: "127.9.0.1-127.9.0.4" };
 

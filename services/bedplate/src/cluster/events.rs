@@ -46,7 +46,6 @@ pub(super) async fn list(api: &Api, cluster: &str) -> anyhow::Result<Answer> {
     Ok(Answer::table(elements(all), &HEADER, rows))
 }
 
-/// The columns of an event.
 pub(crate) fn event_row(event: &Event) -> Vec<String> {
     let [severity, reason, message] =
         [&event.severity, &event.reason, &event.message].map(|text| plain(text));

@@ -38,7 +38,6 @@ pub(super) async fn start_cloud(options: &Options, children: &mut Children) -> a
     children.ready(START_TIMEOUT, || std::future::ready(clouds.is_file())).await
 }
 
-/// Starts clusterd.
 pub(super) async fn start(options: &Options, children: &mut Children) -> anyhow::Result<Api> {
     line("Starting clusterd, with SQLite in its state folder")?;
     children.start("clusterd", &options.log("clusterd"), |command| {

@@ -23,7 +23,6 @@ const LONGEST: usize = 576;
 /// card.
 const OURS: [u8; 6] = [0x02, 0xbe, 0xd0, 0x1a, 0x7e, 0x00];
 
-/// A DHCP server with its offer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct DhcpOffer {
     address: Ipv4Addr,

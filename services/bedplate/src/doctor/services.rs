@@ -24,7 +24,6 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(5);
 /// The first bytes of an SQLite database (its file format, 1.3).
 const SQLITE: &[u8; 16] = b"SQLite format 3\0";
 
-/// Whether a service answers.
 pub(crate) enum ServiceState {
     Answers(Box<Api>),
     /// The service does not answer.

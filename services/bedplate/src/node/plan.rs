@@ -25,7 +25,6 @@ pub(crate) struct Options {
     steps: bool,
 }
 
-/// Shows the plan.
 pub(crate) async fn show(options: &Options, api: &Api) -> anyhow::Result<Answer> {
     let mut query = Serializer::new(String::new());
     for (name, value) in [("target", &options.target), ("runbook", &options.runbook)] {

@@ -76,7 +76,6 @@ pub(super) async fn one(api: &Api, vm: &str, events: bool) -> anyhow::Result<Ans
     Ok(Answer::sentence(happened.json, words))
 }
 
-/// Describes a VM.
 pub(super) fn answer(vm: WithJson<Vm>) -> Answer {
     let words = described(&vm);
     Answer::sentence(vm.json, words)
@@ -128,7 +127,6 @@ fn next(stage: &LeaseStage) -> String {
     plain(&format!("{what}, at {}", readable::time(stage.at)))
 }
 
-/// Describes a snapshot.
 pub(super) fn snapshot_row(snapshot: WithJson<Snapshot>) -> Answer {
     let [name, machine, status] =
         [&snapshot.name, &snapshot.machine, &snapshot.status].map(|text| plain(text));

@@ -64,7 +64,6 @@ pub(crate) fn all() -> impl Iterator<Item = Vec<AddOn>> {
     minors().map(|minor| desired_add_ons(&everything(minor)).expect("everything goes together"))
 }
 
-/// Finds an add-on by name.
 #[track_caller]
 pub(crate) fn named<'a>(add_ons: &'a [AddOn], name: &str) -> &'a AddOn {
     add_ons.iter().find(|it| it.name == name).expect("there is that add-on")

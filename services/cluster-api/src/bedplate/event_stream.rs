@@ -33,7 +33,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// The maximum time for which one check of the caller's token is trusted.
 const BELIEVED: Duration = Duration::from_mins(5);
 
-/// Whether `Accept` asks for an event stream.
 pub(super) fn accepts_event_stream(headers: &HeaderMap) -> bool {
     let named = |range: &str| {
         let mut parts = range.split(';').map(str::trim);

@@ -144,7 +144,6 @@ fn addresses<'a>(it: ClusterSpec<'a>, is_counted: fn(&&NodeGroup) -> bool) -> Sh
     Shown::Texts(members.filter_map(address).collect())
 }
 
-/// The status of each condition.
 fn conditions(cluster: &Cluster) -> Shown<'_> {
     let reported =
         cluster.conditions.iter().map(|it| (it.kind.as_str(), format!("{:?}", it.status)));

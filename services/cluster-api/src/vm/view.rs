@@ -92,7 +92,6 @@ impl<'a> View<'a> {
 }
 
 impl App {
-    /// Responds with a VM.
     pub(crate) fn shown(&self, status: StatusCode, vm: &Vm) -> Response {
         json(status, &View::of(vm, &self.settings.machines.schedule, (self.clock)()))
     }

@@ -21,7 +21,6 @@ use crate::client_types;
 
 pub(crate) use contract::Answer;
 
-/// The newest microversion.
 pub(crate) const NEWEST: &str = "container-infra 1.14";
 
 /// The API on an empty store. Every response is compared with `/openapi.json`.
@@ -67,7 +66,6 @@ impl Api {
         Api::of(auth, store, Streams::at_most(8), None).await
     }
 
-    /// Starts the API with these limits.
     pub(crate) async fn within(auth: Auth, limits: openstack_api::Limits) -> Api {
         let store = Store::open("sqlite::memory:").await.unwrap();
         Api::limited(auth, store, Streams::at_most(8), None, limits).await
@@ -100,7 +98,6 @@ impl Api {
         Api::of(Auth::None, store, streams, None).await
     }
 
-    /// Starts the API on this store.
     pub(crate) async fn on(store: Store) -> Api {
         Api::of(Auth::None, store, Streams::at_most(8), None).await
     }

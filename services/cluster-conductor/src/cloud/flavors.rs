@@ -23,7 +23,6 @@ pub(crate) struct Flavors(std::sync::Mutex<HashMap<String, Arc<CachedFlavors>>>)
 
 type CachedFlavors = Mutex<Option<(Instant, Arc<[Flavor]>)>>;
 
-/// Returns the size of a flavor.
 pub(crate) fn size(flavor: &Flavor) -> FlavorSize {
     FlavorSize {
         vcpus: flavor.vcpus,

@@ -107,7 +107,6 @@ impl<'a> CloudLookups<'a> {
         self.known.subnet.get_or_try_init(look).await.map(String::as_str)
     }
 
-    /// Returns all flavors.
     pub(crate) async fn flavors(&self) -> Result<&[Flavor]> {
         let look = || async move { Ok::<_, CloudWorkError>(flavors::list(self.session).await?) };
         Ok(self.known.flavors.get_or_try_init(look).await?)

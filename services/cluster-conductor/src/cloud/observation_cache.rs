@@ -72,7 +72,6 @@ impl ObservationCache {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(cluster, looks);
     }
 
-    /// Removes the observations of a cluster.
     pub(crate) fn forget(&self, cluster: ClusterUuid) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(&cluster);
     }

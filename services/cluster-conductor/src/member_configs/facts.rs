@@ -34,7 +34,6 @@ pub(crate) struct NamedAddress {
     pub(crate) address: IpAddr,
 }
 
-/// The role of a member in the bootstrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum BootstrapRole {
@@ -120,7 +119,6 @@ pub(crate) fn outside(
     Ok(names)
 }
 
-/// Returns the node group of a member.
 pub(crate) fn group_of<'a>(spec: &ClusterSpec<'a>, machine: &MemberName) -> Result<&'a NodeGroup> {
     let of = |group: &&NodeGroup| {
         group.name == machine.group && group.machines.contains(&machine.number)

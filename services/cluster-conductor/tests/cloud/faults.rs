@@ -12,7 +12,6 @@ use crate::given::ClusterFixture;
 use crate::life::workers;
 
 impl ClusterFixture {
-    /// Waits until any condition has this reason.
     pub(crate) async fn until_told(&self, reason: &str) -> Condition {
         let looking = async {
             loop {

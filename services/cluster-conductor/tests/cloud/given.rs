@@ -232,7 +232,6 @@ impl ClusterFixture {
         }
     }
 
-    /// Waits until every node group is as wanted.
     pub(crate) async fn until_groups(&self, wanted: impl Fn(&NodeGroup) -> bool) {
         let looking = async {
             while !self.store.groups_of(self.id).await.unwrap().iter().all(&wanted) {

@@ -41,7 +41,6 @@ impl Part {
     /// The number of control-plane members.
     pub(crate) const MASTERS: u32 = 3;
 
-    /// Requests the part.
     pub(crate) async fn ask(self, given: &ClusterFixture) {
         match self {
             Part::Create => {}

@@ -58,7 +58,6 @@ fn called(object: &Object) -> &str {
     }
 }
 
-/// Whether the text contains an id.
 fn is_id(text: &str) -> bool {
     text.len() >= 36 && text.matches('-').count() >= 4
 }

@@ -34,7 +34,6 @@ enum Part {
 }
 
 impl Part {
-    /// Requests the part.
     async fn ask(self, given: &VmFixture, snapshot: &mut Option<SnapshotUuid>) {
         match self {
             Part::Create => {}

@@ -182,7 +182,6 @@ impl VmFixture {
         self.store.find_snapshots(&ident, &VmScope::All).await.unwrap().pop()
     }
 
-    /// Waits until the VM is as wanted.
     pub(crate) async fn until(&self, wanted: impl Fn(&Vm) -> bool) -> Vm {
         let looking = async {
             loop {
@@ -253,7 +252,6 @@ impl VmFixture {
         }
     }
 
-    /// Writes the VM, changed by `change`.
     pub(crate) async fn change(&self, change: impl Fn(Vm) -> Vm) -> Vm {
         loop {
             let changed = change(self.find().await.unwrap());

@@ -50,7 +50,6 @@ pub(crate) async fn delete(connection: &mut Connection, drain: &Drain) -> Result
     changed_one(connection.execute(DELETE, values![drain.host.as_str(), drain.version]).await?)
 }
 
-/// Returns the drain of a host.
 pub(crate) async fn find(connection: &mut Connection, host: &HostName) -> Result<Option<Drain>> {
     const FIND: &str = "SELECT host, version, document FROM drains WHERE host = $1";
     const OF: &str = "SELECT host, cluster, machine FROM drain_takes WHERE host = $1";

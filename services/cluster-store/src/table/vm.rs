@@ -164,7 +164,6 @@ fn key(sort: VmSort) -> Key {
     }
 }
 
-/// Whether the VM exists.
 pub(crate) async fn is_there(connection: &mut Connection, vm: VmUuid) -> Result<bool> {
     let row = connection.row("SELECT id FROM vms WHERE id = $1", values![vm]).await?;
     Ok(row.is_some())

@@ -38,7 +38,6 @@ pub(super) fn routes() -> Router<Console> {
         .route("/nodes/{node}/join", post(join))
 }
 
-/// An event of a node.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct Event {
     at: String,

@@ -37,7 +37,6 @@ async fn nodes(person: &AuthorizedUser) -> Result<Nodes, Problem> {
     Ok(Nodes::of(person.baremetald()?.get("/bedplate/v1/counts").await?))
 }
 
-/// The counts of nodes.
 #[derive(Serialize)]
 struct Nodes {
     in_use: u64,

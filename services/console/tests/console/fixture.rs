@@ -365,7 +365,6 @@ impl Browser {
         self.stream(&format!("/live?page={page}")).await
     }
 
-    /// Opens a stream.
     pub(crate) async fn stream(&mut self, path: &str) -> Stream {
         let path = format!("{}{path}", self.url);
         let answer = self.with_cookie(self.client.get(path)).send().await.unwrap();

@@ -10,7 +10,6 @@ async fn machine(browser: &mut Browser, name: &str) -> String {
     page
 }
 
-/// The host that a page links to.
 #[track_caller]
 fn host_in(page: &str) -> String {
     let rest = page.split("href=\"/hosts/").nth(1).expect("a host");

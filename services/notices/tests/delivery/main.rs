@@ -37,7 +37,6 @@ CREATE INDEX outbox_project ON outbox (project);"];
 /// The longest time that anything in these tests may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A database with an outbox.
 struct Store(Database);
 
 impl Store {

@@ -79,7 +79,6 @@ struct Waiting {
     place: GuessState,
 }
 
-/// The state of a guess at one counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GuessState {
     /// Waits for its turn.

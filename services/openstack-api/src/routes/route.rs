@@ -36,7 +36,6 @@ pub struct Route<S> {
     pub(super) streams: Option<&'static str>,
 }
 
-/// The body of a successful answer.
 #[derive(Clone)]
 pub(super) enum AnswerBody {
     Undeclared,

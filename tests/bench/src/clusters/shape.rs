@@ -2,7 +2,6 @@
 
 /// The budget, as a factor of the critical path.
 pub(super) const WITHIN: f64 = 1.2;
-/// A cluster of eight servers.
 pub(super) const EIGHT: ClusterSize = ClusterSize { masters: 3, workers: 5 };
 pub(super) const SMALLEST: ClusterSize = ClusterSize { masters: 1, workers: 1 };
 

@@ -12,7 +12,6 @@ const ASF_IANA: [u8; 4] = [0x00, 0x00, 0x11, 0xBE];
 const PING: u8 = 0x80;
 const PONG: u8 = 0x40;
 
-/// The header of an IPMI message.
 pub(crate) const IPMI_HEADER: [u8; 4] = [VERSION, 0, NO_ACK, CLASS_IPMI];
 
 /// The contents of a datagram.

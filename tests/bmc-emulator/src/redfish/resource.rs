@@ -85,7 +85,6 @@ impl Resource {
     }
 }
 
-/// The entity tag in a document.
 pub(crate) fn tag_of(document: &Value) -> Option<&str> {
     document.get("@odata.etag")?.as_str()
 }

@@ -189,7 +189,6 @@ fn bios_messages(face: &RedfishFace) -> Value {
     }
 }
 
-/// The number of processors.
 pub(crate) fn processor_count(spec: &MachineSpec) -> u32 {
     if spec.cpus > LARGEST_SOCKET && spec.cpus.is_multiple_of(2) { 2 } else { 1 }
 }
@@ -255,7 +254,6 @@ pub(crate) fn adapter_component(nic: &NicSpec) -> String {
     format!("nic:{}", adapter_serial(nic))
 }
 
-/// The version of firmware that a component runs.
 fn firmware_version(face: &RedfishFace, component: &str) -> String {
     let first = &face.profile.firmware;
     let first = match component {

@@ -99,7 +99,6 @@ impl Commands {
         self.ended.notify_one();
     }
 
-    /// Answers a request of the conductor.
     pub(super) async fn answer(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         if self.machine.faults().agent_is_silent {
             return std::future::pending().await;

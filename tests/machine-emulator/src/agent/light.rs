@@ -39,7 +39,6 @@ struct Node {
     heartbeat_every: Duration,
 }
 
-/// Runs the agent.
 pub(super) async fn run(
     machine: &Machine,
     world: &RackContext,

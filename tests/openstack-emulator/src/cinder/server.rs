@@ -33,7 +33,6 @@ pub(crate) fn for_server(
     Ok(Some(id))
 }
 
-/// Attaches a volume to a server.
 pub(crate) fn attach(world: &mut World, id: &str, server: &str, device: &str) {
     let delay = world.settings.times.volume;
     if let Some(volume) = world.store.get_mut(Kind::Volume, id) {

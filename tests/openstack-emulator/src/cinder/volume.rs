@@ -9,7 +9,6 @@ use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest, ApiResult};
 use crate::resource::ResourceType;
 use crate::world::{Event, World, fine_stamp};
 
-/// Creates a volume for a request.
 pub(super) fn create(world: &mut World, asked: &ApiRequest, given: &Fields) -> ApiResult<String> {
     let snapshot = world.seen(Kind::Snapshot, given.text("snapshot_id"), asked);
     let size = given.number_of("size").or_else(|| Some(snapshot?.number("size")));
@@ -57,7 +56,6 @@ fn begin(
     id
 }
 
-/// Creates a snapshot for a request.
 pub(super) fn create_snapshot(
     world: &mut World,
     asked: &ApiRequest,

@@ -33,7 +33,6 @@ pub(super) fn role<'w>(world: &'w World, given: &Value) -> Option<&'w Object> {
     world.store.find(Kind::Role, named)
 }
 
-/// The ids of a user's roles in a project.
 pub(super) fn roles_of(world: &World, user: &str, project: &str) -> Vec<String> {
     let roles = world.store.get(Kind::User, user).map(|user| user.hidden.field("roles"));
     roles.map(|it| it.texts(project).map(str::to_owned).collect()).unwrap_or_default()

@@ -35,7 +35,6 @@ impl Cluster {
         seen
     }
 
-    /// Notifies of every change.
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }

@@ -96,7 +96,6 @@ fn all(objects: &Objects) -> Vec<Resource> {
     own.chain(defined).collect()
 }
 
-/// The resource of this name.
 pub(super) fn find(objects: &Objects, group: &str, resource: &str) -> Option<Resource> {
     all(objects).into_iter().find(|it| it.group == group && it.name == resource)
 }

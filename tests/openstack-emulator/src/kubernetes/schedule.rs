@@ -31,7 +31,6 @@ fn takes(node: &Value, pod: &Value) -> bool {
     is_open && tolerates(pod, node) && wants(pod, node)
 }
 
-/// Whether a pod tolerates all taints of a node.
 pub(super) fn tolerates(pod: &Value, node: &Value) -> bool {
     let taints = node["spec"].list("taints").iter();
     let mut hard = taints.filter(|taint| taint["effect"] != "PreferNoSchedule");

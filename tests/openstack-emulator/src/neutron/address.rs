@@ -102,7 +102,6 @@ fn range(pool: &Value) -> Option<(u128, u128, bool)> {
     Some((number(first), number(last), first.is_ipv6()))
 }
 
-/// Releases addresses.
 pub(super) fn release(world: &mut World, ips: &[Value]) {
     for ip in ips {
         let used = world.records.addresses.get_mut(ip.text("subnet_id"));

@@ -173,7 +173,6 @@ pub(super) fn delete(world: &mut World, id: &str, _: &ApiRequest) -> ApiResult {
     Ok(())
 }
 
-/// The ports of a router.
 fn ports<'w>(world: &'w World, id: &str) -> impl Iterator<Item = &'w Object> + use<'w> {
     world.store.with_text(Kind::Port, "device_id", id)
 }

@@ -21,7 +21,6 @@ pub(super) fn plant(world: &mut World, host: &str, zone: &str) {
     world.store.change(Kind::Aggregate, &id, |one| one.body.push_to("hosts", host));
 }
 
-/// The availability zone of a host.
 pub(super) fn zone<'w>(world: &'w World, host: &str) -> &'w str {
     let of = |one: &Object| !one.text("availability_zone").is_empty() && has(one, host);
     let found = world.store.find(Kind::Aggregate, of);

@@ -19,7 +19,6 @@ use crate::{cinder, neutron};
 /// The most bytes of user data in base64 (Nova's `MAX_USERDATA_SIZE`).
 const LONGEST_USER_DATA: usize = 65535;
 
-/// A validated request.
 struct ServerRequest {
     name: String,
     flavor: Object,

@@ -11,7 +11,6 @@ use crate::resource::Set;
 use crate::tags;
 use crate::world::{World, stamp};
 
-/// The most tags of a server.
 const MOST_TAGS: usize = 50;
 
 pub(super) fn update(world: &mut World, id: &str, given: &Fields) {

@@ -36,7 +36,6 @@ pub(crate) fn used(provider: &Object, class: &str) -> i64 {
     provider.hidden.number_of(&format!("used {class}")).unwrap_or_default()
 }
 
-/// The resources that a flavor needs.
 pub(super) fn resources(flavor: &Object) -> Vec<(String, i64)> {
     let usual = [("VCPU", "vcpus"), ("MEMORY_MB", "ram"), ("DISK_GB", "disk")];
     let usual = usual.map(|(class, field)| (class.to_owned(), flavor.number(field)));

@@ -44,7 +44,6 @@ impl Answer {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 
-    /// Checks the status.
     #[track_caller]
     pub(crate) fn has(self, status: u16) -> Answer {
         assert_eq!(self.status, status, "{}", self.text);
@@ -180,7 +179,6 @@ impl Service {
         Service { people, projects, client, url, cloud, keystone, state, _running: running }
     }
 
-    /// Opens the store of clusterd.
     pub(crate) async fn store(&self) -> cluster_store::Store {
         let file = self.state.path().join("state/clusterd.db");
         cluster_store::Store::open(&format!("sqlite://{}", file.display())).await.unwrap()

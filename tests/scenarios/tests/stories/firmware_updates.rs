@@ -21,7 +21,6 @@ async fn updatable(lab: &Lab, name: &str, profile: &str) -> (RackedMachine, Node
     (machine, node)
 }
 
-/// The address of an image with this name.
 fn image(lab: &Lab, name: &str) -> String {
     lab.images().put(name, "raw", vec![3_u8; 200_000]).url
 }

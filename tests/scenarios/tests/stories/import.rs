@@ -125,7 +125,6 @@ async fn fill(api: &Api) {
     api.send(Method::PUT, &path, Some(&reason)).await.expect("maintenance");
 }
 
-/// The end of a run of the command.
 #[derive(Debug)]
 enum RunEnd {
     Killed,
@@ -148,7 +147,6 @@ impl Importer {
         Importer { ironic: ironic.to_owned(), ours: ours.to_owned(), folder }
     }
 
-    /// Starts the command.
     fn start(&self) -> Child {
         let file = |name: &str| File::create(self.folder.path().join(name)).expect("a file");
         let mut command = Command::new(compat::program("bedplate"));

@@ -33,7 +33,6 @@ struct VmSite {
     daemon: Option<(Child, Api)>,
 }
 
-/// The output of a program, and whether it succeeded.
 #[derive(Debug)]
 pub(crate) struct ProgramOutput {
     pub(crate) done: bool,

@@ -11,7 +11,6 @@ use crate::kill_points::StateBefore;
 
 const PASSWORD: &str = left::canary::RESCUE;
 
-/// The states of a rescue.
 pub(crate) const RESCUE: &[&str] = &["rescuing", "rescue wait", "rescuing", "rescue"];
 
 /// The body of a request for a rescue.

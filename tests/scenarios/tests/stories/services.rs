@@ -39,7 +39,6 @@ impl Clusters {
         Clusters::start_with("").await
     }
 
-    /// Starts clusterd with `more` in its configuration.
     pub(crate) async fn start_with(more: &str) -> Clusters {
         let site = Site::start("clusterd").await;
         let folder = &site.folder;
@@ -99,7 +98,6 @@ impl Services {
         Services { clusters, machines, _daemon: daemon }
     }
 
-    /// Runs `bedplate …`.
     pub(crate) async fn bedplate(&self, arguments: &[&str]) -> ProgramOutput {
         let url = ["--url", self.machines.url().as_str()];
         self.clusters.bedplate(&url, arguments).await

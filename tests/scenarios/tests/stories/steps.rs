@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::kill_points::StateBefore;
 
-/// Requests cleaning by these steps.
 async fn clean(lab: &Lab, node: Node, steps: &Value) {
     let body = json!({"target": "clean", "clean_steps": steps});
     lab.ask_once(node, &lab.node(node).await, &body).await;

@@ -9,7 +9,6 @@ use serde::Serialize;
 use super::super::lease_term;
 use crate::app::App;
 
-/// The states of a reservation.
 const STATES: [&str; 6] = ["installing", "active", "ended", "failed", "leaving", "gone"];
 
 shaped! {
@@ -67,7 +66,6 @@ impl<'a> View<'a> {
     }
 }
 
-/// The state of a reservation.
 fn state(node: &Node) -> &'static str {
     match node.provision_state {
         State::Deploying | State::DeployWait | State::DeployHold => "installing",

@@ -6,7 +6,6 @@ use serde_json::json;
 use super::*;
 use crate::{AcceptedUpdate, UpdateInProgress, UpdateStage, parse_firmware_updates};
 
-/// A step that updates these components.
 fn step(components: &[&str]) -> Step {
     let settings: Vec<_> = components
         .iter()

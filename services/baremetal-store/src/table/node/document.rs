@@ -115,7 +115,6 @@ struct Fields {
     inspection_finished_at: Option<Timestamp>,
 }
 
-/// Writes the document of a node.
 pub(super) fn write(node: &Node) -> Result<String, serde_json::Error> {
     #[derive(Serialize)]
     struct Document<'a>(#[serde(with = "Fields")] &'a Node);

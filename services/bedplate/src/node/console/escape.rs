@@ -22,7 +22,6 @@ pub(super) struct Typed {
 }
 
 impl Escape {
-    /// Reads these bytes.
     pub(super) fn typed(&mut self, bytes: &[u8]) -> Typed {
         let mut sent = Vec::with_capacity(bytes.len() + 1);
         for &byte in bytes {

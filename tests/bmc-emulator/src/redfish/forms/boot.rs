@@ -15,7 +15,6 @@ const TARGET: &str = "BootSourceOverrideTarget";
 const MODE: &str = "BootSourceOverrideMode";
 const HTTP_URI: &str = "HttpBootUri";
 
-/// A change of a `Boot` object.
 pub(super) struct BootChange {
     pub(super) mode: Option<Firmware>,
     /// The new override, if the request names any of its properties.

@@ -113,7 +113,6 @@ impl RedfishFace {
         }
     }
 
-    /// The component of the first target.
     fn component_of(&self, targets: &Value) -> Result<String, Problem> {
         let wrong = |message| Problem::argument(message, UPDATE, "Targets", targets);
         let paths = targets.as_array().ok_or_else(|| wrong(Message::PARAMETER_TYPE))?;

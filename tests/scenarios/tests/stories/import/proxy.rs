@@ -77,7 +77,6 @@ impl Gate {
 }
 
 impl Proxy {
-    /// Starts a proxy of the service at `url`.
     pub(crate) async fn start(gate: &Arc<Gate>, url: &Url) -> Proxy {
         let client = Client::builder().no_proxy().build().expect("a client");
         let upstream = Upstream { gate: gate.clone(), client, url: url.clone() };
