@@ -33,13 +33,7 @@ impl Served for Chassis {
     const SINCE: Microversion = since::MINIMUM;
     const RULES: [Rule; 4] = [READ_SHARED, ADMINISTER, SET_OWNER, ADMINISTER];
     const USERS: &'static str = "nodes";
-    const SUMMARIES: [&'static str; 5] = [
-        "List chassis",
-        "Create a chassis",
-        "Show a chassis",
-        "Change a chassis",
-        "Delete a chassis",
-    ];
+    const SUMMARIES: [&'static str; 5] = stored::summaries!("a chassis", "chassis");
 }
 
 const fn field(

@@ -41,13 +41,8 @@ impl Served for DeployTemplate {
     const HIDDEN: Hidden = Hidden::Path;
     const CHANGES_HIDDEN: Hidden = Hidden::Method;
     const RULES: [Rule; 4] = [READ_SHARED, ADMINISTER, ADMINISTER, ADMINISTER];
-    const SUMMARIES: [&'static str; 5] = [
-        "List deploy templates",
-        "Create a deploy template",
-        "Show a deploy template",
-        "Change a deploy template",
-        "Delete a deploy template",
-    ];
+    const SUMMARIES: [&'static str; 5] =
+        stored::summaries!("a deploy template", "deploy templates");
     const IS_NAMED: bool = true;
 }
 

@@ -53,13 +53,8 @@ impl Served for InspectionRule {
     const SINCE: Microversion = since::INSPECTION_RULES;
     const CHANGES_HIDDEN: Hidden = Hidden::Method;
     const RULES: [Rule; 4] = [READ_SHARED, ADMINISTER, ADMINISTER, ADMINISTER];
-    const SUMMARIES: [&'static str; 5] = [
-        "List inspection rules",
-        "Create an inspection rule",
-        "Show an inspection rule",
-        "Change an inspection rule",
-        "Delete an inspection rule",
-    ];
+    const SUMMARIES: [&'static str; 5] =
+        stored::summaries!("an inspection rule", "inspection rules");
     // Ironic's links name a path that does not exist.
     const LINKS: &'static str = "inspection";
 }

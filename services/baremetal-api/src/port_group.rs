@@ -31,13 +31,7 @@ impl Served for PortGroup {
     };
     const SINCE: Microversion = since::PORTGROUPS;
     const RULES: [Rule; 4] = [READ, SET_PORTS, SET_DRIVER, SET_PORTS];
-    const SUMMARIES: [&'static str; 5] = [
-        "List port groups",
-        "Create a port group",
-        "Show a port group",
-        "Change a port group",
-        "Delete a port group",
-    ];
+    const SUMMARIES: [&'static str; 5] = stored::summaries!("a port group", "port groups");
     const IS_NAMED: bool = true;
     const USERS: &'static str = "ports";
 

@@ -46,13 +46,7 @@ impl Served for Runbook {
     const CHANGES_HIDDEN: Hidden = Hidden::Method;
     const HIDES_LATER_FIELDS: bool = true;
     const RULES: [Rule; 4] = [SEE_RUNBOOK, USE_RUNBOOK, USE_RUNBOOK, USE_RUNBOOK];
-    const SUMMARIES: [&'static str; 5] = [
-        "List runbooks",
-        "Create a runbook",
-        "Show a runbook",
-        "Change a runbook",
-        "Delete a runbook",
-    ];
+    const SUMMARIES: [&'static str; 5] = stored::summaries!("a runbook", "runbooks");
     const IS_NAMED: bool = true;
     const IS_NAME_ROUTED: bool = false;
 

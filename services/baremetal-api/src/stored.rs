@@ -41,6 +41,21 @@ pub(crate) struct Paths {
     pub(crate) detail_of_node: Option<(&'static str, Microversion)>,
 }
 
+/// The summaries of the routes of a resource, given one of them, with its article, and all of them.
+macro_rules! summaries {
+    ($one:literal, $all:literal) => {
+        [
+            concat!("List ", $all),
+            concat!("Create ", $one),
+            concat!("Show ", $one),
+            concat!("Change ", $one),
+            concat!("Delete ", $one),
+        ]
+    };
+}
+
+pub(crate) use summaries;
+
 /// A resource that is stored as one document, as the API serves it.
 pub(crate) trait Served: Content + Default {
     /// The name of the resource with its article: `a chassis`.
@@ -56,7 +71,7 @@ pub(crate) trait Served: Content + Default {
     const HIDDEN: Hidden = Hidden::Resource;
     /// The rules of reading, creating, changing and deleting resources.
     const RULES: [Rule; 4];
-    /// The summaries of the routes that list, create, show, change and delete.
+    /// Made by `summaries!`.
     const SUMMARIES: [&'static str; 5];
 
     /// The answer to such clients that change something.

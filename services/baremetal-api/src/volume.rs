@@ -43,13 +43,8 @@ impl Served for VolumeConnector {
     const DETAIL_QUERY: Microversion = since::VOLUME;
     const HIDDEN: Hidden = Hidden::Path;
     const RULES: [Rule; 4] = [READ, SET_VOLUMES, INSTALL, SET_VOLUMES];
-    const SUMMARIES: [&'static str; 5] = [
-        "List volume connectors",
-        "Create a volume connector",
-        "Show a volume connector",
-        "Change a volume connector",
-        "Delete a volume connector",
-    ];
+    const SUMMARIES: [&'static str; 5] =
+        stored::summaries!("a volume connector", "volume connectors");
 
     fn check_change(node: &Node, is_deletion: bool) -> Result<()> {
         check_change::<Self>(node, is_deletion)
@@ -73,13 +68,7 @@ impl Served for VolumeTarget {
     const DETAIL_QUERY: Microversion = since::VOLUME;
     const HIDDEN: Hidden = Hidden::Path;
     const RULES: [Rule; 4] = [READ, SET_VOLUMES, INSTALL, SET_VOLUMES];
-    const SUMMARIES: [&'static str; 5] = [
-        "List volume targets",
-        "Create a volume target",
-        "Show a volume target",
-        "Change a volume target",
-        "Delete a volume target",
-    ];
+    const SUMMARIES: [&'static str; 5] = stored::summaries!("a volume target", "volume targets");
 
     fn check_change(node: &Node, is_deletion: bool) -> Result<()> {
         check_change::<Self>(node, is_deletion)
