@@ -48,19 +48,7 @@ pub enum ClientError {
 impl ClientError {
     /// The status of a refusal.
     pub fn status(&self) -> Option<StatusCode> {
-        match self {
-            ClientError::Refused(refusal) => Some(refusal.status),
-            ClientError::InvalidPath { .. }
-            | ClientError::NoToken { .. }
-            | ClientError::InvalidToken
-            | ClientError::Unreachable { .. }
-            | ClientError::TooLarge
-            | ClientError::NotJson { .. }
-            | ClientError::NotText { .. }
-            | ClientError::Unreadable { .. }
-            | ClientError::InvalidPage
-            | ClientError::NoSocket(_) => None,
-        }
+        if let ClientError::Refused(refusal) = self { Some(refusal.status) } else { None }
     }
 
     pub(crate) fn of_json(source: serde_json::Error) -> ClientError {

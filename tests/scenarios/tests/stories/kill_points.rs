@@ -129,24 +129,8 @@ impl StateBefore {
     pub(crate) fn requested_power(&self, machine: &RackedMachine) -> Vec<PowerRequest> {
         let log = machine.chassis().log();
         let accepted = log[self.requests..].iter().filter(|it| it.outcome == Outcome::Accepted);
-        let power = |request: &Request| match request {
-            Request::Power(power) => Some(*power),
-            Request::Boot(..)
-            | Request::ClearBoot
-            | Request::BootMode(_)
-            | Request::SecureBoot(_)
-            | Request::SecureBootKeys(_)
-            | Request::SetClock(_)
-            | Request::ChangeBios(_)
-            | Request::ResetBios
-            | Request::UpdateFirmware { .. }
-            | Request::CreateVolume { .. }
-            | Request::DeleteVolume(_)
-            | Request::InsertMedia(_)
-            | Request::EjectMedia
-            | Request::Identify(_)
-            | Request::ClearEventLog
-            | Request::Other(_) => None,
+        let power = |request: &Request| {
+            if let Request::Power(power) = request { Some(*power) } else { None }
         };
         accepted.filter_map(|it| power(&it.request)).collect()
     }

@@ -155,24 +155,8 @@ async fn a_host_boots_its_own_preprovisioning_iso_image() {
     operator.configures(own).await;
     operator.inspects().await;
     operator.provides().await;
-    let inserted = |request| match request {
-        Request::InsertMedia(url) => Some(url.to_string()),
-        Request::Power(_)
-        | Request::Boot(..)
-        | Request::ClearBoot
-        | Request::BootMode(_)
-        | Request::SecureBoot(_)
-        | Request::SecureBootKeys(_)
-        | Request::SetClock(_)
-        | Request::ChangeBios(_)
-        | Request::ResetBios
-        | Request::UpdateFirmware { .. }
-        | Request::CreateVolume { .. }
-        | Request::DeleteVolume(_)
-        | Request::EjectMedia
-        | Request::Identify(_)
-        | Request::ClearEventLog
-        | Request::Other(_) => None,
+    let inserted = |request| {
+        if let Request::InsertMedia(url) = request { Some(url.to_string()) } else { None }
     };
     let log = machine.chassis().log().into_iter();
     let fetched: Vec<String> = log.filter_map(|entry| inserted(entry.request)).collect();
