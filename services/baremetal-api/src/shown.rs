@@ -6,7 +6,7 @@ use baremetal_core::{DeployStep, NodeUuid, RequestedStep, RunbookStep};
 use hardware::MacAddress;
 use jiff::Timestamp;
 use newtype_uuid::{GenericUuid, TypedUuid, TypedUuidKind};
-use openstack_api::{Links, Microversion, Origin, Time};
+use openstack_api::{Links, Microversion, Origin, Time, shown_from};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -161,34 +161,13 @@ impl<'a> Context<'a> {
     }
 }
 
-impl From<bool> for Shown<'_> {
-    fn from(value: bool) -> Self {
-        Shown::Boolean(value)
-    }
-}
-
-impl<'a> From<&'a str> for Shown<'a> {
-    fn from(text: &'a str) -> Self {
-        Shown::Text(text)
-    }
-}
-
-impl<'a> From<&'a String> for Shown<'a> {
-    fn from(text: &'a String) -> Self {
-        Shown::Text(text)
-    }
-}
-
-impl From<String> for Shown<'_> {
-    fn from(text: String) -> Self {
-        Shown::Written(text)
-    }
-}
-
-impl From<Uuid> for Shown<'_> {
-    fn from(id: Uuid) -> Self {
-        Shown::Id(id)
-    }
+shown_from! {
+    bool => Boolean,
+    &'a str => Text,
+    &'a String => Text,
+    String => Written,
+    Uuid => Id,
+    &'a Map<String, Value> => Object,
 }
 
 impl<K: TypedUuidKind> From<TypedUuid<K>> for Shown<'_> {
@@ -200,12 +179,6 @@ impl<K: TypedUuidKind> From<TypedUuid<K>> for Shown<'_> {
 impl From<Timestamp> for Shown<'_> {
     fn from(at: Timestamp) -> Self {
         Shown::Time(Time(at))
-    }
-}
-
-impl<'a> From<&'a Map<String, Value>> for Shown<'a> {
-    fn from(object: &'a Map<String, Value>) -> Self {
-        Shown::Object(object)
     }
 }
 

@@ -7,7 +7,9 @@ use cluster_core::NodeTaint;
 use http::request::Parts;
 use jiff::Timestamp;
 use newtype_uuid::{GenericUuid, TypedUuid, TypedUuidKind};
-use openstack_api::{ApiError, JsonShape, Links, Microversion, Origin, Shaped, Time, shaped};
+use openstack_api::{
+    ApiError, JsonShape, Links, Microversion, Origin, Shaped, Time, shaped, shown_from,
+};
 use serde::ser::{Serialize, Serializer};
 use uuid::Uuid;
 
@@ -134,45 +136,18 @@ impl<'a> ShownTaint<'a> {
     }
 }
 
-impl From<bool> for Shown<'_> {
-    fn from(value: bool) -> Self {
-        Shown::Boolean(value)
-    }
-}
-
-impl From<u32> for Shown<'_> {
-    fn from(value: u32) -> Self {
-        Shown::Integer(value)
-    }
+shown_from! {
+    bool => Boolean,
+    u32 => Integer,
+    &'a str => Text,
+    &'a String => Text,
+    String => Written,
+    &'a BTreeMap<String, String> => TextMap,
 }
 
 impl From<u16> for Shown<'_> {
     fn from(value: u16) -> Self {
         Shown::Integer(value.into())
-    }
-}
-
-impl<'a> From<&'a str> for Shown<'a> {
-    fn from(text: &'a str) -> Self {
-        Shown::Text(text)
-    }
-}
-
-impl<'a> From<&'a String> for Shown<'a> {
-    fn from(text: &'a String) -> Self {
-        Shown::Text(text)
-    }
-}
-
-impl From<String> for Shown<'_> {
-    fn from(text: String) -> Self {
-        Shown::Written(text)
-    }
-}
-
-impl<'a> From<&'a BTreeMap<String, String>> for Shown<'a> {
-    fn from(texts: &'a BTreeMap<String, String>) -> Self {
-        Shown::TextMap(texts)
     }
 }
 

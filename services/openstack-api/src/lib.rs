@@ -41,6 +41,7 @@ mod paging;
 mod patch;
 mod query;
 mod segment;
+mod shown;
 mod time;
 mod unique_keys;
 
