@@ -1,5 +1,8 @@
 //! The errors of a BMC.
 
+/// A result whose error is a [`BmcError`], unless it says otherwise.
+pub type Result<T, E = BmcError> = std::result::Result<T, E>;
+
 /// The reason why a BMC did not do what a driver asked of it.
 #[derive(Debug, thiserror::Error)]
 pub enum BmcError {

@@ -18,7 +18,7 @@ use url::Url;
 pub use bios::Bios;
 pub use boot_settings::BootSettings;
 pub use clock::Clock;
-pub use error::BmcError;
+pub use error::{BmcError, Result};
 pub use firmware::{FirmwareImage, FirmwareUpdates, ImageStream, ImageTransfer};
 pub use raid::RaidVolumes;
 pub use sensors::{LogEntry, Reading, ReadingHealth};

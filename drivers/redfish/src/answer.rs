@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bmc::BmcError;
+use bmc::{BmcError, Result};
 use reqwest::header::{ETAG, HeaderName, LOCATION, RETRY_AFTER};
 use reqwest::{Method, Response, StatusCode};
 use serde_json::Value;
@@ -70,7 +70,7 @@ impl Answer {
     }
 
     /// Returns the answer if its status is a success, and the matching error otherwise.
-    pub(crate) fn accepted(self, host: &str) -> Result<Self, BmcError> {
+    pub(crate) fn accepted(self, host: &str) -> Result<Self> {
         match self.status {
             status if status.is_success() => Ok(self),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
@@ -98,7 +98,7 @@ impl Answer {
     }
 
     /// Returns the JSON object in the body.
-    pub(crate) fn document(&self) -> Result<Value, BmcError> {
+    pub(crate) fn document(&self) -> Result<Value> {
         let value: Value = serde_json::from_slice(&self.body)
             .map_err(|source| self.malformed(format!("it is not JSON: {source}")))?;
         match value {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use bmc::{Bios, BmcError};
+use bmc::{Bios, BmcError, Result};
 use hardware::{BiosAttribute, BiosValue, BiosValues};
 use reqwest::StatusCode;
 use serde_json::{Map, Value, json};
@@ -21,7 +21,7 @@ const MOST_FILES: usize = 8;
 
 #[async_trait]
 impl Bios for Service {
-    async fn values(&self) -> Result<BiosValues, BmcError> {
+    async fn values(&self) -> Result<BiosValues> {
         let bios = self.bios().await?;
         let settings = self.bios_settings(&bios).await?;
         let pending = settings.map(|it| values(it.body.at("Attributes"))).unwrap_or_default();
@@ -32,7 +32,7 @@ impl Bios for Service {
         })
     }
 
-    async fn attributes(&self) -> Result<BTreeMap<String, BiosAttribute>, BmcError> {
+    async fn attributes(&self) -> Result<BTreeMap<String, BiosAttribute>> {
         let bios = self.bios().await?;
         let registry = match bios.body.text("AttributeRegistry") {
             Some(id) => self.registry(&id).await?,
@@ -43,7 +43,7 @@ impl Bios for Service {
         Ok(entries.iter().take(MOST_SETTINGS).filter_map(attribute).collect())
     }
 
-    async fn request(&self, values: &BTreeMap<String, BiosValue>) -> Result<(), BmcError> {
+    async fn request(&self, values: &BTreeMap<String, BiosValue>) -> Result<()> {
         let bios = self.bios().await?;
         let nothing = || cannot("change BIOS settings: it has no settings resource");
         let settings = self.bios_settings(&bios).await?.ok_or_else(nothing)?;
@@ -58,7 +58,7 @@ impl Bios for Service {
         self.patch_for_next_start(&settings, change).await
     }
 
-    async fn request_reset(&self) -> Result<(), BmcError> {
+    async fn request_reset(&self) -> Result<()> {
         let bios = self.bios().await?;
         let nothing = || cannot("reset BIOS settings: it has no action ResetBios");
         let action = self.action(&bios.body, RESET).ok_or_else(nothing)?;
@@ -69,7 +69,7 @@ impl Bios for Service {
 }
 
 impl Service {
-    async fn bios(&self) -> Result<Resource, BmcError> {
+    async fn bios(&self) -> Result<Resource> {
         let system = self.system().await?;
         let nothing = || cannot("show BIOS settings: it has no Bios resource");
         let url = self.link(&system.body, "Bios").ok_or_else(nothing)?;
@@ -82,7 +82,7 @@ impl Service {
     }
 
     /// Reads the resource that accepts changes (`@Redfish.Settings`, DSP0266 §9.10).
-    async fn bios_settings(&self, bios: &Resource) -> Result<Option<Resource>, BmcError> {
+    async fn bios_settings(&self, bios: &Resource) -> Result<Option<Resource>> {
         match self.link(bios.body.at("@Redfish.Settings"), "SettingsObject") {
             Some(url) => self.get(&url).await.map(Some),
             None => Ok(None),
@@ -90,7 +90,7 @@ impl Service {
     }
 
     /// Reads the attribute registry `id`; `None` if the BMC does not have the registry.
-    async fn registry(&self, id: &str) -> Result<Option<Value>, BmcError> {
+    async fn registry(&self, id: &str) -> Result<Option<Value>> {
         let Some(files) = self.root().await?.registries.clone() else { return Ok(None) };
         let Some(mut files) = self.list(&files, usize::MAX).await? else { return Ok(None) };
         files.sort_by_key(|file| distance(file, id));

@@ -1,7 +1,7 @@
 //! Boot overrides (DSP0268 `ComputerSystem`, `Boot`).
 
 use async_trait::async_trait;
-use bmc::{BmcError, Boot};
+use bmc::{BmcError, Boot, Result};
 use hardware::{BootDevice, BootMode, BootOverride, Persistence};
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,7 @@ pub(crate) const MODE: &str = "BootSourceOverrideMode";
 
 #[async_trait]
 impl Boot for Service {
-    async fn get(&self) -> Result<Option<BootOverride>, BmcError> {
+    async fn get(&self) -> Result<Option<BootOverride>> {
         let system = self.system().await?;
         // The settings resource, if there is one, shows an override that was requested but not yet applied.
         let pending = self.boot_settings(&system, TARGET).await?;
@@ -23,7 +23,7 @@ impl Boot for Service {
         Ok(pending.or_else(|| read(system.body.at("Boot"))))
     }
 
-    async fn set(&self, wanted: BootOverride) -> Result<(), BmcError> {
+    async fn set(&self, wanted: BootOverride) -> Result<()> {
         let system = self.system().await?;
         let settings = self.boot_settings(&system, TARGET).await?;
         let resource = settings.as_ref().unwrap_or(&system);
@@ -39,7 +39,7 @@ impl Boot for Service {
         }
     }
 
-    async fn supported(&self) -> Result<Vec<BootDevice>, BmcError> {
+    async fn supported(&self) -> Result<Vec<BootDevice>> {
         let system = self.system().await?;
         let settings = self.boot_settings(&system, TARGET).await?;
         let pending = settings.as_ref().map_or(&Value::Null, |settings| settings.body.at("Boot"));
@@ -59,7 +59,7 @@ impl Service {
         &self,
         system: &Resource,
         name: &str,
-    ) -> Result<Option<Resource>, BmcError> {
+    ) -> Result<Option<Resource>> {
         let settings = self.link(system.body.at("@Redfish.Settings"), "SettingsObject");
         let Some(url) = settings else { return Ok(None) };
         let settings = self.find(&url).await?;
@@ -92,7 +92,7 @@ pub(crate) fn mode(boot: &Value) -> Option<BootMode> {
 }
 
 /// Returns the `Boot` property to write for `wanted`; `pending` is the `Boot` property that accepts changes.
-fn overriding(wanted: BootOverride, system: &Value, pending: &Value) -> Result<Value, BmcError> {
+fn overriding(wanted: BootOverride, system: &Value, pending: &Value) -> Result<Value> {
     let takes = |name: &str, value: &str| {
         listed(name, system, pending).is_none_or(|listed| listed.contains(&value))
     };

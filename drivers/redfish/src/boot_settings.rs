@@ -1,7 +1,7 @@
 //! The boot mode (DSP0268 `ComputerSystem`, `Boot`) and secure boot (DSP0268 `SecureBoot`).
 
 use async_trait::async_trait;
-use bmc::BmcError;
+use bmc::{BmcError, Result};
 use hardware::{BootMode, BootSetting, BootSettings, Health, PowerAndBootSettings, SecureBootKeys};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ const RESET_KEYS_TYPE: &str = "ResetKeysType";
 
 #[async_trait]
 impl bmc::BootSettings for Service {
-    async fn read(&self) -> Result<PowerAndBootSettings, BmcError> {
+    async fn read(&self) -> Result<PowerAndBootSettings> {
         let system = self.system().await?;
         let secure = self.secure_boot(&system).await?;
         let settings = Some(reported(&system, secure.as_ref()));
@@ -28,7 +28,7 @@ impl bmc::BootSettings for Service {
         Ok(PowerAndBootSettings { power, health, settings })
     }
 
-    async fn read_once(&self) -> Result<PowerAndBootSettings, BmcError> {
+    async fn read_once(&self) -> Result<PowerAndBootSettings> {
         let has_secure_boot = !self.links().lacks_secure_boot;
         let system = match has_secure_boot {
             true => self.system().await?,
@@ -47,7 +47,7 @@ impl bmc::BootSettings for Service {
         Ok(PowerAndBootSettings { power, health: health(&system.body), settings })
     }
 
-    async fn request(&self, wanted: BootSetting) -> Result<(), BmcError> {
+    async fn request(&self, wanted: BootSetting) -> Result<()> {
         let system = self.system().await?;
         match wanted {
             BootSetting::Mode(mode) => self.request_mode(&system, mode).await,
@@ -55,7 +55,7 @@ impl bmc::BootSettings for Service {
         }
     }
 
-    async fn request_keys(&self, wanted: SecureBootKeys) -> Result<(), BmcError> {
+    async fn request_keys(&self, wanted: SecureBootKeys) -> Result<()> {
         let cannot = |why: &str| BmcError::Unsupported {
             what: format!("replace the keys of secure boot: {why}"),
         };
@@ -77,14 +77,14 @@ impl bmc::BootSettings for Service {
 }
 
 impl Service {
-    async fn request_mode(&self, system: &Resource, wanted: BootMode) -> Result<(), BmcError> {
+    async fn request_mode(&self, system: &Resource, wanted: BootMode) -> Result<()> {
         let settings = self.boot_settings(system, MODE).await?;
         let resource = settings.as_ref().unwrap_or(system);
         let boot = with_mode(wanted, &system.body, resource.body.at("Boot"))?;
         self.patch_for_next_start(resource, json!({"Boot": boot})).await
     }
 
-    async fn request_secure_boot(&self, system: &Resource, on: bool) -> Result<(), BmcError> {
+    async fn request_secure_boot(&self, system: &Resource, on: bool) -> Result<()> {
         let cannot = |why: &str| BmcError::Unsupported { what: format!("change secure boot{why}") };
         let secure = self.secure_boot(system).await?;
         let secure = secure.ok_or_else(|| cannot(": it has no SecureBoot resource"))?;
@@ -97,7 +97,7 @@ impl Service {
     }
 
     /// Reads the SecureBoot resource of `system`; `None` if there is none.
-    async fn secure_boot(&self, system: &Resource) -> Result<Option<Resource>, BmcError> {
+    async fn secure_boot(&self, system: &Resource) -> Result<Option<Resource>> {
         self.secure_boot_by(system, Service::fetch).await
     }
 
@@ -105,8 +105,8 @@ impl Service {
     async fn secure_boot_by(
         &self,
         system: &Resource,
-        fetch: impl AsyncFn(&Service, &Url) -> Result<Answer, BmcError>,
-    ) -> Result<Option<Resource>, BmcError> {
+        fetch: impl AsyncFn(&Service, &Url) -> Result<Answer>,
+    ) -> Result<Option<Resource>> {
         let Some(url) = self.link(&system.body, "SecureBoot") else { return Ok(None) };
         let answer = fetch(self, &url).await?;
         if quirks::supermicro_tells_secure_boot_only_with_a_licence(answer.status)
@@ -139,7 +139,7 @@ fn reported(system: &Resource, secure: Option<&Resource>) -> BootSettings {
 }
 
 /// Returns the `Boot` property that requests the mode `wanted`; `pending` is the `Boot` property that accepts changes.
-fn with_mode(wanted: BootMode, system: &Value, pending: &Value) -> Result<Value, BmcError> {
+fn with_mode(wanted: BootMode, system: &Value, pending: &Value) -> Result<Value> {
     let word = mode_word(wanted);
     let boot = system.at("Boot");
     let listed = listed(MODE, system, pending);

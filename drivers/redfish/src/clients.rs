@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use bmc::BmcError;
+use bmc::{BmcError, Result};
 use hardware::AllowedHosts;
 use reqwest::Client;
 use rustls::client::Resumption;
@@ -89,7 +89,7 @@ pub fn pinned_tls(pin: [u8; 32]) -> ClientConfig {
 ///
 /// The function verifies nothing and does not log in: the operator has to compare the result with the fingerprint on the BMC's own page.
 /// Any address is allowed, because the operator chose it.
-pub async fn fingerprint(address: &Url, timeout: Duration) -> Result<[u8; 32], BmcError> {
+pub async fn fingerprint(address: &Url, timeout: Duration) -> Result<[u8; 32]> {
     let origin = Origin::of(address);
     if address.scheme() != "https" {
         return Err(BmcError::Unsupported {

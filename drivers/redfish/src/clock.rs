@@ -1,7 +1,7 @@
 //! The clock of a BMC (DSP0268 `Manager`, `DateTime` and `DateTimeLocalOffset`).
 
 use async_trait::async_trait;
-use bmc::BmcError;
+use bmc::{BmcError, Result};
 use jiff::tz::{Offset, TimeZone};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ const TOLERANCE: SignedDuration = SignedDuration::from_secs(60);
 
 #[async_trait]
 impl bmc::Clock for Service {
-    async fn set_clock(&self, time: Timestamp, offset: Option<Offset>) -> Result<(), BmcError> {
+    async fn set_clock(&self, time: Timestamp, offset: Option<Offset>) -> Result<()> {
         let manager = self.manager_with_clock().await?;
         self.patch(&manager, change(time, offset)).await?;
         let shown = self.get(&manager.url).await?;
@@ -36,7 +36,7 @@ impl bmc::Clock for Service {
 
 impl Service {
     /// Returns the first manager of the system that shows its time.
-    async fn manager_with_clock(&self) -> Result<Resource, BmcError> {
+    async fn manager_with_clock(&self) -> Result<Resource> {
         let system = self.system().await?.body;
         for manager in self.managers(&system).await? {
             if let Some(manager) = self.find(&manager).await?

@@ -1,6 +1,6 @@
 //! Reads all members of a collection in as few requests as the BMC allows.
 
-use bmc::BmcError;
+use bmc::Result;
 use serde_json::Value;
 use url::Url;
 
@@ -13,13 +13,13 @@ const MOST_PAGES: usize = 64;
 
 impl Service {
     /// Reads the members of the collection at `url` as whole resources; none if the BMC cannot show the collection.
-    pub(crate) async fn members(&self, url: &Url) -> Result<Vec<Value>, BmcError> {
+    pub(crate) async fn members(&self, url: &Url) -> Result<Vec<Value>> {
         let listed = self.list(url, MOST_MEMBERS).await?.unwrap_or_default();
         self.each(&listed).await
     }
 
     /// Turns the entries of a list into whole resources: fetches each entry that is only a reference.
-    pub(crate) async fn each(&self, listed: &[Value]) -> Result<Vec<Value>, BmcError> {
+    pub(crate) async fn each(&self, listed: &[Value]) -> Result<Vec<Value>> {
         let mut members = Vec::new();
         for entry in listed.iter().take(MOST_MEMBERS) {
             members.extend(self.whole(entry.clone()).await?);
@@ -29,11 +29,7 @@ impl Service {
 
     /// Reads up to `most` entries of a collection, as whole resources or references, whichever the BMC sends; `None` if the BMC cannot show
     /// the collection.
-    pub(crate) async fn list(
-        &self,
-        url: &Url,
-        most: usize,
-    ) -> Result<Option<Vec<Value>>, BmcError> {
+    pub(crate) async fn list(&self, url: &Url, most: usize) -> Result<Option<Vec<Value>>> {
         let Some(mut page) = self.first_page(url).await? else { return Ok(None) };
         let mut entries = page.body.items("Members").to_vec();
         for _ in 1..MOST_PAGES {
@@ -54,11 +50,7 @@ impl Service {
     /// # Errors
     ///
     /// Fails if a part of the collection cannot be read now: a part of the ids must not be taken for all.
-    pub(crate) async fn ids(
-        &self,
-        url: &Url,
-        most: usize,
-    ) -> Result<Option<Vec<String>>, BmcError> {
+    pub(crate) async fn ids(&self, url: &Url, most: usize) -> Result<Option<Vec<String>>> {
         let Some(mut page) = self.find_unless_busy(url).await? else { return Ok(None) };
         let mut ids = Vec::new();
         for _ in 0..MOST_PAGES {
@@ -74,7 +66,7 @@ impl Service {
         Ok(Some(ids))
     }
 
-    async fn first_page(&self, url: &Url) -> Result<Option<Resource>, BmcError> {
+    async fn first_page(&self, url: &Url) -> Result<Option<Resource>> {
         if let Some(expand) = self.root().await?.expand {
             let mut expanded = url.clone();
             expanded.set_query(Some(expand));
@@ -87,7 +79,7 @@ impl Service {
     }
 
     /// Returns `entry` if it is a whole resource, and fetches the resource if `entry` is only a reference.
-    pub(crate) async fn whole(&self, entry: Value) -> Result<Option<Value>, BmcError> {
+    pub(crate) async fn whole(&self, entry: Value) -> Result<Option<Value>> {
         let reference = entry.as_object().is_some_and(|entry| entry.len() == 1);
         match entry.id().filter(|_| reference).map(|id| self.origin.follow(id)) {
             Some(Ok(url)) => Ok(self.find(&url).await?.map(|resource| resource.body)),

@@ -1,6 +1,6 @@
 //! Discovery of resources: every address comes from a link, none is guessed.
 
-use bmc::BmcError;
+use bmc::{BmcError, Result};
 use reqwest::StatusCode;
 use serde_json::Value;
 use url::Url;
@@ -14,18 +14,18 @@ const MOST_RELATIVES: usize = 8;
 
 impl Service {
     /// Reads the machine's resource (DSP0268 `ComputerSystem`).
-    pub(crate) async fn system(&self) -> Result<Resource, BmcError> {
+    pub(crate) async fn system(&self) -> Result<Resource> {
         let url = self.system_url().await?;
         self.get(&url).await
     }
 
     /// Like [`Service::system`], and closes the connection after the request.
-    pub(crate) async fn system_and_close(&self) -> Result<Resource, BmcError> {
+    pub(crate) async fn system_and_close(&self) -> Result<Resource> {
         let url = self.system_url().await?;
         self.get_and_close(&url).await
     }
 
-    async fn system_url(&self) -> Result<Url, BmcError> {
+    async fn system_url(&self) -> Result<Url> {
         let known = self.links().system.clone();
         if let Some(known) = known {
             return Ok(known);
@@ -38,7 +38,7 @@ impl Service {
         Ok(url)
     }
 
-    async fn only_system(&self) -> Result<Url, BmcError> {
+    async fn only_system(&self) -> Result<Url> {
         let nothing = || BmcError::Unsupported { what: "show a computer system".to_owned() };
         let systems = self.root().await?.systems.clone().ok_or_else(nothing)?;
         let systems = self.get(&systems).await?;
@@ -57,19 +57,19 @@ impl Service {
     }
 
     /// Returns the BMCs that manage `system` (DSP0268 `Manager`).
-    pub(crate) async fn managers(&self, system: &Value) -> Result<Vec<Url>, BmcError> {
+    pub(crate) async fn managers(&self, system: &Value) -> Result<Vec<Url>> {
         let links = quirks::managers_of(system);
         self.related(links, self.root().await?.managers.clone()).await
     }
 
     /// Returns the chassis that contain `system` (DSP0268 `Chassis`).
-    pub(crate) async fn chassis(&self, system: &Value) -> Result<Vec<Url>, BmcError> {
+    pub(crate) async fn chassis(&self, system: &Value) -> Result<Vec<Url>> {
         let links = system.at("Links").items("Chassis");
         self.related(links, self.root().await?.chassis.clone()).await
     }
 
     /// Returns the targets of `links`, or the members of the collection `all` if there are no links.
-    async fn related(&self, links: &[Value], all: Option<Url>) -> Result<Vec<Url>, BmcError> {
+    async fn related(&self, links: &[Value], all: Option<Url>) -> Result<Vec<Url>> {
         let follow = |links: &[Value]| -> Vec<Url> {
             let ids = links.iter().take(MOST_RELATIVES).filter_map(Document::id);
             ids.filter_map(|id| self.origin.follow(id).ok()).collect()
@@ -101,7 +101,7 @@ impl Service {
         of: &Value,
         name: &str,
         parameter: &str,
-    ) -> Result<Option<Vec<String>>, BmcError> {
+    ) -> Result<Option<Vec<String>>> {
         let owned = |words: Vec<&str>| words.into_iter().map(str::to_owned).collect();
         let action = of.at("Actions").at(name);
         if let Some(listed) = action.words(&format!("{parameter}@Redfish.AllowableValues")) {
@@ -119,7 +119,7 @@ impl Service {
 
     /// Reads the resource at `url`; `None` if the BMC links to the resource but cannot show it, which is common, or denies it to our
     /// account.
-    pub(crate) async fn find(&self, url: &Url) -> Result<Option<Resource>, BmcError> {
+    pub(crate) async fn find(&self, url: &Url) -> Result<Option<Resource>> {
         let answer = self.fetch(url).await?;
         if answer.status == StatusCode::FORBIDDEN {
             return Ok(None);
@@ -133,7 +133,7 @@ impl Service {
 
     /// Reads the resource at `url` as [`Service::find`] does, but fails if the BMC may be able to show the resource later: the caller must
     /// not mistake a resource that cannot be read now for one that is missing.
-    pub(crate) async fn find_unless_busy(&self, url: &Url) -> Result<Option<Resource>, BmcError> {
+    pub(crate) async fn find_unless_busy(&self, url: &Url) -> Result<Option<Resource>> {
         let answer = self.fetch(url).await?;
         if answer.status == StatusCode::FORBIDDEN {
             return Ok(None);

@@ -1,6 +1,6 @@
 //! The system event log (DSP0268 `LogService`, `LogEntry`).
 
-use bmc::{BmcError, LogEntry};
+use bmc::{BmcError, LogEntry, Result};
 use serde_json::Value;
 
 use crate::document::Document;
@@ -11,7 +11,7 @@ const MOST_ENTRIES: usize = 4096;
 
 impl Service {
     /// Returns the newest `limit` entries, oldest first.
-    pub(crate) async fn read_event_log(&self, limit: usize) -> Result<Vec<LogEntry>, BmcError> {
+    pub(crate) async fn read_event_log(&self, limit: usize) -> Result<Vec<LogEntry>> {
         let system = self.system().await?.body;
         let mut services = self.log_services(&system).await?;
         // A log of the system is preferred; some BMCs keep the system's log with the manager.
@@ -29,7 +29,7 @@ impl Service {
         Ok(newest(&self.each(&ends(entries, limit)).await?, limit))
     }
 
-    async fn log_services(&self, of: &Value) -> Result<Vec<Value>, BmcError> {
+    async fn log_services(&self, of: &Value) -> Result<Vec<Value>> {
         match self.link(of, "LogServices") {
             Some(services) => self.members(&services).await,
             None => Ok(Vec::new()),

@@ -1,7 +1,7 @@
 //! Updates of firmware (DSP0268 `UpdateService`), by an action or by a push of the image (DSP0266 §12.6), and their tasks (DSP0266 §12).
 
 use async_trait::async_trait;
-use bmc::{BmcError, FirmwareImage, FirmwareUpdates, ImageTransfer};
+use bmc::{BmcError, FirmwareImage, FirmwareUpdates, ImageTransfer, Result};
 use hardware::BmcTask;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
@@ -19,11 +19,11 @@ const PUSH_URI: &str = "MultipartHttpPushUri";
 
 #[async_trait]
 impl FirmwareUpdates for Service {
-    async fn transfer(&self) -> Result<ImageTransfer, BmcError> {
+    async fn transfer(&self) -> Result<ImageTransfer> {
         self.transfer_of(&self.update_service().await?.body)
     }
 
-    async fn version(&self, component: &str) -> Result<Option<String>, BmcError> {
+    async fn version(&self, component: &str) -> Result<Option<String>> {
         let system = self.system().await?.body;
         let listed = match component {
             "bios" => return Ok(system.text("BiosVersion")),
@@ -34,20 +34,16 @@ impl FirmwareUpdates for Service {
         Ok(found.map(|found| found.version))
     }
 
-    async fn tasks(&self) -> Result<Option<Vec<String>>, BmcError> {
+    async fn tasks(&self) -> Result<Option<Vec<String>>> {
         self.listed_tasks().await
     }
 
-    async fn update_since(&self, known: &[String]) -> Result<Option<String>, BmcError> {
+    async fn update_since(&self, known: &[String]) -> Result<Option<String>> {
         let service = self.update_service().await?.body;
         self.task_since(known, |task| self.is_update(&service, task)).await
     }
 
-    async fn request(
-        &self,
-        component: &str,
-        image: FirmwareImage,
-    ) -> Result<Option<String>, BmcError> {
+    async fn request(&self, component: &str, image: FirmwareImage) -> Result<Option<String>> {
         let service = self.update_service().await?;
         let target = self.target_of(component, &service.body).await?;
         let answer = match image {
@@ -64,13 +60,13 @@ impl FirmwareUpdates for Service {
         Ok(self.task_of(&answer))
     }
 
-    async fn task(&self, task: &str) -> Result<BmcTask, BmcError> {
+    async fn task(&self, task: &str) -> Result<BmcTask> {
         self.task_state(task).await
     }
 }
 
 impl Service {
-    async fn update_service(&self) -> Result<Resource, BmcError> {
+    async fn update_service(&self) -> Result<Resource> {
         let nothing = || cannot("update firmware: it has no UpdateService");
         let url = self.root().await?.update_service.clone().ok_or_else(nothing)?;
         let answer = self.fetch(&url).await?;
@@ -80,7 +76,7 @@ impl Service {
         self.resource(&url, answer)
     }
 
-    fn transfer_of(&self, service: &Value) -> Result<ImageTransfer, BmcError> {
+    fn transfer_of(&self, service: &Value) -> Result<ImageTransfer> {
         if service.truth("ServiceEnabled") == Some(false) {
             return Err(cannot("update firmware: its UpdateService is switched off"));
         }
@@ -97,12 +93,7 @@ impl Service {
     }
 
     /// Calls the action. A service that takes no targets is asked again without.
-    async fn simple_update(
-        &self,
-        service: &Resource,
-        image: &Url,
-        target: &str,
-    ) -> Result<Answer, BmcError> {
+    async fn simple_update(&self, service: &Resource, image: &Url, target: &str) -> Result<Answer> {
         let nothing = || cannot("fetch an image: it has no action SimpleUpdate");
         let action = self.action(&service.body, SIMPLE_UPDATE).ok_or_else(nothing)?;
         let protocol = image.scheme().to_ascii_uppercase();
@@ -124,7 +115,7 @@ impl Service {
 
     /// Returns the resource that stands for `component` as the target of an update: its entry in the firmware inventory or, if no entry
     /// shows that it belongs to the device, the device.
-    async fn target_of(&self, component: &str, service: &Value) -> Result<String, BmcError> {
+    async fn target_of(&self, component: &str, service: &Value) -> Result<String> {
         let device = self.device(component).await?;
         let device = device.trim_end_matches('/');
         let belongs = |entry: &&Value| {
@@ -142,7 +133,7 @@ impl Service {
     }
 
     /// Returns the path of the device with this firmware.
-    async fn device(&self, component: &str) -> Result<String, BmcError> {
+    async fn device(&self, component: &str) -> Result<String> {
         let system = self.system().await?;
         let unknown = || cannot(&format!("update {component}: it does not list the component"));
         match component {

@@ -1,6 +1,6 @@
 //! The identify light, by which a person finds the machine in a rack.
 
-use bmc::{BmcError, IdentifyLight};
+use bmc::{BmcError, IdentifyLight, Result};
 use serde_json::{Value, json};
 use tracing::debug;
 
@@ -13,7 +13,7 @@ const LED: &str = "IndicatorLED";
 
 impl Service {
     /// Switches the light of the system or, if the system has none, of its chassis.
-    pub(crate) async fn switch_light(&self, light: IdentifyLight) -> Result<(), BmcError> {
+    pub(crate) async fn switch_light(&self, light: IdentifyLight) -> Result<()> {
         let system = self.system().await?;
         if has_light(&system.body) {
             return self.switch(&system, light).await;
@@ -28,7 +28,7 @@ impl Service {
         Err(BmcError::Unsupported { what: "switch an identify light".to_owned() })
     }
 
-    async fn switch(&self, lamp: &Resource, light: IdentifyLight) -> Result<(), BmcError> {
+    async fn switch(&self, lamp: &Resource, light: IdentifyLight) -> Result<()> {
         let mut tried = Err(BmcError::Unsupported { what: "switch its light".to_owned() });
         for change in changes(&lamp.body, light) {
             tried = self.patch(lamp, change).await;

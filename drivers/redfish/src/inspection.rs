@@ -9,7 +9,7 @@ mod nics;
 mod processor;
 
 use async_trait::async_trait;
-use bmc::{BmcError, Inspection};
+use bmc::{Inspection, Result};
 use hardware::{Firmware, Inventory};
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ use crate::service::Service;
 
 #[async_trait]
 impl Inspection for Service {
-    async fn inventory(&self) -> Result<Inventory, BmcError> {
+    async fn inventory(&self) -> Result<Inventory> {
         let system = self.system().await?.body;
         Ok(Inventory {
             manufacturer: system.text("Manufacturer"),
@@ -35,7 +35,7 @@ impl Inspection for Service {
         })
     }
 
-    async fn main_firmware(&self) -> Result<Vec<Firmware>, BmcError> {
+    async fn main_firmware(&self) -> Result<Vec<Firmware>> {
         let system = self.system().await?.body;
         self.firmware_of(&system).await
     }
@@ -43,7 +43,7 @@ impl Inspection for Service {
 
 impl Service {
     /// Returns the summary or, because some BMCs round the summary down to 0, the sum of the memory modules.
-    async fn memory_mib(&self, system: &Value) -> Result<Option<u64>, BmcError> {
+    async fn memory_mib(&self, system: &Value) -> Result<Option<u64>> {
         let summary = system.at("MemorySummary").number("TotalSystemMemoryGiB");
         if let Some(gib) = summary.filter(|gib| *gib > 0.0) {
             return Ok(Some((gib * 1024.0).round() as u64));
@@ -55,7 +55,7 @@ impl Service {
     }
 
     /// Returns the members of the collection that `of` links to as `name`, without empty slots.
-    async fn parts(&self, of: &Value, name: &str) -> Result<Vec<Value>, BmcError> {
+    async fn parts(&self, of: &Value, name: &str) -> Result<Vec<Value>> {
         let Some(url) = self.link(of, name) else { return Ok(Vec::new()) };
         let mut parts = self.members(&url).await?;
         parts.retain(is_present);

@@ -1,6 +1,6 @@
 //! The origin (scheme, host, port) of a BMC. Links that lead to another origin are refused.
 
-use bmc::BmcError;
+use bmc::{BmcError, Result};
 use hardware::{AllowedHosts, HostRefused};
 use url::Url;
 
@@ -34,18 +34,18 @@ impl Origin {
     }
 
     /// Fails if no connection may go to the address.
-    pub(crate) fn check(&self, allowed: &AllowedHosts) -> Result<(), BmcError> {
+    pub(crate) fn check(&self, allowed: &AllowedHosts) -> Result<()> {
         allowed.check(self.0.host_str().unwrap_or_default()).map_err(|why| host_not_allowed(&why))
     }
 
     /// Returns the URL of the service root, the only well-known path (DSP0266 §6.3).
-    pub(crate) fn root(&self) -> Result<Url, BmcError> {
+    pub(crate) fn root(&self) -> Result<Url> {
         self.follow("/redfish/v1/")
     }
 
     /// Resolves a link that the BMC sent. A link to another origin is refused: otherwise a BMC could have its password sent to another
     /// host.
-    pub(crate) fn follow(&self, link: &str) -> Result<Url, BmcError> {
+    pub(crate) fn follow(&self, link: &str) -> Result<Url> {
         if !matches!(self.0.scheme(), "http" | "https") {
             return Err(BmcError::Unsupported {
                 what: format!("be reached over {}", self.0.scheme()),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bmc::BmcError;
+use bmc::Result;
 use serde_json::Value;
 use url::Url;
 
@@ -29,11 +29,7 @@ impl Connector {
     /// # Errors
     ///
     /// Nothing answers, or the address is not allowed.
-    pub async fn probe(
-        &self,
-        address: &Url,
-        timeout: Duration,
-    ) -> Result<Option<ServiceRoot>, BmcError> {
+    pub async fn probe(&self, address: &Url, timeout: Duration) -> Result<Option<ServiceRoot>> {
         let origin = Origin::of(address);
         let failed = |source: reqwest::Error| unreachable(&origin, timeout, source);
         let client = self.unverified().map_err(failed)?;

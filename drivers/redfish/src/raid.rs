@@ -2,7 +2,7 @@
 //! of the machine (DSP0266 §7.11, `@Redfish.OperationApplyTime`).
 
 use async_trait::async_trait;
-use bmc::{BmcError, RaidVolumes};
+use bmc::{BmcError, RaidVolumes, Result};
 use hardware::{
     ApplyTime, BmcTask, DriveMedia, NewVolume, RaidDrive, RaidLevel, RaidVolume, StorageController,
 };
@@ -27,7 +27,7 @@ const MOST_FORMS: usize = 3;
 
 #[async_trait]
 impl RaidVolumes for Service {
-    async fn controllers(&self) -> Result<Vec<StorageController>, BmcError> {
+    async fn controllers(&self) -> Result<Vec<StorageController>> {
         let system = self.system().await?.body;
         let nothing = || cannot("make RAID volumes: it shows no storage");
         let all = self.link(&system, "Storage").ok_or_else(nothing)?;
@@ -43,20 +43,16 @@ impl RaidVolumes for Service {
         Ok(controllers)
     }
 
-    async fn volumes(&self, storage: &str) -> Result<Vec<RaidVolume>, BmcError> {
+    async fn volumes(&self, storage: &str) -> Result<Vec<RaidVolume>> {
         let (_, volumes) = self.volume_collection(storage).await?;
         self.listed_volumes(volumes).await
     }
 
-    async fn tasks(&self) -> Result<Option<Vec<String>>, BmcError> {
+    async fn tasks(&self) -> Result<Option<Vec<String>>> {
         self.listed_tasks().await
     }
 
-    async fn change_since(
-        &self,
-        storage: &str,
-        known: &[String],
-    ) -> Result<Option<String>, BmcError> {
+    async fn change_since(&self, storage: &str, known: &[String]) -> Result<Option<String>> {
         let (volumes, _) = self.volume_collection(storage).await?;
         let is_change = |task: &Value| {
             let Some(target) = task.at("Payload").at("TargetUri").as_str() else { return true };
@@ -66,7 +62,7 @@ impl RaidVolumes for Service {
         self.task_since(known, is_change).await
     }
 
-    async fn create(&self, volume: &NewVolume) -> Result<Option<String>, BmcError> {
+    async fn create(&self, volume: &NewVolume) -> Result<Option<String>> {
         let (url, _) = self.volume_collection(&volume.storage).await?;
         let drives: Vec<Value> =
             volume.drives.iter().map(|drive| json!({"@odata.id": drive})).collect();
@@ -93,7 +89,7 @@ impl RaidVolumes for Service {
         self.change_of(answer)
     }
 
-    async fn delete(&self, volume: &str, applies: ApplyTime) -> Result<Option<String>, BmcError> {
+    async fn delete(&self, volume: &str, applies: ApplyTime) -> Result<Option<String>> {
         let body = apply_time(applies).map(|time| json!({APPLY_TIME: time}));
         let answer = self.delete_resource(&self.origin.follow(volume)?, body).await?;
         if matches!(answer.status, StatusCode::NOT_FOUND | StatusCode::GONE) {
@@ -102,7 +98,7 @@ impl RaidVolumes for Service {
         self.change_of(answer)
     }
 
-    async fn task(&self, task: &str) -> Result<BmcTask, BmcError> {
+    async fn task(&self, task: &str) -> Result<BmcTask> {
         self.task_state(task).await
     }
 }
@@ -113,11 +109,7 @@ impl Service {
         self.origin.follow(entry.id()?).ok().map(|url| url.path().to_owned())
     }
 
-    async fn controller(
-        &self,
-        path: String,
-        storage: &Value,
-    ) -> Result<StorageController, BmcError> {
+    async fn controller(&self, path: String, storage: &Value) -> Result<StorageController> {
         let mut drives = Vec::new();
         for entry in storage.items("Drives").iter().take(MOST_PARTS) {
             let Some(path) = self.path(entry) else { continue };
@@ -142,7 +134,7 @@ impl Service {
     }
 
     /// Reads the levels of the first controller of a storage subsystem, which newer services describe in a resource of its own.
-    async fn levels(&self, storage: &Value) -> Result<Option<Vec<RaidLevel>>, BmcError> {
+    async fn levels(&self, storage: &Value) -> Result<Option<Vec<RaidLevel>>> {
         let mut first = storage.items("StorageControllers").first().cloned();
         if first.is_none()
             && let Some(controllers) = self.link(storage, "Controllers")
@@ -155,7 +147,7 @@ impl Service {
     }
 
     /// Reads the collection of volumes of the storage subsystem at `storage`.
-    async fn volume_collection(&self, storage: &str) -> Result<(Url, Resource), BmcError> {
+    async fn volume_collection(&self, storage: &str) -> Result<(Url, Resource)> {
         let storage = self.get(&self.origin.follow(storage)?).await?.body;
         let nothing = || cannot("make RAID volumes: its storage controller lists none");
         let url = self.link(&storage, "Volumes").ok_or_else(nothing)?;
@@ -165,7 +157,7 @@ impl Service {
 
     /// Reads the volumes of a collection. Unlike for an inventory, a volume that cannot be read is an error, because a volume that is not
     /// listed counts as deleted.
-    async fn listed_volumes(&self, mut page: Resource) -> Result<Vec<RaidVolume>, BmcError> {
+    async fn listed_volumes(&self, mut page: Resource) -> Result<Vec<RaidVolume>> {
         let mut volumes = Vec::new();
         for _ in 0..MOST_PAGES {
             for entry in page.body.items("Members") {
@@ -199,7 +191,7 @@ impl Service {
     }
 
     /// Returns the task of a change that the BMC accepted; `None` if the BMC has made the change, or tells no task.
-    fn change_of(&self, answer: Answer) -> Result<Option<String>, BmcError> {
+    fn change_of(&self, answer: Answer) -> Result<Option<String>> {
         let answer = answer.accepted(&self.origin.host())?;
         let is_pending = answer.status == StatusCode::ACCEPTED;
         Ok(is_pending.then(|| self.task_of(&answer)).flatten())

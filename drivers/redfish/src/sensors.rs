@@ -1,7 +1,7 @@
 //! Sensors: temperatures, fans, voltages and power (DSP0268 `Thermal`, `Power`, `Sensor`).
 
 use async_trait::async_trait;
-use bmc::{BmcError, IdentifyLight, LogEntry, Reading, ReadingHealth, Sensors};
+use bmc::{IdentifyLight, LogEntry, Reading, ReadingHealth, Result, Sensors};
 use serde_json::Value;
 
 use crate::document::Document;
@@ -10,7 +10,7 @@ use crate::service::Service;
 
 #[async_trait]
 impl Sensors for Service {
-    async fn readings(&self) -> Result<Vec<Reading>, BmcError> {
+    async fn readings(&self) -> Result<Vec<Reading>> {
         let system = self.system().await?.body;
         let mut readings = Vec::new();
         for chassis in self.chassis(&system).await? {
@@ -20,18 +20,18 @@ impl Sensors for Service {
         Ok(readings)
     }
 
-    async fn event_log(&self, limit: usize) -> Result<Vec<LogEntry>, BmcError> {
+    async fn event_log(&self, limit: usize) -> Result<Vec<LogEntry>> {
         self.read_event_log(limit).await
     }
 
-    async fn identify(&self, light: IdentifyLight) -> Result<(), BmcError> {
+    async fn identify(&self, light: IdentifyLight) -> Result<()> {
         self.switch_light(light).await
     }
 }
 
 impl Service {
     /// Reads `Thermal` and `Power` with two requests if the BMC still has them, and its list of sensors otherwise.
-    async fn chassis_readings(&self, chassis: &Value) -> Result<Vec<Reading>, BmcError> {
+    async fn chassis_readings(&self, chassis: &Value) -> Result<Vec<Reading>> {
         let mut readings = Vec::new();
         for name in ["Thermal", "Power"] {
             let Some(url) = self.link(chassis, name) else { continue };

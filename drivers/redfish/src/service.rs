@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use bmc::BmcError;
+use bmc::{BmcError, Result};
 use reqwest::header::{ACCEPT, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, IF_MATCH};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use secrecy::ExposeSecret;
@@ -104,18 +104,18 @@ impl Service {
     }
 
     /// Reads a resource.
-    pub(crate) async fn get(&self, url: &Url) -> Result<Resource, BmcError> {
+    pub(crate) async fn get(&self, url: &Url) -> Result<Resource> {
         let answer = self.fetch(url).await?;
         self.found(url, answer)
     }
 
     /// Reads a resource, and closes the connection.
-    pub(crate) async fn get_and_close(&self, url: &Url) -> Result<Resource, BmcError> {
+    pub(crate) async fn get_and_close(&self, url: &Url) -> Result<Resource> {
         let answer = self.fetch_and_close(url).await?;
         self.found(url, answer)
     }
 
-    fn found(&self, url: &Url, answer: Answer) -> Result<Resource, BmcError> {
+    fn found(&self, url: &Url, answer: Answer) -> Result<Resource> {
         if answer.status == StatusCode::NOT_FOUND {
             // A firmware update may have moved the resources that were discovered earlier.
             *self.links() = Links::default();
@@ -124,7 +124,7 @@ impl Service {
     }
 
     /// Returns the resource in `answer`, if the status is a success.
-    pub(crate) fn resource(&self, url: &Url, answer: Answer) -> Result<Resource, BmcError> {
+    pub(crate) fn resource(&self, url: &Url, answer: Answer) -> Result<Resource> {
         let answer = answer.accepted(&self.origin.host())?;
         let body = answer.document()?;
         // DSP0266 §6.5: a service that sends no `ETag` header has the tag in the body.
@@ -133,37 +133,33 @@ impl Service {
     }
 
     /// Requests a resource, and returns the answer whatever its status.
-    pub(crate) async fn fetch(&self, url: &Url) -> Result<Answer, BmcError> {
+    pub(crate) async fn fetch(&self, url: &Url) -> Result<Answer> {
         self.send(Request::get(url.clone())).await
     }
 
     /// Like [`Service::fetch`], and closes the connection.
-    pub(crate) async fn fetch_and_close(&self, url: &Url) -> Result<Answer, BmcError> {
+    pub(crate) async fn fetch_and_close(&self, url: &Url) -> Result<Answer> {
         self.send(Request { after: ConnectionUse::Close, ..Request::get(url.clone()) }).await
     }
 
     /// Requests a resource that may be as large as an attribute registry.
-    pub(crate) async fn fetch_large(&self, url: &Url) -> Result<Answer, BmcError> {
+    pub(crate) async fn fetch_large(&self, url: &Url) -> Result<Answer> {
         self.send(Request { largest: LARGEST_REGISTRY, ..Request::get(url.clone()) }).await
     }
 
     /// Calls an action, and returns the answer whatever its status.
-    pub(crate) async fn post(&self, url: &Url, body: Value) -> Result<Answer, BmcError> {
+    pub(crate) async fn post(&self, url: &Url, body: Value) -> Result<Answer> {
         let method = Method::POST;
         self.send(Request { method, body: Some(body), ..Request::get(url.clone()) }).await
     }
 
     /// Deletes a resource, and returns the answer whatever its status.
-    pub(crate) async fn delete_resource(
-        &self,
-        url: &Url,
-        body: Option<Value>,
-    ) -> Result<Answer, BmcError> {
+    pub(crate) async fn delete_resource(&self, url: &Url, body: Option<Value>) -> Result<Answer> {
         self.send(Request { method: Method::DELETE, body, ..Request::get(url.clone()) }).await
     }
 
     /// Changes `resource` unless it has changed since it was read. If it has, reads it again and retries once.
-    pub(crate) async fn patch(&self, resource: &Resource, body: Value) -> Result<(), BmcError> {
+    pub(crate) async fn patch(&self, resource: &Resource, body: Value) -> Result<()> {
         let answer = self.accepted_patch(resource, body).await?;
         self.finish(answer).await
     }
@@ -174,17 +170,17 @@ impl Service {
         &self,
         resource: &Resource,
         body: Value,
-    ) -> Result<(), BmcError> {
+    ) -> Result<()> {
         let answer = self.accepted_patch(resource, body).await?;
         self.watch_for_next_start(answer).await
     }
 
     /// Watches for a short time whether an accepted change fails, which takes effect at the next start of the machine.
-    pub(crate) async fn watch_for_next_start(&self, answer: Answer) -> Result<(), BmcError> {
+    pub(crate) async fn watch_for_next_start(&self, answer: Answer) -> Result<()> {
         self.watch(answer, TASK_PATIENCE).await.map(|_| ())
     }
 
-    async fn accepted_patch(&self, resource: &Resource, body: Value) -> Result<Answer, BmcError> {
+    async fn accepted_patch(&self, resource: &Resource, body: Value) -> Result<Answer> {
         let mut answer = self.patch_if(&resource.url, resource.etag.clone(), body.clone()).await?;
         if matches!(
             answer.status,
@@ -198,12 +194,7 @@ impl Service {
         answer.accepted(&self.origin.host())
     }
 
-    async fn patch_if(
-        &self,
-        url: &Url,
-        if_match: Option<String>,
-        body: Value,
-    ) -> Result<Answer, BmcError> {
+    async fn patch_if(&self, url: &Url, if_match: Option<String>, body: Value) -> Result<Answer> {
         let method = Method::PATCH;
         self.send(Request { method, body: Some(body), if_match, ..Request::get(url.clone()) }).await
     }
@@ -214,14 +205,14 @@ impl Service {
     }
 
     /// Returns the service root, reading it if needed.
-    pub(crate) async fn root(&self) -> Result<Arc<Root>, BmcError> {
+    pub(crate) async fn root(&self) -> Result<Arc<Root>> {
         let turn = self.turn.lock().await;
         turn.may_speak(&self.origin)?;
         self.read_root().await
     }
 
     /// Waits for earlier requests to end, logs in if needed, and sends the request.
-    async fn send(&self, ask: Request) -> Result<Answer, BmcError> {
+    async fn send(&self, ask: Request) -> Result<Answer> {
         let mut turn = self.turn.lock().await;
         turn.may_speak(&self.origin)?;
         if matches!(turn.login, Login::Out) {
@@ -240,7 +231,7 @@ impl Service {
     }
 
     /// Sends a body that cannot be sent twice. The caller has just read something, so the session is valid.
-    pub(crate) async fn upload(&self, url: &Url, upload: Upload) -> Result<Answer, BmcError> {
+    pub(crate) async fn upload(&self, url: &Url, upload: Upload) -> Result<Answer> {
         let mut turn = self.turn.lock().await;
         turn.may_speak(&self.origin)?;
         if matches!(turn.login, Login::Out) {
@@ -269,7 +260,7 @@ impl Service {
         Ok(answer)
     }
 
-    async fn log_in(&self) -> Result<Login, BmcError> {
+    async fn log_in(&self) -> Result<Login> {
         let host = self.origin.host();
         if self.target.auth == Auth::Basic {
             return Ok(Login::Basic);
@@ -296,7 +287,7 @@ impl Service {
     }
 
     /// DSP0266 §13.3.4: the root links to the sessions, so that a client can log in without being logged in.
-    async fn find_sessions(&self) -> Result<Option<Url>, BmcError> {
+    async fn find_sessions(&self) -> Result<Option<Url>> {
         let root = self.read_root().await?;
         if let Some(sessions) = &root.sessions {
             return Ok(Some(sessions.clone()));
@@ -310,7 +301,7 @@ impl Service {
         service.link("Sessions").map(|link| self.origin.follow(link)).transpose()
     }
 
-    async fn post_session(&self, url: Url) -> Result<Answer, BmcError> {
+    async fn post_session(&self, url: Url) -> Result<Answer> {
         let account = json!({
             "UserName": self.target.username,
             "Password": self.target.password.expose_secret(),
@@ -319,7 +310,7 @@ impl Service {
         self.exchange(&ask, &Login::Out).await
     }
 
-    fn hold_session(&self, answer: Option<Answer>) -> Result<Login, BmcError> {
+    fn hold_session(&self, answer: Option<Answer>) -> Result<Login> {
         let opened = answer.and_then(|answer| Some((answer.token.clone()?, answer)));
         let Some((token, answer)) = opened else { return Ok(Login::Basic) };
         let body = answer.document().unwrap_or_default();
@@ -331,7 +322,7 @@ impl Service {
         Ok(Login::Session(Session::open(&self.ledger, client, url, token, timeout)))
     }
 
-    async fn read_root(&self) -> Result<Arc<Root>, BmcError> {
+    async fn read_root(&self) -> Result<Arc<Root>> {
         if let Some(root) = self.links().root.clone() {
             return Ok(root);
         }
@@ -348,7 +339,7 @@ impl Service {
     }
 
     /// Sends one request and reads its answer.
-    async fn exchange(&self, ask: &Request, login: &Login) -> Result<Answer, BmcError> {
+    async fn exchange(&self, ask: &Request, login: &Login) -> Result<Answer> {
         let mut request = self
             .client()?
             .request(ask.method.clone(), ask.url.clone())
@@ -388,7 +379,7 @@ impl Service {
         request: RequestBuilder,
         largest: usize,
         timeout: Duration,
-    ) -> Result<Answer, BmcError> {
+    ) -> Result<Answer> {
         let failed = |source| unreachable(&self.origin, timeout, source);
         let response = request.send().await.map_err(failed)?;
         let answer =
@@ -400,7 +391,7 @@ impl Service {
         Ok(answer)
     }
 
-    fn client(&self) -> Result<Client, BmcError> {
+    fn client(&self) -> Result<Client> {
         // If the host is a name, the resolver checks its addresses.
         self.origin.check(self.clients.allowed())?;
         let client = match self.target.trust {
@@ -421,7 +412,7 @@ impl RequestSlot {
         }
     }
 
-    fn may_speak(&self, origin: &Origin) -> Result<(), BmcError> {
+    fn may_speak(&self, origin: &Origin) -> Result<()> {
         let left = self.quiet_until.and_then(|at| at.checked_duration_since(Instant::now()));
         match left.filter(|left| !left.is_zero()) {
             None => Ok(()),

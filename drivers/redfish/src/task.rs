@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bmc::BmcError;
+use bmc::{BmcError, Result};
 use reqwest::StatusCode;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -32,7 +32,7 @@ pub(crate) enum TaskEnd {
 
 impl Service {
     /// Waits until the operation that `answer` accepted has ended.
-    pub(crate) async fn finish(&self, answer: Answer) -> Result<(), BmcError> {
+    pub(crate) async fn finish(&self, answer: Answer) -> Result<()> {
         let limit = self.target.timeout * TASK_TIMEOUTS;
         let request = answer.request.clone();
         match self.watch(answer, limit).await? {
@@ -45,7 +45,7 @@ impl Service {
     }
 
     /// Watches the task that `answer` announces, if there is one, for at most `limit`.
-    pub(crate) async fn watch(&self, answer: Answer, limit: Duration) -> Result<TaskEnd, BmcError> {
+    pub(crate) async fn watch(&self, answer: Answer, limit: Duration) -> Result<TaskEnd> {
         if answer.status != StatusCode::ACCEPTED {
             return Ok(TaskEnd::Done);
         }
@@ -79,7 +79,7 @@ impl Service {
     }
 
     /// Classifies an answer of the monitor. Some services show the Task there, with 200 even while the task runs.
-    fn judge(&self, look: &Answer) -> Result<TaskEnd, BmcError> {
+    fn judge(&self, look: &Answer) -> Result<TaskEnd> {
         let body = look.document().unwrap_or(Value::Null);
         match (body.word("TaskState"), look.status) {
             ("Exception" | "Killed" | "Cancelled" | "Interrupted", _) => Err(BmcError::Refused {

@@ -1,6 +1,6 @@
 //! Tasks that outlive a request (DSP0266 §12): their list, their states, and the task of an accepted request.
 
-use bmc::BmcError;
+use bmc::{BmcError, Result};
 use hardware::BmcTask;
 use reqwest::StatusCode;
 use serde_json::Value;
@@ -21,7 +21,7 @@ impl Service {
     /// # Errors
     ///
     /// Fails if the BMC cannot show its list now. Without the list, an interrupted request could not be told from one that was never sent.
-    pub(crate) async fn listed_tasks(&self) -> Result<Option<Vec<String>>, BmcError> {
+    pub(crate) async fn listed_tasks(&self) -> Result<Option<Vec<String>>> {
         let Some(service) = self.root().await?.tasks.clone() else { return Ok(None) };
         let Some(service) = self.find_unless_busy(&service).await? else { return Ok(None) };
         let Some(tasks) = self.link(&service.body, "Tasks") else { return Ok(None) };
@@ -37,7 +37,7 @@ impl Service {
         &self,
         known: &[String],
         is_meant: impl Fn(&Value) -> bool,
-    ) -> Result<Option<String>, BmcError> {
+    ) -> Result<Option<String>> {
         let tasks = self.listed_tasks().await?.unwrap_or_default();
         let new = tasks.into_iter().filter(|task| !known.contains(task));
         for task in new.take(MOST_NEW_TASKS) {
@@ -50,7 +50,7 @@ impl Service {
         Ok(None)
     }
 
-    pub(crate) async fn task_state(&self, task: &str) -> Result<BmcTask, BmcError> {
+    pub(crate) async fn task_state(&self, task: &str) -> Result<BmcTask> {
         let look = self.fetch(&self.origin.follow(task)?).await?;
         // DSP0266 §12.2: a monitor disappears once its result was fetched or has expired.
         if matches!(look.status, StatusCode::NOT_FOUND | StatusCode::GONE) {

@@ -1,6 +1,6 @@
 //! Disks (DSP0268 `Drive`, `SimpleStorage`).
 
-use bmc::BmcError;
+use bmc::Result;
 use hardware::Disk;
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::service::Service;
 
 impl Service {
     /// Returns the drives of every storage subsystem or, if there are none, the devices of `SimpleStorage`.
-    pub(super) async fn disks(&self, system: &Value) -> Result<Vec<Disk>, BmcError> {
+    pub(super) async fn disks(&self, system: &Value) -> Result<Vec<Disk>> {
         let mut disks = Vec::new();
         for subsystem in self.parts(system, "Storage").await? {
             let drives = self.each(subsystem.items("Drives")).await?;

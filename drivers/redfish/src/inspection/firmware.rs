@@ -1,6 +1,6 @@
 //! Versions of firmware (DSP0268 `SoftwareInventory`).
 
-use bmc::BmcError;
+use bmc::Result;
 use hardware::Firmware;
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::service::Service;
 
 impl Service {
     /// Returns the firmware of BIOS and BMC as `bios` and `bmc`, then every component that the update service lists.
-    pub(super) async fn firmware(&self, system: &Value) -> Result<Vec<Firmware>, BmcError> {
+    pub(super) async fn firmware(&self, system: &Value) -> Result<Vec<Firmware>> {
         let mut firmware = self.firmware_of(system).await?;
         if let Some(updates) = self.root().await?.update_service.clone()
             && let Some(updates) = self.find(&updates).await?
@@ -24,7 +24,7 @@ impl Service {
     }
 
     /// Returns the firmware of BIOS, BMC and network adapters.
-    pub(super) async fn firmware_of(&self, system: &Value) -> Result<Vec<Firmware>, BmcError> {
+    pub(super) async fn firmware_of(&self, system: &Value) -> Result<Vec<Firmware>> {
         let mut firmware = Vec::new();
         firmware.extend(version(Some("bios".to_owned()), system.text("BiosVersion")));
         firmware.extend(self.bmc_firmware(system).await?);
@@ -32,7 +32,7 @@ impl Service {
         Ok(firmware)
     }
 
-    pub(crate) async fn bmc_firmware(&self, system: &Value) -> Result<Option<Firmware>, BmcError> {
+    pub(crate) async fn bmc_firmware(&self, system: &Value) -> Result<Option<Firmware>> {
         for manager in self.managers(system).await? {
             let Some(manager) = self.find(&manager).await? else { continue };
             let found = version(Some("bmc".to_owned()), manager.body.text("FirmwareVersion"));
@@ -44,7 +44,7 @@ impl Service {
     }
 
     /// Returns the firmware of network adapters.
-    pub(crate) async fn adapter_firmware(&self, system: &Value) -> Result<Vec<Firmware>, BmcError> {
+    pub(crate) async fn adapter_firmware(&self, system: &Value) -> Result<Vec<Firmware>> {
         let adapters = self.adapters(system).await?;
         let firmware = adapters.iter().filter_map(|adapter| {
             let mut controllers = adapter.items("Controllers").iter();
@@ -55,7 +55,7 @@ impl Service {
     }
 
     /// Reads the network adapters in the chassis of `system`.
-    pub(crate) async fn adapters(&self, system: &Value) -> Result<Vec<Value>, BmcError> {
+    pub(crate) async fn adapters(&self, system: &Value) -> Result<Vec<Value>> {
         let mut adapters = Vec::new();
         for chassis in self.chassis(system).await? {
             let Some(chassis) = self.find(&chassis).await? else { continue };

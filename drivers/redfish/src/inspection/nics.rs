@@ -1,6 +1,6 @@
 //! Network interfaces (DSP0268 `EthernetInterface`, `NetworkAdapter`, `Port`).
 
-use bmc::BmcError;
+use bmc::Result;
 use hardware::{MacAddress, Nic};
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::service::Service;
 
 impl Service {
     /// Returns the system's interfaces or, if the system lists none, the ports of the adapters in its chassis.
-    pub(super) async fn nics(&self, system: &Value) -> Result<Vec<Nic>, BmcError> {
+    pub(super) async fn nics(&self, system: &Value) -> Result<Vec<Nic>> {
         let interfaces = self.parts(system, "EthernetInterfaces").await?;
         let mut nics: Vec<Nic> = interfaces.iter().filter_map(interface).collect();
         if nics.is_empty() {
@@ -18,7 +18,7 @@ impl Service {
         Ok(without_repeats(nics))
     }
 
-    async fn adapter_ports(&self, system: &Value) -> Result<Vec<Nic>, BmcError> {
+    async fn adapter_ports(&self, system: &Value) -> Result<Vec<Nic>> {
         let mut nics = Vec::new();
         for adapter in self.adapters(system).await? {
             // Ports replaced NetworkPorts in Redfish 2020.3.

@@ -1,6 +1,6 @@
 //! Processors (DSP0268 `Processor`, `ComputerSystem.ProcessorSummary`).
 
-use bmc::BmcError;
+use bmc::Result;
 use hardware::Processor;
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::service::Service;
 
 impl Service {
     /// Returns the listed sockets; the summary fills in values that the list lacks.
-    pub(super) async fn processor(&self, system: &Value) -> Result<Processor, BmcError> {
+    pub(super) async fn processor(&self, system: &Value) -> Result<Processor> {
         let mut sockets = self.parts(system, "Processors").await?;
         // GPUs and FPGAs are in the same list as the processors.
         sockets.retain(|socket| matches!(socket.word("ProcessorType"), "" | "CPU"));
