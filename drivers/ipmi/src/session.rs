@@ -18,7 +18,6 @@ pub(crate) struct Session {
     message: u8,
 }
 
-/// The BMC's answer to a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) completion: u8,

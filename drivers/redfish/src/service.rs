@@ -36,7 +36,6 @@ const UPLOAD_TIMEOUT: Duration = Duration::from_secs(1800);
 
 const ODATA_VERSION: HeaderName = HeaderName::from_static("odata-version");
 
-/// The Redfish service of one BMC.
 pub(crate) struct Service {
     pub(crate) origin: Origin,
     pub(crate) target: Target,

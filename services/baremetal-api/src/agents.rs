@@ -35,7 +35,6 @@ impl FromRef<App> for Conductor {
     }
 }
 
-/// The routes on the API's listener.
 pub(crate) fn routes() -> Routes<App> {
     let any = JsonShape::any_object;
     let lookup = Route::public_get("Find the node that an agent runs on", lookup)

@@ -40,7 +40,6 @@ const BRIEF: &[Field] = FIELDS.split_at(2).0;
 /// The fields that every answer has.
 const ALWAYS: [&str; 3] = ["created_at", "updated_at", "links"];
 
-/// The routes of BIOS settings.
 pub(crate) fn routes() -> Routes<App> {
     let list = Route::get("List the BIOS settings of a node", list)
         .with_rule(rule::READ)

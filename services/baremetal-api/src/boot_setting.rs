@@ -15,7 +15,6 @@ use crate::request::Request;
 use crate::value::boolean;
 use crate::{microversion, rule};
 
-/// The routes of boot settings.
 pub(crate) fn routes() -> Routes<App> {
     let complete = |route: Route<App>| {
         route

@@ -104,7 +104,6 @@ fn steps(field: &str, value: Value, before: &[DeployStep]) -> Result<Vec<DeployS
     deploy_steps(field, &bodies, before)
 }
 
-/// The routes of deploy templates.
 pub(crate) fn routes() -> Routes<App> {
     stored::routes::<DeployTemplate>()
 }

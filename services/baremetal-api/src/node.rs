@@ -203,7 +203,6 @@ fn view_of<'a>(
     View { it: node, shown, context: request.context(origin) }
 }
 
-/// Answers with one node.
 fn one(
     request: &Request,
     status: StatusCode,

@@ -97,7 +97,6 @@ fn mode(given: Option<String>) -> Result<String, ApiError> {
     given.ok_or_else(|| ApiError::bad_field("mode", "is required"))
 }
 
-/// The routes of port groups.
 pub(crate) fn routes() -> Routes<App> {
     stored::routes::<PortGroup>()
 }

@@ -26,7 +26,6 @@ const CONFIG_DRIVE: &str = "configdrive";
 /// The largest body in bytes, large enough for a config drive.
 const BODY_LIMIT: usize = 16 << 20;
 
-/// The routes of provision states.
 pub(crate) fn routes() -> Routes<App> {
     let provision = Route::put("Change the provision state", request)
         .with_rule(rule::INSTALL)

@@ -18,7 +18,6 @@ use crate::{microversion as since, rule};
 /// The device types of Ironic. The service supports the first one only.
 const DEVICES: [&str; 3] = ["cdrom", "disk", "floppy"];
 
-/// The routes of virtual media.
 pub(crate) fn routes() -> Routes<App> {
     let show = Route::get("Show the virtual CD drive", show)
         .with_rule(rule::READ)

@@ -7,7 +7,6 @@ use crate::field::{Access, Field, Resource, Set};
 use crate::secret::restore_masked;
 use crate::value::object;
 
-/// Stores a value that was parsed.
 pub(crate) fn put<T, E>(place: &mut T, parsed: Result<T, E>) -> Result<(), E> {
     *place = parsed?;
     Ok(())

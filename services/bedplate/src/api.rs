@@ -102,13 +102,11 @@ impl Api {
         Api { client }
     }
 
-    /// Changes the requested microversion.
     #[must_use]
     pub(crate) fn with_microversion(self, version: &'static str) -> Self {
         Api { client: self.client.with_microversion(Some(version)) }
     }
 
-    /// Returns the URL of the service.
     pub(crate) fn base(&self) -> &Url {
         self.client.base()
     }
@@ -189,7 +187,6 @@ impl Api {
         self.client.delete(path).await.map_err(|why| self.explain(why))
     }
 
-    /// Opens a WebSocket.
     pub(crate) async fn socket(&self, path: &str) -> anyhow::Result<Socket> {
         self.client.socket(path).await.map_err(|why| self.explain(why))
     }

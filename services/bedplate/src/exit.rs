@@ -77,7 +77,6 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// Makes a failure with this message.
     pub(crate) fn new(exit: Exit, sentence: impl Into<String>) -> Failure {
         Failure { exit, sentence: sentence.into(), source: None }
     }

@@ -39,7 +39,6 @@ pub(crate) struct BothServices {
 }
 
 impl BothServices {
-    /// Makes clients of both services.
     pub(crate) async fn connect(&self, connection: &Connection) -> anyhow::Result<(Ironic, Api)> {
         let ironic = Ironic { client: self.ironic(connection).await? };
         let mut connection = connection.of_baremetald(self.bedplate_cloud.as_deref());
@@ -78,13 +77,11 @@ impl BothServices {
     }
 }
 
-/// A client of Ironic's API.
 pub(crate) struct Ironic {
     client: Client,
 }
 
 impl Ironic {
-    /// Returns the URL of the service.
     pub(crate) fn base(&self) -> &Url {
         self.client.base()
     }

@@ -59,7 +59,6 @@ struct NodeDetails {
     compute_host: Option<String>,
 }
 
-/// A compute host with its servers.
 #[derive(Serialize)]
 struct LocatedHost {
     host: String,

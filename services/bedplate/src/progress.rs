@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use crate::output::{line, plain};
 use crate::rack_status::{doing, eta};
 
-/// A resource with its progress.
 pub(crate) struct Row {
     /// Identifies the resource across updates, even if its label changes.
     pub(crate) key: String,
@@ -40,7 +39,6 @@ impl Display {
         }
     }
 
-    /// Shows the present progress.
     pub(crate) fn show(&mut self, rows: Vec<Row>, begun: Timestamp) -> anyhow::Result<()> {
         match self {
             Display::Live { all, bars } => {

@@ -15,7 +15,6 @@ use crate::lenient::{count, text};
 use crate::microversion as since;
 use crate::request::{Request, missing};
 
-/// Returns the routes of the actions.
 pub(crate) fn routes() -> Routes<App> {
     let resize = Route::post("Resize a node group", ask_resize).reads(Resize::schema());
     let upgrade = Route::post("Upgrade a cluster", ask_upgrade).reads(Upgrade::schema());

@@ -33,7 +33,6 @@ use crate::{microversion as since, openapi};
 pub(crate) use create::requested;
 use field::NewSize;
 
-/// Returns the routes of clusters.
 pub(crate) fn routes() -> Routes<App> {
     let shape = body::shape::<Cluster>;
     let all = [

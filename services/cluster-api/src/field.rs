@@ -136,7 +136,6 @@ impl<R: Resource> Field<R> {
     }
 }
 
-/// Stores a value that was parsed.
 pub(crate) fn put<T, E>(place: &mut T, parsed: Result<T, E>) -> Result<(), E> {
     *place = parsed?;
     Ok(())

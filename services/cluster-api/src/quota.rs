@@ -20,7 +20,6 @@ use crate::request::{Request, may_see_project, missing, other_project_refusal};
 /// The only resource with a quota in Magnum.
 const CLUSTER: &str = "Cluster";
 
-/// Returns the routes of quotas.
 pub(crate) fn routes() -> Routes<App> {
     let all = [
         Route::get("List quotas", list)

@@ -14,7 +14,6 @@ use crate::request::Request;
 /// A clusterd that has not reported for this time counts as down, in seconds.
 const SILENCE: i64 = 60;
 
-/// Returns the route of services.
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("mservices").at(
         "/v1/mservices",

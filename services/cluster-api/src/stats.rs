@@ -11,7 +11,6 @@ use crate::error::Result;
 use crate::microversion as since;
 use crate::request::{Request, may_see_project, other_project_refusal};
 
-/// Returns the route of statistics.
 pub(crate) fn routes() -> Routes<App> {
     let count = Route::get("Count clusters and their members", count);
     let counted =

@@ -15,7 +15,6 @@ impl WriteNotifier {
         WriteNotifier(broadcast::Sender::new(BEHIND))
     }
 
-    /// Notifies the listeners of this cluster.
     pub(crate) fn ring(&self, of: ClusterUuid) {
         // Fails when nobody listens, which is fine.
         let _ = self.0.send(of);

@@ -87,7 +87,6 @@ impl Api {
         self.client.post(path, body).await.map_err(|why| self.problem(why))
     }
 
-    /// Reads all pages of a list.
     pub(crate) async fn all<T: Listed>(&self, path: &str) -> Result<Vec<T>> {
         Pages::of(&self.client, path).all().await.map_err(|why| self.problem(why))
     }
@@ -111,7 +110,6 @@ impl Api {
         Ok((page.unwrap_or_default(), pages.has_more()))
     }
 
-    /// Opens a WebSocket.
     pub(crate) async fn socket(&self, path: &str) -> Result<Socket> {
         self.client.socket(path).await.map_err(|why| self.problem(why))
     }

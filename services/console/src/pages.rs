@@ -22,7 +22,6 @@ use axum::Router;
 
 use crate::state::Console;
 
-/// Returns the routes of all pages.
 pub(crate) fn routes() -> Router<Console> {
     Router::new()
         .merge(overview::routes())

@@ -29,7 +29,6 @@ impl Credential {
     }
 }
 
-/// A logged-in user.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
     /// The name that pages show.

@@ -58,7 +58,6 @@ const TEMPLATES: &[(&str, &str)] = &templates![
     "where.html",
 ];
 
-/// Parses all templates.
 pub(crate) fn engine() -> Result<Tera, tera::Error> {
     let mut engine = Tera::default();
     engine.set_escape_fn(escape);

@@ -33,7 +33,6 @@ struct RequestStateInner {
 pub(crate) struct RequestInProgress(RequestState);
 
 impl RequestState {
-    /// Marks the start of a request.
     pub(crate) fn begin(&self) -> RequestInProgress {
         self.0.count.fetch_add(1, Ordering::AcqRel);
         RequestInProgress(self.clone())

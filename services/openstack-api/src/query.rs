@@ -75,7 +75,6 @@ impl Query {
         }
     }
 
-    /// The query as percent-encoded text.
     pub(crate) fn encode(&self) -> String {
         let mut text = String::new();
         for (name, value) in &self.pairs {

@@ -60,7 +60,6 @@ impl RequestRecorder {
         &self.0.trail
     }
 
-    /// Sets the authenticated caller.
     pub(crate) fn is_by(&self, caller: &Caller) {
         let text = |text: Option<&str>| text.unwrap_or_default().to_owned();
         let roles = match caller.identity() {
@@ -105,7 +104,6 @@ impl RequestRecorder {
         })
     }
 
-    /// Records the result of the request.
     pub(crate) async fn end(&self, status: StatusCode) {
         let is_refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         let entry = {

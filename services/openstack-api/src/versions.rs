@@ -77,7 +77,6 @@ shaped! {
 }
 
 shaped! {
-    /// A major version of an API.
     #[derive(Serialize)]
     struct Version {
         id: &'static str,

@@ -102,7 +102,6 @@ impl DaemonFolder {
 }
 
 impl Server {
-    /// Connects to the API.
     pub(crate) async fn client(&self) -> anyhow::Result<Client> {
         Client::connect(self.api).await.context("cannot connect to the API")
     }

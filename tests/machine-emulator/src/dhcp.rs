@@ -58,7 +58,6 @@ pub(crate) fn encode(
     packet
 }
 
-/// A message from a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) transaction: u32,

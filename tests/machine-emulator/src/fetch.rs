@@ -36,7 +36,6 @@ pub(crate) fn client() -> reqwest::Result<Client> {
         .build()
 }
 
-/// Starts a download.
 pub(crate) async fn get(client: &Client, url: &Url) -> Result<Response, FetchError> {
     let unreachable = |source: reqwest::Error| FetchError::Unreachable {
         url: shown(url),

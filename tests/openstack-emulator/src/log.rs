@@ -101,7 +101,6 @@ impl Log {
         self.calls.iter().filter(|call| want(call)).count()
     }
 
-    /// Clears the log. The numbering continues.
     pub(crate) fn clear(&mut self) {
         self.calls.clear();
     }

@@ -153,7 +153,6 @@ impl Active {
     }
 }
 
-/// All faults of a cloud.
 #[derive(Debug, Default)]
 pub(crate) struct Misbehaviour {
     rules: Vec<Active>,

@@ -131,7 +131,6 @@ pub(crate) trait ReadFields {
         value.as_i64().or_else(|| value.as_str()?.parse().ok())
     }
 
-    /// Whether a field is true.
     fn is(&self, name: &str) -> bool {
         *self.field(name) == Value::Bool(true)
     }

@@ -81,7 +81,6 @@ impl ApiRequest {
         includes(versions, self.version)
     }
 
-    /// Parses the body as JSON.
     pub(crate) fn json(&self) -> ApiResult<Value> {
         serde_json::from_slice(&self.body)
             .map_err(|error| ApiError::bad(format!("Malformed request body: {error}")))

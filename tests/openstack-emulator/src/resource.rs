@@ -91,7 +91,6 @@ impl ResourceType {
         })
     }
 
-    /// Whether the table has this field.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.fields().any(|field| field.name == name)
     }

@@ -37,7 +37,6 @@ impl Table {
     }
 }
 
-/// All objects of a cloud.
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     tables: BTreeMap<Kind, Table>,

@@ -130,7 +130,6 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// A world without any object.
     pub(crate) fn empty(
         settings: Settings,
         records: Records,
@@ -272,7 +271,6 @@ impl World {
     }
 }
 
-/// A new UUID with dashes.
 pub(crate) fn new_id() -> String {
     Uuid::new_v4().to_string()
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, bail};
 
-/// Environment variables of a service.
 pub(crate) type Environment = BTreeMap<String, String>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -27,7 +27,6 @@ const ASK_EVERY: Duration = Duration::from_secs(1);
 /// How long a BMC may ignore these requests before the session counts as lost.
 const LOST_AFTER: Duration = Duration::from_secs(6);
 
-/// An open serial port.
 pub(crate) struct PortSession<'p> {
     commands: Commands<'p>,
     /// The route of characters, if it is not the route of commands.

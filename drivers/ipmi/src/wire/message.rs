@@ -9,7 +9,6 @@ const CONSOLE: u8 = 0x81;
 /// Sequence numbers of messages have six bits.
 pub(crate) const SEQUENCE_MASK: u8 = 0x3f;
 
-/// A command to the BMC.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) netfn: u8,

@@ -101,7 +101,6 @@ where
     }
 }
 
-/// Returns a unique name.
 pub(crate) fn name() -> String {
     let seconds = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     format!("contract-{:x}-{:x}", std::process::id(), seconds.subsec_nanos())

@@ -38,7 +38,6 @@ impl Settings {
         self.get(setting).ok_or(ConfigError::Missing { setting, why })
     }
 
-    /// Converts the settings to a configuration.
     pub(super) fn config(&self) -> Result<CloudConfig, ConfigError> {
         let auth_url = self.needed("auth_url", "set it to the URL of Keystone")?;
         Ok(CloudConfig {

@@ -55,7 +55,6 @@ impl Answer {
         Ok(answer)
     }
 
-    /// Returns a header as text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }

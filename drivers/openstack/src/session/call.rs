@@ -166,7 +166,6 @@ impl<'c> Call<'c> {
         page
     }
 
-    /// Returns the query.
     pub(crate) fn asked(&self) -> Vec<(String, String)> {
         self.query.clone()
     }

@@ -42,7 +42,6 @@ pub(crate) async fn with(name: &str, service: Service) -> Option<Session> {
     Some(session)
 }
 
-/// Returns a unique name.
 pub(crate) fn name() -> String {
     format!("contract-{}", &Uuid::new_v4().simple().to_string()[..12])
 }

@@ -17,7 +17,6 @@ use crate::error::{Error, Result};
 use crate::request::{Request, retry_if_stale};
 use crate::secret;
 
-/// The routes of hypervisor profiles.
 pub(crate) fn routes() -> Routes<App> {
     let list = Route::get("List hypervisor profiles", list)
         .returns(JsonShape::object([("hypervisor_profiles", JsonShape::list(view::shape()))]));

@@ -52,7 +52,6 @@ pub(crate) async fn check_glance_access(
     Ok(request.app.conductor.check_glance_access(after, &project).await?)
 }
 
-/// A request to change a node.
 pub(super) struct NodePatch {
     ident: String,
     operations: Vec<Operation>,

@@ -27,7 +27,6 @@ pub(crate) const NEWEST: &str = "1.115";
 /// The id of the node in these tests.
 pub(crate) const ID: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 
-/// The API on an empty store.
 pub(crate) struct Api {
     routes: InProcessApi,
     conducting: ConductorSettings,

@@ -8,14 +8,12 @@ use toml::{Table, Value};
 use super::finding::{Check, Findings};
 use crate::api::Service;
 
-/// A parsed configuration.
 pub(crate) struct Configured {
     pub(crate) service: Service,
     pub(crate) file: PathBuf,
     table: Table,
 }
 
-/// A listener that the configuration describes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listener {
     pub(crate) what: &'static str,

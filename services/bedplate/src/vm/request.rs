@@ -113,7 +113,6 @@ fn read_user_data(file: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// Creates a VM.
 pub(super) async fn run(options: Options, api: &Api, format: Format) -> anyhow::Result<()> {
     let asked = api.post(MACHINES, &options.body()?).await;
     let vm = asked.map_err(|why| match &options.name {

@@ -18,7 +18,6 @@ shaped! {
 }
 
 shaped! {
-    /// A drain in a response.
     #[derive(Serialize)]
     pub(super) struct Shown<'a> {
         host: &'a str,

@@ -18,7 +18,6 @@ use crate::app::App;
 use crate::error::{Error, Result};
 use crate::request::{Request, missing};
 
-/// Returns the routes of drains.
 pub(crate) fn routes() -> Routes<App> {
     let list = Route::get("List drains", list);
     let ask = Route::put("Drain a host", ask)

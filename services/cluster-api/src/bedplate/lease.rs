@@ -88,7 +88,6 @@ impl Extension {
 }
 
 shaped! {
-    /// A lease in a response.
     #[derive(Serialize)]
     pub(crate) struct Shown<'a> {
         granted_at: Time,

@@ -16,7 +16,6 @@ use crate::app::App;
 use crate::error::{Error, Result};
 use crate::request::Request;
 
-/// Returns the routes of the ledger.
 pub(super) fn routes() -> Routes<App> {
     let list = Route::get("List the cloud objects of a cluster", list).returns(shape());
     let forget = Route::delete("Forget the cloud objects of a deleted cluster", forget)

@@ -16,7 +16,6 @@ use crate::error::{Error, Result};
 use crate::microversion as since;
 use crate::request::Request;
 
-/// Returns the routes of plans.
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate")
         .at(

@@ -16,7 +16,6 @@ use crate::error::Result;
 use crate::quota::check_project;
 use crate::request::{Request, may_see_project, other_project_refusal};
 
-/// Returns the routes of quotas.
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("bedplate")
         .at(

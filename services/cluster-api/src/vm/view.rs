@@ -12,7 +12,6 @@ use crate::app::App;
 use crate::lease_stage::NextStage;
 
 shaped! {
-    /// A VM in a response.
     #[derive(Serialize)]
     pub(super) struct View<'a> {
         uuid: String,

@@ -22,7 +22,6 @@ struct Followed {
     text: String,
 }
 
-/// An event of a stream.
 #[derive(Debug, PartialEq)]
 struct Sent {
     id: Option<String>,

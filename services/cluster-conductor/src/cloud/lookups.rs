@@ -67,7 +67,6 @@ impl<'a> CloudLookups<'a> {
         self.known.external.get_or_try_init(look).await.map(String::as_str)
     }
 
-    /// Returns the id of a network.
     pub(crate) async fn network<'s>(
         &'s self,
         of: &Reference,
@@ -87,7 +86,6 @@ impl<'a> CloudLookups<'a> {
         self.known.network.get_or_try_init(look).await.map(String::as_str)
     }
 
-    /// Returns the id of a subnet.
     pub(crate) async fn subnet<'s>(
         &'s self,
         of: &Reference,

@@ -72,7 +72,6 @@ pub(crate) async fn observe(
 
 type Owned = Vec<(Key, CloudObject)>;
 
-/// Returns all objects of a kind.
 async fn of_kind(
     site: &CloudLookups<'_>,
     of: ObjectOwner<'_>,

@@ -248,7 +248,6 @@ impl ClusterFixture {
         servers::delete(&session(&self.cloud), id).await.unwrap();
     }
 
-    /// Requests the deletion of the cluster.
     pub(crate) async fn delete(&self) {
         loop {
             let cluster = self.find().await.unwrap();

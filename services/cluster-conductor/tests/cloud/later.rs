@@ -54,7 +54,6 @@ impl Part {
         }
     }
 
-    /// Waits until the part ends.
     async fn ends(self, given: &ClusterFixture) {
         match self {
             Part::Repair => {

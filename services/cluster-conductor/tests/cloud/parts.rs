@@ -65,7 +65,6 @@ impl Part {
         }
     }
 
-    /// Waits until the part ends.
     pub(crate) async fn ends(self, given: &ClusterFixture) {
         match self {
             Part::Create | Part::Grow | Part::Shrink => {

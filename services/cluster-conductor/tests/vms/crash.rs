@@ -58,7 +58,6 @@ impl Part {
         }
     }
 
-    /// Waits until the part ends.
     async fn ends(self, given: &VmFixture, snapshot: Option<SnapshotUuid>) {
         match self {
             Part::Create => {

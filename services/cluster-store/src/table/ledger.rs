@@ -53,7 +53,6 @@ pub(crate) async fn strike(connection: &mut Connection, entry: LedgerUuid) -> Re
     Ok(())
 }
 
-/// Deletes all entries of a cluster.
 pub(crate) async fn forget(connection: &mut Connection, of: ClusterUuid) -> Result<()> {
     connection.execute("DELETE FROM ledger WHERE cluster = $1", values![of]).await?;
     Ok(())

@@ -169,7 +169,6 @@ pub(crate) async fn is_there(connection: &mut Connection, vm: VmUuid) -> Result<
     Ok(row.is_some())
 }
 
-/// Returns the VMs with these ids.
 pub(crate) async fn some(connection: &mut Connection, ids: &[VmUuid]) -> Result<Vec<Vm>> {
     if ids.is_empty() {
         return Ok(Vec::new());
@@ -179,7 +178,6 @@ pub(crate) async fn some(connection: &mut Connection, ids: &[VmUuid]) -> Result<
     query.rows(connection).await?.iter().map(read).collect()
 }
 
-/// Returns the ids of all VMs.
 pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<VmUuid>> {
     let rows = connection.rows("SELECT id FROM vms ORDER BY id", values![]).await?;
     rows.iter().map(|row| row.parse(TABLE, 0)).collect()

@@ -31,7 +31,6 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// Shows the question as a page.
     pub(super) fn ask(self, person: &AuthorizedUser, section: &str) -> Result<Response> {
         let title = format!("{} {}", self.verb, self.name);
         person.show(person.page("confirm.html", &title).under(section).put("question", &self))

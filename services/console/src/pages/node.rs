@@ -194,7 +194,6 @@ fn may_be_deleted(state: &str, is_in_maintenance: bool) -> bool {
     is_free || (is_in_maintenance && !is_busy)
 }
 
-/// The question before an action.
 async fn question(person: &AuthorizedUser, node: &str, target: &str) -> Result<Question> {
     let address = segment(node)?;
     let path = format!("/v1/nodes/{address}?fields=uuid,name");

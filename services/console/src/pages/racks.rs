@@ -56,7 +56,6 @@ struct Drawn {
     tally: Vec<(&'static str, String, usize)>,
 }
 
-/// A rack unit with its nodes.
 #[derive(Serialize)]
 struct Unit {
     position: u64,

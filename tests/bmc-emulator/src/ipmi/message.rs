@@ -3,7 +3,6 @@
 /// The BMC's own address on the IPMB.
 pub(crate) const BMC_ADDRESS: u8 = 0x20;
 
-/// A request from a client.
 #[derive(Debug, PartialEq)]
 pub(crate) struct LanMessage<'a> {
     pub(crate) net_fn: u8,

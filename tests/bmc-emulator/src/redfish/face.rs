@@ -7,7 +7,6 @@ use crate::profile::Profile;
 use crate::redfish::session::Sessions;
 use crate::redfish::task::Tasks;
 
-/// The Redfish service of one machine.
 pub(crate) struct RedfishFace {
     pub(crate) machine: Machine,
     pub(crate) profile: &'static Profile,

@@ -6,7 +6,6 @@ use tokio::time::Instant;
 
 use crate::profile::SessionRules;
 
-/// The session slots of one service.
 pub(crate) struct Sessions {
     slots: usize,
     pub(crate) timeout: Duration,

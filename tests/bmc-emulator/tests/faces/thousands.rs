@@ -10,7 +10,6 @@ use crate::rack::{PASSWORD, PROFILES, TestMachine, USER, client, spec};
 
 const MACHINES: usize = 2000;
 
-/// The resident memory of this process.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();

@@ -74,14 +74,12 @@ impl Commands {
         self.ended.notified().await;
     }
 
-    /// Records a command's progress.
     pub(super) fn progress(&self, id: &str, progress: Progress) {
         if let Some(command) = self.list().iter_mut().find(|command| command.id == id) {
             command.command_progress = Some(progress);
         }
     }
 
-    /// Records a command's outcome.
     pub(super) fn end(&self, id: &str, outcome: Result<Done, Failure>) {
         if let Some(command) = self.list().iter_mut().find(|command| command.id == id) {
             match outcome {

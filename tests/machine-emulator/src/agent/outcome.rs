@@ -6,7 +6,6 @@ use serde_json::Value;
 use crate::event::{BootSource, Stage};
 use crate::machine::Machine;
 
-/// Progress of a long command.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) struct Progress {
     pub(super) done_bytes: u64,

@@ -29,7 +29,6 @@ pub(super) fn patched(object: &Value, kind: &str, body: &[u8]) -> Option<Value> 
     }
 }
 
-/// Parses YAML or JSON.
 pub(super) fn yaml(body: &[u8]) -> Option<Value> {
     serde_json::from_slice(body)
         .ok()

@@ -91,7 +91,6 @@ pub(super) fn delete(world: &mut World, id: &str, _: &ApiRequest) -> ApiResult {
     Ok(())
 }
 
-/// Removes a subnet from its network.
 pub(super) fn remove(world: &mut World, id: &str) {
     let Some(subnet) = world.store.remove(Kind::Subnet, id) else { return };
     world.records.addresses.remove(id);

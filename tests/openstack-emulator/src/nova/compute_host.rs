@@ -29,7 +29,6 @@ fn insert(world: &mut World, id: &str, host: &Hypervisor) {
     world.store.insert(Kind::ComputeHost, made);
 }
 
-/// A report of nova-compute.
 #[derive(Deserialize)]
 pub(crate) struct Report {
     host: Hypervisor,

@@ -47,7 +47,6 @@ pub(super) fn check_limit(world: &World, asked: &ApiRequest, id: &str, more: usi
     Ok(())
 }
 
-/// Adds a server to its group.
 pub(super) fn join(world: &mut World, id: &str, server: &str) {
     world.store.change(Kind::ServerGroup, id, |group| group.body.push_to("members", server));
 }

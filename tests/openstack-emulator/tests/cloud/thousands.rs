@@ -9,7 +9,6 @@ use crate::somebody::alice;
 
 const SERVERS: usize = 3000;
 
-/// The resident memory of this process.
 fn resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();

@@ -32,7 +32,6 @@ pub(crate) struct Service {
     _running: AbortOnDropHandle<()>,
 }
 
-/// An answer with its whole body.
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) text: String,

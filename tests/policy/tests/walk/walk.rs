@@ -98,7 +98,6 @@ impl Step {
     }
 }
 
-/// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     Unknown,

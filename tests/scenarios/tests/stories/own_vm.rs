@@ -82,7 +82,6 @@ impl VmSite {
         self.daemon = Some(daemon(&self.site.folder, Service::Clusterd, &config).await);
     }
 
-    /// Kills clusterd with SIGKILL.
     async fn kill(&mut self) {
         if let Some((mut daemon, _)) = self.daemon.take() {
             daemon.kill().await.expect("a child can be killed");

@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Decodes a packet from the BMC.
 fn packet(bytes: &[u8]) -> SerialPacket<'_> {
     SerialPacket::read(bytes).unwrap()
 }

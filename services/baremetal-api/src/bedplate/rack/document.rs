@@ -6,7 +6,6 @@ use serde_json::Value;
 
 use crate::error::Result;
 
-/// Makes the document of a rack.
 pub(super) fn write(rack: &Rack) -> Result<Value> {
     let unwritable = |why| ApiError::broken(format!("cannot serialize the rack: {why}"));
     Ok(serde_json::to_value(rack).map_err(unwritable)?)
