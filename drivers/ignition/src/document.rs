@@ -49,7 +49,6 @@ pub enum DocumentError {
     /// The version is missing or unknown.
     #[error("ignition.version: {what}")]
     Version { what: String },
-    /// A value has another type than the specification demands.
     #[error("{path}: the value has the wrong type")]
     Shape { path: String },
     /// The specification has no such field. Ignition would ignore the field without a message.

@@ -60,13 +60,11 @@ impl fmt::Display for Endpoint {
 /// The reasons why an [`Access`] cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AccessError {
-    /// The host is neither a name nor an address.
     #[error("{host:?} is neither a host's name nor its address")]
     Host {
         /// The text, cut to a length fit for a message.
         host: String,
     },
-    /// The PEM text cannot be parsed.
     #[error("{what} cannot be used: {reason}")]
     Pem {
         /// The faulty part: authority, certificate or key.
@@ -74,7 +72,6 @@ pub enum AccessError {
         /// The reason, without a quote from the text.
         reason: String,
     },
-    /// The HTTP client cannot be built.
     #[error("cannot build the HTTP client")]
     Client(#[from] reqwest::Error),
 }

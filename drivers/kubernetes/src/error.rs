@@ -62,7 +62,6 @@ pub enum KubernetesError {
         api_version: String,
         kind: String,
     },
-    /// A request to etcd failed.
     #[error("etcdctl on {node}: {reason}")]
     Etcd {
         /// The node of the pod that ran `etcdctl`.

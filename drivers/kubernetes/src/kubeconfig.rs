@@ -20,7 +20,6 @@ pub enum KubeconfigError {
         /// Counted from 1; 0 if unknown.
         column: u64,
     },
-    /// A context, cluster or user is named but not defined.
     #[error("the kubeconfig has no {what} {name:?}")]
     Absent {
         /// `context`, `cluster` or `user`.
@@ -29,7 +28,6 @@ pub enum KubeconfigError {
     },
     #[error("the kubeconfig's {field} is missing")]
     Missing { field: &'static str },
-    /// The field is not supported.
     #[error("the kubeconfig's {field} is not supported: {advice}")]
     Unsupported {
         field: &'static str,

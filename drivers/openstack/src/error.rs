@@ -59,7 +59,6 @@ pub enum CloudError {
     /// The answer breaks the API.
     #[error("cannot read the {service} service's answer to {request}: {reason}")]
     Malformed { service: Service, request: Request, reason: String },
-    /// The catalogue has no endpoint of the service in this region.
     #[error(
         "the catalogue has no {interface} endpoint of the {service} service in region {region}"
     )]

@@ -33,12 +33,10 @@ pub enum UpgradeError {
     /// The server answered with a status other than 101.
     #[error("cannot open a WebSocket: the server answered {0}")]
     Refused(StatusCode),
-    /// The `Sec-WebSocket-Accept` of the answer does not belong to the request's key.
     #[error(
         "cannot open a WebSocket: the {ACCEPT} header of the answer does not match the request"
     )]
     WrongAccept,
-    /// The connection ended during the upgrade.
     #[error("the connection ended during the upgrade to a WebSocket")]
     ConnectionLost(#[source] reqwest::Error),
 }

@@ -12,19 +12,16 @@ use crate::refusal::Refusal;
 /// Why a call of an API failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// The path cannot be part of a URL.
     #[error("{path:?} is not a valid path of a URL")]
     InvalidPath { path: String, source: url::ParseError },
     /// Keystone does not answer, or refuses the caller.
     #[error("cannot get a token from Keystone")]
     NoToken { source: CloudError },
-    /// The token contains characters that no HTTP header may have.
     #[error("Keystone's token is not a valid HTTP header")]
     InvalidToken,
     /// The service does not answer, or the answer ended too early.
     #[error("cannot reach the API at {base}")]
     Unreachable { base: Url, source: reqwest::Error },
-    /// The service refused the request.
     #[error(transparent)]
     Refused(Box<Refusal>),
     /// The answer is larger than any answer of the services.

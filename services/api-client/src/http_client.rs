@@ -8,10 +8,8 @@ use reqwest::{Certificate, ClientBuilder};
 /// Why a file with CA certificates cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// The file cannot be read.
     #[error("cannot read {path}", path = .path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    /// The file contains no certificate.
     #[error("{path} holds no certificate", path = .path.display())]
     NoCertificate { path: PathBuf, source: reqwest::Error },
 }

@@ -46,7 +46,6 @@ pub enum TrailError {
     /// The stored trail is not the trail that was written.
     #[error("the audit trail is broken")]
     Broken(#[from] Broken),
-    /// The store failed.
     #[error("the audit trail is unavailable")]
     Unavailable(#[source] Arc<dyn Error + Send + Sync>),
 }

@@ -25,7 +25,6 @@ use crate::shown::Context;
 pub(crate) struct Request {
     pub(crate) app: App,
     pub(crate) caller: Caller,
-    /// The requested version.
     pub(crate) asked: Microversion,
 }
 

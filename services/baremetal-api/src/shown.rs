@@ -16,11 +16,9 @@ use crate::secret::{Masked, MaskedValue};
 /// How the resources of one answer are shown.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
-    /// The requested version.
     pub(crate) asked: Microversion,
     /// The origin under which the client reached the API.
     pub(crate) origin: &'a Origin,
-    /// The conductor that manages the nodes.
     pub(crate) conductor: &'a str,
     /// Whether the answer shows a node that the request has changed.
     pub(crate) is_changed: bool,

@@ -175,7 +175,6 @@ impl StoredList {
     }
 }
 
-/// The field `uuid`.
 pub(crate) const fn uuid_field<C: Served>(minor: u16) -> Field<Stored<C>> {
     Field::<Stored<C>>::new("uuid", minor, Kind::Text, |it, _| it.id.into())
         .create(|it, name, new| {
@@ -186,7 +185,6 @@ pub(crate) const fn uuid_field<C: Served>(minor: u16) -> Field<Stored<C>> {
         .sort(StoredSort::Id)
 }
 
-/// The field `created_at`.
 pub(crate) const fn created_field<C: Served>(minor: u16) -> Field<Stored<C>> {
     Field::<Stored<C>>::new("created_at", minor, Kind::Text, |it, _| it.created_at.into())
         .imported(|it, name, new| {
@@ -196,14 +194,12 @@ pub(crate) const fn created_field<C: Served>(minor: u16) -> Field<Stored<C>> {
         .sort(StoredSort::CreatedAt)
 }
 
-/// The field `updated_at`.
 pub(crate) const fn updated_field<C: Served>(minor: u16) -> Field<Stored<C>> {
     Field::<Stored<C>>::new("updated_at", minor, Kind::Text, |it, _| it.updated_at.into())
         .imported(|it, name, new| put(&mut it.updated_at, time(name, new)))
         .sort(StoredSort::UpdatedAt)
 }
 
-/// The field `links`.
 pub(crate) const fn links_field<C: Served>(minor: u16) -> Field<Stored<C>> {
     Field::<Stored<C>>::new("links", minor, Kind::Links, |it, look| look.links(C::LINKS, it.id, ""))
         .brief()

@@ -42,7 +42,6 @@ pub(crate) fn boolean(name: &str, value: Value) -> Result<Option<bool>, ApiError
     parse_flag(value).map_err(|why| ApiError::bad_field(name, why))
 }
 
-/// A whole number.
 pub(crate) fn integer(name: &str, value: &Value) -> Result<i64, ApiError> {
     value.as_i64().ok_or_else(|| wrong(name, "a whole number", value))
 }

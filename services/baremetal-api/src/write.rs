@@ -79,7 +79,6 @@ fn set_all<R: Resource>(it: &mut R, mut wanted: Map<String, Value>) -> Result<()
     Ok(())
 }
 
-/// Sets one field.
 fn write_value<R: 'static>(
     it: &mut R,
     name: &'static str,

@@ -35,7 +35,6 @@ pub enum BootError {
     /// The capability or the token is wrong.
     #[error("the token is not valid for this boot")]
     Forbidden,
-    /// A field of the request is wrong.
     #[error("{field}: {problem}")]
     Invalid { field: &'static str, problem: String },
     /// Glance does not send the image. The text is for the log.

@@ -53,14 +53,12 @@ impl Default for ConsoleSettings {
 pub enum ConsoleError {
     #[error("the console of node \"{node}\" is not enabled")]
     Disabled { node: String },
-    /// The node has the maximum number of viewers.
     #[error("the console of node \"{node}\" has the maximum of {at_most} viewers; try again later")]
     Crowded {
         node: String,
         /// The maximum number of viewers.
         at_most: usize,
     },
-    /// The maximum number of ports is open.
     #[error("the maximum of {at_most} consoles are open; try again later")]
     Exhausted {
         /// The maximum number of open ports.

@@ -146,7 +146,6 @@ impl Default for NetworkSettings {
 /// How work goes on at a port that Neutron cannot connect, because no mechanism driver of Neutron configures the switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailedBinding {
-    /// The work fails.
     Fails,
     /// The work goes on, because the switch connects the machine anyway.
     IsIgnored,
@@ -241,7 +240,6 @@ pub struct CrawlSettings {
 /// How a discovered machine is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AcceptedBy {
-    /// A person accepts the machine.
     Person,
     /// The machine becomes a node as soon as its inventory arrives, and the inspection rules run.
     InspectionRules,

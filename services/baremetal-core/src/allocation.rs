@@ -156,10 +156,8 @@ pub enum BackfillMismatch {
     InUse { node: String, instance: uuid::Uuid },
     #[error("resource_class: node \"{node}\" has another resource class")]
     ResourceClass { node: String },
-    /// The node lacks a requested trait.
     #[error("traits: node \"{node}\" lacks some of the traits")]
     Traits { node: String },
-    /// The node is not among the named candidates.
     #[error("candidate_nodes: node \"{node}\" is not listed")]
     Candidates { node: String },
 }

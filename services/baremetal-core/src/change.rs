@@ -10,7 +10,6 @@ pub enum ChangeRefused {
     /// Work in progress relies on the node as it is.
     #[error("node \"{node}\" is locked while it is {state}; try again when its work is done")]
     Busy { node: String, state: State },
-    /// The field cannot change in the node's provision state.
     #[error("{field}: cannot be changed on node \"{node}\" in state \"{state}\": {instead}")]
     State {
         field: String,
@@ -21,7 +20,6 @@ pub enum ChangeRefused {
     },
     #[error("instance_uuid: node \"{node}\" is used by instance {instance} already")]
     InUse { node: String, instance: uuid::Uuid },
-    /// The allocation cannot be removed from the node in its provision state.
     #[error(
         "the allocation of node \"{node}\" cannot be removed while it is in state \"{state}\": undeploy the node, or put it into maintenance"
     )]
@@ -53,7 +51,6 @@ pub enum ChangeRefused {
         "node \"{node}\" cannot be deleted while its ports in Neutron are changed; wait until it has none, or put it into maintenance"
     )]
     Connected { node: String },
-    /// The node cannot be deleted in its provision state.
     #[error(
         "node \"{node}\" cannot be deleted while it is in state \"{state}\": bring it to enroll, manageable or available, or put it into maintenance"
     )]

@@ -34,7 +34,6 @@ pub struct DrainRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     pub asked_at: Timestamp,
-    /// The progress of the drain.
     pub stage: DrainStage,
 }
 
@@ -87,7 +86,6 @@ pub enum DrainOwner {
 /// The state of a host's drain, as clusterd reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DrainSeen {
-    /// The cloud has no such host.
     NoHost,
     NotDrained,
     /// Servers are being moved away; this many are left.
@@ -118,7 +116,6 @@ pub enum ClusterdCall {
 /// The fate of the drain when its request is not carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DrainFate {
-    /// The drain ends too.
     EndDrain,
     LeaveDrain,
 }

@@ -11,11 +11,9 @@ words::words! {
     pub enum Fault {
         /// The BMC did not report the power state for several sweeps in a row.
         PowerFailure = "power failure",
-        /// A clean step failed.
         CleanFailure = "clean failure",
         /// Ironic could not end an aborted rescue. Only an imported node has this fault.
         RescueAbortFailure = "rescue abort failure",
-        /// A service step failed.
         ServiceFailure = "service failure",
     }
 }

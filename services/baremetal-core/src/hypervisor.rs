@@ -33,13 +33,10 @@ words::words! {
     #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(rename_all = "snake_case")]
     pub enum JoinState {
-        /// The machine is being installed.
         Installing = "installing",
         /// The compute service has to come up.
         AwaitingService = "awaiting_service",
-        /// The hypervisor has to be listed.
         AwaitingHypervisor = "awaiting_hypervisor",
-        /// The resource provider has to appear.
         AwaitingProvider = "awaiting_provider",
         /// The conductor puts the host into its availability zone.
         Zoning = "zoning",

@@ -14,10 +14,8 @@ pub enum ImportRefused {
         "provision_state: a node in state \"{state}\" has work in progress, which cannot continue here; wait for its end or abort it, then import the node again"
     )]
     Busy { state: State },
-    /// The node and its allocation contradict each other.
     #[error("allocation: {problem}")]
     Allocation { problem: &'static str },
-    /// Two ports or port groups have the same VIF.
     #[error("internal_info: VIF {vif} is attached to more than one port of the node")]
     Vif { vif: String },
 }

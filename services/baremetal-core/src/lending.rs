@@ -25,16 +25,13 @@ pub struct LendRequest {
 /// Why a node is not lent, or its lease not extended. The node is left unmodified.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LendError {
-    /// Another project leases the node.
     #[error("lessee: node \"{node}\" is used by another project")]
     Taken { node: String },
-    /// The node is being returned by its last lessee.
     #[error("node \"{node}\" is being returned; it can be lent again after cleaning")]
     Returning { node: String },
     /// The node is not lent, or is lent without end.
     #[error("node \"{node}\" has no lease")]
     NotLent { node: String },
-    /// The requested length is too long or too short.
     #[error(transparent)]
     Term(#[from] TermError),
     #[error(transparent)]

@@ -127,7 +127,6 @@ pub struct Node {
 /// Marks a node that an operator works on, or has to look at.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Maintenance {
-    /// The explanation, if any.
     pub reason: Option<String>,
     /// The fault for which the conductor put the node into maintenance; `None` if a person asked for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -24,7 +24,6 @@ pub struct Preview {
 /// Why there is no plan of a request.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PreviewRefused {
-    /// The node refuses the request itself.
     #[error(transparent)]
     Request(#[from] RequestRefused),
     /// The table of provision states does not allow the work, which is a bug.

@@ -39,7 +39,6 @@ pub struct NodeFilter {
     pub rack: Option<String>,
     /// Whether work or a change of power is in progress.
     pub busy: Option<bool>,
-    /// Whether the last work failed.
     pub failed: Option<bool>,
 }
 
@@ -61,7 +60,6 @@ pub struct PortFilter {
 /// A filter for allocations. An allocation matches if all fields that are set match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllocationFilter {
-    /// The reserved node.
     pub node: Option<NodeUuid>,
     pub resource_class: Option<String>,
     pub state: Option<AllocationState>,

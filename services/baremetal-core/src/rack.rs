@@ -100,9 +100,7 @@ pub enum RackRequest {
 pub enum RackProgress {
     /// The machine has reached the goal.
     Done,
-    /// Work on the machine is in progress.
     InProgress,
-    /// The machine needs this request next.
     Next(RackRequest),
     /// The machine failed since the goal was set, so an operator has to look at it.
     NeedsAttention,

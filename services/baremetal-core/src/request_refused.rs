@@ -7,59 +7,32 @@ use crate::State;
 /// Why a request is refused. A refused request leaves the node unmodified.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestRefused {
-    /// The node's provision state does not allow the verb.
     #[error(
         "the requested action \"{verb}\" can not be performed on node \"{node}\" while it is in state \"{state}\""
     )]
-    State {
-        node: String,
-        state: State,
-        /// The verb in the API's words.
-        verb: &'static str,
-    },
-    /// An operator works on the node.
+    State { node: String, state: State, verb: &'static str },
     #[error("node \"{node}\" is in maintenance; \"{verb}\" is not possible until maintenance ends")]
-    Maintenance {
-        node: String,
-        /// The verb in the API's words.
-        verb: &'static str,
-    },
+    Maintenance { node: String, verb: &'static str },
     #[error(
         "node \"{node}\" is protected; \"{verb}\" is not possible until the protection is removed"
     )]
-    Protected {
-        node: String,
-        /// The verb in the API's words.
-        verb: &'static str,
-    },
+    Protected { node: String, verb: &'static str },
     #[error("node \"{node}\" is retired; \"{verb}\" is not possible until retired is unset")]
-    Retired {
-        node: String,
-        /// The verb in the API's words.
-        verb: &'static str,
-    },
-    /// A field that the verb needs is missing or wrong.
+    Retired { node: String, verb: &'static str },
     #[error("{field}: {problem}")]
     Field {
         /// The name of the field, such as `instance_info.image_source`.
         field: String,
         problem: String,
     },
-    /// The lease of the node has ended.
     #[error(
         "the lease of node \"{node}\" has ended; \"{verb}\" is not possible until the lease is extended"
     )]
-    LeaseEnded {
-        node: String,
-        /// The verb in the API's words.
-        verb: &'static str,
-    },
+    LeaseEnded { node: String, verb: &'static str },
     #[error("rescue_interface: node \"{node}\" has no-rescue and cannot boot a rescue system")]
     NoRescue { node: String },
-    /// The node must never be powered off.
     #[error("node \"{node}\" has disable_power_off set and cannot be powered off")]
     PowerOffDisabled { node: String },
-    /// Another request waits for the drain of the node's compute host.
     #[error(
         "node \"{node}\" waits for the drain of host {host} before \"{then}\"; \"{verb}\" is not possible meanwhile; cancel the waiting request with `bedplate undrain {host}`"
     )]
@@ -68,7 +41,6 @@ pub enum RequestRefused {
         host: String,
         /// The waiting request in the API's words.
         then: &'static str,
-        /// The refused verb in the API's words.
         verb: &'static str,
     },
     /// The BMC updates firmware or changes RAID volumes, which an abort could not stop.

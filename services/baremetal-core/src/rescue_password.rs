@@ -30,7 +30,6 @@ impl Node {
         }
     }
 
-    /// Removes the hash of the rescue password.
     pub(crate) fn forget_rescue_password(&mut self) {
         for key in [RESCUE_PASSWORD, HASHED_RESCUE_PASSWORD] {
             self.instance_info.remove(key);

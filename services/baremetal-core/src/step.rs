@@ -197,7 +197,6 @@ impl OfferedStep {
         }
     }
 
-    /// Returns the step with one more argument.
     pub(crate) fn with_argument(self, name: &str, is_required: bool, description: &str) -> Self {
         let argument = StepArgument { description: description.to_owned(), is_required };
         let mut args = self.args;

@@ -73,7 +73,6 @@ impl WantedSteps {
         }
     }
 
-    /// Returns the arguments of the steps.
     pub(crate) fn args(&self) -> impl Iterator<Item = &Map<String, Value>> {
         let (plain, deploy) = match self {
             WantedSteps::Automated { .. } => (&[][..], &[][..]),

@@ -21,7 +21,6 @@ pub struct Secrets {
 /// Why a secret cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum SecretError {
-    /// The secret cannot be unsealed.
     #[error(transparent)]
     Seal(#[from] SealError),
     #[error("must be text")]

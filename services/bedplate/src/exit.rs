@@ -16,7 +16,6 @@ pub(crate) enum Exit {
     Refused,
     /// The resource does not exist.
     NotFound,
-    /// The timeout passed.
     TimedOut,
     /// A service does not answer, or cannot answer now.
     Unreachable,

@@ -30,7 +30,6 @@ pub(crate) struct MoveLine {
     losses: Vec<String>,
 }
 
-/// The lines of all resources.
 #[derive(Debug, Default)]
 pub(crate) struct MoveReport {
     lines: Vec<MoveLine>,
@@ -110,7 +109,6 @@ impl MoveReport {
         self.lines.push(line);
     }
 
-    /// Whether a node was taken.
     pub(crate) fn has_taken_nodes(&self) -> bool {
         let is_taken = |line: &MoveLine| line.kind == "node" && line.result == MoveResult::Taken;
         self.lines.iter().any(is_taken)

@@ -115,7 +115,6 @@ pub(crate) fn line(text: &str) -> anyhow::Result<()> {
     writeln!(io::stdout().lock(), "{text}").map_err(Into::into)
 }
 
-/// Prints a table for people.
 pub(crate) fn table(
     header: &[&str],
     rows: impl IntoIterator<Item = Vec<String>>,

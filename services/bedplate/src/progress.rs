@@ -21,7 +21,6 @@ pub(crate) struct Row {
     pub(crate) log: Option<String>,
 }
 
-/// Shows progress.
 pub(crate) enum Display {
     /// On a terminal.
     Live { all: MultiProgress, bars: HashMap<String, ProgressBar> },

@@ -30,7 +30,6 @@ pub(crate) struct Deadline {
 }
 
 impl WaitOptions {
-    /// Waits without a timeout.
     pub(crate) const ENDLESS: WaitOptions = WaitOptions { wait: true, timeout: None };
 
     /// Starts the waiting time.

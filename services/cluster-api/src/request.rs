@@ -16,7 +16,6 @@ use crate::error::Result;
 pub(crate) struct Request {
     pub(crate) app: App,
     pub(crate) caller: Caller,
-    /// The requested version.
     pub(crate) asked: Microversion,
 }
 

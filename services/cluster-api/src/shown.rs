@@ -18,7 +18,6 @@ use crate::app::App;
 /// How the resources of one answer are shown.
 #[derive(Clone)]
 pub(crate) struct Context {
-    /// The requested version.
     pub(crate) asked: Microversion,
     /// The origin under which the client reached the API.
     pub(crate) origin: Origin,

@@ -23,7 +23,6 @@ pub enum BootstrapError {
     /// The cluster's settings contradict each other.
     #[error("the cluster's settings are not valid")]
     Settings(#[from] SettingsError),
-    /// The name does not belong to a control-plane member.
     #[error("{name} is not a control-plane member of the cluster")]
     NoSuchMachine { name: Name },
     /// The config is not valid Ignition. The cause is the config that was merged in, because the rest of the config is always valid.

@@ -10,9 +10,7 @@ use crate::settings::SettingsError;
 /// The HTTP proxies that a member uses from its first download on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Proxies {
-    /// The proxy for HTTP downloads.
     pub http: Option<Url>,
-    /// The proxy for HTTPS downloads.
     pub https: Option<Url>,
     /// Host names, domains, addresses and ranges that members reach without a proxy.
     pub except: Vec<String>,

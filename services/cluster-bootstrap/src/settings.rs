@@ -152,7 +152,6 @@ pub enum SettingsError {
     /// etcd needs an odd number of members, and more than five members are slower and no safer.
     #[error("a control plane cannot have {count} members: choose 1, 3 or 5")]
     ControlPlaneCount { count: usize },
-    /// Two members have the same name or address.
     #[error("two control-plane members have the same name or address: {what}")]
     Duplicate {
         /// The name or address.
@@ -164,7 +163,6 @@ pub enum SettingsError {
     /// The text of the range is not the one that Kubernetes' programs write.
     #[error("{range} does not start with the first address of the range: write {}", range.trunc())]
     NotFirst { range: IpNet },
-    /// The range has too few addresses.
     #[error("{range} is too small for {what}: choose a prefix of at most {most} bits")]
     TooSmall {
         range: IpNet,

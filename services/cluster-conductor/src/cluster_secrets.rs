@@ -30,7 +30,6 @@ pub enum KeysError {
     Malformed(#[from] serde_json::Error),
     #[error("cannot make the cluster's keys")]
     Make(#[from] PkiError),
-    /// The certificate request is refused.
     #[error("csr: {0}")]
     Sign(SignError),
 }

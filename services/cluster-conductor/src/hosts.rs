@@ -25,7 +25,6 @@ const MAX_LOOKUPS: usize = 100;
 /// Why nothing can be said about a host.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// clusterd has no cloud.
     #[error("clusterd has no cloud configured, so it knows no hosts")]
     NoCloud,
     /// The text is Nova's own.

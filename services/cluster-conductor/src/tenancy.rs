@@ -26,7 +26,6 @@ const MAKES: [&str; 2] = ["member", "_member_"];
 /// Why clusterd cannot work in a project.
 #[derive(Debug, thiserror::Error)]
 pub enum TenancyError {
-    /// clusterd's user has no role there that may create objects.
     #[error(
         "clusterd's user {user} lacks the role member in project {project}: let an administrator of the cloud grant it \
          with `openstack role add --user {user_id} --project {project_id} member`"
@@ -38,7 +37,6 @@ pub enum TenancyError {
         project: String,
         project_id: String,
     },
-    /// clusterd's credential is bound to another project.
     #[error(
         "the cluster is in project {project}, and clusterd's application credential is valid in another project only"
     )]
@@ -46,10 +44,8 @@ pub enum TenancyError {
         /// The id of the project.
         project: String,
     },
-    /// clusterd's session has no project.
     #[error("clusterd's account in the cloud has no project: set one in clouds.yaml")]
     Nowhere,
-    /// Keystone does not answer.
     #[error("cannot get a token for the project from Keystone: {0}")]
     KeystoneFailed(#[from] CloudError),
 }

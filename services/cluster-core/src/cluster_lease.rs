@@ -12,16 +12,12 @@ const START_TIMEOUT: SignedDuration = SignedDuration::from_mins(15);
 /// Why a change of a lease is refused. The lease stays as it was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LeaseChangeRefused {
-    /// The cluster has no lease.
     #[error("cluster {name} has no lease to extend or undo")]
     NotLent { name: String },
-    /// The cluster is being deleted by request.
     #[error("cluster {name} is being deleted")]
     Going { name: String },
-    /// The lease cannot be extended.
     #[error(transparent)]
     Extend(#[from] ExtendError),
-    /// The end of the lease cannot be undone.
     #[error(transparent)]
     Undo(#[from] UndoError),
 }

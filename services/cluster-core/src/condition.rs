@@ -44,7 +44,6 @@ words::words! {
         BootstrapReady = "BootstrapReady",
         /// A majority of the control-plane members is ready.
         ControlPlaneAvailable = "ControlPlaneAvailable",
-        /// All Kubernetes nodes are ready.
         NodesHealthy = "NodesHealthy",
         AddOnsApplied = "AddOnsApplied",
         /// No CA rotation is in progress: all members hold the same certificate authorities.

@@ -16,7 +16,6 @@ pub struct KubernetesVersion {
 /// The text is not a version that clusterd can install.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnknownVersion {
-    /// The text is not a version at all.
     #[error("{raw:?} is not a valid Kubernetes version: write it as v1.34.1")]
     Unreadable {
         /// The text that was given, cut to 64 characters so that it fits in a message.

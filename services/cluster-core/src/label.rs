@@ -35,20 +35,17 @@ struct Record(BTreeMap<String, String>);
 /// Why labels are refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LabelsError {
-    /// No label has this name.
     #[error("labels/{label}: unknown label")]
     Unknown {
         /// The name, cut to 64 characters so that it fits in a message.
         label: String,
     },
-    /// The label exists, but its value is not allowed.
     #[error("labels/{label}: {why}")]
     Refused {
         label: &'static str,
         /// A sentence that follows the name of the label in the message.
         why: String,
     },
-    /// The address ranges of two labels overlap.
     #[error("labels/{one}: its addresses overlap those of {other}")]
     Overlap { one: &'static str, other: &'static str },
 }

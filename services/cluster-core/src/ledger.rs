@@ -51,7 +51,6 @@ words::words! {
         Intended = "intended",
         /// The cloud has confirmed that the object exists.
         Present = "present",
-        /// The object is being deleted.
         Deleting = "leaving",
     }
 }

@@ -13,7 +13,6 @@ use crate::{
 /// Something to do for a cluster. Each action may be performed twice without harm.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
-    /// Create an object in the cloud.
     Create(Key),
     /// Replace the rules of a security group by the desired ones.
     SetRules(Key),
@@ -24,7 +23,6 @@ pub enum Action {
     LeaveEtcd(MemberName),
     /// Delete the Kubernetes node of a member whose server is deleted.
     ForgetNode(MemberName),
-    /// Delete an object in the cloud.
     Delete(Key),
 }
 

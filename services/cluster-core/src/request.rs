@@ -11,7 +11,6 @@ use crate::{
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// The value of a field is not allowed.
     #[error("{field}: {why}")]
     Field {
         /// The name of the field in the API.
@@ -22,10 +21,8 @@ pub enum Refusal {
     /// A label of the template is unknown or invalid, or no longer allowed.
     #[error(transparent)]
     Labels(#[from] LabelsError),
-    /// The name is not allowed.
     #[error("name: {0}")]
     Name(#[from] InvalidName),
-    /// The cluster is being deleted and takes no changes.
     #[error("cluster {name} is being deleted")]
     Deleting { name: String },
     /// The same request can succeed later.
@@ -34,7 +31,6 @@ pub enum Refusal {
         /// The obstacle, and when it will be gone.
         why: String,
     },
-    /// A default group cannot be deleted before its cluster.
     #[error("node group {name} is a default group: it can only be deleted with its cluster")]
     DefaultGroup { name: String },
 }

@@ -25,7 +25,6 @@ pub enum ServerState {
     Changing,
     /// In ERROR, with Nova's message.
     Failed(String),
-    /// Nova deletes the server.
     Leaving,
     /// A state that only direct calls to Nova lead to: paused, suspended, shelved.
     Other(String),

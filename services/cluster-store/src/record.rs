@@ -12,9 +12,7 @@ use jiff::Timestamp;
 /// The resources that a query returns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The resources of one project.
     Project(String),
-    /// The resources of all projects.
     All,
 }
 

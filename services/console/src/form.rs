@@ -42,7 +42,6 @@ impl Fields {
             .map_err(|_| Problem::Unreadable(format!("{name}: must be a whole number")))
     }
 
-    /// Whether a checkbox is checked.
     pub(crate) fn is_ticked(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }

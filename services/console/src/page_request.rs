@@ -97,12 +97,10 @@ impl FromRequestParts<Console> for AuthorizedUser {
 }
 
 impl AuthorizedUser {
-    /// A client of `baremetald` for this user.
     pub(crate) fn baremetald(&self) -> Result<Api> {
         self.console.api(BackendService::Baremetald, self.page_request.session.clone())
     }
 
-    /// A client of `clusterd` for this user.
     pub(crate) fn clusterd(&self) -> Result<Api> {
         self.console.api(BackendService::Clusterd, self.page_request.session.clone())
     }
@@ -159,7 +157,6 @@ pub(crate) async fn attach_page_request(
     answer
 }
 
-/// Appends `Set-Cookie` to the headers.
 pub(crate) fn append_cookie(headers: &mut HeaderMap, cookie: &str) {
     if let Ok(value) = HeaderValue::from_str(cookie) {
         headers.append(SET_COOKIE, value);

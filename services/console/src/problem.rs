@@ -31,10 +31,8 @@ pub(crate) enum Problem {
         /// The cause, such as a network error.
         why: String,
     },
-    /// Neither the configuration nor the catalogue has the URL of the service.
     #[error("the cloud's catalogue has no endpoint for {0}; set its URL in console.toml")]
     NoEndpoint(&'static str),
-    /// The limit of live pages is reached.
     #[error("too many live pages are open; close some, or reload later")]
     TooManyLivePages,
     /// Too many wrong passwords.
@@ -94,7 +92,6 @@ impl Problem {
         }
     }
 
-    /// The title of the error page.
     pub(crate) fn title(&self) -> &'static str {
         match self {
             Problem::LoggedOut => "Log in first",

@@ -128,7 +128,6 @@ impl Page {
         self.put("section", section)
     }
 
-    /// Makes the page live.
     pub(crate) fn live(self) -> Self {
         Page { followed: LiveUpdate::Again, ..self }
     }

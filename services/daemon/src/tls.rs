@@ -30,7 +30,6 @@ pub struct TlsFiles {
 /// Why a listener cannot serve TLS.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file cannot be read, or does not hold the expected PEM object.
     #[error("cannot read {what} from {}: {reason}", path.display())]
     File {
         path: PathBuf,

@@ -26,7 +26,6 @@ pub type Result<T, E = StoreError> = std::result::Result<T, E>;
 /// Why the store did not do as asked. Nothing was written, except perhaps by an [`StoreError::Unconfirmed`] write.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// Another row has this value already, and the value must be unique.
     #[error("{field} {value:?} is already in use")]
     Duplicate {
         /// The name of the field in the API: `uuid`, `name`, `address`.
@@ -36,10 +35,8 @@ pub enum StoreError {
     /// Another writer changed or deleted the row after the caller had read it.
     #[error("the record was changed since it was read: read it again and retry")]
     Stale,
-    /// The row that the marker of a page names does not exist.
     #[error("the marker {0} was not found")]
     NoMarker(Uuid),
-    /// The row would refer to an owner that does not exist.
     #[error("{owner} {id} was not found")]
     NoOwner {
         /// The kind of the owner: `node`, `cluster`.
@@ -58,7 +55,6 @@ pub enum StoreError {
         /// The largest allowed size, in bytes of JSON.
         most: usize,
     },
-    /// A project or a node has reached its limit.
     #[error("{what}: the {holder} uses {used} of its limit of {most}")]
     LimitReached {
         /// The records that the limit counts: `allocations`.
@@ -78,7 +74,6 @@ pub enum StoreError {
     /// A stored row cannot be read: this program did not write it.
     #[error("the stored row {id} of table {table} cannot be read")]
     Corrupt { table: &'static str, id: String, source: Box<dyn std::error::Error + Send + Sync> },
-    /// A newer program has migrated the database.
     #[error(
         "the database has schema version {found}, but this program supports only up to {known}: start the newer program"
     )]
@@ -106,13 +101,11 @@ pub enum StoreError {
         /// The first damage that was found.
         found: String,
     },
-    /// The database failed or cannot be reached.
     #[error("the database failed")]
     Unavailable { source: Arc<SqlError> },
     /// PostgreSQL did not say whether a change was committed: it is in the database now, or never will be, or will be in a moment.
     #[error("the database did not confirm the change")]
     Unconfirmed { source: Arc<SqlError> },
-    /// The program is shutting down and accepts no more writes.
     #[error("the database is shutting down")]
     Closing,
 }

@@ -69,9 +69,7 @@ pub struct Warned {
 pub enum RequiredState {
     /// The lease does not interfere: the resource is in the state that its lessee asks for.
     AsRequested,
-    /// The resource has to be switched off.
     Off,
-    /// The resource has to be deleted.
     Deleted,
 }
 

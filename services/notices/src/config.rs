@@ -155,10 +155,8 @@ impl Default for RetryConfig {
 pub enum SetupError {
     #[error("cannot read {}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    /// The file of a secret is empty.
     #[error("the secret file {} is empty", path.display())]
     Empty { path: PathBuf },
-    /// The file holds no certificate.
     #[error("{} contains no CA certificate", path.display())]
     NoCertificate { path: PathBuf },
     /// The webhook URL is an address that notices are not sent to.

@@ -27,7 +27,6 @@ const MOST_ELEMENTS: u32 = 256;
 /// A request for a list, before its query is parsed.
 #[derive(Clone, Debug)]
 pub struct ListRequest {
-    /// The requested version.
     pub asked: Microversion,
     /// The origin under which the client reached the API.
     pub origin: Origin,

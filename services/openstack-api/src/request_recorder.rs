@@ -30,7 +30,6 @@ struct RecordedFacts {
 const ID_LENGTH: usize = "req-00000000-0000-0000-0000-000000000000".len();
 
 impl RequestRecorder {
-    /// Starts recording a request.
     pub(crate) fn begin(
         trail: &Arc<dyn Trail>,
         id: RequestId,

@@ -8,7 +8,6 @@ pub enum SealError {
         /// Counted from 1.
         line: usize,
     },
-    /// The id on a line is the fingerprint of another key.
     #[error("line {line} of the key file: the id is the fingerprint of another key")]
     WrongId {
         /// Counted from 1.

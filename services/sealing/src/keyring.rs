@@ -35,13 +35,11 @@ pub enum KeyFileError {
     /// The content is not a key file.
     #[error("cannot use {}", path.display())]
     Bad { path: PathBuf, source: SealError },
-    /// The mode lets the group or others read or write the file.
     #[error(
         "the key file {} can be read or written by other accounts than its owner (mode {mode:o}): run chmod 600 on it, and rotate the keys if somebody may have read the file",
         path.display()
     )]
     ReadByOthers { path: PathBuf, mode: u32 },
-    /// Another account owns the file.
     #[error("the key file {} is owned by user {owner}, but this service runs as user {we}: run chown on the file", path.display())]
     NotOurs {
         path: PathBuf,
@@ -64,7 +62,6 @@ pub enum KeyFileError {
     /// The file exists, but lacks a key that the database needs.
     #[error("cannot use the key file {}", path.display())]
     Lost { path: PathBuf, source: KeyMismatch },
-    /// Since the last read, a key was replaced by another key with the same id.
     #[error("the key file {} now holds a different key under a known id: restore the file from its backup", path.display())]
     KeyReplaced { path: PathBuf },
     #[error("cannot make a key")]

@@ -25,7 +25,6 @@ pub enum KeyMismatch {
         /// How many records the key sealed.
         needed: u64,
     },
-    /// The file holds another key with the same id.
     #[error(
         "the key {id} in the file is not the key {id} that sealed {needed} records in the database: restore the key file that belongs to this database"
     )]

@@ -44,7 +44,6 @@ pub enum RetireError<E> {
         /// The records or tokens that need the key, and what to do next.
         by: String,
     },
-    /// The key file cannot be changed.
     #[error(transparent)]
     File(KeyFileError),
     /// The store cannot tell how many records need the key.

@@ -46,7 +46,6 @@ pub struct FaultSet {
     pub reported_power: Option<ReportedPower>,
     /// The health of the system that the BMC reports, instead of `OK`.
     pub reported_health: Option<String>,
-    /// The BMC refuses every password.
     pub refuse_credentials: bool,
     /// The BMC has no free session slot.
     pub sessions_full: bool,

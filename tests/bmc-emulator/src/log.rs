@@ -41,7 +41,6 @@ pub enum Request {
     Boot(BootDevice, OverrideDuration),
     ClearBoot,
     BootMode(Firmware),
-    /// Switch secure boot on or off.
     SecureBoot(bool),
     /// Replace the keys of secure boot by those of the maker (`true`) or by none.
     SecureBootKeys(bool),
@@ -59,17 +58,14 @@ pub enum Request {
         level: String,
         drives: Vec<String>,
     },
-    /// Delete the RAID volume with this id.
     DeleteVolume(String),
     /// Insert this image into a virtual drive.
     InsertMedia(Url),
     /// Eject the image of a virtual drive.
     EjectMedia,
-    /// Set the clock of the BMC to this time.
     SetClock(Timestamp),
     /// Switch the identify light on or off.
     Identify(bool),
-    /// Clear the event log.
     ClearEventLog,
     /// Any other change, in the words of its protocol. Refused requests that could not be parsed are logged as this.
     Other(String),
@@ -80,11 +76,9 @@ pub enum Request {
 #[serde(rename_all = "snake_case")]
 pub enum PowerRequest {
     On,
-    /// Switch off at once.
     ForceOff,
     /// Ask the operating system to shut down.
     SoftOff,
-    /// Reset at once.
     ForceRestart,
     /// Ask the operating system to shut down, then switch on again.
     SoftRestart,

@@ -25,7 +25,6 @@ pub(crate) async fn boot(machine: &Machine, world: &RackContext) -> Result<Hando
     boot_url(machine, world, &url).await
 }
 
-/// Boots from the ISO image at `url`.
 pub(crate) async fn boot_url(
     machine: &Machine,
     world: &RackContext,

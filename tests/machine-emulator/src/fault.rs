@@ -16,7 +16,6 @@ pub struct FaultSet {
     pub delay_dhcp_millis: Option<u64>,
     /// DHCP answers are lost.
     pub deaf_to_dhcp: bool,
-    /// The firmware hangs before it boots.
     pub hang_in_firmware: bool,
     /// The ramdisk starts, but its agent never contacts the conductor.
     pub never_call_back: bool,
@@ -44,7 +43,6 @@ pub struct FaultSet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InventoryLie {
-    /// The list of disks is empty.
     NoDisks,
     /// The network ports have other addresses.
     OtherPorts,

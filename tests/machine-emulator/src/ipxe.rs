@@ -46,7 +46,6 @@ pub(crate) enum ScriptError {
     Endless,
 }
 
-/// Runs the script at `url`.
 pub(crate) async fn run(
     machine: &Machine,
     world: &RackContext,

@@ -23,7 +23,6 @@ impl fmt::Debug for Document {
 /// The reasons why documents cannot be read. No message quotes a document, because documents may hold secrets.
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
-    /// The text is not YAML.
     #[error("the documents cannot be read at line {line}, column {column}")]
     Malformed {
         /// Counted from 1; 0 if unknown.
@@ -31,7 +30,6 @@ pub enum DocumentError {
         /// Counted from 1; 0 if unknown.
         column: u64,
     },
-    /// A required field of every object is missing.
     #[error("document {number} has no {field}")]
     Missing {
         /// Position of the document, counted from 1.

@@ -52,7 +52,6 @@ pub enum UndecidedReason {
     /// The member has joined already, or never joins by token.
     #[error("{machine} has joined already and cannot join by token again")]
     HasJoined { machine: String },
-    /// The requester is neither a node nor the owner of a bootstrap token.
     #[error("{username} is neither a node nor the user of a bootstrap token")]
     OtherUser { username: String },
 }

@@ -14,16 +14,12 @@ pub enum Objection {
         "its subject is not that of a node: one common name system:node:NAME, one organization system:nodes"
     )]
     Subject,
-    /// The usages differ from those of a kubelet's certificate.
     #[error("its usages are not those of a kubelet")]
     Usages,
-    /// The requester asks for another member's name.
     #[error("{username} requests a certificate of {machine}")]
     Impostor { username: String, machine: String },
-    /// The member does not have this name or address.
     #[error("{machine} does not have the name or address {name}")]
     ForeignName { name: String, machine: String },
-    /// The request for a server certificate has no name and no address.
     #[error("it requests a server certificate without a name or address")]
     Nameless,
 }

@@ -5,6 +5,5 @@
 pub enum Progress<T> {
     /// In progress: call again after a second or more.
     Pending,
-    /// The operation has ended.
     Done(T),
 }

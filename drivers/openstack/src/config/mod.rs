@@ -32,7 +32,6 @@ pub struct CloudConfig {
     pub tls: Tls,
     /// Endpoints that replace those of the catalogue.
     pub endpoints: BTreeMap<Service, Url>,
-    /// Timeouts and retries.
     pub patience: RetryPolicy,
     /// The most calls to one service that run at once; further calls wait. 256 by default.
     pub calls_at_once: NonZeroUsize,
@@ -105,13 +104,11 @@ pub enum ConfigError {
         /// The names of all clouds in the file.
         known: String,
     },
-    /// No name was given, and the file has several clouds.
     #[error("clouds.yaml has several clouds: name one of {known}")]
     Ambiguous {
         /// The names of all clouds in the file.
         known: String,
     },
-    /// A required setting is missing.
     #[error("{setting} is missing: {why}")]
     Missing {
         /// The setting's name in clouds.yaml.
@@ -119,7 +116,6 @@ pub enum ConfigError {
         /// The purpose of the setting.
         why: &'static str,
     },
-    /// A setting has an invalid value.
     #[error("{setting} is {value:?}, {expected}")]
     Invalid {
         /// The setting's name in clouds.yaml.
@@ -129,10 +125,8 @@ pub enum ConfigError {
         /// A description of valid values.
         expected: &'static str,
     },
-    /// The TLS library rejects the certificate authorities.
     #[error("the certificate authorities in {path} cannot be used: {reason}")]
     Authorities { path: PathBuf, reason: String },
-    /// The HTTP client cannot be built.
     #[error("cannot build the HTTP client")]
     Client(#[from] reqwest::Error),
 }

@@ -18,11 +18,9 @@ lenient::words! {
     DnsStatus {
         /// The name servers answer for it.
         Active = "ACTIVE",
-        /// A change is in progress.
         Pending = "PENDING",
         /// The name servers rejected the change.
         Error = "ERROR",
-        /// The deletion is in progress.
         Deleted = "DELETED",
         /// A PTR record whose zone belongs to another project.
         Inactive = "INACTIVE",

@@ -20,7 +20,6 @@ pub(super) enum Repeat {
     Unsafe,
 }
 
-/// A failed request.
 #[derive(Debug)]
 pub(super) struct Failure {
     pub(super) error: CloudError,

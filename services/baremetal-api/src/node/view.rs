@@ -30,12 +30,10 @@ pub(super) fn is_locked(node: &Node) -> bool {
     state.is_busy() && !state.is_waiting() && !state.is_held()
 }
 
-/// The clean step that runs now.
 pub(super) fn clean_step(node: &Node) -> Shown<'_> {
     current(node, StepKind::Clean)
 }
 
-/// The service step that runs now.
 pub(super) fn service_step(node: &Node) -> Shown<'_> {
     current(node, StepKind::Service)
 }
@@ -57,7 +55,6 @@ fn step_of(step: &Step) -> Shown<'_> {
     }
 }
 
-/// The deploy step that runs now.
 pub(super) fn deploy_step(node: &Node) -> Shown<'_> {
     let step = match node.work.as_ref().and_then(Work::task) {
         Some(Task::Step(step)) if step.kind == StepKind::Deploy => return step_of(step),

@@ -40,7 +40,6 @@ pub struct RuleChanges {
 /// Why a rule ends the inspection.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RuleFailed {
-    /// The id of the rule.
     pub rule: Uuid,
     cause: Stop,
 }

@@ -41,7 +41,6 @@ pub enum Action {
     Disconnect,
     /// Carry out the recorded changes of the ports in Neutron of a node without work.
     ChangeNetworks,
-    /// Make the ramdisk the next boot.
     BootRamdisk,
     /// Make the disk the boot device of all boots.
     BootDisk,
@@ -126,9 +125,7 @@ pub enum ActionOutcome {
     RaidChangeAccepted(Option<String>),
     /// The BMC refused the change of a RAID volume, so it did not begin.
     RaidChangeRefused(Problem),
-    /// The agent accepted the command.
     CommandGiven,
-    /// The agent is no longer there.
     NoAgent,
     /// The machine, its BMC or its agent did not do as asked.
     Failed(Problem),

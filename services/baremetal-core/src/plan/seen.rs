@@ -30,7 +30,6 @@ pub struct Observed {
 pub enum PowerSeen {
     /// The conductor did not ask, because the current task does not need the power state.
     NotAsked,
-    /// The BMC reports this state.
     Is(PowerState),
     /// The BMC did not report a state.
     Failed(Problem),
@@ -58,7 +57,6 @@ pub enum FirmwareSeen {
 /// An update of firmware as its BMC shows it. Parts that the stage of the update does not need are `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct UpdateSeen {
-    /// The version that the component runs.
     pub version: Option<String>,
     /// All tasks of the BMC, before it is asked for an update; `None` if it lists no tasks.
     pub tasks: Option<Vec<String>>,

@@ -13,7 +13,6 @@ const ACCEPTANCE_LOCK: &str = "discoveries";
 /// The result of accepting a discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AcceptOutcome {
-    /// The node was added.
     Accepted,
     /// The discovery was accepted into this node before. Nothing was written.
     Present(NodeUuid),

@@ -25,7 +25,6 @@ pub(crate) async fn find(
     row.map(|row| row.json(TABLE, 0)).transpose()
 }
 
-/// Replaces all settings of `node`.
 pub(crate) async fn replace(
     connection: &mut Connection,
     node: NodeUuid,

@@ -354,7 +354,6 @@ fn columns(node: &Node) -> Result<Vec<Column>> {
     ])
 }
 
-/// Reads the node in a row of `SELECT`.
 fn read(row: &Row) -> Result<Node> {
     let Document(node) = row.json(TABLE, 4)?;
     let power_state = match row.optional_text(3)? {

@@ -211,7 +211,6 @@ fn columns(port: &Port) -> Result<Vec<Column>> {
     ])
 }
 
-/// Reads the port in a row of `SELECT`.
 fn read(row: &Row) -> Result<Port> {
     let document: Document<'static> = row.json("ports", 5)?;
     let text = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);

@@ -72,7 +72,6 @@ pub(crate) async fn delete(connection: &mut Connection, id: Uuid, version: i64) 
     changed_one(connection.execute(DELETE, values![id, version]).await?)
 }
 
-/// Deletes all resources of the kind.
 pub(crate) async fn delete_all<C: Content>(connection: &mut Connection) -> Result<()> {
     const DELETE: &str = "DELETE FROM resources WHERE kind = $1";
     connection.execute(DELETE, values![C::KIND]).await?;
@@ -99,7 +98,6 @@ pub(crate) async fn find_by_name<C: Content>(
     query.row(connection).await?.map(|row| read(&row)).transpose()
 }
 
-/// Returns all resources of a node.
 pub(crate) async fn of_node<C: Content>(
     connection: &mut Connection,
     node: NodeUuid,

@@ -277,7 +277,6 @@ async fn the_first_resources_of_a_kind_are_listed_and_all_are_deleted(store: Sto
     assert_eq!(store.find_resource(chassis.id).await.unwrap().as_ref(), Some(&chassis));
 }
 
-/// A runbook of the project `owner`.
 fn runbook_of(owner: Option<&str>) -> Stored<Runbook> {
     let (id, owner) = (Uuid::new_v4(), owner.map(str::to_owned));
     let content = Runbook { name: format!("CUSTOM_{id}"), owner, ..Runbook::default() };

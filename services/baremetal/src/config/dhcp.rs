@@ -74,12 +74,10 @@ enum RawMode {
 /// Why the section is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidDhcp {
-    /// Neither or both of `interface` and `listen` are given.
     #[error("set either interface or listen")]
     Listen,
     #[error("set range = \"FIRST-LAST\", or mode = \"proxy\"")]
     NoRange,
-    /// The range is malformed, or not within the server's network.
     #[error("range: {raw:?} is not FIRST-LAST of addresses in the server's own /{prefix} network")]
     Range { raw: String, prefix: u8 },
     #[error("prefix: must be from 8 to 30")]

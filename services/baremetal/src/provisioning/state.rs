@@ -25,7 +25,6 @@ impl FromRef<Provisioning> for Conductor {
 
 /// The files that are the same for every machine. They contain no secrets.
 pub struct Files {
-    /// The ramdisk's kernel.
     pub kernel: PathBuf,
     pub ramdisk: PathBuf,
     /// The ramdisk as a CD.

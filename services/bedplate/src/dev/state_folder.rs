@@ -103,7 +103,6 @@ impl Folder {
         Ok(text.lines().any(|line| line == chapter.as_str()))
     }
 
-    /// Records that a chapter is complete.
     pub(super) fn mark_complete(&self, chapter: DemoStep) -> anyhow::Result<()> {
         let path = self.path.join(TOLD);
         let file = File::options().create(true).append(true).open(&path);

@@ -30,7 +30,6 @@ pub(crate) enum Check {
     Images,
 }
 
-/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Verdict {
     /// A certain problem.
@@ -54,7 +53,6 @@ pub(crate) struct Finding {
     pub(crate) next: String,
 }
 
-/// All findings.
 #[derive(Default)]
 pub(crate) struct Findings(Vec<Finding>);
 

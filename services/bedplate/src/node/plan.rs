@@ -38,7 +38,6 @@ pub(crate) async fn show(options: &Options, api: &Api) -> anyhow::Result<Answer>
     Ok(Answer::sentence(plan.json, words))
 }
 
-/// Describes a plan line by line.
 fn described(plan: &Plan, with_steps: bool) -> String {
     let mut lines = Vec::new();
     if let Some(host) = &plan.drains {

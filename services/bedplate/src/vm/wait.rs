@@ -12,7 +12,6 @@ use crate::wait_options::Deadline;
 
 use super::route::{SNAPSHOTS, path};
 
-/// The goal of waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Goal {
     /// This status, and no action in progress.

@@ -25,7 +25,6 @@ impl Resource for Cluster {
     type Sort = ClusterSort;
 }
 
-/// A change of a cluster's size.
 #[derive(Default)]
 pub(crate) struct NewSize {
     /// The new number of default workers; `None`: the number stays.

@@ -77,7 +77,6 @@ impl NewVm {
         self.ssh_keys.iter().map(|key| public_key(key).map_err(wrong)).collect()
     }
 
-    /// The decoded user data.
     pub(super) fn user_data(&self) -> Result<Option<Vec<u8>>, ApiError> {
         let wrong = |why: String| ApiError::bad_field("user_data", why);
         let Some(given) = self.user_data.as_deref().filter(|it| !it.is_empty()) else {

@@ -32,13 +32,11 @@ pub(crate) enum CloudWorkError {
         /// The id or name in the setting.
         given: String,
     },
-    /// A DNS name exists and belongs to somebody else.
     #[error("the DNS name {host} already exists and does not belong to this cluster")]
     NameTaken { host: String },
     /// An object that the action depends on disappeared after it was observed.
     #[error("{0} is needed first and does not exist")]
     DependencyMissing(Key),
-    /// clusterd's user has no role that a cluster's credential may have.
     #[error(
         "clusterd's user has none of the roles {roles} in the cluster's project, and a cluster's credential needs one of them"
     )]
@@ -53,7 +51,6 @@ pub(crate) enum CloudWorkError {
     Keys(#[from] KeysError),
     #[error(transparent)]
     Kubernetes(#[from] KubernetesError),
-    /// A PodDisruptionBudget forbids the eviction of a pod.
     #[error("pod {pod} blocks the drain of {machine}: {why} ({more} more)")]
     EvictionBlocked {
         /// The member that is drained.
@@ -64,10 +61,8 @@ pub(crate) enum CloudWorkError {
         /// How many other pods are in the same situation.
         more: usize,
     },
-    /// An add-on cannot be made.
     #[error("{0}")]
     AddOn(String),
-    /// The cluster's API does not answer.
     #[error("the cluster's API does not answer")]
     Silent,
 }

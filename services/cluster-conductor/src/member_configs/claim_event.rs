@@ -9,7 +9,6 @@ use tracing::info;
 use super::Result;
 use super::user_data::MemberConfigs;
 
-/// The kind of an event about a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ClaimEvent {
     pub(super) severity: Severity,

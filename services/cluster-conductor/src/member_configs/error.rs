@@ -20,7 +20,6 @@ pub enum MemberConfigError {
     Keys(#[from] KeysError),
     #[error("cannot seal or unseal the cluster's bootstrap token: {0}")]
     Seal(#[from] SealError),
-    /// A stored document cannot be read.
     #[error("cannot read {what}: {source}")]
     Kept {
         /// The name of the document, as it reads in the message.
@@ -30,13 +29,10 @@ pub enum MemberConfigError {
     /// The node group's own config was accepted once and is invalid by today's rules.
     #[error("the node group's own Ignition config is not valid: {0}")]
     OwnConfig(DocumentError),
-    /// An address must be known first.
     #[error("the address of {0} is not known yet")]
     Waits(Key),
-    /// The cluster no longer has this member.
     #[error("the cluster has no member {0}")]
     NoMachine(MemberName),
-    /// The administrator configured no source for this version.
     #[error(
         "clusterd has no source for the programs of Kubernetes {version}: configured are {known}"
     )]
@@ -45,24 +41,19 @@ pub enum MemberConfigError {
         /// The configured versions.
         known: String,
     },
-    /// A setting of the cluster cannot be used.
     #[error("{field}: {why}")]
     Field { field: &'static str, why: String },
     /// A label in the cluster's record is no longer understood.
     #[error(transparent)]
     Labels(#[from] LabelsError),
-    /// Claims are needed, but clusterd has no listener for them.
     #[error(
         "members of this cluster fetch their configs from clusterd, which has no listener for them"
     )]
     NoListener,
-    /// The config is larger than user-data may be.
     #[error(transparent)]
     TooLong(TooLong),
-    /// A name that the bootstrap refuses.
     #[error(transparent)]
     Name(#[from] InvalidName),
-    /// A version that the bootstrap refuses.
     #[error(transparent)]
     Version(#[from] InvalidVersion),
     /// Settings from which no config can be made.

@@ -133,7 +133,6 @@ pub struct StepReport {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReportResult {
-    /// The token is wrong.
     Refused,
     /// The report says nothing new, or its member was deleted.
     Old,

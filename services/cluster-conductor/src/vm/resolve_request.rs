@@ -47,7 +47,6 @@ pub struct ResolvedVmObjects {
 /// Why a request for a VM fails.
 #[derive(Debug, thiserror::Error)]
 pub enum VmError {
-    /// Neither an offered image nor a bootable snapshot has this name or id.
     #[error("image: {given:?} is neither an offered image nor a usable snapshot")]
     NotOffered {
         /// Cut to 64 characters.
@@ -58,16 +57,12 @@ pub enum VmError {
         /// Cut to 64 characters.
         given: String,
     },
-    /// The flavor is smaller than the image allows.
     #[error("flavor: {0}")]
     TooSmall(#[from] FlavorTooSmall),
-    /// The project may not use the network.
     #[error(transparent)]
     Network(#[from] ExternalObjectError),
-    /// The request names no network, and there is no default.
     #[error("network: name a network, because clusterd has no default network configured")]
     NoNetwork,
-    /// No external network is configured for floating IPs.
     #[error("public_address: clusterd has no external network configured for floating IPs")]
     NoExternalNetwork,
     /// clusterd cannot work in the project.
@@ -75,7 +70,6 @@ pub enum VmError {
     Closed(#[from] TenancyError),
     #[error("the VM has no server")]
     NoServer,
-    /// clusterd has no cloud.
     #[error("clusterd has no cloud configured")]
     NoCloud,
     #[error(transparent)]

@@ -26,7 +26,6 @@ pub struct Ledger {
 pub enum LedgerMatch {
     /// Every entry is an existing or a desired object.
     Complete,
-    /// Entries were removed.
     Removed,
     /// An object that was requested may still appear.
     MayStillCome,

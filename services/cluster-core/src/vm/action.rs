@@ -67,7 +67,6 @@ pub(super) enum ActionStep {
     Wait,
     /// The request is to be sent.
     Ask,
-    /// The new size is to be confirmed.
     Confirm,
     Done,
     /// The server is in a state that does not allow the action, and no request is in progress.

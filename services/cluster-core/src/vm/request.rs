@@ -13,19 +13,14 @@ pub enum VmRefusal {
     Deleting,
     #[error("the lease ended: extend the lease first")]
     Expired,
-    /// Another action is in progress.
     #[error("{0} is in progress: wait until it is done")]
     Busy(VmActionKind),
-    /// The phase of the VM does not allow the action.
     #[error("the VM is {0}")]
     State(VmPhase),
-    /// A snapshot of a VM that boots from a volume is not supported.
     #[error("the VM boots from a volume, and snapshots of volumes are not supported")]
     Volume,
-    /// The image needs a larger flavor.
     #[error(transparent)]
     TooSmall(#[from] FlavorTooSmall),
-    /// The VM boots from the disk of its flavor, and Nova cannot shrink a disk.
     #[error(
         "the disk of {now} GiB cannot shrink, and flavor {flavor} has {asked} GiB: choose a flavor with a larger disk"
     )]

@@ -56,7 +56,6 @@ pub enum VmCall {
 /// A request to Nova for the current action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VmRequest {
-    /// The action itself.
     Action(VmActionKind),
     /// The confirmation of a new size.
     Confirm,

@@ -9,7 +9,6 @@ use database::{Column, Connection, Query, Result, Row, StoreError, columns, valu
 const TABLE: &str = "drains";
 const TAKES: &str = "drain_takes";
 
-/// Inserts a new drain.
 pub(crate) async fn insert(connection: &mut Connection, drain: &Drain) -> Result<()> {
     let mut columns = columns(drain)?;
     columns.extend(columns![id: drain.id]);

@@ -109,13 +109,11 @@ pub(crate) struct HoldingOwner {
 }
 
 impl HoldingOwner {
-    /// The owner of a VM's row.
     pub(crate) fn vm(of: &Vm) -> HoldingOwner {
         let (project, person) = (of.project.clone(), of.user.clone());
         HoldingOwner { holder: format!("vm/{}", of.id), project, person }
     }
 
-    /// The owner of a snapshot's row.
     pub(crate) fn snapshot(of: &Snapshot) -> HoldingOwner {
         let (project, person) = (of.project.clone(), of.user.clone());
         HoldingOwner { holder: format!("snapshot/{}", of.id), project, person }

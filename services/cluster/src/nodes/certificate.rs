@@ -30,7 +30,6 @@ pub struct Certificate {
 pub enum CertificateError {
     #[error("cannot read or write {}", path.display())]
     File { path: PathBuf, source: io::Error },
-    /// A file does not contain the expected PEM.
     #[error("{} does not contain {what} in PEM", path.display())]
     Pem { path: PathBuf, what: &'static str },
     #[error("cannot make a certificate for {host}")]

@@ -82,7 +82,6 @@ pub(super) fn describe<S>(tag: &str, path: &str, handle: &Route<S>) -> PathItem 
     PathItem::new(handle.method.clone(), operation)
 }
 
-/// Describes the answer on success.
 fn success<S>(handle: &Route<S>) -> DocResponse {
     let said = match &handle.answer_body {
         AnswerBody::Undeclared if handle.status == StatusCode::NO_CONTENT.as_u16() => "Success.",

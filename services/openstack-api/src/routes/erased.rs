@@ -13,7 +13,6 @@ type Answer = Pin<Box<dyn Future<Output = Response> + Send>>;
 pub(super) struct ErasedHandler<S>(Arc<dyn Fn(Request, S) -> Answer + Send + Sync>);
 
 impl<S: 'static> ErasedHandler<S> {
-    /// Erases the type of `handler`.
     pub(super) fn new<H: Handler<T, S>, T: 'static>(handler: H) -> Self {
         ErasedHandler(Arc::new(move |request, state| {
             Box::pin(handler.clone().call(request, state))

@@ -45,7 +45,6 @@ impl PolicyTable {
         JsonShape::object([("policy", JsonShape::list(row))])
     }
 
-    /// Adds the row of a route.
     pub(super) fn add(
         &mut self,
         method: &HttpMethod,
@@ -66,7 +65,6 @@ impl PolicyTable {
         self.policy.push(PolicyRow { method, path, public: rule.is_none(), recorded, rule });
     }
 
-    /// Combines these rows and `others`.
     pub(super) fn and(mut self, others: PolicyTable) -> Self {
         self.policy.extend(others.policy);
         self

@@ -187,7 +187,6 @@ fn fill_collection(row: &mut Row, links: &[(String, Value)]) {
     ]);
 }
 
-/// Ends every path in `value` with a slash.
 fn with_slashes(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::String(with_slash(text)),

@@ -67,7 +67,6 @@ fn rescue_hash(root: &Path) -> Option<String> {
     line.split(':').next().map(str::to_owned)
 }
 
-/// Creates the files that the agent reads.
 fn create_files(machine: &Machine, root: &Path, command_line: &str) -> io::Result<()> {
     let spec = machine.spec();
     write(root, "proc/cmdline", command_line)?;

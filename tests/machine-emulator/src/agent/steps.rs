@@ -131,7 +131,6 @@ fn install_live(machine: &Machine, asked: &CommandRequest) {
     machine.install(0, system, drive);
 }
 
-/// The hash of the rescue password.
 fn rescue_hash(asked: &CommandRequest) -> Option<String> {
     let is_hashed = asked.params.get("hashed") == Some(&Value::Bool(true));
     let hash = asked.params.get("rescue_password").and_then(Value::as_str);

@@ -47,14 +47,11 @@ impl Guest for Joins {
 /// A running server, as its guest sees it.
 #[derive(Clone, Debug)]
 pub struct GuestMachine {
-    /// The id of the server.
     pub id: String,
     pub name: String,
-    /// The id of the server's project.
     pub project: String,
     /// The addresses of the server, in the order of its ports.
     pub addresses: Vec<String>,
-    /// The availability zone of the server.
     pub zone: String,
     /// The user data, decoded from base64.
     pub user_data: Vec<u8>,

@@ -14,7 +14,6 @@ pub enum Progress {
     Failed(String),
     /// The guest has its final config and runs.
     Running,
-    /// The guest has joined its cluster.
     Joined,
 }
 

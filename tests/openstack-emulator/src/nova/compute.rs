@@ -117,7 +117,6 @@ pub(super) fn services(world: &mut World, asked: &ApiRequest, path: &[&str]) -> 
     }
 }
 
-/// Whether an update disables the service.
 fn is_to_be_disabled(body: &Value) -> ApiResult<bool> {
     match body["status"].as_str() {
         Some("disabled") => Ok(true),

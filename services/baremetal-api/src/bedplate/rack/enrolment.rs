@@ -170,7 +170,6 @@ impl Enrolment {
         RackMistakes { rack: self.name.clone(), found }
     }
 
-    /// The nodes that were written.
     pub(super) fn nodes(&self) -> impl Iterator<Item = NodeUuid> {
         self.plan.new.iter().chain(&self.plan.changed).map(|node| node.id)
     }

@@ -17,7 +17,6 @@ pub(super) enum Escape {
 pub(super) struct Typed {
     /// The bytes to send to the machine.
     pub(super) sent: Vec<u8>,
-    /// Whether the user leaves the console.
     pub(super) leaves: bool,
 }
 
