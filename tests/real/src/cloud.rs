@@ -1,0 +1,66 @@
+//! The OpenStack that `openstack.sh` started, at an address that machines of a rack can reach.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::daemon::API_IN_CLOUD;
+
+/// The timeout of each part of a story: machines and their servers are emulated, and two processors run a cloud as well.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// A real OpenStack.
+#[derive(Debug)]
+pub struct Cloud {
+    /// The accounts of the cloud: `admin`, and the tenants `alice` and `bob`.
+    pub clouds_yaml: PathBuf,
+    pub address: String,
+    /// The URL of Keystone.
+    pub keystone: String,
+}
+
+impl Cloud {
+    /// The cloud that the environment names. `None` if it names none that a rack reaches.
+    pub fn reported() -> Option<Self> {
+        let clouds_yaml = env::var_os("BEDPLATE_TEST_OPENSTACK").map(PathBuf::from);
+        let keystone = env::var("OS_AUTH_URL").ok();
+        let reported = clouds_yaml.zip(keystone).and_then(|(clouds_yaml, keystone)| {
+            let address = keystone.strip_prefix("http://")?.split(':').next()?.to_owned();
+            Some(Cloud { clouds_yaml, address, keystone })
+        });
+        let reported = reported.filter(|cloud| !cloud.address.starts_with("127."));
+        if reported.is_none() {
+            peers::skip(
+                "a rack and a cloud",
+                "there is no cloud that a rack reaches; `make test-clouds` makes one",
+            );
+        }
+        reported
+    }
+
+    /// Adds the service that belongs to this cloud to its catalogue.
+    #[track_caller]
+    pub fn register(&self) {
+        let mut command = Command::new(compat::program("bedplate"));
+        command.env_clear().env("OS_CLIENT_CONFIG_FILE", &self.clouds_yaml);
+        command.args(["--os-cloud", "admin", "setup", "keystone", "--region", "RegionOne"]);
+        command.arg("--baremetald").arg(format!("http://{API_IN_CLOUD}"));
+        let run = command.output().expect("bedplate can be started");
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    }
+}
+
+/// Calls `look` until it returns a value, at long intervals because the test machine has few processors. Prints how long it took.
+pub fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            eprintln!("{what} after {:.0?}", begun.elapsed());
+            return found;
+        }
+        assert!(begun.elapsed() < PATIENCE, "timed out: {what}");
+        thread::sleep(Duration::from_secs(3));
+    }
+}
