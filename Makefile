@@ -193,7 +193,7 @@ run-real-ironic:
 test-rack:
 	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-rack, because it needs root"; else $(MAKE) --no-print-directory run-test-rack; fi
 
-RACKS := $(if $(NEXTEST),--workspace -E 'package(real) and not (binary(rack_to_cloud) or binary(/agent/))',-p real)
+RACKS := $(if $(NEXTEST),--workspace -E 'package(real) and not (binary(rack_to_cloud) or binary(nova_on_machine) or binary(/agent/))',-p real)
 
 .PHONY: run-test-rack
 run-test-rack: machines
@@ -241,7 +241,7 @@ run-test-clouds: machines
 	  $(OPENSTACK) reset; eval "$$($(OPENSTACK) env)"; \
 	  cargo $(TEST) $(call binary,openstack,contract); cargo $(TEST) $(call named,policy,walk,given_keystone); \
 	  cargo $(TEST) $(call binary,real-clusters,eight_servers); cargo $(TEST) $(call binary,real-clusters,own_project); \
-	  cargo $(TEST) $(call binary,real-clusters,own_machine); cargo $(TEST) $(call binary,real-clusters,nova_on_machine); \
+	  cargo $(TEST) $(call binary,real-clusters,own_machine); BEDPLATE_REAL=1 cargo $(TEST) $(call binary,real,nova_on_machine); \
 	  $(OPENSTACK) machines; eval "$$($(OPENSTACK) env)"; cargo $(TEST) $(call binary,real-clusters,servers); \
 	  wait $$kubernetes || { cat target/log/kubernetes; exit 1; }; \
 	  cargo $(TEST) $(call binary,real-clusters,whole_cloud); \

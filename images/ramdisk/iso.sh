@@ -2,6 +2,7 @@
 # iso.sh OUT - builds OUT/ramdisk.iso from OUT/kernel and OUT/ramdisk, for booting as virtual media by BIOS and by UEFI.
 #
 # The image needs no network to start and no DHCP: a server writes a machine's arguments into the image while it streams it (README.md).
+# The ramdisk has ramdisk-agent or a released ironic-python-agent.
 # UEFI boots through Debian's signed shim and GRUB to Debian's signed kernel, so Secure Boot can stay on.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
@@ -39,8 +40,10 @@ mkdir -p "$WORK/arguments/etc/bedplate"
   printf '%*s' $((4096 - ${#MARKER} - 1)) ''
 } >"$WORK/arguments/etc/bedplate/arguments"
 archive "$WORK/arguments" >"$ISO/boot/arguments"
+# ironic-python-agent reads them in this file, if the kernel has boot_method=vmedia and the medium has the label IR-VFD-DEV.
+cp "$WORK/arguments/etc/bedplate/arguments" "$ISO/parameters.txt"
 
-KERNEL_ARGUMENTS='console=tty0 console=ttyS0,115200 quiet'
+KERNEL_ARGUMENTS='boot_method=vmedia console=tty0 console=ttyS0,115200 quiet'
 cp "$ISOLINUX/isolinux.bin" "$SYSLINUX/ldlinux.c32" "$ISO/isolinux/"
 cat >"$ISO/isolinux/isolinux.cfg" <<CFG
 SERIAL 0 115200
@@ -68,13 +71,13 @@ mmd -i "$EFI" ::/EFI ::/EFI/BOOT
 mcopy -m -i "$EFI" "$WORK/${SHIM##*/}" ::/EFI/BOOT/BOOTX64.EFI
 mcopy -m -i "$EFI" "$WORK/${GRUB##*/}" ::/EFI/BOOT/grubx64.efi
 
-xorriso -as mkisofs -quiet -o "$OUT/ramdisk.iso" -V BEDPLATE -R -J \
+xorriso -as mkisofs -quiet -o "$OUT/ramdisk.iso" -V IR-VFD-DEV -R -J \
   --modification-date="$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d%H%M%S00)" --set_all_file_dates "@$SOURCE_DATE_EPOCH" \
   -isohybrid-mbr "$ISOLINUX/isohdpfx.bin" \
   -b isolinux/isolinux.bin -c isolinux/boot.cat -no-emul-boot -boot-load-size 4 -boot-info-table \
   -eltorito-alt-boot -e boot/efi.img -no-emul-boot -isohybrid-gpt-basdat "$ISO"
 
 COUNT=$(grep -aoF "$MARKER" "$OUT/ramdisk.iso" | wc -l)
-[ "$COUNT" = 1 ] || die "the marker is there $COUNT times"
-OFFSET=$(grep -aboF "$MARKER" "$OUT/ramdisk.iso" | cut -d: -f1)
-say "$OUT/ramdisk.iso: $(stat -c %s "$OUT/ramdisk.iso") bytes; arguments at byte $OFFSET"
+[ "$COUNT" = 2 ] || die "the marker is there $COUNT times"
+OFFSETS=$(grep -aboF "$MARKER" "$OUT/ramdisk.iso" | cut -d: -f1 | paste -sd ' ')
+say "$OUT/ramdisk.iso: $(stat -c %s "$OUT/ramdisk.iso") bytes; arguments at bytes $OFFSETS"

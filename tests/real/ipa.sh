@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# ipa.sh debian|pypi - makes a kernel and a ramdisk with a released ironic-python-agent, and prints their folder.
+# ipa.sh debian|pypi - makes a kernel and a ramdisk with a released ironic-python-agent, and a CD of both; prints their folder.
 #
 #   debian  the release in Debian trixie, 10.2    pypi  the release of ipa/requirements.txt, 13.0
 #
@@ -48,13 +48,15 @@ make_ramdisk() { # FOLDER   makes ramdisk and kernel in the folder
   cp -a "$TREE" "$work"
   "${RELEASE}_agent" "$work"
   (cd "$work" && listed left-out | while read -r pattern; do eval "rm -rf .$pattern"; done)
-  mkdir -p "$work/usr/local/sbin" "$work/etc/ironic-python-agent.d"
+  # the agent writes the hash of a rescue password there, and expects the folder
+  mkdir -p "$work/usr/local/sbin" "$work/etc/ironic-python-agent.d" "$work/etc/ipa-rescue-config"
   # the ramdisk has no init system
   for command in poweroff reboot; do printf '#!/bin/sh\nexec busybox %s -f\n' $command >"$work/usr/local/sbin/$command"; done
   printf '#!/usr/bin/python3\nfrom ironic_python_agent.cmd.agent import run\nrun()\n' >"$work/usr/local/sbin/ironic-python-agent"
   printf '[DEFAULT]\n' >"$work/etc/ironic-python-agent.conf"
   install -m 755 "$HERE/ipa/init" "$work/init"
   install -m 755 "$HERE/../../images/ramdisk/lease" "$work/etc/lease"
+  for command in login ash; do ln -s "$(chroot "$work" sh -c 'command -v busybox')" "$work/usr/local/sbin/$command"; done
   chmod 755 "$work"/usr/local/sbin/*
   # An emulated processor is slow at compiling Python. All files get the same time, so Python must not compare the times.
   chroot "$work" sh -c 'python3 -m compileall -f -q -j0 --invalidation-mode unchecked-hash /usr/lib/python3*' ||
@@ -76,11 +78,12 @@ mkdir -p "$STORE"
 exec 9>"$STORE/lock"
 flock 9
 [ -d "$TREE" ] || make_tree
-SOURCES=$({ echo "$TREE"; cat "$0" "$HERE"/ipa/* "$MODULES" "$HERE/../../images/ramdisk/"{lib.sh,lease}; apt-cache depends linux-image-amd64; } | hash_of)
+SOURCES=$({ echo "$TREE"; cat "$0" "$HERE"/ipa/* "$MODULES" "$HERE/../../images/ramdisk/"{lib.sh,lease,iso.sh}; apt-cache depends linux-image-amd64; } | hash_of)
 if [ "$(cat "$OUT/made-of" 2>/dev/null)" != "$SOURCES" ]; then
   rm -rf "$OUT" "$OUT.new"
   mkdir -p "$OUT.new"
   make_ramdisk "$OUT.new"
+  "$HERE/../../images/ramdisk/iso.sh" "$OUT.new"
   echo "$SOURCES" >"$OUT.new/made-of"
   mv "$OUT.new" "$OUT"
 fi

@@ -35,8 +35,17 @@ impl CommandLine {
 
     /// Starts a client of a whole cloud, with an account of this `clouds.yaml`.
     pub fn in_cloud(clouds_yaml: &Path, cloud: &str) -> Self {
-        let begins = vec!["--os-cloud".to_owned(), cloud.to_owned()];
-        CommandLine::spawn(&[], &[("OS_CLIENT_CONFIG_FILE", clouds_yaml.as_os_str())], begins)
+        CommandLine::with_account(clouds_yaml, &["--os-cloud", cloud])
+    }
+
+    /// Starts a client of the bare metal service in a cloud's catalogue, with an account of this `clouds.yaml`.
+    pub fn baremetal_in_cloud(clouds_yaml: &Path, cloud: &str) -> Self {
+        CommandLine::with_account(clouds_yaml, &["--os-cloud", cloud, "baremetal"])
+    }
+
+    fn with_account(clouds_yaml: &Path, begins: &[&str]) -> Self {
+        let environment = [("OS_CLIENT_CONFIG_FILE", clouds_yaml.as_os_str())];
+        CommandLine::spawn(&[], &environment, begins.iter().map(|&word| word.into()).collect())
     }
 
     /// Starts a client of the container infra service at `url`, without authentication.

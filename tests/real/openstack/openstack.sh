@@ -7,7 +7,7 @@
 #   openstack.sh client ARGUMENT.. run the `openstack` command as OS_CLOUD (admin, alice or bob)
 #   openstack.sh machines          up, and run servers as machines made of namespaces from now on (../machines)
 #   openstack.sh compute-add NAME  add a hypervisor
-#   openstack.sh ironic-add NAME URL  start a nova-compute whose servers are machines of the Bare Metal API at this URL
+#   openstack.sh ironic-add NAME   start a nova-compute whose servers are machines of the Bare Metal API in Keystone's catalogue
 #   openstack.sh compute-del NAME  remove a hypervisor
 #   openstack.sh reset             up, in the state after the first `up`
 #   openstack.sh down              stop everything and keep the state
@@ -210,8 +210,8 @@ case ${1:-} in
     ;;
   ironic-add)
     add_python python3-ironicclient
-    start_hypervisor "${2:?a name}" "compute_driver = ironic.IronicDriver" "[ironic]" "auth_type = none" \
-      "endpoint_override = ${3:?the URL of a Bare Metal API}" "api_retry_interval = 1"
+    start_hypervisor "${2:?a name}" "compute_driver = ironic.IronicDriver" "[ironic]" "$(filled_in <"$HERE/etc/service-user.conf")" \
+      "api_retry_interval = 1"
     ;;
   compute-del)
     stop "nova-compute-${2:?a name}"

@@ -9,10 +9,13 @@ use compat::program;
 use compat::wait::wait_for;
 
 use crate::rack::GATEWAY;
-use crate::{Rack, RackOptions};
+use crate::{Cloud, Rack, RackOptions};
 
 /// The URL of the API, in the rack's network namespace.
 pub(crate) const API: &str = "http://127.0.0.1:6385";
+
+/// The address of the API of a service that belongs to a cloud: that of the rack's uplink.
+pub(crate) const API_IN_CLOUD: &str = "10.78.2.2:6385";
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -62,16 +65,12 @@ pub(crate) fn last_lines(log: &Path, count: usize) -> String {
 
 fn configuration(rack: &Rack, given: &RackOptions<'_>) -> String {
     let ours = ramdisk_folder();
-    let (ramdisk, iso) = match given.ramdisk {
-        Some(folder) => (folder, String::new()),
-        None => (&*ours, format!("iso = \"{}/ramdisk.iso\"", ours.display())),
-    };
+    let ramdisk = given.ramdisk.unwrap_or(&ours);
     format!(
         r#"
 state_dir = "{state}"
 
-[api]
-listen = "127.0.0.1:6385"
+{api}
 
 [bmc]
 ca_file = "{authority}"
@@ -80,7 +79,7 @@ ca_file = "{authority}"
 listen = "{GATEWAY}:6386"
 kernel = "{ramdisk}/kernel"
 ramdisk = "{ramdisk}/ramdisk"
-{iso}
+iso = "{ramdisk}/ramdisk.iso"
 # QEMU without hardware virtualisation loses ticks on a busy host, and Linux then panics in its check of the timer.
 kernel_parameters = ["console=ttyS0", "no_timer_check"]
 tftp = "{GATEWAY}:69"
@@ -93,13 +92,32 @@ prefix = 24
 range = "10.78.0.100-10.78.0.199"
 {router}
 
+{cloud}
 {tables}"#,
+        api = api(given),
+        cloud = given.cloud.map(|cloud| format!("[cloud]\n{}", account(cloud))).unwrap_or_default(),
         router = given.uplink.map(|_| format!("router = \"{GATEWAY}\"")).unwrap_or_default(),
         tables = given.tables,
         state = rack.folder.join("state").display(),
         ramdisk = ramdisk.display(),
         authority = rack.machines[0].ca.display(),
     )
+}
+
+/// The section of the API's listener: on loopback without authentication, or at the uplink with the cloud's Keystone.
+fn api(given: &RackOptions<'_>) -> String {
+    match given.cloud {
+        None => "[api]\nlisten = \"127.0.0.1:6385\"".to_owned(),
+        Some(cloud) => format!(
+            "[api]\nlisten = \"{API_IN_CLOUD}\"\nauth = \"keystone\"\nplain_http = \"anywhere\"\n[api.keystone]\n{}",
+            account(cloud)
+        ),
+    }
+}
+
+/// The keys of a section that name the administrator of a cloud.
+fn account(cloud: &Cloud) -> String {
+    format!("clouds_yaml = \"{}\"\nname = \"admin\"", cloud.clouds_yaml.display())
 }
 
 /// Returns the folder in which `make build` puts our ramdisk: next to the profile's folder, which has the programs.

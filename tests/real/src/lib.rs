@@ -1,12 +1,16 @@
 #![doc = include_str!("../README.md")]
 
+pub use crate::cloud::{Cloud, until};
 pub use crate::daemon::Daemon;
+pub use crate::keyboard::Keyboard;
 pub use crate::machine::{Firmware, Machine};
 pub use crate::rack::{Rack, RackOptions};
 pub use crate::story::{Image, Story, image, images_folder};
 
+mod cloud;
 mod daemon;
 mod ironic;
+mod keyboard;
 mod machine;
 mod rack;
 pub mod stations;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use crate::{Firmware, Machine};
+use crate::{Cloud, Firmware, Machine};
 
 /// The rack's address on the provisioning network.
 pub(crate) const GATEWAY: &str = "10.78.0.1";
@@ -17,9 +17,12 @@ pub struct RackOptions<'a> {
     pub sizes: &'a [(&'a str, &'a str)],
     /// An address of this host that the machines can reach.
     pub uplink: Option<&'a str>,
+    /// The cloud at the address of `uplink` that the service belongs to: its Keystone authenticates the callers of the API, and the service
+    /// is its administrator.
+    pub cloud: Option<&'a Cloud>,
     /// Further tables of `baremetald.toml`.
     pub tables: &'a str,
-    /// The folder with the `kernel` and the `ramdisk` of another agent than ours.
+    /// The folder with the `kernel`, the `ramdisk` and the `ramdisk.iso` of another agent than ours.
     pub ramdisk: Option<&'a Path>,
 }
 

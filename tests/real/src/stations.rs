@@ -7,7 +7,7 @@ use compat::wait::wait_for;
 use serde_json::Value;
 
 use crate::daemon::ramdisk_folder;
-use crate::{Image, Machine, Story};
+use crate::{Image, Keyboard, Machine, Story};
 
 /// How long a change of state that boots a machine may take, in seconds, on two cores with other machines.
 const WAIT: &str = "420";
@@ -222,6 +222,21 @@ fn resets(machine: &Machine) -> usize {
 pub fn rescue(story: &mut Story, machine: &Machine, password: &str) {
     let words = ["node", "rescue", &machine.name, "--rescue-password", password];
     waited(story, machine, &words, "rescue");
+}
+
+/// Logs in on the serial console of a rescued machine, which refuses another password first.
+#[track_caller]
+pub fn rescue_login<'a>(machine: &'a Machine, password: &str) -> Keyboard<'a> {
+    machine.prints("rescue system: log in as rescue", 1, BOOT_TIMEOUT);
+    let mut keyboard = Keyboard::of(machine);
+    keyboard.types("", "login: ");
+    keyboard.types("rescue", "Password: ");
+    // login discards all input before its next prompt.
+    keyboard.types("wrong", "login: ");
+    machine.prints("Login incorrect", 1, BOOT_TIMEOUT);
+    keyboard.types("rescue", "Password: ");
+    keyboard.types(password, "# ");
+    keyboard
 }
 
 /// Boots the disk of a rescued machine again.

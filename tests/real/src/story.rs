@@ -74,7 +74,10 @@ impl Story {
         let service = start(&rack);
         let launcher = rack.launcher();
         let launcher: Vec<&str> = launcher.iter().map(String::as_str).collect();
-        let client = CommandLine::start_within(&launcher, api);
+        let client = match given.cloud {
+            Some(cloud) => CommandLine::baremetal_in_cloud(&cloud.clouds_yaml, "admin"),
+            None => CommandLine::start_within(&launcher, api),
+        };
         Some(Story { client, _service: service, _images: images, rack })
     }
 

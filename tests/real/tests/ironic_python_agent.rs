@@ -2,10 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use real::stations::{self, ManagementAccess};
 use real::{Firmware, Image, Machine, RackOptions, Story, image};
 use serde_json::json;
+
+const PASSWORD: &str = "w3 fix:th1s";
+
+/// How long the installed system may take to boot.
+const BOOT_TIMEOUT: Duration = Duration::from_secs(400);
 
 /// The memory of a machine, in MiB: the unpacked ramdisk alone has 400.
 const MEMORY: &str = "2048";
@@ -37,7 +43,8 @@ fn begin(name: &str, firmware: Firmware, release: &str) -> Option<Story> {
     )
 }
 
-/// Cleans the machine by the steps that the agent reports with a priority, which erase the disks completely; deploys it, and undeploys it.
+/// Cleans the machine by the steps that the agent reports with a priority, which erase the disks completely; deploys it, rescues it, and
+/// undeploys it.
 #[track_caller]
 fn clean_and_deploy(story: &mut Story, machine: &Machine, image: &Image) {
     stations::provide(story, machine);
@@ -45,7 +52,19 @@ fn clean_and_deploy(story: &mut Story, machine: &Machine, image: &Image) {
         ran(story, machine, step);
     }
     stations::deploy(story, machine, image);
-    stations::give_back(story, machine, 1);
+    a_rescue_lets_the_owner_log_in(story, machine);
+    stations::give_back(story, machine, 2);
+}
+
+/// Rescues the installed machine: the agent sets the password and ends. Then its disk boots again.
+#[track_caller]
+fn a_rescue_lets_the_owner_log_in(story: &mut Story, machine: &Machine) {
+    story.client.done(&["node", "set", &machine.name, "--rescue-interface", "agent"]);
+    stations::rescue(story, machine, PASSWORD);
+    let mut keyboard = stations::rescue_login(machine, PASSWORD);
+    keyboard.types("echo $USER sees $(ls /sys/block | grep vda)", "rescue sees vda");
+    stations::unrescue(story, machine);
+    machine.prints(machine.firmware.boots_as(), 2, BOOT_TIMEOUT);
 }
 
 /// Checks that the machine's history tells of this clean step.
@@ -77,4 +96,18 @@ fn pypis_agent_installs_a_bios_machine_over_ipmi() {
     stations::enroll(&mut story, &machine, &reach);
     stations::inspect(&mut story, &machine);
     clean_and_deploy(&mut story, &machine, &image("tiny.raw"));
+}
+
+/// The agent reads its parameters from a file of the medium, as from media that Ironic makes. No network boot takes place.
+#[test]
+fn debians_agent_installs_a_machine_by_virtual_media() {
+    let Some(mut story) = begin("ipa-media", Firmware::Uefi, "debian") else { return };
+    let machine = story.machine(0);
+    let reach = ManagementAccess::redfish(&machine, "redfish-virtual-media");
+    stations::enroll(&mut story, &machine, &reach);
+    stations::inspect(&mut story, &machine);
+    clean_and_deploy(&mut story, &machine, &image("tiny-gpt.qcow2"));
+    for attempt in ["Start PXE", "Start HTTP Boot"] {
+        assert!(!machine.printed().contains(attempt), "the machine booted from the network");
+    }
 }

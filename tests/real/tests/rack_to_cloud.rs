@@ -1,17 +1,11 @@
 //! One command makes a machine of the rack a compute host of a real OpenStack, and a server runs on it.
 
-use std::env;
 use std::fs;
-use std::path::PathBuf;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use compat::CommandLine;
-use real::{Firmware, RackOptions, Story, image, images_folder};
+use real::{Cloud, Firmware, RackOptions, Story, image, images_folder, until};
 use serde_json::{Value, json};
-
-/// The timeout of each part after the rack is up: machines and their servers are emulated, and two processors run a cloud as well.
-const PATIENCE: Duration = Duration::from_mins(10);
 
 /// The password of all users in the cloud of `openstack.sh`.
 const PASSWORD: &str = "bedplate";
@@ -34,7 +28,7 @@ fn a_rack_joins_the_cloud_by_one_command_and_runs_a_server() {
     let machine = story.machine(0);
     let manifest = story.rack.folder.join("rack.yaml");
     let profile = story.rack.folder.join("profile.json");
-    fs::write(&profile, cloud.profile().to_string()).expect("a file can be written");
+    fs::write(&profile, profile(&cloud).to_string()).expect("a file can be written");
     story.bedplate(&["rack", "enroll", manifest.to_str().expect("a path is text")]);
     story.bedplate(&["profile", "create", profile.to_str().expect("a path is text")]);
 
@@ -84,63 +78,24 @@ fn a_rack_joins_the_cloud_by_one_command_and_runs_a_server() {
     });
 }
 
-/// Calls `look` until it returns a value, at long intervals because the test machine has few processors. Prints how long it took.
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let begun = Instant::now();
-    loop {
-        if let Some(found) = look() {
-            eprintln!("{what} after {:.0?}", begun.elapsed());
-            return found;
-        }
-        assert!(begun.elapsed() < PATIENCE, "timed out: {what}");
-        thread::sleep(Duration::from_secs(5));
-    }
-}
-
-/// The cloud that `openstack.sh` started, at an address that machines of a rack can reach.
-struct Cloud {
-    clouds_yaml: PathBuf,
-    address: String,
-    keystone: String,
-}
-
-impl Cloud {
-    fn reported() -> Option<Self> {
-        let clouds_yaml = env::var_os("BEDPLATE_TEST_OPENSTACK").map(PathBuf::from);
-        let keystone = env::var("OS_AUTH_URL").ok();
-        let reported = clouds_yaml.zip(keystone).and_then(|(clouds_yaml, keystone)| {
-            let address = keystone.strip_prefix("http://")?.split(':').next()?.to_owned();
-            Some(Cloud { clouds_yaml, address, keystone })
-        });
-        let reported = reported.filter(|cloud| !cloud.address.starts_with("127."));
-        if reported.is_none() {
-            peers::skip(
-                "from a rack to a cloud",
-                "there is no cloud that a rack reaches; `make test-clouds` makes one",
-            );
-        }
-        reported
-    }
-
-    /// The hypervisor profile: how hypervisors reach the cloud, and where it puts them.
-    fn profile(&self) -> Value {
-        let image = image("hypervisor.qcow2");
-        json!({
-            "name": "kvm",
-            "kind": "cloud-init",
-            "instance_info": {
-                "image_source": image.url,
-                "image_os_hash_algo": "sha256",
-                "image_os_hash_value": image.sha256,
-                "image_disk_format": image.format,
-            },
-            "settings": {
-                "keystone": {"auth_url": self.keystone, "username": "service", "password": PASSWORD},
-                "message_bus": {"transport_url": format!("rabbit://guest:guest@{}:5672/", self.address)},
-                "neutron": {"tunnels": true},
-                "compute": {"virtualization": "qemu", "cpu_mode": "none"},
-            },
-            "placement": {"availability_zone": "rack", "aggregate": "rack"},
-        })
-    }
+/// The hypervisor profile: how hypervisors reach the cloud, and where it puts them.
+fn profile(cloud: &Cloud) -> Value {
+    let image = image("hypervisor.qcow2");
+    json!({
+        "name": "kvm",
+        "kind": "cloud-init",
+        "instance_info": {
+            "image_source": image.url,
+            "image_os_hash_algo": "sha256",
+            "image_os_hash_value": image.sha256,
+            "image_disk_format": image.format,
+        },
+        "settings": {
+            "keystone": {"auth_url": cloud.keystone, "username": "service", "password": PASSWORD},
+            "message_bus": {"transport_url": format!("rabbit://guest:guest@{}:5672/", cloud.address)},
+            "neutron": {"tunnels": true},
+            "compute": {"virtualization": "qemu", "cpu_mode": "none"},
+        },
+        "placement": {"availability_zone": "rack", "aggregate": "rack"},
+    })
 }
