@@ -1,4 +1,5 @@
-//! Looks for BMCs in the configured address ranges, and proposes those that belong to no node. Asks without credentials.
+//! Looks for BMCs in the configured address ranges and at the addresses that the service leased to BMCs, and proposes those that belong to
+//! no node. Asks without credentials.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::panic::resume_unwind;
@@ -23,7 +24,7 @@ const AT_ONCE: usize = 64;
 /// How long a BMC may take to answer a probe.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Crawls until `stop` is cancelled. Returns at once if no range is configured.
+/// Crawls until `stop` is cancelled, if a crawl is configured.
 pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
     let Some(settings) = context.settings.crawl.clone() else {
         return stop.cancelled().await;
@@ -46,7 +47,11 @@ pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
 
 /// Asks every address once.
 async fn crawl(context: &Arc<TurnContext>, settings: &CrawlSettings) -> Result<(), StoreError> {
-    let targets = crawl_targets(&settings.ranges, &context.settings.bmc.allowed);
+    let leased = match &context.settings.bmc_leases {
+        Some(leases) => context.store.leased_addresses(&leases.pool, context.now()).await?,
+        None => Vec::new(),
+    };
+    let targets = crawl_targets(&settings.ranges, &leased, &context.settings.bmc.allowed);
     debug!("looking for BMCs at {} addresses", targets.len());
     let mut pace = interval(Duration::from_secs(1) / settings.per_second.max(1));
     pace.set_missed_tick_behavior(MissedTickBehavior::Delay);

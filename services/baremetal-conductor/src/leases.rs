@@ -1,4 +1,5 @@
-//! DHCP leases of the provisioning network: an address is probed before its first lease, and is skipped while another machine uses it.
+//! DHCP leases of the provisioning network and of the network of BMCs: an address is probed before its first lease, and is skipped while
+//! another machine uses it.
 
 use std::io::ErrorKind;
 use std::net::Ipv4Addr;
@@ -19,9 +20,20 @@ const IN_USE_FOR: Duration = Duration::from_mins(10);
 const MAX_PROBES: usize = 4;
 
 impl TurnContext {
-    /// Returns the address for `mac`, or `None` if another server assigns addresses or no address is left.
+    /// Returns the address for a machine's `mac`, or `None` if another server assigns addresses or no address is left.
     pub(crate) async fn lease(&self, mac: MacAddress) -> Result<Option<Ipv4Addr>, StoreError> {
-        let Some(leases) = &self.settings.leases else { return Ok(None) };
+        match &self.settings.leases {
+            Some(leases) => self.lease_of(leases, mac).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the address of these leases for `mac`, or `None` if no address is left.
+    pub(crate) async fn lease_of(
+        &self,
+        leases: &Leases,
+        mac: MacAddress,
+    ) -> Result<Option<Ipv4Addr>, StoreError> {
         for _ in 0..MAX_PROBES {
             let leased = self.store.lease(mac, &leases.pool, self.now()).await?;
             let Some(leased) = leased else {

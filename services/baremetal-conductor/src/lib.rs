@@ -22,6 +22,7 @@ mod raid_volumes;
 mod agent_reports;
 
 mod acceptance;
+mod bmc_directory;
 mod boots;
 mod directory;
 mod glance;
@@ -69,6 +70,7 @@ mod problem;
 mod samples;
 
 pub use agent_reports::Heartbeat;
+pub use bmc_directory::BmcDirectory;
 pub use boots::BootError;
 pub use clusterd::ClusterdClient;
 pub use conductor::{Conductor, StartError};

@@ -58,6 +58,8 @@ pub struct Settings {
     pub provisioning_url: Option<Url>,
     /// The addresses for machines; `None` if another DHCP server assigns addresses.
     pub leases: Option<Leases>,
+    /// The addresses for BMCs; `None` if the service leases none.
+    pub bmc_leases: Option<Leases>,
     /// The answer to machines that nobody has enrolled.
     pub unknown_machines: UnknownMachines,
     /// How discovered machines become nodes.
@@ -112,6 +114,7 @@ impl Settings {
             clusters: None,
             provisioning_url: None,
             leases: None,
+            bmc_leases: None,
             unknown_machines: UnknownMachines::Refuse,
             discovery: DiscoverySettings::default(),
             crawl: None,
@@ -193,14 +196,14 @@ impl Default for LendingSettings {
     }
 }
 
-/// The addresses that the conductor leases to machines by DHCP.
+/// The addresses that the conductor leases by DHCP, to machines or to BMCs.
 #[derive(Clone, Debug)]
 pub struct Leases {
-    /// The range of addresses, and how long a machine that nobody has enrolled keeps one.
+    /// The range of addresses, and how long a machine that nobody has enrolled, or a BMC, keeps one.
     pub pool: AddressPool,
     /// Probes whether an address is in use.
     pub prober: Prober,
-    /// The prefix length of the provisioning network.
+    /// The prefix length of the network.
     pub prefix: u8,
     /// The default gateway, if there is one.
     pub router: Option<Ipv4Addr>,

@@ -71,10 +71,15 @@ fn hosts(network: u32, prefix: u32) -> (u32, u32) {
     if mask > 1 { (first + 1, last - 1) } else { (first, last) }
 }
 
-/// Returns the addresses that one crawl asks, each once, without those that are not allowed.
-pub fn crawl_targets(ranges: &[CrawlRange], allowed: &AllowedHosts) -> Vec<Ipv4Addr> {
+/// Returns the addresses that one crawl asks, each once: those of the ranges and those that DHCP `leased` to BMCs, without those that are
+/// not allowed.
+pub fn crawl_targets(
+    ranges: &[CrawlRange],
+    leased: &[Ipv4Addr],
+    allowed: &AllowedHosts,
+) -> Vec<Ipv4Addr> {
     let all = ranges.iter().flat_map(|range| range.first..=range.last).map(Ipv4Addr::from);
-    let unique: BTreeSet<Ipv4Addr> = all.collect();
+    let unique: BTreeSet<Ipv4Addr> = all.chain(leased.iter().copied()).collect();
     unique.into_iter().filter(|at| allowed.check_address(IpAddr::V4(*at)).is_ok()).collect()
 }
 
@@ -142,10 +147,11 @@ mod tests {
     fn each_allowed_address_is_asked_once() {
         let ranges = ["10.0.1.0/30", "10.0.1.2-10.0.1.4"].map(|raw| raw.parse().unwrap());
         let inside = AllowedHosts::within(Some(vec!["10.0.1.2/31".parse().unwrap()]));
-        let targets = crawl_targets(&ranges, &AllowedHosts::anywhere());
-        assert_eq!(targets, [1, 2, 3, 4].map(|last| Ipv4Addr::new(10, 0, 1, last)));
-        let targets = crawl_targets(&ranges, &inside);
-        assert_eq!(targets, [2, 3].map(|last| Ipv4Addr::new(10, 0, 1, last)));
+        let at = |last| Ipv4Addr::new(10, 0, 1, last);
+        let targets = crawl_targets(&ranges, &[at(9), at(3)], &AllowedHosts::anywhere());
+        assert_eq!(targets, [1, 2, 3, 4, 9].map(at));
+        let targets = crawl_targets(&ranges, &[at(9)], &inside);
+        assert_eq!(targets, [2, 3].map(at));
     }
 
     #[test]

@@ -10,8 +10,8 @@ use anyhow::Context;
 use api_client::Credentials;
 use baremetal_api::{App, Reservations};
 use baremetal_conductor::{
-    BmcSettings, ClusterdClient, Conductor, ConsoleSettings, Leases, LendingSettings, ServiceKey,
-    Settings, SweepSettings,
+    BmcDirectory, BmcSettings, ClusterdClient, Conductor, ConsoleSettings, Leases, LendingSettings,
+    ServiceKey, Settings, SweepSettings,
 };
 use baremetal_core::Timeouts;
 use baremetal_store::{AddressPool, Store, Tripwire};
@@ -34,11 +34,15 @@ use url::Url;
 
 use crate::Config;
 use crate::config::{
-    CloudConfig, ClusterdConfig, ClusterdIdentityConfig, CrawlConfig, DhcpListen, DhcpMode,
+    BmcDhcpConfig, CloudConfig, ClusterdConfig, ClusterdIdentityConfig, DhcpListen, DhcpMode,
     ProvisioningConfig, TimeoutsConfig,
 };
 use crate::provisioning::{self, Files, IsoTemplate, Provisioning};
 use crate::undelivered::HistoryOfUndelivered;
+
+/// How long a BMC keeps its address after its last DHCP request. Nodes name their BMCs by address, so a BMC that was away for a while must
+/// not find its address in use by another one.
+const KEEP_BMC_ADDRESS: Duration = Duration::from_hours(24 * 30);
 
 /// A service whose listeners are open, before it serves.
 pub struct Service {
@@ -50,6 +54,8 @@ pub struct Service {
     provisioning: Option<(TcpListener, axum::Router, ConnectionLimits)>,
     /// Network boot runs until this value is dropped.
     _boot: Option<pxe::Running>,
+    /// BMCs get addresses until this value is dropped.
+    _bmc_addresses: Option<pxe::Running>,
     listeners: Listeners,
 }
 
@@ -60,6 +66,8 @@ pub struct Listeners {
     pub provisioning: Option<SocketAddr>,
     pub dhcp: Option<SocketAddr>,
     pub tftp: Option<SocketAddr>,
+    /// DHCP on the network of BMCs.
+    pub bmc_dhcp: Option<SocketAddr>,
 }
 
 impl Service {
@@ -88,8 +96,13 @@ impl Service {
         let conductor = Conductor::new(settings, store.clone(), key).await?;
         let api = config.api.open().await?;
 
-        let mut listeners =
-            Listeners { api: api.address, provisioning: None, dhcp: None, tftp: None };
+        let mut listeners = Listeners {
+            api: api.address,
+            provisioning: None,
+            dhcp: None,
+            tftp: None,
+            bmc_dhcp: None,
+        };
         let app = App {
             store: store.clone(),
             conductor: conductor.clone(),
@@ -105,6 +118,7 @@ impl Service {
             api: (api, baremetal_api::router(app)),
             provisioning: None,
             _boot: None,
+            _bmc_addresses: bmc_addresses(&config, &conductor).await?,
             listeners: listeners.clone(),
         };
         if let Some((section, (listener, _))) = provisioning {
@@ -118,6 +132,7 @@ impl Service {
             service.provisioning = Some((listener, router, section.connections));
             service._boot = Some(boot);
         }
+        listeners.bmc_dhcp = service._bmc_addresses.as_ref().and_then(|running| running.dhcp);
         service.listeners = listeners;
         daemon::write_listeners(&config.state_dir, &service.listeners)
             .context("cannot write listeners.json")?;
@@ -167,6 +182,7 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
     pump(config)?;
     authorities(config)?;
     config.auto_discovery.settings(&config.bmc.credentials)?;
+    config.bmc.crawl_settings()?;
     config.cloud.as_ref().map(cloud).transpose()?;
     config.clusters.as_ref().map(clusters).transpose()?;
     Ok(())
@@ -241,7 +257,7 @@ fn settings(
 ) -> anyhow::Result<Settings> {
     let provisioning = config.provisioning.as_ref();
     let dhcp = provisioning.and_then(|it| it.dhcp.as_ref());
-    let leases = dhcp.map(leases).transpose()?.flatten();
+    let leases = dhcp.and_then(|dhcp| leases(dhcp, dhcp.lease_time));
     let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
     Ok(Settings {
         hostname: config.conductor.hostname.clone().unwrap_or_else(own_name),
@@ -280,9 +296,14 @@ fn settings(
         clusters: config.clusters.as_ref().map(clusters).transpose()?,
         provisioning_url,
         leases,
+        bmc_leases: config
+            .bmc
+            .dhcp
+            .as_ref()
+            .and_then(|dhcp| self::leases(&dhcp.0, KEEP_BMC_ADDRESS)),
         unknown_machines: provisioning.map(|section| section.unknown_machines).unwrap_or_default(),
         discovery: config.auto_discovery.settings(&config.bmc.credentials)?,
-        crawl: config.bmc.crawl.as_ref().map(CrawlConfig::settings),
+        crawl: config.bmc.crawl_settings()?,
         kernel_parameters: provisioning.map(|it| it.kernel_parameters()).unwrap_or_default(),
         heartbeat_timeout: provisioning
             .map_or(Duration::from_secs(60), |section| section.heartbeat_timeout.unsigned_abs()),
@@ -296,30 +317,51 @@ fn authorities(config: &Config) -> anyhow::Result<Vec<u8>> {
     fs::read(file).with_context(|| format!("cannot read {} (bmc.ca_file)", file.display()))
 }
 
-/// Returns the addresses that DHCP leases, or `None` if another server leases them.
-fn leases(dhcp: &crate::config::DhcpConfig) -> anyhow::Result<Option<Leases>> {
-    let DhcpMode::Full { first, last } = dhcp.mode else { return Ok(None) };
+/// Starts DHCP on the network of BMCs.
+async fn bmc_addresses(
+    config: &Config,
+    conductor: &Conductor,
+) -> anyhow::Result<Option<pxe::Running>> {
+    let Some(BmcDhcpConfig(dhcp)) = &config.bmc.dhcp else { return Ok(None) };
+    let only_dhcp = pxe::Config { dhcp: Some(dhcp_server(dhcp)), ..pxe::Config::default() };
+    let running = pxe::start(only_dhcp, Arc::new(BmcDirectory(conductor.clone()))).await;
+    running.map(Some).context("cannot start DHCP for BMCs (bmc.dhcp)")
+}
+
+/// Returns the addresses that DHCP leases, or `None` if another server leases them. A client that nobody has enrolled keeps its address for
+/// `kept` after its last request.
+fn leases(dhcp: &crate::config::DhcpConfig, kept: Duration) -> Option<Leases> {
+    let DhcpMode::Full { first, last } = dhcp.mode else { return None };
     let reserved = std::iter::once(dhcp.server).chain(dhcp.router).chain(dhcp.dns.iter().copied());
-    let pool = AddressPool {
-        first,
-        last,
-        reserved: reserved.collect(),
-        stranger_lease_time: dhcp.lease_time,
-    };
-    let prober = Prober::new(&listen(dhcp)?);
-    Ok(Some(Leases { pool, prober, prefix: dhcp.network.prefix_len(), router: dhcp.router }))
+    let pool = AddressPool { first, last, reserved: reserved.collect(), stranger_lease_time: kept };
+    let prober = Prober::new(&listen(dhcp));
+    Some(Leases { pool, prober, prefix: dhcp.network.prefix_len(), router: dhcp.router })
 }
 
 /// Returns where DHCP requests are received.
-fn listen(dhcp: &crate::config::DhcpConfig) -> anyhow::Result<Listen> {
+fn listen(dhcp: &crate::config::DhcpConfig) -> Listen {
     match &dhcp.listen {
         DhcpListen::Interface(name) => {
-            Ok(Listen::Interface { name: name.clone(), address: dhcp.server })
+            Listen::Interface { name: name.clone(), address: dhcp.server }
         }
-        DhcpListen::Socket(SocketAddr::V4(address)) => Ok(Listen::Socket(*address)),
-        DhcpListen::Socket(SocketAddr::V6(_)) => {
-            anyhow::bail!("provisioning.dhcp.listen: must be an IPv4 address")
-        }
+        DhcpListen::Socket(address) => Listen::Socket(*address),
+    }
+}
+
+/// Returns the settings of a DHCP server.
+fn dhcp_server(dhcp: &crate::config::DhcpConfig) -> DhcpConfig {
+    DhcpConfig {
+        listen: listen(dhcp),
+        mode: match dhcp.mode {
+            DhcpMode::Full { .. } => Mode::Full,
+            DhcpMode::Proxy => Mode::Proxy,
+        },
+        subnet: dhcp.network,
+        router: dhcp.router,
+        dns: dhcp.dns.clone(),
+        domain: None,
+        lease_time: dhcp.lease_time,
+        tftp_server: None,
     }
 }
 
@@ -369,21 +411,6 @@ fn files(section: &ProvisioningConfig) -> anyhow::Result<Files> {
 }
 
 fn network_boot(section: &ProvisioningConfig) -> anyhow::Result<pxe::Config> {
-    let dhcp = section.dhcp.as_ref().map(|dhcp| {
-        anyhow::Ok(DhcpConfig {
-            listen: listen(dhcp)?,
-            mode: match dhcp.mode {
-                DhcpMode::Full { .. } => Mode::Full,
-                DhcpMode::Proxy => Mode::Proxy,
-            },
-            subnet: dhcp.network,
-            router: dhcp.router,
-            dns: dhcp.dns.clone(),
-            domain: None,
-            lease_time: dhcp.lease_time,
-            tftp_server: None,
-        })
-    });
     let tftp = section.tftp.map(|listen| {
         let mut files = TftpFiles::new();
         for loader in Loader::ALL {
@@ -401,5 +428,6 @@ fn network_boot(section: &ProvisioningConfig) -> anyhow::Result<pxe::Config> {
         .router_advertisements
         .clone()
         .map(|interface| RouterAdvertisementConfig { interface });
-    Ok(pxe::Config { dhcp: dhcp.transpose()?, tftp: tftp.transpose()?, router_advertisements })
+    let dhcp = section.dhcp.as_ref().map(dhcp_server);
+    Ok(pxe::Config { dhcp, tftp: tftp.transpose()?, router_advertisements })
 }

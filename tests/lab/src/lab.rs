@@ -1,7 +1,7 @@
 //! Starts a whole installation, and holds it while a test runs.
 
 use std::fmt::Write;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use api_client::Service;
@@ -28,6 +28,7 @@ pub struct Lab {
     pub(crate) image: Image,
     images: Images,
     provisioning: Url,
+    bmc_dhcp: Option<SocketAddr>,
     rack: Mutex<Rack>,
     pub(crate) folder: TempDir,
     pub(crate) records: OnceCell<Store>,
@@ -139,6 +140,7 @@ impl Lab {
             image: images.bootable("system.raw"),
             images,
             provisioning: provisioning.expect("an address makes a URL"),
+            bmc_dhcp: listeners.bmc_dhcp,
             rack: Mutex::new(rack),
             folder,
             records: OnceCell::new(),
@@ -176,6 +178,12 @@ impl Lab {
     /// The URL at which machines and their agents reach the service.
     pub fn provisioning(&self) -> &Url {
         &self.provisioning
+    }
+
+    /// Returns the address that the service leases to the BMC with this MAC address, if `[bmc.dhcp]` is configured and the server answers.
+    pub async fn address_of_bmc(&self, mac: [u8; 6]) -> Option<Ipv4Addr> {
+        let server = self.bmc_dhcp.expect("DHCP for BMCs is configured");
+        machine_emulator::address_of_bmc(server, mac).await.expect("a socket can be opened")
     }
 
     /// A client of the API.

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod agent;
+mod bmc_address;
 mod causes;
 mod cd;
 mod compute_host;
@@ -25,6 +26,7 @@ mod saved_state;
 mod serial_output;
 mod tftp;
 
+pub use bmc_address::address_of_bmc;
 pub use config_drive::ConfigDrive;
 pub use control::serve_control;
 pub use disk::{Content, Disk};

@@ -34,6 +34,16 @@ impl Store {
         })
     }
 
+    /// Returns the leased addresses of the pool, in their order, without those of expired leases.
+    pub async fn leased_addresses(
+        &self,
+        pool: &AddressPool,
+        now: Timestamp,
+    ) -> Result<Vec<Ipv4Addr>, StoreError> {
+        let pool = pool.clone();
+        reading!(self.database, |c| lease::leased(c, &pool, now).await)
+    }
+
     /// Records that no machine answered at the address that is leased to `mac`.
     pub async fn mark_lease_probed(&self, mac: MacAddress, address: Ipv4Addr) -> Result<()> {
         writing!(self.database, OneStatement, |c| lease::mark_probed(c, mac, address).await)

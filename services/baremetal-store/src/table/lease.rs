@@ -40,6 +40,18 @@ pub(crate) async fn find(
     row.map(|row| Ok(DhcpLease { address: read(&row)?, is_probed: row.int(1)? != 0 })).transpose()
 }
 
+/// Returns the leased addresses of a pool, in their order, without those of expired leases.
+pub(crate) async fn leased(
+    connection: &mut Connection,
+    pool: &AddressPool,
+    now: Timestamp,
+) -> Result<Vec<Ipv4Addr>, StoreError> {
+    const LEASED: &str = "SELECT address FROM leases WHERE address BETWEEN $1 AND $2 \
+         AND (expires_at IS NULL OR expires_at > $3) ORDER BY address";
+    let within = values![u32::from(pool.first), u32::from(pool.last), now];
+    connection.rows(LEASED, within).await?.iter().map(read).collect()
+}
+
 /// Leases an address to `mac`: its current address if that is still usable, or else the lowest free address of the pool. If none is free
 /// and `mac` belongs to a port, takes the address of the unknown machine whose last request is the oldest. Returns `None` if no address is
 /// left.

@@ -18,6 +18,7 @@ on_both! { Store:
     unknown_machines_never_keep_a_port_from_an_address
     an_address_in_use_is_skipped_for_a_time
     a_lease_is_probed_once
+    the_leases_of_a_pool_are_listed_until_they_expire
 }
 
 const HOUR: i64 = 3600;
@@ -157,4 +158,20 @@ async fn a_lease_is_probed_once(store: Store) {
     assert!(!probed().await, "another address was probed");
     store.mark_lease_probed(mac(1), address(10)).await.unwrap();
     assert!(probed().await);
+}
+
+async fn the_leases_of_a_pool_are_listed_until_they_expire(store: Store) {
+    let (_, ports) = enrolled(&store, 1).await;
+    for (mac, pool, seconds) in [
+        (mac(1), range(10, 13), 0),
+        (mac(2), range(10, 13), HOUR / 2),
+        (ports[0].address, range(10, 13), 0),
+        (mac(3), range(14, 20), 0),
+    ] {
+        lease(&store, mac, &pool, seconds).await.unwrap();
+    }
+    let listed = async |seconds| store.leased_addresses(&range(10, 13), at(seconds)).await.unwrap();
+    assert_eq!(listed(HOUR - 1).await, [10, 11, 12].map(address));
+    assert_eq!(listed(HOUR).await, [11, 12].map(address));
+    assert_eq!(listed(2 * HOUR).await, [12].map(address));
 }

@@ -3,13 +3,14 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+use baremetal_conductor::CrawlSettings;
 use baremetal_core::{OciRegistry, parse_conductor_group};
 use baremetal_store::SharedBmcs;
 use hardware::{AllowedHost, Network};
 use jiff::SignedDuration;
 use serde::Deserialize;
 
-use super::{BmcCredentialsConfig, CrawlConfig};
+use super::{BmcCredentialsConfig, BmcDhcpConfig, CrawlConfig};
 
 /// The section `[conductor]`.
 #[derive(Clone, Debug, Deserialize)]
@@ -135,8 +136,27 @@ pub struct BmcConfig {
     /// The credentials of BMCs by network, for discoveries that are accepted without credentials. The first network that contains the BMC
     /// counts.
     pub credentials: Vec<BmcCredentialsConfig>,
+    /// The DHCP server on the network of the BMCs; absent if the service gives them no addresses.
+    pub dhcp: Option<BmcDhcpConfig>,
     /// The search for BMCs that belong to no node; absent if there is none.
     pub crawl: Option<CrawlConfig>,
+}
+
+impl BmcConfig {
+    /// Returns the settings of the search for BMCs.
+    ///
+    /// # Errors
+    ///
+    /// Fails if the search would ask no address.
+    pub fn crawl_settings(&self) -> anyhow::Result<Option<CrawlSettings>> {
+        let Some(crawl) = &self.crawl else { return Ok(None) };
+        let asks_any = !crawl.ranges.is_empty() || self.dhcp.is_some();
+        anyhow::ensure!(
+            asks_any,
+            "bmc.crawl: set ranges, or have BMCs get addresses by [bmc.dhcp]"
+        );
+        Ok(Some(crawl.settings()))
+    }
 }
 
 /// Whether several nodes may name one BMC.
@@ -180,6 +200,7 @@ impl Default for BmcConfig {
             networks: None,
             shared: SharedBmcsConfig::Refuse,
             credentials: Vec::new(),
+            dhcp: None,
             crawl: None,
         }
     }

@@ -1,6 +1,6 @@
-//! The section `[provisioning.dhcp]`: where DHCP is received, and which addresses are leased.
+//! The sections `[provisioning.dhcp]` and `[bmc.dhcp]`: where DHCP is received, and which addresses are leased.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
 use ipnet::Ipv4Net;
@@ -25,13 +25,18 @@ pub struct DhcpConfig {
     pub lease_time: Duration,
 }
 
+/// The DHCP server on the network of BMCs, which leases addresses and tells no boot file.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(try_from = "DhcpConfig")]
+pub struct BmcDhcpConfig(pub DhcpConfig);
+
 /// Where DHCP requests are received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DhcpListen {
     /// On a network interface, including broadcasts.
     Interface(String),
     /// On a socket, from relays.
-    Socket(SocketAddr),
+    Socket(SocketAddrV4),
 }
 
 /// Whether the DHCP server leases addresses.
@@ -51,7 +56,7 @@ pub enum DhcpMode {
 #[serde(deny_unknown_fields)]
 struct RawDhcp {
     interface: Option<String>,
-    listen: Option<SocketAddr>,
+    listen: Option<SocketAddrV4>,
     server: Ipv4Addr,
     #[serde(default)]
     mode: RawMode,
@@ -82,6 +87,20 @@ pub enum InvalidDhcp {
     Range { raw: String, prefix: u8 },
     #[error("prefix: must be from 8 to 30")]
     Prefix,
+    /// ProxyDHCP tells boot files only.
+    #[error("mode: a BMC boots nothing, so the server has to lease addresses; set range")]
+    NothingToBoot,
+}
+
+impl TryFrom<DhcpConfig> for BmcDhcpConfig {
+    type Error = InvalidDhcp;
+
+    fn try_from(config: DhcpConfig) -> Result<Self, InvalidDhcp> {
+        match config.mode {
+            DhcpMode::Full { .. } => Ok(BmcDhcpConfig(config)),
+            DhcpMode::Proxy => Err(InvalidDhcp::NothingToBoot),
+        }
+    }
 }
 
 impl TryFrom<RawDhcp> for DhcpConfig {
@@ -158,6 +177,17 @@ mod tests {
         check(
             &dhcp("server='10.0.0.1'\nprefix=24\nmode='proxy'"),
             expect!["set either interface or listen"],
+        );
+    }
+
+    #[test]
+    fn bmcs_get_addresses_and_no_boot_file() {
+        let section =
+            "state_dir = '/tmp/s'\n[bmc.dhcp]\ninterface='bmc0'\nserver='10.0.1.1'\nprefix=24\n";
+        check(&format!("{section}range='10.0.1.10-10.0.1.99'"), expect!["ok"]);
+        check(
+            &format!("{section}mode='proxy'"),
+            expect!["mode: a BMC boots nothing, so the server has to lease addresses; set range"],
         );
     }
 }

@@ -42,11 +42,13 @@ pub struct BmcCredentialsConfig {
     pub verify_ca: Option<VerifyCa>,
 }
 
-/// The search for BMCs: each address of the ranges is asked for a Redfish service root and for IPMI, without credentials.
+/// The search for BMCs: each address of the ranges, and each address that `[bmc.dhcp]` leased, is asked for a Redfish service root and for
+/// IPMI, without credentials.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CrawlConfig {
     /// Networks, such as `10.0.1.0/24`, and ranges, such as `10.0.2.10-10.0.2.99`. Addresses outside of `bmc.networks` are not asked.
+    #[serde(default)]
     pub ranges: Vec<CrawlRange>,
     /// The interval between the starts of two searches.
     #[serde(default = "hour")]
@@ -162,10 +164,19 @@ mod tests {
     }
 
     #[test]
-    fn a_crawl_needs_ranges_alone() {
-        let text = "state_dir = '/tmp/s'\n[bmc.crawl]\nranges = ['10.0.1.0/24', '10.0.2.7']";
-        let config: crate::Config = toml::from_str(text).unwrap();
-        let settings = config.bmc.crawl.unwrap().settings();
+    fn a_crawl_needs_ranges_or_leases_alone() {
+        let settings = |text: &str| {
+            let config: crate::Config =
+                toml::from_str(&format!("state_dir = '/s'\n{text}")).unwrap();
+            config.bmc.crawl_settings()
+        };
+        let refused = settings("[bmc.crawl]").unwrap_err().to_string();
+        assert_eq!(refused, "bmc.crawl: set ranges, or have BMCs get addresses by [bmc.dhcp]");
+        let dhcp =
+            "[bmc.dhcp]\ninterface='b'\nserver='10.0.1.1'\nprefix=24\nrange='10.0.1.9-10.0.1.9'";
+        assert!(settings(&format!("[bmc.crawl]\n{dhcp}")).unwrap().is_some());
+        let ranges = "[bmc.crawl]\nranges = ['10.0.1.0/24', '10.0.2.7']";
+        let settings = settings(ranges).unwrap().unwrap();
         assert_eq!((settings.ranges.len(), settings.per_second), (2, 20));
         assert_eq!((&*settings.redfish_ports, settings.ipmi_port), (&[443][..], 623));
         check(

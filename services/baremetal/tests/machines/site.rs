@@ -20,6 +20,8 @@ pub(crate) struct TestService {
     /// The address of the provisioning listener.
     pub(crate) provisioning: SocketAddr,
     pub(crate) dhcp: SocketAddr,
+    /// DHCP on the network of BMCs, if it is configured.
+    pub(crate) bmc_dhcp: Option<SocketAddr>,
     pub(crate) http: reqwest::Client,
     /// The service's own store, opened a second time.
     pub(crate) store: Store,
@@ -88,6 +90,7 @@ impl TestService {
             api: at.api,
             provisioning: at.provisioning.unwrap(),
             dhcp: at.dhcp.unwrap(),
+            bmc_dhcp: at.bmc_dhcp,
             http: reqwest::Client::builder().no_proxy().build().unwrap(),
             store,
             stop,

@@ -1,4 +1,4 @@
-//! BMCs are looked for in an address range, and those that belong to no node are proposed.
+//! BMCs are looked for in an address range and at leased addresses, and those that belong to no node are proposed.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
 
@@ -11,14 +11,14 @@ const ONE: Ipv4Addr = Ipv4Addr::new(127, 0, 77, 1);
 const TWO: Ipv4Addr = Ipv4Addr::new(127, 0, 77, 2);
 const THREE: Ipv4Addr = Ipv4Addr::new(127, 0, 77, 3);
 
-/// A port that is free for TCP and UDP at all three addresses.
-fn free_port() -> u16 {
+/// A port that is free for TCP and UDP at all these addresses.
+fn free_port(addresses: &[Ipv4Addr]) -> u16 {
     loop {
-        let listener = TcpListener::bind((ONE, 0)).expect("a free port");
+        let listener = TcpListener::bind((addresses[0], 0)).expect("a free port");
         let port = listener.local_addr().expect("an address").port();
-        let is_free = |at: Ipv4Addr| UdpSocket::bind((at, port)).is_ok();
-        let others = [TWO, THREE].into_iter().all(|at| TcpListener::bind((at, port)).is_ok());
-        if others && [ONE, TWO, THREE].into_iter().all(is_free) {
+        let is_free = |at: &Ipv4Addr| UdpSocket::bind((*at, port)).is_ok();
+        let others = addresses[1..].iter().all(|at| TcpListener::bind((*at, port)).is_ok());
+        if others && addresses.iter().all(is_free) {
             return port;
         }
     }
@@ -48,7 +48,7 @@ fn credentials(machine: &RackedMachine) -> Value {
 
 #[tokio::test]
 async fn bmcs_without_a_node_are_proposed_and_accepted() {
-    let port = free_port();
+    let port = free_port(&[ONE, TWO, THREE]);
     let more = format!(
         "[bmc.crawl]\nranges = ['127.0.77.0/29']\nevery = '1s'\nper_second = 1000\nredfish_ports = [{port}]\nipmi_port = {port}\n"
     );
@@ -82,4 +82,34 @@ async fn bmcs_without_a_node_are_proposed_and_accepted() {
     lab.api().send(Method::DELETE, &path, None).await.expect("the node goes");
     let again = discoveries(&lab, 1).await;
     assert_eq!(again[0]["id"], format!("{ONE}:{port}"), "a BMC without a node is found again");
+}
+
+/// A BMC that got its address from the service is asked there, without any configured range. The port of a node gets no address of BMCs.
+#[tokio::test]
+async fn a_bmc_with_a_leased_address_is_proposed_and_accepted() {
+    let first = Ipv4Addr::new(127, 0, 78, 1);
+    let port = free_port(&[first]);
+    let more = format!(
+        "[bmc.dhcp]\nlisten = '127.0.0.1:0'\nserver = '127.0.0.1'\nprefix = 8\nrange = '{first}-127.0.78.6'\n\
+         [bmc.crawl]\nevery = '1s'\nredfish_ports = [{port}]\nipmi_port = {port}\n"
+    );
+    let lab = Lab::start_with(Settings { more, ..Settings::default() }).await;
+    let mac = [0x52, 0x54, 0, 0xbc, 0, 1];
+    assert_eq!(lab.address_of_bmc(mac).await, Some(first));
+    let machine = lab.rack(at(Machine::redfish("leased"), first, port)).await;
+
+    let found = discoveries(&lab, 1).await;
+    assert_eq!(found[0]["id"], format!("{first}:{port}"));
+    let path = format!("/bedplate/v1/discoveries/{first}:{port}/accept");
+    let accepted = lab.api().send(Method::POST, &path, Some(&credentials(&machine))).await;
+    let id = accepted.body["uuid"].as_str().and_then(|id| id.parse().ok()).expect("an id");
+    lab.provision(lab::Node(id), "manage").await.reaches("manageable").await;
+    assert_eq!(lab.address_of_bmc(mac).await, Some(first), "the BMC keeps its address");
+    discoveries(&lab, 0).await;
+
+    let port = json!({"node_uuid": lab::Node(id).0.to_string(), "address": "52:54:00:bc:00:02"});
+    lab.api().send(Method::POST, "/v1/ports", Some(&port)).await.expect("a port");
+    assert_eq!(lab.address_of_bmc([0x52, 0x54, 0, 0xbc, 0, 2]).await, None);
+    let other = lab.address_of_bmc([0x52, 0x54, 0, 0xbc, 0, 3]).await;
+    assert_eq!(other, Some(Ipv4Addr::new(127, 0, 78, 2)));
 }
