@@ -4,6 +4,7 @@ mod run;
 
 mod catch_up;
 mod crawler;
+mod machine_names;
 mod racks;
 mod sweep;
 mod turn;
@@ -82,6 +83,6 @@ pub use run::RunError;
 pub use secrets::ServiceKey;
 pub use settings::{
     AcceptedBy, BmcSettings, CrawlSettings, DiscoverySettings, FailedBinding, Leases,
-    LendingSettings, NetworkSettings, Settings, SweepSettings, UnknownMachines,
+    LendingSettings, NameSettings, NetworkSettings, Settings, SweepSettings, UnknownMachines,
 };
 pub use vifs::{VifLookupError, VifSeen};

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::conductor::Conductor;
-use crate::{catch_up, crawler, node_consoles, racks, seal_keys, sweep, turn};
+use crate::{catch_up, crawler, machine_names, node_consoles, racks, seal_keys, sweep, turn};
 
 /// The time limit for logging out of all BMCs when the process stops.
 const LOG_OUT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -39,6 +39,7 @@ impl Conductor {
         tasks.spawn(beside(sweep::run(self.context.clone(), stop.clone())));
         tasks.spawn(beside(sweep::announce(self.context.clone(), stop.clone())));
         tasks.spawn(beside(crawler::run(self.context.clone(), stop.clone())));
+        tasks.spawn(beside(machine_names::run(self.context.clone(), stop.clone())));
         tasks.spawn(beside(racks::run(self.context.clone(), stop.clone())));
         tasks.spawn(beside(seal_keys::run(self.context.clone(), stop.clone())));
         tasks.spawn(beside(node_consoles::run(self.context.clone(), stop.clone())));

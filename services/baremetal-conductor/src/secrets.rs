@@ -70,6 +70,8 @@ pub(crate) enum Purpose {
     Inventory,
     /// Fetching the boot script of a machine that nobody has enrolled.
     Discovery,
+    /// Telling objects in a cloud that belong to this installation from those of others. This value is no secret.
+    Installation,
 }
 
 impl Purpose {
@@ -83,6 +85,7 @@ impl Purpose {
             Purpose::OciBlob => "oci-blob",
             Purpose::Inventory => "inventory",
             Purpose::Discovery => "discovery",
+            Purpose::Installation => "installation",
         }
     }
 }

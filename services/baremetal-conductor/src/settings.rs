@@ -5,7 +5,8 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use baremetal_core::{
-    BmcCredentials, CrawlRange, Driver, OciRegistry, ServiceNetwork, StepPriorities, Timeouts,
+    BmcCredentials, CrawlRange, DnsZone, Driver, OciRegistry, ServiceNetwork, StepPriorities,
+    Timeouts,
 };
 use baremetal_store::AddressPool;
 use hardware::AllowedHosts;
@@ -52,6 +53,8 @@ pub struct Settings {
     pub cloud: Option<Session>,
     /// The networks in that OpenStack to which the service connects machines while a ramdisk runs on them.
     pub networks: NetworkSettings,
+    /// The names of machines in the DNS of that OpenStack; `None` if machines have none.
+    pub names: Option<NameSettings>,
     /// The connection to clusterd, which is asked before a compute host is taken out; `None` if no clusterd is asked.
     pub clusters: Option<ClusterdClient>,
     /// The base URL of the listener on the provisioning network; `None` if no machine is booted.
@@ -111,6 +114,7 @@ impl Settings {
             lending: LendingSettings::default(),
             cloud: None,
             networks: NetworkSettings::default(),
+            names: None,
             clusters: None,
             provisioning_url: None,
             leases: None,
@@ -144,6 +148,14 @@ impl Default for NetworkSettings {
             failed_binding: FailedBinding::Fails,
         }
     }
+}
+
+/// The names of machines in DNS.
+#[derive(Clone, Debug)]
+pub struct NameSettings {
+    pub zone: DnsZone,
+    /// The pause between two comparisons of the zone with the nodes.
+    pub every: Duration,
 }
 
 /// How work goes on at a port that Neutron cannot connect, because no mechanism driver of Neutron configures the switch.

@@ -15,6 +15,7 @@ mod drain_needed;
 mod enrolment;
 mod host_placement;
 mod lending;
+mod machine_names;
 mod node_request;
 mod node_update;
 mod rack;
@@ -206,6 +207,9 @@ pub use listed_steps::{ListedSteps, StepPriorities};
 pub use lldp::{Neighbour, neighbours};
 pub use local_link::LocalLinkRefused;
 pub use logical_disk::{LogicalDisk, RaidStepProblem};
+pub use machine_names::{
+    DnsZone, InvalidZone, NameChange, NamePlan, NamedMachine, SeenName, plan_names,
+};
 pub use maintenance::{power_failed, power_recovered};
 pub use network_changes::{NetworkChanges, ServiceNetwork};
 pub use network_data::{

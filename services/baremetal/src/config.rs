@@ -15,7 +15,7 @@ use daemon::{DatabaseConfig, LogFormat};
 use notices::NoticesConfig;
 use serde::Deserialize;
 
-pub use cloud::{CloudConfig, NetworksConfig};
+pub use cloud::{CloudConfig, DnsConfig, NetworksConfig};
 pub use clusters::{ClusterdConfig, ClusterdIdentityConfig};
 pub use conductor::{
     AgentsConfig, BmcConfig, ConductorConfig, ConsolesConfig, ImagesConfig, SharedBmcsConfig,

@@ -11,7 +11,7 @@ use api_client::Credentials;
 use baremetal_api::{App, Reservations};
 use baremetal_conductor::{
     BmcDirectory, BmcSettings, ClusterdClient, Conductor, ConsoleSettings, Leases, LendingSettings,
-    ServiceKey, Settings, SweepSettings,
+    NameSettings, ServiceKey, Settings, SweepSettings,
 };
 use baremetal_core::Timeouts;
 use baremetal_store::{AddressPool, Store, Tripwire};
@@ -55,7 +55,7 @@ pub struct Service {
     /// Network boot runs until this value is dropped.
     _boot: Option<pxe::Running>,
     /// BMCs get addresses until this value is dropped.
-    _bmc_addresses: Option<pxe::Running>,
+    bmc_addresses: Option<pxe::Running>,
     listeners: Listeners,
 }
 
@@ -118,7 +118,7 @@ impl Service {
             api: (api, baremetal_api::router(app)),
             provisioning: None,
             _boot: None,
-            _bmc_addresses: bmc_addresses(&config, &conductor).await?,
+            bmc_addresses: bmc_addresses(&config, &conductor).await?,
             listeners: listeners.clone(),
         };
         if let Some((section, (listener, _))) = provisioning {
@@ -132,7 +132,7 @@ impl Service {
             service.provisioning = Some((listener, router, section.connections));
             service._boot = Some(boot);
         }
-        listeners.bmc_dhcp = service._bmc_addresses.as_ref().and_then(|running| running.dhcp);
+        listeners.bmc_dhcp = service.bmc_addresses.as_ref().and_then(|running| running.dhcp);
         service.listeners = listeners;
         daemon::write_listeners(&config.state_dir, &service.listeners)
             .context("cannot write listeners.json")?;
@@ -183,6 +183,7 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
     authorities(config)?;
     config.auto_discovery.settings(&config.bmc.credentials)?;
     config.bmc.crawl_settings()?;
+    names(config)?;
     config.cloud.as_ref().map(cloud).transpose()?;
     config.clusters.as_ref().map(clusters).transpose()?;
     Ok(())
@@ -293,6 +294,7 @@ fn settings(
         },
         cloud: config.cloud.as_ref().map(cloud).transpose()?,
         networks: config.cloud.as_ref().map(|it| it.networks.settings()).unwrap_or_default(),
+        names: names(config)?,
         clusters: config.clusters.as_ref().map(clusters).transpose()?,
         provisioning_url,
         leases,
@@ -359,10 +361,22 @@ fn dhcp_server(dhcp: &crate::config::DhcpConfig) -> DhcpConfig {
         subnet: dhcp.network,
         router: dhcp.router,
         dns: dhcp.dns.clone(),
-        domain: None,
+        domain: dhcp.domain.clone(),
         lease_time: dhcp.lease_time,
         tftp_server: None,
     }
+}
+
+/// Returns the settings of the names of machines, whose addresses this service has to lease.
+fn names(config: &Config) -> anyhow::Result<Option<NameSettings>> {
+    let Some(dns) = config.cloud.as_ref().and_then(|it| it.dns.as_ref()) else { return Ok(None) };
+    let dhcp = config.provisioning.as_ref().and_then(|it| it.dhcp.as_ref());
+    let leases_any = dhcp.is_some_and(|dhcp| matches!(dhcp.mode, DhcpMode::Full { .. }));
+    anyhow::ensure!(
+        leases_any,
+        "cloud.dns: needs provisioning.dhcp.range, because names lead to leased addresses"
+    );
+    Ok(Some(dns.settings()))
 }
 
 /// Makes the session in the OpenStack that machines join.

@@ -1,7 +1,7 @@
 //! The OpenStack that `openstack.sh` started, at an address that machines of a rack can reach.
 
 use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -38,6 +38,20 @@ impl Cloud {
             );
         }
         reported
+    }
+
+    /// The addresses that the cloud's name server returns for a name.
+    #[track_caller]
+    pub fn dig(&self, name: &str) -> Vec<String> {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("openstack/openstack.sh");
+        let server = env::var("BEDPLATE_TEST_DNS").expect("openstack.sh env tells of it");
+        let (address, port) = server.split_once(':').expect("it is ADDRESS:PORT");
+        let mut run = Command::new(script);
+        run.args(["inside", "dig", "+short", &format!("@{address}"), "-p", port, name]);
+        let run = run.output().expect("openstack.sh can be started");
+        let said = String::from_utf8_lossy(&run.stdout).into_owned();
+        assert!(run.status.success(), "dig {name}: {said}");
+        said.lines().map(ToOwned::to_owned).collect()
     }
 
     /// Adds the service that belongs to this cloud to its catalogue.

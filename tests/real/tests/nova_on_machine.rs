@@ -16,6 +16,8 @@ const BOOT_TIMEOUT: Duration = Duration::from_mins(8);
 const COMPUTE: &str = "nova-on-machines";
 /// The network in which the machine is while a ramdisk runs on it.
 const SERVICE_NETWORK: &str = "ramdisks";
+/// The zone in which the machine has a name.
+const ZONE: &str = "machines.test.";
 const PASSWORD: &str = "w3-fix-th1s";
 /// Options that give the node to the flavor `metal`. Nothing was on its disk, so only the deletion of the server cleans it.
 const OFFER: &str = "--resource-class baremetal --network-interface neutron --rescue-interface agent --no-automated-clean \
@@ -84,7 +86,9 @@ fn nova_creates_rebuilds_rescues_and_deletes_a_server_on_a_machine() {
     let given = RackOptions {
         uplink: Some(&cloud.address),
         cloud: Some(&cloud),
-        tables: &format!("[cloud.networks]\n{networks}"),
+        tables: &format!(
+            "[cloud.networks]\n{networks}[cloud.dns]\nzone = \"{ZONE}\"\nevery = \"5s\"\n"
+        ),
         ..RackOptions::default()
     };
     let Some(mut story) = Story::begin_given("nova", &[Firmware::Uefi], &given) else { return };
@@ -112,6 +116,10 @@ fn nova_creates_rebuilds_rescues_and_deletes_a_server_on_a_machine() {
     machine.prints(machine.firmware.boots_as(), 1, BOOT_TIMEOUT);
     assert_eq!(story.field(&node, "provision_state"), "active");
     let vif = is_connected(&mut story, &mut admin, &machine, &node);
+    let name = format!("{}.{ZONE}", machine.name);
+    until("the machine has a name", || {
+        cloud.dig(&name).iter().any(|it| it.starts_with("10.78.0.")).then_some(())
+    });
 
     // From version 2.93 on, this Nova asks its driver to rebuild a boot volume, and the driver refuses.
     alice.done("--os-compute-api-version 2.79 server rebuild --image bootable bare");
@@ -139,16 +147,21 @@ fn nova_creates_rebuilds_rescues_and_deletes_a_server_on_a_machine() {
         alice.done(command);
     }
     admin.done(&format!("network delete {SERVICE_NETWORK}"));
-    for command in ["flavor delete metal", "service delete baremetal"] {
+    story.client.done(&["node", "delete", &node]);
+    until("the machine's name is gone", || cloud.dig(&name).is_empty().then_some(()));
+    for command in
+        ["flavor delete metal", "service delete baremetal", &format!("zone delete {ZONE}")]
+    {
         admin.done(command);
     }
 }
 
-/// The commands that make the service's network and the flavor of machines.
-fn prepare() -> [String; 4] {
+/// The commands that make the zone, the service's network and the flavor of machines.
+fn prepare() -> [String; 5] {
     let subnet = format!("--network {SERVICE_NETWORK} --subnet-range 10.41.0.0/24");
     let none = "--property resources:VCPU=0 --property resources:MEMORY_MB=0 --property resources:DISK_GB=0";
     [
+        format!("zone create --email root@example.org {ZONE}"),
         format!("network create {SERVICE_NETWORK}"),
         format!("subnet create {SERVICE_NETWORK} {subnet}"),
         "flavor create metal --ram 512 --disk 1 --vcpus 1".to_owned(),

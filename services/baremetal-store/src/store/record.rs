@@ -3,7 +3,7 @@
 use database::{Result, reading, writing};
 use std::net::Ipv4Addr;
 
-use baremetal_core::{Discovery, DiscoveryId};
+use baremetal_core::{Discovery, DiscoveryId, NamedMachine};
 use hardware::MacAddress;
 use jiff::Timestamp;
 use serde_json::Value;
@@ -42,6 +42,11 @@ impl Store {
     ) -> Result<Vec<Ipv4Addr>, StoreError> {
         let pool = pool.clone();
         reading!(self.database, |c| lease::leased(c, &pool, now).await)
+    }
+
+    /// Returns the nodes with a name whose ports have addresses, in the order of the names.
+    pub async fn named_machines(&self) -> Result<Vec<NamedMachine>, StoreError> {
+        reading!(self.database, |c| lease::named_machines(c).await)
     }
 
     /// Records that no machine answered at the address that is leased to `mac`.

@@ -3,6 +3,7 @@
 //!
 //! The lease of a port lasts as long as the port. The lease of a MAC address without a port (an unknown machine) lasts until `expires_at`.
 
+use baremetal_core::{NamedMachine, NodeUuid};
 use database::{Connection, Result, Row, StoreError, values};
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -50,6 +51,27 @@ pub(crate) async fn leased(
          AND (expires_at IS NULL OR expires_at > $3) ORDER BY address";
     let within = values![u32::from(pool.first), u32::from(pool.last), now];
     connection.rows(LEASED, within).await?.iter().map(read).collect()
+}
+
+/// Returns the nodes with a name whose ports have addresses, in the order of the names.
+pub(crate) async fn named_machines(
+    connection: &mut Connection,
+) -> Result<Vec<NamedMachine>, StoreError> {
+    const NAMED: &str = "SELECT leases.address, nodes.id, nodes.name FROM leases \
+         JOIN ports ON ports.address = leases.mac JOIN nodes ON nodes.id = ports.node \
+         WHERE nodes.name IS NOT NULL AND leases.probed <> 0 ORDER BY nodes.name, leases.address";
+    let mut machines: Vec<NamedMachine> = Vec::new();
+    for row in connection.rows(NAMED, values![]).await? {
+        let (address, node): (_, NodeUuid) = (read(&row)?, row.parse("nodes", 1)?);
+        match machines.last_mut().filter(|last| last.node == node) {
+            Some(last) => last.addresses.push(address),
+            None => {
+                let name = row.parse("nodes", 2)?;
+                machines.push(NamedMachine { node, name, addresses: vec![address] });
+            }
+        }
+    }
+    Ok(machines)
 }
 
 /// Leases an address to `mac`: its current address if that is still usable, or else the lowest free address of the pool. If none is free

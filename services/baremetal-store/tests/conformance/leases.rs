@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use baremetal_core::{Node, Port};
+use baremetal_core::{NamedMachine, Node, NodeIdent, NodeName, Port};
 use baremetal_store::{AddressPool, Store};
 use hardware::MacAddress;
 use serde_json::json;
@@ -19,6 +19,7 @@ on_both! { Store:
     an_address_in_use_is_skipped_for_a_time
     a_lease_is_probed_once
     the_leases_of_a_pool_are_listed_until_they_expire
+    the_addresses_of_named_nodes_are_listed_once_probed
 }
 
 const HOUR: i64 = 3600;
@@ -174,4 +175,27 @@ async fn the_leases_of_a_pool_are_listed_until_they_expire(store: Store) {
     assert_eq!(listed(HOUR - 1).await, [10, 11, 12].map(address));
     assert_eq!(listed(HOUR).await, [11, 12].map(address));
     assert_eq!(listed(2 * HOUR).await, [12].map(address));
+}
+
+async fn the_addresses_of_named_nodes_are_listed_once_probed(store: Store) {
+    let (node, ports) = enrolled(&store, 3).await;
+    let pool = range(10, 13);
+    for port in &ports {
+        let leased = lease(&store, port.address, &pool, 0).await.unwrap();
+        if leased != address(12) {
+            store.mark_lease_probed(port.address, leased).await.unwrap();
+        }
+    }
+    assert_eq!(lease(&store, mac(1), &pool, 0).await, Some(address(13)));
+    store.mark_lease_probed(mac(1), address(13)).await.unwrap();
+    assert_eq!(store.named_machines().await.unwrap(), [], "the node has no name");
+    let stored = store.find_node(&NodeIdent::Id(node.id)).await.unwrap().unwrap();
+    let name: NodeName = "r1u7".to_owned().try_into().unwrap();
+    let named = Node { name: Some(name.clone()), ..stored };
+    store.update_node(&named, &[]).await.unwrap();
+    let addresses = vec![address(10), address(11)];
+    assert_eq!(
+        store.named_machines().await.unwrap(),
+        [NamedMachine { node: node.id, name, addresses }]
+    );
 }

@@ -1,10 +1,12 @@
-//! The section `[cloud]`: the OpenStack that machines join, and the networks in it.
+//! The section `[cloud]`: the OpenStack that machines join, and the networks and the DNS zone in it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use baremetal_conductor::{FailedBinding, NetworkSettings};
-use baremetal_core::ServiceNetwork;
+use baremetal_conductor::{FailedBinding, NameSettings, NetworkSettings};
+use baremetal_core::{DnsZone, ServiceNetwork};
+use jiff::SignedDuration;
 use serde::Deserialize;
 
 /// The OpenStack that machines join as hypervisors, and the credentials for it.
@@ -18,6 +20,32 @@ pub struct CloudConfig {
     pub name: Option<String>,
     #[serde(default)]
     pub networks: NetworksConfig,
+    /// The names of machines in Designate; absent if machines get none.
+    #[serde(default)]
+    pub dns: Option<DnsConfig>,
+}
+
+/// A zone of Designate in which nodes have names, for the addresses that their ports have by DHCP.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DnsConfig {
+    /// The zone, in the project of the credentials.
+    pub zone: DnsZone,
+    /// The pause between two comparisons of the zone with the nodes.
+    #[serde(default = "minute")]
+    pub every: SignedDuration,
+}
+
+fn minute() -> SignedDuration {
+    SignedDuration::from_mins(1)
+}
+
+impl DnsConfig {
+    /// Returns the settings of the conductor.
+    pub fn settings(&self) -> NameSettings {
+        let every = self.every.unsigned_abs().max(Duration::from_secs(1));
+        NameSettings { zone: self.zone.clone(), every }
+    }
 }
 
 /// The names or ids of the networks in Neutron to which machines with the network interface `neutron` are connected while a ramdisk runs on
@@ -84,6 +112,20 @@ mod tests {
             expect![[
                 r#"unknown field `tenants`, expected one of `provisioning`, `cleaning`, `rescuing`, `inspection`, `servicing`, `security_groups`, `ignore_failed_binding`"#
             ]],
+        );
+    }
+
+    #[test]
+    fn names_need_a_zone() {
+        let text = "clouds_yaml = 'c'\n[dns]\nzone = 'machines.example'";
+        let names = toml::from_str::<CloudConfig>(text).unwrap().dns.unwrap().settings();
+        assert_eq!(
+            (names.zone.as_str(), names.every),
+            ("machines.example.", Duration::from_secs(60))
+        );
+        check(
+            "state_dir = '/tmp/s'\n[cloud]\nclouds_yaml = 'c'\n[cloud.dns]\nzone = 'a_b'",
+            expect![[r#""a_b" is not the name of a DNS zone, such as machines.example"#]],
         );
     }
 }

@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::time::Duration;
 
+use baremetal_core::DnsZone;
 use ipnet::Ipv4Net;
 use jiff::SignedDuration;
 use serde::Deserialize;
@@ -21,6 +22,8 @@ pub struct DhcpConfig {
     /// The default gateway.
     pub router: Option<Ipv4Addr>,
     pub dns: Vec<Ipv4Addr>,
+    /// The domain of the clients' host names. A node's host name is its name.
+    pub domain: Option<String>,
     /// How long a lease lasts.
     pub lease_time: Duration,
 }
@@ -65,6 +68,7 @@ struct RawDhcp {
     router: Option<Ipv4Addr>,
     #[serde(default)]
     dns: Vec<Ipv4Addr>,
+    domain: Option<DnsZone>,
     lease_time: Option<SignedDuration>,
 }
 
@@ -132,6 +136,7 @@ impl TryFrom<RawDhcp> for DhcpConfig {
             network,
             router: raw.router,
             dns: raw.dns,
+            domain: raw.domain.map(|zone| zone.as_str().trim_end_matches('.').to_owned()),
             lease_time,
         })
     }

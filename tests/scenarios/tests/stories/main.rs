@@ -23,6 +23,7 @@ mod kinds;
 mod lab_in_cloud;
 mod manual;
 mod metal3;
+mod names;
 mod networks;
 mod oci;
 mod oci_registry;
