@@ -143,7 +143,7 @@ mutants: build-packages
 # Unit tests, the stores on both databases, emulators, drivers, daemons, scenarios, the guides on a Debian machine.
 test-fast: export BEDPLATE_LEFT = $(LEFT)/fast
 test-fast: build-packages $(if $(filter 0,$(shell id -u)),ramdisk)
-	@$(PACKAGES) atftp busybox-static curl dhcping dnsmasq-base docker-registry fish groff-base ignition iproute2 ipmitool ipxe ipxe-qemu jq lldpd mmdebstrap ndisc6 openipmi ovmf procps \
+	@$(PACKAGES) atftp busybox-static curl dhcping dnsmasq-base docker-registry fish groff-base ignition iproute2 ipmitool ipxe ipxe-qemu isc-dhcp-client jq lldpd mmdebstrap ndisc6 openipmi ovmf procps \
 	  python3-aiosmtpd python3-venv qemu-system-x86 qemu-utils seabios tftp-hpa tmux xfsprogs zsh
 	@command -v kubectl >/dev/null || $(PACKAGES) kubernetes-client
 	cargo build --workspace --all-targets

@@ -22,6 +22,7 @@
 #   RACK_NAME  name of the rack (default: rack)  RACK_MEMORY  MiB of each machine (512)
 #   RACK_CPUS  processors of each machine (1)    RACK_DISK    disk size of each machine (4G)
 #   RACK_DISKS disks of each machine: 1 or 2 (1)
+#   RACK_NETWORK  version of IP on the provisioning network: v4, or v6 for fd78::/64 without IPv4 (v4)
 #   BEDPLATE_RACKS  the folder of the cache that holds these racks, which down-all removes (racks)
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
@@ -31,7 +32,7 @@ HERE=$(dirname "$(readlink -f "$0")")
 . "$HERE/processes.sh"
 
 NAME=${RACK_NAME:-rack}
-MEMORY=${RACK_MEMORY:-512} CPUS=${RACK_CPUS:-1} DISK=${RACK_DISK:-4G} DISKS=${RACK_DISKS:-1}
+MEMORY=${RACK_MEMORY:-512} CPUS=${RACK_CPUS:-1} DISK=${RACK_DISK:-4G} DISKS=${RACK_DISKS:-1} IP_VERSION=${RACK_NETWORK:-v4}
 RACKS=$BEDPLATE_CACHE/${BEDPLATE_RACKS:-racks}
 RACK=$RACKS/$NAME                        # all state of this rack
 NETWORK=bedplate-$NAME                   # its network namespace
@@ -97,8 +98,7 @@ network_up() {
   inside sysctl -qw net.ipv6.conf.all.forwarding=1
   inside ip link set lo up
   inside ip link show br0 >/dev/null 2>&1 || inside ip link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0
-  inside ip addr replace $PROVISIONING.1/24 dev br0
-  # a prefix to advertise: iPXE waits 14 s for a router that does not answer
+  [ "$IP_VERSION" = v6 ] || inside ip addr replace $PROVISIONING.1/24 dev br0
   inside ip -6 addr replace fd78::1/64 dev br0 nodad
   inside ip link set br0 up
   inside ip link show bmc0 >/dev/null 2>&1 || inside ip link add bmc0 type bridge
@@ -150,10 +150,18 @@ firmware_xml() { # INDEX FIRMWARE
       ;;
   esac
 }
-# With PXE disabled, HTTP is OVMF's only network boot. OVMF reads these names; libvirt's boot order has no setting for this.
+# With PXE disabled, HTTP is OVMF's only network boot. OVMF tries IPv4 first and takes a minute to give up. OVMF reads these names; libvirt's
+# boot order has no setting for this.
 fwcfg_xml() { # FIRMWARE
-  [ "$1" = http ] || return 0
-  printf '<sysinfo type="fwcfg"><entry name="opt/org.tianocore/IPv4PXESupport">no</entry><entry name="opt/org.tianocore/IPv6PXESupport">no</entry></sysinfo>'
+  local version versions=()
+  case $1/$IP_VERSION in
+    http/*) versions=(4 6) ;;
+    uefi/v6) versions=(4) ;;
+  esac
+  [ ${#versions[@]} != 0 ] || return 0
+  printf '<sysinfo type="fwcfg">'
+  for version in "${versions[@]}"; do printf '<entry name="opt/org.tianocore/IPv%sPXESupport">no</entry>' "$version"; done
+  printf '</sysinfo>'
 }
 # A BIOS machine boots by the iPXE in the NIC's ROM. UEFI machines bring their own PXE and HTTP.
 rom_xml() { [ "$1" = bios ] || printf '<rom enabled="no"/>'; }
@@ -409,7 +417,7 @@ case ${1:-} in
   uplink) uplink "${2:?an address}" ;;
   pull | plug) "$1" "${2:?a machine}" "${3:?a disk}" ;;
   *)
-    sed -n '2,26p' "$0" | sed 's/^# \{0,1\}//'
+    sed -n '2,27p' "$0" | sed 's/^# \{0,1\}//'
     exit 2
     ;;
 esac

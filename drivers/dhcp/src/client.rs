@@ -36,6 +36,19 @@ pub enum ClientKind {
     Other,
 }
 
+impl ClientKind {
+    /// Returns the kind of a client that is not iPXE.
+    pub(crate) fn of_vendor_class(class: &str) -> Self {
+        if class.starts_with("HTTPClient") {
+            ClientKind::Http
+        } else if class.starts_with("PXEClient") {
+            ClientKind::Pxe
+        } else {
+            ClientKind::Other
+        }
+    }
+}
+
 impl Client {
     /// Reads the client from a request; `None` if the request has no Ethernet address.
     pub fn from_request(request: &Message) -> Option<Self> {
@@ -57,12 +70,8 @@ fn kind(request: &Message, vendor_class: &str) -> ClientKind {
     let says_ipxe = matches!(user_class, Some(b"iPXE" | b"\x04iPXE"));
     if says_ipxe || request.options.get(code::IPXE).is_some() {
         ClientKind::Ipxe
-    } else if vendor_class.starts_with("HTTPClient") {
-        ClientKind::Http
-    } else if vendor_class.starts_with("PXEClient") {
-        ClientKind::Pxe
     } else {
-        ClientKind::Other
+        ClientKind::of_vendor_class(vendor_class)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The decision how to answer a client. The caller makes it; this crate turns it into a message.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use url::Url;
 
@@ -24,7 +24,7 @@ pub enum Decision {
 /// A static lease of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// The host name that the client is told.
     pub hostname: Option<String>,
 }

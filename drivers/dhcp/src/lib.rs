@@ -11,6 +11,7 @@ mod options;
 mod relay;
 mod reply;
 mod server;
+pub mod v6;
 
 pub use architecture::Architecture;
 pub use client::{Client, ClientKind};

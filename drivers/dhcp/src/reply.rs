@@ -3,8 +3,8 @@
 use std::net::Ipv4Addr;
 
 use crate::{
-    BootFile, Client, ClientKind, Lease, Message, MessageType, Mode, Operation, Options,
-    RelayInformation, ServerConfig, code,
+    BootFile, Client, ClientKind, Message, MessageType, Mode, Operation, Options, RelayInformation,
+    ServerConfig, code,
 };
 
 /// A message with its destination.
@@ -34,6 +34,13 @@ pub enum Destination {
     Sender,
 }
 
+/// A lease of an IPv4 address.
+#[derive(Clone, Copy)]
+pub(crate) struct V4Lease<'a> {
+    pub(crate) address: Ipv4Addr,
+    pub(crate) hostname: Option<&'a str>,
+}
+
 /// An answer under construction.
 #[derive(Clone, Copy)]
 pub(crate) struct Answer<'a> {
@@ -44,11 +51,11 @@ pub(crate) struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    pub(crate) fn offer(self, lease: &Lease) -> Reply {
+    pub(crate) fn offer(self, lease: V4Lease<'_>) -> Reply {
         self.with_lease(MessageType::Offer, lease)
     }
 
-    pub(crate) fn acknowledgement(self, lease: &Lease) -> Reply {
+    pub(crate) fn acknowledgement(self, lease: V4Lease<'_>) -> Reply {
         self.with_lease(MessageType::Ack, lease)
     }
 
@@ -88,14 +95,14 @@ impl Answer<'_> {
         self.send(message, Destination::Sender)
     }
 
-    fn with_lease(self, kind: MessageType, lease: &Lease) -> Reply {
+    fn with_lease(self, kind: MessageType, lease: V4Lease<'_>) -> Reply {
         let mut message = self.blank(kind);
         message.your_address = lease.address;
         let seconds = u32::try_from(self.config.lease_time.as_secs()).unwrap_or(u32::MAX);
         message.options.set(code::LEASE_TIME, seconds.to_be_bytes());
         self.add_network(&mut message);
-        if let Some(name) = &lease.hostname {
-            message.options.set(code::HOST_NAME, name.as_str());
+        if let Some(name) = lease.hostname {
+            message.options.set(code::HOST_NAME, name);
         }
         self.add_boot_file(&mut message);
         self.address_to_client(message)

@@ -1,9 +1,9 @@
 //! Decides the answer to one request: RFC 2131 §4.3 as a pure function.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use crate::config::{Mode, ServerConfig};
-use crate::reply::{Answer, Reply};
+use crate::reply::{Answer, Reply, V4Lease};
 use crate::{
     BootFile, Client, ClientKind, Decision, Lease, Message, MessageType, Operation,
     RelayInformation, code,
@@ -21,9 +21,12 @@ pub enum NoAnswer {
     /// The client accepted another server's offer.
     #[error("the client accepted the offer of the server {server}")]
     ChoseAnother { server: Ipv4Addr },
+    /// The client names another server by its DUID.
+    #[error("the client asks another server")]
+    AsksAnother,
     /// The relay serves a subnet that has no leases here.
     #[error("the relay asks for the subnet of {link}, which this server does not serve")]
-    AnotherSubnet { link: Ipv4Addr },
+    AnotherSubnet { link: IpAddr },
     /// The caller decided to ignore the client.
     #[error("{reason}")]
     Ignored { reason: String },
@@ -32,7 +35,7 @@ pub enum NoAnswer {
     NoLease,
     /// The client's address is not in the subnet and could not work.
     #[error("the lease {address} lies outside the subnet")]
-    LeaseOutsideSubnet { address: Ipv4Addr },
+    LeaseOutsideSubnet { address: IpAddr },
     /// ProxyDHCP answers only clients that boot from the network.
     #[error("the machine is not booting from the network")]
     NotBooting,
@@ -103,7 +106,7 @@ fn parse_request(request: &Message) -> Result<(MessageType, Client), NoAnswer> {
 }
 
 /// Returns lease and boot file of a decision; an error if the decision is to ignore the client or cannot be carried out.
-fn check_decision<'a>(
+pub(crate) fn check_decision<'a>(
     client: &Client,
     decision: &'a Decision,
 ) -> Result<(Option<&'a Lease>, Option<&'a BootFile>), NoAnswer> {
@@ -132,7 +135,7 @@ fn answer_in_full(
     if let Some(link) = RelayInformation::of(request).map(|relay| relay.link)
         && !config.subnet.contains(&link)
     {
-        return Err(NoAnswer::AnotherSubnet { link });
+        return Err(NoAnswer::AnotherSubnet { link: link.into() });
     }
     if asked == MessageType::Inform {
         return Ok(to.information());
@@ -146,9 +149,13 @@ fn answer_in_full(
 
     // RFC 2131 §4.3.2: a server without a record of the client must stay silent.
     let lease = lease.ok_or(NoAnswer::NoLease)?;
-    if !config.subnet.contains(&lease.address) {
-        return Err(NoAnswer::LeaseOutsideSubnet { address: lease.address });
-    }
+    let address = match lease.address {
+        IpAddr::V4(address) if config.subnet.contains(&address) => address,
+        address @ (IpAddr::V4(_) | IpAddr::V6(_)) => {
+            return Err(NoAnswer::LeaseOutsideSubnet { address });
+        }
+    };
+    let lease = V4Lease { address, hostname: lease.hostname.as_deref() };
     if asked == MessageType::Discover {
         return Ok(to.offer(lease));
     }

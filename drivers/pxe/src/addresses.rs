@@ -1,7 +1,7 @@
 //! The machine at each IP address, learned from DHCP: TFTP requests carry only the IP address.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 use hardware::MacAddress;
@@ -11,11 +11,11 @@ const MOST: usize = 65_536;
 
 /// The MAC address of the machine at each IP address.
 #[derive(Debug, Default)]
-pub(crate) struct Addresses(Mutex<HashMap<Ipv4Addr, MacAddress>>);
+pub(crate) struct Addresses(Mutex<HashMap<IpAddr, MacAddress>>);
 
 impl Addresses {
     /// Records that `mac` has, or is about to have, `address`.
-    pub(crate) fn note(&self, address: Ipv4Addr, mac: MacAddress) {
+    pub(crate) fn note(&self, address: IpAddr, mac: MacAddress) {
         if address.is_unspecified() {
             return;
         }
@@ -31,7 +31,7 @@ impl Addresses {
 
     /// Returns the machine at `address`.
     pub(crate) fn find(&self, address: IpAddr) -> Option<MacAddress> {
-        let IpAddr::V4(address) = address.to_canonical() else { return None };
+        let address = address.to_canonical();
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&address).copied()
     }
 }

@@ -2,19 +2,21 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
 use bytes::Bytes;
-use dhcp::{Mode, ServerConfig};
-use ipnet::Ipv4Net;
+use dhcp::{Mode, ServerConfig, v6};
+use ipnet::{Ipv4Net, Ipv6Net};
 
 /// The services to run. A service that is `None` opens no socket and needs no privilege.
 #[derive(Clone, Debug, Default)]
 pub struct Config {
     /// A full DHCP server or a ProxyDHCP server.
     pub dhcp: Option<DhcpConfig>,
+    /// A DHCPv6 server.
+    pub dhcp_v6: Option<DhcpV6Config>,
     /// TFTP, for reading only.
     pub tftp: Option<TftpConfig>,
     /// Answers to IPv6 router solicitations.
@@ -24,7 +26,7 @@ pub struct Config {
 /// Settings of the DHCP server.
 #[derive(Clone, Debug)]
 pub struct DhcpConfig {
-    pub listen: Listen,
+    pub listen: Listen<Ipv4Addr>,
     pub mode: Mode,
     pub subnet: Ipv4Net,
     pub router: Option<Ipv4Addr>,
@@ -35,18 +37,28 @@ pub struct DhcpConfig {
     pub tftp_server: Option<Ipv4Addr>,
 }
 
-/// The socket for DHCP requests.
+/// Settings of the DHCPv6 server.
+#[derive(Clone, Debug)]
+pub struct DhcpV6Config {
+    pub listen: Listen<Ipv6Addr>,
+    pub subnet: Ipv6Net,
+    pub dns: Vec<Ipv6Addr>,
+    pub lease_time: Duration,
+}
+
+/// The socket for DHCP requests, with an IPv4 or IPv6 address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Listen {
-    /// Port 67 of a network interface, broadcasts included; ProxyDHCP also uses port 4011. Needs `CAP_NET_BIND_SERVICE` and `CAP_NET_RAW`.
+pub enum Listen<Address> {
+    /// The server's port of a network interface, broadcasts or multicasts included: 67, and 4011 for ProxyDHCP; 547 of DHCPv6. Needs
+    /// `CAP_NET_BIND_SERVICE` and `CAP_NET_RAW`.
     Interface {
         name: String,
         /// Our address on the interface.
-        address: Ipv4Addr,
+        address: Address,
     },
     /// A socket that only relays and clients with an address can reach. Clients are told its address as the server's, so it must not be
     /// unspecified. Port 0 takes a free port; ProxyDHCP's second port, otherwise 4011, is then a free port too.
-    Socket(SocketAddrV4),
+    Socket { address: Address, port: u16 },
 }
 
 /// Settings of the TFTP server.
@@ -73,6 +85,8 @@ pub struct TftpFiles(HashMap<String, Bytes>);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouterAdvertisementConfig {
     pub interface: String,
+    /// The network whose addresses machines get by DHCPv6; `None` if machines boot over IPv4 only.
+    pub managed: Option<Ipv6Net>,
 }
 
 impl TftpFiles {
@@ -114,12 +128,23 @@ impl DhcpConfig {
     }
 }
 
-impl Listen {
+impl DhcpV6Config {
+    /// Returns the settings for `dhcp`'s rules.
+    pub(crate) fn server(&self) -> v6::ServerConfig {
+        v6::ServerConfig {
+            address: self.listen.address(),
+            subnet: self.subnet,
+            dns: self.dns.clone(),
+            lease_time: self.lease_time,
+        }
+    }
+}
+
+impl<Address: Copy> Listen<Address> {
     /// Our address, as clients are told.
-    pub fn address(&self) -> Ipv4Addr {
+    pub fn address(&self) -> Address {
         match self {
-            Listen::Interface { address, .. } => *address,
-            Listen::Socket(socket) => *socket.ip(),
+            Listen::Interface { address, .. } | Listen::Socket { address, .. } => *address,
         }
     }
 }

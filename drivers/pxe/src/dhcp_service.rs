@@ -1,7 +1,7 @@
 //! The DHCP sockets: receives a request, asks the directory, sends the answer that the rules of `dhcp` give.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 
 use dhcp::{
@@ -72,8 +72,8 @@ impl DhcpService {
                 BINDING_PORT,
                 Reachability::Link,
             ),
-            Listen::Socket(socket) => {
-                (udp_socket("DHCP", (*socket).into())?, 0, Reachability::Routed)
+            Listen::Socket { address, port } => {
+                (udp_socket("DHCP", (*address, *port).into())?, 0, Reachability::Routed)
             }
         };
         let binding = match config.mode {
@@ -174,7 +174,7 @@ impl RequestHandler {
         let from_us = request.options.address(code::SERVER_IDENTIFIER) == Some(self.config.address);
         let address = request.options.address(code::REQUESTED_ADDRESS);
         if let (Mode::Full, true, Some(address)) = (self.config.mode, from_us, address) {
-            self.directory.declined(client.mac, address).await;
+            self.directory.declined(client.mac, address.into()).await;
         }
     }
 
@@ -185,13 +185,17 @@ impl RequestHandler {
             MessageType::Discover => self.directory.saw(client.mac, Observation::DhcpDiscover),
             MessageType::Decline => {
                 warn!(client.mac = %client.mac, address = ?requested, "a machine found its address in use");
-                self.directory.saw(client.mac, Observation::DhcpDeclined { address: requested });
+                self.directory.saw(
+                    client.mac,
+                    Observation::DhcpDeclined { address: requested.map(IpAddr::V4) },
+                );
             }
             // With another DHCP server on the network, only the request shows which address that server gave.
             MessageType::Request => {
-                self.addresses.note(requested.unwrap_or(request.client_address), client.mac);
+                let address = requested.unwrap_or(request.client_address);
+                self.addresses.note(address.into(), client.mac);
             }
-            MessageType::Inform => self.addresses.note(request.client_address, client.mac),
+            MessageType::Inform => self.addresses.note(request.client_address.into(), client.mac),
             MessageType::Offer | MessageType::Ack | MessageType::Nak | MessageType::Release => {}
         }
     }
@@ -232,7 +236,7 @@ impl RequestHandler {
             .text(code::BOOT_FILE_NAME)
             .or_else(|| Some(String::from_utf8_lossy(&message.file).into_owned()))
             .filter(|file| !file.is_empty());
-        let address = given.unwrap_or(message.client_address);
+        let address = IpAddr::V4(given.unwrap_or(message.client_address));
         if kind != MessageType::Nak {
             self.addresses.note(address, client.mac);
         }
@@ -243,7 +247,7 @@ impl RequestHandler {
             "sent a {kind} to {}", client.mac
         );
         let sighting = if kind == MessageType::Offer {
-            Observation::DhcpOffered { address: given, boot_file }
+            Observation::DhcpOffered { address: given.map(IpAddr::V4), boot_file }
         } else if kind == MessageType::Ack {
             Observation::DhcpAcked { address }
         } else {

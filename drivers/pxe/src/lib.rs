@@ -3,6 +3,7 @@
 mod addresses;
 mod config;
 mod dhcp_service;
+mod dhcp_v6_service;
 mod directory;
 pub mod ipxe;
 mod loader;
@@ -12,7 +13,9 @@ mod running;
 mod socket;
 mod tftp_service;
 
-pub use config::{Config, DhcpConfig, Listen, RouterAdvertisementConfig, TftpConfig, TftpFiles};
+pub use config::{
+    Config, DhcpConfig, DhcpV6Config, Listen, RouterAdvertisementConfig, TftpConfig, TftpFiles,
+};
 pub use dhcp::{Architecture, BootFile, Client, ClientKind, Decision, Lease, Mode};
 pub use directory::{Directory, Observation};
 pub use loader::Loader;

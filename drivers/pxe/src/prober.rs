@@ -1,9 +1,10 @@
-//! Probes an address before the server offers it: a machine that answers an ICMP echo (RFC 792) already uses the address.
+//! Probes an address before the server offers it: a machine that answers an ICMP echo (RFC 792, RFC 4443 §4) already uses the address.
 //!
-//! RFC 2131 §3.1 and §4.3.1: a server SHOULD probe a newly leased address in this way before offering it.
+//! RFC 2131 §3.1 and §4.3.1: a server SHOULD probe a newly leased address in this way before offering it. DHCPv6 does not ask for it: its
+//! clients look for the address themselves (RFC 4862 §5.4), but a machine that has another machine's address fails to boot.
 
 use std::io::{self, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -16,8 +17,17 @@ use crate::socket::to_tokio;
 /// How long a probe waits. Clients wait longer for an offer: iPXE and firmware wait 1 s at first (PXE 2.1 §2.2.1).
 const PATIENCE: Duration = Duration::from_millis(500);
 
-const ECHO_REPLY: u8 = 0;
-const ECHO_REQUEST: u8 = 8;
+/// The numbers of the messages in one version of ICMP.
+#[derive(Clone, Copy)]
+struct Echo {
+    request: u8,
+    reply: u8,
+}
+
+/// RFC 792.
+const V4: Echo = Echo { request: 8, reply: 0 };
+/// RFC 4443 §4.1, §4.2.
+const V6: Echo = Echo { request: 128, reply: 129 };
 /// Payload of our echo requests. It tells our replies from those to other programs.
 const PAYLOAD: &[u8] = b"bedplate: is this address free?";
 
@@ -29,10 +39,10 @@ pub struct Prober {
 
 impl Prober {
     /// Makes a prober for the network that DHCP listens on.
-    pub fn new(listen: &Listen) -> Self {
+    pub fn new<Address>(listen: &Listen<Address>) -> Self {
         match listen {
             Listen::Interface { name, .. } => Prober { interface: Some(name.clone()) },
-            Listen::Socket(_) => Prober { interface: None },
+            Listen::Socket { .. } => Prober { interface: None },
         }
     }
 
@@ -41,19 +51,20 @@ impl Prober {
     /// # Errors
     ///
     /// No echo request can be sent, usually because the kernel requires `CAP_NET_RAW`.
-    pub async fn is_used(&self, address: Ipv4Addr) -> io::Result<bool> {
+    pub async fn is_used(&self, address: IpAddr) -> io::Result<bool> {
         // RFC 1122 §3.2.1.3: a loopback address is on no network, and this host itself would answer.
         if address.is_loopback() {
             return Ok(false);
         }
-        let socket = match self.open() {
+        let echo = if address.is_ipv4() { V4 } else { V6 };
+        let socket = match self.open(address) {
             Ok(socket) => to_tokio(socket)?,
             Err(error) => return Err(error),
         };
         let asked = async {
             socket.connect((address, 0)).await?;
-            socket.send(&echo_request()).await?;
-            answer_from(&socket, address).await
+            socket.send(&echo_request(echo)).await?;
+            answer_from(&socket, address, echo).await
         };
         match timeout(PATIENCE, asked).await {
             Ok(Err(error)) if is_unreachable(&error) => Ok(false),
@@ -64,9 +75,13 @@ impl Prober {
 
     /// Opens a socket for echo requests: an ICMP datagram socket if the kernel permits it for this user (`net.ipv4.ping_group_range`), a
     /// raw socket otherwise.
-    fn open(&self) -> io::Result<Socket> {
+    fn open(&self, address: IpAddr) -> io::Result<Socket> {
+        let (domain, protocol) = match address {
+            IpAddr::V4(_) => (Domain::IPV4, Protocol::ICMPV4),
+            IpAddr::V6(_) => (Domain::IPV6, Protocol::ICMPV6),
+        };
         let open = |kind| {
-            let socket = Socket::new(Domain::IPV4, kind, Some(Protocol::ICMPV4))?;
+            let socket = Socket::new(domain, kind, Some(protocol))?;
             if let Some(name) = &self.interface {
                 socket.bind_device(Some(name.as_bytes()))?;
             }
@@ -77,35 +92,31 @@ impl Prober {
 }
 
 /// Waits for the reply of `address` to our echo request; skips other ICMP messages.
-async fn answer_from(socket: &UdpSocket, address: Ipv4Addr) -> io::Result<bool> {
+async fn answer_from(socket: &UdpSocket, address: IpAddr, echo: Echo) -> io::Result<bool> {
     let mut packet = [0; 256];
     loop {
         let (length, from) = socket.recv_from(&mut packet).await?;
-        if is_from(from, address) && is_echo_reply(&packet[..length]) {
+        if from.ip() == address && is_echo_reply(&packet[..length], echo) {
             return Ok(true);
         }
     }
 }
 
-fn is_from(from: SocketAddr, address: Ipv4Addr) -> bool {
-    from.ip() == IpAddr::V4(address)
-}
-
-/// Whether a packet is a reply to our echo request. A packet from a raw socket starts with the IP header, a packet from an ICMP datagram
+/// Whether a packet is a reply to our echo request. A packet from a raw IPv4 socket starts with the IP header, a packet from any other
 /// socket does not.
-fn is_echo_reply(packet: &[u8]) -> bool {
+fn is_echo_reply(packet: &[u8], echo: Echo) -> bool {
     let header = match packet.first() {
         // RFC 791 §3.1: the version, 4, then the length of the header in 32-bit words.
         Some(first) if first >> 4 == 4 => usize::from(first & 0xf) * 4,
         Some(_) | None => 0,
     };
     let message = packet.get(header..).unwrap_or_default();
-    message.first() == Some(&ECHO_REPLY) && message.get(8..) == Some(PAYLOAD)
+    message.first() == Some(&echo.reply) && message.get(8..) == Some(PAYLOAD)
 }
 
-/// Builds an echo request (RFC 792): type 8, code 0, checksum, identifier, sequence number, data.
-fn echo_request() -> Vec<u8> {
-    let mut message = vec![ECHO_REQUEST, 0, 0, 0, 0xbe, 0xd0, 0, 1];
+/// Builds an echo request: type, code 0, checksum, identifier, sequence number, data. The kernel fills in the checksum of ICMPv6.
+fn echo_request(echo: Echo) -> Vec<u8> {
+    let mut message = vec![echo.request, 0, 0, 0, 0xbe, 0xd0, 0, 1];
     message.extend(PAYLOAD);
     let checksum = checksum(&message).to_be_bytes();
     message[2..4].copy_from_slice(&checksum);
@@ -137,20 +148,24 @@ mod tests {
 
     #[test]
     fn an_echo_request_has_a_valid_checksum() {
-        assert_eq!(checksum(&echo_request()), 0);
+        assert_eq!(checksum(&echo_request(V4)), 0);
     }
 
     #[test]
     fn only_a_reply_to_our_echo_request_counts() {
-        let mut answer = echo_request();
-        assert!(!is_echo_reply(&answer), "a request is no answer");
-        answer[0] = ECHO_REPLY;
-        assert!(is_echo_reply(&answer));
+        for echo in [V4, V6] {
+            let mut answer = echo_request(echo);
+            assert!(!is_echo_reply(&answer, echo), "a request is no answer");
+            answer[0] = echo.reply;
+            assert!(is_echo_reply(&answer, echo));
+            assert!(!is_echo_reply(&answer[..answer.len() - 1], echo), "it carries something else");
+        }
+        let mut answer = echo_request(V4);
+        answer[0] = V4.reply;
         let mut raw = vec![0; 20];
         raw[0] = 0x45;
         raw.extend(&answer);
-        assert!(is_echo_reply(&raw));
-        assert!(!is_echo_reply(&answer[..answer.len() - 1]), "it carries something else");
-        assert!(!is_echo_reply(&[]));
+        assert!(is_echo_reply(&raw, V4));
+        assert!(!is_echo_reply(&[], V4));
     }
 }

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::addresses::Addresses;
 use crate::dhcp_service::DhcpService;
+use crate::dhcp_v6_service::DhcpV6Service;
 use crate::router_advertisements::Advertiser;
 use crate::socket::StartError;
 use crate::tftp_service::TftpService;
@@ -19,6 +20,8 @@ use crate::{Config, Directory};
 pub struct Running {
     /// Address of the DHCP socket.
     pub dhcp: Option<SocketAddr>,
+    /// Address of the DHCPv6 socket.
+    pub dhcp_v6: Option<SocketAddr>,
     /// Address of the second ProxyDHCP socket, for clients that have an address; usually port 4011.
     pub proxy_dhcp: Option<SocketAddr>,
     /// Address of the TFTP socket.
@@ -36,24 +39,32 @@ pub async fn start(config: Config, directory: Arc<dyn Directory>) -> Result<Runn
         Some(config) => Some(DhcpService::open(config, directory.clone(), addresses.clone())?),
         None => None,
     };
+    let dhcp_v6 = match config.dhcp_v6 {
+        Some(config) => Some(DhcpV6Service::open(config, directory.clone(), addresses.clone())?),
+        None => None,
+    };
     let tftp = match config.tftp {
         Some(config) => Some(TftpService::open(config, directory, addresses)?),
         None => None,
     };
     let advertiser = match config.router_advertisements {
-        Some(config) => Some(Advertiser::open(&config.interface)?),
+        Some(config) => Some(Advertiser::open(&config)?),
         None => None,
     };
 
     let local = |bound: io::Result<SocketAddr>| bound.ok();
     let mut running = Running {
         dhcp: dhcp.as_ref().and_then(|service| local(service.address())),
+        dhcp_v6: dhcp_v6.as_ref().and_then(|service| local(service.address())),
         proxy_dhcp: dhcp.as_ref().and_then(|service| local(service.binding_address()?)),
         tftp: tftp.as_ref().and_then(|service| local(service.address())),
         tasks: JoinSet::new(),
         cancel: CancellationToken::new(),
     };
     if let Some(service) = dhcp {
+        running.tasks.spawn(service.run(running.cancel.clone()));
+    }
+    if let Some(service) = dhcp_v6 {
         running.tasks.spawn(service.run(running.cancel.clone()));
     }
     if let Some(service) = tftp {

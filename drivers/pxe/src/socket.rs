@@ -1,7 +1,7 @@
 //! Opens sockets, and names the errors of opening them.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
@@ -18,9 +18,9 @@ pub enum StartError {
     /// No network interface has this name.
     #[error("network interface {name:?} not found")]
     NoSuchInterface { name: String },
-    /// Clients cannot send requests to 0.0.0.0.
+    /// Clients cannot send requests to 0.0.0.0 or `::`.
     #[error(
-        "DHCP cannot listen on 0.0.0.0: name an address that clients can reach, or an interface"
+        "DHCP cannot listen on an unspecified address: name an address that clients can reach, or an interface"
     )]
     NoServerAddress,
 }
@@ -88,6 +88,30 @@ pub(crate) fn udp_socket_on_interface(
         socket.bind_device(Some(interface.as_bytes()))?;
         socket.set_broadcast(true)?;
         socket.bind(&SocketAddr::from((Ipv4Addr::UNSPECIFIED, port)).into())?;
+        to_tokio(socket)
+    };
+    open().map_err(|source| purpose.failed(source))
+}
+
+/// Opens a UDP socket that receives the messages to an IPv6 group on one interface, and sends on this interface only.
+pub(crate) fn udp_socket_in_group(
+    service: &'static str,
+    interface: &str,
+    group: Ipv6Addr,
+    port: u16,
+) -> Result<UdpSocket, StartError> {
+    let index = interface_index(interface)?;
+    let purpose = Purpose {
+        service,
+        place: format!("port {port} of {interface}"),
+        capability: "CAP_NET_BIND_SERVICE and CAP_NET_RAW",
+    };
+    let open = || {
+        let socket = Socket::new(Domain::IPV6, Type::DGRAM, Some(Protocol::UDP))?;
+        socket.bind_device(Some(interface.as_bytes()))?;
+        socket.set_only_v6(true)?;
+        socket.bind(&SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)).into())?;
+        socket.join_multicast_v6(&group, index)?;
         to_tokio(socket)
     };
     open().map_err(|source| purpose.failed(source))

@@ -1,6 +1,6 @@
 //! Answers the DHCP requests on the network of BMCs: each client gets an address and nothing to boot.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use async_trait::async_trait;
 use baremetal_store::StoreError;
@@ -26,7 +26,7 @@ impl Directory for BmcDirectory {
         }
     }
 
-    async fn declined(&self, client: MacAddress, address: Ipv4Addr) {
+    async fn declined(&self, client: MacAddress, address: IpAddr) {
         self.0.declined(client, address).await;
     }
 

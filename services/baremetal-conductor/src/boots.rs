@@ -6,9 +6,8 @@
 
 use agent_protocol::parameter;
 use baremetal_core::{
-    AgentKernel, Boot, KernelWord, Node, NodeIdent, NodeUuid, OwnImage, Port, Problem,
-    RamdiskNetwork, Reason, RequestRefused, StaticRoute, Work, WorkUuid, check_agent_ramdisk,
-    own_image,
+    AgentKernel, Boot, KernelWord, Node, NodeIdent, NodeUuid, OwnImage, Problem, RamdiskNetwork,
+    Reason, RequestRefused, StaticRoute, Work, WorkUuid, check_agent_ramdisk, own_image,
 };
 use baremetal_store::StoreError;
 use hardware::MacAddress;
@@ -19,6 +18,7 @@ use url::Url;
 use crate::allowed::{check_agent_images, check_image};
 use crate::conductor::Conductor;
 use crate::context::TurnContext;
+use crate::leases::KernelParameter;
 use crate::observations::ObservedPart;
 use crate::problem::ActionError;
 use crate::secrets::{Purpose, nonce};
@@ -137,7 +137,7 @@ impl TurnContext {
         &self,
         node: &Node,
         boot: &Boot,
-        port: Option<(MacAddress, Option<String>)>,
+        port: Option<(MacAddress, Vec<KernelParameter>)>,
     ) -> Vec<(String, Option<String>)> {
         let mut parameters = self.common_parameters(Some(node));
         parameters.push(set(parameter::AGENT_TOKEN, self.agent_token(boot)));
@@ -154,7 +154,7 @@ impl TurnContext {
             parameters.extend(network_parameters(&network));
         } else if let Some((mac, address)) = port {
             parameters.push(boot_interface(mac));
-            parameters.extend(address.map(|address| set(parameter::STATIC_ADDRESS, address)));
+            parameters.extend(address);
         }
         parameters
     }
@@ -169,12 +169,12 @@ impl TurnContext {
         if awaited { Ok(node) } else { Err(BootError::NotFound { what }) }
     }
 
-    /// Returns the address that a machine booted without DHCP configures itself.
-    async fn static_address(&self, port: &Port) -> Option<String> {
-        let leases = self.settings.leases.as_ref()?;
-        let address = self.lease(port.address).await.ok().flatten()?;
-        let router = leases.router.map_or(String::new(), |router| format!(",{router}"));
-        Some(format!("{address}/{}{router}", leases.prefix))
+    /// Returns the leased address as kernel parameters if the machine booted over IPv6: our ramdisk does not speak DHCPv6.
+    async fn address_after_dhcp(&self, mac: MacAddress) -> Vec<KernelParameter> {
+        match &self.settings.leases {
+            Some(leases) if leases.is_v6() => self.static_address(mac).await,
+            Some(_) | None => Vec::new(),
+        }
     }
 }
 
@@ -197,7 +197,8 @@ impl Conductor {
         context.store.save_boot(&boot).await?;
         context.sightings.note(id, ObservedPart::Http, "fetched its boot script");
         info!(node.id = %id, "node {id} fetched its boot script");
-        let parameters = context.parameters(&node, &boot, Some((mac, None))).await;
+        let address = context.address_after_dhcp(mac).await;
+        let parameters = context.parameters(&node, &boot, Some((mac, address))).await;
         self.ramdisk_script(context.own_agent_kernel(&node)?, &parameters)
     }
 
@@ -255,6 +256,7 @@ impl Conductor {
         let back = context.provisioning(&format!("discover/{mac}/{capability}/inventory"));
         parameters.extend(back.map(|url| set(parameter::INSPECTION_CALLBACK_URL, url.to_string())));
         parameters.push(boot_interface(mac));
+        parameters.extend(context.address_after_dhcp(mac).await);
         // A person sees where the machine is by the switch that it is connected to.
         parameters.push(set(parameter::COLLECT_LLDP, "1".to_owned()));
         self.ramdisk_script(None, &parameters)
@@ -315,7 +317,7 @@ impl Conductor {
             None => context.store.ports_of(id).await?,
         };
         let port = match ports.into_iter().find(|port| port.pxe_enabled) {
-            Some(port) => Some((port.address, context.static_address(&port).await)),
+            Some(port) => Some((port.address, context.static_address(port.address).await)),
             None => None,
         };
         context.sightings.note(id, ObservedPart::Http, "its BMC fetched the boot medium");

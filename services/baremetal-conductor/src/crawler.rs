@@ -1,7 +1,7 @@
 //! Looks for BMCs in the configured address ranges and at the addresses that the service leased to BMCs, and proposes those that belong to
 //! no node. Asks without credentials.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,9 +107,8 @@ async fn record(context: &TurnContext, found: &FoundBmc) -> Result<(), StoreErro
 async fn probe(
     context: Arc<TurnContext>,
     settings: CrawlSettings,
-    target: Ipv4Addr,
+    address: IpAddr,
 ) -> Option<FoundBmc> {
-    let address = IpAddr::V4(target);
     let ipmi_at = SocketAddr::new(address, settings.ipmi_port);
     let (redfish, ipmi) =
         tokio::join!(redfish(&context, &settings, address), ipmi::answers_ping(ipmi_at, PATIENCE));

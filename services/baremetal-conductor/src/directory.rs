@@ -1,6 +1,6 @@
 //! Answers the DHCP requests of machines.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use async_trait::async_trait;
 use baremetal_core::{BootInterface, DiscoveryId, Node, NodeIdent, Port, Work};
@@ -27,7 +27,7 @@ impl Directory for Conductor {
         }
     }
 
-    async fn declined(&self, client: MacAddress, address: Ipv4Addr) {
+    async fn declined(&self, client: MacAddress, address: IpAddr) {
         match self.context.skip_address(client, address).await {
             Ok(true) => {
                 warn!(mac = %client, %address, "{address} is in use by another machine and will not be leased for a while")
@@ -120,7 +120,7 @@ impl Conductor {
     async fn answer_ramdisk_of_stranger(&self, client: &Client) -> Result<Decision, StoreError> {
         let context = &self.context;
         let discovers = context.settings.unknown_machines == UnknownMachines::Discover;
-        if !discovers || context.store.find_lease(client.mac).await?.is_none() {
+        if !discovers || !context.store.has_lease(client.mac).await? {
             return Ok(Decision::Ignore { reason: "no port has this address".to_owned() });
         }
         let lease = self.lease(client.mac, None).await?;

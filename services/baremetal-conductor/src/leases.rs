@@ -2,9 +2,10 @@
 //! another machine uses it.
 
 use std::io::ErrorKind;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::Duration;
 
+use agent_protocol::parameter;
 use baremetal_store::StoreError;
 use hardware::MacAddress;
 use tracing::{error, warn};
@@ -19,9 +20,12 @@ const IN_USE_FOR: Duration = Duration::from_mins(10);
 /// How many addresses are probed for one request. A DHCP client does not wait longer, and repeats its request.
 const MAX_PROBES: usize = 4;
 
+/// The name of a kernel parameter, and its value if it has one.
+pub(crate) type KernelParameter = (String, Option<String>);
+
 impl TurnContext {
     /// Returns the address for a machine's `mac`, or `None` if another server assigns addresses or no address is left.
-    pub(crate) async fn lease(&self, mac: MacAddress) -> Result<Option<Ipv4Addr>, StoreError> {
+    pub(crate) async fn lease(&self, mac: MacAddress) -> Result<Option<IpAddr>, StoreError> {
         match &self.settings.leases {
             Some(leases) => self.lease_of(leases, mac).await,
             None => Ok(None),
@@ -33,7 +37,7 @@ impl TurnContext {
         &self,
         leases: &Leases,
         mac: MacAddress,
-    ) -> Result<Option<Ipv4Addr>, StoreError> {
+    ) -> Result<Option<IpAddr>, StoreError> {
         for _ in 0..MAX_PROBES {
             let leased = self.store.lease(mac, &leases.pool, self.now()).await?;
             let Some(leased) = leased else {
@@ -54,17 +58,31 @@ impl TurnContext {
         Ok(None)
     }
 
+    /// Returns the leased address as kernel parameters, for a ramdisk that configures it itself.
+    pub(crate) async fn static_address(&self, mac: MacAddress) -> Vec<KernelParameter> {
+        let Some(leases) = &self.settings.leases else { return Vec::new() };
+        let Some(address) = self.lease(mac).await.ok().flatten() else { return Vec::new() };
+        let router = leases.router.map_or(String::new(), |router| format!(",{router}"));
+        let address = format!("{address}/{}{router}", leases.prefix);
+        let mut parameters = vec![(parameter::STATIC_ADDRESS.to_owned(), Some(address))];
+        if !leases.dns.is_empty() {
+            let dns: Vec<String> = leases.dns.iter().map(ToString::to_string).collect();
+            parameters.push((parameter::DNS.to_owned(), Some(dns.join(","))));
+        }
+        parameters
+    }
+
     /// Stops leasing `address` for a while if `mac` had it; returns whether `mac` had it.
     pub(crate) async fn skip_address(
         &self,
         mac: MacAddress,
-        address: Ipv4Addr,
+        address: IpAddr,
     ) -> Result<bool, StoreError> {
         self.store.mark_address_in_use(mac, address, self.now() + IN_USE_FOR).await
     }
 
     /// Probes an address. If probing fails, the address counts as free, because machines have to boot.
-    async fn is_used(&self, leases: &Leases, address: Ipv4Addr) -> bool {
+    async fn is_used(&self, leases: &Leases, address: IpAddr) -> bool {
         match leases.prober.is_used(address).await {
             Ok(is_used) => is_used,
             Err(error) => {

@@ -4,6 +4,7 @@
 //! after its node, whenever the service ran.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use baremetal_core::{NameChange, NodeName, SeenName, plan_names};
@@ -18,10 +19,7 @@ use tracing::{info, warn};
 use crate::context::TurnContext;
 use crate::problem::chain;
 use crate::secrets::Purpose;
-use crate::settings::NameSettings;
-
-/// The type of the recordsets.
-const ADDRESSES: &str = "A";
+use crate::settings::{Leases, NameSettings};
 
 /// Why the names could not be compared or changed.
 #[derive(Debug, thiserror::Error)]
@@ -37,7 +35,9 @@ enum NamesError {
 /// Maintains the names until `stop` is cancelled, if a zone is configured.
 pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
     let settings = &context.settings;
-    let (Some(cloud), Some(names)) = (settings.cloud.as_ref(), settings.names.as_ref()) else {
+    let (Some(cloud), Some(names), Some(leases)) =
+        (settings.cloud.as_ref(), settings.names.as_ref(), settings.leases.as_ref())
+    else {
         return stop.cancelled().await;
     };
     // Every installation has its own key, so this differs from that of another one that uses the same zone.
@@ -46,7 +46,7 @@ pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
-            looked = look(&context, cloud, names, installation) => match looked {
+            looked = look(&context, cloud, names, leases, installation) => match looked {
                 Ok(now) => refused = tell(refused, now),
                 Err(error) => warn!(error = chain(&error), "the names of machines in DNS may be outdated"),
             }
@@ -63,13 +63,16 @@ async fn look(
     context: &TurnContext,
     cloud: &Session,
     names: &NameSettings,
+    leases: &Leases,
     installation: &str,
 ) -> Result<BTreeMap<NodeName, &'static str>, NamesError> {
+    // RFC 1035, RFC 3596.
+    let kind = if leases.is_v6() { "AAAA" } else { "A" };
     let zone = zones::find(cloud, names.zone.as_str()).await?;
     let zone = zone.ok_or_else(|| NamesError::NoZone { zone: names.zone.as_str().to_owned() })?;
     let listed = recordsets::list(cloud, &zone.id).await?.into_iter();
     // The cloud removes recordsets in the background.
-    let listed = listed.filter(|it| it.kind == ADDRESSES && it.status != DnsStatus::Deleted);
+    let listed = listed.filter(|it| it.kind == kind && it.status != DnsStatus::Deleted);
     let seen: Vec<SeenName> = listed
         .map(|it| SeenName {
             id: it.id,
@@ -79,24 +82,31 @@ async fn look(
         })
         .collect();
     // The zone was read before: a name that was written in between is not there yet, and adding it again is a conflict.
-    let machines = context.store.named_machines().await?;
+    let machines = context.store.named_machines(&leases.pool).await?;
     let plan = plan_names(&names.zone, installation, &machines, &seen);
     for change in &plan.changes {
-        context.store.tripwire().around("dns: change", apply(cloud, &zone.id, change)).await?;
+        context
+            .store
+            .tripwire()
+            .around("dns: change", apply(cloud, &zone.id, kind, change))
+            .await?;
     }
     Ok(plan.refused)
 }
 
 /// Changes one recordset. Another replica may have made the same change.
-async fn apply(cloud: &Session, zone: &str, change: &NameChange) -> Result<(), CloudError> {
-    let text = |addresses: &[std::net::Ipv4Addr]| {
-        addresses.iter().map(ToString::to_string).collect::<Vec<_>>()
-    };
+async fn apply(
+    cloud: &Session,
+    zone: &str,
+    kind: &str,
+    change: &NameChange,
+) -> Result<(), CloudError> {
+    let text = |addresses: &[IpAddr]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
     match change {
         NameChange::Add { name, addresses, description } => {
             let new = NewRecordset {
                 name: name.clone(),
-                kind: ADDRESSES.to_owned(),
+                kind: kind.to_owned(),
                 records: text(addresses),
                 description: description.clone(),
                 ttl: None,

@@ -1,7 +1,7 @@
 //! The conductor's settings, as far as an administrator decides them.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use baremetal_core::{
@@ -218,7 +218,15 @@ pub struct Leases {
     /// The prefix length of the network.
     pub prefix: u8,
     /// The default gateway, if there is one.
-    pub router: Option<Ipv4Addr>,
+    pub router: Option<IpAddr>,
+    pub dns: Vec<IpAddr>,
+}
+
+impl Leases {
+    /// Returns whether the provisioning network has IPv6. Its machines get their addresses by DHCPv6.
+    pub(crate) fn is_v6(&self) -> bool {
+        self.pool.first.is_ipv6()
+    }
 }
 
 /// How discovered machines become nodes.

@@ -75,12 +75,13 @@ fn hosts(network: u32, prefix: u32) -> (u32, u32) {
 /// not allowed.
 pub fn crawl_targets(
     ranges: &[CrawlRange],
-    leased: &[Ipv4Addr],
+    leased: &[IpAddr],
     allowed: &AllowedHosts,
-) -> Vec<Ipv4Addr> {
-    let all = ranges.iter().flat_map(|range| range.first..=range.last).map(Ipv4Addr::from);
-    let unique: BTreeSet<Ipv4Addr> = all.chain(leased.iter().copied()).collect();
-    unique.into_iter().filter(|at| allowed.check_address(IpAddr::V4(*at)).is_ok()).collect()
+) -> Vec<IpAddr> {
+    let numbers = ranges.iter().flat_map(|range| range.first..=range.last);
+    let all = numbers.map(|number| IpAddr::from(Ipv4Addr::from(number)));
+    let unique: BTreeSet<IpAddr> = all.chain(leased.iter().copied()).collect();
+    unique.into_iter().filter(|at| allowed.check_address(*at).is_ok()).collect()
 }
 
 /// A BMC that answered.

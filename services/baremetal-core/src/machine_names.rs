@@ -3,7 +3,7 @@
 //! A recordset belongs to the node that its description names. Recordsets of others are never changed.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use serde::Deserialize;
 
@@ -32,10 +32,10 @@ pub struct NamedMachine {
     pub node: NodeUuid,
     pub name: NodeName,
     /// In their order.
-    pub addresses: Vec<Ipv4Addr>,
+    pub addresses: Vec<IpAddr>,
 }
 
-/// A recordset with IPv4 addresses in the zone.
+/// A recordset with addresses in the zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeenName {
     pub id: String,
@@ -48,8 +48,8 @@ pub struct SeenName {
 /// A change of the zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NameChange {
-    Add { name: String, addresses: Vec<Ipv4Addr>, description: String },
-    Replace { id: String, name: String, addresses: Vec<Ipv4Addr> },
+    Add { name: String, addresses: Vec<IpAddr>, description: String },
+    Replace { id: String, name: String, addresses: Vec<IpAddr> },
     Remove { id: String, name: String },
 }
 
@@ -160,7 +160,7 @@ impl NamePlan {
 /// Whether the recordset has the machine's addresses, in any order.
 fn has_addresses(seen: &SeenName, machine: &NamedMachine) -> bool {
     let mut has = seen.addresses.clone();
-    let mut wants: Vec<String> = machine.addresses.iter().map(Ipv4Addr::to_string).collect();
+    let mut wants: Vec<String> = machine.addresses.iter().map(IpAddr::to_string).collect();
     has.sort();
     wants.sort();
     has == wants
@@ -177,7 +177,7 @@ mod tests {
     }
 
     fn machine(n: u8, name: &str, addresses: &[u8]) -> NamedMachine {
-        let addresses = addresses.iter().map(|last| Ipv4Addr::new(10, 0, 0, *last)).collect();
+        let addresses = addresses.iter().map(|last| IpAddr::from([10, 0, 0, *last])).collect();
         NamedMachine { node: node(n), name: name.to_owned().try_into().unwrap(), addresses }
     }
 

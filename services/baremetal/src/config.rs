@@ -21,7 +21,7 @@ pub use conductor::{
     AgentsConfig, BmcConfig, ConductorConfig, ConsolesConfig, ImagesConfig, SharedBmcsConfig,
     TimeoutsConfig,
 };
-pub use dhcp::{BmcDhcpConfig, DhcpConfig, DhcpListen, DhcpMode, InvalidDhcp};
+pub use dhcp::{BmcDhcpConfig, DhcpConfig, DhcpMode, DhcpV4Config, DhcpV6Config, InvalidDhcp};
 pub use discovery::{AutoDiscoveryConfig, BmcCredentialsConfig, CrawlConfig, VerifyCa};
 pub use leases::{AllocationsConfig, LeasesConfig, ReservationsConfig};
 pub use provisioning::ProvisioningConfig;

@@ -1,7 +1,7 @@
 //! Starts and stops baremetald.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,9 +21,7 @@ use jiff::Timestamp;
 use notices::{OutboxSender, ReceiverKinds};
 use openstack::Session;
 use openstack_api::PlaceCounts;
-use pxe::{
-    DhcpConfig, Listen, Loader, Mode, Prober, RouterAdvertisementConfig, TftpConfig, TftpFiles,
-};
+use pxe::{Loader, Mode, Prober, RouterAdvertisementConfig, TftpConfig, TftpFiles};
 use sealing::Keyring;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
@@ -34,8 +32,8 @@ use url::Url;
 
 use crate::Config;
 use crate::config::{
-    BmcDhcpConfig, CloudConfig, ClusterdConfig, ClusterdIdentityConfig, DhcpListen, DhcpMode,
-    ProvisioningConfig, TimeoutsConfig,
+    BmcDhcpConfig, CloudConfig, ClusterdConfig, ClusterdIdentityConfig, DhcpConfig, DhcpMode,
+    DhcpV4Config, DhcpV6Config, ProvisioningConfig, TimeoutsConfig,
 };
 use crate::provisioning::{self, Files, IsoTemplate, Provisioning};
 use crate::undelivered::HistoryOfUndelivered;
@@ -128,7 +126,7 @@ impl Service {
             let boot = pxe::start(network_boot(section)?, Arc::new(conductor))
                 .await
                 .context("cannot start network boot")?;
-            (listeners.dhcp, listeners.tftp) = (boot.dhcp, boot.tftp);
+            (listeners.dhcp, listeners.tftp) = (boot.dhcp.or(boot.dhcp_v6), boot.tftp);
             service.provisioning = Some((listener, router, section.connections));
             service._boot = Some(boot);
         }
@@ -258,7 +256,7 @@ fn settings(
 ) -> anyhow::Result<Settings> {
     let provisioning = config.provisioning.as_ref();
     let dhcp = provisioning.and_then(|it| it.dhcp.as_ref());
-    let leases = dhcp.and_then(|dhcp| leases(dhcp, dhcp.lease_time));
+    let leases = dhcp.and_then(leases);
     let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
     Ok(Settings {
         hostname: config.conductor.hostname.clone().unwrap_or_else(own_name),
@@ -298,11 +296,7 @@ fn settings(
         clusters: config.clusters.as_ref().map(clusters).transpose()?,
         provisioning_url,
         leases,
-        bmc_leases: config
-            .bmc
-            .dhcp
-            .as_ref()
-            .and_then(|dhcp| self::leases(&dhcp.0, KEEP_BMC_ADDRESS)),
+        bmc_leases: config.bmc.dhcp.as_ref().and_then(|dhcp| v4_leases(&dhcp.0, KEEP_BMC_ADDRESS)),
         unknown_machines: provisioning.map(|section| section.unknown_machines).unwrap_or_default(),
         discovery: config.auto_discovery.settings(&config.bmc.credentials)?,
         crawl: config.bmc.crawl_settings()?,
@@ -325,53 +319,54 @@ async fn bmc_addresses(
     conductor: &Conductor,
 ) -> anyhow::Result<Option<pxe::Running>> {
     let Some(BmcDhcpConfig(dhcp)) = &config.bmc.dhcp else { return Ok(None) };
-    let only_dhcp = pxe::Config { dhcp: Some(dhcp_server(dhcp)), ..pxe::Config::default() };
+    let only_dhcp = pxe::Config { dhcp: Some(dhcp_v4(dhcp)), ..pxe::Config::default() };
     let running = pxe::start(only_dhcp, Arc::new(BmcDirectory(conductor.clone()))).await;
     running.map(Some).context("cannot start DHCP for BMCs (bmc.dhcp)")
 }
 
+/// Returns the addresses that machines are leased, or `None` if another server leases them.
+fn leases(dhcp: &DhcpConfig) -> Option<Leases> {
+    match dhcp {
+        DhcpConfig::V4(dhcp) => v4_leases(dhcp, dhcp.lease_time),
+        DhcpConfig::V6(dhcp) => Some(v6_leases(dhcp)),
+    }
+}
+
 /// Returns the addresses that DHCP leases, or `None` if another server leases them. A client that nobody has enrolled keeps its address for
 /// `kept` after its last request.
-fn leases(dhcp: &crate::config::DhcpConfig, kept: Duration) -> Option<Leases> {
+fn v4_leases(dhcp: &DhcpV4Config, kept: Duration) -> Option<Leases> {
     let DhcpMode::Full { first, last } = dhcp.mode else { return None };
-    let reserved = std::iter::once(dhcp.server).chain(dhcp.router).chain(dhcp.dns.iter().copied());
-    let pool = AddressPool { first, last, reserved: reserved.collect(), stranger_lease_time: kept };
-    let prober = Prober::new(&listen(dhcp));
-    Some(Leases { pool, prober, prefix: dhcp.network.prefix_len(), router: dhcp.router })
+    let dns: Vec<IpAddr> = dhcp.dns.iter().copied().map(IpAddr::from).collect();
+    let router = dhcp.router.map(IpAddr::from);
+    let used = [IpAddr::from(dhcp.server)].into_iter().chain(router);
+    let pool = AddressPool {
+        first: first.into(),
+        last: last.into(),
+        reserved: used.chain(dns.iter().copied()).collect(),
+        stranger_lease_time: kept,
+    };
+    let prefix = dhcp.network.prefix_len();
+    Some(Leases { pool, prober: Prober::new(&dhcp.listen), prefix, router, dns })
 }
 
-/// Returns where DHCP requests are received.
-fn listen(dhcp: &crate::config::DhcpConfig) -> Listen {
-    match &dhcp.listen {
-        DhcpListen::Interface(name) => {
-            Listen::Interface { name: name.clone(), address: dhcp.server }
-        }
-        DhcpListen::Socket(address) => Listen::Socket(*address),
-    }
-}
-
-/// Returns the settings of a DHCP server.
-fn dhcp_server(dhcp: &crate::config::DhcpConfig) -> DhcpConfig {
-    DhcpConfig {
-        listen: listen(dhcp),
-        mode: match dhcp.mode {
-            DhcpMode::Full { .. } => Mode::Full,
-            DhcpMode::Proxy => Mode::Proxy,
-        },
-        subnet: dhcp.network,
-        router: dhcp.router,
-        dns: dhcp.dns.clone(),
-        domain: dhcp.domain.clone(),
-        lease_time: dhcp.lease_time,
-        tftp_server: None,
-    }
+fn v6_leases(dhcp: &DhcpV6Config) -> Leases {
+    let dns: Vec<IpAddr> = dhcp.dns.iter().copied().map(IpAddr::from).collect();
+    let used = [IpAddr::from(dhcp.server)].into_iter();
+    let pool = AddressPool {
+        first: dhcp.first.into(),
+        last: dhcp.last.into(),
+        reserved: used.chain(dns.iter().copied()).collect(),
+        stranger_lease_time: dhcp.lease_time,
+    };
+    let prefix = dhcp.network.prefix_len();
+    Leases { pool, prober: Prober::new(&dhcp.listen), prefix, router: None, dns }
 }
 
 /// Returns the settings of the names of machines, whose addresses this service has to lease.
 fn names(config: &Config) -> anyhow::Result<Option<NameSettings>> {
     let Some(dns) = config.cloud.as_ref().and_then(|it| it.dns.as_ref()) else { return Ok(None) };
     let dhcp = config.provisioning.as_ref().and_then(|it| it.dhcp.as_ref());
-    let leases_any = dhcp.is_some_and(|dhcp| matches!(dhcp.mode, DhcpMode::Full { .. }));
+    let leases_any = dhcp.is_some_and(|dhcp| leases(dhcp).is_some());
     anyhow::ensure!(
         leases_any,
         "cloud.dns: needs provisioning.dhcp.range, because names lead to leased addresses"
@@ -425,6 +420,11 @@ fn files(section: &ProvisioningConfig) -> anyhow::Result<Files> {
 }
 
 fn network_boot(section: &ProvisioningConfig) -> anyhow::Result<pxe::Config> {
+    let (dhcp, dhcp_v6) = match &section.dhcp {
+        Some(DhcpConfig::V4(dhcp)) => (Some(dhcp_v4(dhcp)), None),
+        Some(DhcpConfig::V6(dhcp)) => (None, Some(dhcp)),
+        None => (None, None),
+    };
     let tftp = section.tftp.map(|listen| {
         let mut files = TftpFiles::new();
         for loader in Loader::ALL {
@@ -438,10 +438,30 @@ fn network_boot(section: &ProvisioningConfig) -> anyhow::Result<pxe::Config> {
         }
         anyhow::Ok(TftpConfig { listen, files, sessions: 1024, limits: tftp::Limits::default() })
     });
-    let router_advertisements = section
-        .router_advertisements
-        .clone()
-        .map(|interface| RouterAdvertisementConfig { interface });
-    let dhcp = section.dhcp.as_ref().map(dhcp_server);
-    Ok(pxe::Config { dhcp, tftp: tftp.transpose()?, router_advertisements })
+    let router_advertisements = section.router_advertisements.clone().map(|interface| {
+        RouterAdvertisementConfig { interface, managed: dhcp_v6.map(|it| it.network) }
+    });
+    let dhcp_v6 = dhcp_v6.map(|dhcp| pxe::DhcpV6Config {
+        listen: dhcp.listen.clone(),
+        subnet: dhcp.network,
+        dns: dhcp.dns.clone(),
+        lease_time: dhcp.lease_time,
+    });
+    Ok(pxe::Config { dhcp, dhcp_v6, tftp: tftp.transpose()?, router_advertisements })
+}
+
+fn dhcp_v4(dhcp: &DhcpV4Config) -> pxe::DhcpConfig {
+    pxe::DhcpConfig {
+        listen: dhcp.listen.clone(),
+        mode: match dhcp.mode {
+            DhcpMode::Full { .. } => Mode::Full,
+            DhcpMode::Proxy => Mode::Proxy,
+        },
+        subnet: dhcp.network,
+        router: dhcp.router,
+        dns: dhcp.dns.clone(),
+        domain: dhcp.domain.clone(),
+        lease_time: dhcp.lease_time,
+        tftp_server: None,
+    }
 }

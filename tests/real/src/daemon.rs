@@ -1,6 +1,7 @@
 //! `baremetald` in the rack's network namespace, with its provisioning listener on the rack's bridge.
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
@@ -8,8 +9,7 @@ use std::time::Duration;
 use compat::program;
 use compat::wait::wait_for;
 
-use crate::rack::GATEWAY;
-use crate::{Cloud, Rack, RackOptions};
+use crate::{Cloud, Network, Rack, RackOptions};
 
 /// The URL of the API, in the rack's network namespace.
 pub(crate) const API: &str = "http://127.0.0.1:6385";
@@ -64,6 +64,7 @@ pub(crate) fn last_lines(log: &Path, count: usize) -> String {
 }
 
 fn configuration(rack: &Rack, given: &RackOptions<'_>) -> String {
+    let gateway = given.network.gateway();
     let ours = ramdisk_folder();
     let ramdisk = given.ramdisk.unwrap_or(&ours);
     format!(
@@ -76,27 +77,32 @@ state_dir = "{state}"
 ca_file = "{authority}"
 
 [provisioning]
-listen = "{GATEWAY}:6386"
+listen = "{listen}"
 kernel = "{ramdisk}/kernel"
 ramdisk = "{ramdisk}/ramdisk"
 iso = "{ramdisk}/ramdisk.iso"
 # QEMU without hardware virtualisation loses ticks on a busy host, and Linux then panics in its check of the timer.
 kernel_parameters = ["console=ttyS0", "no_timer_check"]
-tftp = "{GATEWAY}:69"
+tftp = "{tftp}"
 router_advertisements = "br0"
 
 [provisioning.dhcp]
 interface = "br0"
-server = "{GATEWAY}"
-prefix = 24
-range = "10.78.0.100-10.78.0.199"
+server = "{gateway}"
+{addresses}
 {router}
 
 {cloud}
 {tables}"#,
         api = api(given),
         cloud = given.cloud.map(|cloud| format!("[cloud]\n{}", account(cloud))).unwrap_or_default(),
-        router = given.uplink.map(|_| format!("router = \"{GATEWAY}\"")).unwrap_or_default(),
+        listen = SocketAddr::new(gateway, 6386),
+        tftp = SocketAddr::new(gateway, 69),
+        addresses = match given.network {
+            Network::V4 => "prefix = 24\nrange = \"10.78.0.100-10.78.0.199\"",
+            Network::V6 => "prefix = 64\nrange = \"fd78::100-fd78::1ff\"",
+        },
+        router = given.uplink.map(|_| format!("router = \"{gateway}\"")).unwrap_or_default(),
         tables = given.tables,
         state = rack.folder.join("state").display(),
         ramdisk = ramdisk.display(),

@@ -4,8 +4,8 @@ pub use crate::cloud::{Cloud, until};
 pub use crate::daemon::Daemon;
 pub use crate::keyboard::Keyboard;
 pub use crate::machine::{Firmware, Machine};
-pub use crate::rack::{Rack, RackOptions};
-pub use crate::story::{Image, Story, image, images_folder};
+pub use crate::rack::{Network, Rack, RackOptions};
+pub use crate::story::{Image, Story, image, image_over, images_folder};
 
 mod cloud;
 mod daemon;

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs::File;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -10,11 +11,37 @@ use crate::{Cloud, Firmware, Machine};
 /// The rack's address on the provisioning network.
 pub(crate) const GATEWAY: &str = "10.78.0.1";
 
+/// The version of IP on the provisioning network. The BMCs always have IPv4.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Network {
+    #[default]
+    V4,
+    V6,
+}
+
+impl Network {
+    /// The rack's address on the provisioning network.
+    pub(crate) fn gateway(self) -> IpAddr {
+        match self {
+            Network::V4 => GATEWAY.parse().expect("it is an address"),
+            Network::V6 => "fd78::1".parse().expect("it is an address"),
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Network::V4 => "v4",
+            Network::V6 => "v6",
+        }
+    }
+}
+
 /// The options of a rack.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RackOptions<'a> {
     /// Sizes of the machines, by the variables of `rack.sh`, such as `RACK_MEMORY`.
     pub sizes: &'a [(&'a str, &'a str)],
+    pub network: Network,
     /// An address of this host that the machines can reach.
     pub uplink: Option<&'a str>,
     /// The cloud at the address of `uplink` that the service belongs to: its Keystone authenticates the callers of the API, and the service
@@ -43,7 +70,8 @@ impl Rack {
     pub fn up(name: &str, firmware: &[Firmware], given: &RackOptions<'_>) -> Self {
         let mut words = vec!["up"];
         words.extend(firmware.iter().map(|firmware| firmware.as_str()));
-        script(name, &words, given.sizes);
+        let sizes = [given.sizes, &[("RACK_NETWORK", given.network.as_str())]].concat();
+        script(name, &words, &sizes);
         if let Some(address) = given.uplink {
             script(name, &["uplink", address], &[]);
         }

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -12,8 +13,7 @@ use serde_json::Value;
 
 use crate::daemon::{API, last_lines};
 use crate::ironic::{self, Ironic};
-use crate::rack::GATEWAY;
-use crate::{Daemon, Firmware, Machine, Rack, RackOptions};
+use crate::{Daemon, Firmware, Machine, Network, Rack, RackOptions};
 
 /// The port of the image server.
 const IMAGES_PORT: u16 = 8000;
@@ -70,7 +70,7 @@ impl Story {
             return None;
         }
         let rack = Rack::up(name, firmware, given);
-        let images = Images::serve(&rack);
+        let images = Images::serve(&rack, given.network);
         let service = start(&rack);
         let launcher = rack.launcher();
         let launcher: Vec<&str> = launcher.iter().map(String::as_str).collect();
@@ -129,6 +129,12 @@ pub struct Image {
 /// of `tiny-image.sh`, `hypervisor.qcow2` of `images/hypervisor`.
 #[track_caller]
 pub fn image(file: &str) -> Image {
+    image_over(Network::V4, file)
+}
+
+/// Returns an image whose URL has the rack's address in this network.
+#[track_caller]
+pub fn image_over(network: Network, file: &str) -> Image {
     let path = images_folder().join(file);
     let sum = Command::new("sha256sum").arg(&path).output().expect("sha256sum can be started");
     let sum = String::from_utf8_lossy(&sum.stdout).into_owned();
@@ -136,23 +142,25 @@ pub fn image(file: &str) -> Image {
     let sha256 =
         sha256.unwrap_or_else(|| panic!("no {}: nobody made it", path.display())).to_owned();
     let format = if file.ends_with(".qcow2") { "qcow2" } else { "raw" };
-    Image { url: format!("http://{GATEWAY}:{IMAGES_PORT}/{file}"), sha256, format }
+    let server = SocketAddr::new(network.gateway(), IMAGES_PORT);
+    Image { url: format!("http://{server}/{file}"), sha256, format }
 }
 
 impl Images {
     #[track_caller]
-    fn serve(rack: &Rack) -> Self {
+    fn serve(rack: &Rack, network: Network) -> Self {
         let folder = images_folder();
         fs::create_dir_all(&folder).expect("a folder can be made");
         let mut command = rack.command("python3");
         command
-            .args(["-m", "http.server", "--bind", GATEWAY, "--directory"])
+            .args(["-m", "http.server", "--bind", &network.gateway().to_string(), "--directory"])
             .arg(folder)
             .arg(IMAGES_PORT.to_string());
         let process = rack.spawn("images", &mut command);
         wait_for("the image server", Duration::from_secs(30), || {
             let mut ask = rack.command("curl");
-            ask.args(["-s", "-o", "/dev/null", &format!("http://{GATEWAY}:{IMAGES_PORT}/")]);
+            let server = SocketAddr::new(network.gateway(), IMAGES_PORT);
+            ask.args(["-s", "-o", "/dev/null", &format!("http://{server}/")]);
             ask.stderr(Stdio::null()).status().is_ok_and(|status| status.success()).then_some(())
         });
         Images(process)

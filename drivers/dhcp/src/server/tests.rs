@@ -54,7 +54,7 @@ const HTTP: (u8, &[u8]) = (code::VENDOR_CLASS, b"HTTPClient:Arch:00016:UNDI:0030
 const IPXE: (u8, &[u8]) = (code::USER_CLASS, b"iPXE");
 
 fn lease() -> Option<Lease> {
-    Some(Lease { address: LEASED, hostname: Some("r1u7".to_owned()) })
+    Some(Lease { address: LEASED.into(), hostname: Some("r1u7".to_owned()) })
 }
 
 fn tftp() -> Option<BootFile> {

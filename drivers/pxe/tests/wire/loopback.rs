@@ -1,6 +1,6 @@
 //! Tests DHCP through a relay and TFTP over real sockets on loopback, octet by octet. Needs no privilege.
 
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn config(mode: Mode) -> Config {
     let subnet = Ipv4Net::new_assert(Ipv4Addr::new(10, 78, 0, 0), 24);
     Config {
         dhcp: Some(DhcpConfig {
-            listen: Listen::Socket(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)),
+            listen: Listen::Socket { address: Ipv4Addr::LOCALHOST, port: 0 },
             mode,
             subnet,
             router: None,
@@ -29,6 +29,7 @@ fn config(mode: Mode) -> Config {
             lease_time: Duration::from_secs(600),
             tftp_server: None,
         }),
+        dhcp_v6: None,
         tftp: Some(TftpConfig {
             listen: (Ipv4Addr::LOCALHOST, 0).into(),
             files,
@@ -39,7 +40,7 @@ fn config(mode: Mode) -> Config {
     }
 }
 
-fn answer(address: Option<Ipv4Addr>) -> Decision {
+fn answer(address: Option<IpAddr>) -> Decision {
     let lease = address.map(|address| Lease { address, hostname: None });
     Decision::Answer { lease, boot: Some(BootFile::Tftp { name: "undionly.kpxe".to_owned() }) }
 }
@@ -69,7 +70,7 @@ async fn exchange(socket: &UdpSocket, to: SocketAddr, message: &[u8]) -> Vec<u8>
 
 #[tokio::test]
 async fn a_relayed_machine_gets_its_lease_and_its_file() {
-    let recorder = Arc::new(Recorder::new(answer(Some(Ipv4Addr::LOCALHOST))));
+    let recorder = Arc::new(Recorder::new(answer(Some(Ipv4Addr::LOCALHOST.into()))));
     // The lease is the loopback address, so that the TFTP transfer is attributed to the same machine.
     let mut config = config(Mode::Full);
     config.dhcp.as_mut().unwrap().subnet = Ipv4Net::new_assert(Ipv4Addr::LOCALHOST, 8);
@@ -104,10 +105,10 @@ async fn a_relayed_machine_gets_its_lease_and_its_file() {
         .saw_all(&[
             Observation::DhcpDiscover,
             Observation::DhcpOffered {
-                address: Some(Ipv4Addr::LOCALHOST),
+                address: Some(Ipv4Addr::LOCALHOST.into()),
                 boot_file: Some("undionly.kpxe".to_owned()),
             },
-            Observation::DhcpAcked { address: Ipv4Addr::LOCALHOST },
+            Observation::DhcpAcked { address: Ipv4Addr::LOCALHOST.into() },
             Observation::TftpRead { file: "undionly.kpxe".to_owned() },
         ])
         .await;
@@ -115,7 +116,7 @@ async fn a_relayed_machine_gets_its_lease_and_its_file() {
 
 #[tokio::test]
 async fn a_request_for_another_machines_address_is_refused() {
-    let recorder = Arc::new(Recorder::new(answer(Some(Ipv4Addr::new(10, 78, 0, 20)))));
+    let recorder = Arc::new(Recorder::new(answer(Some([10, 78, 0, 20].into()))));
     let running = start(config(Mode::Full), recorder.clone()).await.unwrap();
     let relay = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let request = relayed(&[53, 1, 3, 50, 4, 10, 78, 0, 99]);
@@ -138,7 +139,7 @@ async fn an_ignored_machine_is_reported_with_the_reason() {
 
 #[tokio::test]
 async fn a_declined_address_is_reported_unless_another_server_gave_it() {
-    let ours = Ipv4Addr::new(10, 78, 0, 20);
+    let ours = IpAddr::from([10, 78, 0, 20]);
     let recorder = Arc::new(Recorder::new(answer(Some(ours))));
     let running = start(config(Mode::Full), recorder.clone()).await.unwrap();
     let relay = UdpSocket::bind("127.0.0.1:0").await.unwrap();
@@ -165,7 +166,7 @@ async fn a_machine_with_an_address_asks_the_proxy_for_its_file() {
     let ack = exchange(&client, running.proxy_dhcp.unwrap(), &request).await;
     assert_eq!(ack[240..243], [53, 1, 5]);
     assert_eq!(&ack[108..122], b"undionly.kpxe\0");
-    recorder.saw_all(&[Observation::DhcpAcked { address: Ipv4Addr::LOCALHOST }]).await;
+    recorder.saw_all(&[Observation::DhcpAcked { address: Ipv4Addr::LOCALHOST.into() }]).await;
 }
 
 #[tokio::test]

@@ -26,6 +26,19 @@ pub(crate) enum Firmware {
     Uefi,
     /// OVMF that only boots by HTTP.
     UefiHttp,
+    /// OVMF with its own PXE client, over IPv6 only.
+    UefiV6,
+}
+
+impl Firmware {
+    /// The protocols that OVMF does not try. By default OVMF tries PXE before HTTP and IPv4 before IPv6, and each takes a minute to fail.
+    fn left_out(self) -> &'static [&'static str] {
+        match self {
+            Firmware::UefiHttp => &["IPv4PXESupport", "IPv6PXESupport"],
+            Firmware::UefiV6 => &["IPv4PXESupport"],
+            Firmware::Bios | Firmware::Uefi => &[],
+        }
+    }
 }
 
 /// A machine that runs until it is dropped.
@@ -51,11 +64,8 @@ impl Machine {
                 .args(["-drive", &format!("if=pflash,format=raw,readonly=on,file={OVMF_CODE}")])
                 .args(["-drive", &format!("if=pflash,format=raw,file={}", variables.display())]);
         }
-        if firmware == Firmware::UefiHttp {
-            // By default OVMF tries HTTP only after PXE, and PXE over IPv6 takes a minute to fail.
-            for protocol in ["IPv4PXESupport", "IPv6PXESupport"] {
-                qemu.args(["-fw_cfg", &format!("name=opt/org.tianocore/{protocol},string=n")]);
-            }
+        for protocol in firmware.left_out() {
+            qemu.args(["-fw_cfg", &format!("name=opt/org.tianocore/{protocol},string=n")]);
         }
         qemu.stdin(Stdio::null()).stdout(Stdio::piped()).kill_on_drop(true);
         Machine { qemu: qemu.spawn().expect("QEMU runs"), variables }

@@ -9,6 +9,10 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 /// The server's address on the provisioning network.
 pub(crate) const SERVER: std::net::Ipv4Addr = std::net::Ipv4Addr::new(10, 78, 0, 1);
 
+/// The server's address on a provisioning network with IPv6.
+pub(crate) const SERVER_V6: std::net::Ipv6Addr =
+    std::net::Ipv6Addr::new(0xfd78, 0, 0, 0, 0, 0, 0, 1);
+
 /// Two namespaces: the server's, with a bridge `br0`, and a client's, whose `eth0` is on that bridge.
 pub(crate) struct Network {
     pub(crate) server: String,
@@ -38,6 +42,7 @@ impl Network {
             "link set lo up",
             "link add br0 type bridge stp_state 0 forward_delay 0 mcast_snooping 0",
             "addr add 10.78.0.1/24 dev br0",
+            "addr add fd78::1/64 dev br0 nodad",
             "link set br0 addrgenmode none up",
             "addr add fe80::1/64 dev br0 nodad",
             "tuntap add tap0 mode tap",

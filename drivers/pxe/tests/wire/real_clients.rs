@@ -1,19 +1,19 @@
 //! Tests with clients of other projects: `udhcpc` and `dhcping` in a network namespace (root only), and every TFTP client of Debian on
 //! loopback.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, Ipv4Addr};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::network::{Network, SERVER, missing};
+use crate::network::{Network, SERVER, SERVER_V6, missing};
 use crate::recorder::Recorder;
-use ipnet::Ipv4Net;
-use pxe::{Config, Decision, DhcpConfig, Lease, Listen, Mode, Observation, Prober};
+use ipnet::{Ipv4Net, Ipv6Net};
+use pxe::{Config, Decision, DhcpConfig, DhcpV6Config, Lease, Listen, Mode, Observation, Prober};
 use pxe::{RouterAdvertisementConfig, TftpConfig, TftpFiles, start};
 use tokio::process::Command;
 
-const LEASED: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 20);
+const LEASED: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 78, 0, 20));
 
 fn on_bridge() -> Config {
     Config {
@@ -27,8 +27,12 @@ fn on_bridge() -> Config {
             lease_time: Duration::from_secs(600),
             tftp_server: None,
         }),
+        dhcp_v6: None,
         tftp: None,
-        router_advertisements: Some(RouterAdvertisementConfig { interface: "br0".to_owned() }),
+        router_advertisements: Some(RouterAdvertisementConfig {
+            interface: "br0".to_owned(),
+            managed: None,
+        }),
     }
 }
 
@@ -90,11 +94,11 @@ fn an_address_that_answers_echo_requests_is_in_use() {
         let at = Listen::Interface { name: "br0".to_owned(), address: SERVER };
         let prober = Prober::new(&at);
         assert!(prober.is_used(LEASED).await.unwrap());
-        assert!(!prober.is_used(Ipv4Addr::new(10, 78, 0, 21)).await.unwrap());
+        assert!(!prober.is_used([10, 78, 0, 21].into()).await.unwrap());
         // A prober without an interface follows the routes: to a routed address, and to an address without a route.
-        let prober = Prober::new(&Listen::Socket(SocketAddrV4::new(SERVER, 67)));
+        let prober = Prober::new(&Listen::Socket { address: SERVER, port: 67 });
         assert!(prober.is_used(LEASED).await.unwrap());
-        assert!(!prober.is_used(Ipv4Addr::new(192, 0, 2, 1)).await.unwrap());
+        assert!(!prober.is_used([192, 0, 2, 1].into()).await.unwrap());
     });
 }
 
@@ -139,6 +143,46 @@ fn rdisc6_gets_an_advertisement_without_a_router() {
         assert_eq!(fact("Router lifetime"), Some(lifetime), "{said}");
         assert_eq!(fact("Stateful address conf."), Some("Stateful address conf. : No".to_owned()));
         assert!(!said.contains("Prefix"), "{said}");
+        running.stop().await;
+    });
+}
+
+#[test]
+fn dhclient_takes_its_lease_over_ipv6() {
+    let name = "dhclient_takes_its_lease_over_ipv6";
+    if let Some(reason) = missing(&["ip", "dhclient"], &[]) {
+        return peers::skip(name, reason);
+    }
+    let network = Network::new("dhclient6");
+    network.run(async {
+        let leased: IpAddr = "fd78::20".parse().unwrap();
+        let lease = Some(Lease { address: leased, hostname: None });
+        let recorder = Arc::new(Recorder::new(Decision::Answer { lease, boot: None }));
+        let subnet = Ipv6Net::new_assert(SERVER_V6, 64);
+        let listen = Listen::Interface { name: "br0".to_owned(), address: SERVER_V6 };
+        let dhcp_v6 = DhcpV6Config {
+            listen,
+            subnet,
+            dns: vec!["fd78::2".parse().unwrap()],
+            lease_time: Duration::from_secs(600),
+        };
+        let config = Config { dhcp_v6: Some(dhcp_v6), ..Config::default() };
+        let running = start(config, recorder.clone()).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str| folder.path().join(name).display().to_string();
+        let (leases, pid) = (file("leases"), file("pid"));
+        let arguments = ["-6", "-1", "-v", "-lf", &leases, "-pf", &pid, "-sf", "/bin/true", "eth0"];
+        let output = network.in_client("dhclient").args(arguments).output().await.unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let took = std::fs::read_to_string(&leases).unwrap();
+        for fact in ["iaaddr fd78::20", "max-life 600", "dhcp6.name-servers fd78::2"] {
+            assert!(took.contains(fact), "no {fact} in {took}");
+        }
+        recorder.saw_all(&[Observation::DhcpAcked { address: leased }]).await;
+        let stop = ["-6", "-r", "-lf", &leases, "-pf", &pid, "-sf", "/bin/true", "eth0"];
+        let stopped = network.in_client("dhclient").args(stop).output().await.unwrap();
+        assert!(stopped.status.success(), "{}", String::from_utf8_lossy(&stopped.stderr));
         running.stop().await;
     });
 }

@@ -2,15 +2,16 @@
 //!
 //! Needs root, for network namespaces and a tap.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ipnet::Ipv4Net;
+use ipnet::{Ipv4Net, Ipv6Net};
 use pxe::ipxe::Script;
 use pxe::{
-    BootFile, Client, ClientKind, Config, Decision, DhcpConfig, Lease, Listen, Loader, Mode,
+    BootFile, Client, ClientKind, Config, Decision, DhcpConfig, DhcpV6Config, Lease, Listen,
+    Loader, Mode,
 };
 use pxe::{Observation, RouterAdvertisementConfig, TftpConfig, TftpFiles, start};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -19,12 +20,14 @@ use tokio::process::Child;
 use tokio::time::Instant;
 
 use crate::machine::{self, Firmware, Machine};
-use crate::network::{Network, SERVER, missing};
+use crate::network::{Network, SERVER, SERVER_V6, missing};
 use crate::recorder::Recorder;
 
-const LEASED: Ipv4Addr = Ipv4Addr::new(10, 78, 0, 20);
+const LEASED: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 78, 0, 20));
 const REASON: &str = "the firmware test is over";
 const SCRIPT: &str = "http://10.78.0.1:8080/";
+const LEASED_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd78, 0, 0, 0, 0, 0, 0, 0x20));
+const SCRIPT_V6: &str = "http://[fd78::1]:8080/";
 
 fn config(mode: Mode) -> Config {
     let mut files = TftpFiles::new();
@@ -42,19 +45,43 @@ fn config(mode: Mode) -> Config {
             lease_time: Duration::from_secs(600),
             tftp_server: None,
         }),
+        dhcp_v6: None,
         tftp: Some(TftpConfig {
             listen: (SERVER, 69).into(),
             files,
             sessions: 8,
             limits: tftp::Limits::default(),
         }),
-        router_advertisements: Some(RouterAdvertisementConfig { interface: "br0".to_owned() }),
+        router_advertisements: Some(RouterAdvertisementConfig {
+            interface: "br0".to_owned(),
+            managed: None,
+        }),
+    }
+}
+
+/// A network with IPv6 only.
+fn config_v6() -> Config {
+    let config = config(Mode::Full);
+    let subnet = Ipv6Net::new_assert(SERVER_V6, 64);
+    Config {
+        dhcp: None,
+        dhcp_v6: Some(DhcpV6Config {
+            listen: Listen::Interface { name: "br0".to_owned(), address: SERVER_V6 },
+            subnet,
+            dns: Vec::new(),
+            lease_time: Duration::from_secs(600),
+        }),
+        tftp: config.tftp.map(|tftp| TftpConfig { listen: (SERVER_V6, 69).into(), ..tftp }),
+        router_advertisements: Some(RouterAdvertisementConfig {
+            interface: "br0".to_owned(),
+            managed: Some(subnet),
+        }),
     }
 }
 
 /// Gives iPXE the script, and gives other firmware the file that loads iPXE.
-fn decide(client: &Client, lease: Option<Lease>) -> Decision {
-    let base = SCRIPT.parse().expect("it is a URL");
+fn decide(client: &Client, script: &str, lease: Option<Lease>) -> Decision {
+    let base = script.parse().expect("it is a URL");
     let boot = match client.kind {
         ClientKind::Ipxe => Some(BootFile::Http { url: base }),
         ClientKind::Pxe | ClientKind::Http | ClientKind::Other => Loader::boot_file(client, &base),
@@ -63,8 +90,8 @@ fn decide(client: &Client, lease: Option<Lease>) -> Decision {
 }
 
 /// Serves the script at `/` and the loaders under their names.
-async fn serve_http() {
-    let listener = TcpListener::bind((SERVER, 8080)).await.expect("the port is free");
+async fn serve_http(address: IpAddr) {
+    let listener = TcpListener::bind((address, 8080)).await.expect("the port is free");
     loop {
         let (stream, _) = listener.accept().await.expect("the listener works");
         tokio::spawn(answer_http(stream));
@@ -110,9 +137,16 @@ async fn start_dnsmasq(network: &Network) -> Child {
     dnsmasq.args(arguments.split_whitespace()).spawn().expect("dnsmasq runs")
 }
 
-fn check(name: &str, firmware: Firmware, mode: Mode, sightings: &[Observation]) {
+/// The network that a machine boots in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Segment {
+    V4(Mode),
+    V6,
+}
+
+fn check(name: &str, firmware: Firmware, segment: Segment, sightings: &[Observation]) {
     let mut programs = machine::PROGRAMS.to_vec();
-    if mode == Mode::Proxy {
+    if segment == Segment::V4(Mode::Proxy) {
         programs.push("dnsmasq");
     }
     let files = [machine::FILES, Loader::ALL.map(Loader::debian_path)].concat();
@@ -121,13 +155,19 @@ fn check(name: &str, firmware: Firmware, mode: Mode, sightings: &[Observation]) 
     }
     let network = Network::new(name);
     network.run(async {
-        let lease = (mode == Mode::Full).then_some(Lease { address: LEASED, hostname: None });
-        let recorder = Arc::new(Recorder::deciding(move |client| decide(client, lease.clone())));
-        let running = start(config(mode), recorder.clone()).await.expect("root may listen");
-        let http = tokio::spawn(serve_http());
-        let other = match mode {
-            Mode::Full => None,
-            Mode::Proxy => Some(start_dnsmasq(&network).await),
+        let (config, server, script, address) = match segment {
+            Segment::V4(Mode::Full) => (config(Mode::Full), SERVER.into(), SCRIPT, Some(LEASED)),
+            Segment::V4(Mode::Proxy) => (config(Mode::Proxy), SERVER.into(), SCRIPT, None),
+            Segment::V6 => (config_v6(), SERVER_V6.into(), SCRIPT_V6, Some(LEASED_V6)),
+        };
+        let lease = address.map(|address| Lease { address, hostname: None });
+        let decide = move |client: &Client| decide(client, script, lease.clone());
+        let recorder = Arc::new(Recorder::deciding(decide));
+        let running = start(config, recorder.clone()).await.expect("root may listen");
+        let http = tokio::spawn(serve_http(server));
+        let other = match segment {
+            Segment::V4(Mode::Proxy) => Some(start_dnsmasq(&network).await),
+            Segment::V4(Mode::Full) | Segment::V6 => None,
         };
 
         let began = Instant::now();
@@ -143,7 +183,7 @@ fn check(name: &str, firmware: Firmware, mode: Mode, sightings: &[Observation]) 
     });
 }
 
-fn offered(address: Option<Ipv4Addr>, boot_file: &str) -> Observation {
+fn offered(address: Option<IpAddr>, boot_file: &str) -> Observation {
     Observation::DhcpOffered { address, boot_file: Some(boot_file.to_owned()) }
 }
 
@@ -158,28 +198,48 @@ fn a_bios_machine_reaches_its_script() {
         offered(Some(LEASED), SCRIPT),
         Observation::DhcpAcked { address: LEASED },
     ];
-    check("bios", Firmware::Bios, Mode::Full, &sightings);
+    check("bios", Firmware::Bios, Segment::V4(Mode::Full), &sightings);
 }
 
 #[test]
 fn a_uefi_machine_loads_ipxe_by_tftp_and_reaches_its_script() {
     let sightings = [offered(Some(LEASED), "snponly.efi"), read(Loader::Snponly)];
-    check("uefi", Firmware::Uefi, Mode::Full, &sightings);
+    check("uefi", Firmware::Uefi, Segment::V4(Mode::Full), &sightings);
 }
 
 #[test]
 fn a_uefi_machine_loads_ipxe_by_http_and_reaches_its_script() {
     let sightings = [offered(Some(LEASED), "http://10.78.0.1:8080/snponly.efi")];
-    check("http", Firmware::UefiHttp, Mode::Full, &sightings);
+    check("http", Firmware::UefiHttp, Segment::V4(Mode::Full), &sightings);
 }
 
 #[test]
 fn a_bios_machine_reaches_its_script_beside_another_dhcp_server() {
-    check("proxybios", Firmware::Bios, Mode::Proxy, &[offered(None, SCRIPT)]);
+    check("proxybios", Firmware::Bios, Segment::V4(Mode::Proxy), &[offered(None, SCRIPT)]);
 }
 
 #[test]
 fn a_uefi_machine_reaches_its_script_beside_another_dhcp_server() {
     let sightings = [offered(None, "snponly.efi"), read(Loader::Snponly), offered(None, SCRIPT)];
-    check("proxyuefi", Firmware::Uefi, Mode::Proxy, &sightings);
+    check("proxyuefi", Firmware::Uefi, Segment::V4(Mode::Proxy), &sightings);
+}
+
+#[test]
+fn a_uefi_machine_loads_ipxe_by_tftp_over_ipv6_and_reaches_its_script() {
+    let sightings = [
+        offered(Some(LEASED_V6), "tftp://[fd78::1]/snponly.efi"),
+        read(Loader::Snponly),
+        offered(Some(LEASED_V6), SCRIPT_V6),
+        Observation::DhcpAcked { address: LEASED_V6 },
+    ];
+    check("uefi6", Firmware::UefiV6, Segment::V6, &sightings);
+}
+
+#[test]
+fn a_uefi_machine_loads_ipxe_by_http_over_ipv6_and_reaches_its_script() {
+    let sightings = [
+        offered(Some(LEASED_V6), "http://[fd78::1]:8080/snponly.efi"),
+        offered(Some(LEASED_V6), SCRIPT_V6),
+    ];
+    check("http6", Firmware::UefiHttp, Segment::V6, &sightings);
 }

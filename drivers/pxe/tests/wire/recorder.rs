@@ -1,6 +1,6 @@
 //! A directory with a fixed decision that records all observations.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use async_trait::async_trait;
 use hardware::MacAddress;
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 pub(crate) struct Recorder {
     decide: Box<dyn Fn(&Client) -> Decision + Send + Sync>,
     seen: watch::Sender<Vec<Observation>>,
-    declined: watch::Sender<Vec<Ipv4Addr>>,
+    declined: watch::Sender<Vec<IpAddr>>,
 }
 
 impl Recorder {
@@ -38,7 +38,7 @@ impl Recorder {
 
 impl Recorder {
     /// Waits until a client declines an address, and returns all declined addresses.
-    pub(crate) async fn declined(&self) -> Vec<Ipv4Addr> {
+    pub(crate) async fn declined(&self) -> Vec<IpAddr> {
         let mut declined = self.declined.subscribe();
         let any = declined.wait_for(|declined| !declined.is_empty());
         let patience = std::time::Duration::from_secs(60);
@@ -53,7 +53,7 @@ impl Directory for Recorder {
         (self.decide)(client)
     }
 
-    async fn declined(&self, _client: MacAddress, address: Ipv4Addr) {
+    async fn declined(&self, _client: MacAddress, address: IpAddr) {
         self.declined.send_modify(|declined| declined.push(address));
     }
 

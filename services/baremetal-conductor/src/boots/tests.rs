@@ -1,6 +1,6 @@
 //! The parameters of a virtual CD, and boot scripts.
 
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use baremetal_core::{BootInterface, DeployInterface, Node, NodeUuid, State};
@@ -99,9 +99,10 @@ async fn a_machine_that_boots_by_virtual_cd_is_told_its_leased_address() {
             reserved: Vec::new(),
             stranger_lease_time: Duration::from_secs(60),
         },
-        prober: Prober::new(&Listen::Socket(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))),
+        prober: Prober::new(&Listen::Socket { address: Ipv4Addr::LOCALHOST, port: 0 }),
         prefix: 24,
         router: router.map(Into::into),
+        dns: Vec::new(),
     };
     for (leases, want) in [
         (None, None),

@@ -1,7 +1,7 @@
 //! Records that belong to no node: leases of addresses, unknown machines, conductors and racks.
 
 use database::{Result, reading, writing};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use baremetal_core::{Discovery, DiscoveryId, NamedMachine};
 use hardware::MacAddress;
@@ -13,9 +13,9 @@ use crate::{AddressPool, DhcpLease, PagePart, PageRows, Seen, Store};
 use database::WriteKind::{OneStatement, OnlyFirstStatementCanFail};
 
 impl Store {
-    /// Returns the lease of `mac`, expired or not.
-    pub async fn find_lease(&self, mac: MacAddress) -> Result<Option<DhcpLease>> {
-        reading!(self.database, |c| lease::find(c, mac).await)
+    /// Returns whether `mac` has a lease, expired or not.
+    pub async fn has_lease(&self, mac: MacAddress) -> Result<bool> {
+        reading!(self.database, |c| lease::exists(c, mac).await)
     }
 
     /// Leases an address of the pool to `mac`: its current address, or else the lowest free one. Returns `None` if no address is left.
@@ -39,18 +39,19 @@ impl Store {
         &self,
         pool: &AddressPool,
         now: Timestamp,
-    ) -> Result<Vec<Ipv4Addr>, StoreError> {
+    ) -> Result<Vec<IpAddr>> {
         let pool = pool.clone();
         reading!(self.database, |c| lease::leased(c, &pool, now).await)
     }
 
-    /// Returns the nodes with a name whose ports have addresses, in the order of the names.
-    pub async fn named_machines(&self) -> Result<Vec<NamedMachine>, StoreError> {
-        reading!(self.database, |c| lease::named_machines(c).await)
+    /// Returns the nodes with a name whose ports have addresses of the pool, in the order of the names.
+    pub async fn named_machines(&self, pool: &AddressPool) -> Result<Vec<NamedMachine>> {
+        let pool = pool.clone();
+        reading!(self.database, |c| lease::named_machines(c, &pool).await)
     }
 
     /// Records that no machine answered at the address that is leased to `mac`.
-    pub async fn mark_lease_probed(&self, mac: MacAddress, address: Ipv4Addr) -> Result<()> {
+    pub async fn mark_lease_probed(&self, mac: MacAddress, address: IpAddr) -> Result<()> {
         writing!(self.database, OneStatement, |c| lease::mark_probed(c, mac, address).await)
     }
 
@@ -59,7 +60,7 @@ impl Store {
     pub async fn mark_address_in_use(
         &self,
         mac: MacAddress,
-        address: Ipv4Addr,
+        address: IpAddr,
         until: Timestamp,
     ) -> Result<bool> {
         writing!(self.database, OnlyFirstStatementCanFail, |c| {

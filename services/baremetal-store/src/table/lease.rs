@@ -1,25 +1,29 @@
-//! The tables `leases`, with an IPv4 address for each MAC address, and `addresses_in_use`, with addresses at which a machine without a
-//! lease answers.
+//! The tables `leases`, with an address for each MAC address, and `addresses_in_use`, with addresses at which a machine without a lease
+//! answers.
+//!
+//! An address is stored as a number: an IPv4 address as such, an IPv6 address by its last 64 bits. A pool of IPv6 addresses has one prefix of
+//! 64 bits, so the pool and the number are the address.
 //!
 //! The lease of a port lasts as long as the port. The lease of a MAC address without a port (an unknown machine) lasts until `expires_at`.
 
 use baremetal_core::{NamedMachine, NodeUuid};
 use database::{Connection, Result, Row, StoreError, values};
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use hardware::MacAddress;
 use jiff::Timestamp;
 
-/// The addresses that can be leased.
+/// The addresses that can be leased: of IPv4, or of one IPv6 prefix of 64 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressPool {
-    pub first: Ipv4Addr,
+    pub first: IpAddr,
     /// The last address, included.
-    pub last: Ipv4Addr,
+    pub last: IpAddr,
     /// Addresses between `first` and `last` that are never leased.
-    pub reserved: Vec<Ipv4Addr>,
+    pub reserved: Vec<IpAddr>,
     /// How long the lease of an unknown machine lasts after its last request.
     pub stranger_lease_time: Duration,
 }
@@ -27,18 +31,58 @@ pub struct AddressPool {
 /// The lease of one MAC address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DhcpLease {
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// Whether probing found the address free. Until then the address must not be given to the machine.
     pub is_probed: bool,
 }
 
-pub(crate) async fn find(
-    connection: &mut Connection,
-    mac: MacAddress,
-) -> Result<Option<DhcpLease>> {
+/// The number of an address in the database.
+type Number = u64;
+
+fn number(address: IpAddr) -> Number {
+    match address {
+        IpAddr::V4(address) => u32::from(address).into(),
+        IpAddr::V6(address) => u128::from(address) as u64,
+    }
+}
+
+/// The database has signed numbers of 64 bits.
+fn stored(number: Number) -> i64 {
+    number.cast_signed()
+}
+
+fn read(row: &Row) -> Result<Number> {
+    Ok(row.int(0)?.cast_unsigned())
+}
+
+impl AddressPool {
+    /// Returns the address with this number.
+    fn address(&self, number: Number) -> IpAddr {
+        match self.first {
+            // A number of the pool fits, because it is not greater than the last address's.
+            IpAddr::V4(_) => Ipv4Addr::from(number as u32).into(),
+            IpAddr::V6(first) => {
+                let prefix = u128::from(first) & !u128::from(u64::MAX);
+                Ipv6Addr::from(prefix | u128::from(number)).into()
+            }
+        }
+    }
+
+    fn numbers(&self) -> RangeInclusive<Number> {
+        number(self.first)..=number(self.last)
+    }
+}
+
+/// Returns whether `mac` has a lease, expired or not.
+pub(crate) async fn exists(connection: &mut Connection, mac: MacAddress) -> Result<bool> {
+    Ok(find(connection, mac).await?.is_some())
+}
+
+/// Returns the number of the address that is leased to `mac`, and whether it was probed.
+async fn find(connection: &mut Connection, mac: MacAddress) -> Result<Option<(Number, bool)>> {
     const FIND: &str = "SELECT address, probed FROM leases WHERE mac = $1";
     let row = connection.row(FIND, values![mac.to_string()]).await?;
-    row.map(|row| Ok(DhcpLease { address: read(&row)?, is_probed: row.int(1)? != 0 })).transpose()
+    row.map(|row| Ok((read(&row)?, row.int(1)? != 0))).transpose()
 }
 
 /// Returns the leased addresses of a pool, in their order, without those of expired leases.
@@ -46,23 +90,28 @@ pub(crate) async fn leased(
     connection: &mut Connection,
     pool: &AddressPool,
     now: Timestamp,
-) -> Result<Vec<Ipv4Addr>, StoreError> {
-    const LEASED: &str = "SELECT address FROM leases WHERE address BETWEEN $1 AND $2 \
-         AND (expires_at IS NULL OR expires_at > $3) ORDER BY address";
-    let within = values![u32::from(pool.first), u32::from(pool.last), now];
-    connection.rows(LEASED, within).await?.iter().map(read).collect()
+) -> Result<Vec<IpAddr>> {
+    const LEASED: &str = "SELECT address FROM leases WHERE expires_at IS NULL OR expires_at > $1";
+    let rows = connection.rows(LEASED, values![now]).await?;
+    let numbers: BTreeSet<Number> = rows.iter().map(read).collect::<Result<_>>()?;
+    Ok(numbers.range(pool.numbers()).map(|number| pool.address(*number)).collect())
 }
 
-/// Returns the nodes with a name whose ports have addresses, in the order of the names.
+/// Returns the nodes with a name whose ports have addresses of the pool, in the order of the names.
 pub(crate) async fn named_machines(
     connection: &mut Connection,
-) -> Result<Vec<NamedMachine>, StoreError> {
+    pool: &AddressPool,
+) -> Result<Vec<NamedMachine>> {
     const NAMED: &str = "SELECT leases.address, nodes.id, nodes.name FROM leases \
          JOIN ports ON ports.address = leases.mac JOIN nodes ON nodes.id = ports.node \
          WHERE nodes.name IS NOT NULL AND leases.probed <> 0 ORDER BY nodes.name, leases.address";
     let mut machines: Vec<NamedMachine> = Vec::new();
     for row in connection.rows(NAMED, values![]).await? {
-        let (address, node): (_, NodeUuid) = (read(&row)?, row.parse("nodes", 1)?);
+        let (number, node): (_, NodeUuid) = (read(&row)?, row.parse("nodes", 1)?);
+        if !pool.numbers().contains(&number) {
+            continue;
+        }
+        let address = pool.address(number);
         match machines.last_mut().filter(|last| last.node == node) {
             Some(last) => last.addresses.push(address),
             None => {
@@ -92,40 +141,38 @@ pub(crate) async fn lease(
         (!is_port).then(|| now.checked_add(pool.stranger_lease_time).unwrap_or(Timestamp::MAX));
 
     let in_use = in_use(connection, now).await?;
-    let fits = |address: &Ipv4Addr| {
-        (pool.first..=pool.last).contains(address)
-            && !pool.reserved.contains(address)
-            && !in_use.contains(address)
+    let reserved: Vec<Number> = pool.reserved.iter().copied().map(number).collect();
+    let fits = |number: &Number| {
+        pool.numbers().contains(number) && !reserved.contains(number) && !in_use.contains(number)
     };
-    if let Some(had) = find(connection, mac).await?.filter(|had| fits(&had.address)) {
+    if let Some((had, is_probed)) = find(connection, mac).await?.filter(|(had, _)| fits(had)) {
         renew(connection, mac, expires_at).await?;
-        return Ok(Some(had));
+        return Ok(Some(DhcpLease { address: pool.address(had), is_probed }));
     }
 
     forget_expired(connection, now).await?;
     let leased = leased_to_others(connection, mac).await?;
-    let mut pooled = (u32::from(pool.first)..=u32::from(pool.last)).map(Ipv4Addr::from);
-    let mut found = pooled.find(|address| fits(address) && !leased.contains(address));
+    let mut found = pool.numbers().find(|number| fits(number) && !leased.contains(number));
     if found.is_none() && is_port {
         found = addresses_of_unknown_machines(connection).await?.into_iter().find(fits);
-        if let Some(address) = found {
-            let taken = values![u32::from(address)];
+        if let Some(number) = found {
+            let taken = values![stored(number)];
             connection.execute("DELETE FROM leases WHERE address = $1", taken).await?;
         }
     }
-    let Some(address) = found else { return Ok(None) };
-    connection.execute(SAVE, values![mac.to_string(), u32::from(address), expires_at]).await?;
-    Ok(Some(DhcpLease { address, is_probed: false }))
+    let Some(number) = found else { return Ok(None) };
+    connection.execute(SAVE, values![mac.to_string(), stored(number), expires_at]).await?;
+    Ok(Some(DhcpLease { address: pool.address(number), is_probed: false }))
 }
 
 /// Records that probing found the address of `mac` free.
 pub(crate) async fn mark_probed(
     connection: &mut Connection,
     mac: MacAddress,
-    address: Ipv4Addr,
+    address: IpAddr,
 ) -> Result<()> {
     const MARK: &str = "UPDATE leases SET probed = 1 WHERE mac = $1 AND address = $2";
-    connection.execute(MARK, values![mac.to_string(), u32::from(address)]).await?;
+    connection.execute(MARK, values![mac.to_string(), stored(number(address))]).await?;
     Ok(())
 }
 
@@ -133,15 +180,16 @@ pub(crate) async fn mark_probed(
 pub(crate) async fn mark_in_use(
     connection: &mut Connection,
     mac: MacAddress,
-    address: Ipv4Addr,
+    address: IpAddr,
     until: Timestamp,
 ) -> Result<bool> {
     const TAKE: &str = "DELETE FROM leases WHERE mac = $1 AND address = $2";
     const MARK: &str = "INSERT INTO addresses_in_use (address, until) VALUES ($1, $2) \
          ON CONFLICT (address) DO UPDATE SET until = $2";
-    let had = connection.execute(TAKE, values![mac.to_string(), u32::from(address)]).await? > 0;
+    let had =
+        connection.execute(TAKE, values![mac.to_string(), stored(number(address))]).await? > 0;
     if had {
-        connection.execute(MARK, values![u32::from(address), until]).await?;
+        connection.execute(MARK, values![stored(number(address)), until]).await?;
     }
     Ok(had)
 }
@@ -178,7 +226,7 @@ async fn forget_expired(connection: &mut Connection, now: Timestamp) -> Result<(
     Ok(())
 }
 
-async fn in_use(connection: &mut Connection, now: Timestamp) -> Result<BTreeSet<Ipv4Addr>> {
+async fn in_use(connection: &mut Connection, now: Timestamp) -> Result<BTreeSet<Number>> {
     const IN_USE: &str = "SELECT address FROM addresses_in_use WHERE until > $1";
     connection.rows(IN_USE, values![now]).await?.iter().map(read).collect()
 }
@@ -186,21 +234,14 @@ async fn in_use(connection: &mut Connection, now: Timestamp) -> Result<BTreeSet<
 async fn leased_to_others(
     connection: &mut Connection,
     mac: MacAddress,
-) -> Result<BTreeSet<Ipv4Addr>> {
+) -> Result<BTreeSet<Number>> {
     const LEASED: &str = "SELECT address FROM leases WHERE mac <> $1";
     connection.rows(LEASED, values![mac.to_string()]).await?.iter().map(read).collect()
 }
 
 /// Returns the leased addresses of unknown machines, the one with the oldest request first.
-async fn addresses_of_unknown_machines(connection: &mut Connection) -> Result<Vec<Ipv4Addr>> {
+async fn addresses_of_unknown_machines(connection: &mut Connection) -> Result<Vec<Number>> {
     const STRANGERS: &str = "SELECT address FROM leases \
          WHERE NOT EXISTS (SELECT 1 FROM ports WHERE ports.address = leases.mac) ORDER BY expires_at, address";
     connection.rows(STRANGERS, values![]).await?.iter().map(read).collect()
-}
-
-fn read(row: &Row) -> Result<Ipv4Addr> {
-    let number = row.int(0)?;
-    u32::try_from(number)
-        .map(Ipv4Addr::from)
-        .map_err(|error| StoreError::corrupt("leases", &number.to_string(), error))
 }

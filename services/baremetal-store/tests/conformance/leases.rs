@@ -1,6 +1,6 @@
 //! DHCP leases: which machine keeps an address, which loses it, and which addresses are skipped.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use baremetal_core::{NamedMachine, Node, NodeIdent, NodeName, Port};
 use baremetal_store::{AddressPool, Store};
@@ -20,6 +20,7 @@ on_both! { Store:
     a_lease_is_probed_once
     the_leases_of_a_pool_are_listed_until_they_expire
     the_addresses_of_named_nodes_are_listed_once_probed
+    ipv6_addresses_are_leased_by_the_same_rules
 }
 
 const HOUR: i64 = 3600;
@@ -30,8 +31,8 @@ fn mac(n: u16) -> MacAddress {
     MacAddress::new([2, 0, 0, 0, high, low])
 }
 
-fn address(n: u8) -> Ipv4Addr {
-    Ipv4Addr::new(10, 0, 0, n)
+fn address(n: u8) -> IpAddr {
+    [10, 0, 0, n].into()
 }
 
 /// A pool with the addresses from `first` to `last`.
@@ -40,12 +41,7 @@ fn range(first: u8, last: u8) -> AddressPool {
 }
 
 /// Returns the address leased to `mac` at this many seconds.
-async fn lease(
-    store: &Store,
-    mac: MacAddress,
-    pool: &AddressPool,
-    seconds: i64,
-) -> Option<Ipv4Addr> {
+async fn lease(store: &Store, mac: MacAddress, pool: &AddressPool, seconds: i64) -> Option<IpAddr> {
     store.lease(mac, pool, at(seconds)).await.unwrap().map(|leased| leased.address)
 }
 
@@ -62,14 +58,14 @@ async fn enrolled(store: &Store, ports: u8) -> (Node, Vec<Port>) {
 
 async fn a_lease_is_the_lowest_free_address_and_stays(store: Store) {
     let pool = AddressPool { reserved: vec![address(11)], ..range(10, 13) };
-    assert_eq!(store.find_lease(mac(1)).await.unwrap(), None);
+    assert!(!store.has_lease(mac(1)).await.unwrap());
     assert_eq!(lease(&store, mac(1), &pool, 0).await, Some(address(10)));
     assert_eq!(lease(&store, mac(2), &pool, 0).await, Some(address(12)));
     assert_eq!(lease(&store, mac(3), &pool, 0).await, Some(address(13)));
     assert_eq!(lease(&store, mac(4), &pool, 0).await, None);
     assert_eq!(lease(&store, mac(2), &pool, 0).await, Some(address(12)));
-    assert_eq!(store.find_lease(mac(2)).await.unwrap().unwrap().address, address(12));
-    assert_eq!(store.find_lease(mac(4)).await.unwrap(), None);
+    assert!(store.has_lease(mac(2)).await.unwrap());
+    assert!(!store.has_lease(mac(4)).await.unwrap());
 }
 
 async fn a_lease_that_no_longer_fits_is_replaced(store: Store) {
@@ -92,16 +88,16 @@ async fn the_lease_of_a_port_lasts_as_long_as_the_port(store: Store) {
     assert_eq!(lease(&store, mac(900), &pool, year).await, None, "no port's lease ever expires");
 
     store.delete_port(&ports[0]).await.unwrap();
-    assert_eq!(store.find_lease(ports[0].address).await.unwrap(), None);
+    assert!(!store.has_lease(ports[0].address).await.unwrap());
     let moved = Port { address: mac(901), ..ports[1].clone() };
     store.update_port(&moved).await.unwrap();
-    assert_eq!(store.find_lease(ports[1].address).await.unwrap(), None);
+    assert!(!store.has_lease(ports[1].address).await.unwrap());
     store.enroll(("r1", &json!({}), None), &[], &[], &[], &[ports[2].id]).await.unwrap();
-    assert_eq!(store.find_lease(ports[2].address).await.unwrap(), None);
+    assert!(!store.has_lease(ports[2].address).await.unwrap());
 
     assert_eq!(lease(&store, moved.address, &pool, year).await, Some(address(10)));
     store.delete_node(&node).await.unwrap();
-    assert_eq!(store.find_lease(moved.address).await.unwrap(), None);
+    assert!(!store.has_lease(moved.address).await.unwrap());
 }
 
 async fn the_lease_of_an_unknown_machine_expires_unless_renewed(store: Store) {
@@ -131,7 +127,7 @@ async fn unknown_machines_never_keep_a_port_from_an_address(store: Store) {
     // The unknown machine with the oldest request loses its address.
     assert_eq!(lease(&store, ports[0].address, &pool, 100).await, Some(address(109)));
     assert_eq!(lease(&store, ports[1].address, &pool, 100).await, Some(address(108)));
-    assert_eq!(store.find_lease(mac(1099)).await.unwrap(), None);
+    assert!(!store.has_lease(mac(1099)).await.unwrap());
     assert_eq!(lease(&store, mac(2000), &pool, 100).await, None, "a stranger takes nobody's");
 }
 
@@ -188,14 +184,36 @@ async fn the_addresses_of_named_nodes_are_listed_once_probed(store: Store) {
     }
     assert_eq!(lease(&store, mac(1), &pool, 0).await, Some(address(13)));
     store.mark_lease_probed(mac(1), address(13)).await.unwrap();
-    assert_eq!(store.named_machines().await.unwrap(), [], "the node has no name");
+    assert_eq!(store.named_machines(&pool).await.unwrap(), [], "the node has no name");
     let stored = store.find_node(&NodeIdent::Id(node.id)).await.unwrap().unwrap();
     let name: NodeName = "r1u7".to_owned().try_into().unwrap();
     let named = Node { name: Some(name.clone()), ..stored };
     store.update_node(&named, &[]).await.unwrap();
     let addresses = vec![address(10), address(11)];
     assert_eq!(
-        store.named_machines().await.unwrap(),
+        store.named_machines(&pool).await.unwrap(),
         [NamedMachine { node: node.id, name, addresses }]
     );
+}
+
+async fn ipv6_addresses_are_leased_by_the_same_rules(store: Store) {
+    let v6 = |text: &str| text.parse::<IpAddr>().unwrap();
+    assert_eq!(lease(&store, mac(1), &range(10, 12), 0).await, Some(address(10)));
+    // The upper half of the last 64 bits are negative numbers in the database.
+    let pool = AddressPool {
+        reserved: vec![v6("fd78::7fff:ffff:ffff:ffff")],
+        ..pool(v6("fd78::7fff:ffff:ffff:fffe"), v6("fd78::8000:0:0:1"))
+    };
+    assert_eq!(lease(&store, mac(1), &pool, 0).await, Some(v6("fd78::7fff:ffff:ffff:fffe")));
+    assert_eq!(lease(&store, mac(2), &pool, 0).await, Some(v6("fd78::8000:0:0:0")));
+    assert_eq!(lease(&store, mac(3), &pool, 0).await, Some(v6("fd78::8000:0:0:1")));
+    assert_eq!(lease(&store, mac(4), &pool, 0).await, None);
+    assert_eq!(lease(&store, mac(2), &pool, 0).await, Some(v6("fd78::8000:0:0:0")));
+    assert!(store.mark_address_in_use(mac(3), v6("fd78::8000:0:0:1"), at(600)).await.unwrap());
+    assert_eq!(lease(&store, mac(4), &pool, 0).await, None);
+    assert_eq!(lease(&store, mac(4), &pool, 600).await, Some(v6("fd78::8000:0:0:1")));
+    // A pool with another prefix keeps the machine's number.
+    let moved = AddressPool { first: v6("fd79::1"), last: v6("fd79::ffff:0:0:0"), ..pool };
+    assert_eq!(lease(&store, mac(2), &moved, 0).await, Some(v6("fd79::8000:0:0:0")));
+    assert_eq!(lease(&store, mac(5), &moved, 0).await, Some(v6("fd79::1")));
 }

@@ -1,7 +1,7 @@
 //! Sixteen concurrent writers: no write is lost, and nothing is given out twice.
 
 use std::collections::BTreeSet;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use baremetal_core::{
     Chassis, HistoryEntry, Node, NodeFilter, NodeIdent, NodeSort, Page, Port, PortGroup, PortUuid,
@@ -231,8 +231,8 @@ async fn a_name_is_given_once(store: Store) {
 
 async fn an_address_is_leased_to_one_machine_only(store: Store) {
     const EACH: usize = 5;
-    let first = Ipv4Addr::new(10, 0, 0, 1);
-    let last = Ipv4Addr::new(10, 0, 0, (TASKS * EACH) as u8);
+    let first = IpAddr::from([10, 0, 0, 1]);
+    let last = IpAddr::from([10, 0, 0, (TASKS * EACH) as u8]);
     let leased = at_once(&store, |store, n| async move {
         let mut leased = Vec::new();
         for time in 0..EACH {
@@ -243,14 +243,14 @@ async fn an_address_is_leased_to_one_machine_only(store: Store) {
         leased
     })
     .await;
-    let unique: BTreeSet<Ipv4Addr> = leased.into_iter().flatten().collect();
+    let unique: BTreeSet<IpAddr> = leased.into_iter().flatten().collect();
     assert_eq!(unique.len(), TASKS * EACH);
     let late = store.lease(MacAddress::new([4; 6]), &pool(first, last), at(0)).await.unwrap();
     assert_eq!(late, None);
 }
 
 async fn one_machine_gets_one_address(store: Store) {
-    let (first, last) = (Ipv4Addr::new(10, 0, 0, 1), Ipv4Addr::new(10, 0, 0, 99));
+    let (first, last) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 99]));
     let leased = at_once(&store, |store, _| async move {
         store.lease(MacAddress::new([2; 6]), &pool(first, last), at(0)).await.unwrap()
     })

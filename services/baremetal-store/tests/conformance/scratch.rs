@@ -1,6 +1,6 @@
 //! An empty database for each test, and records to store in it.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use baremetal_core::{Driver, Node, NodeUuid};
@@ -34,7 +34,7 @@ pub(crate) fn named(name: &str) -> Node {
 }
 
 /// A pool with the addresses from `first` to `last`, leased to unknown machines for one hour.
-pub(crate) fn pool(first: Ipv4Addr, last: Ipv4Addr) -> AddressPool {
+pub(crate) fn pool(first: IpAddr, last: IpAddr) -> AddressPool {
     let stranger_lease_time = Duration::from_secs(3600);
     AddressPool { first, last, reserved: Vec::new(), stranger_lease_time }
 }

@@ -17,7 +17,7 @@ use sealing::{Keyring, SealingKeys};
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
 
-use crate::scratch::{at, unfinished};
+use crate::scratch::{at, pool, unfinished};
 
 /// The records that each version wrote, the first version first.
 const FIXTURES: &[&str] = &[
@@ -203,7 +203,8 @@ async fn holds_all(store: &Store, version: usize) {
     assert_eq!(history[0].project.as_deref(), (version >= 17).then_some("p1"));
     assert_eq!(history[0].seconds, (version >= 17).then_some(5));
     assert_eq!(history[1].target.as_deref(), (version >= 17).then_some("manageable"));
-    let leased = store.find_lease("52:54:00:00:00:01".parse().unwrap()).await.unwrap();
+    let (mac, own) = ("52:54:00:00:00:01".parse().unwrap(), [10, 0, 0, 9].into());
+    let leased = store.lease(mac, &pool(own, own), at(0)).await.unwrap();
     assert_eq!(leased, Some(DhcpLease { address: [10, 0, 0, 9].into(), is_probed: true }));
     assert_eq!(store.list_discoveries_part(1000, PagePart::whole()).await.unwrap().found.len(), 1);
     assert_eq!(store.list_conductors().await.unwrap(), [("host".to_owned(), at(0))]);

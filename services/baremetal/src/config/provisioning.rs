@@ -47,7 +47,8 @@ pub struct ProvisioningConfig {
     /// The address and port for TFTP; absent if TFTP is not served.
     #[serde(default)]
     pub tftp: Option<SocketAddr>,
-    /// The interface on which IPv6 router solicitations are answered. iPXE waits for an answer before it boots.
+    /// The interface on which IPv6 router solicitations are answered. iPXE waits for an answer before it boots. With a DHCPv6 server, the
+    /// answer tells machines to use it.
     #[serde(default)]
     pub router_advertisements: Option<String>,
     /// The maximum number of connections, and the timeouts for slow machines.

@@ -13,7 +13,8 @@ use crate::machine::{DECLINE, Machine, Speaker, mac};
 use crate::site::{LOOPBACK, Pool, TestService, enrolled};
 
 /// A pool of three addresses. The test's network namespace uses the first one itself.
-const SHARED: Pool = Pool { server: "10.79.0.1", prefix: 24, range: "10.79.0.10-10.79.0.12" };
+const SHARED: Pool =
+    Pool { listen: "127.0.0.1:0", server: "10.79.0.1", prefix: 24, range: "10.79.0.10-10.79.0.12" };
 
 #[tokio::test]
 async fn an_enrolled_machine_gets_an_address_from_a_pool_full_of_unknown_machines() {

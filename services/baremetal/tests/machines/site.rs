@@ -33,13 +33,15 @@ pub(crate) struct TestService {
 /// The network of the DHCP server and its range of addresses, as in the configuration.
 #[derive(Clone, Copy)]
 pub(crate) struct Pool {
+    /// The socket for requests of relays.
+    pub(crate) listen: &'static str,
     pub(crate) server: &'static str,
     pub(crate) prefix: u8,
     pub(crate) range: &'static str,
 }
 
 pub(crate) const LOOPBACK: Pool =
-    Pool { server: "127.0.0.1", prefix: 8, range: "127.9.0.1-127.9.0.4" };
+    Pool { listen: "127.0.0.1:0", server: "127.0.0.1", prefix: 8, range: "127.9.0.1-127.9.0.4" };
 
 impl TestService {
     /// Starts a service with these nodes, and with `unknown_machines = unknown`.
@@ -69,12 +71,12 @@ impl TestService {
             std::fs::write(&path, name).unwrap();
             path
         };
-        let Pool { server, prefix, range } = pool;
+        let Pool { listen, server, prefix, range } = pool;
         let text = format!(
             "state_dir = {state:?}\n[api]\nlisten = '127.0.0.1:0'\n[timeouts]\npoll_every = '50ms'\n\
              [provisioning]\nlisten = '127.0.0.1:0'\nkernel = {:?}\nramdisk = {:?}\niso = {:?}\n\
              unknown_machines = '{unknown}'\n\
-             [provisioning.dhcp]\nlisten = '127.0.0.1:0'\nserver = '{server}'\nprefix = {prefix}\n\
+             [provisioning.dhcp]\nlisten = '{listen}'\nserver = '{server}'\nprefix = {prefix}\n\
              range = '{range}'\n{tables}",
             file("kernel"),
             file("ramdisk"),

@@ -94,13 +94,23 @@ impl Configured {
         format!("{scheme}://{address}")
     }
 
+    /// Whether the provisioning network has IPv6.
+    pub(crate) fn has_dhcp_v6(&self) -> bool {
+        let server = self.text(&["provisioning", "dhcp", "server"]);
+        server.is_some_and(|server| server.parse::<std::net::Ipv6Addr>().is_ok())
+    }
+
     /// The sockets that the running service listens on.
     pub(crate) fn listeners(&self) -> Vec<Listener> {
         let tcp = |what, address| Some(Listener { what, is_tcp: true, address });
         let udp = |what, address| Some(Listener { what, is_tcp: false, address });
         let dhcp = ["provisioning", "dhcp"];
         let on_interface = self.text(&[&dhcp[..], &["interface"]].concat());
-        let any = |_| SocketAddr::from(([0, 0, 0, 0], 67));
+        let is_v6 = self.has_dhcp_v6();
+        let any = |_| match is_v6 {
+            true => SocketAddr::from(([0; 16], 547)),
+            false => SocketAddr::from(([0, 0, 0, 0], 67)),
+        };
         let dhcp = self.address(&[&dhcp[..], &["listen"]].concat()).or(on_interface.map(any));
         let all = [
             tcp("its API", self.api()),

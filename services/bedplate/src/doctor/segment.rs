@@ -39,6 +39,10 @@ pub(crate) async fn look(
 ) {
     let text = |key: &str| configured?.text(&["provisioning", "dhcp", key]);
     let own: Option<Ipv4Addr> = text("server").and_then(|server| server.parse().ok());
+    if configured.is_some_and(Configured::has_dhcp_v6) {
+        let what = "the provisioning network has IPv6: other DHCPv6 servers are not searched for";
+        return findings.skipped(Check::Dhcp, what);
+    }
     let Some(interface) = said.map(str::to_owned).or_else(|| text("interface")) else {
         let what = "no interface is configured: set --interface to search for DHCP servers";
         return findings.skipped(Check::Dhcp, what);

@@ -163,7 +163,7 @@ fn a_release_takes_no_answer() {
 
 #[test]
 fn a_lease_outside_the_subnet_is_not_given() {
-    let elsewhere = Some(Lease { address: Ipv4Addr::new(192, 0, 2, 1), hostname: None });
+    let elsewhere = Some(Lease { address: Ipv4Addr::new(192, 0, 2, 1).into(), hostname: None });
     check(
         Mode::Full,
         request(MessageType::Discover, &[]),
