@@ -2,7 +2,8 @@
 # rack.sh - a rack of virtual machines with BMCs, on a separate network; without an uplink by default.
 #
 #   rack.sh deps               install Debian's packages and make the Python environment
-#   rack.sh up FIRMWARE...     start one machine for each: bios, uefi, or http (UEFI that boots by HTTP and never by PXE)
+#   rack.sh up FIRMWARE...     start one machine for each: bios, uefi, http (UEFI that boots by HTTP and never by PXE), or https (the same by
+#                              HTTPS, with the rack's CA)
 #   rack.sh down               stop and remove this rack
 #   rack.sh down-all           stop and remove every rack
 #   rack.sh json               print the machines, their BMCs and their hardware
@@ -30,6 +31,8 @@ HERE=$(dirname "$(readlink -f "$0")")
 . "$HERE/debian.sh"
 # shellcheck source-path=SCRIPTDIR source=processes.sh disable=SC1091
 . "$HERE/processes.sh"
+# shellcheck source-path=SCRIPTDIR source=suites.sh disable=SC1091
+. "$HERE/suites.sh"
 
 NAME=${RACK_NAME:-rack}
 MEMORY=${RACK_MEMORY:-512} CPUS=${RACK_CPUS:-1} DISK=${RACK_DISK:-4G} DISKS=${RACK_DISKS:-1} IP_VERSION=${RACK_NETWORK:-v4}
@@ -41,6 +44,8 @@ REDFISH_PORT=8443
 HOST_PORT=29000                          # the first of the loopback ports to which the machines' own BMC interfaces connect
 USERNAME=admin PASSWORD=password
 OVMF=/usr/share/OVMF
+# OVMF has the elliptic curves of TLS since 2025.05, which is newer than this Debian's.
+OVMF_HTTPS=$BEDPLATE_CACHE/ovmf-https OVMF_HTTPS_SUITE=sid
 LIBVIRT="qemu+unix:///system?socket=$RACK/libvirt/run/libvirt-sock"
 PACKAGES=(qemu-system-x86 qemu-utils ipxe-qemu ovmf seabios libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients
   libvirt-dev pkg-config gcc libc6-dev openipmi python3-venv python3-dev iproute2 openssl ipmitool curl)
@@ -89,6 +94,16 @@ deps() {
   install_packages "${PACKAGES[@]}"
   account
   "$HERE/venv.sh" "$HERE/requirements.txt" >/dev/null
+  [ -d "$OVMF_HTTPS" ] || fetch_ovmf
+}
+fetch_ovmf() {
+  local work
+  work=$(mktemp -d)
+  read_suites "$work/apt" "$OVMF_HTTPS_SUITE"
+  (cd "$work" && suite_get download ovmf-generic)
+  dpkg-deb -x "$work"/ovmf-generic_*.deb "$work/tree"
+  mv -T "$work/tree/usr/share/OVMF" "$OVMF_HTTPS"
+  rm -rf "$work"
 }
 # libvirtd looks up this account when it starts, before it reads qemu.conf
 account() { getent passwd libvirt-qemu >/dev/null || useradd -r -U -s /usr/sbin/nologin -d /nonexistent libvirt-qemu; }
@@ -141,12 +156,15 @@ C
   virsh_ pool-start default >/dev/null
 }
 
+ovmf() { [ "$1" = https ] && printf '%s' "$OVMF_HTTPS" || printf '%s' "$OVMF"; } # FIRMWARE
 firmware_xml() { # INDEX FIRMWARE
+  local ovmf
+  ovmf=$(ovmf "$2")
   case $2 in
     bios) printf '<bios useserial="yes"/>' ;;
-    uefi | http)
+    uefi | http | https)
       printf '<loader readonly="yes" type="pflash">%s</loader><nvram template="%s">%s</nvram>' \
-        $OVMF/OVMF_CODE_4M.fd $OVMF/OVMF_VARS_4M.fd "$RACK/$(machine "$1")/nvram.fd"
+        "$ovmf/OVMF_CODE_4M.fd" "$ovmf/OVMF_VARS_4M.fd" "$RACK/$(machine "$1")/nvram.fd"
       ;;
   esac
 }
@@ -155,7 +173,7 @@ firmware_xml() { # INDEX FIRMWARE
 fwcfg_xml() { # FIRMWARE
   local version versions=()
   case $1/$IP_VERSION in
-    http/*) versions=(4 6) ;;
+    http/* | https/*) versions=(4 6) ;;
     uefi/v6) versions=(4) ;;
   esac
   [ ${#versions[@]} != 0 ] || return 0
@@ -163,6 +181,8 @@ fwcfg_xml() { # FIRMWARE
   for version in "${versions[@]}"; do printf '<entry name="opt/org.tianocore/IPv%sPXESupport">no</entry>' "$version"; done
   printf '</sysinfo>'
 }
+# OVMF reads the CAs of HTTPS under this name, which libvirt refuses.
+cas_xml() { [ "$1" != https ] || printf '<qemu:arg value="-fw_cfg"/><qemu:arg value="name=etc/edk2/https/cacerts,file=%s"/>' "$RACK/ca.esl"; }
 # A BIOS machine boots by the iPXE in the NIC's ROM. UEFI machines bring their own PXE and HTTP.
 rom_xml() { [ "$1" = bios ] || printf '<rom enabled="no"/>'; }
 
@@ -206,6 +226,7 @@ domain_xml() { # INDEX FIRMWARE
   <qemu:commandline>
     <qemu:arg value='-chardev'/><qemu:arg value='socket,id=bmc-host,host=127.0.0.1,port=$((HOST_PORT + $1)),reconnect=5'/>
     <qemu:arg value='-device'/><qemu:arg value='ipmi-bmc-extern,id=bmc,chardev=bmc-host'/><qemu:arg value='-device'/><qemu:arg value='isa-ipmi-kcs,bmc=bmc'/>
+    $(cas_xml "$2")
   </qemu:commandline>
 </domain>
 X
@@ -226,16 +247,26 @@ machine_up() { # INDEX FIRMWARE
 authority_up() { # makes the CA and the account of all BMCs
   openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj "/CN=rack CA" \
     -addext basicConstraints=critical,CA:TRUE -keyout "$RACK/ca.key" -out "$RACK/ca.pem" 2>/dev/null
+  # the same CA as UEFI reads it: an EFI_SIGNATURE_LIST (UEFI 2.10 section 32.4.1) with one certificate and no owner
+  openssl x509 -in "$RACK/ca.pem" -outform DER | "$VENV/bin/python" -c 'import struct, sys, uuid
+der = sys.stdin.buffer.read()
+kind = uuid.UUID("a5c059a1-94e4-4aa7-87b5-ab155c2bf072").bytes_le
+sys.stdout.buffer.write(kind + struct.pack("<III", 28 + 16 + len(der), 0, 16 + len(der)) + bytes(16) + der)' >"$RACK/ca.esl"
+  certificate boot "IP:$PROVISIONING.1" "$RACK/boot"
   "$VENV/bin/python" -c 'import bcrypt, sys; print(sys.argv[1] + ":" + bcrypt.hashpw(sys.argv[2].encode(), bcrypt.gensalt(4)).decode())' \
     "$USERNAME" "$PASSWORD" >"$RACK/htpasswd"
 }
 
-redfish_up() { # INDEX
-  local home address
-  home=$RACK/$(machine "$1") address=$(bmc "$1")
-  openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$(machine "$1")-bmc" -keyout "$home/bmc.key" -out "$home/bmc.csr" 2>/dev/null
-  openssl x509 -req -in "$home/bmc.csr" -CA "$RACK/ca.pem" -CAkey "$RACK/ca.key" -CAcreateserial -days 3650 -out "$home/bmc.pem" \
-    -extfile <(printf 'subjectAltName=IP:%s\nbasicConstraints=CA:FALSE\n' "$address") 2>/dev/null
+certificate() { # NAME ALTERNATIVE FILE   makes FILE.pem and FILE.key, signed by the rack's CA
+  openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj "/CN=$1" -keyout "$3.key" -out "$3.csr" 2>/dev/null
+  openssl x509 -req -in "$3.csr" -CA "$RACK/ca.pem" -CAkey "$RACK/ca.key" -CAcreateserial -days 3650 -out "$3.pem" \
+    -extfile <(printf 'subjectAltName=%s\nbasicConstraints=CA:FALSE\n' "$2") 2>/dev/null
+}
+
+redfish_up() { # INDEX FIRMWARE
+  local home address ovmf
+  home=$RACK/$(machine "$1") address=$(bmc "$1") ovmf=$(ovmf "$2")
+  certificate "$(machine "$1")-bmc" "IP:$address" "$home/bmc"
   mkdir -p "$home/redfish"
   cat >"$home/redfish.conf" <<C
 SUSHY_EMULATOR_LISTEN_IP = '$address'
@@ -247,9 +278,9 @@ SUSHY_EMULATOR_LIBVIRT_URI = '$LIBVIRT'
 SUSHY_EMULATOR_STATE_DIR = '$home/redfish'
 SUSHY_EMULATOR_ALLOWED_INSTANCES = ['$(uuid "$1")']
 # libvirt lets only firmware with SMM write the variables of a machine with Secure Boot
-SUSHY_EMULATOR_BOOT_LOADER_MAP = {'UEFI': {'x86_64': '$OVMF/OVMF_CODE_4M.secboot.fd'}, 'Legacy': {'x86_64': '/usr/share/seabios/bios-256k.bin'}}
-SUSHY_EMULATOR_SECURE_BOOT_DISABLED_NVRAM = '$OVMF/OVMF_VARS_4M.fd'
-SUSHY_EMULATOR_SECURE_BOOT_ENABLED_NVRAM = '$OVMF/OVMF_VARS_4M.ms.fd'
+SUSHY_EMULATOR_BOOT_LOADER_MAP = {'UEFI': {'x86_64': '$ovmf/OVMF_CODE_4M.secboot.fd'}, 'Legacy': {'x86_64': '/usr/share/seabios/bios-256k.bin'}}
+SUSHY_EMULATOR_SECURE_BOOT_DISABLED_NVRAM = '$ovmf/OVMF_VARS_4M.fd'
+SUSHY_EMULATOR_SECURE_BOOT_ENABLED_NVRAM = '$ovmf/OVMF_VARS_4M.ms.fd'
 C
   start "$home/redfish.pid" "$home/redfish.log" "$VENV/bin/sushy-emulator" --config "$home/redfish.conf"
 }
@@ -303,8 +334,8 @@ ipmi_answers() { inside ipmitool -I lanplus -C 3 -N 1 -R 1 -H "$(bmc "$1")" -U $
 
 up() {
   local firmware=("$@") index
-  (($# >= 1 && $# <= 100)) || die "up takes 1 to 100 machines: bios, uefi or http"
-  for index in "$@"; do case $index in bios | uefi | http) ;; *) die "$index is no firmware: bios, uefi or http" ;; esac; done
+  (($# >= 1 && $# <= 100)) || die "up takes 1 to 100 machines: bios, uefi, http or https"
+  for index in "$@"; do case $index in bios | uefi | http | https) ;; *) die "$index is no firmware: bios, uefi, http or https" ;; esac; done
   is_root || die "a rack needs root: a network namespace, tap devices, libvirtd"
   needs qemu-system-x86_64 qemu-img libvirtd virsh ip openssl curl ipmitool python3 ipmi_sim
   # the path of a socket must stay below 108 bytes
@@ -318,7 +349,7 @@ up() {
   authority_up
   for index in "${!firmware[@]}"; do machine_up "$index" "${firmware[index]}"; done
   for index in "${!firmware[@]}"; do
-    redfish_up "$index"
+    redfish_up "$index" "${firmware[index]}"
     host_ipmi_up "$index"
   done
   ipmi_up $#
@@ -379,7 +410,7 @@ manifest() {
     case $(cat "$RACK/$(machine "$index")/firmware") in
       bios) printf '  bmc: {type: ipmi, address: "%s:623", cipher_suite: 3}\n' "$(bmc "$index")" ;;
       uefi) redfish_yaml "$index" ;;
-      http) redfish_yaml "$index" && printf '  boot: http-ipxe\n' ;;
+      http | https) redfish_yaml "$index" && printf '  boot: http-ipxe\n' ;;
     esac
   done
 }
@@ -417,7 +448,7 @@ case ${1:-} in
   uplink) uplink "${2:?an address}" ;;
   pull | plug) "$1" "${2:?a machine}" "${3:?a disk}" ;;
   *)
-    sed -n '2,27p' "$0" | sed 's/^# \{0,1\}//'
+    sed -n '2,28p' "$0" | sed 's/^# \{0,1\}//'
     exit 2
     ;;
 esac

@@ -22,6 +22,7 @@ use crate::leases::KernelParameter;
 use crate::observations::ObservedPart;
 use crate::problem::ActionError;
 use crate::secrets::{Purpose, nonce};
+use crate::settings::Settings;
 
 /// Why a machine's request is refused.
 #[derive(Debug, thiserror::Error)]
@@ -75,6 +76,12 @@ impl TurnContext {
     /// Returns a URL on the provisioning listener.
     pub(crate) fn provisioning(&self, path: &str) -> Option<Url> {
         self.settings.provisioning_url.as_ref().and_then(|base| base.join(path).ok())
+    }
+
+    /// Returns the URL of the folder from which firmware loads iPXE.
+    pub(crate) fn loaders_url(&self) -> Option<Url> {
+        let Settings { provisioning_url, https_url, .. } = &self.settings;
+        https_url.as_ref().or(provisioning_url.as_ref())?.join("ipxe/").ok()
     }
 
     /// Returns the URL of the virtual CD for the current work. The first call creates the boot that the CD belongs to.

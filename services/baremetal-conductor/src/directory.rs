@@ -132,7 +132,7 @@ impl Conductor {
         if client.kind == ClientKind::Ipxe {
             return script().map(|url| BootFile::Http { url });
         }
-        Loader::boot_file(client, &self.context.provisioning("ipxe/")?)
+        Loader::boot_file(client, &self.context.loaders_url()?)
     }
 
     async fn lease(

@@ -59,6 +59,8 @@ pub struct Settings {
     pub clusters: Option<ClusterdClient>,
     /// The base URL of the listener on the provisioning network; `None` if no machine is booted.
     pub provisioning_url: Option<Url>,
+    /// The base URL from which firmware with HTTP boot loads iPXE by HTTPS; `None` if it uses `provisioning_url`.
+    pub https_url: Option<Url>,
     /// The addresses for machines; `None` if another DHCP server assigns addresses.
     pub leases: Option<Leases>,
     /// The addresses for BMCs; `None` if the service leases none.
@@ -117,6 +119,7 @@ impl Settings {
             names: None,
             clusters: None,
             provisioning_url: None,
+            https_url: None,
             leases: None,
             bmc_leases: None,
             unknown_machines: UnknownMachines::Refuse,

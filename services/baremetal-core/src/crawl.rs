@@ -148,7 +148,7 @@ mod tests {
     fn each_allowed_address_is_asked_once() {
         let ranges = ["10.0.1.0/30", "10.0.1.2-10.0.1.4"].map(|raw| raw.parse().unwrap());
         let inside = AllowedHosts::within(Some(vec!["10.0.1.2/31".parse().unwrap()]));
-        let at = |last| Ipv4Addr::new(10, 0, 1, last);
+        let at = |last| IpAddr::from([10, 0, 1, last]);
         let targets = crawl_targets(&ranges, &[at(9), at(3)], &AllowedHosts::anywhere());
         assert_eq!(targets, [1, 2, 3, 4, 9].map(at));
         let targets = crawl_targets(&ranges, &[at(9)], &inside);

@@ -2,6 +2,7 @@
 
 pub mod config;
 pub mod provisioning;
+mod provisioning_sockets;
 mod service;
 mod undelivered;
 

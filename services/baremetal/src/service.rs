@@ -15,7 +15,7 @@ use baremetal_conductor::{
 };
 use baremetal_core::Timeouts;
 use baremetal_store::{AddressPool, Store, Tripwire};
-use daemon::{ApiListener, ConnectionLimits};
+use daemon::ApiListener;
 use hardware::AllowedHosts;
 use jiff::Timestamp;
 use notices::{OutboxSender, ReceiverKinds};
@@ -24,11 +24,9 @@ use openstack_api::PlaceCounts;
 use pxe::{Loader, Mode, Prober, RouterAdvertisementConfig, TftpConfig, TftpFiles};
 use sealing::Keyring;
 use serde::{Deserialize, Serialize};
-use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
-use url::Url;
 
 use crate::Config;
 use crate::config::{
@@ -36,6 +34,7 @@ use crate::config::{
     DhcpV4Config, DhcpV6Config, ProvisioningConfig, TimeoutsConfig,
 };
 use crate::provisioning::{self, Files, IsoTemplate, Provisioning};
+use crate::provisioning_sockets::{ProvisioningSockets, certificate};
 use crate::undelivered::HistoryOfUndelivered;
 
 /// How long a BMC keeps its address after its last DHCP request. Nodes name their BMCs by address, so a BMC that was away for a while must
@@ -49,7 +48,7 @@ pub struct Service {
     notices: OutboxSender,
     store: Store,
     api: (ApiListener, axum::Router),
-    provisioning: Option<(TcpListener, axum::Router, ConnectionLimits)>,
+    provisioning: Option<(ProvisioningSockets, Provisioning)>,
     /// Network boot runs until this value is dropped.
     _boot: Option<pxe::Running>,
     /// BMCs get addresses until this value is dropped.
@@ -62,10 +61,19 @@ pub struct Service {
 pub struct Listeners {
     pub api: SocketAddr,
     pub provisioning: Option<SocketAddr>,
+    /// The listener from which firmware loads iPXE by HTTPS.
+    #[serde(default)]
+    pub https: Option<SocketAddr>,
     pub dhcp: Option<SocketAddr>,
     pub tftp: Option<SocketAddr>,
     /// DHCP on the network of BMCs.
     pub bmc_dhcp: Option<SocketAddr>,
+}
+
+impl Listeners {
+    fn of_api(api: SocketAddr) -> Self {
+        Listeners { api, provisioning: None, https: None, dhcp: None, tftp: None, bmc_dhcp: None }
+    }
 }
 
 impl Service {
@@ -85,22 +93,16 @@ impl Service {
             service_key(&config.key_file()).context("cannot read or make the service's key")?;
 
         let provisioning = match &config.provisioning {
-            Some(section) => Some((section, open_provisioning(section).await?)),
+            Some(section) => Some((section, ProvisioningSockets::open(section).await?)),
             None => None,
         };
-        let base = provisioning.as_ref().map(|(_, (_, base))| base.clone());
+        let sockets = provisioning.as_ref().map(|(_, sockets)| sockets);
         let pump = pump(&config)?;
-        let settings = settings(&config, base, pump.addressees())?;
+        let settings = settings(&config, sockets, pump.addressees())?;
         let conductor = Conductor::new(settings, store.clone(), key).await?;
         let api = config.api.open().await?;
 
-        let mut listeners = Listeners {
-            api: api.address,
-            provisioning: None,
-            dhcp: None,
-            tftp: None,
-            bmc_dhcp: None,
-        };
+        let mut listeners = Listeners::of_api(api.address);
         let app = App {
             store: store.clone(),
             conductor: conductor.clone(),
@@ -119,15 +121,16 @@ impl Service {
             bmc_addresses: bmc_addresses(&config, &conductor).await?,
             listeners: listeners.clone(),
         };
-        if let Some((section, (listener, _))) = provisioning {
+        if let Some((section, sockets)) = provisioning {
             let files = Arc::new(files(section)?);
-            listeners.provisioning = listener.local_addr().ok();
-            let router = provisioning::router(Provisioning { conductor: conductor.clone(), files });
+            listeners.provisioning = sockets.address();
+            listeners.https = sockets.https_address();
+            let routes = Provisioning { conductor: conductor.clone(), files };
             let boot = pxe::start(network_boot(section)?, Arc::new(conductor))
                 .await
                 .context("cannot start network boot")?;
             (listeners.dhcp, listeners.tftp) = (boot.dhcp.or(boot.dhcp_v6), boot.tftp);
-            service.provisioning = Some((listener, router, section.connections));
+            service.provisioning = Some((sockets, routes));
             service._boot = Some(boot);
         }
         listeners.bmc_dhcp = service.bmc_addresses.as_ref().and_then(|running| running.dhcp);
@@ -150,9 +153,9 @@ impl Service {
         let (listener, router) = self.api;
         let serving = listener.serve(router, stop.clone());
         tasks.spawn(async move { serving.await.context("a listener failed") });
-        if let Some((listener, router, connections)) = self.provisioning {
-            let serving = daemon::serve(listener, router, connections, stop.clone());
-            tasks.spawn(async move { serving.await.context("a listener failed") });
+        if let Some((sockets, routes)) = self.provisioning {
+            let loaders = provisioning::loaders(routes.clone());
+            sockets.serve(provisioning::router(routes), loaders, &mut tasks, &stop);
         }
         let given_up = HistoryOfUndelivered(self.store.clone());
         let sending = self.notices.run(self.store.outbox(), given_up, stop.clone());
@@ -178,6 +181,8 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
     Keyring::check_file(&config.seal_keys_file())
         .context("cannot use the sealing keys (seal_keys)")?;
     pump(config)?;
+    let https = config.provisioning.as_ref().and_then(|it| it.https.as_ref());
+    https.map(certificate).transpose()?;
     authorities(config)?;
     config.auto_discovery.settings(&config.bmc.credentials)?;
     config.bmc.crawl_settings()?;
@@ -213,15 +218,6 @@ async fn open_store(config: &Config, tripwire: Tripwire) -> anyhow::Result<Store
     store.with_keys(Arc::new(keys)).await.context("cannot seal the stored secrets")
 }
 
-/// Opens the provisioning listener. Returns also the URL by which machines reach the listener.
-async fn open_provisioning(section: &ProvisioningConfig) -> anyhow::Result<(TcpListener, Url)> {
-    let listener = TcpListener::bind(section.listen)
-        .await
-        .with_context(|| format!("cannot listen on {} (provisioning.listen)", section.listen))?;
-    let bound = listener.local_addr().context("the provisioning listener has no address")?;
-    Ok((listener, section.base_url(bound)))
-}
-
 fn api_settings(config: &Config) -> baremetal_api::Settings {
     baremetal_api::Settings {
         api: config.api.settings(),
@@ -251,7 +247,7 @@ fn timeouts(times: &TimeoutsConfig) -> Timeouts {
 
 fn settings(
     config: &Config,
-    provisioning_url: Option<Url>,
+    sockets: Option<&ProvisioningSockets>,
     addressees: ReceiverKinds,
 ) -> anyhow::Result<Settings> {
     let provisioning = config.provisioning.as_ref();
@@ -294,7 +290,8 @@ fn settings(
         networks: config.cloud.as_ref().map(|it| it.networks.settings()).unwrap_or_default(),
         names: names(config)?,
         clusters: config.clusters.as_ref().map(clusters).transpose()?,
-        provisioning_url,
+        provisioning_url: sockets.map(|sockets| sockets.url.clone()),
+        https_url: sockets.and_then(ProvisioningSockets::https_url),
         leases,
         bmc_leases: config.bmc.dhcp.as_ref().and_then(|dhcp| v4_leases(&dhcp.0, KEEP_BMC_ADDRESS)),
         unknown_machines: provisioning.map(|section| section.unknown_machines).unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! `baremetald` in the rack's network namespace, with its provisioning listener on the rack's bridge.
 
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use compat::program;
 use compat::wait::wait_for;
 
-use crate::{Cloud, Network, Rack, RackOptions};
+use crate::{Cloud, Firmware, Network, Rack, RackOptions};
 
 /// The URL of the API, in the rack's network namespace.
 pub(crate) const API: &str = "http://127.0.0.1:6385";
@@ -93,9 +93,11 @@ server = "{gateway}"
 {router}
 
 {cloud}
+{https}
 {tables}"#,
         api = api(given),
         cloud = given.cloud.map(|cloud| format!("[cloud]\n{}", account(cloud))).unwrap_or_default(),
+        https = https(rack, gateway),
         listen = SocketAddr::new(gateway, 6386),
         tftp = SocketAddr::new(gateway, 69),
         addresses = match given.network {
@@ -124,6 +126,17 @@ fn api(given: &RackOptions<'_>) -> String {
 /// The keys of a section that name the administrator of a cloud.
 fn account(cloud: &Cloud) -> String {
     format!("clouds_yaml = \"{}\"\nname = \"admin\"", cloud.clouds_yaml.display())
+}
+
+/// Returns the listener from which firmware loads iPXE by HTTPS, if a machine of the rack does.
+fn https(rack: &Rack, gateway: IpAddr) -> String {
+    let listen = SocketAddr::new(gateway, 6387);
+    let folder = rack.folder.display();
+    let table = format!(
+        "[provisioning.https]\nlisten = \"{listen}\"\ncertificate = \"{folder}/boot.pem\"\nkey = \"{folder}/boot.key\""
+    );
+    let uses = rack.machines.iter().any(|machine| machine.firmware == Firmware::Https);
+    if uses { table } else { String::new() }
 }
 
 /// Returns the folder in which `make build` puts our ramdisk: next to the profile's folder, which has the programs.

@@ -20,6 +20,8 @@ pub enum Firmware {
     Uefi,
     /// OVMF without PXE, so that HTTP is the only way to boot from the network.
     Http,
+    /// The same with HTTPS and the rack's CA.
+    Https,
 }
 
 impl Firmware {
@@ -29,6 +31,7 @@ impl Firmware {
             Firmware::Bios => "bios",
             Firmware::Uefi => "uefi",
             Firmware::Http => "http",
+            Firmware::Https => "https",
         }
     }
 
@@ -36,7 +39,7 @@ impl Firmware {
     pub fn boots_as(self) -> &'static str {
         match self {
             Firmware::Bios => "DISK-BOOTED BIOS",
-            Firmware::Uefi | Firmware::Http => "DISK-BOOTED UEFI",
+            Firmware::Uefi | Firmware::Http | Firmware::Https => "DISK-BOOTED UEFI",
         }
     }
 }

@@ -51,9 +51,35 @@ pub struct ProvisioningConfig {
     /// answer tells machines to use it.
     #[serde(default)]
     pub router_advertisements: Option<String>,
+    /// The listener from which firmware loads iPXE by HTTPS; absent if it loads iPXE by HTTP.
+    #[serde(default)]
+    pub https: Option<HttpsConfig>,
     /// The maximum number of connections, and the timeouts for slow machines.
     #[serde(default = "default_connections")]
     pub connections: ConnectionLimits,
+}
+
+/// The listener from which firmware loads iPXE by HTTPS.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HttpsConfig {
+    pub listen: SocketAddr,
+    /// The URL by which machines reach the listener; by default `https://LISTEN/`. The certificate has to be valid for its host.
+    #[serde(default)]
+    pub url: Option<Url>,
+    /// The certificate, followed by the intermediate certificates, as PEM.
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+}
+
+impl HttpsConfig {
+    /// Returns the URL by which machines reach the listener at the address `bound`.
+    pub fn base_url(&self, bound: SocketAddr) -> Url {
+        let reported = self.url.clone();
+        reported.unwrap_or_else(|| {
+            Url::parse(&format!("https://{bound}/")).expect("an address makes a URL")
+        })
+    }
 }
 
 impl ProvisioningConfig {

@@ -17,6 +17,11 @@ use baremetal_api::agents::{self, MAX_REPORT};
 pub use iso::{IsoError, IsoTemplate};
 pub use state::{Files, Provisioning};
 
+/// Returns the router of the HTTPS listener, from which firmware loads iPXE. iPXE and the agent use the other listener.
+pub fn loaders(provisioning: Provisioning) -> Router {
+    Router::new().route("/ipxe/{loader}", get(files::loader)).with_state(provisioning)
+}
+
 /// Returns the router with all routes of the listener.
 pub fn router(provisioning: Provisioning) -> Router {
     Router::new()

@@ -20,6 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Clone, Copy)]
 pub(crate) enum Speaker {
     Firmware,
+    /// Firmware that boots by HTTP.
+    HttpFirmware,
     /// The loader that the firmware starts, which runs scripts.
     Ipxe,
     /// The ramdisk's `udhcpc`, or any other operating system.
@@ -101,6 +103,7 @@ impl Machine {
         }
         match speaker {
             Speaker::Firmware => message.extend(b"\x3c\x09PXEClient\x5d\x02\0\0"),
+            Speaker::HttpFirmware => message.extend(b"\x3c\x0aHTTPClient\x5d\x02\0\x10"),
             Speaker::Ipxe => message.extend(b"\x3c\x09PXEClient\x5d\x02\0\0\x4d\x04iPXE"),
             Speaker::System => {}
         }

@@ -4,6 +4,7 @@
 mod addresses;
 mod bmcs;
 mod forged;
+mod https;
 mod over_ipv6;
 mod strangers;
 

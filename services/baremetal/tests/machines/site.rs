@@ -19,6 +19,8 @@ pub(crate) struct TestService {
     pub(crate) api: SocketAddr,
     /// The address of the provisioning listener.
     pub(crate) provisioning: SocketAddr,
+    /// The address from which firmware loads iPXE by HTTPS.
+    pub(crate) https: Option<SocketAddr>,
     pub(crate) dhcp: SocketAddr,
     /// DHCP on the network of BMCs, if it is configured.
     pub(crate) bmc_dhcp: Option<SocketAddr>,
@@ -91,6 +93,7 @@ impl TestService {
         TestService {
             api: at.api,
             provisioning: at.provisioning.unwrap(),
+            https: at.https,
             dhcp: at.dhcp.unwrap(),
             bmc_dhcp: at.bmc_dhcp,
             http: reqwest::Client::builder().no_proxy().build().unwrap(),

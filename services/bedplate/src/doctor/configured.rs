@@ -116,6 +116,8 @@ impl Configured {
             tcp("its API", self.api()),
             self.address(&["provisioning", "listen"])
                 .and_then(|it| tcp("boot files for machines", it)),
+            self.address(&["provisioning", "https", "listen"])
+                .and_then(|it| tcp("boot loaders for firmware", it)),
             self.address(&["nodes", "listen"]).and_then(|it| tcp("configs for new members", it)),
             dhcp.and_then(|it| udp("DHCP", it)),
             self.address(&["provisioning", "tftp"]).and_then(|it| udp("TFTP", it)),
@@ -132,6 +134,8 @@ impl Configured {
             &["provisioning", "iso"],
             &["provisioning", "loaders"],
             &["provisioning", "images"],
+            &["provisioning", "https", "certificate"],
+            &["provisioning", "https", "key"],
             &["bmc", "ca_file"],
             &["api", "certificate"],
             &["api", "key"],
