@@ -3,8 +3,9 @@
 #
 # The kernel is Debian's, unchanged. The ramdisk holds the agent, busybox, mdadm with its libraries, the modules listed in `modules`, and
 # `init`.
-#   AGENT       the static agent; cargo builds it by default
-#   AUTHORITIES a PEM file of CA certificates to trust in addition to Debian's
+#   AGENT        the static agent; cargo builds it by default
+#   ARCHITECTURE the machine's: amd64 (default) or arm64
+#   AUTHORITIES  a PEM file of CA certificates to trust in addition to Debian's
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -13,9 +14,10 @@ OUT=${1:?usage: build.sh OUT}
 needs apt-get apt-cache dpkg-deb awk
 borrows cpio zstd
 
-AGENT=${AGENT:-$("$HERE/agent.sh")}
+AGENT=${AGENT:-$(TARGET=$([ "$ARCHITECTURE" = amd64 ] || echo aarch64-unknown-linux-musl) "$HERE/agent.sh")}
 if head -c 4096 "$AGENT" | grep -aqE '/ld-(linux|musl)'; then die "$AGENT is not static"; fi
 
+lists_of_machine
 find_kernel
 AUTHORITY=$(unpacked ca-certificates)
 

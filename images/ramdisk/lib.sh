@@ -3,6 +3,13 @@
 #
 # apt of this host downloads Debian packages, which are unpacked into a cache and never installed, so no root is needed.
 CACHE=${BEDPLATE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/bedplate}
+# The machine's architecture, as Debian calls it: amd64 or arm64.
+ARCHITECTURE=${ARCHITECTURE:-amd64}
+case $ARCHITECTURE in
+  amd64) TRIPLET=x86_64-linux-gnu LOADER=lib64/ld-linux-x86-64.so.2 ;;
+  arm64) TRIPLET=aarch64-linux-gnu LOADER=lib/ld-linux-aarch64.so.1 ;;
+  *) printf 'ARCHITECTURE: %s is neither amd64 nor arm64\n' "$ARCHITECTURE" >&2; exit 1 ;;
+esac
 # All files get this time, so the same input gives the same bytes.
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-1700000000}
 
@@ -15,17 +22,37 @@ needs() { # PROGRAM...
   [ ${#missing[@]} = 0 ] || die "missing programs: ${missing[*]}"
 }
 
+# lists_of_machine   makes `apt` know the packages of the machine's architecture, with lists of their own if it is not this host's
+APT=()
+lists_of_machine() {
+  local lists=$CACHE/apt-$ARCHITECTURE
+  [ "$ARCHITECTURE" != "$(dpkg --print-architecture)" ] || return 0
+  mkdir -p "$lists/lists/partial" "$lists/cache/archives/partial"
+  touch "$lists/status"
+  APT=(-o "APT::Architecture=$ARCHITECTURE" -o "APT::Architectures::=$ARCHITECTURE" -o "Dir::State::status=$lists/status"
+    -o "Dir::State::lists=$lists/lists" -o "Dir::Cache=$lists/cache" -o Acquire::Languages=none)
+  [ -n "$(find "$lists/lists" -name '*_Packages*' -mtime -1 -print -quit)" ] ||
+    apt-get -qq "${APT[@]}" -o APT::Sandbox::User=root -o Acquire::Retries=3 update >&2
+}
+
+# of_host PACKAGE   as unpacked, but of this host's architecture, for a program that runs here
+of_host() {
+  local APT=()
+  unpacked "$1"
+}
+
 # unpacked PACKAGE   prints the folder with the unpacked newest version of the package
 unpacked() {
   local package=$1 version folder download
-  version=$(apt-cache show --no-all-versions "$package" 2>/dev/null | awk '$1 == "Version:" {print $2; exit}')
+  version=$(apt-cache "${APT[@]}" show --no-all-versions "$package" 2>/dev/null | awk '$1 == "Version:" {print $2; exit}')
   [ -n "$version" ] || die "apt knows no package $package: run apt-get update"
   folder=$CACHE/deb/$package-${version//[^A-Za-z0-9.+~-]/_}
+  [ ${#APT[@]} = 0 ] || folder+=-$ARCHITECTURE
   if [ ! -d "$folder" ]; then
     say "fetching $package $version"
     mkdir -p "$CACHE/deb"
     download=$(mktemp -d "$CACHE/deb/.download.XXXXXX")
-    (cd "$download" && apt-get -qq -o APT::Sandbox::User=root -o Acquire::Retries=3 download "$package" >&2) ||
+    (cd "$download" && apt-get -qq "${APT[@]}" -o APT::Sandbox::User=root -o Acquire::Retries=3 download "$package" >&2) ||
       { rm -rf "$download"; die "apt-get download $package failed"; }
     mkdir "$download/tree"
     dpkg-deb -x "$download"/*.deb "$download/tree"
@@ -40,7 +67,7 @@ unpacked() {
 borrows() {
   local program
   for program in "$@"; do
-    command -v "$program" >/dev/null || PATH=$PATH:$(unpacked "$program")/bin:$(unpacked "$program")/usr/bin
+    command -v "$program" >/dev/null || PATH=$PATH:$(of_host "$program")/bin:$(of_host "$program")/usr/bin
   done
 }
 
@@ -50,18 +77,21 @@ archive() {
     cpio -0 -o -H newc -R 0:0 --quiet --reproducible)
 }
 
-# find_kernel   sets KERNEL to the folder with Debian's newest kernel, VERSION to its version, and BUSYBOX to a static busybox
+# find_kernel   sets KERNEL to the folder with Debian's newest kernel, VERSION to its version, BUSYBOX to a static busybox, and DEPMOD to one
+# that runs on this host
 find_kernel() {
   local package
-  package=$(apt-cache depends linux-image-amd64 | awk '$1 == "Depends:" && $2 ~ /^linux-image-/ {print $2; exit}')
-  [ -n "$package" ] || die "apt knows no linux-image-amd64: run apt-get update"
+  package=$(apt-cache "${APT[@]}" depends "linux-image-$ARCHITECTURE" | awk '$1 == "Depends:" && $2 ~ /^linux-image-/ {print $2; exit}')
+  [ -n "$package" ] || die "apt knows no linux-image-$ARCHITECTURE: run apt-get update"
   KERNEL=$(unpacked "$package")
   VERSION=${package#linux-image-}
   # since trixie, modules are below /usr
   [ -d "$KERNEL/lib/modules" ] || ln -s usr/lib "$KERNEL/lib"
+  # shellcheck disable=SC2034 # build.sh uses it
   BUSYBOX=$(find "$(unpacked busybox-static)" -path "*bin/busybox" -type f | head -n 1)
+  DEPMOD=$(find "$(of_host busybox-static)" -path "*bin/busybox" -type f | head -n 1)
   if [ ! -f "$KERNEL/lib/modules/$VERSION/.listed" ]; then
-    "$BUSYBOX" depmod -b "$KERNEL" "$VERSION"
+    "$DEPMOD" depmod -b "$KERNEL" "$VERSION"
     touch "$KERNEL/lib/modules/$VERSION/.listed"
   fi
 }
@@ -71,13 +101,13 @@ copy_mdadm() {
   local tree=$1 mdadm library from
   mdadm=$(find "$(unpacked mdadm)" -path '*sbin/mdadm' -type f)
   install -D -m 755 "$mdadm" "$tree/bin/mdadm"
-  for from in libc6/ld-linux-x86-64.so.2 libc6/libc.so.6 libudev1/libudev.so.1; do
+  for from in "libc6/${LOADER##*/}" libc6/libc.so.6 libudev1/libudev.so.1; do
     library=$(find "$(unpacked "${from%/*}")" -name "${from#*/}" -path '*/lib/*' | head -n 1)
     # a symbolic link becomes the library itself
-    install -D -m 755 "$library" "$tree/lib/x86_64-linux-gnu/${from#*/}"
+    install -D -m 755 "$library" "$tree/lib/$TRIPLET/${from#*/}"
   done
-  mkdir -p "$tree/lib64"
-  ln -sf ../lib/x86_64-linux-gnu/ld-linux-x86-64.so.2 "$tree/lib64/ld-linux-x86-64.so.2"
+  mkdir -p "$tree/${LOADER%/*}"
+  ln -sf "/lib/$TRIPLET/${LOADER##*/}" "$tree/$LOADER"
 }
 
 # copy_modules TREE NAME...   copies these modules of the kernel, and the modules that these need, into the tree of a ramdisk
@@ -89,7 +119,7 @@ copy_modules() {
     install -D -m 644 "$modules/$file" "$tree/lib/modules/$VERSION/$file"
   done
   cp "$modules"/modules.{builtin,order} "$tree/lib/modules/$VERSION/"
-  "$BUSYBOX" depmod -b "$tree" "$VERSION"
+  "$DEPMOD" depmod -b "$tree" "$VERSION"
 }
 
 # with_needs NAME...   prints the files of these modules and of their dependencies, from modules.dep

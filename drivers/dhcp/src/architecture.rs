@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use hardware::CpuArchitecture;
+
 /// The client's system architecture (option 93, RFC 4578 §2.1, and IANA's registry of RFC 5970 §3.3).
 ///
 /// The registry has a second number for each UEFI that boots from HTTP. Both numbers map to one variant here, and
@@ -30,6 +32,20 @@ impl Architecture {
             11 | 19 => Architecture::Arm64Uefi,
             27 | 28 => Architecture::Riscv64Uefi,
             other => Architecture::Other(other),
+        }
+    }
+}
+
+impl Architecture {
+    /// Returns the architecture of the processors on which this firmware starts an operating system.
+    pub const fn cpu(self) -> Option<CpuArchitecture> {
+        match self {
+            Architecture::X86Bios | Architecture::X64Uefi => Some(CpuArchitecture::X86_64),
+            Architecture::Arm64Uefi => Some(CpuArchitecture::Aarch64),
+            Architecture::X86Uefi
+            | Architecture::Arm32Uefi
+            | Architecture::Riscv64Uefi
+            | Architecture::Other(_) => None,
         }
     }
 }

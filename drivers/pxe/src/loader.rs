@@ -3,7 +3,7 @@
 use dhcp::{Architecture, BootFile, Client, ClientKind};
 use url::Url;
 
-/// A build of iPXE from Debian's package `ipxe`.
+/// A build of iPXE from Debian's package `ipxe`. The build for ARM is in the package since Debian 13.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Loader {
     /// For a PC BIOS: uses the network driver of the PXE ROM that loaded it.
@@ -12,20 +12,22 @@ pub enum Loader {
     ///
     /// The other build, `ipxe.efi`, has its own drivers, which conflict with the firmware's.
     Snponly,
+    /// For 64-bit ARM UEFI.
+    Arm64,
 }
 
 impl Loader {
-    /// All builds. Each is served under its [`file_name`](Loader::file_name).
-    pub const ALL: [Loader; 2] = [Loader::Undionly, Loader::Snponly];
+    /// The builds for x86. Each build is served under its [`file_name`](Loader::file_name).
+    pub const X86: [Loader; 2] = [Loader::Undionly, Loader::Snponly];
 
     /// Returns the build for this firmware; `None` if Debian has none.
     pub const fn for_architecture(architecture: Architecture) -> Option<Self> {
         match architecture {
             Architecture::X86Bios => Some(Loader::Undionly),
             Architecture::X64Uefi => Some(Loader::Snponly),
+            Architecture::Arm64Uefi => Some(Loader::Arm64),
             Architecture::X86Uefi
             | Architecture::Arm32Uefi
-            | Architecture::Arm64Uefi
             | Architecture::Riscv64Uefi
             | Architecture::Other(_) => None,
         }
@@ -48,6 +50,7 @@ impl Loader {
         match self {
             Loader::Undionly => "undionly.kpxe",
             Loader::Snponly => "snponly.efi",
+            Loader::Arm64 => "ipxe-arm64.efi",
         }
     }
 
@@ -56,6 +59,7 @@ impl Loader {
         match self {
             Loader::Undionly => "/usr/lib/ipxe/undionly.kpxe",
             Loader::Snponly => "/usr/lib/ipxe/snponly.efi",
+            Loader::Arm64 => "/usr/lib/ipxe/ipxe-arm64.efi",
         }
     }
 }

@@ -10,7 +10,7 @@ use baremetal_core::{
     Reason, RequestRefused, StaticRoute, Work, WorkUuid, check_agent_ramdisk, own_image,
 };
 use baremetal_store::StoreError;
-use hardware::MacAddress;
+use hardware::{CpuArchitecture, MacAddress};
 use pxe::ipxe;
 use tracing::info;
 use url::Url;
@@ -53,10 +53,17 @@ pub enum BootError {
 
 impl TurnContext {
     /// Returns the URL of the boot script for a machine that boots by iPXE.
-    pub(crate) fn script_url(&self, node: &Node, work: &Work, mac: MacAddress) -> Option<Url> {
+    pub(crate) fn script_url(
+        &self,
+        node: &Node,
+        work: &Work,
+        mac: MacAddress,
+        firmware: CpuArchitecture,
+    ) -> Option<Url> {
         let (node, work, mac) = (node.id.to_string(), work.id.to_string(), mac.to_string());
         let capability = self.key.derive(Purpose::BootScript, &[&node, &work, &mac]);
-        self.provisioning(&format!("boot/{node}/{work}/{mac}/{capability}/boot.ipxe"))
+        let script = script_name(firmware);
+        self.provisioning(&format!("boot/{node}/{work}/{mac}/{capability}/{script}"))
     }
 
     /// Returns the URL of the boot script for a machine that boots the image of its user by iPXE.
@@ -67,10 +74,11 @@ impl TurnContext {
     }
 
     /// Returns the URL of the boot script for an unknown machine that may be discovered.
-    pub(crate) fn discovery_url(&self, mac: MacAddress) -> Option<Url> {
+    pub(crate) fn discovery_url(&self, mac: MacAddress, firmware: CpuArchitecture) -> Option<Url> {
         let mac = mac.to_string();
         let capability = self.key.derive(Purpose::Discovery, &[&mac]);
-        self.provisioning(&format!("discover/{mac}/{capability}/boot.ipxe"))
+        let script = script_name(firmware);
+        self.provisioning(&format!("discover/{mac}/{capability}/{script}"))
     }
 
     /// Returns a URL on the provisioning listener.
@@ -86,6 +94,9 @@ impl TurnContext {
 
     /// Returns the URL of the virtual CD for the current work. The first call creates the boot that the CD belongs to.
     pub(crate) async fn medium(&self, node: &Node) -> Result<Url, ActionError> {
+        if node.cpu_architecture() == Some(CpuArchitecture::Aarch64) {
+            return Err(no_medium().into());
+        }
         let boot = match self.boot_of_work(node).await? {
             Some(boot) => boot,
             None => {
@@ -193,6 +204,7 @@ impl Conductor {
         work: WorkUuid,
         mac: MacAddress,
         capability: &str,
+        firmware: CpuArchitecture,
     ) -> Result<String, BootError> {
         let context = &self.context;
         let parts = [&*id.to_string(), &*work.to_string(), &*mac.to_string()];
@@ -206,7 +218,9 @@ impl Conductor {
         info!(node.id = %id, "node {id} fetched its boot script");
         let address = context.address_after_dhcp(mac).await;
         let parameters = context.parameters(&node, &boot, Some((mac, address))).await;
-        self.ramdisk_script(context.own_agent_kernel(&node)?, &parameters)
+        // As in Ironic, `properties.cpu_arch` tells the architecture. Before the first inspection only the firmware tells it.
+        let architecture = node.cpu_architecture().unwrap_or(firmware);
+        self.ramdisk_script(context.own_agent_kernel(&node)?, architecture, &parameters)
     }
 
     /// Returns the iPXE script of a machine that boots the image of its user.
@@ -256,6 +270,7 @@ impl Conductor {
         &self,
         mac: MacAddress,
         capability: &str,
+        firmware: CpuArchitecture,
     ) -> Result<String, BootError> {
         let context = &self.context;
         self.check_discovery(mac, capability).await?;
@@ -266,7 +281,7 @@ impl Conductor {
         parameters.extend(context.address_after_dhcp(mac).await);
         // A person sees where the machine is by the switch that it is connected to.
         parameters.push(set(parameter::COLLECT_LLDP, "1".to_owned()));
-        self.ramdisk_script(None, &parameters)
+        self.ramdisk_script(None, firmware, &parameters)
     }
 
     /// Checks that this machine may be discovered: discovery has to be enabled, and an enrolled machine is refused even if it has an older
@@ -290,15 +305,22 @@ impl Conductor {
         }
     }
 
-    /// Returns the script that boots a ramdisk with an agent: the node's own, or the configured one.
+    /// Returns the script that boots a ramdisk with an agent: the node's own, or the configured one of this architecture. As in Ironic, an
+    /// architecture without files of its own has those of x86-64.
     fn ramdisk_script(
         &self,
         own: Option<(Url, Url)>,
+        architecture: CpuArchitecture,
         parameters: &[(String, Option<String>)],
     ) -> Result<String, BootError> {
         let context = &self.context;
-        let configured =
-            || context.provisioning("ramdisk/kernel").zip(context.provisioning("ramdisk/ramdisk"));
+        let has_files = context.settings.architectures.contains(&architecture);
+        let folder = match architecture {
+            CpuArchitecture::Aarch64 if has_files => "ramdisk/aarch64",
+            CpuArchitecture::Aarch64 | CpuArchitecture::X86_64 => "ramdisk",
+        };
+        let file = |name| context.provisioning(&format!("{folder}/{name}"));
+        let configured = || file("kernel").zip(file("ramdisk"));
         let none = BootError::NotFound { what: "a provisioning address" };
         let (kernel, initrd) = own.or_else(configured).ok_or(none)?;
         kernel_script(kernel, initrd, parameters)
@@ -330,6 +352,20 @@ impl Conductor {
         context.sightings.note(id, ObservedPart::Http, "its BMC fetched the boot medium");
         Ok(context.parameters(&node, &boot, port).await)
     }
+}
+
+/// Returns the file name of the boot script for a machine with this firmware.
+const fn script_name(firmware: CpuArchitecture) -> &'static str {
+    match firmware {
+        CpuArchitecture::X86_64 => "boot.ipxe",
+        CpuArchitecture::Aarch64 => "aarch64.ipxe",
+    }
+}
+
+/// Returns the firmware whose boot script has this file name.
+pub fn firmware_of_script(name: &str) -> Option<CpuArchitecture> {
+    let all = [CpuArchitecture::X86_64, CpuArchitecture::Aarch64];
+    all.into_iter().find(|firmware| script_name(*firmware) == name)
 }
 
 /// Returns the script that boots a kernel with these parameters.
@@ -402,6 +438,12 @@ fn no_address() -> Problem {
     let cause =
         "no provisioning address is configured; set [provisioning] in the service's configuration"
             .to_owned();
+    Problem { reason: Reason::BadRequest, cause, transient: false }
+}
+
+fn no_medium() -> Problem {
+    let cause = "the virtual CD of the service boots x86-64 only; set the node's boot interface to ipxe or http-ipxe, or driver_info.deploy_iso"
+        .to_owned();
     Problem { reason: Reason::BadRequest, cause, transient: false }
 }
 

@@ -5,8 +5,10 @@ use std::net::IpAddr;
 use async_trait::async_trait;
 use baremetal_core::{BootInterface, DiscoveryId, Node, NodeIdent, Port, Work};
 use baremetal_store::StoreError;
-use hardware::MacAddress;
-use pxe::{BootFile, Client, ClientKind, Decision, Directory, Lease, Loader, Observation};
+use hardware::{CpuArchitecture, MacAddress};
+use pxe::{
+    Architecture, BootFile, Client, ClientKind, Decision, Directory, Lease, Loader, Observation,
+};
 use tracing::{debug, error, info, warn};
 use url::Url;
 
@@ -83,9 +85,11 @@ impl Conductor {
         let hostname = node.name.as_ref().map(ToString::to_string);
         let lease = self.lease(client.mac, hostname).await?;
         let boot = match work_to_boot(&node, &port) {
-            Some(work) => self.boot_file(client, || context.script_url(&node, work, client.mac)),
+            Some(work) => self.boot_file(client, |firmware| {
+                context.script_url(&node, work, client.mac, firmware)
+            }),
             None if boots_by_network(&node, &port) && node.boots_own_image() => {
-                self.boot_file(client, || context.own_image_url(&node, client.mac))
+                self.boot_file(client, |_| context.own_image_url(&node, client.mac))
             }
             None => None,
         };
@@ -109,7 +113,8 @@ impl Conductor {
             }
             UnknownMachines::Discover => {
                 let lease = self.lease(client.mac, None).await?;
-                let boot = self.boot_file(client, || context.discovery_url(client.mac));
+                let script = |firmware| context.discovery_url(client.mac, firmware);
+                let boot = self.boot_file(client, script);
                 Ok(Decision::Answer { lease, boot })
             }
         }
@@ -127,10 +132,21 @@ impl Conductor {
         Ok(Decision::Answer { lease, boot: None })
     }
 
-    /// Returns the boot file for a client: the boot script once the client is iPXE, and iPXE before.
-    fn boot_file(&self, client: &Client, script: impl FnOnce() -> Option<Url>) -> Option<BootFile> {
+    /// Returns the boot file for a client: the boot script once the client is iPXE, and iPXE before. A machine whose architecture has no
+    /// files gets none.
+    fn boot_file(
+        &self,
+        client: &Client,
+        script: impl FnOnce(CpuArchitecture) -> Option<Url>,
+    ) -> Option<BootFile> {
+        let firmware = client.architecture.and_then(Architecture::cpu);
+        let firmware = firmware.unwrap_or(CpuArchitecture::X86_64);
+        if !self.context.settings.architectures.contains(&firmware) {
+            warn!(mac = %client.mac, "no boot files for {firmware} are configured");
+            return None;
+        }
         if client.kind == ClientKind::Ipxe {
-            return script().map(|url| BootFile::Http { url });
+            return script(firmware).map(|url| BootFile::Http { url });
         }
         Loader::boot_file(client, &self.context.loaders_url()?)
     }

@@ -72,7 +72,7 @@ mod samples;
 
 pub use agent_reports::Heartbeat;
 pub use bmc_directory::BmcDirectory;
-pub use boots::BootError;
+pub use boots::{BootError, firmware_of_script};
 pub use clusterd::ClusterdClient;
 pub use conductor::{Conductor, StartError};
 pub use consoles::{ConsoleEnd, ConsoleError, ConsoleSettings, ConsoleViewer};

@@ -9,7 +9,7 @@ use baremetal_core::{
     Timeouts,
 };
 use baremetal_store::AddressPool;
-use hardware::AllowedHosts;
+use hardware::{AllowedHosts, CpuArchitecture};
 use jiff::Timestamp;
 use lease::LeaseSchedule;
 use notices::ReceiverKinds;
@@ -61,6 +61,8 @@ pub struct Settings {
     pub provisioning_url: Option<Url>,
     /// The base URL from which firmware with HTTP boot loads iPXE by HTTPS; `None` if it uses `provisioning_url`.
     pub https_url: Option<Url>,
+    /// The architectures that have a kernel, a ramdisk and a build of iPXE. x86-64 always has them.
+    pub architectures: Vec<CpuArchitecture>,
     /// The addresses for machines; `None` if another DHCP server assigns addresses.
     pub leases: Option<Leases>,
     /// The addresses for BMCs; `None` if the service leases none.
@@ -120,6 +122,7 @@ impl Settings {
             clusters: None,
             provisioning_url: None,
             https_url: None,
+            architectures: vec![CpuArchitecture::X86_64],
             leases: None,
             bmc_leases: None,
             unknown_machines: UnknownMachines::Refuse,

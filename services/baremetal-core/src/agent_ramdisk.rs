@@ -4,6 +4,7 @@
 //! The keys are Ironic's: `deploy_kernel`, `deploy_ramdisk` and `deploy_iso` of `driver_info`, and the same with `rescue` for a rescue
 //! system. iPXE boots a kernel and a ramdisk, a virtual CD drive boots an ISO image.
 
+use hardware::CpuArchitecture;
 use serde_json::{Map, Value};
 
 use crate::image_url::{check_ipxe_url, check_url};
@@ -72,6 +73,11 @@ impl Node {
     pub fn agent_kernel(&self) -> Option<AgentKernel> {
         let of = |part| text(&self.driver_info, &self.agent_key(part)).map(str::to_owned);
         Some(AgentKernel { kernel: of("kernel")?, ramdisk: of("ramdisk")? })
+    }
+
+    /// Returns the architecture of the node's processors, if it is known and machines of it can be booted.
+    pub fn cpu_architecture(&self) -> Option<CpuArchitecture> {
+        CpuArchitecture::from_name(text(&self.properties, "cpu_arch")?)
     }
 
     /// Returns the node's own kernel parameters, or `None` if the node uses the configured ones. Those of `instance_info` come first, as in

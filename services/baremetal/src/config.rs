@@ -24,7 +24,7 @@ pub use conductor::{
 pub use dhcp::{BmcDhcpConfig, DhcpConfig, DhcpMode, DhcpV4Config, DhcpV6Config, InvalidDhcp};
 pub use discovery::{AutoDiscoveryConfig, BmcCredentialsConfig, CrawlConfig, VerifyCa};
 pub use leases::{AllocationsConfig, LeasesConfig, ReservationsConfig};
-pub use provisioning::{HttpsConfig, ProvisioningConfig};
+pub use provisioning::{Aarch64Config, HttpsConfig, ProvisioningConfig};
 pub use steps::StepsConfig;
 
 /// The content of `baremetald.toml`.

@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use notices::{OutboxSender, ReceiverKinds};
 use openstack::Session;
 use openstack_api::PlaceCounts;
-use pxe::{Loader, Mode, Prober, RouterAdvertisementConfig, TftpConfig, TftpFiles};
+use pxe::{Mode, Prober, RouterAdvertisementConfig, TftpConfig, TftpFiles};
 use sealing::Keyring;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
@@ -33,7 +33,7 @@ use crate::config::{
     BmcDhcpConfig, CloudConfig, ClusterdConfig, ClusterdIdentityConfig, DhcpConfig, DhcpMode,
     DhcpV4Config, DhcpV6Config, ProvisioningConfig, TimeoutsConfig,
 };
-use crate::provisioning::{self, Files, IsoTemplate, Provisioning};
+use crate::provisioning::{self, Files, IsoTemplate, Provisioning, RamdiskFiles};
 use crate::provisioning_sockets::{ProvisioningSockets, certificate};
 use crate::undelivered::HistoryOfUndelivered;
 
@@ -292,6 +292,7 @@ fn settings(
         clusters: config.clusters.as_ref().map(clusters).transpose()?,
         provisioning_url: sockets.map(|sockets| sockets.url.clone()),
         https_url: sockets.and_then(ProvisioningSockets::https_url),
+        architectures: provisioning.map(ProvisioningConfig::architectures).unwrap_or_default(),
         leases,
         bmc_leases: config.bmc.dhcp.as_ref().and_then(|dhcp| v4_leases(&dhcp.0, KEEP_BMC_ADDRESS)),
         unknown_machines: provisioning.map(|section| section.unknown_machines).unwrap_or_default(),
@@ -407,11 +408,16 @@ fn files(section: &ProvisioningConfig) -> anyhow::Result<Files> {
         IsoTemplate::open(file)
             .with_context(|| format!("cannot use {} (provisioning.iso)", file.display()))
     });
+    let (kernel, ramdisk) = (section.kernel.clone(), section.ramdisk.clone());
+    let of_arm = section.aarch64.as_ref();
     Ok(Files {
-        kernel: section.kernel.clone(),
-        ramdisk: section.ramdisk.clone(),
+        ramdisk: RamdiskFiles { kernel, ramdisk },
+        ramdisk_of_arm: of_arm.map(|files| RamdiskFiles {
+            kernel: files.kernel.clone(),
+            ramdisk: files.ramdisk.clone(),
+        }),
         iso: iso.transpose()?,
-        loaders: section.loaders.clone(),
+        loaders: section.loader_files(),
         images: section.images.clone(),
     })
 }
@@ -424,8 +430,7 @@ fn network_boot(section: &ProvisioningConfig) -> anyhow::Result<pxe::Config> {
     };
     let tftp = section.tftp.map(|listen| {
         let mut files = TftpFiles::new();
-        for loader in Loader::ALL {
-            let path = section.loaders.join(loader.file_name());
+        for (loader, path) in section.loader_files() {
             files.load(loader.file_name(), &path).with_context(|| {
                 format!(
                     "cannot read {}: install Debian's package ipxe, or set provisioning.loaders",

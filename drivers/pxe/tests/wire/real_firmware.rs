@@ -31,7 +31,7 @@ const SCRIPT_V6: &str = "http://[fd78::1]:8080/";
 
 fn config(mode: Mode) -> Config {
     let mut files = TftpFiles::new();
-    for loader in Loader::ALL {
+    for loader in Loader::X86 {
         files.load(loader.file_name(), Path::new(loader.debian_path())).expect("it was looked for");
     }
     Config {
@@ -108,7 +108,7 @@ async fn answer_http(mut stream: TcpStream) {
     let head = String::from_utf8_lossy(&head).into_owned();
     let (method, path) = head.split_once(" /").expect("a request line");
     let path = path.split(' ').next().expect("a path");
-    let loader = Loader::ALL.into_iter().find(|loader| loader.file_name() == path);
+    let loader = Loader::X86.into_iter().find(|loader| loader.file_name() == path);
     let (kind, body) = match loader {
         Some(loader) => ("application/efi", std::fs::read(loader.debian_path()).expect("is there")),
         None => ("text/plain", Script::refuse(REASON).to_string().into_bytes()),
@@ -149,7 +149,7 @@ fn check(name: &str, firmware: Firmware, segment: Segment, sightings: &[Observat
     if segment == Segment::V4(Mode::Proxy) {
         programs.push("dnsmasq");
     }
-    let files = [machine::FILES, Loader::ALL.map(Loader::debian_path)].concat();
+    let files = [machine::FILES, Loader::X86.map(Loader::debian_path)].concat();
     if let Some(reason) = missing(&programs, &files) {
         return peers::skip(name, reason);
     }

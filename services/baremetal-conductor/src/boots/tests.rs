@@ -6,6 +6,7 @@ use std::time::Duration;
 use baremetal_core::{BootInterface, DeployInterface, Node, NodeUuid, State};
 use baremetal_store::AddressPool;
 use hardware::AllowedHosts;
+use hardware::CpuArchitecture::{self, Aarch64, X86_64};
 use pxe::{Listen, Prober};
 use serde_json::json;
 
@@ -35,8 +36,8 @@ async fn a_boot_script_starts_the_ramdisk_and_the_parameters_of_the_node() {
         node.driver_info.extend(info.as_object().unwrap().clone());
         conductor.context.store.insert_node(&node).await.unwrap();
         let work = node.work.as_ref().unwrap();
-        let url = conductor.context.script_url(&node, work, MAC).unwrap();
-        conductor.boot_script(node.id, work.id, MAC, &capability(&url)).await
+        let url = conductor.context.script_url(&node, work, MAC, X86_64).unwrap();
+        conductor.boot_script(node.id, work.id, MAC, &capability(&url), X86_64).await
     };
     let usual = script(json!({})).await.unwrap();
     assert!(usual.contains("kernel http://10.0.0.1:8080/ramdisk/kernel "), "{usual}");
@@ -52,6 +53,43 @@ async fn a_boot_script_starts_the_ramdisk_and_the_parameters_of_the_node() {
     assert_eq!(wrong, "kernel_parameters: the kernel argument a cannot hold '\"'");
     let half = script(json!({"deploy_kernel": "http://h/k"})).await.unwrap_err().to_string();
     assert!(half.starts_with("driver_info.deploy_ramdisk: missing"), "{half}");
+}
+
+#[tokio::test]
+async fn the_architecture_of_a_node_selects_its_kernel_and_ramdisk() {
+    let machine = SampleMachine::start().await;
+    let folder = async |architectures: &[CpuArchitecture], property: Option<&str>, firmware| {
+        let architectures = architectures.to_vec();
+        let conductor = conductor(crate::Settings { architectures, ..settings() }).await;
+        let (mut node, _) = machine.node();
+        node.properties.extend(property.map(|name| ("cpu_arch".to_owned(), name.into())));
+        conductor.context.store.insert_node(&node).await.unwrap();
+        let work = node.work.as_ref().unwrap();
+        let url = conductor.context.script_url(&node, work, MAC, firmware).unwrap();
+        let capability = capability(&url);
+        let script = conductor.boot_script(node.id, work.id, MAC, &capability, firmware).await;
+        let script = script.unwrap();
+        let kernel = script.split_once("kernel http://10.0.0.1:8080/").unwrap().1.to_owned();
+        kernel.split_once("/kernel ").unwrap().0.to_owned()
+    };
+    let both = [X86_64, Aarch64];
+    assert_eq!(folder(&both, None, X86_64).await, "ramdisk");
+    assert_eq!(folder(&both, None, Aarch64).await, "ramdisk/aarch64");
+    assert_eq!(folder(&both, Some("aarch64"), X86_64).await, "ramdisk/aarch64");
+    assert_eq!(folder(&both, Some("x86_64"), Aarch64).await, "ramdisk");
+    assert_eq!(folder(&both, Some("ppc64le"), Aarch64).await, "ramdisk/aarch64");
+    assert_eq!(folder(&[X86_64], Some("aarch64"), Aarch64).await, "ramdisk");
+}
+
+#[tokio::test]
+async fn a_machine_with_arm_gets_no_virtual_cd_of_the_service() {
+    let conductor = conductor(settings()).await;
+    let machine = SampleMachine::start().await;
+    let (mut node, _) = machine.node();
+    node.interfaces.boot = Some(BootInterface::VirtualMedia);
+    node.properties.insert("cpu_arch".to_owned(), "aarch64".into());
+    conductor.context.store.insert_node(&node).await.unwrap();
+    assert!(conductor.context.medium(&node).await.is_err());
 }
 
 #[tokio::test]
@@ -161,9 +199,10 @@ async fn the_ramdisk_gets_the_network_that_the_node_names_for_it() {
         let values: Vec<&str> = values.filter_map(|(_, value)| value.as_deref()).collect();
         assert_eq!(values, [want], "{key}");
     }
-    let url = conductor.context.script_url(&node, node.work.as_ref().unwrap(), port.address);
-    let capability = capability(&url.unwrap());
-    let script = conductor.boot_script(node.id, work, port.address, &capability).await.unwrap();
+    let awaited = node.work.as_ref().unwrap();
+    let url = conductor.context.script_url(&node, awaited, port.address, X86_64).unwrap();
+    let (capability, mac) = (capability(&url), port.address);
+    let script = conductor.boot_script(node.id, work, mac, &capability, X86_64).await.unwrap();
     let words =
         "BOOTIF=01-52-54-00-aa-00-01 bedplate.mtu=1400 bedplate.address=192.0.2.20/24,192.0.2.1";
     assert!(script.contains(words), "{script}");

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use baremetal_conductor::UnknownMachines;
 use daemon::ConnectionLimits;
+use hardware::CpuArchitecture;
 use jiff::SignedDuration;
+use pxe::Loader;
 use serde::Deserialize;
 use url::Url;
 
@@ -32,6 +34,9 @@ pub struct ProvisioningConfig {
     /// A folder of images that machines can fetch as `/images/NAME`. Symbolic links in the folder are not followed.
     #[serde(default)]
     pub images: Option<PathBuf>,
+    /// The boot files of machines with 64-bit ARM; absent if no such machine is booted.
+    #[serde(default)]
+    pub aarch64: Option<Aarch64Config>,
     /// Additional kernel parameters of the ramdisk, such as `console=ttyS0`.
     #[serde(default)]
     pub kernel_parameters: Vec<String>,
@@ -57,6 +62,18 @@ pub struct ProvisioningConfig {
     /// The maximum number of connections, and the timeouts for slow machines.
     #[serde(default = "default_connections")]
     pub connections: ConnectionLimits,
+}
+
+/// The boot files of machines with 64-bit ARM.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Aarch64Config {
+    /// The ramdisk's kernel.
+    pub kernel: PathBuf,
+    pub ramdisk: PathBuf,
+    /// iPXE for UEFI, by default of Debian's package `ipxe` since Debian 13.
+    #[serde(default = "arm_loader")]
+    pub loader: PathBuf,
 }
 
 /// The listener from which firmware loads iPXE by HTTPS.
@@ -91,6 +108,19 @@ impl ProvisioningConfig {
         })
     }
 
+    /// Returns the builds of iPXE and their files.
+    pub fn loader_files(&self) -> Vec<(Loader, PathBuf)> {
+        let x86 = Loader::X86.map(|loader| (loader, self.loaders.join(loader.file_name())));
+        let arm = self.aarch64.as_ref().map(|files| (Loader::Arm64, files.loader.clone()));
+        x86.into_iter().chain(arm).collect()
+    }
+
+    /// Returns the architectures that have boot files.
+    pub fn architectures(&self) -> Vec<CpuArchitecture> {
+        let arm = self.aarch64.as_ref().map(|_| CpuArchitecture::Aarch64);
+        [CpuArchitecture::X86_64].into_iter().chain(arm).collect()
+    }
+
     /// Returns the additional kernel parameters, each split at its first `=`.
     pub fn kernel_parameters(&self) -> Vec<(String, Option<String>)> {
         let split = |word: &String| match word.split_once('=') {
@@ -99,6 +129,10 @@ impl ProvisioningConfig {
         };
         self.kernel_parameters.iter().map(split).collect()
     }
+}
+
+fn arm_loader() -> PathBuf {
+    PathBuf::from(Loader::Arm64.debian_path())
 }
 
 fn loaders() -> PathBuf {

@@ -5,17 +5,23 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use baremetal_api::agents::ErrorAnswer;
+use baremetal_conductor::firmware_of_script;
 use baremetal_core::{NodeUuid, WorkUuid};
-use hardware::MacAddress;
+use hardware::{CpuArchitecture, MacAddress};
 
 use super::state::Provisioning;
 
-/// `GET /boot/{node}/{work}/{mac}/{capability}/boot.ipxe`: the boot script of a node's machine.
+/// The variable parts of the URL of a boot script.
+type ScriptPath = (NodeUuid, WorkUuid, MacAddress, String, String);
+
+/// `GET /boot/{node}/{work}/{mac}/{capability}/{script}`: the boot script of a node's machine.
 pub(super) async fn script(
     State(provisioning): State<Provisioning>,
-    Path((node, work, mac, capability)): Path<(NodeUuid, WorkUuid, MacAddress, String)>,
+    Path((node, work, mac, capability, script)): Path<ScriptPath>,
 ) -> Result<Response, ErrorAnswer> {
-    Ok(plain(provisioning.conductor.boot_script(node, work, mac, &capability).await?))
+    let firmware = firmware(&script)?;
+    let script = provisioning.conductor.boot_script(node, work, mac, &capability, firmware).await?;
+    Ok(plain(script))
 }
 
 /// `GET /own-image/{node}/{mac}/{capability}/boot.ipxe`: the boot script of a machine that boots the image of its user.
@@ -26,12 +32,13 @@ pub(super) async fn own_image_script(
     Ok(plain(provisioning.conductor.own_image_script(node, mac, &capability).await?))
 }
 
-/// `GET /discover/{mac}/{capability}/boot.ipxe`: the boot script of a machine that nobody has enrolled.
+/// `GET /discover/{mac}/{capability}/{script}`: the boot script of a machine that nobody has enrolled.
 pub(super) async fn discovery_script(
     State(provisioning): State<Provisioning>,
-    Path((mac, capability)): Path<(MacAddress, String)>,
+    Path((mac, capability, script)): Path<(MacAddress, String, String)>,
 ) -> Result<Response, ErrorAnswer> {
-    Ok(plain(provisioning.conductor.discovery_script(mac, &capability).await?))
+    let firmware = firmware(&script)?;
+    Ok(plain(provisioning.conductor.discovery_script(mac, &capability, firmware).await?))
 }
 
 /// `GET /media/{node}/{work}/{capability}/boot.iso`: the virtual CD of a node's machine.
@@ -47,6 +54,11 @@ pub(super) async fn medium(
     iso.serve(&parameters, &headers)
         .await
         .map_err(|error| ErrorAnswer::bad_request(error.to_string()))
+}
+
+/// Returns the firmware that the name of a script stands for.
+fn firmware(script: &str) -> Result<CpuArchitecture, ErrorAnswer> {
+    firmware_of_script(script).ok_or_else(|| ErrorAnswer::not_found("the script"))
 }
 
 fn plain(script: String) -> Response {

@@ -6,7 +6,7 @@ use baremetal_api::agents::ErrorAnswer;
 use tower::ServiceExt;
 use tower_http::services::ServeFile;
 
-use super::state::Provisioning;
+use super::state::{Provisioning, RamdiskFiles};
 
 /// `GET /ramdisk/kernel` and `GET /ramdisk/ramdisk`.
 pub(super) async fn ramdisk(
@@ -14,10 +14,27 @@ pub(super) async fn ramdisk(
     Path(file): Path<String>,
     request: Request,
 ) -> Result<Response, ErrorAnswer> {
-    let path = match &*file {
-        "kernel" => &provisioning.files.kernel,
-        "ramdisk" => &provisioning.files.ramdisk,
-        _ => return Err(ErrorAnswer::not_found("the file")),
+    one_of(Some(&provisioning.files.ramdisk), &file, request).await
+}
+
+/// `GET /ramdisk/aarch64/kernel` and `GET /ramdisk/aarch64/ramdisk`.
+pub(super) async fn ramdisk_of_arm(
+    State(provisioning): State<Provisioning>,
+    Path(file): Path<String>,
+    request: Request,
+) -> Result<Response, ErrorAnswer> {
+    one_of(provisioning.files.ramdisk_of_arm.as_ref(), &file, request).await
+}
+
+async fn one_of(
+    files: Option<&RamdiskFiles>,
+    file: &str,
+    request: Request,
+) -> Result<Response, ErrorAnswer> {
+    let path = match (files, file) {
+        (Some(files), "kernel") => &files.kernel,
+        (Some(files), "ramdisk") => &files.ramdisk,
+        (_, _) => return Err(ErrorAnswer::not_found("the file")),
     };
     serve(ServeFile::new(path), request).await
 }
@@ -28,11 +45,11 @@ pub(super) async fn loader(
     Path(loader): Path<String>,
     request: Request,
 ) -> Result<Response, ErrorAnswer> {
-    let known = pxe::Loader::ALL.iter().any(|known| known.file_name() == loader);
-    if !known {
+    let mut loaders = provisioning.files.loaders.iter();
+    let Some((_, path)) = loaders.find(|(known, _)| known.file_name() == loader) else {
         return Err(ErrorAnswer::not_found("the loader"));
-    }
-    serve(ServeFile::new(provisioning.files.loaders.join(&loader)), request).await
+    };
+    serve(ServeFile::new(path), request).await
 }
 
 async fn serve(file: ServeFile, request: Request) -> Result<Response, ErrorAnswer> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 use baremetal_conductor::Conductor;
+use pxe::Loader;
 
 use super::iso::IsoTemplate;
 
@@ -25,12 +26,19 @@ impl FromRef<Provisioning> for Conductor {
 
 /// The files that are the same for every machine. They contain no secrets.
 pub struct Files {
-    pub kernel: PathBuf,
-    pub ramdisk: PathBuf,
+    pub ramdisk: RamdiskFiles,
+    /// The ramdisk for 64-bit ARM.
+    pub ramdisk_of_arm: Option<RamdiskFiles>,
     /// The ramdisk as a CD.
     pub iso: Option<IsoTemplate>,
-    /// The folder with iPXE's binaries.
-    pub loaders: PathBuf,
+    /// The builds of iPXE.
+    pub loaders: Vec<(Loader, PathBuf)>,
     /// The folder with images.
     pub images: Option<PathBuf>,
+}
+
+/// A ramdisk and its kernel.
+pub struct RamdiskFiles {
+    pub kernel: PathBuf,
+    pub ramdisk: PathBuf,
 }

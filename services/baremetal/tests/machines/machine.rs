@@ -22,6 +22,9 @@ pub(crate) enum Speaker {
     Firmware,
     /// Firmware that boots by HTTP.
     HttpFirmware,
+    /// Firmware of a machine with 64-bit ARM.
+    ArmFirmware,
+    ArmIpxe,
     /// The loader that the firmware starts, which runs scripts.
     Ipxe,
     /// The ramdisk's `udhcpc`, or any other operating system.
@@ -104,6 +107,8 @@ impl Machine {
         match speaker {
             Speaker::Firmware => message.extend(b"\x3c\x09PXEClient\x5d\x02\0\0"),
             Speaker::HttpFirmware => message.extend(b"\x3c\x0aHTTPClient\x5d\x02\0\x10"),
+            Speaker::ArmFirmware => message.extend(b"\x3c\x09PXEClient\x5d\x02\0\x0b"),
+            Speaker::ArmIpxe => message.extend(b"\x3c\x09PXEClient\x5d\x02\0\x0b\x4d\x04iPXE"),
             Speaker::Ipxe => message.extend(b"\x3c\x09PXEClient\x5d\x02\0\0\x4d\x04iPXE"),
             Speaker::System => {}
         }

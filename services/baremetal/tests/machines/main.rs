@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
 
 mod addresses;
+mod architectures;
 mod bmcs;
 mod forged;
 mod https;
