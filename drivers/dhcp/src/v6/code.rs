@@ -31,6 +31,7 @@ pub const RELAY_SOURCE_PORT: u16 = 135;
 
 /// Status codes (RFC 8415 §21.13).
 pub mod status {
+    /// The request was carried out.
     pub const SUCCESS: u16 = 0;
     /// The server has no address for the identity association.
     pub const NO_ADDRESSES: u16 = 2;
