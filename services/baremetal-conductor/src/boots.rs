@@ -218,8 +218,12 @@ impl Conductor {
         info!(node.id = %id, "node {id} fetched its boot script");
         let address = context.address_after_dhcp(mac).await;
         let parameters = context.parameters(&node, &boot, Some((mac, address))).await;
-        // As in Ironic, `properties.cpu_arch` tells the architecture. Before the first inspection only the firmware tells it.
-        let architecture = node.cpu_architecture().unwrap_or(firmware);
+        // As in Ironic, `properties.cpu_arch` tells the architecture. A BMC may report a wrong one, so firmware for ARM counts more: it
+        // starts no other kernel.
+        let architecture = match firmware {
+            CpuArchitecture::Aarch64 => firmware,
+            CpuArchitecture::X86_64 => node.cpu_architecture().unwrap_or(firmware),
+        };
         self.ramdisk_script(context.own_agent_kernel(&node)?, architecture, &parameters)
     }
 

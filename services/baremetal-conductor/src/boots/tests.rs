@@ -76,7 +76,8 @@ async fn the_architecture_of_a_node_selects_its_kernel_and_ramdisk() {
     assert_eq!(folder(&both, None, X86_64).await, "ramdisk");
     assert_eq!(folder(&both, None, Aarch64).await, "ramdisk/aarch64");
     assert_eq!(folder(&both, Some("aarch64"), X86_64).await, "ramdisk/aarch64");
-    assert_eq!(folder(&both, Some("x86_64"), Aarch64).await, "ramdisk");
+    assert_eq!(folder(&both, Some("x86_64"), X86_64).await, "ramdisk");
+    assert_eq!(folder(&both, Some("x86_64"), Aarch64).await, "ramdisk/aarch64");
     assert_eq!(folder(&both, Some("ppc64le"), Aarch64).await, "ramdisk/aarch64");
     assert_eq!(folder(&[X86_64], Some("aarch64"), Aarch64).await, "ramdisk");
 }
