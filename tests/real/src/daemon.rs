@@ -9,13 +9,11 @@ use std::time::Duration;
 use compat::program;
 use compat::wait::wait_for;
 
+use crate::cloud::API_IN_CLOUD;
 use crate::{Cloud, Firmware, Network, Rack, RackOptions};
 
 /// The URL of the API, in the rack's network namespace.
 pub(crate) const API: &str = "http://127.0.0.1:6385";
-
-/// The address of the API of a service that belongs to a cloud: that of the rack's uplink.
-pub(crate) const API_IN_CLOUD: &str = "10.78.2.2:6385";
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 

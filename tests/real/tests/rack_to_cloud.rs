@@ -27,10 +27,10 @@ fn a_rack_joins_the_cloud_by_one_command_and_runs_a_server() {
     let Some(story) = Story::begin_given("cloud", &[Firmware::Uefi], &given) else { return };
     let machine = story.machine(0);
     let manifest = story.rack.folder.join("rack.yaml");
-    let profile = story.rack.folder.join("profile.json");
-    fs::write(&profile, profile(&cloud).to_string()).expect("a file can be written");
+    let file = story.rack.folder.join("profile.json");
+    fs::write(&file, profile(&cloud).to_string()).expect("a file can be written");
     story.bedplate(&["rack", "enroll", manifest.to_str().expect("a path is text")]);
-    story.bedplate(&["profile", "create", profile.to_str().expect("a path is text")]);
+    story.bedplate(&["profile", "create", file.to_str().expect("a path is text")]);
 
     let begun = Instant::now();
     // The limit ends before that of the test runner, so that a failure prints the machine's console.

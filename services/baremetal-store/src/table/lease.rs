@@ -7,7 +7,7 @@
 //! The lease of a port lasts as long as the port. The lease of a MAC address without a port (an unknown machine) lasts until `expires_at`.
 
 use baremetal_core::{NamedMachine, NodeUuid};
-use database::{Connection, Result, Row, StoreError, values};
+use database::{Connection, Result, Row, values};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::ops::RangeInclusive;
