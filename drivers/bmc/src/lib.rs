@@ -41,6 +41,15 @@ pub trait Power: Send + Sync {
     async fn request(&self, change: PowerChange) -> Result<(), BmcError>;
 }
 
+/// The diagnostic interrupt of one machine.
+#[async_trait]
+pub trait Interrupt: Send + Sync {
+    /// Sends a non-maskable interrupt (NMI) to the processors, and returns once the BMC has accepted it.
+    ///
+    /// Not idempotent: most operating systems write a dump of their memory and restart.
+    async fn inject_nmi(&self) -> Result<(), BmcError>;
+}
+
 /// The boot device of one machine.
 #[async_trait]
 pub trait Boot: Send + Sync {
@@ -114,6 +123,7 @@ pub enum IdentifyLight {
 #[derive(Clone)]
 pub struct Bmc {
     pub power: Arc<dyn Power>,
+    pub interrupt: Option<Arc<dyn Interrupt>>,
     pub boot: Arc<dyn Boot>,
     pub boot_settings: Option<Arc<dyn BootSettings>>,
     pub bios: Option<Arc<dyn Bios>>,

@@ -31,6 +31,7 @@ impl Client {
         let client = Arc::new(self);
         Bmc {
             power: client.clone(),
+            interrupt: Some(client.clone()),
             boot: client.clone(),
             boot_settings: None,
             clock: None,

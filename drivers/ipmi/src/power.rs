@@ -1,12 +1,13 @@
-//! Power control by chassis commands.
+//! Power control and the diagnostic interrupt, by chassis commands.
 
 use async_trait::async_trait;
-use bmc::{BmcError, Power};
+use bmc::{BmcError, Interrupt, Power};
 use hardware::{PowerChange, PowerState};
 use tokio::time::sleep;
 use tracing::debug;
 
 use crate::client::Client;
+use crate::commands::CompletionCode;
 use crate::commands::chassis::{ChassisControl, GetChassisStatus};
 use crate::quirks;
 
@@ -26,6 +27,20 @@ impl Power for Client {
             PowerChange::SoftRestart => Err(BmcError::Unsupported {
                 what: "restart the operating system softly".to_owned(),
             }),
+        }
+    }
+}
+
+#[async_trait]
+impl Interrupt for Client {
+    async fn inject_nmi(&self) -> Result<(), BmcError> {
+        match self.call(&ChassisControl::DiagnosticInterrupt).await? {
+            Ok(()) => Ok(()),
+            // A BMC that does not implement this optional control knows the command, but not the value of its field.
+            Err(CompletionCode::INVALID_FIELD | CompletionCode::OUT_OF_RANGE) => {
+                Err(BmcError::Unsupported { what: "inject an NMI".to_owned() })
+            }
+            Err(code) => Err(self.refusal(code, "Chassis Control")),
         }
     }
 }

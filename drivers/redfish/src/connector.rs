@@ -54,6 +54,7 @@ impl Connector {
         let service = Arc::new(service);
         Bmc {
             power: service.clone(),
+            interrupt: Some(service.clone()),
             boot: service.clone(),
             boot_settings: Some(service.clone()),
             bios: Some(service.clone()),

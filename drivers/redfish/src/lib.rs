@@ -32,6 +32,7 @@ mod event_log;
 mod firmware;
 mod identify;
 mod inspection;
+mod interrupt;
 mod media;
 mod power;
 mod raid;

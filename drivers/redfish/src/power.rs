@@ -10,7 +10,7 @@ use crate::document::Document;
 use crate::message::Message;
 use crate::service::{Service, TASK_PATIENCE};
 
-const RESET: &str = "#ComputerSystem.Reset";
+pub(crate) const RESET: &str = "#ComputerSystem.Reset";
 
 /// The values of Redfish's `PowerState`, which are finer than those of the trait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,7 +121,7 @@ const fn verb(change: PowerChange) -> &'static str {
 }
 
 /// Whether the refusal concerns the value of a parameter (DSP8011, the Base registry).
-fn is_about_the_value(message: &Message) -> bool {
+pub(crate) fn is_about_the_value(message: &Message) -> bool {
     matches!(
         message.key.as_str(),
         "ActionParameterValueNotInList"

@@ -228,6 +228,8 @@ async fn power_follows(bmc: &Bmc) {
     asks(bmc, PowerChange::ForceRestart).await;
     reaches(bmc, PowerState::On).await;
 
+    if_supported(bmc.interrupt.as_ref().unwrap().inject_nmi().await);
+
     // The BMC must accept the request even if no operating system acts on it.
     if_supported(bmc.power.request(PowerChange::SoftOff).await);
     asks(bmc, PowerChange::ForceOff).await;

@@ -1,18 +1,17 @@
-//! `/v1/nodes/{node}/management`: the boot device of a machine, and NMI injection, which no driver supports.
+//! `/v1/nodes/{node}/management`: the boot device of a machine, and its non-maskable interrupt (NMI).
 
 use axum::response::Response;
 use baremetal_core::check_idle;
-use bmc::BmcError;
 use hardware::{BootDevice, BootOverride, Persistence};
 use http::StatusCode;
-use openstack_api::{JsonShape, PathParam, Route, Routes, json, json_field};
+use openstack_api::{JsonShape, PathParam, Query, Route, Routes, json, json_field};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Error;
 use crate::parameters::{Given, Parameters, boolean};
-use crate::request::Request;
+use crate::request::{Request, forced};
 use crate::{microversion, rule};
 
 pub(crate) fn routes() -> Routes<App> {
@@ -39,9 +38,11 @@ pub(crate) fn routes() -> Routes<App> {
             JsonShape::list(JsonShape::text()),
         )]))
         .refuses([StatusCode::BAD_GATEWAY]);
-    let nmi = Route::put("Refuse to inject an NMI", inject_nmi)
+    let nmi = Route::put("Inject an NMI", inject_nmi)
         .with_rule(rule::SET_DRIVER)
-        .answers(StatusCode::NO_CONTENT);
+        .query_parameters(["force"])
+        .answers(StatusCode::NO_CONTENT)
+        .refuses([StatusCode::CONFLICT, StatusCode::BAD_GATEWAY]);
     Routes::new("management")
         .at("/v1/nodes/{node}/management/boot_device", device)
         .at("/v1/nodes/{node}/management/boot_device/supported", [supported])
@@ -101,11 +102,18 @@ async fn supported(
     Ok(json_field(StatusCode::OK, "supported_boot_devices", &supported_boot_devices))
 }
 
-/// `PUT /v1/nodes/{node}/management/inject_nmi`: always refused, because neither the Redfish nor the IPMI driver supports it.
+/// `PUT /v1/nodes/{node}/management/inject_nmi`: sends the interrupt before the answer is sent. A compute host is not drained first, because a
+/// machine that hangs cannot be; the request is refused if a cluster would lose its quorum.
 async fn inject_nmi(
     request: Request,
     PathParam(ident): PathParam<String>,
+    mut query: Query,
 ) -> Result<StatusCode, Error> {
-    request.node(&ident).await?;
-    Err(BmcError::Unsupported { what: "inject an NMI".to_owned() }.into())
+    let forced = forced(&mut query);
+    query.finish()?;
+    let node = request.node(&ident).await?;
+    check_idle(&node)?;
+    request.check_quorum(&node, &forced).await?;
+    request.app.conductor.inject_nmi(&node).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

@@ -50,7 +50,7 @@ async fn begin(
     };
     let node = request.node(&ident).await?;
     if !node.is_maintenance_requested() {
-        request.check_maintenance(&node, &forced).await?;
+        request.check_quorum(&node, &forced).await?;
     }
     set(&request, &ident, Some(Maintenance::requested(reason)), &forced).await
 }

@@ -139,17 +139,13 @@ impl Request {
         checked.map_err(|why| drain_refusal(&self.caller, node, why))
     }
 
-    /// Like [`Request::check_leave`], for maintenance. Maintenance powers nothing off, so an unreachable clusterd must not keep an operator
-    /// from repairing a broken machine.
-    pub(crate) async fn check_maintenance(
-        &self,
-        node: &Node,
-        forced: &[String],
-    ) -> Result<(), Error> {
+    /// Like [`Request::check_leave`], for requests to a broken machine: maintenance and interrupts. They power nothing off, so an unreachable
+    /// clusterd must not keep an operator from them.
+    pub(crate) async fn check_quorum(&self, node: &Node, forced: &[String]) -> Result<(), Error> {
         match self.app.conductor.check_leave(node, forced).await {
             Ok(()) | Err(TakeOutRefused::Occupied { .. }) => Ok(()),
             Err(why @ TakeOutRefused::Unknown { .. }) => {
-                warn!(node.id = %node.id, "{why}; the node is put into maintenance anyway");
+                warn!(node.id = %node.id, "{why}; the request is carried out anyway");
                 Ok(())
             }
             Err(why @ TakeOutRefused::Refused { .. }) => {

@@ -210,6 +210,15 @@ impl Conductor {
         self.bmc(node)?.boot.supported().await
     }
 
+    /// Sends a non-maskable interrupt to the processors of the node's machine.
+    pub async fn inject_nmi(&self, node: &Node) -> Result<(), BmcError> {
+        let cannot = |why: &str| BmcError::Unsupported { what: format!("inject an NMI{why}") };
+        if !node.sets_boot_device() {
+            return Err(cannot(" with the management interface noop"));
+        }
+        self.bmc(node)?.interrupt.ok_or_else(|| cannot(""))?.inject_nmi().await
+    }
+
     /// Refuses the image of a virtual CD at an address that is not allowed.
     ///
     /// # Errors

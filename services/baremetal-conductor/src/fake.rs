@@ -29,6 +29,7 @@ pub(crate) fn bmc(power: Option<PowerState>) -> Bmc {
     });
     Bmc {
         power: fake.clone(),
+        interrupt: None,
         boot: fake.clone(),
         boot_settings: None,
         clock: None,

@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use baremetal_store::Tripwire;
 use bmc::{
     Bios, Bmc, BmcError, Boot, BootSettings, Clock, FirmwareImage, FirmwareUpdates, IdentifyLight,
-    ImageTransfer, Inspection, LogEntry, Power, RaidVolumes, Reading, Sensors, SerialConsole,
-    SerialSession, VirtualDrive, VirtualMedia,
+    ImageTransfer, Inspection, Interrupt, LogEntry, Power, RaidVolumes, Reading, Sensors,
+    SerialConsole, SerialSession, VirtualDrive, VirtualMedia,
 };
 use hardware::{
     ApplyTime, BiosAttribute, BiosValue, BiosValues, BmcTask, BootDevice, BootOverride,
@@ -84,6 +84,9 @@ pub(crate) fn gated(bmc: Bmc, gate: Arc<Gate>) -> Bmc {
     let through = |gate: &Arc<Gate>| gate.clone();
     Bmc {
         power: Arc::new(Gated { inner: bmc.power, gate: through(&gate) }),
+        interrupt: bmc
+            .interrupt
+            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn Interrupt>),
         boot: Arc::new(Gated { inner: bmc.boot, gate: through(&gate) }),
         boot_settings: bmc
             .boot_settings
@@ -153,6 +156,13 @@ impl Power for Gated<dyn Power> {
 
     async fn request(&self, change: PowerChange) -> Result<(), BmcError> {
         self.changing("bmc: power", self.inner.request(change)).await
+    }
+}
+
+#[async_trait]
+impl Interrupt for Gated<dyn Interrupt> {
+    async fn inject_nmi(&self) -> Result<(), BmcError> {
+        self.changing("bmc: nmi", self.inner.inject_nmi()).await
     }
 }
 
@@ -333,7 +343,7 @@ impl SerialConsole for Gated<dyn SerialConsole> {
 
 #[cfg(test)]
 mod tests {
-    use bmc_emulator::Request;
+    use bmc_emulator::{PowerRequest, Request};
     use hardware::{AllowedHosts, Persistence};
 
     use super::*;
@@ -397,6 +407,9 @@ mod tests {
         machine.power().wait_for(|power| power.on).await.unwrap();
         assert_eq!(bmc.power.state().await.unwrap(), PowerState::On);
         assert_eq!(bmc.power.state_once().await.unwrap(), PowerState::On);
+
+        bmc.interrupt.unwrap().inject_nmi().await.unwrap();
+        assert_eq!(machine.log().pop().unwrap().request, Request::Power(PowerRequest::Interrupt));
 
         let supported = bmc.boot.supported().await.unwrap();
         assert!(supported.contains(&BootDevice::Disk), "{supported:?}");

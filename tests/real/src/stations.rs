@@ -195,6 +195,13 @@ pub fn deploy(story: &mut Story, machine: &Machine, image: &Image) {
     machine.prints(machine.firmware.boots_as(), 1, BOOT_TIMEOUT);
 }
 
+/// Interrupts the running machine: its kernel reports a non-maskable interrupt whose cause it does not know.
+#[track_caller]
+pub fn interrupt(story: &mut Story, machine: &Machine) {
+    story.client.done(&["node", "inject", "nmi", &machine.name]);
+    machine.prints("NMI received for unknown reason", 1, BOOT_TIMEOUT);
+}
+
 /// Deletes the node of a running machine, enrolls the machine again, and adopts it with its image. The BMC must not be asked to reset it.
 #[track_caller]
 pub fn adopt(story: &mut Story, machine: &Machine, reach: &ManagementAccess, image: &Image) {

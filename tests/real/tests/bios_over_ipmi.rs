@@ -23,6 +23,7 @@ fn a_bios_machine_is_deployed_over_ipmi_rescued_and_undeployed() {
     stations::provide(&mut story, &machine);
     an_image_with_a_wrong_checksum_leaves_no_bootable_disk(&mut story, &machine, &image);
     stations::deploy(&mut story, &machine, &image);
+    stations::interrupt(&mut story, &machine);
     assert!(machine.printed().contains(ASKS_BY_DHCP), "the ramdisk never asked for an address");
     a_rescue_lets_the_owner_log_in(&mut story, &machine);
     stations::give_back(&mut story, &machine, 2);

@@ -13,6 +13,7 @@ fn a_uefi_machine_is_deployed_over_redfish_adopted_and_undeployed() {
     stations::inspect(&mut story, &machine);
     stations::provide(&mut story, &machine);
     stations::deploy(&mut story, &machine, &image);
+    stations::interrupt(&mut story, &machine);
     stations::adopt(&mut story, &machine, &reach, &image);
     stations::give_back(&mut story, &machine, 1);
 }

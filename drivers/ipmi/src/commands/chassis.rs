@@ -30,6 +30,8 @@ pub(crate) enum ChassisControl {
     PowerDown = 0,
     PowerUp = 1,
     HardReset = 3,
+    /// Usually a non-maskable interrupt. Optional, as are all controls but power down and power up.
+    DiagnosticInterrupt = 4,
     /// Emulates a fatal over-temperature, to which the operating system reacts by ACPI.
     SoftShutdown = 5,
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use bmc::{BmcError, Power};
+use bmc::{BmcError, Interrupt, Power};
 use bmc_emulator::{CompletionFault, FaultSet, PowerRequest, Request};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
@@ -58,6 +58,32 @@ async fn faulty(faults: FaultSet) -> (Emulator, Connector, Client) {
     let target = Target { timeout, ..emulator.endpoint(None).target() };
     let client = connector.client(target);
     (emulator, connector, client)
+}
+
+#[tokio::test]
+async fn an_interrupt_reaches_the_machine_unless_the_bmc_lacks_the_control() {
+    let (emulator, _connector, client) = faulty(FaultSet::default()).await;
+    let refused = client.inject_nmi().await.unwrap_err();
+    assert!(matches!(refused, BmcError::Refused { .. }), "the machine is off: {refused:?}");
+    client.request(PowerChange::On).await.unwrap();
+    client.inject_nmi().await.unwrap();
+    let last = emulator.machine().log().pop().unwrap().request;
+    assert_eq!(last, Request::Power(PowerRequest::Interrupt));
+
+    for code in [0xc9, 0xcc] {
+        let lacking = FaultSet {
+            completion: vec![CompletionFault {
+                code,
+                net_fn: Some(0),
+                command: Some(2),
+                times: None,
+            }],
+            ..FaultSet::default()
+        };
+        let (_emulator, _connector, client) = faulty(lacking).await;
+        let refused = client.inject_nmi().await.unwrap_err();
+        assert_eq!(refused.to_string(), "this BMC cannot inject an NMI");
+    }
 }
 
 #[tokio::test]

@@ -39,6 +39,7 @@ async fn keeps_the_contract(endpoint: &Endpoint) {
     assert!(ipmi::answers_ping(endpoint.address, Duration::from_secs(5)).await.unwrap());
     it_says_what_it_is(&client).await;
     power_goes_on_and_off(&bmc).await;
+    an_interrupt_is_taken_or_unsupported(&bmc).await;
     a_boot_device_is_taken(&bmc).await;
     the_light_is_switched(&bmc).await;
     bad_requests_are_refused(&client, &bmc).await;
@@ -69,6 +70,16 @@ async fn power_goes_on_and_off(bmc: &Bmc) {
 async fn reaches(bmc: &Bmc, wanted: PowerState) {
     let asking = async { while bmc.power.state().await.unwrap() != wanted {} };
     timeout(Duration::from_secs(20), asking).await.unwrap();
+}
+
+async fn an_interrupt_is_taken_or_unsupported(bmc: &Bmc) {
+    bmc.power.request(PowerChange::On).await.unwrap();
+    reaches(bmc, PowerState::On).await;
+    match bmc.interrupt.as_ref().unwrap().inject_nmi().await {
+        Ok(()) | Err(BmcError::Unsupported { .. }) => {}
+        Err(error) => panic!("{error}"),
+    }
+    bmc.power.request(PowerChange::ForceOff).await.unwrap();
 }
 
 async fn a_boot_device_is_taken(bmc: &Bmc) {

@@ -120,6 +120,47 @@ async fn without_a_list_the_values_are_tried() {
     assert_eq!(error.to_string(), "this BMC cannot ask for a restart");
 }
 
+async fn interrupt(fixture: &Fixture) -> Result<(), BmcError> {
+    fixture.bmc(Auth::Basic).interrupt.expect("Redfish has a reset type for it").inject_nmi().await
+}
+
+#[tokio::test]
+async fn an_interrupt_is_sent_only_to_a_bmc_that_offers_it() {
+    for (tree, want) in [
+        (
+            DELL,
+            expect![[
+                r#"POST /redfish/v1/Systems/System.Embedded.1/Actions/ComputerSystem.Reset {"ResetType":"Nmi"}"#
+            ]],
+        ),
+        (
+            HPE,
+            expect![[
+                r#"POST /redfish/v1/Systems/1/Actions/ComputerSystem.Reset/ {"ResetType":"Nmi"}"#
+            ]],
+        ),
+        (
+            SUPERMICRO,
+            expect!["this BMC cannot inject an NMI: it offers ForceOn, ForceOff, PowerCycle"],
+        ),
+    ] {
+        let fixture =
+            Fixture::serve(tree, |asked, _| (asked.method == "POST").then(|| empty(204))).await;
+        let outcome = interrupt(&fixture).await;
+        let error = outcome.err().map(|error| error.to_string()).unwrap_or_default();
+        want.assert_eq(&format!("{}{error}", fixture.changes()));
+    }
+}
+
+#[tokio::test]
+async fn an_interrupt_that_the_bmc_does_not_know_is_unsupported() {
+    interrupt(&listing_nothing("Nmi").await).await.unwrap();
+    let error = interrupt(&listing_nothing("On").await).await.unwrap_err();
+    assert!(matches!(error, BmcError::Unsupported { .. }), "{error:?}");
+    let error = interrupt(&refusing("Off", "Off").await).await.unwrap_err();
+    assert!(matches!(error, BmcError::Refused { .. }), "{error:?}");
+}
+
 /// A BMC that reports `before`, refuses the change, and then reports `after`.
 async fn refusing(before: &'static str, after: &'static str) -> Fixture {
     let mut state = before;

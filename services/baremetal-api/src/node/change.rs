@@ -110,7 +110,7 @@ impl NodePatch {
         owner_and_lessee::check(&request.app.auth, &request.caller, Some(before), &after).await?;
         owner_and_lessee::check_allocation(&request.app.store, before, &after).await?;
         if change.begins_maintenance() {
-            request.check_maintenance(before, &self.forced).await?;
+            request.check_quorum(before, &self.forced).await?;
         }
         let mut after = request.with_maintenance_effects(before, after, &self.forced);
         name_instance(before, &mut after);

@@ -240,9 +240,12 @@ async fn a_drain_that_would_be_refused_is_reported_at_once_and_changes_nothing()
         ("states/power", OFF),
         ("states/power", REBOOT),
         ("maintenance", r#"{"reason": "a fan"}"#),
+        ("management/inject_nmi", ""),
     ] {
         put(&api, what, body).await.refuses(409, &words);
     }
+    let words_of_bmc = "this BMC cannot inject an NMI";
+    put(&api, "management/inject_nmi?force=h1", "").await.refuses(400, words_of_bmc);
     let patch = r#"[{"op": "replace", "path": "/maintenance", "value": true}]"#;
     api.send("PATCH", &format!("/v1/nodes/{ID}"), NEWEST, patch).await.refuses(409, &words);
     assert_eq!(clusterd.effects(), Vec::<String>::new());

@@ -393,7 +393,22 @@ async fn a_boot_device_is_set_and_shown() {
     assert!(supported["supported_boot_devices"].as_array().unwrap().contains(&"pxe".into()));
     let refused = api.send("PUT", &path, NEWEST, r#"{"boot_device": "zz"}"#).await.has(400);
     assert!(refused.text.contains("boot_device: unknown variant `zz`"), "{}", refused.text);
+}
+
+#[tokio::test]
+async fn a_refused_interrupt_says_why() {
+    let api = Api::start().await;
+    api.enroll("").await;
     let nmi = format!("/v1/nodes/{ID}/management/inject_nmi");
-    api.send("PUT", &nmi, NEWEST, "{}").await.refuses(400, "this BMC cannot inject an NMI");
+    let cannot = "this BMC cannot inject an NMI";
+    api.send("PUT", &nmi, NEWEST, "{}").await.refuses(400, cannot);
+    api.send("PUT", &nmi, "1.29", "").await.refuses(400, cannot);
     api.send("PUT", &nmi, "1.28", "{}").await.has(404);
+    api.send("PUT", &format!("{nmi}?color=red"), NEWEST, "").await.has(400);
+    let noop = r#"[{"op": "replace", "path": "/management_interface", "value": "noop"}]"#;
+    api.send("PATCH", &format!("/v1/nodes/{ID}"), NEWEST, noop).await.has(200);
+    let words = format!("{cannot} with the management interface noop");
+    api.send("PUT", &nmi, NEWEST, "").await.refuses(400, &words);
+    api.edit(|node| node.provision_state = State::Deploying).await;
+    api.send("PUT", &nmi, NEWEST, "").await.has(409);
 }

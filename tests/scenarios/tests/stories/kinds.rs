@@ -1,6 +1,7 @@
 //! Every kind of BMC, and every way to boot the ramdisk.
 
 use api_client::baremetald::VirtualDrive;
+use bmc_emulator::{PowerRequest, Request};
 use lab::{Lab, Machine, RackedMachine};
 use machine_emulator::{BootSource, Event, Stage};
 use reqwest::Method;
@@ -97,4 +98,37 @@ async fn an_image_goes_into_the_virtual_cd_drive_and_out() {
     lab.api().send(Method::DELETE, &path, None).await.expect("it is ejected");
     assert_eq!(machine.chassis().media(), None);
     assert!(!drive().await.inserted);
+}
+
+#[tokio::test]
+async fn an_interrupt_reaches_the_machine() {
+    let lab = Lab::start().await;
+    for blueprint in [Machine::redfish("r1u13"), Machine::ipmi("r1u14")] {
+        let machine = lab.rack(blueprint).await;
+        let node = lab.manageable(&machine).await;
+        let path = format!("{}/management/inject_nmi", node.path());
+        let interrupts = || {
+            let log = machine.chassis().log().into_iter();
+            log.filter(|entry| entry.request == Request::Power(PowerRequest::Interrupt)).count()
+        };
+        let refused = lab.api().refused(Method::PUT, &path, None).await;
+        assert_eq!(refused.status, 502, "the machine is off: {refused:?}");
+        machine.chassis().push_power_button();
+        lab.api().send(Method::PUT, &path, None).await.expect("it is sent");
+        assert_eq!(interrupts(), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_bmc_without_an_interrupt_refuses_by_name() {
+    let lab = Lab::start().await;
+    let mut blueprint = Machine::redfish("r1u15");
+    blueprint.spec.bmc.profile = "ami-megarac".to_owned();
+    let machine = lab.rack(blueprint).await;
+    let node = lab.manageable(&machine).await;
+    let path = format!("{}/management/inject_nmi", node.path());
+    let refused = lab.api().refused(Method::PUT, &path, None).await;
+    assert_eq!(refused.status, 400);
+    let message = refused.message.unwrap_or_default();
+    assert!(message.contains("this BMC cannot inject an NMI: it offers"), "{message}");
 }
