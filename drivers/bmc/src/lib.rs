@@ -4,6 +4,7 @@ mod bios;
 mod boot_settings;
 mod clock;
 mod error;
+mod events;
 mod firmware;
 mod raid;
 mod sensors;
@@ -12,13 +13,14 @@ mod serial;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use hardware::{BootDevice, BootOverride, Firmware, Inventory, PowerChange, PowerState};
+use hardware::{BootDevice, BootOverride, Firmware, Inventory, MediaKind, PowerChange, PowerState};
 use url::Url;
 
 pub use bios::Bios;
 pub use boot_settings::BootSettings;
 pub use clock::Clock;
 pub use error::{BmcError, Result};
+pub use events::EventSubscriptions;
 pub use firmware::{FirmwareImage, FirmwareUpdates, ImageStream, ImageTransfer};
 pub use raid::RaidVolumes;
 pub use sensors::{LogEntry, Reading, ReadingHealth};
@@ -63,7 +65,7 @@ pub trait Boot: Send + Sync {
     async fn supported(&self) -> Result<Vec<BootDevice>, BmcError>;
 }
 
-/// The virtual CD drive of a machine.
+/// The virtual CD drive of a machine, and the other virtual drives as far as they are emptied.
 #[async_trait]
 pub trait VirtualMedia: Send + Sync {
     /// Inserts the ISO image at `url`, and ejects another image that is in the drive.
@@ -73,6 +75,9 @@ pub trait VirtualMedia: Send + Sync {
 
     /// Empties the drive. Idempotent: ejecting from an empty drive succeeds.
     async fn eject(&self) -> Result<(), BmcError>;
+
+    /// Empties every virtual drive, or every one that takes media of `kind`. Idempotent, as `eject`.
+    async fn eject_all(&self, kind: Option<MediaKind>) -> Result<(), BmcError>;
 
     /// Reads what is in the drive.
     async fn content(&self) -> Result<VirtualDrive, BmcError>;
@@ -133,5 +138,6 @@ pub struct Bmc {
     pub media: Option<Arc<dyn VirtualMedia>>,
     pub inspection: Option<Arc<dyn Inspection>>,
     pub sensors: Option<Arc<dyn Sensors>>,
+    pub events: Option<Arc<dyn EventSubscriptions>>,
     pub serial: Option<Arc<dyn SerialConsole>>,
 }

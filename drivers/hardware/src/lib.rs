@@ -9,8 +9,10 @@ mod cpu_architecture;
 mod health;
 mod inventory;
 mod mac_address;
+mod media;
 mod power;
 mod raid;
+mod subscription;
 
 pub use allowed::{AllowedHost, AllowedHosts, HostRefused, InvalidHost, InvalidNetwork, Network};
 pub use bios::{BiosAttribute, BiosValue, BiosValues};
@@ -21,7 +23,9 @@ pub use cpu_architecture::CpuArchitecture;
 pub use health::Health;
 pub use inventory::{Disk, Firmware, Inventory, Nic, Processor};
 pub use mac_address::{InvalidMacAddress, MacAddress};
+pub use media::MediaKind;
 pub use power::{PowerChange, PowerState};
 pub use raid::{
     ApplyTime, DriveMedia, NewVolume, RaidDrive, RaidLevel, RaidVolume, StorageController,
 };
+pub use subscription::{NewSubscription, Subscription, SubscriptionList};

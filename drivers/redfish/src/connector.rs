@@ -63,7 +63,8 @@ impl Connector {
             raid: Some(service.clone()),
             media: Some(service.clone()),
             inspection: Some(service.clone()),
-            sensors: Some(service),
+            sensors: Some(service.clone()),
+            events: Some(service),
             serial: None,
         }
     }

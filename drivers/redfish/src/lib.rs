@@ -37,6 +37,7 @@ mod media;
 mod power;
 mod raid;
 mod sensors;
+mod subscriptions;
 
 pub use clients::{fingerprint, pinned_tls};
 pub use connector::{Connector, ConnectorError};

@@ -1,7 +1,8 @@
-//! The virtual CD drive (DSP0268 `VirtualMedia`).
+//! The virtual drives (DSP0268 `VirtualMedia`).
 
 use async_trait::async_trait;
 use bmc::{BmcError, VirtualDrive, VirtualMedia};
+use hardware::MediaKind;
 use serde_json::{Value, json};
 use url::Url;
 
@@ -38,6 +39,24 @@ impl VirtualMedia for Service {
     async fn eject(&self) -> Result<(), BmcError> {
         let drive = self.drive().await?;
         if is_full(&drive.body) { self.empty(&drive).await } else { Ok(()) }
+    }
+
+    async fn eject_all(&self, kind: Option<MediaKind>) -> Result<(), BmcError> {
+        let mut found = false;
+        for drive in self.drives().await? {
+            if kind.is_some_and(|kind| !takes(&drive, kind)) {
+                continue;
+            }
+            found = true;
+            if is_full(&drive) {
+                let url = self.origin.follow(drive.id().unwrap_or_default())?;
+                // The collection may be older than the drive.
+                self.empty(&self.get(&url).await?).await?;
+            }
+        }
+        let name = kind.map(|kind| format!("{} ", kind.as_str())).unwrap_or_default();
+        let nothing = || BmcError::Unsupported { what: format!("offer a virtual {name}drive") };
+        found.then_some(()).ok_or_else(nothing)
     }
 
     async fn content(&self) -> Result<VirtualDrive, BmcError> {
@@ -104,29 +123,47 @@ impl Service {
         Ok(drive)
     }
 
-    /// Finds the best CD drive of the system and of the BMCs that manage it: `VirtualMedia` moved from the manager to the system in Redfish
-    /// 2020.3.
-    async fn find_drive(&self) -> Result<Option<Url>, BmcError> {
+    /// Reads the drives of the system and of the BMCs that manage it: `VirtualMedia` moved from the manager to the system in Redfish 2020.3.
+    async fn drives(&self) -> Result<Vec<Value>, BmcError> {
         let system = self.system().await?.body;
         let mut collections: Vec<Url> = self.link(&system, "VirtualMedia").into_iter().collect();
         for manager in self.managers(&system).await? {
             let manager = self.find(&manager).await?;
             collections.extend(manager.and_then(|m| self.link(&m.body, "VirtualMedia")));
         }
-        let mut best: Option<(u8, Url)> = None;
+        let mut drives = Vec::new();
         for collection in collections {
-            for drive in self.members(&collection).await? {
-                let url = drive.id().and_then(|id| self.origin.follow(id).ok());
-                let found = fitness(&drive).zip(url);
-                best = match (best, found) {
-                    (Some(best), Some(found)) if found.0 > best.0 => Some(found),
-                    (None, found) => found,
-                    (best, _) => best,
-                };
-            }
+            drives.extend(self.members(&collection).await?);
+        }
+        Ok(drives)
+    }
+
+    /// Finds the best CD drive.
+    async fn find_drive(&self) -> Result<Option<Url>, BmcError> {
+        let mut best: Option<(u8, Url)> = None;
+        for drive in self.drives().await? {
+            let url = drive.id().and_then(|id| self.origin.follow(id).ok());
+            let found = fitness(&drive).zip(url);
+            best = match (best, found) {
+                (Some(best), Some(found)) if found.0 > best.0 => Some(found),
+                (None, found) => found,
+                (best, _) => best,
+            };
         }
         Ok(best.map(|(_, url)| url))
     }
+}
+
+/// Whether a drive takes media of `kind` (`MediaType` of the VirtualMedia schema). The drive of Cisco's blades takes CDs and says DVD (ironic,
+/// bug 2039042).
+fn takes(drive: &Value, kind: MediaKind) -> bool {
+    let words: &[&str] = match kind {
+        MediaKind::Cd => &["CD", "DVD"],
+        MediaKind::Dvd => &["DVD"],
+        MediaKind::Usb => &["USBStick"],
+        MediaKind::Floppy => &["Floppy"],
+    };
+    drive.words("MediaTypes").unwrap_or_default().iter().any(|taken| words.contains(taken))
 }
 
 /// Ranks a drive by how well it serves as a CD drive; `None` if the drive cannot serve as one.

@@ -15,8 +15,8 @@ use bmc_emulator::{
 };
 use hardware::{
     ApplyTime, BiosValue, BiosValues, BmcTask, BootDevice, BootMode, BootOverride, BootSetting,
-    BootSettings, Health, MacAddress, NewVolume, Persistence, PowerChange, PowerState, RaidLevel,
-    StorageController,
+    BootSettings, Health, MacAddress, NewSubscription, NewVolume, Persistence, PowerChange,
+    PowerState, RaidLevel, StorageController,
 };
 use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp};
@@ -200,6 +200,7 @@ async fn honours_the_contract(candidates: Vec<Candidate>) {
             volumes_are_made_and_deleted(&bmc, &controllers).await;
         }
         clock_is_set(&bmc).await;
+        a_subscription_is_made_and_deleted(&bmc).await;
         health_is_told(&bmc).await;
         wrong_password_is_refused(candidate.target).await;
     })
@@ -337,6 +338,25 @@ async fn clock_is_set(bmc: &Bmc) {
     let Some(()) = if_supported(clock.set_clock(now, utc).await) else { return };
     clock.set_clock(now - SignedDuration::from_hours(24), utc).await.unwrap();
     clock.set_clock(Timestamp::now(), utc).await.unwrap();
+}
+
+async fn a_subscription_is_made_and_deleted(bmc: &Bmc) {
+    let events = bmc.events.as_ref().unwrap();
+    let Some(before) = if_supported(events.list().await) else { return };
+    let wanted = NewSubscription {
+        destination: "https://192.0.2.1/events".to_owned(),
+        context: "contract".to_owned(),
+        event_types: events.event_types().await.unwrap().into_iter().take(1).collect(),
+        headers: Vec::new(),
+    };
+    let made = events.create(&wanted).await.unwrap();
+    assert_eq!(made.destination.as_ref(), Some(&wanted.destination));
+    let id = made.id.as_deref().expect("an id");
+    assert_eq!(events.find(id).await.unwrap().as_ref(), Some(&made));
+    assert_eq!(events.list().await.unwrap().members.len(), before.members.len() + 1);
+    assert!(events.delete(id).await.unwrap());
+    assert!(!events.delete(id).await.unwrap());
+    assert_eq!(events.list().await.unwrap(), before);
 }
 
 /// Changes an enumeration that both sushy-tools and the emulator have, and another setting of each BMC stays as it is.

@@ -1,7 +1,9 @@
 //! Converts errors to statuses, and writes them in Ironic's error envelope.
 
 use axum::response::{IntoResponse, Response};
-use baremetal_conductor::{ConsoleError, GlanceError, OciImageError, VifLookupError};
+use baremetal_conductor::{
+    ConsoleError, GlanceError, OciImageError, VendorCallError, VifLookupError,
+};
 use baremetal_core::{
     BackfillMismatch, ChangeRefused, GroupRefused, ImportRefused, IndicatorRefused,
     LocalLinkRefused, NoConsole, NodeRefused, RackMistakes, RaidRefused, RequestRefused,
@@ -90,7 +92,19 @@ impl From<VendorRefused> for Error {
             VendorRefused::Unnamed
             | VendorRefused::Unknown { .. }
             | VendorRefused::HttpMethod { .. }
-            | VendorRefused::Field { .. } => Error::Vendor(why),
+            | VendorRefused::Field { .. }
+            | VendorRefused::EventType { .. } => Error::Vendor(why),
+            VendorRefused::NoSubscription { .. } => ApiError::not_found(why.to_string()).into(),
+        }
+    }
+}
+
+impl From<VendorCallError> for Error {
+    fn from(why: VendorCallError) -> Self {
+        match why {
+            VendorCallError::Refused(why) => why.into(),
+            VendorCallError::Host(why) => why.into(),
+            VendorCallError::Bmc(why) => why.into(),
         }
     }
 }

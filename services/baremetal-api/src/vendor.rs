@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use axum::response::{IntoResponse, Response};
-use baremetal_core::{VendorAnswer, VendorMethod, call_vendor_method, driver_call_refused};
+use baremetal_conductor::VendorResult;
+use baremetal_core::{VendorAnswer, VendorMethod, check_vendor_call, driver_call_refused};
+use hardware::{Subscription, SubscriptionList};
 use http::{Method, StatusCode};
 use openstack_api::{Caller, JsonShape, PathParam, Query, Route, Routes, StrictJson, json};
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json as value};
 
 use crate::app::App;
 use crate::error::Error;
@@ -65,8 +67,8 @@ fn calls(route: Route<App>) -> Route<App> {
     route
         .with_rule(rule::ADMINISTER)
         .reads_if_sent(JsonShape::any_object())
-        .refuses([StatusCode::CONFLICT])
-        .returns(JsonShape::boolean())
+        .refuses([StatusCode::CONFLICT, StatusCode::BAD_GATEWAY])
+        .returns(JsonShape::anything())
         .or_answers(StatusCode::ACCEPTED)
 }
 
@@ -164,10 +166,51 @@ async fn call_on_node(
 ) -> Result<Response, Error> {
     let node = request.node(ident).await?;
     let arguments = body.map(|StrictJson(body)| body).unwrap_or_default();
-    Ok(match call_vendor_method(&node, name, http_method.as_str(), &arguments)? {
-        Some(answer) => json(StatusCode::OK, &answer),
-        None => StatusCode::ACCEPTED.into_response(),
+    let (method, call) = check_vendor_call(&node, name, http_method.as_str(), &arguments)?;
+    let result = request.app.conductor.call_vendor_method(&node, call).await?;
+    Ok(match method.answers {
+        VendorAnswer::Now => json(StatusCode::OK, &shown(result)),
+        VendorAnswer::Later => StatusCode::ACCEPTED.into_response(),
     })
+}
+
+fn shown(result: VendorResult) -> Value {
+    match result {
+        VendorResult::Nothing => Value::Null,
+        VendorResult::IsWord(is_word) => is_word.into(),
+        VendorResult::Subscription(subscription) => shown_subscription(subscription),
+        VendorResult::Subscriptions(list) => shown_list(list),
+    }
+}
+
+/// A subscription as the BMC shows it, with the properties that Ironic passes on.
+fn shown_subscription(subscription: Subscription) -> Value {
+    let Subscription { id, context, protocol, destination, event_types } = subscription;
+    with_known([
+        ("Id", id.map(Value::from)),
+        ("Context", context.map(Value::from)),
+        ("Protocol", protocol.map(Value::from)),
+        ("Destination", destination.map(Value::from)),
+        ("EventTypes", event_types.map(Value::from)),
+    ])
+}
+
+fn shown_list(list: SubscriptionList) -> Value {
+    let SubscriptionList { path, schema, name, description, members } = list;
+    with_known([
+        ("@odata.id", path.map(Value::from)),
+        ("@odata.type", schema.map(Value::from)),
+        ("Name", name.map(Value::from)),
+        ("Description", description.map(Value::from)),
+        ("Members@odata.count", Some(members.len().into())),
+        ("Members", Some(members.iter().map(|path| value!({"@odata.id": path})).collect())),
+    ])
+}
+
+/// An object without the properties that the BMC leaves out.
+fn with_known<const N: usize>(properties: [(&str, Option<Value>); N]) -> Value {
+    let known = properties.into_iter().filter_map(|(name, it)| Some((name.to_owned(), it?)));
+    known.collect::<Map<_, _>>().into()
 }
 
 /// `* /v1/drivers/{driver}/vendor_passthru/{method}`: always refused, because no driver has methods.

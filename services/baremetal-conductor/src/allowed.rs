@@ -1,7 +1,7 @@
-//! Checks that BMCs and images are at addresses that the administrator allows.
+//! Checks that BMCs, images and receivers of events are at addresses that the administrator allows.
 //!
-//! The owner of a node chooses both addresses. Without these checks an owner could make the service send requests to itself or to other
-//! services on its host, and make a machine fetch documents that only the machine can reach.
+//! The owner of a node chooses these addresses. Without these checks an owner could make the service send requests to itself or to other
+//! services on its host, make a machine fetch documents that only the machine can reach, and make a BMC send requests into its network.
 
 use std::borrow::Cow;
 
@@ -129,6 +129,21 @@ pub(crate) fn check_image_host(
     })
 }
 
+/// Checks the destination of a BMC's events. A host name is checked as a name only, because the BMC resolves it.
+pub(crate) fn check_event_host(
+    allowed: &AllowedHosts,
+    destination: &str,
+) -> Result<(), RequestRefused> {
+    let refuse =
+        |problem: String| RequestRefused::Field { field: "Destination".to_owned(), problem };
+    let url = Url::parse(destination).map_err(|_| refuse("is not a URL".to_owned()))?;
+    check(allowed, &url).map_err(|why| {
+        refuse(format!(
+            "{why}; allow the host with bmc.event_hosts in the configuration of the service"
+        ))
+    })
+}
+
 /// Checks the host as the URL parser reads it: `0x7f.1` is 127.0.0.1.
 fn check(allowed: &AllowedHosts, url: &Url) -> Result<(), HostRefused> {
     allowed.check(url.host_str().unwrap_or_default())
@@ -211,6 +226,20 @@ mod tests {
         assert!(checked(&some, "https://images.example@evil.example/x").is_err());
         assert_eq!(checked(&some, "oci://images.example:5000/x:1"), Ok(()));
         assert!(checked(&some, "oci://evil.example/x:1").is_err());
+    }
+
+    #[test]
+    fn a_destination_of_events_has_to_be_allowed() {
+        let any = AllowedHosts::default();
+        assert_eq!(check_event_host(&any, "https://events.example/bmc"), Ok(()));
+        assert_eq!(
+            check_event_host(&any, "http://169.254.169.254/").unwrap_err().to_string(),
+            "Destination: 169.254.169.254 is a link-local address; allow the host with bmc.event_hosts in the configuration of the service"
+        );
+        let some = AllowedHosts::new(Some(vec!["events.example".to_owned().try_into().unwrap()]));
+        assert_eq!(check_event_host(&some, "https://events.example:8443/"), Ok(()));
+        assert!(check_event_host(&some, "https://10.0.0.1/").is_err());
+        assert!(check_event_host(&some, "https://evil.example/").is_err());
     }
 
     #[test]

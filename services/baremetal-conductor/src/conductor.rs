@@ -280,14 +280,14 @@ impl Conductor {
         self.context.consoles.end(node, ConsoleEnd::Disabled);
     }
 
-    fn bmc(&self, node: &Node) -> Result<bmc::Bmc, BmcError> {
+    pub(crate) fn bmc(&self, node: &Node) -> Result<bmc::Bmc, BmcError> {
         let unusable = |invalid: InvalidDriverInfo| BmcError::Unsupported {
             what: format!("be reached: {invalid}"),
         };
         self.context.bmcs.of(node).map_err(unusable)
     }
 
-    fn media(&self, node: &Node) -> Result<Arc<dyn bmc::VirtualMedia>, BmcError> {
+    pub(crate) fn media(&self, node: &Node) -> Result<Arc<dyn bmc::VirtualMedia>, BmcError> {
         let none = || BmcError::Unsupported { what: "offer a virtual CD drive".to_owned() };
         self.bmc(node)?.media.ok_or_else(none)
     }

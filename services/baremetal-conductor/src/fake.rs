@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use bmc::{Bmc, BmcError, Boot, Power, SerialConsole, SerialSession, VirtualDrive, VirtualMedia};
 use bytes::Bytes;
-use hardware::{BootDevice, BootOverride, Persistence, PowerChange, PowerState};
+use hardware::{BootDevice, BootOverride, MediaKind, Persistence, PowerChange, PowerState};
 use tokio::sync::mpsc;
 use url::Url;
 
@@ -39,6 +39,7 @@ pub(crate) fn bmc(power: Option<PowerState>) -> Bmc {
         media: Some(fake),
         inspection: None,
         sensors: None,
+        events: None,
         serial: Some(Arc::new(Port)),
     }
 }
@@ -81,6 +82,10 @@ impl VirtualMedia for Fake {
     async fn eject(&self) -> Result<(), BmcError> {
         *self.image.lock().unwrap_or_else(PoisonError::into_inner) = None;
         Ok(())
+    }
+
+    async fn eject_all(&self, _: Option<MediaKind>) -> Result<(), BmcError> {
+        self.eject().await
     }
 
     async fn content(&self) -> Result<VirtualDrive, BmcError> {

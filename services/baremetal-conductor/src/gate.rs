@@ -10,14 +10,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use baremetal_store::Tripwire;
 use bmc::{
-    Bios, Bmc, BmcError, Boot, BootSettings, Clock, FirmwareImage, FirmwareUpdates, IdentifyLight,
-    ImageTransfer, Inspection, Interrupt, LogEntry, Power, RaidVolumes, Reading, Sensors,
-    SerialConsole, SerialSession, VirtualDrive, VirtualMedia,
+    Bios, Bmc, BmcError, Boot, BootSettings, Clock, EventSubscriptions, FirmwareImage,
+    FirmwareUpdates, IdentifyLight, ImageTransfer, Inspection, Interrupt, LogEntry, Power,
+    RaidVolumes, Reading, Sensors, SerialConsole, SerialSession, VirtualDrive, VirtualMedia,
 };
 use hardware::{
     ApplyTime, BiosAttribute, BiosValue, BiosValues, BmcTask, BootDevice, BootOverride,
-    BootSetting, Firmware, Inventory, NewVolume, PowerAndBootSettings, PowerChange, PowerState,
-    RaidVolume, SecureBootKeys, StorageController,
+    BootSetting, Firmware, Inventory, MediaKind, NewSubscription, NewVolume, PowerAndBootSettings,
+    PowerChange, PowerState, RaidVolume, SecureBootKeys, StorageController, Subscription,
+    SubscriptionList,
 };
 use jiff::Timestamp;
 use jiff::tz::Offset;
@@ -112,6 +113,9 @@ pub(crate) fn gated(bmc: Bmc, gate: Arc<Gate>) -> Bmc {
         sensors: bmc
             .sensors
             .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn Sensors>),
+        events: bmc.events.map(|inner| {
+            Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn EventSubscriptions>
+        }),
         serial: bmc
             .serial
             .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn SerialConsole>),
@@ -302,6 +306,10 @@ impl VirtualMedia for Gated<dyn VirtualMedia> {
         self.changing("bmc: eject medium", self.inner.eject()).await
     }
 
+    async fn eject_all(&self, kind: Option<MediaKind>) -> Result<(), BmcError> {
+        self.changing("bmc: eject media", self.inner.eject_all(kind)).await
+    }
+
     async fn content(&self) -> Result<VirtualDrive, BmcError> {
         self.through(self.inner.content()).await
     }
@@ -333,6 +341,29 @@ impl Sensors for Gated<dyn Sensors> {
     }
 }
 
+#[async_trait]
+impl EventSubscriptions for Gated<dyn EventSubscriptions> {
+    async fn event_types(&self) -> Result<Vec<String>, BmcError> {
+        self.through(self.inner.event_types()).await
+    }
+
+    async fn list(&self) -> Result<SubscriptionList, BmcError> {
+        self.through(self.inner.list()).await
+    }
+
+    async fn find(&self, id: &str) -> Result<Option<Subscription>, BmcError> {
+        self.through(self.inner.find(id)).await
+    }
+
+    async fn create(&self, wanted: &NewSubscription) -> Result<Subscription, BmcError> {
+        self.changing("bmc: new subscription", self.inner.create(wanted)).await
+    }
+
+    async fn delete(&self, id: &str) -> Result<bool, BmcError> {
+        self.changing("bmc: delete subscription", self.inner.delete(id)).await
+    }
+}
+
 /// Only the opening passes through the gate; the data of the console then has a session of its own.
 #[async_trait]
 impl SerialConsole for Gated<dyn SerialConsole> {
@@ -352,6 +383,7 @@ mod tests {
     fn gate(requests_per_second: u32, burst: u32) -> Gate {
         let settings = BmcSettings {
             allowed: Default::default(),
+            event_hosts: Default::default(),
             request_timeout: Duration::from_secs(1),
             requests_per_second,
             burst,
@@ -427,6 +459,9 @@ mod tests {
         assert_eq!((drive.inserted, drive.image), (true, Some(image.to_string())));
         media.eject().await.unwrap();
         assert_eq!(machine.media(), None);
+        media.insert(&image).await.unwrap();
+        media.eject_all(Some(MediaKind::Cd)).await.unwrap();
+        assert_eq!(machine.media(), None);
 
         let firmware = bmc.firmware.unwrap();
         assert_eq!(firmware.transfer().await.unwrap(), ImageTransfer::Pull);
@@ -457,6 +492,27 @@ mod tests {
         assert_eq!(log.len(), 1, "the start of the machine is an event");
         sensors.identify(IdentifyLight::On).await.unwrap();
         assert_eq!(machine.log().pop().unwrap().request, Request::Identify(true));
+    }
+
+    #[tokio::test]
+    async fn subscriptions_reach_the_bmc() {
+        let SampleMachine { machine, target, .. } = &SampleMachine::start().await;
+        let connector = redfish::Connector::new(b"", AllowedHosts::anywhere()).unwrap();
+        let bmc = gated(connector.bmc(target.clone()), Arc::new(gate(1000, 100)));
+        let events = bmc.events.unwrap();
+        let wanted = NewSubscription {
+            destination: "https://events.example/".to_owned(),
+            context: String::new(),
+            event_types: events.event_types().await.unwrap(),
+            headers: Vec::new(),
+        };
+        let made = events.create(&wanted).await.unwrap();
+        assert_eq!(machine.subscriptions()[0].destination, wanted.destination);
+        let id = made.id.as_deref().unwrap();
+        assert_eq!(events.find(id).await.unwrap().as_ref(), Some(&made));
+        assert_eq!(events.list().await.unwrap().members.len(), 1);
+        assert!(events.delete(id).await.unwrap());
+        assert!(machine.subscriptions().is_empty());
     }
 
     #[tokio::test]

@@ -32,6 +32,7 @@ mod oci;
 mod seal_keys;
 mod served_image;
 mod take_out;
+mod vendor;
 mod vifs;
 
 mod conductor;
@@ -85,4 +86,5 @@ pub use settings::{
     AcceptedBy, BmcSettings, CrawlSettings, DiscoverySettings, FailedBinding, Leases,
     LendingSettings, NameSettings, NetworkSettings, Settings, SweepSettings, UnknownMachines,
 };
+pub use vendor::{VendorCallError, VendorResult};
 pub use vifs::{VifLookupError, VifSeen};

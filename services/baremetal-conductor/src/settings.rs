@@ -108,6 +108,7 @@ impl Settings {
                 allow_unverified: true,
                 authorities: Vec::new(),
                 allowed: AllowedHosts::default(),
+                event_hosts: AllowedHosts::default(),
             },
             image_hosts: AllowedHosts::default(),
             pull_secret_registries: Vec::new(),
@@ -186,6 +187,8 @@ pub struct BmcSettings {
     pub authorities: Vec<u8>,
     /// The addresses that BMCs may have.
     pub allowed: AllowedHosts,
+    /// The hosts to which BMCs may be told to send their events.
+    pub event_hosts: AllowedHosts,
 }
 
 /// How power states of idle nodes are refreshed.

@@ -275,9 +275,12 @@ interfaces! {
     Vendor vendor VendorInterface {
         NoVendor = "no-vendor",
         Fake = "fake",
+        /// Subscriptions to the events of the BMC, and its virtual drives.
+        Redfish = "redfish",
     } {
         FakeHardware: Fake NoVendor;
-        Ipmi | ManualManagement | Redfish: NoVendor;
+        Ipmi | ManualManagement: NoVendor;
+        Redfish: Redfish NoVendor;
     }
 }
 

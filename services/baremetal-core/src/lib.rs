@@ -57,6 +57,7 @@ mod raid_step;
 mod request_refused;
 mod rescue_password;
 mod service_network;
+mod subscription;
 mod tasks;
 mod vendor;
 mod vif;
@@ -279,7 +280,7 @@ pub use stored::{Content, Stored, StoredFilter, StoredSort};
 pub use take_out::{TakeOutRefused, check_take_out};
 pub use traits::{InvalidTrait, Trait};
 pub use vendor::{
-    VendorAnswer, VendorMethod, VendorRefused, call_vendor_method, driver_call_refused,
+    VendorAnswer, VendorCall, VendorMethod, VendorRefused, check_vendor_call, driver_call_refused,
 };
 pub use verb::{Verb, VerbRequest};
 pub use vif::{

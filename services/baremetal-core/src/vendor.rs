@@ -1,7 +1,9 @@
 //! The methods of the vendor interfaces, which clients call by HTTP.
 
+use hardware::{MediaKind, NewSubscription};
 use serde_json::{Map, Value};
 
+use crate::subscription::read_subscription;
 use crate::{ChangeRefused, Node, VendorInterface, check_idle};
 
 /// A method of a vendor interface.
@@ -14,23 +16,36 @@ pub struct VendorMethod {
     pub answers: VendorAnswer,
     /// Whether the method needs the node for itself, and is refused while the node has work.
     pub needs_idle_node: bool,
-    arguments: VendorArguments,
+    /// The names of the arguments; `None` if the method takes any.
+    arguments: Option<&'static [&'static str]>,
+    /// Reads the arguments.
+    read: fn(&Map<String, Value>) -> Result<VendorCall, VendorRefused>,
 }
 
 /// When a method of a vendor interface answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VendorAnswer {
-    /// The method runs before the answer is sent, and tells whether `bar` is this word.
-    IsWord(&'static str),
-    /// The method runs after the answer was sent, which tells nothing.
+    /// The answer tells the result of the method.
+    Now,
+    /// The answer tells nothing.
     Later,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum VendorArguments {
-    /// Exactly `bar`.
-    Bar,
-    Any,
+/// A call of a vendor method, checked and ready to be carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VendorCall {
+    /// The interface `fake`: nothing is done, and the answer is known.
+    Fake(Option<bool>),
+    /// Empties the virtual drives that take this kind of media, or all.
+    EjectMedia(Option<MediaKind>),
+    ListSubscriptions,
+    GetSubscription {
+        id: String,
+    },
+    CreateSubscription(NewSubscription),
+    DeleteSubscription {
+        id: String,
+    },
 }
 
 /// The methods of the vendor interface `fake`, which Ironic has in `drivers/modules/fake.py`.
@@ -41,14 +56,18 @@ const FAKE: [VendorMethod; 4] = {
         description: "Test if the value of bar is kazoo",
         answers: VendorAnswer::Later,
         needs_idle_node: true,
-        arguments: VendorArguments::Bar,
+        arguments: Some(&["bar"]),
+        read: |arguments| require("bar", arguments).map(|_| VendorCall::Fake(None)),
     };
     [
         method,
         VendorMethod {
             name: "third_method_sync",
             description: "Test if the value of bar is meow",
-            answers: VendorAnswer::IsWord("meow"),
+            answers: VendorAnswer::Now,
+            read: |arguments| {
+                require("bar", arguments).map(|bar| VendorCall::Fake(Some(bar == "meow")))
+            },
             ..method
         },
         VendorMethod {
@@ -60,7 +79,59 @@ const FAKE: [VendorMethod; 4] = {
         VendorMethod {
             name: "log_passthrough",
             description: "Test pass-through to wait.",
-            arguments: VendorArguments::Any,
+            arguments: None,
+            read: |_| Ok(VendorCall::Fake(None)),
+            ..method
+        },
+    ]
+};
+
+/// The methods of the vendor interface `redfish`, which Ironic has in `drivers/modules/redfish/vendor.py`.
+const REDFISH: [VendorMethod; 5] = {
+    let method = VendorMethod {
+        name: "create_subscription",
+        http_methods: &["POST"],
+        description: "Creates a subscription on a node. Required argument: a dictionary of {'Destination': 'destination_url'}",
+        answers: VendorAnswer::Now,
+        needs_idle_node: true,
+        arguments: Some(&["Destination", "Protocol", "Context", "EventTypes", "HttpHeaders"]),
+        read: |arguments| {
+            let read = read_subscription(arguments).map_err(|(name, why)| wrong(name, why));
+            read.map(VendorCall::CreateSubscription)
+        },
+    };
+    [
+        method,
+        VendorMethod {
+            name: "delete_subscription",
+            http_methods: &["DELETE"],
+            description: "Delete a subscription on a node. Required argument: a dictionary of {'id': 'subscription_bmc_id'}",
+            arguments: Some(&["id"]),
+            read: |arguments| read_id(arguments).map(|id| VendorCall::DeleteSubscription { id }),
+            ..method
+        },
+        VendorMethod {
+            name: "eject_vmedia",
+            description: "Eject a virtual media device. If no device is provided then all attached devices will be ejected. Optional arguments: 'boot_device' - the boot device to eject, either 'cd', 'dvd', 'usb', or 'floppy'",
+            answers: VendorAnswer::Later,
+            arguments: Some(&["boot_device"]),
+            read: |arguments| read_media_kind(arguments).map(VendorCall::EjectMedia),
+            ..method
+        },
+        VendorMethod {
+            name: "get_all_subscriptions",
+            http_methods: &["GET"],
+            description: "Returns all subscriptions on the node.",
+            arguments: Some(&[]),
+            read: |_| Ok(VendorCall::ListSubscriptions),
+            ..method
+        },
+        VendorMethod {
+            name: "get_subscription",
+            http_methods: &["GET"],
+            description: "Get a subscription on the node. Required argument: a dictionary of {'id': 'subscription_bmc_id'}",
+            arguments: Some(&["id"]),
+            read: |arguments| read_id(arguments).map(|id| VendorCall::GetSubscription { id }),
             ..method
         },
     ]
@@ -77,6 +148,10 @@ pub enum VendorRefused {
     HttpMethod { name: &'static str, http_method: String, supported: &'static [&'static str] },
     #[error("{field}: {problem}")]
     Field { field: String, problem: &'static str },
+    #[error("EventTypes: the BMC has no {unknown:?}; use {}", .known.join(", "))]
+    EventType { unknown: String, known: Vec<String> },
+    #[error("Subscription {id} could not be found.")]
+    NoSubscription { id: String },
     #[error(transparent)]
     Busy(#[from] ChangeRefused),
 }
@@ -90,28 +165,29 @@ impl VendorInterface {
     pub const fn methods(self) -> &'static [VendorMethod] {
         match self {
             VendorInterface::Fake => &FAKE,
+            VendorInterface::Redfish => &REDFISH,
             VendorInterface::NoVendor => &[],
         }
     }
 }
 
-/// Calls a vendor method of `node`. Returns the answer; `None` if the method runs later.
-pub fn call_vendor_method(
+/// Checks a call of a vendor method of `node`. Returns the method and the checked call.
+pub fn check_vendor_call(
     node: &Node,
     name: Option<&str>,
     http_method: &str,
     arguments: &Map<String, Value>,
-) -> Result<Option<bool>, VendorRefused> {
+) -> Result<(&'static VendorMethod, VendorCall), VendorRefused> {
     let methods = node.vendor_interface().methods();
     let method = find(methods, name, http_method)?;
     if method.needs_idle_node {
         check_idle(node)?;
     }
-    method.check(arguments)?;
-    Ok(match method.answers {
-        VendorAnswer::IsWord(word) => Some(arguments["bar"] == word),
-        VendorAnswer::Later => None,
-    })
+    let is_known = |name: &&String| method.arguments.is_none_or(|all| all.contains(&name.as_str()));
+    if let Some(unknown) = arguments.keys().find(|name| !is_known(name)) {
+        return Err(wrong(unknown, "is not an argument of the method"));
+    }
+    Ok((method, (method.read)(arguments)?))
 }
 
 /// Returns the refusal of a vendor method that is called on a driver instead of a node. No driver has such methods.
@@ -149,26 +225,34 @@ fn unknown(name: &str, methods: &[VendorMethod]) -> VendorRefused {
     VendorRefused::Unknown { name: name.chars().take(64).collect(), known }
 }
 
-impl VendorMethod {
-    fn check(&self, arguments: &Map<String, Value>) -> Result<(), VendorRefused> {
-        match self.arguments {
-            VendorArguments::Any => Ok(()),
-            VendorArguments::Bar => {
-                let refuse = |field: &str, problem| {
-                    let field = field.chars().take(64).collect();
-                    Err(VendorRefused::Field { field, problem })
-                };
-                if let Some(unknown) = arguments.keys().find(|name| *name != "bar") {
-                    return refuse(unknown, "is not an argument of the method");
-                }
-                match arguments.get("bar") {
-                    None | Some(Value::Null) => refuse("bar", "is required"),
-                    Some(Value::String(bar)) if bar.is_empty() => refuse("bar", "is required"),
-                    Some(_) => Ok(()),
-                }
-            }
-        }
+fn wrong(field: &str, problem: &'static str) -> VendorRefused {
+    VendorRefused::Field { field: field.chars().take(64).collect(), problem }
+}
+
+fn require<'a>(
+    name: &'static str,
+    arguments: &'a Map<String, Value>,
+) -> Result<&'a Value, VendorRefused> {
+    match arguments.get(name) {
+        None | Some(Value::Null) => Err(wrong(name, "is required")),
+        Some(Value::String(text)) if text.is_empty() => Err(wrong(name, "is required")),
+        Some(value) => Ok(value),
     }
+}
+
+/// Reads the id of a subscription. The driver looks the id up and puts no id into a path.
+fn read_id(arguments: &Map<String, Value>) -> Result<String, VendorRefused> {
+    let id = require("id", arguments)?.as_str().filter(|id| id.len() <= 255);
+    id.map(str::to_owned).ok_or_else(|| wrong("id", "must be a text of up to 255 bytes"))
+}
+
+fn read_media_kind(arguments: &Map<String, Value>) -> Result<Option<MediaKind>, VendorRefused> {
+    let device = match arguments.get("boot_device") {
+        None | Some(Value::Null) => return Ok(None),
+        Some(device) => device.as_str().unwrap_or_default(),
+    };
+    let kind = MediaKind::ALL.into_iter().find(|kind| kind.as_str() == device);
+    kind.map(Some).ok_or_else(|| wrong("boot_device", "must be cd, dvd, usb or floppy"))
 }
 
 #[cfg(test)]
@@ -185,10 +269,51 @@ mod tests {
 
     #[track_caller]
     fn check(name: &str, http_method: &str, arguments: Value, want: Result<Option<bool>, &str>) {
-        let node = node(Driver::FakeHardware);
+        let want = want.map(VendorCall::Fake);
+        check_on(Driver::FakeHardware, name, http_method, arguments, want);
+    }
+
+    #[track_caller]
+    fn check_on(
+        driver: Driver,
+        name: &str,
+        http_method: &str,
+        arguments: Value,
+        want: Result<VendorCall, &str>,
+    ) {
         let arguments = arguments.as_object().unwrap();
-        let got = call_vendor_method(&node, Some(name), http_method, arguments);
+        let got = check_vendor_call(&node(driver), Some(name), http_method, arguments);
+        let got = got.map(|(_, call)| call);
         assert_eq!(got.map_err(|why| why.to_string()), want.map_err(str::to_owned));
+    }
+
+    #[test]
+    fn the_methods_of_redfish_are_read() {
+        let check = |name, http_method, arguments, want| {
+            check_on(Driver::Redfish, name, http_method, arguments, want);
+        };
+        check("get_all_subscriptions", "GET", json!({}), Ok(VendorCall::ListSubscriptions));
+        let id = || "7".to_owned();
+        let get = VendorCall::GetSubscription { id: id() };
+        check("get_subscription", "GET", json!({"id": "7"}), Ok(get));
+        let delete = VendorCall::DeleteSubscription { id: id() };
+        check("delete_subscription", "DELETE", json!({"id": "7"}), Ok(delete));
+        check("delete_subscription", "DELETE", json!({}), Err("id: is required"));
+        let long = Err("id: must be a text of up to 255 bytes");
+        check("get_subscription", "GET", json!({"id": 7}), long);
+        let words = "the vendor method delete_subscription cannot be called by POST; use DELETE";
+        check("delete_subscription", "POST", json!({"id": "7"}), Err(words));
+
+        for (device, kind) in [(json!("cd"), Some(MediaKind::Cd)), (json!(null), None)] {
+            let want = Ok(VendorCall::EjectMedia(kind));
+            check("eject_vmedia", "POST", json!({"boot_device": device}), want);
+        }
+        let words = Err("boot_device: must be cd, dvd, usb or floppy");
+        check("eject_vmedia", "POST", json!({"boot_device": "tape"}), words);
+        let words = Err("Destination: is required");
+        check("create_subscription", "POST", json!({}), words);
+        let words = Err("color: is not an argument of the method");
+        check("create_subscription", "POST", json!({"color": "red"}), words);
     }
 
     #[test]
@@ -227,7 +352,7 @@ mod tests {
     #[test]
     fn a_node_without_a_vendor_interface_has_no_methods() {
         let refused =
-            call_vendor_method(&node(Driver::Ipmi), Some("second_method"), "POST", &Map::new());
+            check_vendor_call(&node(Driver::Ipmi), Some("second_method"), "POST", &Map::new());
         let words = "there is no vendor method \"second_method\"";
         assert_eq!(refused.unwrap_err().to_string(), words);
         assert_eq!(driver_call_refused(Some("second_method")).to_string(), words);
@@ -238,8 +363,11 @@ mod tests {
     fn some_methods_run_beside_the_work_of_the_node() {
         let busy = Node { provision_state: State::Cleaning, ..node(Driver::FakeHardware) };
         let bar = json!({"bar": "meow"});
-        let call = |name| call_vendor_method(&busy, Some(name), "POST", bar.as_object().unwrap());
-        assert_eq!(call("fourth_method_shared_lock"), Ok(None));
+        let call = |name| {
+            let called = check_vendor_call(&busy, Some(name), "POST", bar.as_object().unwrap());
+            called.map(|(_, call)| call)
+        };
+        assert_eq!(call("fourth_method_shared_lock"), Ok(VendorCall::Fake(None)));
         assert!(matches!(call("third_method_sync"), Err(VendorRefused::Busy(_))));
     }
 }

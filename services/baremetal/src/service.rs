@@ -267,6 +267,7 @@ fn settings(
             allow_unverified: config.bmc.allow_unverified,
             authorities: authorities(config)?,
             allowed: AllowedHosts::within(config.bmc.networks.clone()),
+            event_hosts: AllowedHosts::new(config.bmc.event_hosts.clone()),
         },
         image_hosts: AllowedHosts::new(config.images.hosts.clone()),
         pull_secret_registries: config.images.pull_secret_registries.clone(),

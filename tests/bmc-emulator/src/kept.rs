@@ -9,9 +9,10 @@ use url::Url;
 use crate::boot::{BootDevice, BootOverride, OverrideDuration};
 use crate::setup::Setup;
 use crate::spec::Firmware;
+use crate::subscriptions::Subscription;
 use crate::volumes::Volume;
 
-/// The power, next boot, virtual media, firmware settings and RAID volumes of a machine. Logs, sessions and faults are not kept.
+/// The power, next boot, virtual media, firmware settings, RAID volumes and subscriptions of a machine. Logs, sessions and faults are not kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PersistedState {
@@ -23,6 +24,8 @@ pub struct PersistedState {
     pub(crate) setup: Setup,
     #[serde(default)]
     pub(crate) volumes: Vec<Volume>,
+    #[serde(default)]
+    pub(crate) subscriptions: Vec<Subscription>,
 }
 
 /// A boot override, as it is stored.

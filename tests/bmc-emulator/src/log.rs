@@ -63,6 +63,10 @@ pub enum Request {
     InsertMedia(Url),
     /// Eject the image of a virtual drive.
     EjectMedia,
+    /// Send events to this URL.
+    Subscribe(String),
+    /// Delete the subscription with this id.
+    Unsubscribe(u32),
     SetClock(Timestamp),
     /// Switch the identify light on or off.
     Identify(bool),

@@ -19,6 +19,7 @@ use crate::profile::{MediaDrive, Profile};
 use crate::serial::SerialPort;
 use crate::setup::{ChangeTime, Setup};
 use crate::spec::{Firmware, MachineSpec};
+use crate::subscriptions::{Subscription, Subscriptions};
 use crate::updates::Updates;
 use crate::volumes::Volumes;
 
@@ -62,6 +63,7 @@ pub(crate) struct Chassis {
     pub(crate) updates: Updates,
     pub(crate) volumes: Volumes,
     pub(crate) events: Events,
+    pub(crate) subscriptions: Subscriptions,
     log: Log,
 }
 
@@ -94,6 +96,7 @@ impl Machine {
             media: media.collect(),
             setup: kept.setup,
             volumes: Volumes::of(kept.volumes),
+            subscriptions: Subscriptions::of(kept.subscriptions),
             ..Chassis::default()
         };
         Machine(Arc::new(Inner {
@@ -105,7 +108,8 @@ impl Machine {
         }))
     }
 
-    /// The state to store for a restart of the emulator: power, next boot, virtual media, firmware settings and RAID volumes.
+    /// The state to store for a restart of the emulator: power, next boot, virtual media, firmware settings, RAID volumes and
+    /// subscriptions.
     pub fn kept(&self) -> PersistedState {
         let mut chassis = self.chassis();
         let boot = chassis.boot_override().map(|boot| Boot::of(boot, Instant::now()));
@@ -113,7 +117,8 @@ impl Machine {
         let media = media.collect();
         let setup = chassis.setup.clone();
         let volumes = chassis.volumes.volumes.clone();
-        PersistedState { on: self.power_now().on, boot, media, setup, volumes }
+        let subscriptions = chassis.subscriptions.all.clone();
+        PersistedState { on: self.power_now().on, boot, media, setup, volumes, subscriptions }
     }
 
     /// The hardware of the machine.
@@ -344,6 +349,25 @@ impl Machine {
             .iter()
             .find(|(other, _)| other.id == drive.id)
             .map(|(_, image)| image.clone())
+    }
+
+    /// The subscriptions to events, oldest first.
+    pub fn subscriptions(&self) -> Vec<Subscription> {
+        self.chassis().subscriptions.all.clone()
+    }
+
+    /// Adds a subscription and returns its id.
+    pub(crate) fn subscribe(&self, face: Protocol, subscription: Subscription) -> u32 {
+        let mut chassis = self.chassis();
+        let request = Request::Subscribe(subscription.destination.clone());
+        chassis.log.record(face, request, Outcome::Accepted);
+        chassis.subscriptions.add(subscription)
+    }
+
+    pub(crate) fn unsubscribe(&self, face: Protocol, id: u32) {
+        let mut chassis = self.chassis();
+        chassis.subscriptions.all.retain(|one| one.id != id);
+        chassis.log.record(face, Request::Unsubscribe(id), Outcome::Accepted);
     }
 
     pub(crate) fn identify(&self) -> Identify {

@@ -46,6 +46,7 @@ pub(crate) struct Profile {
     pub(crate) firmware: FirmwareVersions,
     pub(crate) updates: UpdateRules,
     pub(crate) raid: RaidRules,
+    pub(crate) events: EventRules,
     /// The virtual drives. `None` if there are none.
     pub(crate) media: Option<MediaRules>,
     pub(crate) ipmi: IpmiRules,
@@ -162,6 +163,31 @@ pub(crate) enum VolumeAnswer {
     Done,
     /// Status 202 with a task.
     Task,
+}
+
+/// How the service takes subscriptions to its events.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EventRules {
+    /// The values of `EventType`.
+    pub(crate) types: Vec<String>,
+    /// How many subscriptions there may be.
+    pub(crate) most: usize,
+    pub(crate) answer: SubscriptionAnswer,
+}
+
+/// The answer with a new subscription, of status 201.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SubscriptionAnswer {
+    /// The subscription and its address.
+    Whole,
+    /// The subscription alone.
+    Document,
+    /// The address alone.
+    Address,
+    /// The address and a success message.
+    Message,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]

@@ -99,6 +99,7 @@ impl RedfishFace {
             ("PATCH", Some(properties), ..) => self.patch(&resource, properties, parts, body),
             ("POST", _, Some(action), _) => self.post(&resource, action, parts, body),
             ("DELETE", .., Some(Delete::Session)) => self.close_session(&resource),
+            ("DELETE", .., Some(Delete::Subscription)) => self.unsubscribe(&resource),
             ("DELETE", .., Some(Delete::Volume)) => self.delete_volume(&resource, parts, body),
             _ => Err(Problem::method_not_allowed(&row.methods())),
         }

@@ -545,11 +545,7 @@ fn a_real_ironic_is_taken_over_and_its_nodes_return_to_another_one() {
     let ours = Service::machines_with(CONFIGURATION);
     let secrets = folder.path().join("secrets.yaml");
     fs::write(&secrets, "bmc: {redfish_password: password}\n").unwrap();
-    let replaced = [
-        "raid_interface:redfish=no-raid",
-        "vendor_interface:redfish=no-vendor",
-        "firmware_interface:redfish=no-firmware",
-    ];
+    let replaced = ["raid_interface:redfish=no-raid", "firmware_interface:redfish=no-firmware"];
     let mut options = vec!["--secrets", secrets.to_str().unwrap()];
     options.extend(replaced.iter().flat_map(|it| ["--replace", *it]));
     let run =
@@ -592,7 +588,7 @@ fn a_real_ironic_is_taken_over_and_its_nodes_return_to_another_one() {
             theirs.remove("network_data");
         }
         if name == "bmc" {
-            for field in ["raid_interface", "vendor_interface", "firmware_interface"] {
+            for field in ["raid_interface", "firmware_interface"] {
                 theirs.remove(field);
             }
         }

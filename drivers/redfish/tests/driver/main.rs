@@ -16,4 +16,5 @@ mod mutants;
 mod power;
 mod raid;
 mod session;
+mod subscriptions;
 mod tls;

@@ -3,6 +3,7 @@
 use crate::fixture::{Fixture, empty, refusal};
 use bmc::{BmcError, IdentifyLight};
 use expect_test::expect;
+use hardware::MediaKind;
 use redfish::Auth;
 use serde_json::json;
 use url::Url;
@@ -49,6 +50,30 @@ async fn an_image_goes_into_the_cd_drive_once_and_out_once() {
     expect![[r#"
         POST /redfish/v1/Managers/iDRAC.Embedded.1/VirtualMedia/CD/Actions/VirtualMedia.InsertMedia {"Image":"http://10.0.0.1/ramdisk.iso"}
         POST /redfish/v1/Managers/iDRAC.Embedded.1/VirtualMedia/CD/Actions/VirtualMedia.EjectMedia {}"#]].assert_eq(&fixture.changes());
+}
+
+#[tokio::test]
+async fn drives_are_emptied_by_their_kind() {
+    let fixture = obedient(HPE, HPE_CD).await;
+    let media = fixture.bmc(Auth::Basic).media.unwrap();
+    media.eject_all(Some(MediaKind::Usb)).await.unwrap();
+    assert!(media.content().await.unwrap().inserted, "a stick is no CD");
+    media.eject_all(Some(MediaKind::Cd)).await.unwrap();
+    assert!(!media.content().await.unwrap().inserted);
+    media.insert(&image()).await.unwrap();
+    media.eject_all(None).await.unwrap();
+    assert!(!media.content().await.unwrap().inserted);
+    media.eject_all(None).await.unwrap();
+    let ejected = fixture.asked().into_iter().filter(|asked| asked.path.contains("Eject"));
+    assert_eq!(ejected.count(), 2);
+}
+
+#[tokio::test]
+async fn a_kind_without_a_drive_is_refused() {
+    let fixture = obedient(SUPERMICRO, "/redfish/v1/Managers/1/VirtualMedia/CD1").await;
+    let media = fixture.bmc(Auth::Basic).media.unwrap();
+    let error = media.eject_all(Some(MediaKind::Floppy)).await.unwrap_err();
+    assert_eq!(error.to_string(), "this BMC cannot offer a virtual floppy drive");
 }
 
 #[tokio::test]

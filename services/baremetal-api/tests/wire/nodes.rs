@@ -42,7 +42,7 @@ async fn a_node_is_created_with_every_field_of_the_newest_version() {
             "deploy_interface": "direct", "firmware_interface": "redfish", "inspect_interface": "agent",
             "management_interface": "redfish", "network_interface": "noop", "power_interface": "redfish",
             "raid_interface": "redfish", "rescue_interface": "no-rescue", "storage_interface": "noop",
-            "vendor_interface": "no-vendor",
+            "vendor_interface": "redfish",
             "links": {}, "ports": {}, "states": {}, "portgroups": {}, "volume": {}
         }}"#,
         links(""),

@@ -81,6 +81,67 @@ async fn a_wrong_call_is_refused() {
     api.send("POST", path, NEWEST, &json!({"bar": "meow"}).to_string()).await.has(404);
 }
 
+/// A node whose BMC is never asked by these tests.
+async fn redfish() -> Api {
+    let api = Api::start().await;
+    let node = json!({"uuid": ID, "driver": "redfish", "driver_info": {"redfish_address": "https://192.0.2.9"}});
+    api.send("POST", "/v1/nodes", NEWEST, &node.to_string()).await.has(201);
+    api
+}
+
+#[tokio::test]
+async fn the_methods_of_redfish_are_listed_as_in_ironic() {
+    let api = redfish().await;
+    let node = api.get(&format!("/v1/nodes/{ID}")).await.json();
+    assert_eq!(node["vendor_interface"], "redfish");
+    let listed = api.get(&format!("/v1/nodes/{ID}/vendor_passthru/methods")).await.has(200).json();
+    let method = |http_method: &str, asynchronous: bool, description: &str| {
+        json!({
+            "async": asynchronous, "attach": false, "description": description,
+            "http_methods": [http_method], "require_exclusive_lock": true,
+        })
+    };
+    let id = "Required argument: a dictionary of {'id': 'subscription_bmc_id'}";
+    let want = json!({
+        "create_subscription": method("POST", false, "Creates a subscription on a node. Required argument: a dictionary of {'Destination': 'destination_url'}"),
+        "delete_subscription": method("DELETE", false, &format!("Delete a subscription on a node. {id}")),
+        "eject_vmedia": method("POST", true, "Eject a virtual media device. If no device is provided then all attached devices will be ejected. Optional arguments: 'boot_device' - the boot device to eject, either 'cd', 'dvd', 'usb', or 'floppy'"),
+        "get_all_subscriptions": method("GET", false, "Returns all subscriptions on the node."),
+        "get_subscription": method("GET", false, &format!("Get a subscription on the node. {id}")),
+    });
+    assert_eq!(listed, want);
+}
+
+#[tokio::test]
+async fn a_wrong_call_of_redfish_is_refused_before_the_bmc_is_asked() {
+    let api = redfish().await;
+    let subscribe = async |body: serde_json::Value| {
+        call(&api, "POST", "/create_subscription", &body.to_string()).await
+    };
+    subscribe(json!({})).await.refuses(400, "Destination: is required");
+    let why = "Destination: must be an http or https URL with a host";
+    subscribe(json!({"Destination": "snmp://10.0.0.1"})).await.refuses(400, why);
+    let why = "Protocol: must be Redfish";
+    subscribe(json!({"Destination": "https://e/", "Protocol": "SMTP"})).await.refuses(400, why);
+    let why = "Destination: 127.0.0.1 is a loopback address; allow the host with bmc.event_hosts in the configuration of the service";
+    subscribe(json!({"Destination": "http://127.1/"})).await.refuses(400, why);
+    let why = "color: is not an argument of the method";
+    subscribe(json!({"Destination": "https://e/", "color": "red"})).await.refuses(400, why);
+
+    call(&api, "GET", "/get_subscription", "{}").await.refuses(400, "id: is required");
+    call(&api, "DELETE", "/delete_subscription", "").await.refuses(400, "id: is required");
+    let why = "the vendor method get_all_subscriptions cannot be called by POST; use GET";
+    call(&api, "POST", "/get_all_subscriptions", "{}").await.refuses(400, why);
+    let why = "boot_device: must be cd, dvd, usb or floppy";
+    call(&api, "POST", "/eject_vmedia", r#"{"boot_device": "tape"}"#).await.refuses(400, why);
+
+    api.edit(|node| node.provision_state = State::Cleaning).await;
+    call(&api, "GET", "/get_all_subscriptions", "").await.has(409);
+    api.edit(|node| node.interfaces.vendor = Some(VendorInterface::NoVendor)).await;
+    let why = "there is no vendor method \"get_all_subscriptions\"";
+    call(&api, "GET", "/get_all_subscriptions", "").await.refuses(400, why);
+}
+
 #[tokio::test]
 async fn drivers_have_no_methods() {
     let api = Api::start().await;

@@ -130,6 +130,9 @@ pub struct BmcConfig {
     pub ca_file: Option<PathBuf>,
     /// The networks in which BMCs may be; by default all addresses except loopback, link-local and multicast ones.
     pub networks: Option<Vec<Network>>,
+    /// The names, addresses and networks of the hosts to which BMCs may be told to send their events; by default all except loopback,
+    /// link-local and multicast addresses.
+    pub event_hosts: Option<Vec<AllowedHost>>,
     /// Whether several nodes may name one BMC. By default, a second record of a BMC is refused: an action on one node would change the machine
     /// of the other.
     pub shared: SharedBmcsConfig,
@@ -198,6 +201,7 @@ impl Default for BmcConfig {
             allow_unverified: false,
             ca_file: None,
             networks: None,
+            event_hosts: None,
             shared: SharedBmcsConfig::Refuse,
             credentials: Vec::new(),
             dhcp: None,

@@ -81,12 +81,14 @@ pub(crate) enum Post {
     ResetBios,
     ResetKeys,
     SimpleUpdate,
+    Subscribe,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Delete {
     Session,
+    Subscription,
     Volume,
 }
 

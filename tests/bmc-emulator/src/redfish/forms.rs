@@ -5,6 +5,7 @@ mod boot;
 mod clock;
 mod media;
 mod multipart;
+mod subscription;
 mod update;
 mod volume;
 
@@ -44,6 +45,7 @@ impl RedfishFace {
             Post::Reset => return self.reset(&form),
             Post::SimpleUpdate => return self.simple_update(resource, &form),
             Post::PushUpdate => return self.push_update(resource, parts, body),
+            Post::Subscribe => return self.subscribe(resource, &form),
             Post::CreateVolume => return self.create_volume(resource, &form),
             Post::ClearLog => self.machine.clear_events(Protocol::Redfish),
             Post::InsertMedia => self.insert_media(resource, &form)?,

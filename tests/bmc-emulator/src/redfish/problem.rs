@@ -41,6 +41,7 @@ impl Message {
     pub(crate) const NOT_MULTIPART: Message = Message(415, "UnrecognizedRequestBody", "The body must be multipart/form-data.");
     pub(crate) const IMAGE_UNFIT: Message = Message(400, "GeneralError", "The image fits no component of this machine.");
     pub(crate) const DRIVES_UNFIT: Message = Message(400, "ResourceCannotBeCreated", "The drives have no room for such a volume.");
+    pub(crate) const CREATE_LIMIT: Message = Message(400, "CreateLimitReachedForResource", "There is no room for another resource.");
     const FAULT: Message = Message(500, "GeneralError", "The service cannot do this now.");
     const MISSING: Message = Message(404, "ResourceMissingAtURI", "There is no resource at this URI.");
     const NOT_ALLOWED: Message = Message(405, "OperationNotAllowed", "The method is not allowed on this resource.");

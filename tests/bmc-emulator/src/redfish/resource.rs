@@ -54,7 +54,7 @@ impl Resource {
         self.row.public && (self.row.post.is_none() || *method == Method::POST)
     }
 
-    /// The number in the path of a session or task.
+    /// The number in the path of a session, task or subscription.
     pub(crate) fn id(&self) -> Option<u32> {
         self.item.get("id")?.as_str()?.parse().ok()
     }

@@ -12,6 +12,7 @@ use crate::redfish::task::{Task, TaskKind};
 use crate::sensors::{SENSORS, Sensor, Unit};
 use crate::setup::registry_entries;
 use crate::spec::{DiskSpec, Firmware, MachineSpec, NicSpec};
+use crate::subscriptions::Subscription;
 use crate::template::{Item, Source, fill};
 use crate::updates::UpdateState;
 use crate::volumes::Volume;
@@ -83,6 +84,7 @@ pub(crate) fn value(face: &RedfishFace, name: &str) -> Option<Value> {
         "bmc_version" => json!(firmware_version(face, "bmc")),
         "raid_types" => json!(face.profile.raid.levels),
         "volume_apply_times" => json!(face.profile.raid.apply_times),
+        "event_types" => json!(face.profile.events.types),
         "largest_image" => json!(LARGEST_IMAGE),
         "registry_entries" => registry_entries(),
         "http_boot_uri" => json!(boot().and_then(|boot| boot.http_uri)),
@@ -121,6 +123,7 @@ pub(crate) fn items(face: &RedfishFace, list: &str) -> Option<Vec<Item>> {
         "watts" => of_unit(Unit::Watts),
         "sessions" => face.sessions().ids().map(|id| json!({"id": id.to_string()})).collect(),
         "tasks" => tasks(face),
+        "subscriptions" => subscriptions(face),
         "events" => {
             let chassis = face.machine.chassis();
             let event = |event: &crate::events::Event| {
@@ -303,6 +306,18 @@ fn sensors(face: &RedfishFace, wanted: impl Fn(&Sensor) -> bool) -> Vec<Value> {
         })
     };
     SENSORS.iter().filter(|sensor| wanted(sensor)).map(describe).collect()
+}
+
+fn subscriptions(face: &RedfishFace) -> Vec<Value> {
+    let describe = |one: Subscription| {
+        json!({
+            "id": one.id.to_string(),
+            "destination": one.destination,
+            "context": one.context,
+            "subscribed_types": one.event_types,
+        })
+    };
+    face.machine.subscriptions().into_iter().map(describe).collect()
 }
 
 fn tasks(face: &RedfishFace) -> Vec<Value> {

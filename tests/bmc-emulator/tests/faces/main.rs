@@ -9,6 +9,7 @@ mod quirks;
 mod rack;
 mod redfish;
 mod settings;
+mod subscriptions;
 mod sushy;
 mod thousands;
 mod tree;

@@ -43,6 +43,8 @@ pub(crate) fn accepted(machine: &RackedMachine) -> Vec<String> {
         | Request::ResetBios
         | Request::InsertMedia(_)
         | Request::EjectMedia
+        | Request::Subscribe(_)
+        | Request::Unsubscribe(_)
         | Request::Identify(_)
         | Request::ClearEventLog
         | Request::Other(_) => None,

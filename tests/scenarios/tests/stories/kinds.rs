@@ -5,7 +5,7 @@ use bmc_emulator::{PowerRequest, Request};
 use lab::{Lab, Machine, RackedMachine};
 use machine_emulator::{BootSource, Event, Stage};
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Takes a machine from enrolled to installed, and checks how the ramdisk was booted.
 async fn check(blueprint: Machine, way: BootSource) {
@@ -131,4 +131,68 @@ async fn a_bmc_without_an_interrupt_refuses_by_name() {
     assert_eq!(refused.status, 400);
     let message = refused.message.unwrap_or_default();
     assert!(message.contains("this BMC cannot inject an NMI: it offers"), "{message}");
+}
+
+#[tokio::test]
+async fn a_receiver_subscribes_to_the_events_of_a_bmc() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(Machine::redfish("r1u16")).await;
+    let node = lab.manageable(&machine).await;
+    let path = |method: &str| format!("{}/vendor_passthru/{method}", node.path());
+    let call = async |http_method: Method, method: &str, body: Value| {
+        lab.api().send(http_method, &path(method), Some(&body)).await
+    };
+    let wish = json!({
+        "Destination": "https://events.example/bmc", "Context": "r1u16", "EventTypes": ["Alert"],
+        "HttpHeaders": [{"Authorization": "Basic eA=="}],
+    });
+    let made = call(Method::POST, "create_subscription", wish).await.expect("it is made");
+    let shown = json!({
+        "Id": "1", "Context": "r1u16", "Protocol": "Redfish", "Destination": "https://events.example/bmc",
+        "EventTypes": ["Alert"],
+    });
+    assert_eq!(made, shown);
+    assert_eq!(machine.chassis().subscriptions()[0].headers[0].1, "Basic eA==");
+    let id = json!({"id": "1"});
+    let found = call(Method::GET, "get_subscription", id.clone()).await.expect("it is found");
+    assert_eq!(found, shown);
+    let all = call(Method::GET, "get_all_subscriptions", json!({})).await.expect("a list");
+    let member = json!({"@odata.id": "/redfish/v1/EventService/Subscriptions/1"});
+    assert_eq!((&all["Members"], &all["Members@odata.count"]), (&json!([member]), &json!(1)));
+
+    let other = json!({"Destination": "https://events.example/", "EventTypes": ["Smoke"]});
+    let refused = lab.api().refused(Method::POST, &path("create_subscription"), Some(&other)).await;
+    assert_eq!(refused.status, 400);
+    let words = refused.message.unwrap_or_default();
+    assert!(words.contains("EventTypes: the BMC has no \"Smoke\"; use"), "{words}");
+
+    let gone = call(Method::DELETE, "delete_subscription", id.clone()).await;
+    assert_eq!(gone.expect("it is deleted"), Value::Null);
+    assert_eq!(machine.chassis().subscriptions(), []);
+    for (http_method, method) in
+        [(Method::DELETE, "delete_subscription"), (Method::GET, "get_subscription")]
+    {
+        let refused = lab.api().refused(http_method, &path(method), Some(&id)).await;
+        assert_eq!(refused.status, 404, "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_vendor_method_empties_the_virtual_drives() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(Machine::redfish("r1u17")).await;
+    let node = lab.manageable(&machine).await;
+    let url = lab.images().put("rescue.iso", "raw", vec![7; 2048]).url;
+    let body = json!({"device_type": "cdrom", "image_url": url});
+    let media = format!("{}/vmedia", node.path());
+    lab.api().send(Method::POST, &media, Some(&body)).await.expect("it is inserted");
+    let eject = format!("{}/vendor_passthru/eject_vmedia", node.path());
+    let usb = json!({"boot_device": "usb"});
+    lab.api().send(Method::POST, &eject, Some(&usb)).await.expect("it is accepted");
+    assert!(machine.chassis().media().is_some());
+    lab.api().send(Method::POST, &eject, None).await.expect("it is accepted");
+    assert_eq!(machine.chassis().media(), None);
+    let floppy = json!({"boot_device": "floppy"});
+    let refused = lab.api().refused(Method::POST, &eject, Some(&floppy)).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
 }
