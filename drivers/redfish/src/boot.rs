@@ -25,6 +25,9 @@ impl Boot for Service {
 
     async fn set(&self, wanted: BootOverride) -> Result<()> {
         let system = self.system().await?;
+        if wanted.device == BootDevice::Cdrom && self.boots_by_idrac(&system, wanted).await? {
+            return Ok(());
+        }
         let settings = self.boot_settings(&system, TARGET).await?;
         let resource = settings.as_ref().unwrap_or(&system);
         let boot = overriding(wanted, &system.body, resource.body.at("Boot"))?;
@@ -51,6 +54,23 @@ impl Boot for Service {
 }
 
 impl Service {
+    /// Makes the virtual CD the next boot by the iDRAC's own action; returns whether the BMC has that action.
+    async fn boots_by_idrac(
+        &self,
+        system: &Resource,
+        wanted: BootOverride,
+    ) -> Result<bool, BmcError> {
+        for manager in self.managers(&system.body).await? {
+            let Some(manager) = self.find_unless_busy(&manager).await? else { continue };
+            let asked = quirks::idrac_boots_virtual_cd(&manager.body, wanted.persistence);
+            let Some((action, body)) = asked else { continue };
+            let answer = self.post(&self.origin.follow(action)?, body).await?;
+            self.finish(answer.accepted(&self.origin.host())?).await?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
     /// Returns the resource that accepts changes of the boot property `name` of `system`, if that resource is not `system` itself.
     ///
     /// Nokia's servers and iDRAC10 require changes in `@Redfish.Settings` (DSP0266 §8.10). Other BMCs use their settings resource for other

@@ -3,6 +3,7 @@
 //! Each function is named after the product that needs it. Every workaround must be traceable to someone who met the problem: most are
 //! field fixes of OpenStack's `sushy` and `ironic`, cited by their release notes.
 
+use hardware::Persistence;
 use reqwest::StatusCode;
 use serde_json::{Value, json};
 
@@ -15,6 +16,37 @@ pub(crate) fn supermicro_boots_virtual_media_from_usb(system: &Value, listed: &[
     system.word("Manufacturer").eq_ignore_ascii_case("supermicro")
         && !system.word("Model").eq_ignore_ascii_case("ars-111gl-nhr")
         && listed.contains(&"UsbCd")
+}
+
+/// Returns the path of the action and the body that make the virtual CD the next boot of a machine with Dell's iDRAC, whose `Cd` stands for a
+/// drive in the machine; `None` if `manager` has no such action (ironic, `drac/boot.py`; sushy, `set_virtual_boot_device`).
+///
+/// The configuration must not contain insignificant white space, or its job fails.
+pub(crate) fn idrac_boots_virtual_cd(
+    manager: &Value,
+    wanted: Persistence,
+) -> Option<(&str, Value)> {
+    let actions = manager.at("Actions").at("Oem").as_object()?;
+    let name = |name: &str| name.ends_with("#OemManager.ImportSystemConfiguration");
+    let (_, action) = actions.iter().find(|(key, _)| name(key))?;
+    let component = manager.word("Id");
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
+    if component.is_empty() || !component.chars().all(is_plain) {
+        return None;
+    }
+    let once = match wanted {
+        Persistence::Once => "Enabled",
+        Persistence::Continuous => "Disabled",
+    };
+    let attribute =
+        |name: &str, value| format!("<Attribute Name=\"ServerBoot.1#{name}\">{value}</Attribute>");
+    let attributes =
+        [attribute("BootOnce", once), attribute("FirstBootDevice", "VCD-DVD")].concat();
+    let configuration = format!(
+        "<SystemConfiguration><Component FQDD=\"{component}\">{attributes}</Component></SystemConfiguration>"
+    );
+    let body = json!({"ShareParameters": {"Target": ["ALL"]}, "ImportBuffer": configuration});
+    Some((action.at("target").as_str()?, body))
 }
 
 /// AMI's firmware, also under ASRock Rack's name, accepts a boot override only together with the boot mode, even if the mode does not

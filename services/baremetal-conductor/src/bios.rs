@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use baremetal_core::{
-    APPLY_BIOS_SETTINGS, ActionOutcome, BiosInterface, FirmwareInterface, NamedAttributes,
-    NamedValues, Node, Problem, Reason, Step, Task, Work, bios_not_applied, bios_values,
-    parse_bios_settings, recorded_bios_settings,
+    APPLY_BIOS_SETTINGS, ActionOutcome, NamedAttributes, NamedValues, Node, Problem, Reason, Step,
+    Task, Work, bios_not_applied, bios_values, parse_bios_settings, recorded_bios_settings,
 };
 use baremetal_store::StoreError;
 use bmc::{Bios, Bmc, BmcError};
@@ -37,13 +36,11 @@ impl BiosReading {
 impl TurnContext {
     /// Reads the settings and the versions of the firmware, as far as the interfaces of the node want, and returns the node with the versions.
     pub(crate) async fn read_firmware(&self, node: &Node, bmc: &Bmc) -> Result<Node, StoreError> {
-        if node.bios_interface() == BiosInterface::Redfish {
+        if node.bios_interface().is_redfish() {
             self.read_bios(node, bmc).await?;
         }
-        let Some(inspection) = bmc
-            .inspection
-            .as_ref()
-            .filter(|_| node.firmware_interface() == FirmwareInterface::Redfish)
+        let Some(inspection) =
+            bmc.inspection.as_ref().filter(|_| node.firmware_interface().is_redfish())
         else {
             return Ok(node.clone());
         };

@@ -79,7 +79,9 @@ impl Bmcs {
             Driver::FakeHardware => fake::bmc(node.power_state),
             // A person inserts media.
             Driver::ManualManagement => Bmc { media: None, ..fake::bmc(node.power_state) },
-            Driver::Redfish => self.gated_bmc(self.redfish.bmc(self.redfish_target(node)?)),
+            Driver::Idrac | Driver::Redfish => {
+                self.gated_bmc(self.redfish.bmc(self.redfish_target(node)?))
+            }
             Driver::Ipmi => self.gated_bmc(self.ipmi.bmc(self.ipmi_target(node)?)),
         };
         self.cache().insert(node.id, CachedBmc { stored, opened, bmc: bmc.clone() });
@@ -110,7 +112,7 @@ impl Bmcs {
     pub(crate) fn check(&self, node: &Node) -> Result<(), InvalidDriverInfo> {
         match node.driver {
             Driver::FakeHardware | Driver::ManualManagement => Ok(()),
-            Driver::Redfish => self.redfish_target(node).map(drop),
+            Driver::Idrac | Driver::Redfish => self.redfish_target(node).map(drop),
             Driver::Ipmi => self.ipmi_target(node).map(drop),
         }
     }

@@ -19,13 +19,13 @@ impl TurnContext {
         let device = match node.boot_interface() {
             BootInterface::Ipxe => BootDevice::Pxe,
             BootInterface::HttpIpxe => BootDevice::Http,
-            BootInterface::VirtualMedia => BootDevice::Cdrom,
+            BootInterface::VirtualMedia | BootInterface::IdracVirtualMedia => BootDevice::Cdrom,
             BootInterface::Fake => return self.await_foreign_boot(node).await,
         };
         let checked = check_agent_ramdisk(node)
             .and_then(|()| check_agent_images(&self.settings.image_hosts, node));
         checked.map_err(|refusal| bad_request(refusal.to_string()))?;
-        if node.boot_interface() == BootInterface::VirtualMedia {
+        if node.boot_interface().is_redfish() {
             let url = self.ramdisk_medium(node).await?;
             self.insert(node, bmc, &url).await?;
         }
@@ -39,7 +39,7 @@ impl TurnContext {
 
     /// Makes the disk the machine's boot device, and ejects the virtual CD of the service or of the machine's user.
     pub(crate) async fn boot_disk(&self, node: &Node, bmc: &Bmc) -> Result<()> {
-        if node.boot_interface() == BootInterface::VirtualMedia
+        if node.boot_interface().is_redfish()
             && let Some(media) = &bmc.media
             && let Err(error) = media.eject().await
         {
@@ -56,7 +56,10 @@ impl TurnContext {
         });
         let image = checked.map_err(|refusal| bad_request(refusal.to_string()))?;
         let device = match (node.boot_interface(), image) {
-            (BootInterface::VirtualMedia, OwnImage::Iso(iso)) => {
+            (
+                BootInterface::VirtualMedia | BootInterface::IdracVirtualMedia,
+                OwnImage::Iso(iso),
+            ) => {
                 let url = Url::parse(&iso);
                 let url =
                     url.map_err(|why| bad_request(format!("instance_info.boot_iso: {why}")))?;
@@ -65,9 +68,13 @@ impl TurnContext {
             }
             // The directory of the boot services names the image when the machine asks.
             (BootInterface::HttpIpxe, _) => BootDevice::Http,
-            (BootInterface::Ipxe | BootInterface::Fake | BootInterface::VirtualMedia, _) => {
-                BootDevice::Pxe
-            }
+            (
+                BootInterface::Ipxe
+                | BootInterface::Fake
+                | BootInterface::VirtualMedia
+                | BootInterface::IdracVirtualMedia,
+                _,
+            ) => BootDevice::Pxe,
         };
         self.set_lasting_boot(node, bmc, device).await
     }
@@ -136,7 +143,7 @@ fn persistence(node: &Node, needed: Persistence) -> Persistence {
 fn boot_mode(node: &Node) -> Option<BootMode> {
     match node.driver {
         Driver::Ipmi => declared_boot_mode(node).or(node.boot_mode),
-        Driver::Redfish | Driver::FakeHardware | Driver::ManualManagement => None,
+        Driver::Idrac | Driver::Redfish | Driver::FakeHardware | Driver::ManualManagement => None,
     }
 }
 

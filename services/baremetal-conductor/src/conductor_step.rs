@@ -1,9 +1,9 @@
 //! The steps that the conductor runs itself.
 
 use baremetal_core::{
-    APPLY_BIOS_SETTINGS, ActionOutcome, BiosInterface, CLEAR_SECURE_BOOT_KEYS, FirmwareInterface,
-    Interface, Node, RESET_BIOS_SETTINGS, RESET_SECURE_BOOT_KEYS, RaidInterface, SET_BMC_CLOCK,
-    Step, Task, UPDATE_FIRMWARE, Work, parse_bios_settings, parse_clock_setting,
+    APPLY_BIOS_SETTINGS, ActionOutcome, CLEAR_SECURE_BOOT_KEYS, Interface, Node,
+    RESET_BIOS_SETTINGS, RESET_SECURE_BOOT_KEYS, SET_BMC_CLOCK, Step, Task, UPDATE_FIRMWARE, Work,
+    parse_bios_settings, parse_clock_setting,
 };
 use bmc::Bmc;
 use hardware::SecureBootKeys;
@@ -19,7 +19,7 @@ impl TurnContext {
         let done = || Ok(ActionOutcome::TaskDone(Box::new(node.clone())));
         let Some(Task::Step(step)) = node.work.as_ref().and_then(Work::task) else { return done() };
         info!(node.id = %node.id, "running the {} step {}", step.kind.as_str(), step.name);
-        let is_real = node.bios_interface() == BiosInterface::Redfish;
+        let is_real = node.bios_interface().is_redfish();
         match (step.name.interface, step.name.step.as_str()) {
             (Interface::Bios, APPLY_BIOS_SETTINGS) if is_real => {
                 return self.request_bios(node, bmc, step).await;
@@ -27,12 +27,10 @@ impl TurnContext {
             (Interface::Bios, RESET_BIOS_SETTINGS) if is_real => {
                 return self.request_bios_reset(node, bmc).await;
             }
-            (Interface::Firmware, UPDATE_FIRMWARE)
-                if node.firmware_interface() == FirmwareInterface::Redfish =>
-            {
+            (Interface::Firmware, UPDATE_FIRMWARE) if node.firmware_interface().is_redfish() => {
                 return self.check_firmware_updates(node, bmc, step).await;
             }
-            (Interface::Raid, _) if node.raid_interface() == RaidInterface::Redfish => {
+            (Interface::Raid, _) if node.raid_interface().is_redfish() => {
                 return self.check_raid_step(node, bmc, step).await;
             }
             (Interface::Management, RESET_SECURE_BOOT_KEYS) => {

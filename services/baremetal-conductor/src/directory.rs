@@ -169,7 +169,9 @@ fn work_to_boot<'a>(node: &'a Node, port: &Port) -> Option<&'a Work> {
 fn boots_by_network(node: &Node, port: &Port) -> bool {
     match node.boot_interface() {
         BootInterface::Ipxe | BootInterface::HttpIpxe => port.pxe_enabled,
-        BootInterface::VirtualMedia | BootInterface::Fake => false,
+        BootInterface::VirtualMedia | BootInterface::IdracVirtualMedia | BootInterface::Fake => {
+            false
+        }
     }
 }
 

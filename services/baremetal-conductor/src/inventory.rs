@@ -4,10 +4,10 @@ use std::panic::resume_unwind;
 
 use agent_protocol::InspectionData;
 use baremetal_core::{
-    ActionOutcome, BmcIdentity, InspectInterface, InspectedMachine, InspectionChanges,
-    InspectionReport, InspectionRule, LogLevel, MAX_INSPECTION_RULES, Node, NodeIdent, Port,
-    PortUuid, Problem, Reason, RuleChanges, RuleLog, Stored, apply_bmc_inventory,
-    apply_inspection_rules, apply_inventory,
+    ActionOutcome, BmcIdentity, InspectedMachine, InspectionChanges, InspectionReport,
+    InspectionRule, LogLevel, MAX_INSPECTION_RULES, Node, NodeIdent, Port, PortUuid, Problem,
+    Reason, RuleChanges, RuleLog, Stored, apply_bmc_inventory, apply_inspection_rules,
+    apply_inventory,
 };
 use baremetal_store::StoreError;
 use hardware::{Inventory, MacAddress};
@@ -51,7 +51,7 @@ impl TurnContext {
         }
         let whole = serde_json::json!({ "bmc": inventory });
         info!(node.id = %node.id, nics = macs.len(), disks = inventory.disks.len(), "read the inventory of the BMC");
-        if node.inspect_interface() != InspectInterface::Redfish {
+        if !node.inspect_interface().is_redfish() {
             return Ok(ActionOutcome::TaskDone(Box::new(reported)));
         }
         let found = InspectionReport {

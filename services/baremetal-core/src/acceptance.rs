@@ -146,7 +146,7 @@ fn driver_info(
     let mut info = asked.driver_info.clone();
     let prefix = match driver {
         Driver::FakeHardware | Driver::ManualManagement => return Ok(info),
-        Driver::Redfish => "redfish",
+        Driver::Idrac | Driver::Redfish => "redfish",
         Driver::Ipmi => "ipmi",
     };
     let key = |name: &str| format!("{prefix}_{name}");
@@ -167,7 +167,7 @@ fn driver_info(
     if let Some(known) = facts.credentials.iter().find(is_for).filter(|_| !has_own) {
         info.insert(key("username"), known.username.clone().into());
         info.insert(key("password"), known.password.expose().into());
-        if let (Driver::Redfish, Some(verify)) = (driver, &known.verify_ca) {
+        if let (true, Some(verify)) = (driver.speaks_redfish(), &known.verify_ca) {
             info.entry(key("verify_ca")).or_insert_with(|| verify.clone());
         }
     }
@@ -185,20 +185,20 @@ fn found_address(
     let ipmi = answer.and_then(|it| it.ipmi.as_ref());
     match (driver, redfish, ipmi) {
         (Driver::FakeHardware | Driver::ManualManagement, _, _) => Vec::new(),
-        (Driver::Redfish, Some(known), _) => {
+        (Driver::Idrac | Driver::Redfish, Some(known), _) => {
             vec![named("redfish_address", known.address.clone().into())]
         }
         (Driver::Ipmi, _, Some(known)) => vec![
             named("ipmi_address", known.address.clone().into()),
             named("ipmi_port", known.port.into()),
         ],
-        (Driver::Redfish | Driver::Ipmi, _, _) => {
+        (Driver::Idrac | Driver::Redfish | Driver::Ipmi, _, _) => {
             let Some(first) = bmc_addresses(found).into_iter().next() else { return Vec::new() };
             match driver {
-                Driver::Redfish if first.contains(':') => {
+                Driver::Idrac | Driver::Redfish if first.contains(':') => {
                     vec![named("redfish_address", format!("https://[{first}]").into())]
                 }
-                Driver::Redfish => {
+                Driver::Idrac | Driver::Redfish => {
                     vec![named("redfish_address", format!("https://{first}").into())]
                 }
                 Driver::Ipmi | Driver::FakeHardware | Driver::ManualManagement => {

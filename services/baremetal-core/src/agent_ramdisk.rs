@@ -59,7 +59,9 @@ impl Node {
     pub fn is_booted_by_others(&self) -> bool {
         match self.boot_interface() {
             BootInterface::Fake => true,
-            BootInterface::VirtualMedia => self.agent_iso().is_some(),
+            BootInterface::VirtualMedia | BootInterface::IdracVirtualMedia => {
+                self.agent_iso().is_some()
+            }
             BootInterface::Ipxe | BootInterface::HttpIpxe => false,
         }
     }
@@ -134,19 +136,21 @@ pub fn check_agent_ramdisk(node: &Node) -> Result<(), RequestRefused> {
     };
     match node.boot_interface() {
         BootInterface::Fake => Ok(()),
-        BootInterface::VirtualMedia => match (find("iso"), find("kernel"), find("ramdisk")) {
-            ((key, Some(_)), _, _) if !node.network_data.is_empty() => {
-                let problem = format!("the ISO image of {key} takes no configuration");
-                Err(RequestRefused::Field { field: "network_data".to_owned(), problem })
+        boot @ (BootInterface::VirtualMedia | BootInterface::IdracVirtualMedia) => {
+            match (find("iso"), find("kernel"), find("ramdisk")) {
+                ((key, Some(_)), _, _) if !node.network_data.is_empty() => {
+                    let problem = format!("the ISO image of {key} takes no configuration");
+                    Err(RequestRefused::Field { field: "network_data".to_owned(), problem })
+                }
+                ((key, Some(iso)), _, _) => checked(&key, &iso, check_url),
+                ((iso, None), (key, Some(_)), _) | ((iso, None), _, (key, Some(_))) => {
+                    let problem =
+                        format!("{} boots an ISO image; set {iso} instead", boot.as_str());
+                    Err(refuse(&key, problem))
+                }
+                _ => Ok(()),
             }
-            ((key, Some(iso)), _, _) => checked(&key, &iso, check_url),
-            ((iso, None), (key, Some(_)), _) | ((iso, None), _, (key, Some(_))) => {
-                let problem =
-                    format!("redfish-virtual-media boots an ISO image; set {iso} instead");
-                Err(refuse(&key, problem))
-            }
-            _ => Ok(()),
-        },
+        }
         BootInterface::Ipxe | BootInterface::HttpIpxe => match (find("kernel"), find("ramdisk")) {
             ((_, None), (_, None)) => Ok(()),
             ((kernel_key, Some(kernel)), (ramdisk_key, Some(ramdisk))) => {

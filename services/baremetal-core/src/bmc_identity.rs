@@ -37,7 +37,7 @@ impl BmcIdentity {
         let text = |key: &str| node.driver_info.get(key).and_then(|value| value.as_str());
         match node.driver {
             Driver::FakeHardware | Driver::ManualManagement => None,
-            Driver::Redfish => {
+            Driver::Idrac | Driver::Redfish => {
                 let system = text("redfish_system_id").map(|path| path.trim_end_matches('/'));
                 let system = system.filter(|path| !path.is_empty()).map(str::to_owned);
                 Some(BmcIdentity { endpoint: redfish_endpoint(text("redfish_address")?)?, system })
@@ -137,6 +137,8 @@ mod tests {
     #[track_caller]
     fn redfish(address: &str, want: &str) {
         let found = identity(Driver::Redfish, json!({"redfish_address": address})).unwrap();
+        let of_dell = identity(Driver::Idrac, json!({"redfish_address": address})).unwrap();
+        assert_eq!(of_dell, found, "the driver does not change the machine");
         assert_eq!(found, BmcIdentity { endpoint: want.to_owned(), system: None }, "{address}");
     }
 

@@ -5,8 +5,7 @@ use jiff::Timestamp;
 use lease::RequiredState;
 
 use crate::{
-    BootSettingRequest, BootSettingStage, Failure, HistoryEntry, Interface, ManagementInterface,
-    Node, Reason, RequestRefused,
+    BootSettingRequest, BootSettingStage, Failure, HistoryEntry, Node, Reason, RequestRefused,
 };
 
 const VERB: &str = "change a boot setting";
@@ -36,7 +35,7 @@ pub fn request_boot_setting(
             verb: VERB,
         });
     }
-    if node.management_interface() != ManagementInterface::Redfish {
+    if !node.management_interface().is_redfish() {
         let cause = cannot(node, wanted);
         let failure = Failure::new(Reason::Unsupported, cause);
         let event = failure.to_string();
@@ -55,8 +54,7 @@ pub fn request_boot_setting(
 /// Returns why the driver of a node, or the management interface that the node uses, cannot carry out a change.
 fn cannot(node: &Node, wanted: BootSetting) -> String {
     let interface = node.management_interface().as_str();
-    if node.driver.supported(Interface::Management).contains(&ManagementInterface::Redfish.as_str())
-    {
+    if node.driver.speaks_redfish() {
         return format!(
             "cannot change the {wanted}: the management interface {interface} does not support it"
         );
@@ -92,7 +90,10 @@ mod tests {
     use super::*;
     use crate::drain_request::tests::{leaving, off};
     use crate::lending::tests::{ended, lent};
-    use crate::{DrainStage, Driver, NodeUuid, State, Verb, WorkUuid, request_power, request_verb};
+    use crate::{
+        DrainStage, Driver, ManagementInterface, NodeUuid, State, Verb, WorkUuid, request_power,
+        request_verb,
+    };
 
     const T0: Timestamp = Timestamp::UNIX_EPOCH;
 

@@ -3,8 +3,8 @@
 
 use crate::bmc_clock::{OFFSET, TIME};
 use crate::{
-    BiosInterface, FirmwareInterface, Interface, ManagementInterface, Node, OfferedStep,
-    RaidInterface, SET_BMC_CLOCK, StepKind, VendorInterface,
+    BiosInterface, FirmwareInterface, Interface, Node, OfferedStep, SET_BMC_CLOCK, StepKind,
+    VendorInterface,
 };
 
 /// The step that changes BIOS settings.
@@ -53,7 +53,7 @@ pub(crate) fn conductor_steps(node: &Node, kind: StepKind) -> Vec<OfferedStep> {
         steps.push(OfferedStep::of_conductor(Interface::Bios, RESET_BIOS_SETTINGS, 0));
         steps.push(OfferedStep::of_conductor(Interface::Bios, "cache_bios_settings", 0));
     }
-    if node.bios_interface() == BiosInterface::Redfish {
+    if node.bios_interface().is_redfish() {
         let without_ramdisk = |step| OfferedStep { needs_ramdisk: false, ..step };
         let apply = OfferedStep::of_conductor(Interface::Bios, APPLY_BIOS_SETTINGS, 0);
         let apply = apply.with_argument("settings", true, "the BIOS settings");
@@ -69,10 +69,10 @@ pub(crate) fn conductor_steps(node: &Node, kind: StepKind) -> Vec<OfferedStep> {
         FirmwareInterface::Fake if kind == StepKind::Clean => steps.push(update),
         FirmwareInterface::Fake | FirmwareInterface::NoFirmware => {}
     }
-    if node.raid_interface() == RaidInterface::Redfish {
+    if node.raid_interface().is_redfish() {
         steps.extend(raid_steps(kind));
     }
-    if node.management_interface() == ManagementInterface::Redfish {
+    if node.management_interface().is_redfish() {
         steps.extend(management_steps(kind));
     }
     steps
@@ -126,7 +126,7 @@ mod tests {
     use serde_json::Map;
 
     use super::*;
-    use crate::{Driver, NodeUuid};
+    use crate::{Driver, NodeUuid, RaidInterface};
 
     #[test]
     fn fake_interfaces_and_bmcs_have_steps_of_the_conductor() {

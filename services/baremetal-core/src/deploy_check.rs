@@ -4,8 +4,8 @@ use crate::fast_track::check_fast_track;
 use crate::instance::refuse;
 use crate::wanted_boot::{WantedBoot, declared_boot_mode, declared_word, wanted_boot};
 use crate::{
-    BootInterface, DeployInterface, ManagementInterface, Node, Port, RequestRefused,
-    check_agent_ramdisk, config_drive_of, glance_image, image, oci_image, own_image,
+    BootInterface, DeployInterface, Node, Port, RequestRefused, check_agent_ramdisk,
+    config_drive_of, glance_image, image, oci_image, own_image,
 };
 
 /// Checks that `node` has everything that its installation needs. A node without an agent and a node with a custom agent need nothing, and
@@ -36,7 +36,7 @@ fn check_wanted_boot(node: &Node) -> Result<(), RequestRefused> {
         return Err(refuse("capabilities.boot_mode", problem));
     }
     let interface = node.management_interface();
-    if interface == ManagementInterface::Redfish {
+    if interface.is_redfish() {
         return Ok(());
     }
     let field = match (mode, secure_boot) {
@@ -53,7 +53,9 @@ pub fn check_boot(node: &Node, ports: &[Port]) -> Result<(), RequestRefused> {
     check_agent_ramdisk(node)?;
     check_fast_track(node)?;
     match node.boot_interface() {
-        BootInterface::Fake | BootInterface::VirtualMedia => Ok(()),
+        BootInterface::Fake | BootInterface::VirtualMedia | BootInterface::IdracVirtualMedia => {
+            Ok(())
+        }
         BootInterface::Ipxe | BootInterface::HttpIpxe
             if ports.iter().any(|port| port.pxe_enabled) =>
         {

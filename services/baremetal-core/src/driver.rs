@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub enum Driver {
     /// No machine at all: every step succeeds immediately.
     FakeHardware,
+    /// A machine of Dell with an iDRAC, over Redfish with Dell's extensions.
+    Idrac,
     Ipmi,
     /// A machine without a BMC, which a person switches on and off.
     ManualManagement,
@@ -35,16 +37,30 @@ pub const CREDENTIALS: [Credential; 2] = [
 
 impl Driver {
     /// Every driver, sorted by name.
-    pub const ALL: [Driver; 4] =
-        [Driver::FakeHardware, Driver::Ipmi, Driver::ManualManagement, Driver::Redfish];
+    pub const ALL: [Driver; 5] = [
+        Driver::FakeHardware,
+        Driver::Idrac,
+        Driver::Ipmi,
+        Driver::ManualManagement,
+        Driver::Redfish,
+    ];
 
     /// Returns the name of the driver in the Bare Metal API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Driver::FakeHardware => "fake-hardware",
+            Driver::Idrac => "idrac",
             Driver::Ipmi => "ipmi",
             Driver::ManualManagement => "manual-management",
             Driver::Redfish => "redfish",
+        }
+    }
+
+    /// Returns whether the BMC is controlled over Redfish.
+    pub const fn speaks_redfish(self) -> bool {
+        match self {
+            Driver::Idrac | Driver::Redfish => true,
+            Driver::FakeHardware | Driver::Ipmi | Driver::ManualManagement => false,
         }
     }
 
@@ -64,7 +80,7 @@ impl Driver {
                 ("ipmi_cipher_suite", "3 or 17 (default: 17 if the BMC offers it, else 3).", false),
                 ("ipmi_priv_level", "USER, OPERATOR or ADMINISTRATOR (the default).", false),
             ],
-            Driver::Redfish => &[
+            Driver::Idrac | Driver::Redfish => &[
                 ("redfish_address", "URL of the BMC; default scheme: https.", true),
                 (
                     "redfish_system_id",
@@ -87,7 +103,7 @@ impl Driver {
 
 /// The error for a word that names no driver.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown driver {raw:?}; use fake-hardware, ipmi, manual-management or redfish")]
+#[error("unknown driver {raw:?}; use fake-hardware, idrac, ipmi, manual-management or redfish")]
 pub struct UnknownDriver {
     /// The word that was given, cut to 64 characters for the message.
     pub raw: String,
@@ -115,9 +131,9 @@ mod tests {
     #[test]
     fn a_driver_is_named_as_ironic_names_it() {
         let names = Driver::ALL.map(Driver::as_str);
-        assert_eq!(names, ["fake-hardware", "ipmi", "manual-management", "redfish"]);
+        assert_eq!(names, ["fake-hardware", "idrac", "ipmi", "manual-management", "redfish"]);
         assert_eq!(names.map(|name| name.parse().ok()), Driver::ALL.map(Some));
-        assert!("idrac".parse::<Driver>().is_err());
+        assert!("ilo".parse::<Driver>().is_err());
     }
 
     #[test]
@@ -139,6 +155,7 @@ mod tests {
             (Driver::FakeHardware, None, 2),
             (Driver::ManualManagement, None, 0),
             (Driver::Ipmi, Some("ipmi_address"), 6),
+            (Driver::Idrac, Some("redfish_address"), 6),
             (Driver::Redfish, Some("redfish_address"), 6),
         ] {
             let all = driver.properties();
@@ -146,8 +163,9 @@ mod tests {
                 all.iter().filter(|(_, _, it)| *it).map(|(key, ..)| *key).collect();
             assert_eq!((required, all.len()), (Vec::from_iter(address), number), "{driver}");
             for (key, description, _) in all {
-                let is_of_bmc = address.is_some();
-                assert_eq!(key.starts_with(driver.as_str()), is_of_bmc, "{key}");
+                let protocol = address.and_then(|address| address.split('_').next());
+                let is_of_bmc = protocol.is_some_and(|protocol| key.starts_with(protocol));
+                assert_eq!(is_of_bmc, address.is_some(), "{key}");
                 assert!(description.ends_with('.'), "{key}: {description}");
             }
         }

@@ -64,7 +64,8 @@ pub fn indicators(node: &Node) -> Result<&'static [Indicator], IndicatorRefused>
         ManagementInterface::Fake => Ok(&FAKE),
         ManagementInterface::Ipmitool
         | ManagementInterface::Noop
-        | ManagementInterface::Redfish => {
+        | ManagementInterface::Redfish
+        | ManagementInterface::Idrac => {
             let (node, interface) = (node.label(), interface.as_str());
             Err(IndicatorRefused::Unsupported { node, interface })
         }

@@ -124,8 +124,10 @@ interfaces! {
         Fake = "fake",
         /// By the BMC.
         Redfish = "redfish",
+        Idrac = "idrac-redfish",
     } {
         FakeHardware: Fake NoBios;
+        Idrac: Idrac Redfish NoBios;
         Ipmi | ManualManagement: NoBios;
         Redfish: Redfish NoBios;
     }
@@ -138,11 +140,13 @@ interfaces! {
         HttpIpxe = "http-ipxe",
         /// By a virtual CD that the BMC inserts, without DHCP.
         VirtualMedia = "redfish-virtual-media",
+        IdracVirtualMedia = "idrac-redfish-virtual-media",
         /// The service boots no ramdisk. If the node uses an agent, somebody else starts it.
         Fake = "fake",
     } {
         FakeHardware: Fake Ipxe HttpIpxe;
         Ipmi | ManualManagement: Ipxe HttpIpxe;
+        Idrac: Ipxe HttpIpxe IdracVirtualMedia;
         Redfish: Ipxe HttpIpxe VirtualMedia;
     }
 
@@ -155,7 +159,7 @@ interfaces! {
     } {
         FakeHardware: Fake NoConsole;
         Ipmi: NoConsole IpmitoolSocat;
-        ManualManagement | Redfish: NoConsole;
+        Idrac | ManualManagement | Redfish: NoConsole;
     }
 
     /// How the machine is installed and cleaned.
@@ -169,7 +173,7 @@ interfaces! {
         Ramdisk = "ramdisk",
     } {
         FakeHardware: Fake Direct;
-        Ipmi | ManualManagement | Redfish: Direct CustomAgent Ramdisk;
+        Idrac | Ipmi | ManualManagement | Redfish: Direct CustomAgent Ramdisk;
     }
 
     /// How firmware is updated.
@@ -181,7 +185,7 @@ interfaces! {
     } {
         FakeHardware: Fake NoFirmware;
         Ipmi | ManualManagement: NoFirmware;
-        Redfish: Redfish NoFirmware;
+        Idrac | Redfish: Redfish NoFirmware;
     }
 
     /// How the hardware is inspected.
@@ -191,10 +195,12 @@ interfaces! {
         Agent = "agent",
         /// By asking the BMC only.
         Redfish = "redfish",
+        Idrac = "idrac-redfish",
         /// The hardware is not inspected.
         NoInspect = "no-inspect",
     } {
         FakeHardware: Fake Agent NoInspect;
+        Idrac: Agent Idrac NoInspect;
         Ipmi | ManualManagement: Agent NoInspect;
         Redfish: Agent Redfish NoInspect;
     }
@@ -204,10 +210,12 @@ interfaces! {
         Fake = "fake",
         Ipmitool = "ipmitool",
         Redfish = "redfish",
+        Idrac = "idrac-redfish",
         /// The boot device is never set: the machine's firmware always tries the network first, or a person chooses.
         Noop = "noop",
     } {
         FakeHardware: Fake Noop;
+        Idrac: Idrac;
         Ipmi: Ipmitool Noop;
         ManualManagement: Noop;
         Redfish: Redfish Noop;
@@ -222,7 +230,7 @@ interfaces! {
         /// The machine is connected to a network of the service or to those of its VIFs, by ports in Neutron that name its switch ports.
         Neutron = "neutron",
     } {
-        FakeHardware | Ipmi | ManualManagement | Redfish: Noop Flat Neutron;
+        FakeHardware | Idrac | Ipmi | ManualManagement | Redfish: Noop Flat Neutron;
     }
 
     /// How the machine is switched on and off.
@@ -231,8 +239,10 @@ interfaces! {
         Fake = "fake",
         Ipmitool = "ipmitool",
         Redfish = "redfish",
+        Idrac = "idrac-redfish",
     } {
         FakeHardware | ManualManagement: Fake;
+        Idrac: Idrac Redfish;
         Ipmi: Ipmitool;
         Redfish: Redfish;
     }
@@ -243,10 +253,12 @@ interfaces! {
         Fake = "fake",
         /// By the BMC, whose storage controllers make volumes.
         Redfish = "redfish",
+        Idrac = "idrac-redfish",
         /// By steps of the agent, which makes software RAID.
         Agent = "agent",
     } {
         FakeHardware: Fake NoRaid Agent;
+        Idrac: Idrac NoRaid Agent;
         Ipmi | ManualManagement: NoRaid Agent;
         Redfish: Redfish NoRaid Agent;
     }
@@ -259,7 +271,7 @@ interfaces! {
         Agent = "agent",
     } {
         FakeHardware: Fake NoRescue Agent;
-        Ipmi | ManualManagement | Redfish: NoRescue Agent;
+        Idrac | Ipmi | ManualManagement | Redfish: NoRescue Agent;
     }
 
     /// How remote volumes are attached.
@@ -268,7 +280,7 @@ interfaces! {
         Fake = "fake",
     } {
         FakeHardware: Noop Fake;
-        Ipmi | ManualManagement | Redfish: Noop;
+        Idrac | Ipmi | ManualManagement | Redfish: Noop;
     }
 
     /// How functions of one vendor are called.
@@ -277,8 +289,10 @@ interfaces! {
         Fake = "fake",
         /// Subscriptions to the events of the BMC, and its virtual drives.
         Redfish = "redfish",
+        Idrac = "idrac-redfish",
     } {
         FakeHardware: Fake NoVendor;
+        Idrac: Idrac Redfish NoVendor;
         Ipmi | ManualManagement: NoVendor;
         Redfish: Redfish NoVendor;
     }
@@ -291,11 +305,33 @@ impl Driver {
     }
 }
 
+/// The interfaces that act on the BMC over Redfish, under the name of the standard or of a maker. The driver of the protocol knows how the
+/// machines of a maker differ.
+macro_rules! over_redfish {
+    ($($kind:ident: $($variant:ident)|+;)*) => {
+        $(impl $kind {
+            /// Returns whether this is done over Redfish.
+            pub const fn is_redfish(self) -> bool {
+                matches!(self, $($kind::$variant)|+)
+            }
+        })*
+    };
+}
+
+over_redfish! {
+    BiosInterface: Redfish | Idrac;
+    BootInterface: VirtualMedia | IdracVirtualMedia;
+    FirmwareInterface: Redfish;
+    InspectInterface: Redfish | Idrac;
+    ManagementInterface: Redfish | Idrac;
+    RaidInterface: Redfish | Idrac;
+}
+
 impl InspectInterface {
     /// Returns whether the hardware is looked at.
     pub(crate) const fn looks(self) -> bool {
         match self {
-            InspectInterface::Agent | InspectInterface::Redfish => true,
+            InspectInterface::Agent | InspectInterface::Redfish | InspectInterface::Idrac => true,
             InspectInterface::Fake | InspectInterface::NoInspect => false,
         }
     }
@@ -358,6 +394,12 @@ mod tests {
         for interface in [Interface::Bios, Interface::Firmware, Interface::Raid] {
             assert_eq!(Driver::Redfish.default(interface), "redfish", "{interface:?}");
         }
+        for interface in [Interface::Bios, Interface::Management, Interface::Power, Interface::Raid]
+        {
+            assert_eq!(Driver::Idrac.default(interface), "idrac-redfish", "{interface:?}");
+        }
+        assert_eq!(Driver::Idrac.default(Interface::Firmware), "redfish");
+        assert_eq!(Driver::Idrac.supported(Interface::Management), ["idrac-redfish"]);
         for driver in [Driver::Ipmi, Driver::ManualManagement] {
             assert_eq!(driver.default(Interface::Firmware), "no-firmware");
             assert_eq!(driver.default(Interface::Raid), "no-raid");

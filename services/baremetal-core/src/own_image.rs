@@ -19,7 +19,7 @@ pub enum OwnImage {
 pub fn own_image(node: &Node) -> Result<OwnImage, RequestRefused> {
     let by_network = match node.boot_interface() {
         BootInterface::Ipxe | BootInterface::HttpIpxe => true,
-        BootInterface::VirtualMedia => false,
+        BootInterface::VirtualMedia | BootInterface::IdracVirtualMedia => false,
         BootInterface::Fake => {
             let (field, problem) = ("boot_interface", "fake boots no image of the node");
             return Err(RequestRefused::Field { field: field.into(), problem: problem.into() });

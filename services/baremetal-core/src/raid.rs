@@ -88,7 +88,7 @@ pub fn with_target_raid_config(
     if !wanted.is_empty() {
         match node.raid_interface() {
             RaidInterface::Fake | RaidInterface::Agent => check_raid_config(&wanted)?,
-            RaidInterface::Redfish => {
+            RaidInterface::Redfish | RaidInterface::Idrac => {
                 check_raid_config(&wanted)?;
                 logical_disks(&wanted).map_err(|why| refuse(why.field, why.problem))?;
             }

@@ -89,7 +89,7 @@ pub fn connected_ports<'p>(
         Err(RequestRefused::Field { field, problem: problem.to_owned() })
     };
     let boots = |port: &&Port| match node.boot_interface() {
-        BootInterface::VirtualMedia => true,
+        BootInterface::VirtualMedia | BootInterface::IdracVirtualMedia => true,
         BootInterface::Ipxe | BootInterface::HttpIpxe | BootInterface::Fake => port.pxe_enabled,
     };
     let wanted: Vec<&Port> = ports.iter().filter(boots).collect();

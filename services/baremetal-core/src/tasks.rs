@@ -4,14 +4,14 @@ use hardware::{BootSetting, PowerState};
 
 use crate::wanted_boot::changed_boot;
 use crate::{
-    AgentCommand, BiosInterface, DeployInterface, Driver, FirmwareInterface, InspectInterface,
-    Node, RescueInterface, ServiceNetwork, StepKind, Task, WantedSteps,
+    AgentCommand, DeployInterface, InspectInterface, Node, RescueInterface, ServiceNetwork,
+    StepKind, Task, WantedSteps,
 };
 
 /// The tasks that check a node's BMC, and read what the BMC knows of the machine's firmware.
 pub(crate) fn verify(node: &Node) -> Vec<Task> {
-    let reads_firmware = node.bios_interface() == BiosInterface::Redfish
-        || node.firmware_interface() == FirmwareInterface::Redfish;
+    let reads_firmware =
+        node.bios_interface().is_redfish() || node.firmware_interface().is_redfish();
     [Task::TryBmc].into_iter().chain(reads_firmware.then_some(Task::ReadBios)).collect()
 }
 
@@ -34,7 +34,7 @@ fn boot_system(node: &Node) -> Task {
 /// The tasks that inspect `node`: through the BMC, the agent, or both, as the node's interface says.
 pub(crate) fn inspect(node: &Node) -> Vec<Task> {
     let mut tasks = Vec::new();
-    if node.driver == Driver::Redfish && node.inspect_interface().looks() {
+    if node.driver.speaks_redfish() && node.inspect_interface().looks() {
         tasks.push(Task::AskBmcForInventory);
     }
     if node.inspect_interface() == InspectInterface::Agent {
@@ -208,7 +208,7 @@ mod tests {
     use jiff::Timestamp;
 
     use super::*;
-    use crate::{DeployInterface, NetworkInterface, NodeUuid};
+    use crate::{DeployInterface, Driver, NetworkInterface, NodeUuid};
 
     const OFF: Task = Task::Power(PowerState::Off);
     const ON: Task = Task::Power(PowerState::On);
@@ -230,6 +230,8 @@ mod tests {
         let both: Vec<Task> = [Task::AskBmcForInventory].into_iter().chain(agent.clone()).collect();
         assert_eq!(tasks(Driver::Redfish, Agent), both);
         assert_eq!(tasks(Driver::Redfish, Redfish), [Task::AskBmcForInventory]);
+        assert_eq!(tasks(Driver::Idrac, Agent), both);
+        assert_eq!(tasks(Driver::Idrac, InspectInterface::Idrac), [Task::AskBmcForInventory]);
         assert_eq!(tasks(Driver::Redfish, NoInspect), []);
         assert_eq!(tasks(Driver::Ipmi, Agent), agent);
         assert_eq!(tasks(Driver::Ipmi, NoInspect), []);

@@ -165,7 +165,7 @@ impl VendorInterface {
     pub const fn methods(self) -> &'static [VendorMethod] {
         match self {
             VendorInterface::Fake => &FAKE,
-            VendorInterface::Redfish => &REDFISH,
+            VendorInterface::Redfish | VendorInterface::Idrac => &REDFISH,
             VendorInterface::NoVendor => &[],
         }
     }
@@ -308,6 +308,13 @@ mod tests {
             let want = Ok(VendorCall::EjectMedia(kind));
             check("eject_vmedia", "POST", json!({"boot_device": device}), want);
         }
+        check_on(
+            Driver::Idrac,
+            "eject_vmedia",
+            "POST",
+            json!({}),
+            Ok(VendorCall::EjectMedia(None)),
+        );
         let words = Err("boot_device: must be cd, dvd, usb or floppy");
         check("eject_vmedia", "POST", json!({"boot_device": "tape"}), words);
         let words = Err("Destination: is required");

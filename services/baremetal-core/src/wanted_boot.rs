@@ -4,7 +4,7 @@
 use hardware::BootMode;
 use serde_json::Value;
 
-use crate::{ManagementInterface, Node};
+use crate::Node;
 
 /// The boot settings that the instance of a node wants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) struct WantedBoot {
 ///
 /// An instance that wants no boot mode gets the declared one, if the machine is known to start in the other.
 pub(crate) fn changed_boot(node: &Node) -> WantedBoot {
-    if node.management_interface() != ManagementInterface::Redfish {
+    if !node.management_interface().is_redfish() {
         return WantedBoot::default();
     }
     let wanted = wanted_boot(node);

@@ -9,7 +9,8 @@ use url::Url;
 use crate::{Bmc, BmcKind, Machine, Manifest, ManifestError};
 
 /// The boot interfaces that a machine may have.
-const BOOTS: [&str; 3] = ["ipxe", "http-ipxe", "redfish-virtual-media"];
+const BOOTS: [&str; 4] =
+    ["ipxe", "http-ipxe", "redfish-virtual-media", "idrac-redfish-virtual-media"];
 
 /// Returns every mistake in `manifest`, in the order of the lines.
 pub fn check(manifest: &Manifest) -> Vec<ManifestError> {
@@ -79,10 +80,15 @@ fn check_machine(machine: &Machine, taken: &mut UsedValues, mistakes: &mut Vec<M
     if let Some(boot) = machine.boot.as_deref().filter(|boot| !BOOTS.contains(boot)) {
         note("boot", format!("{:?} is not one of {}", shown(boot), BOOTS.join(", ")));
     }
-    if machine.boot.as_deref() == Some("redfish-virtual-media")
-        && machine.bmc.kind != BmcKind::Redfish
+    let needed = match machine.boot.as_deref() {
+        Some("redfish-virtual-media") => Some((BmcKind::Redfish, "redfish")),
+        Some("idrac-redfish-virtual-media") => Some((BmcKind::Idrac, "idrac")),
+        _ => None,
+    };
+    if let (Some((kind, name)), Some(boot)) = (needed, &machine.boot)
+        && machine.bmc.kind != kind
     {
-        note("boot", "redfish-virtual-media needs a Redfish BMC".to_owned());
+        note("boot", format!("{boot} needs a BMC of the type {name}"));
     }
     check_bmc(&machine.bmc, &mut note);
     let bmc = format!("{} {}", machine.bmc.address, machine.bmc.system.as_deref().unwrap_or(""));
@@ -96,7 +102,7 @@ fn check_machine(machine: &Machine, taken: &mut UsedValues, mistakes: &mut Vec<M
 fn check_bmc(bmc: &Bmc, note: &mut impl FnMut(&str, String)) {
     match bmc.kind {
         BmcKind::Fake => return,
-        BmcKind::Redfish => {
+        BmcKind::Redfish | BmcKind::Idrac => {
             let address = &bmc.address;
             let spelled = if address.contains("://") {
                 address.clone()
@@ -206,9 +212,9 @@ mod tests {
         let mistakes = check(&read_csv("r1", text).unwrap());
         expect![[r#"
             line 3: mac: is required: IPMI does not report MAC addresses
-            line 4: boot: redfish-virtual-media needs a Redfish BMC
+            line 4: boot: redfish-virtual-media needs a BMC of the type redfish
             line 5: mac: 01:00:5e:00:00:01 is a multicast address
-            line 5: boot: "floppy" is not one of ipxe, http-ipxe, redfish-virtual-media
+            line 5: boot: "floppy" is not one of ipxe, http-ipxe, redfish-virtual-media, idrac-redfish-virtual-media
             line 5: bmc.cipher_suite: must be 3 or 17; other suites are not secure
             line 8: bmc.address: 10.0.0.5 is already the BMC on line 7"#]]
         .assert_eq(&mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));

@@ -202,7 +202,7 @@ mod tests {
              c,52:54:00:00:00:03,ipmi,10.0.0.3,admin,PW,third\n\
              d,52:54:00:00:00:04,ipmi\n",
             expect![[r#"
-                line 2: bmc_type: unknown variant `lom`, expected one of `redfish`, `ipmi`, `fake`
+                line 2: bmc_type: unknown variant `lom`, expected one of `redfish`, `idrac`, `ipmi`, `fake`
                 line 3: mac: "52:54:00:00:00:zz" is not a MAC address
                 line 4: position: invalid digit found in string
                 line 5: has 3 fields, but the first line has 7"#]],

@@ -56,6 +56,8 @@ pub struct Bmc {
 #[serde(rename_all = "lowercase")]
 pub enum BmcKind {
     Redfish,
+    /// Redfish with Dell's extensions.
+    Idrac,
     Ipmi,
     /// The machine has no BMC; the node uses the driver `fake-hardware`.
     Fake,

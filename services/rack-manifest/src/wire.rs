@@ -94,6 +94,7 @@ fn machine_request(machine: &Machine, password: Option<String>) -> MachineReques
         ports: machine.macs.clone(),
         driver: match machine.bmc.kind {
             BmcKind::Redfish => "redfish",
+            BmcKind::Idrac => "idrac",
             BmcKind::Ipmi => "ipmi",
             BmcKind::Fake => "fake-hardware",
         }
@@ -113,7 +114,7 @@ fn driver_info(bmc: &Bmc, password: Option<String>) -> Map<String, Value> {
     let password = password.map(Value::String);
     let entries: Vec<(&str, Option<Value>)> = match bmc.kind {
         BmcKind::Fake => Vec::new(),
-        BmcKind::Redfish => vec![
+        BmcKind::Redfish | BmcKind::Idrac => vec![
             ("redfish_address", Some(bmc.address.clone().into())),
             ("redfish_username", text(&bmc.user)),
             ("redfish_password", password),

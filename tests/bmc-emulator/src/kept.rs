@@ -18,6 +18,8 @@ use crate::volumes::Volume;
 pub struct PersistedState {
     pub on: bool,
     pub(crate) boot: Option<Boot>,
+    #[serde(default)]
+    pub(crate) virtual_cd: Option<OverrideDuration>,
     /// Images, each with the id of its drive.
     pub(crate) media: Vec<(String, Url)>,
     #[serde(default)]

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use url::Url;
 
-use crate::boot::{BootChoice, BootOverride, OverrideDuration};
+use crate::boot::{BootChoice, BootDevice, BootOverride, OverrideDuration};
 use crate::events::{EventKind, Events};
 use crate::faults::{Faults, ReportedPower};
 use crate::kept::{Boot, PersistedState};
@@ -54,6 +54,8 @@ struct Inner {
 #[derive(Debug, Default)]
 pub(crate) struct Chassis {
     boot: Option<BootOverride>,
+    /// How long the virtual CD is the first boot device, before any override.
+    virtual_cd: Option<OverrideDuration>,
     /// The machine switches on again after the operating system has shut down.
     restart_after_soft_off: bool,
     identify: Identify,
@@ -93,6 +95,7 @@ impl Machine {
             .filter_map(|(id, image)| Some((drives.iter().find(|drive| drive.id == id)?, image)));
         let chassis = Chassis {
             boot: kept.boot.map(|boot| boot.held_from(Instant::now())),
+            virtual_cd: kept.virtual_cd,
             media: media.collect(),
             setup: kept.setup,
             volumes: Volumes::of(kept.volumes),
@@ -118,7 +121,9 @@ impl Machine {
         let setup = chassis.setup.clone();
         let volumes = chassis.volumes.volumes.clone();
         let subscriptions = chassis.subscriptions.all.clone();
-        PersistedState { on: self.power_now().on, boot, media, setup, volumes, subscriptions }
+        let virtual_cd = chassis.virtual_cd;
+        let on = self.power_now().on;
+        PersistedState { on, boot, virtual_cd, media, setup, volumes, subscriptions }
     }
 
     /// The hardware of the machine.
@@ -169,15 +174,23 @@ impl Machine {
     /// The device that the firmware boots now. Uses up an override for one boot.
     pub fn take_boot_device(&self) -> BootChoice {
         let mut chassis = self.chassis();
+        if let Some(lasting) = chassis.virtual_cd {
+            chassis.virtual_cd = (lasting == OverrideDuration::Always).then_some(lasting);
+            return BootChoice { device: Some(BootDevice::Cdrom), ..BootChoice::default() };
+        }
         let found = chassis.boot_override();
         if found.as_ref().is_some_and(|boot| boot.lasting == OverrideDuration::Once) {
             chassis.boot = None;
         }
         match found {
+            // The drive in the machine is empty, so the firmware goes on in its own order.
+            Some(boot) if boot.device == BootDevice::Cdrom && self.has_physical_cd() => {
+                BootChoice { mode: boot.mode, ..BootChoice::default() }
+            }
             Some(boot) => {
                 BootChoice { device: Some(boot.device), mode: boot.mode, http_uri: boot.http_uri }
             }
-            None => BootChoice { device: None, mode: None, http_uri: None },
+            None => BootChoice::default(),
         }
     }
 
@@ -280,6 +293,18 @@ impl Machine {
         let mut chassis = self.chassis();
         chassis.boot = boot;
         chassis.log.record(face, request, Outcome::Accepted);
+    }
+
+    /// Makes the virtual CD the first boot device.
+    pub(crate) fn boot_virtual_cd(&self, face: Protocol, lasting: OverrideDuration) {
+        let mut chassis = self.chassis();
+        chassis.virtual_cd = Some(lasting);
+        chassis.log.record(face, Request::Boot(BootDevice::Cdrom, lasting), Outcome::Accepted);
+    }
+
+    fn has_physical_cd(&self) -> bool {
+        let profile = Profile::find(&self.spec().bmc.profile);
+        profile.is_some_and(|profile| profile.boot.cd_is_physical)
     }
 
     pub(crate) fn boot_override(&self) -> Option<BootOverride> {

@@ -110,6 +110,8 @@ pub(crate) struct BootRules {
     pub(crate) targets: Vec<String>,
     /// Whether an override may be `Continuous`.
     pub(crate) continuous: bool,
+    /// Whether the CD of an override is a drive in the machine, which is empty. An import of the BMC's configuration boots the virtual CD.
+    pub(crate) cd_is_physical: bool,
     /// When a change of the boot mode takes effect. `None` if the mode is fixed.
     pub(crate) mode_changes: Option<ChangeTime>,
 }

@@ -26,6 +26,8 @@ pub struct Machine {
     /// `ipmi_cipher_suite`; `None` lets the driver choose.
     pub cipher_suite: Option<u8>,
     pub agent: AgentChoice,
+    /// The driver of the node; `None` for the one of the protocol.
+    pub driver: Option<&'static str>,
 }
 
 /// The agent that runs in the ramdisk of a machine.
@@ -45,6 +47,13 @@ impl Machine {
     /// A machine with BIOS and an IPMI BMC.
     pub fn ipmi(name: &str) -> Machine {
         Machine::new(name, BmcKind::Ipmi)
+    }
+
+    /// A machine of Dell, for the driver `idrac`.
+    pub fn idrac(name: &str) -> Machine {
+        let mut machine = Machine::redfish(name);
+        machine.spec.bmc.profile = "dell-idrac".to_owned();
+        Machine { driver: Some("idrac"), ..machine }
     }
 
     /// Changes the firmware to UEFI.
@@ -108,7 +117,8 @@ impl Machine {
                 own_certificate: false,
             },
         };
-        Machine { spec, boot: None, cipher_suite: None, agent: AgentChoice::TheEmulator }
+        let agent = AgentChoice::TheEmulator;
+        Machine { spec, boot: None, cipher_suite: None, agent, driver: None }
     }
 }
 
@@ -118,19 +128,21 @@ pub struct RackedMachine {
     machine: machine_emulator::Machine,
     boot: Option<&'static str>,
     cipher_suite: Option<u8>,
+    driver: Option<&'static str>,
 }
 
 impl RackedMachine {
     pub(crate) fn new(wanted: &Machine, machine: machine_emulator::Machine) -> RackedMachine {
-        RackedMachine { machine, boot: wanted.boot, cipher_suite: wanted.cipher_suite }
+        let Machine { boot, cipher_suite, driver, .. } = *wanted;
+        RackedMachine { machine, boot, cipher_suite, driver }
     }
 
     /// The driver that a node of this machine uses.
     pub fn driver(&self) -> &'static str {
-        match self.spec().bmc.kind {
+        self.driver.unwrap_or(match self.spec().bmc.kind {
             BmcKind::Redfish => "redfish",
             BmcKind::Ipmi => "ipmi",
-        }
+        })
     }
 
     /// The `driver_info` of the machine; the certificate of its BMC, if any, is pinned.

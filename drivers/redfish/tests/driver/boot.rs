@@ -38,6 +38,42 @@ async fn supermicro_boots_from_its_usb_cd() {
     expect![[r#"PATCH /redfish/v1/Systems/1 {"Boot":{"BootSourceOverrideEnabled":"Once","BootSourceOverrideTarget":"UsbCd"}}"#]].assert_eq(&fixture.changes());
 }
 
+const IDRAC: &str = "/redfish/v1/Managers/iDRAC.Embedded.1";
+
+/// An iDRAC with its action, whose job ends as `state`.
+async fn idrac(state: &'static str) -> Fixture {
+    Fixture::serve(DELL, move |asked, tree| {
+        let target = format!("{IDRAC}/Actions/Oem/EID_674_Manager.ImportSystemConfiguration");
+        let action = json!({"#OemManager.ImportSystemConfiguration": {"target": target}});
+        tree.get_mut(IDRAC).unwrap()["Actions"] = json!({"Oem": action});
+        let job = "/redfish/v1/TaskService/Tasks/JID_1";
+        match (asked.method.as_str(), asked.path.as_str()) {
+            ("POST", _) => {
+                Some(([("location", job), ("retry-after", "0")], empty(202)).into_response())
+            }
+            (_, path) if path == job => Some(json(200, json!({"TaskState": state, "Messages": [{"MessageId": "IDRAC.2.8.SYS051", "Message": "the job says so"}]}))),
+            _ => patched(asked),
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn an_idrac_boots_the_virtual_cd_by_its_own_action() {
+    let cdrom = BootOverride { device: BootDevice::Cdrom, mode: None, ..PXE };
+    let fixture = idrac("Completed").await;
+    fixture.bmc(Auth::Basic).boot.set(cdrom).await.unwrap();
+    expect![[r#"POST /redfish/v1/Managers/iDRAC.Embedded.1/Actions/Oem/EID_674_Manager.ImportSystemConfiguration {"ImportBuffer":"<SystemConfiguration><Component FQDD=\"iDRAC.Embedded.1\"><Attribute Name=\"ServerBoot.1#BootOnce\">Enabled</Attribute><Attribute Name=\"ServerBoot.1#FirstBootDevice\">VCD-DVD</Attribute></Component></SystemConfiguration>","ShareParameters":{"Target":["ALL"]}}"#]].assert_eq(&fixture.changes());
+
+    let fixture = idrac("Exception").await;
+    let error = fixture.bmc(Auth::Basic).boot.set(cdrom).await.unwrap_err();
+    assert!(matches!(error, BmcError::Refused { .. }), "{error:?}");
+    // Other devices are overridden as the standard says.
+    let fixture = idrac("Completed").await;
+    fixture.bmc(Auth::Basic).boot.set(PXE).await.unwrap();
+    assert!(fixture.changes().starts_with("PATCH "), "{}", fixture.changes());
+}
+
 #[tokio::test]
 async fn an_unlisted_value_is_unsupported() {
     let fixture = Fixture::serve(SUPERMICRO, silent).await;

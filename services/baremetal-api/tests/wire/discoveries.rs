@@ -106,7 +106,7 @@ async fn an_acceptance_that_cannot_be_is_refused_by_name() {
     let refused = json!({"driver_info": {"redfish_password": "******"}}).to_string();
     let refused = api.send("POST", ACCEPT, NEWEST, &refused).await.has(400);
     assert!(refused.text.contains("driver_info.redfish_password"), "{}", refused.text);
-    let unknown = api.send("POST", ACCEPT, NEWEST, r#"{"driver": "idrac"}"#).await.has(400);
+    let unknown = api.send("POST", ACCEPT, NEWEST, r#"{"driver": "ilo"}"#).await.has(400);
     assert!(unknown.text.contains("driver: unknown driver"), "{}", unknown.text);
     let unknown = api.send("POST", ACCEPT, NEWEST, r#"{"uuid": "x"}"#).await.has(400);
     assert!(unknown.text.contains("uuid"), "{}", unknown.text);

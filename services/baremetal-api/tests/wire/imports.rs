@@ -333,9 +333,8 @@ async fn every_mistake_of_a_node_is_named() {
         storage_interface: driver redfish does not support \"fake\"; it supports noop";
     put(&api, "nodes", ID, &body).await.refuses(400, why);
 
-    body["node"]["driver"] = "idrac".into();
-    let why =
-        "driver: unknown driver \"idrac\"; use fake-hardware, ipmi, manual-management or redfish";
+    body["node"]["driver"] = "ilo".into();
+    let why = "driver: unknown driver \"ilo\"; use fake-hardware, idrac, ipmi, manual-management or redfish";
     put(&api, "nodes", ID, &body).await.refuses(400, why);
     api.get(&format!("/v1/nodes/{ID}")).await.has(404);
 }

@@ -187,8 +187,7 @@ async fn an_invalid_new_node_is_refused_by_field() {
     };
     post(NEWEST, "{}", 400, "driver: is required").await;
     post(NEWEST, r#"{"driver": 5}"#, 400, "driver: must be a string, not a number").await;
-    let drivers =
-        "driver: unknown driver \"zz\"; use fake-hardware, ipmi, manual-management or redfish";
+    let drivers = "driver: unknown driver \"zz\"; use fake-hardware, idrac, ipmi, manual-management or redfish";
     post(NEWEST, r#"{"driver": "zz"}"#, 400, drivers).await;
     post(NEWEST, r#"{"driver": "ipmi", "foo": 1}"#, 400, "foo: unknown field of a node").await;
     let read_only = "provision_state: cannot be set when a node is created";

@@ -17,7 +17,8 @@ async fn drivers_are_listed_and_shown() {
     let one = |name: &str| {
         format!(r#"{{"name": "{name}", "hosts": ["host-1"], "links": {}}}"#, links(name))
     };
-    let all = ["fake-hardware", "ipmi", "manual-management", "redfish"].map(one).join(", ");
+    let all =
+        ["fake-hardware", "idrac", "ipmi", "manual-management", "redfish"].map(one).join(", ");
     api.send("GET", "/v1/drivers", "1.1", "")
         .await
         .has(200)
@@ -59,7 +60,8 @@ async fn drivers_are_listed_and_shown() {
     api.get("/v1/drivers/ipmi?fields=zz").await.refuses(400, why);
     let why = "fields: cannot be used together with detail";
     api.get("/v1/drivers?fields=name&detail=true").await.refuses(400, why);
-    let words = "unknown driver \"zz\"; use fake-hardware, ipmi, manual-management or redfish";
+    let words =
+        "unknown driver \"zz\"; use fake-hardware, idrac, ipmi, manual-management or redfish";
     api.get("/v1/drivers/zz").await.refuses(404, words);
     api.get("/v1/drivers?type=zz").await.refuses(400, "type: must be classic or dynamic");
 }
@@ -81,7 +83,7 @@ async fn a_conductor_is_alive_while_it_reports() {
         format!(r#"{{"conductors": [{{{}}}, {{{}}}]}}"#, one("host-1", true), one("host-2", false));
     api.get("/v1/conductors").await.has(200).is(&want);
     let want = format!(
-        r#"{{{}, "drivers": ["fake-hardware", "ipmi", "manual-management", "redfish"], "created_at": null,
+        r#"{{{}, "drivers": ["fake-hardware", "idrac", "ipmi", "manual-management", "redfish"], "created_at": null,
             "updated_at": "2026-01-02T03:04:05.000006+00:00"}}"#,
         one("host-1", true)
     );

@@ -46,7 +46,7 @@ const LISTS: &[(&str, MemoryBound)] = &[
     ("/v1/chassis/{chassis}/nodes/detail", InParts),
     ("/v1/conductors", AtMost(4, "one for each host that ran baremetald")),
     ("/v1/deploy_templates", InParts),
-    ("/v1/drivers", AtMost(4, "the drivers of the program")),
+    ("/v1/drivers", AtMost(5, "the drivers of the program")),
     ("/v1/inspection_rules", InParts),
     ("/v1/nodes", InParts),
     ("/v1/nodes/detail", InParts),

@@ -23,6 +23,7 @@ async fn the_ramdisk_boots_by_the_boot_interface_of_the_node() {
         (BootInterface::Ipxe, Some(Device::Pxe)),
         (BootInterface::HttpIpxe, Some(Device::Http)),
         (BootInterface::VirtualMedia, Some(Device::Cdrom)),
+        (BootInterface::IdracVirtualMedia, Some(Device::Cdrom)),
         (BootInterface::Fake, None),
     ] {
         let machine = SampleMachine::start().await;
@@ -35,7 +36,7 @@ async fn the_ramdisk_boots_by_the_boot_interface_of_the_node() {
         assert_eq!(last_override(&machine), wanted, "{interface:?}");
         let medium = machine.machine.media().map(|url| url.to_string());
         match interface {
-            BootInterface::VirtualMedia => {
+            BootInterface::VirtualMedia | BootInterface::IdracVirtualMedia => {
                 let path = format!("http://10.0.0.1:8080/media/{}/", node.id);
                 assert!(medium.as_ref().unwrap().starts_with(&path), "{medium:?}");
             }

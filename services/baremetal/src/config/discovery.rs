@@ -194,9 +194,9 @@ mod tests {
     #[test]
     fn an_unknown_driver_is_refused() {
         check(
-            "state_dir = '/tmp/s'\n[auto_discovery]\ndriver = 'idrac'",
+            "state_dir = '/tmp/s'\n[auto_discovery]\ndriver = 'ilo'",
             expect![[
-                r#"unknown variant `idrac`, expected one of `fake-hardware`, `ipmi`, `manual-management`, `redfish`"#
+                r#"unknown variant `ilo`, expected one of `fake-hardware`, `idrac`, `ipmi`, `manual-management`, `redfish`"#
             ]],
         );
     }

@@ -73,7 +73,7 @@ fn bmc(node: &Node) -> Option<(String, String)> {
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
     };
     match node.driver.as_deref()? {
-        "redfish" => {
+        "redfish" | "idrac" => {
             Some((text("redfish_address")?, text("redfish_system_id").unwrap_or_default()))
         }
         "ipmi" => Some((text("ipmi_address")?, text("ipmi_port").unwrap_or_else(|| "623".into()))),

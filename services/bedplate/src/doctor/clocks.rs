@@ -69,7 +69,8 @@ pub(crate) async fn of_bmcs(nodes: &[Node], findings: &mut Findings) {
             apart.push(difference(&format!("{name}'s BMC"), by));
         }
     };
-    for node in nodes.iter().filter(|node| node.driver.as_deref() == Some("redfish")) {
+    let speaks_redfish = |node: &&Node| matches!(node.driver.as_deref(), Some("redfish" | "idrac"));
+    for node in nodes.iter().filter(speaks_redfish) {
         let address = node.driver_info.get("redfish_address").and_then(Value::as_str);
         let Some(address) = address else { continue };
         let scheme = if address.contains("://") { "" } else { "https://" };

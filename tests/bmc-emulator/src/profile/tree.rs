@@ -74,6 +74,7 @@ pub(crate) enum Post {
     ClearLog,
     CreateVolume,
     EjectMedia,
+    ImportConfiguration,
     InsertMedia,
     OpenSession,
     PushUpdate,

@@ -3,6 +3,7 @@
 mod bios;
 mod boot;
 mod clock;
+mod configuration;
 mod media;
 mod multipart;
 mod subscription;
@@ -45,6 +46,7 @@ impl RedfishFace {
             Post::Reset => return self.reset(&form),
             Post::SimpleUpdate => return self.simple_update(resource, &form),
             Post::PushUpdate => return self.push_update(resource, parts, body),
+            Post::ImportConfiguration => return self.import_configuration(&form),
             Post::Subscribe => return self.subscribe(resource, &form),
             Post::CreateVolume => return self.create_volume(resource, &form),
             Post::ClearLog => self.machine.clear_events(Protocol::Redfish),

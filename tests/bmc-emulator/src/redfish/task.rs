@@ -24,6 +24,8 @@ pub(crate) struct Task {
 pub(crate) enum TaskKind {
     /// A change of power, which ends at a known time.
     Reset { ends_at: Instant },
+    /// An import of a configuration, which ends at a known time.
+    Import { ends_at: Instant },
     /// An update of the machine's firmware, requested at the path `target`.
     Update { id: u32, target: String },
     /// A change of a RAID volume, requested by this method at the path `target`.

@@ -327,11 +327,8 @@ fn tasks(face: &RedfishFace) -> Vec<Value> {
 
 fn task_values(face: &RedfishFace, task: &Task) -> Value {
     let (name, method, target, state) = match &task.kind {
-        TaskKind::Reset { ends_at } => {
-            let done = *ends_at <= Instant::now();
-            let state = if done { UpdateState::Completed } else { UpdateState::Running };
-            ("Reset", "POST", None, state)
-        }
+        TaskKind::Reset { ends_at } => ("Reset", "POST", None, state_until(*ends_at)),
+        TaskKind::Import { ends_at } => ("Import", "POST", None, state_until(*ends_at)),
         TaskKind::Update { id, target } => {
             let chassis = face.machine.chassis();
             let state = chassis.updates.find(*id).map(|update| update.state.clone());
@@ -361,6 +358,11 @@ fn task_values(face: &RedfishFace, task: &Task) -> Value {
         "payload": target.map(|target| json!({"HttpOperation": method, "TargetUri": target})),
         "messages": message.into_iter().collect::<Vec<_>>(),
     })
+}
+
+/// The state of a task that ends at a known time.
+fn state_until(ends_at: Instant) -> UpdateState {
+    if ends_at <= Instant::now() { UpdateState::Completed } else { UpdateState::Running }
 }
 
 /// Whole gibibytes as an integer, anything else as a fraction.

@@ -16,6 +16,35 @@ fn pxe_once() -> serde_json::Value {
 }
 
 #[tokio::test]
+async fn an_idrac_boots_the_virtual_cd_by_an_import_of_its_configuration() {
+    let bench = TestMachine::redfish("dell-idrac").await;
+    let system = bench.system().await;
+    let cd =
+        json!({"Boot": {"BootSourceOverrideTarget": "Cd", "BootSourceOverrideEnabled": "Once"}});
+    assert_eq!(bench.send(Method::PATCH, &system, cd).await.0, 200);
+    assert_eq!(bench.machine.take_boot_device().device, None, "the drive in the machine is empty");
+
+    let import = "/redfish/v1/Managers/iDRAC.Embedded.1/Actions/Oem/EID_674_Manager.ImportSystemConfiguration";
+    let configuration = |device: &str| {
+        let attributes = format!(
+            r#"<Attribute Name="ServerBoot.1#BootOnce">Enabled</Attribute><Attribute Name="ServerBoot.1#FirstBootDevice">{device}</Attribute>"#
+        );
+        let component = format!(r#"<Component FQDD="iDRAC.Embedded.1">{attributes}</Component>"#);
+        json!({
+            "ShareParameters": {"Target": ["ALL"]},
+            "ImportBuffer": format!("<SystemConfiguration>{component}</SystemConfiguration>"),
+        })
+    };
+    let (status, task) = bench.send(Method::POST, import, configuration("VCD-DVD")).await;
+    assert_eq!((status, &task["Name"]), (202, &json!("Import")));
+    let (status, _) = bench.send(Method::POST, import, configuration(" VCD-DVD ")).await;
+    assert_eq!(status, 400);
+    let cd = bmc_emulator::BootDevice::Cdrom;
+    assert_eq!(bench.machine.take_boot_device().device, Some(cd));
+    assert_eq!(bench.machine.take_boot_device().device, None);
+}
+
+#[tokio::test]
 async fn an_idrac_refuses_the_current_power_state() {
     let bench = TestMachine::redfish("dell-idrac").await;
     let reset = "/redfish/v1/Systems/System.Embedded.1/Actions/ComputerSystem.Reset";

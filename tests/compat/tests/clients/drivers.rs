@@ -16,7 +16,7 @@ fn drivers_are_listed_with_their_conductors() {
     let host = conductors[0]["hostname"].as_str().expect("a host name").to_owned();
 
     let drivers = client.json(&["driver", "list"]);
-    for driver in ["fake-hardware", "ipmi", "manual-management", "redfish"] {
+    for driver in ["fake-hardware", "idrac", "ipmi", "manual-management", "redfish"] {
         assert!(column(&drivers, "name").contains(&driver), "no {driver} in {drivers}");
     }
     assert!(column(&drivers, "hosts").iter().all(|hosts| *hosts == host), "{drivers}");

@@ -50,6 +50,17 @@ async fn redfish_boots_a_virtual_cd() {
 }
 
 #[tokio::test]
+async fn an_idrac_boots_a_virtual_cd() {
+    let machine = Machine::idrac("m").uefi().boot("idrac-redfish-virtual-media");
+    check(machine, BootSource::Cd).await;
+}
+
+#[tokio::test]
+async fn an_idrac_boots_a_bios_by_ipxe() {
+    check(Machine::idrac("m"), BootSource::Network).await;
+}
+
+#[tokio::test]
 async fn ipmi_with_cipher_suite_3_boots_a_bios() {
     check(Machine::ipmi("m").suite(3), BootSource::Network).await;
 }
