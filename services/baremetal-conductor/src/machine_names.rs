@@ -21,6 +21,9 @@ use crate::problem::chain;
 use crate::secrets::Purpose;
 use crate::settings::{Leases, NameSettings};
 
+/// The type of the recordsets: IPv4 addresses (RFC 1035).
+const ADDRESSES: &str = "A";
+
 /// Why the names could not be compared or changed.
 #[derive(Debug, thiserror::Error)]
 enum NamesError {
@@ -66,13 +69,11 @@ async fn look(
     leases: &Leases,
     installation: &str,
 ) -> Result<BTreeMap<NodeName, &'static str>, NamesError> {
-    // RFC 1035, RFC 3596.
-    let kind = if leases.is_v6() { "AAAA" } else { "A" };
     let zone = zones::find(cloud, names.zone.as_str()).await?;
     let zone = zone.ok_or_else(|| NamesError::NoZone { zone: names.zone.as_str().to_owned() })?;
     let listed = recordsets::list(cloud, &zone.id).await?.into_iter();
     // The cloud removes recordsets in the background.
-    let listed = listed.filter(|it| it.kind == kind && it.status != DnsStatus::Deleted);
+    let listed = listed.filter(|it| it.kind == ADDRESSES && it.status != DnsStatus::Deleted);
     let seen: Vec<SeenName> = listed
         .map(|it| SeenName {
             id: it.id,
@@ -85,28 +86,19 @@ async fn look(
     let machines = context.store.named_machines(&leases.pool).await?;
     let plan = plan_names(&names.zone, installation, &machines, &seen);
     for change in &plan.changes {
-        context
-            .store
-            .tripwire()
-            .around("dns: change", apply(cloud, &zone.id, kind, change))
-            .await?;
+        context.store.tripwire().around("dns: change", apply(cloud, &zone.id, change)).await?;
     }
     Ok(plan.refused)
 }
 
 /// Changes one recordset. Another replica may have made the same change.
-async fn apply(
-    cloud: &Session,
-    zone: &str,
-    kind: &str,
-    change: &NameChange,
-) -> Result<(), CloudError> {
+async fn apply(cloud: &Session, zone: &str, change: &NameChange) -> Result<(), CloudError> {
     let text = |addresses: &[IpAddr]| addresses.iter().map(ToString::to_string).collect::<Vec<_>>();
     match change {
         NameChange::Add { name, addresses, description } => {
             let new = NewRecordset {
                 name: name.clone(),
-                kind: kind.to_owned(),
+                kind: ADDRESSES.to_owned(),
                 records: text(addresses),
                 description: description.clone(),
                 ttl: None,

@@ -365,10 +365,11 @@ fn v6_leases(dhcp: &DhcpV6Config) -> Leases {
 fn names(config: &Config) -> anyhow::Result<Option<NameSettings>> {
     let Some(dns) = config.cloud.as_ref().and_then(|it| it.dns.as_ref()) else { return Ok(None) };
     let dhcp = config.provisioning.as_ref().and_then(|it| it.dhcp.as_ref());
-    let leases_any = dhcp.is_some_and(|dhcp| leases(dhcp).is_some());
+    let leases_any =
+        matches!(dhcp, Some(DhcpConfig::V4(DhcpV4Config { mode: DhcpMode::Full { .. }, .. })));
     anyhow::ensure!(
         leases_any,
-        "cloud.dns: needs provisioning.dhcp.range, because names lead to leased addresses"
+        "cloud.dns: needs provisioning.dhcp.range with IPv4, because names lead to leased addresses"
     );
     Ok(Some(dns.settings()))
 }
