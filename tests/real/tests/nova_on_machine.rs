@@ -174,8 +174,8 @@ fn prepare() -> [String; 5] {
 fn offer(story: &mut Story, machine: &Machine) -> String {
     stations::enroll(story, machine, &ManagementAccess::redfish(machine, "ipxe"));
     story.client.done(&[&["node", "set", &machine.name][..], &words(OFFER)].concat());
-    let port = story.client.json(&["port", "list", "--node", &machine.name]);
-    let port = port[0]["UUID"].as_str().expect("the node has a port").to_owned();
+    let port = ["port", "show", "--address", &machine.mac, "--fields", "uuid"];
+    let port = story.client.json(&port)["uuid"].as_str().expect("the node has a port").to_owned();
     let link =
         "--local-link-connection switch_id=0a:1b:2c:3d:4e:5f --local-link-connection port_id=Eth1";
     story.client.done(&[&["port", "set", &port][..], &words(link)].concat());
@@ -187,8 +187,8 @@ fn offer(story: &mut Story, machine: &Machine) -> String {
 /// Checks that the server's port is bound to the machine, and that no port of the service's network is left; returns the server's port.
 #[track_caller]
 fn is_connected(story: &mut Story, admin: &mut User, machine: &Machine, node: &str) -> String {
-    let vifs = story.client.json(&["node", "vif", "list", node]);
-    let vif = vifs[0]["ID"].as_str().expect("a VIF is attached").to_owned();
+    let vifs = story.client.done(&["node", "vif", "list", node, "-f", "value"]);
+    let vif = vifs.trim().to_owned();
     let port = admin.json(&format!("port show {vif}"));
     let bound = (&port["binding_host_id"], &port["binding_vnic_type"], &port["mac_address"]);
     assert_eq!(bound, (&json!(node), &json!("baremetal"), &json!(machine.mac)), "{port:#}");
