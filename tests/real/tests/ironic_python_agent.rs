@@ -59,7 +59,10 @@ fn clean_and_deploy(story: &mut Story, machine: &Machine, image: &Image) {
 /// Rescues the installed machine: the agent sets the password and ends. Then its disk boots again.
 #[track_caller]
 fn a_rescue_lets_the_owner_log_in(story: &mut Story, machine: &Machine) {
+    // In this state, an interface changes in maintenance only.
+    story.client.done(&["node", "maintenance", "set", &machine.name]);
     story.client.done(&["node", "set", &machine.name, "--rescue-interface", "agent"]);
+    story.client.done(&["node", "maintenance", "unset", &machine.name]);
     stations::rescue(story, machine, PASSWORD);
     let mut keyboard = stations::rescue_login(machine, PASSWORD);
     keyboard.types("echo $USER sees $(ls /sys/block | grep vda)", "rescue sees vda");
