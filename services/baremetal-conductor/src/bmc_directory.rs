@@ -6,10 +6,10 @@ use async_trait::async_trait;
 use baremetal_store::StoreError;
 use hardware::MacAddress;
 use pxe::{Client, ClientKind, Decision, Directory, Lease, Observation};
-use tracing::{debug, error};
+use tracing::debug;
 
 use crate::conductor::Conductor;
-use crate::problem::chain;
+use crate::directory::or_ignore;
 
 /// The directory of the network of BMCs.
 pub struct BmcDirectory(pub Conductor);
@@ -17,13 +17,7 @@ pub struct BmcDirectory(pub Conductor);
 #[async_trait]
 impl Directory for BmcDirectory {
     async fn decide(&self, client: &Client) -> Decision {
-        match self.answer(client).await {
-            Ok(decision) => decision,
-            Err(error) => {
-                error!(error = chain(&error), "cannot answer the DHCP client {}", client.mac);
-                Decision::Ignore { reason: "the database does not answer".to_owned() }
-            }
-        }
+        or_ignore(self.answer(client).await, client)
     }
 
     async fn declined(&self, client: MacAddress, address: IpAddr) {

@@ -17,16 +17,18 @@ use crate::observations::ObservedPart;
 use crate::problem::chain;
 use crate::settings::UnknownMachines;
 
+/// Returns the decision about a client; a client that cannot be looked up gets no answer, and asks again.
+pub(crate) fn or_ignore(decided: Result<Decision, StoreError>, client: &Client) -> Decision {
+    decided.unwrap_or_else(|error| {
+        error!(error = chain(&error), "cannot answer the DHCP client {}", client.mac);
+        Decision::Ignore { reason: "the database does not answer".to_owned() }
+    })
+}
+
 #[async_trait]
 impl Directory for Conductor {
     async fn decide(&self, client: &Client) -> Decision {
-        match self.answer(client).await {
-            Ok(decision) => decision,
-            Err(error) => {
-                error!(error = chain(&error), "cannot answer the DHCP client {}", client.mac);
-                Decision::Ignore { reason: "the database does not answer".to_owned() }
-            }
-        }
+        or_ignore(self.answer(client).await, client)
     }
 
     async fn declined(&self, client: MacAddress, address: IpAddr) {
