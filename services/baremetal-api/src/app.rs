@@ -8,6 +8,7 @@ use baremetal_store::Store;
 use jiff::Timestamp;
 use lease::Terms;
 use openstack_api::{ApiSettings, Auth, PlaceCounts};
+use url::Url;
 
 use crate::error::Error;
 
@@ -32,6 +33,8 @@ pub struct Settings {
     pub power_timeout: Duration,
     /// How many consoles one caller may have open.
     pub consoles_each: NonZeroUsize,
+    /// The page of noVNC that opens graphical consoles; `None` if there is none.
+    pub novnc_url: Option<Url>,
     /// How many allocations a project may have.
     pub allocations_each: NonZeroU32,
     pub reservations: Reservations,

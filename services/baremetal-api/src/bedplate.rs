@@ -1,9 +1,11 @@
 //! `/bedplate/v1`: functions that Ironic does not have.
 
 mod console;
+mod console_session;
 mod counts;
 mod discoveries;
 mod explain;
+mod graphical_console;
 mod hypervisor;
 mod import;
 mod lease_term;
@@ -25,6 +27,7 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(plan::routes())
         .merge(machine::routes())
         .merge(console::routes())
+        .merge(graphical_console::routes())
         .merge(counts::routes())
         .merge(discoveries::routes())
         .merge(rack::routes())

@@ -208,7 +208,10 @@ fn vif(why: &VifRefused) -> StatusCode {
 /// The status of a console that is not opened.
 fn console(why: &ConsoleError) -> StatusCode {
     match why {
-        ConsoleError::Disabled { .. } => StatusCode::CONFLICT,
+        ConsoleError::Disabled { .. }
+        | ConsoleError::Graphical { .. }
+        | ConsoleError::Serial { .. }
+        | ConsoleError::Unusable { .. } => StatusCode::CONFLICT,
         ConsoleError::Crowded { .. } | ConsoleError::Exhausted { .. } | ConsoleError::Stopping => {
             StatusCode::SERVICE_UNAVAILABLE
         }

@@ -85,7 +85,8 @@ fn verdict(app: &App, node: &Node, ports: &[Port], interface: Interface) -> Verd
     }
     let bmc = || app.conductor.check_driver_info(node);
     match interface {
-        Interface::Power | Interface::Management | Interface::Console => bmc().into(),
+        Interface::Power | Interface::Management => bmc().into(),
+        Interface::Console => app.conductor.check_console(node).into(),
         Interface::Boot => check_boot(node, ports).into(),
         Interface::Deploy => app.conductor.check_deploy(node).into(),
         Interface::Inspect => match (bmc(), node.inspect_interface()) {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 /// The keys of `driver_info` with a BMC's address.
-const BMC_KEYS: [&str; 2] = ["redfish_address", "ipmi_address"];
+const BMC_KEYS: [&str; 3] = ["redfish_address", "ipmi_address", "vnc_address"];
 
 /// The keys of `instance_info` with addresses of images, of files with their checksums, and of config drives.
 const IMAGE_KEYS: [&str; 7] = [

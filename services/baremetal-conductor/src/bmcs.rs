@@ -19,6 +19,8 @@ use crate::{BmcSettings, fake};
 
 /// The port of IPMI's RMCP (IANA).
 const RMCP_PORT: u16 = 623;
+/// The port of RFB (IANA).
+const RFB_PORT: u16 = 5900;
 
 pub(crate) struct Bmcs {
     settings: BmcSettings,
@@ -115,6 +117,41 @@ impl Bmcs {
             Driver::Idrac | Driver::Redfish => self.redfish_target(node).map(drop),
             Driver::Ipmi => self.ipmi_target(node).map(drop),
         }
+    }
+
+    /// Like [`Bmcs::check`], with the keys of the console interface.
+    pub(crate) fn check_console(&self, node: &Node) -> Result<(), InvalidDriverInfo> {
+        if node.console_interface().is_graphical() {
+            self.vnc_server(node)?;
+        }
+        self.check(node)
+    }
+
+    /// Returns the VNC server of the node's BMC. Opens no connection.
+    pub(crate) fn vnc_server(&self, node: &Node) -> Result<rfb::Server, InvalidDriverInfo> {
+        let raw = text(&node.driver_info, "vnc_address")?.ok_or_else(|| missing("vnc_address"))?;
+        let wrong =
+            || invalid("vnc_address", "must be a host, or a host and a port: 10.0.0.7:5901");
+        let bare = raw.parse().ok().map(|address: IpAddr| (address.to_string(), RFB_PORT));
+        let socket = || raw.parse().ok().map(|it: SocketAddr| (it.ip().to_string(), it.port()));
+        let named = || match raw.split_once(':') {
+            None => Some((raw.to_owned(), RFB_PORT)),
+            Some((host, port)) => Some((host.to_owned(), port.parse().ok()?)),
+        };
+        let (host, port) = bare.or_else(socket).or_else(named).ok_or_else(wrong)?;
+        let is_legal = |c: char| c.is_ascii_alphanumeric() || "-._:".contains(c);
+        if host.is_empty() || !host.chars().all(is_legal) || port == 0 {
+            return Err(wrong());
+        }
+        check_bmc(&self.settings.allowed, raw)
+            .map_err(|problem| invalid("vnc_address", &problem))?;
+        Ok(rfb::Server {
+            host,
+            port,
+            password: self.password(node, "vnc_password")?,
+            allowed: self.settings.allowed.clone(),
+            timeout: self.settings.request_timeout,
+        })
     }
 
     /// Returns a password of `driver_info`, unsealed.

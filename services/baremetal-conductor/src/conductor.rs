@@ -22,7 +22,7 @@ use url::Url;
 use crate::agents::Agents;
 use crate::allowed;
 use crate::bmcs::{Bmcs, InvalidDriverInfo};
-use crate::consoles::{ConsoleEnd, ConsoleError, ConsoleViewer, Consoles};
+use crate::consoles::{ConsoleEnd, ConsoleError, ConsoleViewer, Consoles, GraphicalViewer};
 use crate::context::TurnContext;
 use crate::observations::{LastSeen, ObservationCache};
 use crate::secrets::ServiceKey;
@@ -144,6 +144,11 @@ impl Conductor {
     /// Checks that `driver_info` suffices to reach the node's BMC. The error names the wrong key.
     pub fn check_driver_info(&self, node: &Node) -> Result<(), String> {
         self.context.bmcs.check(node).map_err(|invalid| invalid.to_string())
+    }
+
+    /// Checks `driver_info` for the console, without any connection. The error is the reason for the refusal.
+    pub fn check_console(&self, node: &Node) -> Result<(), String> {
+        self.context.bmcs.check_console(node).map_err(|invalid| invalid.to_string())
     }
 
     /// Checks that the node has everything that its installation needs. The config drive is unsealed for the check.
@@ -268,6 +273,11 @@ impl Conductor {
     /// Opens the serial console of the node's machine for one viewer, who can read and type.
     pub fn watch_console(&self, node: &Node) -> Result<ConsoleViewer, ConsoleError> {
         self.context.watch_console(node)
+    }
+
+    /// Opens the graphical console of the node's machine for one viewer.
+    pub fn watch_graphical_console(&self, node: &Node) -> Result<GraphicalViewer, ConsoleError> {
+        self.context.watch_graphical_console(node)
     }
 
     /// Returns the latest output of the serial console, as far as anybody was viewing it; at most the size of the buffer.

@@ -76,7 +76,9 @@ pub use bmc_directory::BmcDirectory;
 pub use boots::{BootError, firmware_of_script};
 pub use clusterd::ClusterdClient;
 pub use conductor::{Conductor, StartError};
-pub use consoles::{ConsoleEnd, ConsoleError, ConsoleSettings, ConsoleViewer};
+pub use consoles::{
+    ConsoleEnd, ConsoleError, ConsoleSettings, ConsoleViewer, GraphicalOutcome, GraphicalViewer,
+};
 pub use glance::GlanceError;
 pub use observations::{LastSeen, TimedObservation};
 pub use oci::{OciBlob, OciImageError};

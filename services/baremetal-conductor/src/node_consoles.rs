@@ -10,7 +10,7 @@ use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::consoles::{ConsoleEnd, ConsoleError, ConsoleViewer, OpenPortError};
+use crate::consoles::{ConsoleEnd, ConsoleError, ConsoleViewer, GraphicalViewer, OpenPortError};
 use crate::context::TurnContext;
 use crate::problem::chain;
 
@@ -28,6 +28,19 @@ impl TurnContext {
             let context = context.clone();
             async move { context.open_port(id).await }
         })
+    }
+
+    /// Opens a session with a node's graphical console.
+    pub(crate) fn watch_graphical_console(
+        &self,
+        node: &Node,
+    ) -> Result<GraphicalViewer, ConsoleError> {
+        if !node.console_interface().is_graphical() {
+            return Err(ConsoleError::Serial { node: node.label() });
+        }
+        let server = self.bmcs.vnc_server(node);
+        let server = server.map_err(|why| ConsoleError::Unusable { why: why.to_string() })?;
+        self.consoles.enter_graphical(node, server)
     }
 
     /// Returns the latest output of the node's console.

@@ -44,7 +44,7 @@ pub struct Settings {
     pub fast_track: bool,
     /// The pause between two looks for nodes whose record is newer than their last turn.
     pub look_every: Duration,
-    /// The limits of serial consoles.
+    /// The limits of consoles.
     pub consoles: ConsoleSettings,
     /// The stages at the end of a node's lease, and the receivers of notices.
     pub lending: LendingSettings,

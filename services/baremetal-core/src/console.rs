@@ -1,4 +1,4 @@
-//! Decides whether a node has a serial console, and enables or disables the console.
+//! Decides whether a node has a console, and enables or disables the console.
 
 use crate::{ConsoleInterface, Driver, Interface, Node};
 
@@ -56,7 +56,13 @@ mod tests {
         check(Driver::Ipmi, Some(ConsoleInterface::IpmitoolSocat), Ok(true));
         check(Driver::FakeHardware, Some(ConsoleInterface::Fake), Ok(true));
         let none = "node \"00000000-0000-0000-0000-000000000000\" has no console: its console_interface is no-console";
-        check(Driver::Ipmi, None, Err(&format!("{none}; set it to ipmitool-socat first")));
-        check(Driver::Redfish, None, Err(&format!("{none}, and driver redfish supports no other")));
+        check(
+            Driver::Ipmi,
+            None,
+            Err(&format!("{none}; set it to ipmitool-socat or bmc-vnc first")),
+        );
+        check(Driver::Redfish, Some(ConsoleInterface::BmcVnc), Ok(true));
+        let others = ", and driver manual-management supports no other";
+        check(Driver::ManualManagement, None, Err(&format!("{none}{others}")));
     }
 }

@@ -30,10 +30,20 @@ pub struct Credential {
 }
 
 /// The passwords that drivers read from `driver_info`.
-pub const CREDENTIALS: [Credential; 2] = [
+pub const CREDENTIALS: [Credential; 3] = [
     Credential { password: "ipmi_password", goes_to: &["ipmi_address", "ipmi_port"] },
     Credential { password: "redfish_password", goes_to: &["redfish_address", "redfish_verify_ca"] },
+    Credential { password: "vnc_password", goes_to: &["vnc_address"] },
 ];
+
+/// The address of the VNC server, for the console interface `bmc-vnc`.
+const VNC_ADDRESS: (&str, &str, bool) = (
+    "vnc_address",
+    "Host and port of the BMC's VNC server (default port: 5900); needed by the console interface bmc-vnc.",
+    false,
+);
+const VNC_PASSWORD: (&str, &str, bool) =
+    ("vnc_password", "Password of the VNC server; write-only.", false);
 
 impl Driver {
     /// Every driver, sorted by name.
@@ -79,6 +89,8 @@ impl Driver {
                 ("ipmi_port", "UDP port of the BMC (default: 623).", false),
                 ("ipmi_cipher_suite", "3 or 17 (default: 17 if the BMC offers it, else 3).", false),
                 ("ipmi_priv_level", "USER, OPERATOR or ADMINISTRATOR (the default).", false),
+                VNC_ADDRESS,
+                VNC_PASSWORD,
             ],
             Driver::Idrac | Driver::Redfish => &[
                 ("redfish_address", "URL of the BMC; default scheme: https.", true),
@@ -96,6 +108,8 @@ impl Driver {
                     false,
                 ),
                 ("redfish_auth_type", "auto (the default), session or basic.", false),
+                VNC_ADDRESS,
+                VNC_PASSWORD,
             ],
         }
     }
@@ -154,9 +168,9 @@ mod tests {
         for (driver, address, number) in [
             (Driver::FakeHardware, None, 2),
             (Driver::ManualManagement, None, 0),
-            (Driver::Ipmi, Some("ipmi_address"), 6),
-            (Driver::Idrac, Some("redfish_address"), 6),
-            (Driver::Redfish, Some("redfish_address"), 6),
+            (Driver::Ipmi, Some("ipmi_address"), 8),
+            (Driver::Idrac, Some("redfish_address"), 8),
+            (Driver::Redfish, Some("redfish_address"), 8),
         ] {
             let all = driver.properties();
             let required: Vec<&str> =
@@ -164,8 +178,8 @@ mod tests {
             assert_eq!((required, all.len()), (Vec::from_iter(address), number), "{driver}");
             for (key, description, _) in all {
                 let protocol = address.and_then(|address| address.split('_').next());
-                let is_of_bmc = protocol.is_some_and(|protocol| key.starts_with(protocol));
-                assert_eq!(is_of_bmc, address.is_some(), "{key}");
+                let is_own = protocol.is_some_and(|protocol| key.starts_with(protocol));
+                assert_eq!(is_own || key.starts_with("vnc_"), address.is_some(), "{key}");
                 assert!(description.ends_with('.'), "{key}: {description}");
             }
         }

@@ -150,16 +150,20 @@ interfaces! {
         Redfish: Ipxe HttpIpxe VirtualMedia;
     }
 
-    /// How the serial console is reached.
+    /// How the console is reached.
     Console console ConsoleInterface {
         NoConsole = "no-console",
         Fake = "fake",
+        /// A graphical console, by the VNC server of the BMC. Ironic's `redfish-graphical` controls the web page of the BMC instead, so this
+        /// name is another one.
+        BmcVnc = "bmc-vnc",
         /// The name is Ironic's, because Ironic's clients ask for it. No socat runs here: the console is a WebSocket of this API.
         IpmitoolSocat = "ipmitool-socat",
     } {
         FakeHardware: Fake NoConsole;
-        Ipmi: NoConsole IpmitoolSocat;
-        Idrac | ManualManagement | Redfish: NoConsole;
+        Ipmi: NoConsole IpmitoolSocat BmcVnc;
+        ManualManagement: NoConsole;
+        Idrac | Redfish: NoConsole BmcVnc;
     }
 
     /// How the machine is installed and cleaned.
@@ -325,6 +329,18 @@ over_redfish! {
     InspectInterface: Redfish | Idrac;
     ManagementInterface: Redfish | Idrac;
     RaidInterface: Redfish | Idrac;
+}
+
+impl ConsoleInterface {
+    /// Returns whether the console shows the screen of the machine, and not its serial port.
+    pub const fn is_graphical(self) -> bool {
+        match self {
+            ConsoleInterface::BmcVnc => true,
+            ConsoleInterface::NoConsole
+            | ConsoleInterface::Fake
+            | ConsoleInterface::IpmitoolSocat => false,
+        }
+    }
 }
 
 impl InspectInterface {

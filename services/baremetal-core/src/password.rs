@@ -81,4 +81,14 @@ mod tests {
         let refused = REFUSED.replace("redfish_address", "redfish_verify_ca");
         becomes(after, &[], Err(&refused));
     }
+    #[test]
+    fn the_password_of_a_vnc_server_stays_with_its_address() {
+        let info = |address: &str| json!({"vnc_address": address, "vnc_password": "stored"});
+        let (before, after) = (info("10.0.0.1"), info("10.0.0.9"));
+        let moves =
+            |given| check_passwords(before.as_object().unwrap(), after.as_object().unwrap(), given);
+        let refused = moves(&["redfish_password"]).unwrap_err().to_string();
+        assert!(refused.starts_with("driver_info.vnc_password: send"), "{refused}");
+        assert!(moves(&["vnc_password"]).is_ok());
+    }
 }

@@ -223,6 +223,7 @@ fn api_settings(config: &Config) -> baremetal_api::Settings {
         api: config.api.settings(),
         power_timeout: config.timeouts.power.unsigned_abs(),
         consoles_each: config.consoles.viewed_by_one,
+        novnc_url: config.consoles.novnc_url.clone(),
         allocations_each: config.allocations.per_project,
         reservations: Reservations {
             nodes_per_project: config.reservations.nodes_per_project,

@@ -9,17 +9,19 @@ use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::{Router, response::IntoResponse};
-use http::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode, Uri};
 use jiff::Timestamp;
 use tower::util::MapRequest;
 use tower_http::normalize_path::NormalizePath;
 use tracing::{Instrument, debug, debug_span, error};
 
+use crate::auth::CREDENTIAL_HEADERS;
 use crate::limits::{Limiter, PermitSlot};
 use crate::request_recorder::RequestRecorder;
 use crate::routes::no_such_method;
 use crate::security_headers::guard;
+use crate::socket_tickets::SocketTickets;
 use crate::{
     AllowedHostNames, ApiError, BrowserCheck, Envelope, Forwarded, HostName, Limits, Microversion,
     RequestId, Scheme, VersionHeaders,
@@ -71,13 +73,6 @@ const REQUEST_ID_HEADERS: [HeaderName; 2] = [
     HeaderName::from_static("x-openstack-request-id"),
 ];
 
-/// Headers with credentials. Marked as sensitive, so that logs of headers do not show them.
-pub(crate) const CREDENTIAL_HEADERS: [HeaderName; 3] = [
-    AUTHORIZATION,
-    HeaderName::from_static("x-auth-token"),
-    HeaderName::from_static("x-service-token"),
-];
-
 /// `Retry-After` in seconds, for refusals with 503 that do not set their own.
 const DEFAULT_RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
@@ -89,11 +84,12 @@ pub fn apply(router: Router, config: ApiConfig) -> Router {
     let serve_alias = move |request| serve_alias(request, &dialect, alias);
     let longest = config.settings.limits.body.map_or(config.longest_body, NonZeroUsize::get);
     let limiter = Arc::new(Limiter::new(config.settings.limits));
+    let tickets = Arc::<SocketTickets>::default();
     let router = router
         .layer(DefaultBodyLimit::max(longest))
         .fallback(unknown)
         .method_not_allowed_fallback(mismatch)
-        .layer(from_fn_with_state((Arc::new(config), limiter), handle_request));
+        .layer(from_fn_with_state((Arc::new(config), limiter, tickets), handle_request));
     let router = MapRequest::new(router, serve_alias);
     // python-ironicclient requests lists as `/v1/nodes/?…`, and OpenStack's own services ignore a trailing slash.
     Router::new().fallback_service(NormalizePath::trim_trailing_slash(router))
@@ -121,10 +117,10 @@ fn serve_alias(
     request
 }
 
-type Set = (Arc<ApiConfig>, Arc<Limiter>);
+type Set = (Arc<ApiConfig>, Arc<Limiter>, Arc<SocketTickets>);
 
 async fn handle_request(
-    State((config, limiter)): State<Set>,
+    State((config, limiter, tickets)): State<Set>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -139,6 +135,7 @@ async fn handle_request(
     }
     let negotiated = config.dialect.negotiate(request.headers()).map_err(ApiError::from);
     let bearable = limiter.check_head(request.uri(), request.headers());
+    let bearable = bearable.and_then(|()| tickets.admit(&mut request));
     let bearable = bearable.and_then(|()| config.browsers.check(&request));
     let watch = RequestRecorder::begin(&config.trail, id, &request, config.settings.forwarded);
     let looks = request.method().is_safe();
@@ -151,6 +148,7 @@ async fn handle_request(
             extensions.insert(id);
             extensions.insert((config.settings.scheme, config.settings.forwarded));
             extensions.insert((limiter, seat.clone()));
+            extensions.insert(tickets);
             extensions.insert(watch.clone());
             // Calls to the cloud made by the handler carry the id of this request.
             let running = openstack::on_behalf_of(watch.known_as(), next.run(request));

@@ -5,11 +5,18 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName};
 
 use crate::limits::CredentialSource;
 use crate::{ApiError, Caller, Htpasswd, Keystone, Scheme};
+
+/// Headers with credentials. Marked as sensitive, so that logs of headers do not show them.
+pub(crate) const CREDENTIAL_HEADERS: [HeaderName; 3] = [
+    AUTHORIZATION,
+    HeaderName::from_static("x-auth-token"),
+    HeaderName::from_static("x-service-token"),
+];
 
 /// The way in which the callers of an API authenticate.
 #[derive(Clone, Debug)]

@@ -12,6 +12,7 @@ use http::uri::Authority;
 use http::{HeaderName, StatusCode};
 use serde::Deserialize;
 
+use crate::socket_tickets::OpenedByTicket;
 use crate::{ApiError, Auth};
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -113,6 +114,9 @@ impl BrowserCheck {
     /// 403.
     pub(crate) fn check(&self, request: &Request) -> Result<(), ApiError> {
         let headers = request.headers();
+        if request.extensions().get::<OpenedByTicket>().is_some() {
+            return Ok(());
+        }
         match self.proof {
             BrowserCredential::None => return Ok(()),
             BrowserCredential::Password if request.method().is_safe() => return Ok(()),

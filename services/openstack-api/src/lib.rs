@@ -26,6 +26,7 @@ mod limits;
 mod policy;
 mod request_recorder;
 mod security_headers;
+mod socket_tickets;
 
 mod caller;
 mod htpasswd;
@@ -80,6 +81,7 @@ pub use request_recorder::ConnectionEndRecorder;
 pub use routes::{Authenticated, Guarded, Hidden, PolicyRow, PolicyTable, REFUSAL, Route, Routes};
 pub use rule::{Relation, Role, Rule};
 pub use segment::PathParam;
+pub use socket_tickets::{OpenedByTicket, TICKET_LIFETIME, TicketIssuer};
 pub use time::Time;
 pub use unique_keys::check_unique_keys;
 pub use versions::{ApiVersions, VersionLayout, version_routes};

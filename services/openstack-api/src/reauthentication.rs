@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::{FromRef, FromRequestParts};
+use http::HeaderMap;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName};
 
 use crate::admission::Gate;
-use crate::api_config::CREDENTIAL_HEADERS;
 use crate::limits::{CredentialSource, Limiter, PermitSlot};
+use crate::socket_tickets::proofs;
 use crate::{ApiError, Auth, Caller, Rule};
 
 /// The credentials of a caller, kept while the connection that the caller opened goes on.
@@ -46,14 +46,9 @@ where
             limiter.ok_or_else(|| ApiError::broken("this route is not behind apply()"))?;
         let gate = parts.extensions.get::<Gate>().copied();
         let gate = gate.ok_or_else(|| ApiError::broken("this route has no rule"))?;
-        let proof = |name: HeaderName| {
-            let value = parts.headers.get(&name)?.clone();
-            Some((name, value))
-        };
-        let proofs = CREDENTIAL_HEADERS.into_iter().filter_map(proof).collect();
         Ok(SessionCheck {
             auth: Auth::from_ref(state),
-            proofs,
+            proofs: proofs(&parts.headers),
             door: limiter.door(parts),
             rule: gate.rule,
         })

@@ -81,6 +81,7 @@ impl Api {
             api: ApiSettings::sample(limits),
             power_timeout: Duration::from_secs(60),
             consoles_each: NonZeroUsize::MIN,
+            novnc_url: None,
             allocations_each: NonZeroU32::MIN.saturating_add(1),
             reservations: Reservations { nodes_per_project: 1, lease: terms() },
             serves_agents: false,

@@ -64,8 +64,9 @@ async fn a_node_without_a_console_lists_the_available_interfaces() {
     let none = format!("node \"{ID}\" has no console: its console_interface is no-console");
     for (driver, more) in [
         (Driver::FakeHardware, "; set it to fake first"),
-        (Driver::Ipmi, "; set it to ipmitool-socat first"),
-        (Driver::Redfish, ", and driver redfish supports no other"),
+        (Driver::Ipmi, "; set it to ipmitool-socat or bmc-vnc first"),
+        (Driver::Redfish, "; set it to bmc-vnc first"),
+        (Driver::ManualManagement, ", and driver manual-management supports no other"),
     ] {
         api.edit(|node| node.driver = driver).await;
         for body in [r#"{"enabled": true}"#, r#"{"enabled": false}"#] {

@@ -62,6 +62,10 @@ pub enum ConsoleEnd {
     HandedOver,
     /// The viewer did not read the output in time.
     TooSlow,
+    /// The BMC opened no session.
+    Refused,
+    /// The BMC ended the session, or the viewer left.
+    Over,
     Stopping,
 }
 
@@ -73,6 +77,8 @@ impl ConsoleEnd {
             ConsoleEnd::Deleted => "the node was deleted",
             ConsoleEnd::HandedOver => "the node has another owner or lessee now",
             ConsoleEnd::TooSlow => "you did not read the output in time",
+            ConsoleEnd::Refused => "the BMC opened no session",
+            ConsoleEnd::Over => "the BMC ended the session",
             ConsoleEnd::Stopping => "the service is stopping; connect again",
         }
     }

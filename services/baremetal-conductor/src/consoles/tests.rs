@@ -108,7 +108,7 @@ async fn the_port_is_closed_a_while_after_the_last_viewer_left() {
     let begun = Instant::now();
     machine.says.closed().await;
     assert_eq!(begun.elapsed().as_secs(), 20);
-    assert_eq!(consoles.held(), []);
+    assert_eq!(consoles.held().len(), 0);
     assert!(
         consoles.latest_output(&node).unwrap().ends_with(b"still here"),
         "what was said is kept"
@@ -139,7 +139,7 @@ async fn the_output_is_hidden_from_a_later_lessee() {
     node.lessee = None;
     consoles.end_if_handed_over(&node);
     bob.over().cancelled().await;
-    assert_eq!((bob.end(), consoles.held()), (ConsoleEnd::HandedOver, vec![]));
+    assert_eq!((bob.end(), consoles.held()), (ConsoleEnd::HandedOver, BTreeSet::new()));
 }
 
 #[tokio::test(start_paused = true)]

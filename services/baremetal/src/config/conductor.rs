@@ -9,6 +9,7 @@ use baremetal_store::SharedBmcs;
 use hardware::{AllowedHost, Network};
 use jiff::SignedDuration;
 use serde::Deserialize;
+use url::Url;
 
 use super::{BmcCredentialsConfig, BmcDhcpConfig, CrawlConfig};
 
@@ -218,10 +219,12 @@ pub struct ConsolesConfig {
     pub viewers_per_node: NonZeroUsize,
     /// How many consoles one user may view at the same time, if users are authenticated.
     pub viewed_by_one: NonZeroUsize,
-    /// How many ports may be open at the same time.
+    /// How many ports and graphical consoles may be open at the same time.
     pub sessions: NonZeroUsize,
     /// How long a machine's port stays open after the last viewer has left.
     pub linger: SignedDuration,
+    /// The page of noVNC (`vnc.html`) on a web server of the operator. The URL of a graphical console then opens this page.
+    pub novnc_url: Option<Url>,
 }
 
 impl Default for ConsolesConfig {
@@ -231,6 +234,7 @@ impl Default for ConsolesConfig {
             viewed_by_one: NonZeroUsize::MIN.saturating_add(15),
             sessions: NonZeroUsize::MIN.saturating_add(63),
             linger: SignedDuration::from_secs(20),
+            novnc_url: None,
         }
     }
 }

@@ -18,14 +18,14 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use websocket::{CloseCode, Message, Socket};
 
-const NODE: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
+pub(crate) const NODE: &str = "7c9e6679-7425-40de-944b-e07fc1f90ae7";
 /// Input of a viewer, which must not be stored anywhere.
 const TYPED: &str = left::canary::CONSOLE;
 
 /// A baremetald with a node that has a console.
-struct TestDaemon {
+pub(crate) struct TestDaemon {
     client: Client,
-    url: String,
+    pub(crate) url: String,
     token: Option<String>,
     state: TempDir,
     stop: CancellationToken,
@@ -33,7 +33,7 @@ struct TestDaemon {
 }
 
 impl TestDaemon {
-    async fn start(more: &str) -> TestDaemon {
+    pub(crate) async fn start(more: &str) -> TestDaemon {
         let state = tempfile::tempdir().unwrap();
         TestDaemon::within(state, more).await
     }
@@ -45,7 +45,7 @@ impl TestDaemon {
     }
 
     /// Starts the service, without the node.
-    async fn serve(state: TempDir, more: &str) -> TestDaemon {
+    pub(crate) async fn serve(state: TempDir, more: &str) -> TestDaemon {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = state.path().join("state");
         let text = format!("state_dir = {folder:?}\n[api]\nlisten = '127.0.0.1:0'\n{more}");
@@ -63,7 +63,7 @@ impl TestDaemon {
         assert_eq!(self.send(Method::POST, "/v1/nodes", &body).await.0, 201);
     }
 
-    fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+    pub(crate) fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
         let request = self.client.request(method, format!("{}{path}", self.url));
         let request = request.header("x-openstack-ironic-api-version", "1.95");
         match &self.token {
@@ -72,12 +72,12 @@ impl TestDaemon {
         }
     }
 
-    async fn send(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
+    pub(crate) async fn send(&self, method: Method, path: &str, body: &Value) -> (u16, String) {
         let answer = self.request(method, path).json(body).send().await.unwrap();
         (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
-    async fn enable(&self, enabled: bool) {
+    pub(crate) async fn enable(&self, enabled: bool) {
         let path = format!("/v1/nodes/{NODE}/states/console");
         let body = json!({"enabled": enabled});
         assert_eq!(self.send(Method::PUT, &path, &body).await, (202, String::new()));
@@ -103,14 +103,14 @@ impl TestDaemon {
     }
 
     /// Returns status and action of all rows of the audit trail, newest last.
-    async fn recorded(&self) -> Vec<(u16, String)> {
+    pub(crate) async fn recorded(&self) -> Vec<(u16, String)> {
         let (_, text) = self.send(Method::GET, "/bedplate/v1/audit", &Value::Null).await;
         let mut reported: BTreeMap<String, Vec<AuditRow>> = serde_json::from_str(&text).unwrap();
         let rows = reported.remove("audit").unwrap();
         rows.into_iter().map(|row| (row.status, row.action)).collect()
     }
 
-    async fn end(self) -> TempDir {
+    pub(crate) async fn end(self) -> TempDir {
         self.stop.cancel();
         self.running.await.unwrap().unwrap();
         self.state
@@ -140,13 +140,13 @@ async fn reads(socket: &mut Socket, words: &str) -> String {
     read
 }
 
-async fn next(socket: &mut Socket) -> Message {
+pub(crate) async fn next(socket: &mut Socket) -> Message {
     let waiting = tokio::time::timeout(Duration::from_secs(30), socket.next());
     waiting.await.unwrap().unwrap().unwrap()
 }
 
 /// Returns code and reason of the WebSocket's close message.
-async fn closed(socket: &mut Socket) -> (CloseCode, String) {
+pub(crate) async fn closed(socket: &mut Socket) -> (CloseCode, String) {
     loop {
         if let Message::Close(frame) = next(socket).await {
             let frame = frame.unwrap();

@@ -1,6 +1,7 @@
 //! Tests of baremetald as a process: what it starts with, stores and refuses.
 
 mod consoles;
+mod graphical_consoles;
 mod identity;
 mod leases;
 mod limits;

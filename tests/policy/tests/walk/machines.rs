@@ -291,6 +291,7 @@ fn steps() -> Vec<Step> {
         see("/bedplate/v1/nodes/{node}/event-log"),
         see("/bedplate/v1/nodes/{node}/console"),
         see("/bedplate/v1/nodes/{node}/console/log"),
+        see("/bedplate/v1/nodes/{node}/vnc"),
         node("PUT", "/bedplate/v1/nodes/{node}/identify", json!({"on": true})),
         look("/bedplate/v1/counts"),
         look("/bedplate/v1/discoveries"),

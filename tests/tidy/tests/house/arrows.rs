@@ -27,12 +27,13 @@ const IMPURE: [&str; 8] =
     ["axum", "hyper", "rand", "reqwest", "rusqlite", "socket2", "sqlx", "tokio"];
 
 /// Crates with a restricted set of users, so that there is a single place to look.
-const RESTRICTED_USERS: [(&str, &[&str]); 5] = [
+const RESTRICTED_USERS: [(&str, &[&str]); 6] = [
     ("rusqlite", &["database"]),
     ("sqlx", &["database"]),
     ("database", &["audit-store", "baremetal-store", "cluster-store", "notices"]),
     ("redfish", &["baremetal-conductor"]),
     ("ipmi", &["baremetal-conductor"]),
+    ("rfb", &["baremetal-conductor"]),
 ];
 
 /// The functions that the `.clippy.toml` of a pure crate must forbid.

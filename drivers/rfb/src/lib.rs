@@ -1,0 +1,8 @@
+#![doc = include_str!("../README.md")]
+
+mod server;
+mod version;
+mod viewer;
+
+pub use server::{RfbError, Server};
+pub use viewer::Viewer;
