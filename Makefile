@@ -167,7 +167,7 @@ test-compat: build-packages
 
 # The console in Debian's Chromium, with the services that `bedplate dev` starts on the ports of deploy/dev.
 test-browser: build-packages
-	@$(PACKAGES) chromium python3-venv
+	@$(PACKAGES) chromium novnc python3-venv qemu-system-x86
 	@command -v kubectl >/dev/null || $(PACKAGES) kubernetes-client
 	cargo build --workspace --all-targets
 	$(forget_skips)

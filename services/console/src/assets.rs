@@ -18,7 +18,7 @@ struct Asset {
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 
-static ASSETS: [Asset; 5] = [
+static ASSETS: [Asset; 6] = [
     Asset { name: "tokens.css", kind: STYLE, content: include_bytes!("../assets/tokens.css") },
     Asset { name: "console.css", kind: STYLE, content: include_bytes!("../assets/console.css") },
     Asset { name: "htmx.min.js", kind: SCRIPT, content: include_bytes!("../assets/htmx.min.js") },
@@ -27,6 +27,7 @@ static ASSETS: [Asset; 5] = [
         kind: SCRIPT,
         content: include_bytes!("../assets/htmx-sse.min.js"),
     },
+    Asset { name: "screen.js", kind: SCRIPT, content: include_bytes!("../assets/screen.js") },
     Asset {
         name: "icon.svg",
         kind: "image/svg+xml",

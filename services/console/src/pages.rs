@@ -6,6 +6,7 @@ mod cluster_new;
 mod clusters;
 mod confirm;
 mod discoveries;
+mod graphical;
 mod hosts;
 mod images;
 mod location;
@@ -29,6 +30,7 @@ pub(crate) fn routes() -> Router<Console> {
         .merge(nodes::routes())
         .merge(node::routes())
         .merge(serial::routes())
+        .merge(graphical::routes())
         .merge(bring_up::routes())
         .merge(discoveries::routes())
         .merge(profiles::routes())

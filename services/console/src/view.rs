@@ -53,6 +53,7 @@ const TEMPLATES: &[(&str, &str)] = &templates![
     "serial_screen.html",
     "serial_typing.html",
     "serial.html",
+    "graphical.html",
     "hosts.html",
     "host.html",
     "where.html",

@@ -1,4 +1,4 @@
-//! `/nodes/{node}/console`: a node's serial console: its output, live in browsers with scripts, and input.
+//! `/nodes/{node}/console`: a node's console. A serial console: its output, live in browsers with scripts, and input.
 //!
 //! The console opens a WebSocket to baremetald as the user, and sends lines of text to the browser. A complete line is appended; the
 //! unfinished line is replaced whenever it changes.
@@ -48,12 +48,17 @@ pub(super) fn routes() -> Router<Console> {
         .route("/live/console/{node}", get(follow))
 }
 
-/// `GET /nodes/{node}/console`: shows the serial console.
+/// `GET /nodes/{node}/console`: shows the console.
 async fn show(person: AuthorizedUser, Path(node): Path<String>) -> Result<Response, Problem> {
     let (api, name) = (person.baremetald()?, segment(&node)?);
     let shown: Node = api.get(&format!("/v1/nodes/{name}")).await?;
     let label = shown.name.as_deref().unwrap_or(&node);
     let is_enabled = shown.console_enabled;
+    if shown.console_interface.as_deref() == Some("bmc-vnc") {
+        let page = person.page("graphical.html", &format!("Console of {label}")).under("nodes");
+        let page = page.put("label", label).put("address", &name).put("enabled", is_enabled);
+        return person.show(page);
+    }
     let page = person.page("serial.html", &format!("Console of {label}")).under("nodes");
     let page = page.put("label", label).put("address", &name).put("enabled", is_enabled);
     let page = page.put("interface", &shown.console_interface).put("driver", &shown.driver);
@@ -74,7 +79,7 @@ async fn show(person: AuthorizedUser, Path(node): Path<String>) -> Result<Respon
     person.show(page.followed_at(format!("/live/console/{name}")))
 }
 
-/// `POST /nodes/{node}/console`: enables or disables the serial console.
+/// `POST /nodes/{node}/console`: enables or disables the console.
 async fn switch(
     Path(node): Path<String>,
     UserForm { person, fields }: UserForm,

@@ -1,7 +1,9 @@
-//! The serial console of a machine that echoes its input.
+//! The serial console of a machine that echoes its input, and the page of a graphical console.
 
-use http::Method;
+use futures::StreamExt;
+use http::{Method, StatusCode};
 use serde_json::json;
+use websocket::{Message, UpgradeError};
 
 use crate::fixture::{Auth, Browser, ConsoleFixture, Stream};
 
@@ -92,7 +94,7 @@ async fn a_node_without_a_console_says_so() {
     let mut browser = given.browser();
     let node = browser.get("/nodes/n1").await.has(200);
     assert!(!node.text.contains(&page), "{}", node.text);
-    let shown = browser.get(&page).await.has(200).says("This node has no serial console");
+    let shown = browser.get(&page).await.has(200).says("This node has no console");
     assert!(!shown.text.contains("id=\"enable\""));
     browser.fill(&page, &page, &[("target", "on")]).await.has(400).says("no-console");
 }
@@ -101,8 +103,42 @@ async fn a_node_without_a_console_says_so() {
 async fn a_user_without_a_session_cannot_follow_a_console() {
     let given = ConsoleFixture::start(Auth::HttpBasic).await;
     let mut browser = given.browser();
-    for path in ["/nodes/n1/console", "/live/console/n1"] {
+    for path in ["/nodes/n1/console", "/live/console/n1", "/live/screen/n1"] {
         let answer = browser.get(path).await;
         assert!([303, 401].contains(&answer.status.as_u16()), "{path}: {}", answer.status);
     }
+}
+
+#[tokio::test]
+async fn a_graphical_console_has_a_screen_and_tells_why_it_is_not_shown() {
+    let given = ConsoleFixture::start(Auth::None).await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let info = json!({"redfish_address": "https://192.0.2.1", "vnc_address": "192.0.2.1"});
+    let body = json!({
+        "driver": "redfish", "name": "n1", "console_interface": "bmc-vnc", "driver_info": info,
+    });
+    let request = client.request(Method::POST, format!("{}/v1/nodes", given.machines));
+    let request = request.header("x-openstack-ironic-api-version", "1.95").json(&body);
+    assert_eq!(request.send().await.unwrap().status(), 201);
+    let (page, mut browser) = ("/nodes/n1/console", given.browser());
+    browser.get("/nodes/n1").await.has(200).says("Graphical console");
+    let shown = browser.get(page).await.has(200).says("The console is disabled");
+    assert!(!shown.text.contains("<canvas"), "{}", shown.text);
+
+    let open = async |origin: &str| {
+        let request = client.get(format!("{}/live/screen/n1", given.url)).header("origin", origin);
+        let (request, asked) = websocket::upgrade_request(request);
+        asked.open(request.send().await.unwrap()).await
+    };
+    let refused = open("https://evil.example").await.unwrap_err();
+    assert!(matches!(refused, UpgradeError::Refused(StatusCode::FORBIDDEN)), "{refused}");
+    let mut socket = open(&given.url).await.unwrap();
+    let Some(Ok(Message::Close(Some(why)))) = socket.next().await else {
+        panic!("it is closed with a reason")
+    };
+    assert!(why.reason.contains("is not enabled"), "{}", why.reason);
+
+    assert_eq!(browser.fill(page, page, &[("target", "on")]).await.leads(), page);
+    let shown = browser.get(page).await.has(200).says("data-socket=\"/live/screen/n1\"");
+    shown.says("screen.js");
 }
