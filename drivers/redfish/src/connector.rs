@@ -64,8 +64,8 @@ impl Connector {
             media: Some(service.clone()),
             inspection: Some(service.clone()),
             sensors: Some(service.clone()),
-            events: Some(service),
-            serial: None,
+            events: Some(service.clone()),
+            serial: Some(service),
         }
     }
 

@@ -37,6 +37,7 @@ mod media;
 mod power;
 mod raid;
 mod sensors;
+mod serial;
 mod subscriptions;
 
 pub use clients::{fingerprint, pinned_tls};

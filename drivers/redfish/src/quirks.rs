@@ -204,6 +204,14 @@ pub(crate) fn openbmc_drive_takes_no_address(drive: &Value) -> bool {
     drive.at("Actions").get("#VirtualMedia.InsertMedia").is_none()
 }
 
+/// The WebSocket of OpenBMC's web server with the serial port of the machine (bmcweb, `obmc_console.hpp`).
+pub(crate) const OPENBMC_CONSOLE: &str = "/console0";
+
+/// OpenBMC has a WebSocket with the serial port, and its Redfish documents do not tell the URL (bmcweb, `systems.hpp`).
+pub(crate) fn openbmc_tells_no_console(manager: &Value) -> bool {
+    manager.word("Model").eq_ignore_ascii_case("openbmc")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tracing::debug;
 use url::Url;
+use websocket::Socket;
 
 use crate::answer::{self, Answer, LARGEST_BODY, ReadError, X_AUTH_TOKEN};
 use crate::clients::Clients;
@@ -257,6 +258,44 @@ impl Service {
         }
         turn.heed(&answer);
         Ok(answer)
+    }
+
+    /// Opens a WebSocket. The caller has just read something, so the session is valid.
+    pub(crate) async fn open_socket(&self, url: &Url) -> Result<Socket> {
+        let mut turn = self.turn.lock().await;
+        turn.may_speak(&self.origin)?;
+        if matches!(turn.login, Login::Out) {
+            turn.login = self.log_in().await?;
+        }
+        let request = self.with_login(self.client()?.get(url.clone()), &turn.login);
+        let (request, asked) = websocket::upgrade_request(request);
+        let name = answer::name(&Method::GET, url);
+        // A timeout of the request itself would also end the WebSocket.
+        let sent = tokio::time::timeout(self.target.timeout, request.send()).await;
+        let response = match sent {
+            Ok(response) => {
+                response.map_err(|source| unreachable(&self.origin, self.target.timeout, source))?
+            }
+            Err(_) => {
+                let source = std::io::ErrorKind::TimedOut.into();
+                return Err(BmcError::Unreachable { host: self.origin.host(), source });
+            }
+        };
+        if websocket::is_open(&response) {
+            let malformed = |why: websocket::UpgradeError| BmcError::Malformed {
+                request: name,
+                reason: why.to_string(),
+            };
+            return asked.open(response).await.map_err(malformed);
+        }
+        let answer =
+            Answer::read(name, response, LARGEST_BODY).await.map_err(|unread| match unread {
+                ReadError::Broken(source) => unreachable(&self.origin, self.target.timeout, source),
+                ReadError::TooLarge(error) => error,
+            })?;
+        turn.heed(&answer);
+        let answer = answer.accepted(&self.origin.host())?;
+        Err(answer.malformed("it opens no WebSocket"))
     }
 
     async fn log_in(&self) -> Result<Login> {

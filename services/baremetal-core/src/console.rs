@@ -62,6 +62,7 @@ mod tests {
             Err(&format!("{none}; set it to ipmitool-socat or bmc-vnc first")),
         );
         check(Driver::Redfish, Some(ConsoleInterface::BmcVnc), Ok(true));
+        check(Driver::Redfish, Some(ConsoleInterface::RedfishSerial), Ok(true));
         let others = ", and driver manual-management supports no other";
         check(Driver::ManualManagement, None, Err(&format!("{none}{others}")));
     }

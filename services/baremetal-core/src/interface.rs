@@ -154,6 +154,8 @@ interfaces! {
     Console console ConsoleInterface {
         NoConsole = "no-console",
         Fake = "fake",
+        /// The serial port, by a WebSocket of the BMC that Redfish names. Ironic has no serial console over Redfish.
+        RedfishSerial = "redfish-serial",
         /// A graphical console, by the VNC server of the BMC. Ironic's `redfish-graphical` controls the web page of the BMC instead, so this
         /// name is another one.
         BmcVnc = "bmc-vnc",
@@ -163,7 +165,7 @@ interfaces! {
         FakeHardware: Fake NoConsole;
         Ipmi: NoConsole IpmitoolSocat BmcVnc;
         ManualManagement: NoConsole;
-        Idrac | Redfish: NoConsole BmcVnc;
+        Idrac | Redfish: NoConsole RedfishSerial BmcVnc;
     }
 
     /// How the machine is installed and cleaned.
@@ -338,7 +340,8 @@ impl ConsoleInterface {
             ConsoleInterface::BmcVnc => true,
             ConsoleInterface::NoConsole
             | ConsoleInterface::Fake
-            | ConsoleInterface::IpmitoolSocat => false,
+            | ConsoleInterface::IpmitoolSocat
+            | ConsoleInterface::RedfishSerial => false,
         }
     }
 }

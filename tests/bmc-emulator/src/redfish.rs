@@ -1,6 +1,7 @@
 //! The Redfish side of a BMC (DSP0266): takes one request and returns one answer.
 
 mod answer;
+mod console;
 mod face;
 mod forms;
 mod login;
@@ -49,12 +50,15 @@ pub(crate) async fn run(
     web::run(listener, tls, move |request| respond(face.clone(), request)).await;
 }
 
-async fn respond(face: Arc<RedfishFace>, request: Request<Incoming>) -> Response<Full<Bytes>> {
+async fn respond(face: Arc<RedfishFace>, mut request: Request<Incoming>) -> Response<Full<Bytes>> {
     if face.machine.faults().drops() {
         // The client gives up first. Its closed connection drops this future.
         std::future::pending::<()>().await;
     }
     face.machine.faults().wait().await;
+    if let Some(answer) = console::answer(&face, &mut request) {
+        return answer.into_response(request.method());
+    }
     let (parts, body) = request.into_parts();
     let largest = if face.takes_images(&parts) { LARGEST_IMAGE } else { LARGEST_BODY };
     let answer = match Limited::new(body, largest).collect().await {

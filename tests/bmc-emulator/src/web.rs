@@ -84,7 +84,7 @@ where
 
 async fn speak<S, H, F>(stream: S, handler: H) -> io::Result<()>
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: Fn(Request<Incoming>) -> F,
     F: Future<Output = Response<Full<Bytes>>>,
 {
@@ -96,6 +96,7 @@ where
         .timer(TokioTimer::new())
         .header_read_timeout(PATIENCE)
         .serve_connection(TokioIo::new(stream), service)
+        .with_upgrades()
         .await
         .map_err(io::Error::other)
 }

@@ -15,6 +15,7 @@ mod media;
 mod mutants;
 mod power;
 mod raid;
+mod serial;
 mod session;
 mod subscriptions;
 mod tls;

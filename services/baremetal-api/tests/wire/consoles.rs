@@ -65,7 +65,7 @@ async fn a_node_without_a_console_lists_the_available_interfaces() {
     for (driver, more) in [
         (Driver::FakeHardware, "; set it to fake first"),
         (Driver::Ipmi, "; set it to ipmitool-socat or bmc-vnc first"),
-        (Driver::Redfish, "; set it to bmc-vnc first"),
+        (Driver::Redfish, "; set it to redfish-serial or bmc-vnc first"),
         (Driver::ManualManagement, ", and driver manual-management supports no other"),
     ] {
         api.edit(|node| node.driver = driver).await;

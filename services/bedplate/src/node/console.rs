@@ -31,7 +31,7 @@ const PIECES: usize = 16;
 pub(crate) struct Options {
     /// Name or id of the node.
     node: String,
-    /// Enable the console first; on IPMI this also configures serial-over-LAN. The console stays enabled.
+    /// Enable the console first, on the serial port if the node has no console yet. The console stays enabled.
     #[arg(long)]
     enable: bool,
     /// Print the recorded output of the console without opening a connection.
@@ -64,14 +64,19 @@ pub(crate) async fn run(options: Options, api: &Api) -> anyhow::Result<()> {
     ended
 }
 
-/// Enables a node's console. Nodes with the driver `ipmi` have no console interface by default, as in Ironic, so the command sets the only
-/// one that they can have.
+/// Enables a node's console. Nodes have no console interface by default, as in Ironic, so the command sets the one with the serial port of
+/// the machine.
 async fn enable(api: &Api, node: &str) -> anyhow::Result<()> {
     let path = format!("/v1/nodes/{node}");
     let Node { console_interface, driver, .. } = api.get(&path).await?;
     let has_none = console_interface.as_deref() == Some("no-console");
-    if has_none && driver.as_deref() == Some("ipmi") {
-        let value = json!({"op": "add", "path": "/console_interface", "value": "ipmitool-socat"});
+    let serial = match driver.as_deref() {
+        Some("ipmi") => Some("ipmitool-socat"),
+        Some("idrac" | "redfish") => Some("redfish-serial"),
+        Some(_) | None => None,
+    };
+    if let Some(serial) = serial.filter(|_| has_none) {
+        let value = json!({"op": "add", "path": "/console_interface", "value": serial});
         api.patch::<IgnoredAny>(&path, &json!([value])).await?;
     }
     let path = format!("{path}/states/console");

@@ -89,12 +89,14 @@ async fn switch(
     let path = format!("/v1/nodes/{name}");
     let Node { console_interface, driver, .. } = api.get(&path).await?;
     let has_none = console_interface.as_deref() == Some("no-console");
-    // Nodes with the driver `ipmi` have no console interface by default, as in Ironic. `ipmitool-socat` is the only one that such nodes can
-    // have.
-    if is_on && has_none && driver.as_deref() == Some("ipmi") {
-        let patch = json!([
-            {"op": "add", "path": "/console_interface", "value": "ipmitool-socat"}
-        ]);
+    // Nodes have no console interface by default, as in Ironic. The button chooses the one with the serial port.
+    let serial = match driver.as_deref() {
+        Some("ipmi") => Some("ipmitool-socat"),
+        Some("idrac" | "redfish") => Some("redfish-serial"),
+        Some(_) | None => None,
+    };
+    if let Some(serial) = serial.filter(|_| is_on && has_none) {
+        let patch = json!([{"op": "add", "path": "/console_interface", "value": serial}]);
         api.send(Method::PATCH, &path, Some(&patch)).await?;
     }
     let body = json!({"enabled": is_on});

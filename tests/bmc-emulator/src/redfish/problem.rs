@@ -42,6 +42,8 @@ impl Message {
     pub(crate) const IMAGE_UNFIT: Message = Message(400, "GeneralError", "The image fits no component of this machine.");
     pub(crate) const DRIVES_UNFIT: Message = Message(400, "ResourceCannotBeCreated", "The drives have no room for such a volume.");
     pub(crate) const CREATE_LIMIT: Message = Message(400, "CreateLimitReachedForResource", "There is no room for another resource.");
+    pub(crate) const NOT_A_WEBSOCKET: Message = Message(426, "GeneralError", "The console is a WebSocket.");
+    pub(crate) const CONSOLE_IN_USE: Message = Message(503, "SessionLimitExceeded", "Another session has the console.");
     const FAULT: Message = Message(500, "GeneralError", "The service cannot do this now.");
     const MISSING: Message = Message(404, "ResourceMissingAtURI", "There is no resource at this URI.");
     const NOT_ALLOWED: Message = Message(405, "OperationNotAllowed", "The method is not allowed on this resource.");

@@ -14,10 +14,19 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 #[tokio::test]
 async fn the_console_shows_a_deployment_and_a_kill_only_ends_the_session() {
+    shows_a_deployment(Machine::ipmi("r1u7"), "ipmitool-socat").await;
+}
+
+#[tokio::test]
+async fn the_console_of_a_redfish_machine_shows_a_deployment_too() {
+    shows_a_deployment(Machine::redfish("r1u7"), "redfish-serial").await;
+}
+
+async fn shows_a_deployment(machine: Machine, interface: &str) {
     let lab = Lab::with_child(Settings::default()).await;
-    let machine = lab.rack(Machine::ipmi("r1u7")).await;
+    let machine = lab.rack(machine).await;
     let node = lab.available(&machine).await;
-    lab.set(node, "/console_interface", json!("ipmitool-socat")).await;
+    lab.set(node, "/console_interface", json!(interface)).await;
     let enabled = json!({"enabled": true});
     let switch = format!("{}/states/console", node.path());
     lab.api().send(Method::PUT, &switch, Some(&enabled)).await.expect("it is enabled");
