@@ -207,13 +207,14 @@ run-test-rack: machines
 test-agents:
 	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-agents, because it needs root"; else $(MAKE) --no-print-directory run-test-agents; fi
 
-AGENTS := $(if $(NEXTEST),--workspace -E 'package(real) and binary(/agent/)',-p real --test agent_under_ironic --test ironic_python_agent --test mirror_by_agent)
+AGENTS := $(if $(NEXTEST),--workspace -E 'package(real) and binary(/agent/)',-p real --test agent_on_arm64 --test agent_under_ironic --test ironic_python_agent --test mirror_by_agent)
 
 .PHONY: run-test-agents
 run-test-agents: export BEDPLATE_RACKS := racks-of-agents
 run-test-agents: machines
 	@$(PACKAGES) dnsmasq-base mmdebstrap
 	for release in debian pypi; do tests/real/ipa.sh $$release; done
+	tests/real/arm.sh
 	cargo build --workspace --all-targets
 	trap 'tests/real/rack.sh down-all' EXIT; BEDPLATE_REAL=1 cargo $(TEST) $(AGENTS)
 

@@ -3,7 +3,7 @@
 #
 #   rack.sh deps               install Debian's packages and make the Python environment
 #   rack.sh up FIRMWARE...     start one machine for each: bios, uefi, http (UEFI that boots by HTTP and never by PXE), or https (the same by
-#                              HTTPS, with the rack's CA)
+#                              HTTPS, with the rack's CA), or arm (64-bit ARM with UEFI, after arm.sh)
 #   rack.sh down               stop and remove this rack
 #   rack.sh down-all           stop and remove every rack
 #   rack.sh json               print the machines, their BMCs and their hardware
@@ -43,7 +43,7 @@ PROVISIONING=10.78.0 BMCS=10.78.1 WAY=10.78.2
 REDFISH_PORT=8443
 HOST_PORT=29000                          # the first of the loopback ports to which the machines' own BMC interfaces connect
 USERNAME=admin PASSWORD=password
-OVMF=/usr/share/OVMF
+OVMF=/usr/share/OVMF AAVMF=/usr/share/AAVMF
 # OVMF has the elliptic curves of TLS since 2025.05, which is newer than this Debian's.
 OVMF_HTTPS=$BEDPLATE_CACHE/ovmf-https OVMF_HTTPS_SUITE=sid
 LIBVIRT="qemu+unix:///system?socket=$RACK/libvirt/run/libvirt-sock"
@@ -199,6 +199,38 @@ disks() { [ "$DISKS" = 1 ] && echo vda || echo vda vdb; }
 
 # QEMU emulates vector instructions and cmpxchg16b slowly, and a program uses what its processor has. So the processor has neither.
 domain_xml() { # INDEX FIRMWARE
+  case $2 in arm) arm_xml "$1" ;; *) x86_xml "$1" "$2" ;; esac
+}
+# No IPMI interface to its own BMC and no CD drive: QEMU's board has neither bus.
+arm_xml() { # INDEX
+  local name
+  name=$(machine "$1")
+  cat <<X
+<domain type='qemu'>
+  <name>$name</name><uuid>$(uuid "$1")</uuid>
+  <memory unit='MiB'>$MEMORY</memory><vcpu>$CPUS</vcpu>
+  <sysinfo type='smbios'>
+    <system><entry name='manufacturer'>Bedplate</entry><entry name='product'>Virtual Server</entry>
+      <entry name='serial'>$(serial "$1")</entry><entry name='uuid'>$(uuid "$1")</entry></system>
+  </sysinfo>
+  <os><type arch='aarch64' machine='virt'>hvm</type>
+    <loader readonly="yes" type="pflash">$AAVMF/AAVMF_CODE.fd</loader><nvram template="$AAVMF/AAVMF_VARS.fd">$RACK/$name/nvram.fd</nvram>
+    <smbios mode='sysinfo'/><boot dev='hd'/><boot dev='network'/></os>
+  <features><acpi/><gic version='2'/></features>
+  <cpu mode='custom' match='exact'><model>cortex-a57</model></cpu>
+  <on_poweroff>destroy</on_poweroff><on_reboot>restart</on_reboot><on_crash>destroy</on_crash>
+  <devices>
+    <emulator>/usr/bin/qemu-system-aarch64</emulator>
+    $(for disk in $(disks); do disk_xml "$name" "$disk"; done)
+    <interface type='bridge'><source bridge='br0'/><mac address='$(mac "$1")'/><model type='virtio'/><target dev='tap-$name'/><rom enabled="no"/></interface>
+    <serial type='unix'><source mode='bind' path='$RACK/$name/console.sock'/><log file='$RACK/$name/console.log' append='on'/><target port='0'/></serial>
+    <rng model='virtio'><backend model='random'>/dev/urandom</backend></rng>
+    <memballoon model='none'/>
+  </devices>
+</domain>
+X
+}
+x86_xml() { # INDEX FIRMWARE
   local name
   name=$(machine "$1")
   cat <<X
@@ -278,7 +310,7 @@ SUSHY_EMULATOR_LIBVIRT_URI = '$LIBVIRT'
 SUSHY_EMULATOR_STATE_DIR = '$home/redfish'
 SUSHY_EMULATOR_ALLOWED_INSTANCES = ['$(uuid "$1")']
 # libvirt lets only firmware with SMM write the variables of a machine with Secure Boot
-SUSHY_EMULATOR_BOOT_LOADER_MAP = {'UEFI': {'x86_64': '$ovmf/OVMF_CODE_4M.secboot.fd'}, 'Legacy': {'x86_64': '/usr/share/seabios/bios-256k.bin'}}
+SUSHY_EMULATOR_BOOT_LOADER_MAP = {'UEFI': {'x86_64': '$ovmf/OVMF_CODE_4M.secboot.fd', 'aarch64': '$AAVMF/AAVMF_CODE.fd'}, 'Legacy': {'x86_64': '/usr/share/seabios/bios-256k.bin'}}
 SUSHY_EMULATOR_SECURE_BOOT_DISABLED_NVRAM = '$ovmf/OVMF_VARS_4M.fd'
 SUSHY_EMULATOR_SECURE_BOOT_ENABLED_NVRAM = '$ovmf/OVMF_VARS_4M.ms.fd'
 C
@@ -334,8 +366,8 @@ ipmi_answers() { inside ipmitool -I lanplus -C 3 -N 1 -R 1 -H "$(bmc "$1")" -U $
 
 up() {
   local firmware=("$@") index
-  (($# >= 1 && $# <= 100)) || die "up takes 1 to 100 machines: bios, uefi, http or https"
-  for index in "$@"; do case $index in bios | uefi | http | https) ;; *) die "$index is no firmware: bios, uefi, http or https" ;; esac; done
+  (($# >= 1 && $# <= 100)) || die "up takes 1 to 100 machines: bios, uefi, http, https or arm"
+  for index in "$@"; do case $index in bios | uefi | http | https | arm) ;; *) die "$index is no firmware: bios, uefi, http, https or arm" ;; esac; done
   is_root || die "a rack needs root: a network namespace, tap devices, libvirtd"
   needs qemu-system-x86_64 qemu-img libvirtd virsh ip openssl curl ipmitool python3 ipmi_sim
   # the path of a socket must stay below 108 bytes
@@ -409,7 +441,7 @@ manifest() {
     printf -- '- name: %s\n  mac: "%s"\n' "$(machine "$index")" "$(mac "$index")"
     case $(cat "$RACK/$(machine "$index")/firmware") in
       bios) printf '  bmc: {type: ipmi, address: "%s:623", cipher_suite: 3}\n' "$(bmc "$index")" ;;
-      uefi) redfish_yaml "$index" ;;
+      uefi | arm) redfish_yaml "$index" ;;
       http | https) redfish_yaml "$index" && printf '  boot: http-ipxe\n' ;;
     esac
   done

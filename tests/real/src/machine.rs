@@ -22,6 +22,8 @@ pub enum Firmware {
     Http,
     /// The same with HTTPS and the rack's CA.
     Https,
+    /// AAVMF, on a machine with 64-bit ARM.
+    Arm,
 }
 
 impl Firmware {
@@ -32,6 +34,7 @@ impl Firmware {
             Firmware::Uefi => "uefi",
             Firmware::Http => "http",
             Firmware::Https => "https",
+            Firmware::Arm => "arm",
         }
     }
 
@@ -39,7 +42,7 @@ impl Firmware {
     pub fn boots_as(self) -> &'static str {
         match self {
             Firmware::Bios => "DISK-BOOTED BIOS",
-            Firmware::Uefi | Firmware::Http | Firmware::Https => "DISK-BOOTED UEFI",
+            Firmware::Uefi | Firmware::Http | Firmware::Https | Firmware::Arm => "DISK-BOOTED UEFI",
         }
     }
 }

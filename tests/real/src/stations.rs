@@ -104,7 +104,8 @@ pub fn inspect(story: &mut Story, machine: &Machine) {
     let found: agent_protocol::Inventory =
         serde_json::from_value(saved.inventory).expect("the inventory of an agent");
     assert_eq!(u64::from(found.cpu.count), machine.cpus);
-    assert_eq!(found.cpu.architecture, "x86_64");
+    let is_arm = machine.firmware == crate::Firmware::Arm;
+    assert_eq!(found.cpu.architecture, if is_arm { "aarch64" } else { "x86_64" });
     assert_eq!(found.memory.physical_mb, Some(machine.memory_mib));
     let disks = found.disks.into_iter().map(|disk| (disk.serial.unwrap_or_default(), disk.size));
     let made = [(machine.disk_serial.clone(), machine.disk_bytes)];
@@ -112,7 +113,7 @@ pub fn inspect(story: &mut Story, machine: &Machine) {
     let addresses = found.interfaces.into_iter().filter_map(|interface| interface.mac_address);
     assert_eq!(addresses.collect::<Vec<_>>(), [machine.mac.as_str()]);
     assert_eq!(found.system_vendor.serial_number, machine.serial);
-    assert_eq!(found.bmc_address.as_ref(), Some(&machine.bmc));
+    assert_eq!(found.bmc_address.as_ref(), (!is_arm).then_some(&machine.bmc));
     let mode = if machine.firmware == crate::Firmware::Bios { "bios" } else { "uefi" };
     assert_eq!(found.boot.current_boot_mode, mode);
 }
