@@ -123,6 +123,6 @@ pub fn router(app: App) -> Router {
         longest_body: BODY_LIMIT,
         settings: app.settings.api.clone(),
     };
-    let router = routes(&app.settings).finish(openapi::document);
+    let router = routes(&app.settings).finish(openapi::description());
     openstack_api::apply(router.with_state(app), config)
 }

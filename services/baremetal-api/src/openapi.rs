@@ -2,22 +2,21 @@
 
 use openstack_api::{ApiDescription, JsonShape, Microversion, Operation};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
-use utoipa::openapi::{OpenApi, Paths, RefOr, Schema};
+use utoipa::openapi::{RefOr, Schema};
 
 use crate::error::refused;
 use crate::field::Resource;
 use crate::microversion;
 
-/// Makes the document of these routes.
-pub(crate) fn document(paths: Paths) -> OpenApi {
-    let description = ApiDescription {
+/// The description of this API.
+pub(crate) fn description() -> ApiDescription {
+    ApiDescription {
         title: "Bedplate Bare Metal API",
         version: microversion::MAXIMUM,
         description: "The OpenStack Bare Metal API v1, and the additional routes of Bedplate. Every request may carry \
                        X-OpenStack-Ironic-API-Version. A refusal is {\"error_message\": \"...\"}, whose text is JSON itself.",
         refusal: refused(),
-    };
-    description.document(paths)
+    }
 }
 
 /// The body of a POST: every field that a client may set, and the fields `besides` that the resource does not keep.

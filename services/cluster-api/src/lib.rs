@@ -76,6 +76,6 @@ pub fn router(app: App) -> Router {
         longest_body: BODY_LIMIT,
         settings: app.settings.api.clone(),
     };
-    let router = routes().finish(openapi::document);
+    let router = routes().finish(openapi::description());
     openstack_api::apply(router.with_state(app), config)
 }

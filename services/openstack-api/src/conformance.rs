@@ -44,7 +44,7 @@ impl OpenApiDocument {
     ) {
         let Some(operation) = self.operation(method, path) else { return };
         let what = format!("{method} {path}: {status}");
-        let answer = &operation["responses"][status.as_str()];
+        let answer = resolve(&self.document, &operation["responses"][status.as_str()]);
         assert!(answer.is_object(), "{what} is not described: {body}");
         let Some(content) = answer["content"].as_object() else {
             assert!(body.is_empty(), "{what} is described as without a body: {body}");
@@ -86,10 +86,7 @@ impl OpenApiDocument {
     }
 
     fn fits(&self, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
-        if let Some(reference) = schema["$ref"].as_str() {
-            let pointer = reference.strip_prefix('#').unwrap();
-            return self.fits(self.document.pointer(pointer).unwrap(), value, at);
-        }
+        let schema = resolve(&self.document, schema);
         if let Some(any) = schema["anyOf"].as_array() {
             let tried: Vec<_> = any.iter().map(|one| self.fits(one, value, at)).collect();
             let why = tried.iter().filter_map(|tried| tried.clone().err()).collect::<Vec<_>>();
@@ -125,6 +122,14 @@ impl OpenApiDocument {
             }
         }
         Ok(())
+    }
+}
+
+/// The part of the document that `part` refers to, or `part` itself.
+fn resolve<'a>(document: &'a Value, part: &'a Value) -> &'a Value {
+    match part["$ref"].as_str() {
+        Some(reference) => document.pointer(reference.strip_prefix('#').unwrap()).unwrap(),
+        None => part,
     }
 }
 

@@ -1,19 +1,20 @@
 //! Declares routes. The types make sure that no route lacks an authenticated caller, a description, or a row in the policy table.
 
 mod describe;
+mod described_routes;
 mod erased;
 mod route;
 mod table;
 
 use axum::routing::MethodRouter;
 use axum::{Extension, Router};
-use utoipa::openapi::path::PathsBuilder;
 
 use crate::Microversion;
 use crate::admission::Gate;
 use crate::policy::ApiState;
 pub use describe::REFUSAL;
-use describe::describe;
+pub(crate) use describe::{refusal, refusal_name};
+pub(crate) use described_routes::DescribedRoutes;
 pub(crate) use route::no_such_method;
 use route::refuse_method;
 pub use route::{Authenticated, Guarded, Hidden, Route};
@@ -22,7 +23,7 @@ pub use table::{PolicyRow, PolicyTable};
 /// Routes, with their descriptions and rules.
 pub struct Routes<S> {
     pub(crate) router: Router<S>,
-    pub(crate) paths: PathsBuilder,
+    pub(crate) described: DescribedRoutes,
     pub(crate) table: PolicyTable,
     tag: &'static str,
 }
@@ -32,7 +33,7 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Routes<S> {
     pub fn new(tag: &'static str) -> Self {
         Routes {
             router: Router::new(),
-            paths: PathsBuilder::new(),
+            described: DescribedRoutes::default(),
             table: PolicyTable::default(),
             tag,
         }
@@ -52,7 +53,7 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Routes<S> {
                 });
         }
         for handle in handles {
-            self.paths = self.paths.path(path, describe(self.tag, path, &handle));
+            self.described.add(self.tag, path, &handle);
             self.table.add(&handle.method, path, handle.rule, handle.recorded);
             // The check and the table get the same rule.
             let recorded = handle.recorded.then_some(handle.summary);
@@ -67,11 +68,9 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Routes<S> {
 
     /// Combines these routes and `others`.
     pub fn merge(self, others: Routes<S>) -> Self {
-        let mut paths = self.paths.build();
-        paths.merge(others.paths.build());
         Routes {
             router: self.router.merge(others.router),
-            paths: paths.into(),
+            described: self.described.and(others.described),
             table: self.table.and(others.table),
             tag: self.tag,
         }

@@ -6,20 +6,20 @@ use axum::Router;
 use axum::extract::FromRef;
 use bytes::Bytes;
 use http::StatusCode;
-use utoipa::openapi::{OpenApi, Paths};
 
 use crate::json::json_text;
 use crate::policy::ApiState;
-use crate::{Auth, Caller, JsonShape, PolicyTable, Route, Routes, Rule, audit_routes, json};
+use crate::{
+    ApiDescription, Auth, Caller, JsonShape, PolicyTable, Route, Routes, Rule, audit_routes, json,
+};
 
 impl<S: ApiState + Clone + Send + Sync + 'static> Routes<S> {
-    /// Finishes the router, and adds the routes of every API: `/openapi.json` with the document made by `document`, `/bedplate/v1/policy`
-    /// with the policy table, and `/bedplate/v1/audit`.
-    pub fn finish(self, document: impl FnOnce(Paths) -> OpenApi) -> Router<S>
+    /// Finishes the router, and adds the routes of every API: `/openapi.json`, `/bedplate/v1/policy` with the policy table, and
+    /// `/bedplate/v1/audit`.
+    pub fn finish(self, description: ApiDescription) -> Router<S>
     where
         Auth: FromRef<S>,
     {
-        // Only the text is kept: the document itself takes many times the memory of its text, and nothing else needs it.
         let described = Arc::new(OnceLock::<Bytes>::new());
         let table = Arc::new(OnceLock::<PolicyTable>::new());
         let (reported, shown) = (described.clone(), table.clone());
@@ -34,8 +34,7 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Routes<S> {
             .at("/openapi.json", [described_by.returns(JsonShape::any_object())])
             .at("/bedplate/v1/policy", [show.returns(PolicyTable::shape())]);
         let all = self.merge(own).merge(audit_routes::routes());
-        let text = serde_json::to_vec(&document(all.paths.build()));
-        described.get_or_init(|| text.expect("a document has text alone for keys").into());
+        described.get_or_init(|| description.document(all.described).into());
         table.get_or_init(|| all.table);
         all.router
     }

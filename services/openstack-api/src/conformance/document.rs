@@ -3,6 +3,8 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
+use super::resolve;
+
 /// Checks that exactly the described methods of each path are answered, and returns how many there are. `ask` sends a request and returns
 /// the status and the text of the answer.
 ///
@@ -66,6 +68,7 @@ pub fn check_answers(document: &Value) {
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             for (status, answer) in operation["responses"].as_object().unwrap() {
+                let answer = resolve(document, answer);
                 let refuses = status.starts_with(['4', '5']);
                 let refusal = &answer["content"]["application/json"]["schema"]["$ref"];
                 if answer["description"] == "Undescribed."

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use http::StatusCode;
 use utoipa::openapi::path::{
-    HttpMethod, OperationBuilder, ParameterBuilder, ParameterIn, PathItem,
+    HttpMethod, Operation, OperationBuilder, ParameterBuilder, ParameterIn,
 };
 use utoipa::openapi::request_body::RequestBodyBuilder;
 use utoipa::openapi::security::SecurityRequirement;
 use utoipa::openapi::{
-    ContentBuilder, ObjectBuilder, RefOr, Required, Response as DocResponse, ResponseBuilder,
+    ContentBuilder, ObjectBuilder, Ref, RefOr, Required, Response as DocResponse, ResponseBuilder,
     Schema,
 };
 
@@ -40,7 +40,7 @@ const OF_BODIES: [StatusCode; 3] = [
     StatusCode::UNSUPPORTED_MEDIA_TYPE,
 ];
 
-pub(super) fn describe<S>(tag: &str, path: &str, handle: &Route<S>) -> PathItem {
+pub(super) fn describe<S>(tag: &str, path: &str, handle: &Route<S>) -> Operation {
     let mut operation = OperationBuilder::new()
         .tag(tag)
         .summary(Some(handle.summary))
@@ -74,12 +74,13 @@ pub(super) fn describe<S>(tag: &str, path: &str, handle: &Route<S>) -> PathItem 
         operation = operation.response(status.as_str(), answer);
     }
     for status in refusals(path, handle) {
-        operation = operation.response(status.as_str(), refusal(status));
+        let shared = Ref::from_response_name(refusal_name(status));
+        operation = operation.response(status.as_str(), shared);
     }
     if handle.rule.is_none() {
         operation = operation.securities(Some([SecurityRequirement::default()]));
     }
-    PathItem::new(handle.method.clone(), operation)
+    operation.build()
 }
 
 fn success<S>(handle: &Route<S>) -> DocResponse {
@@ -105,7 +106,7 @@ fn success<S>(handle: &Route<S>) -> DocResponse {
 }
 
 /// The statuses with which the route may refuse a request.
-fn refusals<S>(path: &str, handle: &Route<S>) -> BTreeSet<StatusCode> {
+pub(super) fn refusals<S>(path: &str, handle: &Route<S>) -> BTreeSet<StatusCode> {
     let mut all = BTreeSet::from(ANY);
     if handle.rule.is_some() {
         all.extend(OF_CALLERS);
@@ -123,7 +124,12 @@ fn refusals<S>(path: &str, handle: &Route<S>) -> BTreeSet<StatusCode> {
     all
 }
 
-fn refusal(status: StatusCode) -> DocResponse {
+/// The name of the answer in the OpenAPI document that all routes share.
+pub(crate) fn refusal_name(status: StatusCode) -> String {
+    format!("{REFUSAL}{}", status.as_str())
+}
+
+pub(crate) fn refusal(status: StatusCode) -> DocResponse {
     let refusal = ContentBuilder::new().schema(Some(JsonShape::called(REFUSAL))).build();
     let said = status.canonical_reason().unwrap_or("Refused");
     ResponseBuilder::new().description(said).content("application/json", refusal).build()
