@@ -11,6 +11,13 @@ pub struct Partition {
     pub kind: PartitionKind,
 }
 
+impl Partition {
+    /// Number of the first sector behind the partition.
+    pub fn end(&self) -> u64 {
+        self.start.saturating_add(self.sectors)
+    }
+}
+
 /// The part of a partition's entry that depends on the kind of table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartitionKind {

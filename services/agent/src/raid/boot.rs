@@ -10,8 +10,9 @@ use super::error::RaidError;
 use super::{open, shared};
 use crate::disk::blocks::Blocks;
 use crate::disk::device::Device;
-use crate::disk::partition::Partition;
+use crate::disk::partition::{Partition, PartitionKind};
 use crate::disk::table::partitions;
+use crate::disk::{esp, mbr};
 use crate::efi::{self, EfiError};
 use crate::inventory;
 use crate::root::Root;
@@ -65,10 +66,12 @@ pub fn install(root: &Root, array: &Array) -> Result<Vec<String>, BootError> {
     for target in &targets {
         copy(root, (&device, array, system), target)?;
     }
+    let loader = targets.first().map(|target| loader_in(root, target)).transpose()?;
+    let loader = loader.as_deref().unwrap_or(esp::FALLBACK);
     // The last entry that is made is the first in the boot order.
     let entries = boots.iter().rev().map(|(disk, partition)| {
         let short = disk.trim_start_matches("/dev/");
-        efi::boot_partition(root, &format!("{} {short}", efi::LABEL), partition)
+        efi::boot_partition(root, &format!("{} {short}", efi::LABEL), partition, loader)
     });
     let mut entries = entries.collect::<Result<Vec<_>, _>>()?;
     entries.reverse();
@@ -78,6 +81,16 @@ pub fn install(root: &Root, array: &Array) -> Result<Vec<String>, BootError> {
         source,
     })?;
     Ok(entries)
+}
+
+/// Returns the path of the loader in the EFI system partition that is on an array.
+fn loader_in(root: &Root, target: &str) -> Result<String, RaidError> {
+    let found = arrays::running(root).into_iter().find(|it| it.name == target);
+    let found = found.ok_or_else(|| RaidError::Missing(target.to_owned()))?;
+    let device = open(root, &found.as_disk())?;
+    let sectors = Blocks::size(&device) / Blocks::sector(&device);
+    let kind = PartitionKind::Mbr { type_octet: mbr::EFI_SYSTEM, signature: [0; 4] };
+    Ok(efi::loader_of(&device, &Partition { number: 1, start: 0, sectors, kind }).path)
 }
 
 /// Copies the partition `system` of an array to the array `target`, unless an earlier call has copied and hidden it.
