@@ -5,6 +5,7 @@ mod command;
 mod heartbeat;
 mod image;
 mod inventory;
+mod root_device;
 
 pub use boot::{KernelParameters, parameter};
 pub use command::{
@@ -17,3 +18,4 @@ pub use inventory::{
     Boot, Configuration, Cpu, Disk, InspectionData, Interface, Inventory, Manager, Memory,
     PciDevice, SystemFirmware, SystemVendor,
 };
+pub use root_device::{HintRefused, RootDeviceHints};

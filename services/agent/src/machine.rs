@@ -51,7 +51,8 @@ impl Machine {
     pub fn hints(&self, node: &Map<String, Value>) -> Map<String, Value> {
         let known = self.properties.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |holder: Option<&Map<String, Value>>| {
-            holder.and_then(|map| map.get("root_device")?.as_object().cloned())
+            let hints = holder.and_then(|map| map.get("root_device")?.as_object());
+            hints.filter(|hints| !hints.is_empty()).cloned()
         };
         let part = |name: &str| node.get(name).and_then(Value::as_object);
         of(part("instance_info"))

@@ -1,5 +1,8 @@
 //! Checks whether a node can be deployed: its image, the boot of its ramdisk, and its boot settings.
 
+use agent_protocol::RootDeviceHints;
+use serde_json::{Map, Value};
+
 use crate::fast_track::check_fast_track;
 use crate::instance::refuse;
 use crate::wanted_boot::{WantedBoot, declared_boot_mode, declared_word, wanted_boot};
@@ -12,6 +15,7 @@ use crate::{
 /// Glance and OCI registries know what their images need.
 pub fn check_deploy(node: &Node) -> Result<(), RequestRefused> {
     check_wanted_boot(node)?;
+    check_root_device(node)?;
     match node.deploy_interface() {
         DeployInterface::Direct if glance_image(node).is_some() => config_drive_of(node).map(drop),
         DeployInterface::Direct if oci_image(node)?.is_some() => config_drive_of(node).map(drop),
@@ -19,6 +23,34 @@ pub fn check_deploy(node: &Node) -> Result<(), RequestRefused> {
         DeployInterface::Ramdisk => own_image(node).map(|_| ()),
         DeployInterface::CustomAgent => config_drive_of(node).map(|_| ()),
         DeployInterface::Fake => Ok(()),
+    }
+}
+
+/// Refuses root device hints that are not valid: those of the instance, which come before the node's own. Only agents read them.
+fn check_root_device(node: &Node) -> Result<(), RequestRefused> {
+    if !matches!(node.deploy_interface(), DeployInterface::Direct | DeployInterface::CustomAgent) {
+        return Ok(());
+    }
+    let field = "root_device";
+    let of = |object: &Map<String, Value>| object.get(field).filter(|it| !is_empty(it)).cloned();
+    let (object, hints) = match (of(&node.instance_info), of(&node.properties)) {
+        (Some(hints), _) => ("instance_info", hints),
+        (None, Some(hints)) => ("properties", hints),
+        (None, None) => return Ok(()),
+    };
+    let refused = |problem| RequestRefused::Field { field: format!("{object}.{field}"), problem };
+    let Value::Object(hints) = hints else {
+        return Err(refused("must be an object of root device hints".to_owned()));
+    };
+    RootDeviceHints::parse(&hints).map(drop).map_err(|why| refused(why.to_string()))
+}
+
+fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Object(object) => object.is_empty(),
+        Value::String(text) => text.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) => false,
     }
 }
 
@@ -72,7 +104,7 @@ pub fn check_boot(node: &Node, ports: &[Port]) -> Result<(), RequestRefused> {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
     use crate::{Driver, NodeUuid, PortUuid};
@@ -109,6 +141,37 @@ mod tests {
         fake.driver = Driver::FakeHardware;
         assert_eq!(check_deploy(&fake), Ok(()));
         assert!(check_deploy(&node(json!({}))).is_err());
+    }
+
+    #[test]
+    fn root_device_hints_are_checked_before_the_deployment() {
+        let mut machine =
+            node(json!({"image_source": "http://h/i", "image_checksum": "0".repeat(64)}));
+        machine.properties.insert("root_device".to_owned(), json!({"size": ">= 100"}));
+        assert_eq!(check_deploy(&machine), Ok(()));
+        let refused = |node: &Node| check_deploy(node).unwrap_err().to_string();
+        for (hints, why) in [
+            (
+                json!({"colour": "red"}),
+                "the root device hint \"colour\" names no property of a disk",
+            ),
+            (
+                json!({"rotational": "maybe"}),
+                "the root device hint rotational cannot be \"maybe\": it must be true or false",
+            ),
+            (json!("/dev/sda"), "must be an object of root device hints"),
+        ] {
+            machine.properties.insert("root_device".to_owned(), hints);
+            assert_eq!(refused(&machine), format!("properties.root_device: {why}"));
+        }
+        // The hints of the instance come first.
+        let hints = json!({"name": "/dev/vda"});
+        machine.instance_info.insert("root_device".to_owned(), hints);
+        assert_eq!(check_deploy(&machine), Ok(()));
+        machine.instance_info.insert("root_device".to_owned(), json!({"name": 5}));
+        assert!(refused(&machine).starts_with("instance_info.root_device: "));
+        machine.driver = Driver::FakeHardware;
+        assert_eq!(check_deploy(&machine), Ok(()));
     }
 
     #[test]

@@ -145,6 +145,13 @@ async fn a_deployment_that_cannot_succeed_does_not_begin() {
         "instance_info.image_os_hash_value: missing; an image is installed only with a known checksum",
     )
     .await;
+    let image = r#""image_source": "http://h/i", "image_os_hash_value": "SUM""#
+        .replace("SUM", &"0".repeat(64));
+    deploy(
+        &format!(r#"{{{image}, "root_device": {{"colour": "red"}}}}"#),
+        r#"instance_info.root_device: the root device hint "colour" names no property of a disk"#,
+    )
+    .await;
     let drive = r#"{"target": "active", "configdrive": {"meta_data": {}}}"#;
     let words =
         "configdrive: the requested version is 1.55; the minimal required API version is 1.56";
