@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # build.sh OUT - builds OUT/ramdisk and OUT/kernel, which a machine boots for inspection, cleaning and deployment.
 #
-# The kernel is Debian's, unchanged. The ramdisk holds the agent, busybox, mdadm with its libraries, the modules listed in `modules`, and
-# `init`.
+# The kernel is Debian's, unchanged. The ramdisk holds the agent, busybox, mdadm and mke2fs with their libraries, the modules listed in
+# `modules`, `init`, and on amd64 GRUB for disks that boot by BIOS.
 #   AGENT        the static agent; cargo builds it by default
 #   ARCHITECTURE the machine's: amd64 (default) or arm64
 #   AUTHORITIES  a PEM file of CA certificates to trust in addition to Debian's
@@ -30,6 +30,8 @@ cp "$BUSYBOX" "$TREE/bin/busybox"
 ln -s busybox "$TREE/bin/sh"
 install -m 755 "$AGENT" "$TREE/bin/ramdisk-agent"
 copy_mdadm "$TREE"
+copy_mke2fs "$TREE"
+[ "$ARCHITECTURE" != amd64 ] || make_grub "$TREE"
 install -m 755 "$HERE/init" "$TREE/init"
 install -m 755 "$HERE/lease" "$TREE/etc/lease"
 find "$AUTHORITY/usr/share/ca-certificates" -name '*.crt' | LC_ALL=C sort | xargs cat ${AUTHORITIES:+"$AUTHORITIES"} \

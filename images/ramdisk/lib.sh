@@ -98,16 +98,50 @@ find_kernel() {
 
 # copy_mdadm TREE   copies Debian's mdadm into the tree of a ramdisk, with the libraries that it is linked with
 copy_mdadm() {
-  local tree=$1 mdadm library from
-  mdadm=$(find "$(unpacked mdadm)" -path '*sbin/mdadm' -type f)
-  install -D -m 755 "$mdadm" "$tree/bin/mdadm"
-  for from in "libc6/${LOADER##*/}" libc6/libc.so.6 libudev1/libudev.so.1; do
+  copy_program "$1" mdadm mdadm libudev1/libudev.so.1
+}
+
+# copy_mke2fs TREE   copies Debian's mke2fs into the tree of a ramdisk, with the libraries that it is linked with
+copy_mke2fs() {
+  copy_program "$1" e2fsprogs mke2fs libext2fs2/libext2fs.so.2 libext2fs2/libe2p.so.2 libcom-err2/libcom_err.so.2 \
+    libblkid1/libblkid.so.1 libuuid1/libuuid.so.1
+}
+
+# copy_program TREE PACKAGE PROGRAM PACKAGE/LIBRARY...   copies a program of a Debian package, the C library, and these libraries
+copy_program() {
+  local tree=$1 program library from
+  program=$(find "$(unpacked "$2")" -path "*sbin/$3" -type f)
+  install -D -m 755 "$program" "$tree/bin/$3"
+  for from in "libc6/${LOADER##*/}" libc6/libc.so.6 "${@:4}"; do
     library=$(find "$(unpacked "${from%/*}")" -name "${from#*/}" -path '*/lib/*' | head -n 1)
     # a symbolic link becomes the library itself
     install -D -m 755 "$library" "$tree/lib/$TRIPLET/${from#*/}"
   done
   mkdir -p "$tree/${LOADER%/*}"
   ln -sf "/lib/$TRIPLET/${LOADER##*/}" "$tree/$LOADER"
+}
+
+# The modules that the menus of distributions use, and what reads a disk.
+GRUB_MODULES='biosdisk part_msdos part_gpt ext2 normal configfile search search_fs_uuid search_fs_file search_label test echo true linux linux16
+  ls cat sleep reboot halt gzio xzio lzopio minicmd loadenv all_video video vbe vga gfxterm gfxmenu font png serial terminal terminfo
+  keystatus regexp probe boot chain cpuid datetime eval'
+
+# make_grub TREE   makes lib/grub/boot.img and core.img, with which the agent makes a disk boot by BIOS (services/agent/src/disk/grub.rs)
+make_grub() {
+  local tree=$1 modules maker libraries early
+  modules=$(unpacked grub-pc-bin)/usr/lib/grub/i386-pc
+  maker=$(of_host grub-common)/usr/bin/grub-mkimage
+  libraries=$(dirname "$(find "$(of_host libdevmapper1.02.1)" -name 'libdevmapper.so.*')")
+  early=$(mktemp)
+  # The agent writes the commands for this disk to its sector 2040.
+  # shellcheck disable=SC2016 # GRUB's variable
+  echo 'normal ($root)2040+1' >"$early"
+  mkdir -p "$tree/lib/grub"
+  # shellcheck disable=SC2086 # one word each
+  LD_LIBRARY_PATH=$libraries "$maker" -O i386-pc -d "$modules" -p /boot/grub -c "$early" -o "$tree/lib/grub/core.img" $GRUB_MODULES ||
+    { rm -f "$early"; die "grub-mkimage failed"; }
+  rm -f "$early"
+  cp "$modules/boot.img" "$tree/lib/grub/"
 }
 
 # copy_modules TREE NAME...   copies these modules of the kernel, and the modules that these need, into the tree of a ramdisk

@@ -63,7 +63,7 @@ make_ramdisk() { # FOLDER   makes ramdisk and kernel in the folder
     die "the agent's Python does not compile"
   find_kernel
   # shellcheck disable=SC2046 # one word each
-  copy_modules "$work" $(sed 's/#.*//' "$MODULES") sr_mod isofs virtio_rng
+  copy_modules "$work" $(sed 's/#.*//' "$MODULES") sr_mod isofs virtio_rng ext4 crc32c_generic
   # udev reads the binary lists, which busybox does not write
   chroot "$work" depmod "$VERSION"
   archive "$work" | zstd -q -6 -T0 -o "$1/ramdisk"

@@ -6,6 +6,9 @@
 # boots by UEFI alone. tiny-mirror.qcow2 has a GPT with a second partition; its init starts the RAID that the disk is written to, and prints
 # "MIRROR-CONTENT 2/1 on SERIAL": that the second partition can be read, by how many of its disks, and the first disk.
 # tiny-signed.qcow2 boots by UEFI with Debian's signed shim, GRUB and kernel; its init also prints "SECURE-BOOT" if Secure Boot is on.
+# tiny-partition.raw is the image of a root file system, as debootstrap would make one: ext4 with a kernel, the menu of GRUB, and Debian's
+# signed loaders in /boot/efi/EFI. Its init mounts the file system, prints "ROOT-MOUNTED" and a text in it, and "PARTITION LABEL" for each other
+# partition that it finds by the labels of ironic-python-agent, then "PARTITIONS-END".
 # Needs no root and no loop device, and installs nothing: programs and kernel are unpacked in the cache. Takes three seconds, plus the
 # kernel's download once.
 set -euo pipefail
@@ -16,7 +19,8 @@ FOLDER=${1:-$BEDPLATE_CACHE/images}
 SIZE_MIB=48 START=2048                            # the partition's first sector
 SECTORS=$((SIZE_MIB * 2048 - START)) OFFSET=$((START * 512))
 KERNEL_ARGUMENTS='console=ttyS0 no_timer_check quiet rdinit=/init'
-needs apt-get dpkg-deb gzip qemu-img
+ROOT_ID=5bf1c9ab-94a4-4d1c-8d1e-3f2f6a2f9d10     # of the file system in tiny-partition.raw
+needs apt-get dpkg-deb gzip qemu-img mke2fs iconv
 
 newest_kernel() { # prints the newest cloud kernel
   apt-cache depends linux-image-cloud-amd64 | awk '$1 == "Depends:" && $2 ~ /^linux-image-/ {print $2; exit}'
@@ -29,7 +33,7 @@ trap 'rm -rf "$WORK"' EXIT
 export PATH=$TOOLS/usr/bin:$TOOLS/usr/sbin:$TOOLS/bin:$TOOLS/sbin:$PATH MTOOLS_SKIP_CHECK=1
 IMAGE=$WORK/tiny.raw PARTITION=(-i "$WORK/tiny.raw@@$OFFSET")
 
-initramfs() { # [mirror]
+initramfs() { # [mirror|root_mounter]
   local root=$WORK/root${1:-}
   mkdir -p "$root"/{bin,proc,sys,dev}
   cp "$(command -v busybox)" "$root/bin/busybox"
@@ -42,11 +46,11 @@ mount -t sysfs sys /sys
 mount -t devtmpfs dev /dev
 echo "DISK-BOOTED $([ -d /sys/firmware/efi ] && echo UEFI || echo BIOS)"
 ! dmesg | grep -q 'Secure boot enabled' || echo SECURE-BOOT
-[ ! -e /mirror ] || . /mirror
+[ ! -e /more ] || . /more
 while :; do sh </dev/console >/dev/console 2>&1; sleep 1; done
 S
   chmod +x "$root/init"
-  [ -z "${1:-}" ] || mirror "$root"
+  [ -z "${1:-}" ] || "$1" "$root"
   (cd "$root" && find . | sort | cpio -o -H newc -R 0:0 --quiet --reproducible) | gzip -6n
 }
 
@@ -58,7 +62,7 @@ mirror() { # FOLDER   adds mdadm and the kernel's RAID to an initramfs
   cp -L "$(find "$TOOLS" -name libudev.so.1 | head -n 1)" "$1/lib/x86_64-linux-gnu/"
   ln -s ../lib/x86_64-linux-gnu/ld-linux-x86-64.so.2 "$1/lib64/"
   for module in $MIRROR_MODULES; do cp "$KERNEL"/lib/modules/*/kernel/drivers/*/"$module.ko" "$1/lib/"; done
-  cat >"$1/mirror" <<S
+  cat >"$1/more" <<S
 for module in $MIRROR_MODULES; do insmod /lib/\$module.ko; done
 MDADM_NO_UDEV=1 mdadm --assemble --scan --run >/run/mdadm.log 2>&1
 for array in /sys/block/md*; do
@@ -121,6 +125,43 @@ with_mirror() { # DISK   as with_gpt, with another initramfs and a second partit
   printf MIRROR-CONTENT | dd of="$1" bs=1M seek=$SIZE_MIB conv=notrunc status=none
 }
 
+ROOT_MODULES='virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk crc16 mbcache jbd2 crc32c_generic libcrc32c ext4'
+root_mounter() { # FOLDER   adds to an initramfs what mounts the root file system
+  local module
+  mkdir -p "$1"/{lib,root,run}
+  for module in $ROOT_MODULES; do
+    find "$KERNEL"/lib/modules/*/kernel -name "$module.ko" -exec cp {} "$1/lib/" \;
+  done
+  cat >"$1/more" <<S
+for module in $ROOT_MODULES; do insmod /lib/\$module.ko; done 2>/dev/null
+until mount -t ext4 -o ro "\$(findfs UUID=$ROOT_ID)" /root; do sleep 1; done
+echo "ROOT-MOUNTED \$(cat /root/etc/motd)"
+for label in efi-part ephemeral0 swap1 config-2; do
+  ! findfs LABEL=\$label >/run/device 2>/dev/null || echo "PARTITION \$label"
+done
+echo PARTITIONS-END
+S
+}
+
+# GRUB of the EFI system partition only finds the file system; its menu is in the file system, as Debian's grub-install makes them.
+partition_image() { # IMAGE
+  local tree=$WORK/tree loaders=$WORK/tree/boot/efi/EFI
+  mkdir -p "$tree"/{etc,boot/grub,dev,proc,run,sys} "$loaders"/{BOOT,debian}
+  echo 'the image of a partition' >"$tree/etc/motd"
+  cp "$KERNEL"/boot/vmlinuz-* "$tree/boot/vmlinuz"
+  initramfs root_mounter >"$tree/boot/initrd.img"
+  printf '%s\n' 'set timeout=0' 'insmod part_gpt' 'insmod ext2' "search --no-floppy --fs-uuid --set=root $ROOT_ID" \
+    'menuentry "tiny" {' " linux /boot/vmlinuz root=UUID=$ROOT_ID ro $KERNEL_ARGUMENTS" ' initrd /boot/initrd.img' '}' >"$tree/boot/grub/grub.cfg"
+  cp "$TOOLS/usr/lib/shim/shimx64.efi.signed" "$loaders/BOOT/BOOTX64.EFI"
+  cp "$TOOLS/usr/lib/shim/shimx64.efi.signed" "$loaders/debian/shimx64.efi"
+  printf 'shimx64.efi,debian,,This is the boot entry for debian\n' | iconv -t UTF-16 >"$loaders/debian/BOOTX64.CSV"
+  cp "$TOOLS/usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed" "$loaders/debian/grubx64.efi"
+  cp "$loaders/debian/grubx64.efi" "$loaders/BOOT/grubx64.efi"
+  # shellcheck disable=SC2016 # GRUB's variables
+  printf 'search.fs_uuid %s root\nset prefix=($root)/boot/grub\nconfigfile $prefix/grub.cfg\n' $ROOT_ID >"$loaders/debian/grub.cfg"
+  mke2fs -q -t ext4 -L cloudimg-rootfs -U $ROOT_ID -d "$tree" "$1" 80M >/dev/null
+}
+
 partition_table
 file_system
 with_gpt "$WORK/gpt.raw"
@@ -129,6 +170,7 @@ gzip -1n <"$IMAGE" >"$WORK/tiny.raw.gz"
 qemu-img convert -O qcow2 -c "$IMAGE" "$WORK/tiny.qcow2"
 with_signatures "$WORK/signed.raw"
 qemu-img convert -O qcow2 -c "$WORK/signed.raw" "$WORK/tiny-signed.qcow2"
+partition_image "$WORK/tiny-partition.raw"
 # The mirror's initramfs replaces the other in the file system, so this image is the last.
 with_mirror "$WORK/mirror.raw"
 qemu-img convert -O qcow2 -c "$WORK/mirror.raw" "$WORK/tiny-mirror.qcow2"

@@ -21,7 +21,7 @@ pub mod name {
     pub const EXECUTE_SERVICE_STEP: &str = "service.execute_service_step";
     /// Makes the written disk the next boot device; in UEFI mode, the agent writes the boot entry.
     pub const INSTALL_BOOTLOADER: &str = "image.install_bootloader";
-    /// Sent by Ironic's conductor after `write_image`. A whole-disk image has no partition UUIDs to return.
+    /// Returns the ids of the root partition and of the EFI system partition that `write_image` made for a partition image.
     pub const GET_PARTITION_UUIDS: &str = "standby.get_partition_uuids";
     /// Flushes all caches to disk.
     pub const SYNC: &str = "standby.sync";

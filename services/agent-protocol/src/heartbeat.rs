@@ -69,4 +69,7 @@ pub struct AgentConfig {
     /// Always true: our conductor accepts no agent without a token.
     #[serde(default)]
     pub agent_token_required: bool,
+    /// Whether ironic-python-agent may run the program of a partition image that installs its boot loader. Our agent never does.
+    #[serde(default)]
+    pub enable_bios_bootloader_install: bool,
 }

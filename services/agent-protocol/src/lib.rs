@@ -13,7 +13,7 @@ pub use command::{
     Progress, StepList, name, step,
 };
 pub use heartbeat::{AgentConfig, Heartbeat, LookupAnswer, LookupNode};
-pub use image::{ChecksumAlgorithm, DiskFormat, ImageInfo};
+pub use image::{ChecksumAlgorithm, DiskFormat, DiskLabel, DiskLayout, ImageInfo, ImageType};
 pub use inventory::{
     Boot, Configuration, Cpu, Disk, InspectionData, Interface, Inventory, Manager, Memory,
     PciDevice, SystemFirmware, SystemVendor,

@@ -29,6 +29,7 @@ fn main() -> anyhow::Result<()> {
     let begun = Instant::now();
     let job = Job {
         image,
+        partitions: None,
         config_drive: None,
         disk_name: disk.clone(),
         device: Device::open(Path::new(disk), size.parse()?, 512)?,

@@ -67,6 +67,7 @@ pub async fn run(options: Options) -> Result<Ending> {
         logs,
         properties: Mutex::default(),
         written: Mutex::default(),
+        partition_ids: Mutex::default(),
         ending: watch::Sender::new(None),
     });
     wait_for_conductor(&mut conductor).await?;

@@ -9,14 +9,19 @@ mod chunks;
 mod download;
 mod error;
 mod layout;
+mod mke2fs;
 mod output;
+mod partition_error;
+mod partitions;
 pub mod qcow2;
 mod qcow2_stream;
+mod root_files;
 mod unpack;
 
 use std::sync::Arc;
 
 use agent_protocol::{DiskFormat, ImageInfo};
+use serde_json::{Map, Value};
 use tokio::sync::mpsc;
 
 pub use self::download::{DownloadPolicy, TrustAnchors};
@@ -24,6 +29,8 @@ use self::download::{Opened, Source};
 pub use self::error::ImageError;
 use self::layout::Layout;
 use self::output::Output;
+pub use self::partition_error::PartitionError;
+pub use self::partitions::PartitionImage;
 use crate::disk::device::Device;
 use crate::disk::guard::GuardedDisk;
 use crate::disk::{config_drive, gpt};
@@ -35,6 +42,8 @@ const QUEUE: usize = 32;
 /// An image to write, with its disk.
 pub struct Job {
     pub image: ImageInfo,
+    /// The partitions to make, if the image is one of a file system.
+    pub partitions: Option<PartitionImage>,
     /// The content of the config drive, uncompressed.
     pub config_drive: Option<Vec<u8>>,
     /// The disk's name in the inventory.
@@ -46,16 +55,30 @@ pub struct Job {
     pub patience: DownloadPolicy,
 }
 
-/// Writes the image, then the config drive, then makes the disk bootable.
-pub async fn write(job: Job, progress: Arc<ProgressMeter>) -> Result<(), ImageError> {
-    let Job { image, config_drive, disk_name, device, anchors, patience } = job;
+/// Writes the image, then the config drive, then makes the disk bootable. Returns the ids of the partitions that were made for a partition
+/// image.
+pub async fn write(
+    job: Job,
+    progress: Arc<ProgressMeter>,
+) -> Result<Map<String, Value>, ImageError> {
+    let Job { image, partitions, config_drive, disk_name, device, anchors, patience } = job;
     let expected = checksum::Expected::of(&image)?;
     let source = Source::new(&image, &anchors, patience)?;
-    let disk_size = device.size();
+    let range = match &partitions {
+        Some(partitions) => {
+            partitions.check(&device, &disk_name)?;
+            partitions.range()
+        }
+        None => 0..device.size(),
+    };
+    let target = match &partitions {
+        Some(_) => format!("the root partition of {disk_name}"),
+        None => disk_name.clone(),
+    };
     let opened = source.open().await?;
     let start = opened.peek().await?;
     let packing = unpack::Compression::of(start.bytes());
-    let layout = plan(&image, packing, &start, &source, disk_size, &disk_name).await?;
+    let layout = plan(&image, packing, &start, &source, range.end - range.start, &target).await?;
     if let Some(bytes) = layout.disk_bytes() {
         progress.expect(bytes);
     }
@@ -68,7 +91,7 @@ pub async fn write(job: Job, progress: Arc<ProgressMeter>) -> Result<(), ImageEr
     let (to_unpack, unpack_queue) = mpsc::channel(QUEUE);
     let hashing = std::thread::spawn(move || expected.check(hash_queue));
     let writing = std::thread::spawn(move || {
-        let written = output::run(&mut disk, &progress, |output: &mut Output<'_>| {
+        let written = output::run(&mut disk, range, &progress, |output: &mut Output<'_>| {
             unpack::run(layout, packing, unpack_queue, output)
         });
         (disk, written)
@@ -76,14 +99,14 @@ pub async fn write(job: Job, progress: Arc<ProgressMeter>) -> Result<(), ImageEr
 
     let sent = source.stream(start, [to_hash, to_unpack]).await;
     let joined = run_blocking(move || (hashing.join(), writing.join())).await;
-    let (Ok(hashed), Ok((mut disk, written))) = joined else {
+    let (Ok(hashed), Ok((disk, written))) = joined else {
         return Err(ImageError::Panicked);
     };
 
     // One failure causes others. The disk's error explains best, then the network's, then the checksum's, then the decompressor's.
     match (written, sent, hashed) {
         (Err(error @ (ImageError::Disk { .. } | ImageError::DiskFull { .. })), ..) => {
-            return Err(error.on(&disk_name));
+            return Err(error.on(&target));
         }
         (_, Err(error), _) => return Err(error),
         (_, Ok(()), Err(error)) => return Err(error),
@@ -91,17 +114,29 @@ pub async fn write(job: Job, progress: Arc<ProgressMeter>) -> Result<(), ImageEr
         (Ok(()), Ok(()), Ok(())) => {}
     }
 
-    run_blocking(move || {
-        let failed = |source| ImageError::Disk { disk: disk_name.clone(), source };
-        match config_drive {
-            Some(contents) => {
-                config_drive::write(&mut disk, &contents)?;
-            }
-            None => gpt::move_backup_to_end(&mut disk).map_err(failed)?,
+    run_blocking(move || finish(disk, partitions, config_drive, &disk_name)).await
+}
+
+/// Makes the disk with its verified image bootable.
+fn finish(
+    mut disk: GuardedDisk,
+    partitions: Option<PartitionImage>,
+    config_drive: Option<Vec<u8>>,
+    disk_name: &str,
+) -> Result<Map<String, Value>, ImageError> {
+    let failed = |source| ImageError::Disk { disk: disk_name.to_owned(), source };
+    let mut ids = Map::new();
+    match (partitions, config_drive) {
+        (Some(partitions), drive) => {
+            (disk, ids) = partitions.finish(disk, drive.as_deref(), disk_name)?;
         }
-        disk.release().map_err(failed)
-    })
-    .await
+        (None, Some(contents)) => {
+            config_drive::write(&mut disk, &contents)?;
+        }
+        (None, None) => gpt::move_backup_to_end(&mut disk).map_err(failed)?,
+    }
+    disk.release().map_err(failed)?;
+    Ok(ids)
 }
 
 /// Determines the layout from the first bytes and, for qcow2, from the image's tables. Refuses an image that does not fit or cannot be

@@ -37,6 +37,8 @@ pub struct Machine {
     pub properties: Mutex<Map<String, Value>>,
     /// The disk that the last image was written to.
     pub written: Mutex<Option<String>>,
+    /// The ids of the partitions that were made for the last image, if it was a partition image.
+    pub partition_ids: Mutex<Map<String, Value>>,
     /// Set when the agent has to end.
     pub ending: watch::Sender<Option<Ending>>,
 }

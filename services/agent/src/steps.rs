@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
-use agent_protocol::{CommandError, Disk, step};
+use agent_protocol::{CommandError, Disk, ImageInfo, ImageType, step};
 use hardware::BootMode;
 use serde_json::{Map, Value, json};
 use tracing::info;
@@ -11,7 +11,7 @@ use tracing::info;
 use crate::disk::device::Device;
 use crate::disk::{config_drive, erase};
 use crate::error::{chain, failure};
-use crate::image::{self, ImageError, Job};
+use crate::image::{self, ImageError, Job, PartitionImage};
 use crate::inventory::{self, MANAGER, MANAGER_VERSION};
 use crate::machine::{Ending, Machine};
 use crate::meter::ProgressMeter;
@@ -56,7 +56,10 @@ pub async fn run(
             json!({"deploy_result": {"disk": disk}, "deploy_step": request.step})
         }
         // A whole-disk image has its own partitions, so no partition id is needed to boot.
-        Task::PartitionUuids => json!({}),
+        Task::PartitionUuids => {
+            let ids = machine.partition_ids.lock().unwrap_or_else(PoisonError::into_inner);
+            Value::Object(ids.clone())
+        }
         Task::InstallBootloader => blocking(machine, install_bootloader).await?,
         Task::Sync => blocking(machine, |_| Ok(flush())).await?,
         // The API ends with the agent, so that nobody on the network can use it during the rescue.
@@ -235,10 +238,6 @@ async fn write_image(
     progress: Arc<ProgressMeter>,
 ) -> Result<String, CommandError> {
     let WriteImage { image_info, configdrive } = arguments;
-    if image_info.image_type == "partition" {
-        let text = "Only whole-disk images are written; set image_type to whole-disk.";
-        return Err(failure("ImageFormatError", "cannot write the image", text));
-    }
     let config_drive = configdrive.filter(|text| !text.is_empty());
     let config_drive = config_drive.as_deref().map(config_drive::decode).transpose();
     let config_drive = config_drive.map_err(ImageError::from)?;
@@ -247,21 +246,53 @@ async fn write_image(
         let node = node.clone();
         blocking(machine, move |machine| root_disk(machine, &node)).await?
     };
+    let partitions = partitions_of(machine, &image_info, &disk, config_drive.as_deref())?;
     let device = open(machine, &disk).map_err(|source| {
         CommandError::from(ImageError::Disk { disk: disk.name.clone(), source })
     })?;
     info!(disk.name = %disk.name, image.id = %image_info.id, "writing image {} to {}", image_info.id, disk.name);
     let job = Job {
         image: image_info,
+        partitions,
         config_drive,
         disk_name: disk.name.clone(),
         device,
         anchors: machine.anchors.clone(),
         patience: machine.patience,
     };
-    image::write(job, progress).await?;
+    let ids = image::write(job, progress).await?;
+    *machine.partition_ids.lock().unwrap_or_else(PoisonError::into_inner) = ids;
     *machine.written.lock().unwrap_or_else(PoisonError::into_inner) = Some(disk.name.clone());
     Ok(disk.name)
+}
+
+/// Plans the partitions of the disk for a partition image; `None` for the image of a whole disk.
+fn partitions_of(
+    machine: &Machine,
+    image: &ImageInfo,
+    disk: &Disk,
+    config_drive: Option<&[u8]>,
+) -> Result<Option<PartitionImage>, CommandError> {
+    if image.image_type == ImageType::WholeDisk {
+        return Ok(None);
+    }
+    let refused = |field, value: &str, reason: &str| ImageError::Description {
+        field,
+        value: value.to_owned(),
+        reason: reason.to_owned(),
+    };
+    let layout = image.layout.clone().filter(|layout| layout.root_mb > 0);
+    let layout =
+        layout.ok_or_else(|| refused("root_mb", "", "a partition image needs the size"))?;
+    if arrays::running(&machine.root).iter().any(|array| array.name == disk.name) {
+        let reason = "only whole-disk images are written to software RAID";
+        return Err(refused("image_type", "partition", reason).into());
+    }
+    let (root, mode) = (machine.root.clone(), inventory::boot_mode(&machine.root));
+    let planned = PartitionImage::new(layout, mode, root, config_drive);
+    let planned = planned.map_err(ImageError::from)?;
+    info!(disk.name = %disk.name, "{} gets a {} partition table", disk.name, planned.label().as_str());
+    Ok(Some(planned))
 }
 
 /// Chooses the disk for the image. If the node has software RAID, the disks that hold an array cannot be chosen, and without hints an array

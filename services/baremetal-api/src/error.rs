@@ -151,9 +151,9 @@ impl From<Error> for ApiError {
             | Error::Volume(_) => StatusCode::BAD_REQUEST,
             Error::Vif(why) => vif(why),
             Error::VifLookup(VifLookupError::Missing { .. })
-            | Error::Glance(GlanceError::Missing { .. } | GlanceError::Unusable { .. }) => {
-                StatusCode::BAD_REQUEST
-            }
+            | Error::Glance(
+                GlanceError::Missing { .. } | GlanceError::Unusable { .. } | GlanceError::Layout(_),
+            ) => StatusCode::BAD_REQUEST,
             Error::VifLookup(VifLookupError::Unknown { transient, .. })
             | Error::Glance(GlanceError::Unknown { transient, .. }) => no_answer(*transient),
             Error::Oci(why) => oci(why),

@@ -1,7 +1,7 @@
 //! The parameters of the commands that agents get. A step is named before its arguments, because agents log the beginning of a long command.
 //! A config drive contains secrets, so these types have no `Debug`.
 
-use agent_protocol::ImageInfo;
+use agent_protocol::{DiskLayout, ImageInfo, ImageType};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -41,5 +41,13 @@ impl CommandParams {
     /// Parameters of a command that runs no step.
     pub(crate) fn of(more: Map<String, Value>) -> CommandParams {
         CommandParams { step: None, more }
+    }
+}
+
+/// Returns the type of an image that needs these partitions.
+pub(crate) fn image_type(layout: Option<&DiskLayout>) -> ImageType {
+    match layout {
+        Some(_) => ImageType::Partition,
+        None => ImageType::WholeDisk,
     }
 }

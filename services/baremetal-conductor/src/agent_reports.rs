@@ -113,6 +113,7 @@ impl Conductor {
                 heartbeat_timeout: context.settings.heartbeat_timeout.as_secs(),
                 agent_token: Some(token.unwrap_or_else(|| "******".to_owned())),
                 agent_token_required: true,
+                enable_bios_bootloader_install: context.settings.bootloader_install,
             },
         })
     }

@@ -206,6 +206,18 @@ pub(crate) fn are_done(commands: &[Command]) -> bool {
     commands.iter().all(|command| command.command_status == CommandStatus::Succeeded)
 }
 
+/// Returns the ids of the root partition and of the EFI system partition that the agent reported for a partition image; `None` for the image
+/// of a whole disk, whose disk ironic-python-agent reports instead of partitions.
+pub(crate) fn partition_ids(commands: &[Command]) -> Option<(String, Option<String>)> {
+    let short = name::GET_PARTITION_UUIDS.rsplit('.').next();
+    let asked = commands.iter().rfind(|it| Some(it.command_name.as_str()) == short)?;
+    let found = asked.command_result.as_ref()?;
+    found.get("partitions").filter(|partitions| partitions.is_object())?;
+    // The machine behind an agent is not trusted, and gets the text back.
+    let id = |key| Some(found.get(key)?.as_str()?.chars().take(64).collect::<String>());
+    Some((id("root uuid")?, id("efi system partition uuid")))
+}
+
 /// Returns the progress of the running command, if there is one.
 pub(crate) fn progress(commands: &[Command]) -> Option<Progress> {
     let running =
@@ -226,6 +238,29 @@ mod tests {
     use tokio_rustls::TlsAcceptor;
 
     use super::*;
+
+    #[test]
+    fn the_partitions_of_ironic_python_agent_are_read() {
+        let command = |name: &str, result: serde_json::Value| -> Command {
+            serde_json::from_value(serde_json::json!({
+                "id": "1", "command_name": name, "command_status": "SUCCEEDED", "command_result": result,
+            }))
+            .unwrap()
+        };
+        let asked = |result| partition_ids(&[command("get_partition_uuids", result)]);
+        let partitions = serde_json::json!({"root": "/dev/vda2"});
+        let ids = asked(serde_json::json!({
+            "partitions": partitions, "root uuid": "r", "efi system partition uuid": "e",
+        }));
+        assert_eq!(ids, Some(("r".to_owned(), Some("e".to_owned()))));
+        let bios = asked(serde_json::json!({
+            "partitions": partitions, "root uuid": "r", "efi system partition uuid": null,
+        }));
+        assert_eq!(bios, Some(("r".to_owned(), None)));
+        assert_eq!(asked(serde_json::json!({"root uuid": "0x1a2b3c4d"})), None);
+        assert_eq!(asked(serde_json::json!({})), None);
+        assert_eq!(partition_ids(&[command("sync", serde_json::Value::Null)]), None);
+    }
 
     /// A certificate as ironic-python-agent 13 makes its own: `ecdsa-with-SHA512`, on P-384.
     const IPA: &str = include_str!("agents/ironic-python-agent.pem");

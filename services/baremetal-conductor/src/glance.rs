@@ -1,10 +1,13 @@
 //! Images in the Glance of the configured cloud. A machine reads its image from the service, which reads it from Glance with its own token.
 
 use agent_protocol::{ChecksumAlgorithm, DiskFormat, ImageInfo};
-use baremetal_core::{Node, NodeUuid, WorkUuid, glance_image};
+use baremetal_core::{
+    ImageProperties, Node, NodeUuid, RequestRefused, WorkUuid, glance_image, layout_in_glance,
+};
 use openstack::image::download::{Download, download};
 use openstack::image::images::{self, Image, ImageStatus};
 use openstack::{CloudError, Session};
+use serde_json::Value;
 use uuid::Uuid;
 
 use crate::boots::BootError;
@@ -21,6 +24,8 @@ pub enum GlanceError {
     Missing { id: Uuid },
     #[error("instance_info.image_source: image {id} cannot be installed: {why}")]
     Unusable { id: Uuid, why: String },
+    #[error(transparent)]
+    Layout(RequestRefused),
     #[error("cannot look up image {id} in Glance: {cause}")]
     Unknown {
         id: Uuid,
@@ -48,7 +53,8 @@ impl Conductor {
         let Some(id) = glance_image(node).filter(|_| node.uses_agent()) else { return Ok(()) };
         let Some(cloud) = &self.context.settings.cloud else { return Ok(()) };
         let image = show(cloud, id).await?;
-        installable(&image).map(drop).map_err(|why| GlanceError::Unusable { id, why })
+        installable(&image).map_err(|why| GlanceError::Unusable { id, why })?;
+        layout_in_glance(node, properties(&image)).map(drop).map_err(GlanceError::Layout)
     }
 
     /// Checks that the image of `node` in Glance is one that `project` may use: its own, a public one, or one that is shared with it.
@@ -112,8 +118,11 @@ impl TurnContext {
         let unusable = |why| bad_request(GlanceError::Unusable { id, why }.to_string());
         let Installable { format, algorithm, value: checksum } =
             installable(&image).map_err(unusable)?;
+        let layout = layout_in_glance(node, properties(&image));
+        let layout = layout.map_err(|why| bad_request(why.to_string()))?;
         let (origin, id) = (ImageOrigin::Glance, id.to_string());
-        self.served_image(node, ServedImage { origin, id, format, algorithm, checksum }).await
+        let served = ServedImage { origin, id, format, algorithm, checksum, layout };
+        self.served_image(node, served).await
     }
 }
 
@@ -130,6 +139,16 @@ async fn is_visible(cloud: &Session, image: &Image, project: &str) -> Result<boo
     }
     let members = images::members(cloud, &image.id).await?;
     Ok(members.iter().any(|member| member == project))
+}
+
+/// Returns the properties that tell a partition image.
+fn properties(image: &Image) -> ImageProperties<'_> {
+    let text = |name: &str| image.properties.get(name).and_then(Value::as_str);
+    ImageProperties {
+        img_type: text("img_type"),
+        kernel_id: text("kernel_id"),
+        ramdisk_id: text("ramdisk_id"),
+    }
 }
 
 /// Returns what the installation of an image needs, or why it is not installed. An image without a known checksum never is.

@@ -9,7 +9,7 @@ use agent_protocol::{DiskFormat, ImageInfo};
 use baremetal_core::{
     DeployInterface, Node, NodeUuid, OciDigest, OciDisk, OciDocument, OciImage, OciIndex,
     OciReference, OciRefused, OciVersion, PULL_SECRET, Problem, Reason, RequestRefused, WorkUuid,
-    oci_image,
+    layout_in_registry, oci_image,
 };
 use bytes::Bytes;
 use futures::{Stream, TryStreamExt};
@@ -164,6 +164,7 @@ impl TurnContext {
             format,
             algorithm: digest.algorithm(),
             checksum: digest.hex().to_owned(),
+            layout: layout_in_registry(node).map_err(|why| bad_request(why.to_string()))?,
         };
         self.served_image(node, served).await
     }

@@ -5,7 +5,7 @@ use baremetal_core::{
     Action, ActionOutcome, AgentCommand, CommandSeen, DeployInterface, HASHED_RESCUE_PASSWORD,
     Image, ImageChecksum, Interface, Node, NodeUpdate, Observed, PlanRules, Problem, Reason,
     RequestRefused, State, StepKind, Task, Work, WorkUuid, after_action, check_raid_step,
-    glance_image, image, plan,
+    glance_image, image, layout_at_url, plan,
 };
 use bmc::{Bmc, BmcError};
 use decision::{Decision, Requeue};
@@ -15,7 +15,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use tracing::{debug, info};
 
-use crate::agent_command::{CommandParams, StepArgs, StepParams, WriteImage};
+use crate::agent_command::{CommandParams, StepArgs, StepParams, WriteImage, image_type};
 use crate::agents;
 use crate::allowed::check_image;
 use crate::checksum_file::fetch_checksum;
@@ -27,6 +27,7 @@ use crate::record::TurnError;
 
 /// The key of `instance_info` with the hints for the root disk. They come before those of `properties`, as in Ironic.
 const ROOT_DEVICE: &str = "root_device";
+const CAPABILITIES: &str = "capabilities";
 
 /// The part of a turn for a node whose machine has work, or a requested change of power.
 pub(crate) struct MachineTurn<'a>(pub(crate) &'a TurnContext);
@@ -267,12 +268,12 @@ impl TurnContext {
                 params.more.insert("deploy_version".to_owned(), Value::Null);
                 name::EXECUTE_DEPLOY_STEP
             }
+            AgentCommand::ListPartitions => {
+                params = CommandParams::default();
+                name::GET_PARTITION_UUIDS
+            }
             AgentCommand::SetNextBoot => {
-                let mode = node.boot_mode.map(BootMode::as_str);
-                params = CommandParams::of(Map::from_iter([
-                    ("root_uuid".to_owned(), Value::Null),
-                    ("target_boot_mode".to_owned(), mode.into()),
-                ]));
+                params = CommandParams::of(self.next_boot(node).await?);
                 name::INSTALL_BOOTLOADER
             }
             AgentCommand::Sync => {
@@ -289,6 +290,26 @@ impl TurnContext {
             }
         };
         Ok((name, params))
+    }
+
+    /// Returns the parameters of the command that makes the written disk the next boot. ironic-python-agent installs a boot loader for a
+    /// partition image, and needs the ids of the partitions that it made.
+    async fn next_boot(&self, node: &Node) -> Result<Map<String, Value>> {
+        let mut params = Map::from_iter([
+            ("root_uuid".to_owned(), Value::Null),
+            ("target_boot_mode".to_owned(), node.boot_mode.map(BootMode::as_str).into()),
+        ]);
+        if !node.may_have_partition_image() {
+            return Ok(params);
+        }
+        let Some(boot) = self.boot_of_work(node).await? else { return Ok(params) };
+        let given = self.agents.commands(&boot, &self.agent_token(&boot)).await;
+        let given = given.map_err(|error| error.problem())?;
+        if let Some((root, efi)) = agents::partition_ids(&given) {
+            params.insert("root_uuid".to_owned(), root.into());
+            params.insert("efi_system_part_uuid".to_owned(), efi.into());
+        }
+        Ok(params)
     }
 
     /// Returns the step that writes the image of the node, with its config drive.
@@ -314,7 +335,8 @@ impl TurnContext {
     async fn image_at_url(&self, node: &Node) -> Result<ImageInfo> {
         let checked =
             check_image(&self.settings.image_hosts, &node.instance_info).and_then(|()| image(node));
-        let image = checked.map_err(|refusal| bad_request(refusal.to_string()))?;
+        let refuse = |refusal: RequestRefused| bad_request(refusal.to_string());
+        let (image, layout) = (checked.map_err(refuse)?, layout_at_url(node).map_err(refuse)?);
         let (os_hash_algo, os_hash_value) = self.checksum_of(&image).await?;
         Ok(ImageInfo {
             id: name_in(&image.url),
@@ -323,7 +345,8 @@ impl TurnContext {
             os_hash_algo,
             os_hash_value,
             node_uuid: node.id.to_string(),
-            image_type: "whole-disk".to_owned(),
+            image_type: image_type(layout.as_ref()),
+            layout,
             stream_raw_images: true,
             image_ca: image.ca,
             image_hosts: self.settings.image_hosts.clone(),
@@ -386,11 +409,11 @@ impl TurnContext {
         let refused = |why: RequestRefused| bad_request(why.to_string());
         let is_deploying = matches!(node.provision_state, State::Deploying | State::DeployWait);
         if !is_deploying || node.deploy_interface() != DeployInterface::CustomAgent {
-            let hints = node.instance_info.get_key_value(ROOT_DEVICE);
-            return Ok(hints
-                .map(|(key, hints)| (key.clone(), hints.clone()))
-                .into_iter()
-                .collect());
+            // ironic-python-agent reads the kind of partition table from the capabilities.
+            let capabilities = Some(CAPABILITIES).filter(|_| node.may_have_partition_image());
+            let known = [Some(ROOT_DEVICE), capabilities].into_iter().flatten();
+            let known = known.filter_map(|key| node.instance_info.get_key_value(key));
+            return Ok(known.map(|(key, value)| (key.clone(), value.clone())).collect());
         }
         let opened = self.with_instance(node).map_err(refused)?;
         let drive = config_drive(&self.settings.image_hosts, &opened).await?;

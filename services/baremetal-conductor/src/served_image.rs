@@ -1,10 +1,11 @@
 //! Images that the service reads elsewhere, with its own login, and passes on to a machine. The machine gets a URL of this service with a
 //! capability for one image and one boot, which is good only while the image is being written.
 
-use agent_protocol::{ChecksumAlgorithm, DiskFormat, ImageInfo};
+use agent_protocol::{ChecksumAlgorithm, DiskFormat, DiskLayout, ImageInfo};
 use baremetal_core::{AgentCommand, Node, NodeIdent, NodeUuid, Task, Work, WorkUuid};
 use hardware::AllowedHosts;
 
+use crate::agent_command::image_type;
 use crate::boots::BootError;
 use crate::context::TurnContext;
 use crate::problem::{Result, bad_request};
@@ -42,12 +43,14 @@ pub(crate) struct ServedImage {
     pub(crate) format: DiskFormat,
     pub(crate) algorithm: ChecksumAlgorithm,
     pub(crate) checksum: String,
+    /// The partitions to make, if the image is one of a partition.
+    pub(crate) layout: Option<DiskLayout>,
 }
 
 impl TurnContext {
     /// Returns the image as the agent of `node` gets it: at a URL of this service, for the current boot.
     pub(crate) async fn served_image(&self, node: &Node, image: ServedImage) -> Result<ImageInfo> {
-        let ServedImage { origin, id, format, algorithm, checksum } = image;
+        let ServedImage { origin, id, format, algorithm, checksum, layout } = image;
         let Some(boot) = self.boot_of_work(node).await? else {
             return Err(bad_request("the agent has not reported".to_owned()).into());
         };
@@ -69,7 +72,8 @@ impl TurnContext {
             os_hash_algo: algorithm,
             os_hash_value: checksum,
             node_uuid: node.id.to_string(),
-            image_type: "whole-disk".to_owned(),
+            image_type: image_type(layout.as_ref()),
+            layout,
             stream_raw_images: true,
             image_ca: None,
         })

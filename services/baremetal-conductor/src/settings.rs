@@ -42,6 +42,8 @@ pub struct Settings {
     pub sweep: SweepSettings,
     /// Whether ramdisks stay on for the next work, unless a node says otherwise.
     pub fast_track: bool,
+    /// Whether ironic-python-agent may run programs of a partition image to install its boot loader.
+    pub bootloader_install: bool,
     /// The pause between two looks for nodes whose record is newer than their last turn.
     pub look_every: Duration,
     /// The limits of consoles.
@@ -114,6 +116,7 @@ impl Settings {
             pull_secret_registries: Vec::new(),
             sweep: SweepSettings { every: minute, at_once: 1, max_retries: 3 },
             fast_track: false,
+            bootloader_install: false,
             look_every: minute,
             consoles: ConsoleSettings::default(),
             lending: LendingSettings::default(),

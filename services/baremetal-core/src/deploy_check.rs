@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::fast_track::check_fast_track;
 use crate::instance::refuse;
+use crate::partition_image::{check_layout, layout_at_url};
 use crate::wanted_boot::{WantedBoot, declared_boot_mode, declared_word, wanted_boot};
 use crate::{
     BootInterface, DeployInterface, Node, Port, RequestRefused, check_agent_ramdisk,
@@ -17,9 +18,18 @@ pub fn check_deploy(node: &Node) -> Result<(), RequestRefused> {
     check_wanted_boot(node)?;
     check_root_device(node)?;
     match node.deploy_interface() {
-        DeployInterface::Direct if glance_image(node).is_some() => config_drive_of(node).map(drop),
-        DeployInterface::Direct if oci_image(node)?.is_some() => config_drive_of(node).map(drop),
-        DeployInterface::Direct => image(node).map(drop),
+        DeployInterface::Direct if glance_image(node).is_some() => {
+            check_layout(node)?;
+            config_drive_of(node).map(drop)
+        }
+        DeployInterface::Direct if oci_image(node)?.is_some() => {
+            check_layout(node)?;
+            config_drive_of(node).map(drop)
+        }
+        DeployInterface::Direct => {
+            image(node)?;
+            layout_at_url(node).map(drop)
+        }
         DeployInterface::Ramdisk => own_image(node).map(|_| ()),
         DeployInterface::CustomAgent => config_drive_of(node).map(|_| ()),
         DeployInterface::Fake => Ok(()),

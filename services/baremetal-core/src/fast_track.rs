@@ -69,7 +69,7 @@ pub(crate) fn check_fast_track(node: &Node) -> Result<(), RequestRefused> {
 }
 
 /// Reads a flag as Ironic does (oslo.utils, `bool_from_string` with `strict`).
-fn flag(value: &Value) -> Option<bool> {
+pub(crate) fn flag(value: &Value) -> Option<bool> {
     let text = match value {
         Value::Bool(flag) => return Some(*flag),
         Value::String(text) => text.trim().to_ascii_lowercase(),

@@ -112,7 +112,7 @@ pub(crate) fn image_ca(node: &Node) -> Result<Option<String>, RequestRefused> {
 fn image_url(node: &Node) -> Result<&str, RequestRefused> {
     let field = "image_source";
     let url = text(node, field)?.ok_or_else(|| {
-        refuse(field, "missing; set it to the http or https URL of a whole-disk image".into())
+        refuse(field, "missing; set it to the http or https URL of an image".into())
     })?;
     check_url(url).map_err(|problem| refuse(field, problem.to_owned()))?;
     Ok(url)
@@ -268,7 +268,7 @@ mod tests {
         let url = "http://images/x";
         check(
             json!({}),
-            "instance_info.image_source: missing; set it to the http or https URL of a whole-disk image",
+            "instance_info.image_source: missing; set it to the http or https URL of an image",
         );
         for bad in ["file:///etc/shadow", "ftp://h/x", "b7f1b8a4-6c2b-4a1e-8b57-6a1d4f6c2a11"] {
             check(

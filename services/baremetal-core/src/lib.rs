@@ -48,6 +48,7 @@ mod oci_image;
 mod oci_manifest;
 mod oci_reference;
 mod own_image;
+mod partition_image;
 mod password;
 mod profile_check;
 mod raid;
@@ -229,6 +230,7 @@ pub use oci_reference::{
     InvalidDigest, InvalidRegistry, OCI_SCHEME, OciDigest, OciReference, OciRegistry, OciVersion,
 };
 pub use own_image::{OwnImage, own_image};
+pub use partition_image::{ImageProperties, layout_at_url, layout_in_glance, layout_in_registry};
 pub use plan::{
     Action, ActionOutcome, AgentSeen, BootSettingsSeen, CommandSeen, FirmwareSeen, Observed,
     PlanRules, PowerSeen, RaidChangeSeen, RaidSeen, Timeouts, UpdateSeen, after_action, plan,

@@ -95,6 +95,7 @@ fn planned_steps(work: &Work, task: &Task) -> Option<StepKind> {
         | Task::AwaitAgent
         | Task::Agent(
             AgentCommand::WriteImage
+            | AgentCommand::ListPartitions
             | AgentCommand::SetNextBoot
             | AgentCommand::Sync
             | AgentCommand::FinalizeRescue

@@ -107,6 +107,9 @@ pub(crate) fn deploy(node: &Node, steps: &WantedSteps) -> Vec<Task> {
             let tasks = bind.into_iter().chain(plan_without_agent(steps)).chain(boot);
             return tasks.chain(start_system(node)).chain(mode.map(Task::ConfirmBoot)).collect();
         }
+        DeployInterface::Direct if node.may_have_partition_image() => {
+            &[AgentCommand::WriteImage, AgentCommand::ListPartitions, AgentCommand::SetNextBoot]
+        }
         DeployInterface::Direct => &[AgentCommand::WriteImage, AgentCommand::SetNextBoot],
         // The requested steps write whatever the machine boots (ironic, `CustomAgentDeploy`).
         DeployInterface::CustomAgent => &[],
@@ -385,6 +388,21 @@ mod tests {
         assert_eq!(undeploy(&node), [OFF]);
         node.interfaces.deploy = Some(DeployInterface::Ramdisk);
         assert_eq!(deploy(&node, &steps), [OFF, set, Task::BootOwnImage, ON, confirm]);
+    }
+
+    #[test]
+    fn the_partitions_of_a_partition_image_are_asked_for_before_the_next_boot_is_set() {
+        let mut machine = node(Driver::Redfish);
+        let commands = |machine: &Node| {
+            let tasks = deploy(machine, &WantedSteps::default());
+            let writes = Task::Agent(AgentCommand::WriteImage);
+            let from = tasks.iter().position(|task| *task == writes).unwrap();
+            tasks[from + 1..from + 3].to_vec()
+        };
+        let sets = Task::Agent(AgentCommand::SetNextBoot);
+        assert_eq!(commands(&machine)[0], sets);
+        machine.instance_info.insert("image_type".to_owned(), "partition".into());
+        assert_eq!(commands(&machine), [Task::Agent(AgentCommand::ListPartitions), sets]);
     }
 
     #[test]

@@ -36,9 +36,14 @@ pub fn declared_boot_mode(node: &Node) -> Option<BootMode> {
 
 /// Returns the word after `boot_mode:` in `properties.capabilities`.
 pub(crate) fn declared_word(node: &Node) -> Option<&str> {
+    declared_capability(node, "boot_mode")
+}
+
+/// Returns the value of a capability in `properties.capabilities`, which is text such as `boot_mode:uefi,disk_label:gpt`.
+pub(crate) fn declared_capability<'a>(node: &'a Node, wanted: &str) -> Option<&'a str> {
     let capabilities = node.properties.get("capabilities")?.as_str()?;
     let mut pairs = capabilities.split(',').filter_map(|pair| pair.split_once(':'));
-    pairs.find_map(|(name, value)| (name.trim() == "boot_mode").then_some(value.trim()))
+    pairs.find_map(|(name, value)| (name.trim() == wanted).then_some(value.trim()))
 }
 
 fn boot_mode(word: &str) -> Option<BootMode> {

@@ -123,6 +123,8 @@ pub enum AgentCommand {
     ListSteps(StepKind),
     /// Write the image to disk, and the config drive if the node has one.
     WriteImage,
+    /// Ask for the ids of the partitions that were made for a partition image.
+    ListPartitions,
     /// Make the written disk the next boot of the firmware.
     SetNextBoot,
     Sync,
@@ -240,6 +242,7 @@ impl Task {
             Task::Agent(AgentCommand::ListSteps(StepKind::Deploy)) => "listing the deploy steps",
             Task::Agent(AgentCommand::ListSteps(StepKind::Service)) => "listing the service steps",
             Task::Agent(AgentCommand::WriteImage) => "writing the image",
+            Task::Agent(AgentCommand::ListPartitions) => "asking for the ids of the partitions",
             Task::Agent(AgentCommand::SetNextBoot) => "setting the firmware's next boot",
             Task::Agent(AgentCommand::Sync) => "flushing caches to disk",
             Task::Agent(AgentCommand::FinalizeRescue) => "setting the rescue password",
@@ -267,7 +270,10 @@ impl Step {
     fn precedes(&self, task: &Task) -> bool {
         match (self.kind, task) {
             (StepKind::Deploy, Task::Agent(AgentCommand::WriteImage)) => self.priority > 80,
-            (StepKind::Deploy, Task::Agent(AgentCommand::SetNextBoot)) => self.priority > 60,
+            (
+                StepKind::Deploy,
+                Task::Agent(AgentCommand::ListPartitions | AgentCommand::SetNextBoot),
+            ) => self.priority > 60,
             (StepKind::Deploy | StepKind::Clean | StepKind::Service, _) => true,
         }
     }

@@ -30,8 +30,8 @@ use tracing::info;
 
 use crate::Config;
 use crate::config::{
-    BmcDhcpConfig, CloudConfig, ClusterdConfig, ClusterdIdentityConfig, DhcpConfig, DhcpMode,
-    DhcpV4Config, DhcpV6Config, ProvisioningConfig, TimeoutsConfig,
+    BmcDhcpConfig, CloudConfig, ClusterdConfig, ClusterdIdentityConfig, ConductorConfig,
+    DhcpConfig, DhcpMode, DhcpV4Config, DhcpV6Config, ProvisioningConfig, TimeoutsConfig,
 };
 use crate::provisioning::{self, Files, IsoTemplate, Provisioning, RamdiskFiles};
 use crate::provisioning_sockets::{ProvisioningSockets, certificate};
@@ -246,6 +246,14 @@ fn timeouts(times: &TimeoutsConfig) -> Timeouts {
     }
 }
 
+fn sweep(conductor: &ConductorConfig) -> SweepSettings {
+    SweepSettings {
+        every: conductor.power_sync_every.unsigned_abs(),
+        at_once: conductor.power_sync_at_once.get(),
+        max_retries: conductor.power_sync_max_retries,
+    }
+}
+
 fn settings(
     config: &Config,
     sockets: Option<&ProvisioningSockets>,
@@ -272,12 +280,9 @@ fn settings(
         },
         image_hosts: AllowedHosts::new(config.images.hosts.clone()),
         pull_secret_registries: config.images.pull_secret_registries.clone(),
-        sweep: SweepSettings {
-            every: config.conductor.power_sync_every.unsigned_abs(),
-            at_once: config.conductor.power_sync_at_once.get(),
-            max_retries: config.conductor.power_sync_max_retries,
-        },
+        sweep: sweep(&config.conductor),
         fast_track: config.conductor.fast_track,
+        bootloader_install: config.agents.enable_bios_bootloader_install,
         look_every: config.conductor.look_every.unsigned_abs(),
         consoles: ConsoleSettings {
             viewers_per_node: config.consoles.viewers_per_node.get(),

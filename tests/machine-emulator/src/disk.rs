@@ -45,6 +45,13 @@ pub enum Content {
         /// Whether a config drive was written with the image.
         config_drive: bool,
     },
+    /// The image of a partition, without a boot loader.
+    Partition {
+        /// The image as it is once the boot loader was installed.
+        image: Box<Content>,
+        /// The id of the root partition.
+        root_id: String,
+    },
 }
 
 impl Content {

@@ -164,6 +164,28 @@ impl Machine {
         self.keep();
     }
 
+    /// The id of the root partition of an image that has no boot loader yet.
+    pub(crate) fn root_id(&self) -> Option<String> {
+        self.disks().into_iter().find_map(|content| match content {
+            Content::Partition { root_id, .. } => Some(root_id),
+            Content::Blank | Content::Broken { .. } | Content::Image { .. } => None,
+        })
+    }
+
+    /// Installs the boot loader of the image whose root partition has this id.
+    pub(crate) fn install_boot_loader(&self, wanted: &str) {
+        for disk in self.lock_disks().iter_mut() {
+            if let Content::Partition { image, root_id } = disk.content()
+                && root_id == wanted
+            {
+                let drive = disk.drive().map(str::to_owned);
+                disk.set(*image);
+                disk.set_drive(drive);
+            }
+        }
+        self.keep();
+    }
+
     /// The config drive next to the image on one of the disks.
     pub fn config_drive(&self) -> Option<ConfigDrive> {
         self.lock_disks().iter().find_map(|disk| ConfigDrive::read(disk.drive()?))

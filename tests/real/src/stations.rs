@@ -7,7 +7,7 @@ use compat::wait::wait_for;
 use serde_json::Value;
 
 use crate::daemon::ramdisk_folder;
-use crate::{Image, Keyboard, Machine, Story};
+use crate::{Firmware, Image, Keyboard, Machine, Story, image};
 
 /// How long a change of state that boots a machine may take, in seconds, on two cores with other machines.
 const WAIT: &str = "420";
@@ -104,7 +104,7 @@ pub fn inspect(story: &mut Story, machine: &Machine) {
     let found: agent_protocol::Inventory =
         serde_json::from_value(saved.inventory).expect("the inventory of an agent");
     assert_eq!(u64::from(found.cpu.count), machine.cpus);
-    let is_arm = machine.firmware == crate::Firmware::Arm;
+    let is_arm = machine.firmware == Firmware::Arm;
     assert_eq!(found.cpu.architecture, if is_arm { "aarch64" } else { "x86_64" });
     assert_eq!(found.memory.physical_mb, Some(machine.memory_mib));
     let disks = found.disks.into_iter().map(|disk| (disk.serial.unwrap_or_default(), disk.size));
@@ -114,7 +114,7 @@ pub fn inspect(story: &mut Story, machine: &Machine) {
     assert_eq!(addresses.collect::<Vec<_>>(), [machine.mac.as_str()]);
     assert_eq!(found.system_vendor.serial_number, machine.serial);
     assert_eq!(found.bmc_address.as_ref(), (!is_arm).then_some(&machine.bmc));
-    let mode = if machine.firmware == crate::Firmware::Bios { "bios" } else { "uefi" };
+    let mode = if machine.firmware == Firmware::Bios { "bios" } else { "uefi" };
     assert_eq!(found.boot.current_boot_mode, mode);
 }
 
@@ -185,6 +185,27 @@ pub fn choose(story: &mut Story, machine: &Machine, image: &Image) {
         "--instance-info",
         &format!("image_disk_format={}", image.format),
     ]);
+}
+
+/// Installs `tiny-partition.raw` with a swap and an ephemeral partition, and checks that it boots and finds each partition.
+#[track_caller]
+pub fn deploy_partition(story: &mut Story, machine: &Machine) {
+    let mut words = vec!["node", "set", &machine.name];
+    for field in ["image_type=partition", "root_gb=1", "swap_mb=64", "ephemeral_gb=1"] {
+        words.extend(["--instance-info", field]);
+    }
+    story.client.done(&words);
+    deploy(story, machine, &image("tiny-partition.raw"));
+    machine.prints("ROOT-MOUNTED the image of a partition", 1, BOOT_TIMEOUT);
+    machine.prints("PARTITIONS-END", 1, BOOT_TIMEOUT);
+    let efi = (machine.firmware != Firmware::Bios).then_some("efi-part");
+    for label in efi.into_iter().chain(["ephemeral0", "swap1"]) {
+        assert_eq!(
+            machine.printed().matches(&format!("PARTITION {label}\r\n")).count(),
+            1,
+            "{label}"
+        );
+    }
 }
 
 /// Deploys the image and checks that the machine's firmware boots it from the disk.

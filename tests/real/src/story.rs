@@ -125,8 +125,8 @@ pub struct Image {
     pub format: &'static str,
 }
 
-/// Returns an image from the cache: `tiny.raw`, `tiny.raw.gz`, `tiny.qcow2`, `tiny-gpt.qcow2`, `tiny-signed.qcow2` and `tiny-mirror.qcow2`
-/// of `tiny-image.sh`, `hypervisor.qcow2` of `images/hypervisor`.
+/// Returns an image from the cache: `tiny.raw`, `tiny.raw.gz`, `tiny.qcow2`, `tiny-gpt.qcow2`, `tiny-signed.qcow2`,
+/// `tiny-mirror.qcow2` and `tiny-partition.raw` of `tiny-image.sh`, `hypervisor.qcow2` of `images/hypervisor`.
 #[track_caller]
 pub fn image(file: &str) -> Image {
     image_over(Network::V4, file)

@@ -91,6 +91,18 @@ fn debians_agent_installs_a_uefi_machine_over_redfish() {
     clean_and_deploy(&mut story, &machine, &image("tiny-gpt.qcow2"));
 }
 
+/// This agent copies the loaders of the image, because the image has no `grub-install`.
+#[test]
+fn debians_agent_installs_the_image_of_a_partition() {
+    let Some(mut story) = begin("ipa-partition", Firmware::Uefi, "debian") else { return };
+    let machine = story.machine(0);
+    let reach = ManagementAccess::redfish(&machine, "ipxe");
+    stations::enroll(&mut story, &machine, &reach);
+    stations::provide(&mut story, &machine);
+    stations::deploy_partition(&mut story, &machine);
+    stations::give_back(&mut story, &machine, 1);
+}
+
 #[test]
 fn pypis_agent_installs_a_bios_machine_over_ipmi() {
     let Some(mut story) = begin("ipa-pypi", Firmware::Bios, "pypi") else { return };

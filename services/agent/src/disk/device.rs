@@ -51,6 +51,13 @@ impl Device {
         Ok(Device { file, path: path.to_owned(), size, sector, zeroing: AtomicU8::new(PUNCH) })
     }
 
+    /// Gives up the exclusive claim, so that a program can claim the disk.
+    pub fn unclaim(&mut self) -> io::Result<()> {
+        let options = &mut OpenOptions::new();
+        self.file = open_direct(&self.path, options.read(true).write(true), OFlags::empty())?;
+        Ok(())
+    }
+
     /// The path of the disk.
     pub fn path(&self) -> &Path {
         &self.path

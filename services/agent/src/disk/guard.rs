@@ -43,6 +43,11 @@ impl GuardedDisk {
         &self.device
     }
 
+    /// Gives up the exclusive claim of the disk, so that a program can claim it.
+    pub fn unclaim(&mut self) -> io::Result<()> {
+        self.device.unclaim()
+    }
+
     fn tail_start(&self) -> u64 {
         self.device.size() - self.tail.len() as u64
     }

@@ -1,13 +1,20 @@
 //! The MBR partition table: four entries in the first sector, and a chain of logical partitions.
 
 use std::io;
+use std::ops::Range;
 
 use super::blocks::Blocks;
 use super::partition::{Partition, PartitionKind};
 
 /// The type of an EFI system partition (UEFI 2.10 §5.2.2).
 pub const EFI_SYSTEM: u8 = 0xef;
-const LINUX: u8 = 0x83;
+/// The type of a partition with data of Linux.
+pub const LINUX: u8 = 0x83;
+/// The type of a swap partition of Linux.
+pub const LINUX_SWAP: u8 = 0x82;
+/// The bytes of the first sector that describe the partitions: the signature of the disk, the table, and the mark of a boot sector.
+pub const PLACE: Range<usize> = SIGNATURE..512;
+const SIGNATURE: usize = 440;
 const TABLE: usize = 446;
 const ENTRY: usize = 16;
 /// No system makes more logical partitions. The limit also ends a chain that loops.
@@ -70,6 +77,35 @@ pub fn partitions(disk: &impl Blocks) -> io::Result<Vec<Partition>> {
         }
     }
     Ok(all)
+}
+
+/// A primary partition of a new table.
+pub struct Row {
+    pub kind: u8,
+    /// Whether a BIOS may start the partition.
+    pub is_active: bool,
+    /// The place in sectors.
+    pub place: Range<u64>,
+}
+
+/// Makes the bytes at [`PLACE`] of a new table. `None` if there are more than four partitions, or one outside the range of 32-bit sector
+/// numbers.
+pub fn table(rows: impl IntoIterator<Item = Row>, signature: [u8; 4]) -> Option<[u8; 72]> {
+    let mut bytes = [0; 72];
+    bytes[..4].copy_from_slice(&signature);
+    bytes[70..].copy_from_slice(&[0x55, 0xaa]);
+    let mut entries = bytes[TABLE - SIGNATURE..70].chunks_exact_mut(ENTRY);
+    for Row { kind, is_active, place } in rows {
+        u32::try_from(place.end).ok()?;
+        let entry = entries.next()?;
+        entry.copy_from_slice(&[
+            0, 0xfe, 0xff, 0xff, kind, 0xfe, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 0,
+        ]);
+        entry[0] = if is_active { 0x80 } else { 0 };
+        entry[8..12].copy_from_slice(&(place.start as u32).to_le_bytes());
+        entry[12..16].copy_from_slice(&((place.end - place.start) as u32).to_le_bytes());
+    }
+    Some(bytes)
 }
 
 /// Adds a partition of `sectors`, aligned to a MiB, at the end of a disk of `disk_sectors` to the table in `sector`. `None` if there is no

@@ -5,6 +5,7 @@ use std::io;
 use agent_protocol::CommandError;
 use hardware::HostRefused;
 
+use super::partition_error::PartitionError;
 use super::qcow2::Qcow2Error;
 use crate::disk::config_drive::ConfigDriveError;
 use crate::error::{chain, failure};
@@ -69,6 +70,12 @@ pub enum ImageError {
     /// The disk reported an error.
     #[error("cannot write to {disk}")]
     Disk { disk: String, source: io::Error },
+    /// The disk is smaller than the partitions that were asked for.
+    #[error("the partitions need {needed} bytes and {disk} has {size}")]
+    LayoutTooLarge { disk: String, needed: u64, size: u64 },
+    /// A partition image could not be written.
+    #[error(transparent)]
+    Partition(#[from] PartitionError),
     /// The config drive could not be written.
     #[error(transparent)]
     ConfigDrive(#[from] ConfigDriveError),
@@ -101,6 +108,8 @@ impl ImageError {
             | ImageError::NotRaw
             | ImageError::NotQcow2
             | ImageError::Qcow2(_)
+            | ImageError::LayoutTooLarge { .. }
+            | ImageError::Partition(_)
             | ImageError::ConfigDrive(_)
             | ImageError::Panicked) => other,
         }
@@ -152,6 +161,14 @@ impl ImageError {
             ImageError::Disk { .. } => {
                 ("DiskWriteError", "Look at the machine's console and at the disk's health.")
             }
+            ImageError::LayoutTooLarge { .. } => (
+                "DiskFull",
+                "Choose a larger disk by root_device, or smaller root_gb, ephemeral_gb and swap_mb.",
+            ),
+            ImageError::Partition(_) => (
+                "PartitionImageError",
+                "Correct the image or the node's instance_info, and deploy again.",
+            ),
             ImageError::ConfigDrive(_) => {
                 ("ConfigDriveError", "Correct the config drive and deploy again.")
             }

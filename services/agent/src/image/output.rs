@@ -1,5 +1,6 @@
 //! Collects decompressed bytes into large writes.
 
+use std::ops::Range;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
@@ -23,12 +24,13 @@ enum Piece {
 
 /// Takes decompressed bytes and passes them on in large pieces.
 pub(super) struct Output<'a> {
+    /// Size of the range of the disk that the image is written to. Offsets are relative to the range.
     disk_size: u64,
     sector: usize,
     filled: SyncSender<Piece>,
     free: &'a Receiver<AlignedBuffer>,
     buffer: AlignedBuffer,
-    /// Position of the buffer's first byte on the disk.
+    /// Position of the buffer's first byte.
     offset: u64,
 }
 
@@ -38,7 +40,7 @@ fn stopped() -> ImageError {
 }
 
 impl Output<'_> {
-    /// Takes bytes for `offset` of the disk, which is a multiple of the sector size unless the bytes follow the previous ones.
+    /// Takes bytes for `offset`, which is a multiple of the sector size unless the bytes follow the previous ones.
     pub(super) fn put(&mut self, offset: u64, mut bytes: &[u8]) -> Result<(), ImageError> {
         let end = offset.saturating_add(bytes.len() as u64);
         if end > self.disk_size {
@@ -64,7 +66,7 @@ impl Output<'_> {
         self.filled.send(Piece::Zeros(offset, length)).map_err(|_| stopped())
     }
 
-    /// Size of the disk in bytes.
+    /// Size of the range in bytes.
     pub(super) fn disk_size(&self) -> u64 {
         self.disk_size
     }
@@ -92,13 +94,14 @@ impl Output<'_> {
     }
 }
 
-/// Runs `unpack` on this thread and the disk's writes on another, until both have ended.
+/// Runs `unpack` on this thread and the writes to a range of the disk on another, until both have ended.
 pub(super) fn run(
     disk: &mut GuardedDisk,
+    range: Range<u64>,
     progress: &ProgressMeter,
     unpack: impl FnOnce(&mut Output<'_>) -> Result<(), ImageError>,
 ) -> Result<(), ImageError> {
-    let (disk_size, sector) = (disk.device().size(), disk.device().sector() as usize);
+    let (disk_size, sector) = (range.end - range.start, disk.device().sector() as usize);
     let (filled, pieces) = sync_channel(BUFFERS);
     let (give_back, free) = sync_channel(BUFFERS);
     for _ in 1..BUFFERS {
@@ -106,7 +109,7 @@ pub(super) fn run(
         let _ = give_back.try_send(AlignedBuffer::new(WRITE));
     }
     thread::scope(|scope| {
-        let writer = scope.spawn(move || write(disk, progress, pieces, give_back));
+        let writer = scope.spawn(move || write((disk, range.start), progress, pieces, give_back));
         let buffer = AlignedBuffer::new(WRITE);
         let sector = sector.clamp(1, ALIGNMENT);
         let mut output = Output { disk_size, sector, filled, free: &free, buffer, offset: 0 };
@@ -118,7 +121,7 @@ pub(super) fn run(
 }
 
 fn write(
-    disk: &mut GuardedDisk,
+    (disk, base): (&mut GuardedDisk, u64),
     progress: &ProgressMeter,
     pieces: Receiver<Piece>,
     give_back: SyncSender<AlignedBuffer>,
@@ -127,14 +130,14 @@ fn write(
     for piece in pieces {
         match piece {
             Piece::Data(offset, mut buffer) => {
-                write_data(disk, offset, buffer.bytes()).map_err(failed)?;
+                write_data(disk, base + offset, buffer.bytes()).map_err(failed)?;
                 progress.add(buffer.len() as u64);
                 buffer.clear();
                 // The receiver has ended once everything was sent.
                 let _ = give_back.send(buffer);
             }
             Piece::Zeros(offset, length) => {
-                disk.zero(offset, length).map_err(failed)?;
+                disk.zero(base + offset, length).map_err(failed)?;
                 progress.add(length);
             }
         }

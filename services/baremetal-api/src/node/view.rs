@@ -59,7 +59,9 @@ pub(super) fn deploy_step(node: &Node) -> Shown<'_> {
     let step = match node.work.as_ref().and_then(Work::task) {
         Some(Task::Step(step)) if step.kind == StepKind::Deploy => return step_of(step),
         Some(Task::Agent(AgentCommand::WriteImage)) => "write_image",
-        Some(Task::Agent(AgentCommand::SetNextBoot)) => "prepare_instance_boot",
+        Some(Task::Agent(AgentCommand::ListPartitions | AgentCommand::SetNextBoot)) => {
+            "prepare_instance_boot"
+        }
         Some(_) | None => return Shown::EMPTY,
     };
     Shown::Step { interface: Some("deploy"), step: Some(step), args: None, priority: None }

@@ -150,7 +150,7 @@ async fn validation_names_missing_settings() {
     );
     assert_eq!(
         verdicts["deploy"]["reason"],
-        "instance_info.image_source: missing; set it to the http or https URL of a whole-disk image"
+        "instance_info.image_source: missing; set it to the http or https URL of an image"
     );
     for interface in ["power", "management", "inspect"] {
         assert_eq!(verdicts[interface]["result"], false);

@@ -132,7 +132,7 @@ async fn a_deployment_that_cannot_succeed_does_not_begin() {
     };
     deploy(
         "{}",
-        "instance_info.image_source: missing; set it to the http or https URL of a whole-disk image",
+        "instance_info.image_source: missing; set it to the http or https URL of an image",
     )
     .await;
     deploy(
@@ -147,11 +147,21 @@ async fn a_deployment_that_cannot_succeed_does_not_begin() {
     .await;
     let image = r#""image_source": "http://h/i", "image_os_hash_value": "SUM""#
         .replace("SUM", &"0".repeat(64));
-    deploy(
-        &format!(r#"{{{image}, "root_device": {{"colour": "red"}}}}"#),
-        r#"instance_info.root_device: the root device hint "colour" names no property of a disk"#,
-    )
-    .await;
+    for (more, words) in [
+        (r#""image_type": "disk""#, r#"image_type: "disk" is neither whole-disk nor partition"#),
+        (r#""image_type": "partition""#, "root_gb: missing; a partition image needs the size"),
+        (r#""kernel": "http://h/k""#, "root_gb: missing; a partition image needs the size"),
+        (
+            r#""image_type": "partition", "root_gb": "1", "ephemeral_format": "xfs""#,
+            r#"ephemeral_format: "xfs" is not ext2, ext3 or ext4"#,
+        ),
+        (
+            r#""root_device": {"colour": "red"}"#,
+            r#"root_device: the root device hint "colour" names no property of a disk"#,
+        ),
+    ] {
+        deploy(&format!("{{{image}, {more}}}"), &format!("instance_info.{words}")).await;
+    }
     let drive = r#"{"target": "active", "configdrive": {"meta_data": {}}}"#;
     let words =
         "configdrive: the requested version is 1.55; the minimal required API version is 1.56";

@@ -45,6 +45,7 @@ async fn commands_have_the_names_and_parameters_of_the_agents_protocol() {
             "image.install_bootloader",
             json!({"root_uuid": null, "target_boot_mode": "uefi"}),
         ),
+        (AgentCommand::ListPartitions, "standby.get_partition_uuids", json!({})),
         (AgentCommand::Sync, "standby.sync", json!({})),
         (
             AgentCommand::FinalizeRescue,
@@ -156,6 +157,36 @@ async fn a_custom_agent_gets_the_whole_instance_while_it_deploys() {
         assert_eq!(given.keys().collect::<Vec<_>>(), *want, "{deploy:?} {state}");
         assert!(given.get("configdrive").is_none_or(Value::is_string), "it is built");
     }
+}
+
+#[tokio::test]
+async fn a_partition_image_is_described_with_each_field_that_agents_read() {
+    let context = conductor(settings()).await.context;
+    let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, context.now());
+    let info = json!({
+        "image_source": "http://images/root.raw", "image_checksum": "0".repeat(64),
+        "image_type": "partition", "root_gb": "2", "capabilities": {"disk_label": "gpt"},
+    });
+    node.instance_info = info.as_object().unwrap().clone();
+    context.store.insert_node(&node).await.unwrap();
+    node = context.store.find_node(&NodeIdent::Id(node.id)).await.unwrap().unwrap();
+    node.provision_state = State::DeployWait;
+    let (_, sent) = context.request_of(&node, AgentCommand::WriteImage).await.unwrap();
+    let sent = json!(sent);
+    let image = sent["step"]["args"]["image_info"].as_object().unwrap();
+    for (field, want) in [
+        ("image_type", json!("partition")),
+        ("root_mb", json!(2048)),
+        ("swap_mb", json!(0)),
+        ("ephemeral_mb", json!(0)),
+        ("ephemeral_format", json!(null)),
+        ("preserve_ephemeral", json!(false)),
+        ("disk_label", json!("gpt")),
+    ] {
+        assert_eq!(image.get(field), Some(&want), "{field}");
+    }
+    let given = &sent["node"]["instance_info"];
+    assert_eq!(given, &json!({"capabilities": {"disk_label": "gpt"}}));
 }
 
 /// A BMC that can change no boot setting.

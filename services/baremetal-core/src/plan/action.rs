@@ -85,6 +85,7 @@ impl Action {
             Action::Command(AgentCommand::ListSteps(StepKind::Clean)) => "list_clean_steps",
             Action::Command(AgentCommand::ListSteps(StepKind::Deploy)) => "list_deploy_steps",
             Action::Command(AgentCommand::WriteImage) => "write_image",
+            Action::Command(AgentCommand::ListPartitions) => "list_partitions",
             Action::Command(AgentCommand::SetNextBoot) => "set_next_boot",
             Action::Command(AgentCommand::Sync) => "sync",
             Action::Command(AgentCommand::FinalizeRescue) => "finalize_rescue",
@@ -139,13 +140,21 @@ mod tests {
 
     #[test]
     fn each_action_has_a_name_of_its_own_in_logs() {
-        use AgentCommand::{FinalizeRescue, ListSteps, PowerOff, SetNextBoot, Sync, WriteImage};
+        use AgentCommand::{
+            FinalizeRescue, ListPartitions, ListSteps, PowerOff, SetNextBoot, Sync, WriteImage,
+        };
         use PowerChange::{ForceOff, ForceRestart, On, SoftOff, SoftRestart};
 
         let power = [On, ForceOff, SoftOff, ForceRestart, SoftRestart].map(Action::RequestPower);
         let lists = [StepKind::Clean, StepKind::Deploy, StepKind::Service].map(ListSteps);
-        let commands =
-            lists.into_iter().chain([WriteImage, SetNextBoot, Sync, FinalizeRescue, PowerOff]);
+        let commands = lists.into_iter().chain([
+            WriteImage,
+            ListPartitions,
+            SetNextBoot,
+            Sync,
+            FinalizeRescue,
+            PowerOff,
+        ]);
         let commands = commands.map(Action::Command);
         let boots = [Action::BootRamdisk, Action::BootDisk, Action::BootOwnImage];
         let steps = [Action::Step, Action::ConductorStep];

@@ -163,6 +163,7 @@ fn work() -> impl Strategy<Value = Work> {
         select(vec![
             Task::Agent(AgentCommand::ListSteps(StepKind::Deploy)),
             Task::Agent(AgentCommand::WriteImage),
+            Task::Agent(AgentCommand::ListPartitions),
             Task::Wait { seconds: 7 },
             Task::Hold,
         ]),

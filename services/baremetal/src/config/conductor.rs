@@ -77,6 +77,10 @@ pub struct AgentsConfig {
     /// listener can then ask which node has a MAC address, while the node waits for its agent, or its agent waits for
     /// other work (fast track).
     pub on_api_listener: bool,
+    /// Whether ironic-python-agent may install the boot loader of a partition image: it runs `grub-install` of the image with its own
+    /// rights, so that the image's author controls the machine while it is in the provisioning network. `ramdisk-agent` runs no
+    /// program of an image.
+    pub enable_bios_bootloader_install: bool,
 }
 
 /// The section `[timeouts]`, with values such as `10s`, `5m` or `1h 30m`.

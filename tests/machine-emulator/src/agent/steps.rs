@@ -80,8 +80,20 @@ pub(super) async fn run(
                 json!({"deploy_result": {"disk": disk}, "deploy_step": asked.params.get("step")})
             })
         }
-        ("image.install_bootloader" | "standby.sync", _) => Ok(Value::Null),
-        ("standby.get_partition_uuids", _) => Ok(json!({})),
+        ("image.install_bootloader", _) => {
+            // Without the id, ironic-python-agent takes the image for one of a whole disk.
+            if let Some(root) = asked.params.get("root_uuid").and_then(Value::as_str) {
+                machine.install_boot_loader(root);
+            }
+            Ok(Value::Null)
+        }
+        ("standby.sync", _) => Ok(Value::Null),
+        ("standby.get_partition_uuids", _) => Ok(match machine.root_id() {
+            Some(root) => json!({
+                "partitions": {"root": "/dev/vda2"}, "root uuid": root, "efi system partition uuid": null,
+            }),
+            None => json!({"root uuid": "0x00000000"}),
+        }),
         ("standby.power_off" | "standby.run_image", _) => Ok(Value::Null),
         ("rescue.finalize_rescue", _) if rescue_hash(asked).is_none() => {
             Err(Failure::new("RescueError", "This emulated agent takes hashed passwords only."))

@@ -45,6 +45,12 @@ pub(super) async fn image(
     let url = info.pointer("/urls/0").and_then(Value::as_str).unwrap_or_default();
     let url = Url::parse(url)
         .map_err(|_| Failure::new("ImageDownloadError", format!("{url} is not a URL.")))?;
+    let is_partition = text("image_type") == "partition";
+    // ironic-python-agent reads each of these (`extensions/standby.py`, `_write_partition_image`).
+    let needed = ["root_mb", "swap_mb", "ephemeral_mb", "ephemeral_format", "preserve_ephemeral"];
+    if let Some(missing) = needed.iter().find(|key| is_partition && info.get(**key).is_none()) {
+        return Err(Failure::new("AgentError", format!("The image has no {missing}.")));
+    }
     let algorithm = text("os_hash_algo");
     let place = root_disk(machine, hints)?;
     let mut tries = 0;
@@ -70,8 +76,14 @@ pub(super) async fn image(
         name: url.to_string(),
         bytes: disk.written,
         checksum: found,
-        bootable: can_be_booted(&disk.head),
+        bootable: is_partition || can_be_booted(&disk.head),
         config_drive: drive.is_some(),
+    };
+    let image = match is_partition {
+        true => {
+            Content::Partition { image: Box::new(image), root_id: uuid::Uuid::new_v4().to_string() }
+        }
+        false => image,
     };
     machine.install(bay, image, drive.and_then(Value::as_str).map(str::to_owned));
     let name = machine.spec().disks.get(bay).map(|disk| disk.name.clone()).unwrap_or_default();

@@ -4,6 +4,8 @@ use bmc_emulator::Firmware;
 use bmc_emulator::PowerRequest::{ForceOff, On};
 use lab::{Lab, Machine};
 use machine_emulator::{BootSource, ConfigDrive, Content, Event, Stage};
+use reqwest::Method;
+use serde_json::json;
 
 use crate::kill_points::StateBefore;
 
@@ -33,6 +35,33 @@ async fn a_machine_is_deployed_and_given_back() {
     lab.provision(node, "deleted").await.reaches("available").await;
     assert!(machine.disks_are_blank());
     assert!(!machine.chassis().power().borrow().on, "nobody needs a clean machine to run");
+}
+
+/// The agent gets the ids of the partitions that it made, because it installs the boot loader only then.
+#[tokio::test]
+async fn a_machine_is_installed_with_a_partition_image() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(Machine::redfish("r1u5")).await;
+    let node = lab.available(&machine).await;
+    // A file system has no boot sector.
+    let image = lab.images().put("root.raw", "raw", vec![7; 1 << 20]);
+    let mut info = image.instance_info();
+    info["image_type"] = json!("partition");
+    lab.set(node, "/instance_info", info.clone()).await;
+    let (path, body) = (format!("{}/states/provision", node.path()), json!({"target": "active"}));
+    let refused = lab.api().send(Method::PUT, &path, Some(&body)).await;
+    assert_eq!(refused.status, 400, "{refused:?}");
+    let said = refused.body.to_string();
+    assert!(said.contains("instance_info.root_gb: missing"), "{said}");
+
+    info["root_gb"] = json!("10");
+    lab.set(node, "/instance_info", info).await;
+    let before = StateBefore::of(&lab, node, &machine).await;
+    lab.provision(node, "active").await.reaches("active").await;
+    machine.stage().wait_for(|stage| *stage == Stage::Installed).await.expect("it boots its disk");
+    let ran =
+        ["get_deploy_steps", "write_image", "get_partition_uuids", "install_bootloader", "sync"];
+    assert_eq!(before.steps(&machine), ran);
 }
 
 #[tokio::test]

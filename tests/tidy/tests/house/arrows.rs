@@ -123,8 +123,12 @@ fn sql_and_bmcs_have_few_users() {
 #[test]
 fn no_service_or_driver_starts_a_program() {
     let starts = ["process::Command", "tokio::process", "process::{"];
-    // The purpose of `bedplate dev` is to start programs. The agent starts mdadm, because the md driver needs ioctls.
-    let may = ["services/bedplate/src/dev/", "services/agent/src/raid/mdadm.rs"];
+    // The purpose of `bedplate dev` is to start programs. The agent starts mdadm, because the md driver needs ioctls, and mke2fs.
+    let may = [
+        "services/bedplate/src/dev/",
+        "services/agent/src/image/mke2fs.rs",
+        "services/agent/src/raid/mdadm.rs",
+    ];
     let sources = text_files().into_iter().filter(|file| {
         let run = file.path.starts_with("drivers/") || file.path.starts_with("services/");
         let source = file.path.ends_with(".rs") && file.path.contains("/src/");
