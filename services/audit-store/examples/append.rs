@@ -82,6 +82,7 @@ fn router(database: &Database, trail: Arc<dyn Trail>) -> Router {
             maximum: Microversion::new(1),
         },
         alias: |_, _| Option::None,
+        unrouted: |_, _, _| Option::None,
         envelope: |refusal, _| refusal.to_string(),
         challenge: String::new(),
         browsers: BrowserCheck::new(&Auth::None, settings.hosts.clone()),

@@ -21,7 +21,7 @@ use tracing::info;
 
 use crate::app::App;
 use crate::error::Result;
-use crate::field::{FieldSet, in_body};
+use crate::field::{DetailLevel, FieldSet, in_body};
 use crate::listing::list_of;
 use crate::request::{Request, retry_if_stale, visible_project};
 use crate::value::malformed;
@@ -57,7 +57,7 @@ pub(crate) fn routes() -> Routes<App> {
         .with_rule(rule::ALLOCATE)
         .reads(openapi::patch_body())
         .returns(openapi::shape::<Allocation>())
-        .hidden_before(since::ALLOCATION_UPDATE, Hidden::Method);
+        .hidden_before(since::ALLOCATION_UPDATE, Hidden::MethodOfHandler);
     // The rule checks the caller's relation to the node; the handlers check the relation to the allocation as well.
     let of_node = [
         Route::get("Show a node's allocation", show_of_node)
@@ -69,7 +69,8 @@ pub(crate) fn routes() -> Routes<App> {
             .answers(StatusCode::NO_CONTENT),
     ];
     let seen = |handle: Route<App>| handle.since(since::ALLOCATIONS);
-    let changed = |handle: Route<App>| handle.hidden_before(since::ALLOCATIONS, Hidden::Method);
+    let changed =
+        |handle: Route<App>| handle.hidden_before(since::ALLOCATIONS, Hidden::MethodOfHandler);
     let hidden = |handle: Route<App>| handle.hidden_before(since::ALLOCATIONS, Hidden::Path);
     let ([list, create], [show, delete]) = (all, one);
     Routes::new("allocations")
@@ -97,6 +98,7 @@ async fn list(request: Request, paging: ListRequest) -> Result<Response> {
     let shown = FieldSet::requested(&mut rest, request.asked)?;
     let (list, page) = list_query::parse::<Allocation>(rest, request.asked)?;
     let filter = narrowed(&request, list).await?;
+    let paging = list_query::linked::<Allocation>(paging, DetailLevel::Detail);
     let reader = Arc::new((request, paging, filter));
     let (request, paging, _) = &*reader.clone();
     list_of("allocations", &page, paging.of(&request.app), move |part, page| {

@@ -69,7 +69,6 @@ pub(crate) fn routes() -> Routes<App> {
     let detail = Route::get("List the nodes of a chassis with all their fields", list_nodes_detail)
         .with_rule(READ_SHARED)
         .query_parameters(list_query::PAGING)
-        .query_parameters(["detail"])
         .refuses([StatusCode::NOT_FOUND])
         .returns(JsonShape::page("nodes", openapi::shape::<baremetal_core::Node>()));
     stored::routes::<Chassis>()

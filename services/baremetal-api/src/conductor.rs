@@ -2,13 +2,14 @@
 
 use axum::response::Response;
 use baremetal_core::Driver;
+use baremetal_store::ConductorRow;
 use http::StatusCode;
-use jiff::Timestamp;
 use openstack_api::{
-    ApiError, Direction, JsonShape, Links, Origin, Paging, PathParam, Query, Route, Routes, Time,
-    flag, json, json_field,
+    ApiError, Direction, JsonShape, Links, ListRequest, Origin, Paging, PathParam, Query, Route,
+    Routes, Time, flag, json, next_link,
 };
-use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
 
 use crate::app::App;
 use crate::error::Result;
@@ -23,7 +24,7 @@ pub(crate) fn routes() -> Routes<App> {
     let show = Route::get("Show a conductor", show);
     let list = list
         .query_parameters(["limit", "marker", "sort_key", "sort_dir", "detail", "fields"])
-        .returns(JsonShape::object([("conductors", JsonShape::list(shape()))]));
+        .returns(JsonShape::page("conductors", shape()));
     let show = show.query_parameters(["fields"]).returns(shape());
     Routes::new("conductors")
         .at("/v1/conductors", [list.since(microversion::CONDUCTORS)])
@@ -36,7 +37,7 @@ fn shape() -> JsonShape {
         ("conductor_group", JsonShape::text()),
         ("alive", JsonShape::boolean()),
         ("drivers", JsonShape::list(JsonShape::text())),
-        ("created_at", JsonShape::text().or_null()),
+        ("created_at", JsonShape::text()),
         ("updated_at", JsonShape::text()),
     ])
 }
@@ -50,9 +51,8 @@ const BRIEF: usize = 4;
 
 /// A conductor in the form that clients see.
 struct View<'a> {
-    hostname: &'a str,
+    row: &'a ConductorRow,
     group: &'a str,
-    seen: Timestamp,
     is_alive: bool,
     origin: &'a Origin,
     shown: &'a [&'static str],
@@ -60,22 +60,30 @@ struct View<'a> {
 
 impl Serialize for View<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let links =
-            Links { origin: self.origin, collection: "conductors", id: self.hostname, part: "" };
+        let ConductorRow { hostname, created_at, seen_at } = self.row;
+        let links = Links { origin: self.origin, collection: "conductors", id: hostname, part: "" };
         let mut object = serializer.serialize_map(None)?;
         for name in self.shown {
             match *name {
-                "hostname" => object.serialize_entry(name, self.hostname)?,
+                "hostname" => object.serialize_entry(name, hostname)?,
                 "conductor_group" => object.serialize_entry(name, self.group)?,
                 "alive" => object.serialize_entry(name, &self.is_alive)?,
                 "links" => object.serialize_entry(name, &links)?,
                 "drivers" => object.serialize_entry(name, &Driver::ALL.map(Driver::as_str))?,
-                "created_at" => object.serialize_entry(name, &None::<Time>)?,
-                _ => object.serialize_entry(name, &Time(self.seen))?,
+                "created_at" => object.serialize_entry(name, &Time(*created_at))?,
+                _ => object.serialize_entry(name, &Time(*seen_at))?,
             }
         }
         object.end()
     }
+}
+
+/// A page of conductors.
+#[derive(Serialize)]
+struct Conductors<'a> {
+    conductors: Vec<View<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<String>,
 }
 
 /// The fields that the query requests with `fields` or `detail`; by default the first `usual`.
@@ -104,26 +112,27 @@ fn named(raw: &str) -> Result<Vec<&'static str>, ApiError> {
 
 fn view<'a>(
     app: &'a App,
-    (hostname, seen): &'a (String, Timestamp),
+    row: &'a ConductorRow,
     origin: &'a Origin,
     shown: &'a [&'static str],
 ) -> View<'a> {
-    let is_alive = (app.clock)().as_second() - seen.as_second() <= SILENCE;
+    let is_alive = (app.clock)().as_second() - row.seen_at.as_second() <= SILENCE;
     // The database does not tell the groups of conductors that are no more.
-    let own = (app.conductor.hostname() == hostname).then(|| app.conductor.groups()[0].as_str());
-    View { hostname, group: own.unwrap_or_default(), seen: *seen, is_alive, origin, shown }
+    let is_own = app.conductor.hostname() == row.hostname;
+    let own = is_own.then(|| app.conductor.groups()[0].as_str());
+    View { row, group: own.unwrap_or_default(), is_alive, origin, shown }
 }
 
-/// The part of the list that the client requested. The order is the order of the names, since there are only a few conductors.
+/// The part of `known` that the client requested. `known` is in the order of creation.
 fn page(
-    mut known: Vec<(String, Timestamp)>,
-    query: &mut Query,
-) -> Result<Vec<(String, Timestamp)>, ApiError> {
-    let marker = query.take("marker");
-    let paging = Paging::take(query)?;
+    mut known: Vec<ConductorRow>,
+    paging: &Paging,
+    marker: Option<String>,
+) -> Result<Vec<ConductorRow>, ApiError> {
     match paging.sort_key.as_deref() {
-        None | Some("id" | "hostname" | "conductor_group" | "created_at") => known.sort(),
-        Some("updated_at") => known.sort_by_key(|(_, seen)| *seen),
+        None | Some("id" | "conductor_group" | "created_at") => {}
+        Some("hostname") => known.sort_by(|a, b| a.hostname.cmp(&b.hostname)),
+        Some("updated_at") => known.sort_by_key(|it| it.seen_at),
         Some(key) => {
             let key: String = key.chars().take(64).collect();
             let problem = format!("conductors cannot be sorted by {key:?}");
@@ -134,7 +143,7 @@ fn page(
         known.reverse();
     }
     if let Some(marker) = marker {
-        let at = known.iter().position(|(name, _)| *name == marker).ok_or_else(|| {
+        let at = known.iter().position(|it| it.hostname == marker).ok_or_else(|| {
             let marker: String = marker.chars().take(64).collect();
             ApiError::not_found(format!("marker: Conductor {marker} could not be found."))
         })?;
@@ -145,12 +154,27 @@ fn page(
 }
 
 /// `GET /v1/conductors`: lists conductors.
-async fn list(Request { app, .. }: Request, origin: Origin, mut query: Query) -> Result<Response> {
+async fn list(Request { app, .. }: Request, request: ListRequest) -> Result<Response> {
+    let ListRequest { origin, path, mut query, .. } = request;
     let shown = requested(&mut query, BRIEF)?;
-    let known = page(app.store.list_conductors().await?, &mut query)?;
+    let marker = query.take("marker");
+    let paging = Paging::take(&mut query)?;
     query.finish()?;
-    let views: Vec<View<'_>> = known.iter().map(|it| view(&app, it, &origin, &shown)).collect();
-    Ok(json_field(StatusCode::OK, "conductors", &views))
+    let known = page(app.store.list_conductors().await?, &paging, marker)?;
+    let fields: Vec<&str> = shown.iter().copied().filter(|name| *name != "links").collect();
+    let link = |last: &ConductorRow| {
+        let descending = paging.direction == Direction::Descending;
+        let pairs = [
+            ("sort_key", paging.sort_key.clone().unwrap_or_else(|| "id".to_owned())),
+            ("sort_dir", if descending { "desc" } else { "asc" }.to_owned()),
+            ("fields", fields.join(",")),
+        ];
+        let query = Query { pairs: pairs.map(|(name, value)| (name.to_owned(), value)).to_vec() };
+        next_link(&origin, &path, &query, paging.limit, &last.hostname)
+    };
+    let next = known.last().filter(|_| known.len() == paging.limit as usize).map(link);
+    let conductors = known.iter().map(|it| view(&app, it, &origin, &shown)).collect();
+    Ok(json(StatusCode::OK, &Conductors { conductors, next }))
 }
 
 /// `GET /v1/conductors/{hostname}`: shows a conductor.
@@ -163,7 +187,7 @@ async fn show(
     let shown = requested(&mut query, FIELDS.len())?;
     query.finish()?;
     let known = app.store.list_conductors().await?;
-    let found = known.iter().find(|(name, _)| *name == hostname).ok_or_else(|| {
+    let found = known.iter().find(|it| it.hostname == hostname).ok_or_else(|| {
         let hostname: String = hostname.chars().take(64).collect();
         ApiError::not_found(format!("Conductor {hostname} could not be found."))
     })?;

@@ -40,6 +40,7 @@ impl Served for DeployTemplate {
     const SINCE: Microversion = since::DEPLOY_TEMPLATES;
     const HIDDEN: Hidden = Hidden::Path;
     const CHANGES_HIDDEN: Hidden = Hidden::Method;
+    const IS_NAME_ROUTED: bool = false;
     const RULES: [Rule; 4] = [READ_SHARED, ADMINISTER, ADMINISTER, ADMINISTER];
     const SUMMARIES: [&'static str; 5] =
         stored::summaries!("a deploy template", "deploy templates");

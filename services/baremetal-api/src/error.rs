@@ -126,20 +126,7 @@ impl From<Error> for ApiError {
             Error::KeyFile(why) | Error::Retire(RetireError::File(why)) => return key_file(why),
             Error::Retire(RetireError::Unknown { .. }) => StatusCode::NOT_FOUND,
             Error::Retire(RetireError::Needed { .. }) => StatusCode::CONFLICT,
-            Error::Refused(why) => match why {
-                RequestRefused::State { .. }
-                | RequestRefused::Maintenance { .. }
-                | RequestRefused::Field { .. }
-                | RequestRefused::Retired { .. }
-                | RequestRefused::LeaseEnded { .. }
-                | RequestRefused::NoRescue { .. }
-                | RequestRefused::PowerOffDisabled { .. } => StatusCode::BAD_REQUEST,
-                RequestRefused::Protected { .. } => StatusCode::FORBIDDEN,
-                RequestRefused::Locked { .. }
-                | RequestRefused::NotAbortable { .. }
-                | RequestRefused::BootSetting { .. }
-                | RequestRefused::Leaving { .. } => StatusCode::CONFLICT,
-            },
+            Error::Refused(why) => refused_request(why),
             Error::Frozen(why) => frozen(why),
             // Ironic's refusal of an interface that a node lacks has another status for RAID than for all others.
             Error::Raid(RaidRefused::Unsupported { .. }) => StatusCode::NOT_FOUND,
@@ -178,6 +165,25 @@ impl From<Error> for ApiError {
             Error::Bmc(_) => StatusCode::BAD_GATEWAY,
         };
         ApiError::new(status, error.to_string())
+    }
+}
+
+/// The status of a request for a change of state that the node does not allow now.
+fn refused_request(why: &RequestRefused) -> StatusCode {
+    match why {
+        RequestRefused::State { .. }
+        | RequestRefused::Maintenance { .. }
+        | RequestRefused::Field { .. }
+        | RequestRefused::Retired { .. }
+        | RequestRefused::LeaseEnded { .. }
+        | RequestRefused::NoInspection { .. }
+        | RequestRefused::NoRescue { .. } => StatusCode::BAD_REQUEST,
+        RequestRefused::Protected { .. } => StatusCode::FORBIDDEN,
+        RequestRefused::Locked { .. }
+        | RequestRefused::PowerOffDisabled { .. }
+        | RequestRefused::NotAbortable { .. }
+        | RequestRefused::BootSetting { .. }
+        | RequestRefused::Leaving { .. } => StatusCode::CONFLICT,
     }
 }
 
@@ -309,7 +315,7 @@ pub(crate) fn refused() -> JsonShape {
 pub(crate) fn envelope(refusal: &ApiError, _: RequestId) -> String {
     let message = &refusal.message;
     let inner = match refusal.kind {
-        Kind::Protocol => json!({
+        Kind::Protocol | Kind::Unrouted => json!({
             "code": refusal.status.as_u16(),
             "title": refusal.status.canonical_reason().unwrap_or_default(),
             "description": message,

@@ -30,6 +30,9 @@ pub(crate) trait Resource: Clone + Sized + 'static {
     /// Whether a later field is unknown (400) to clients that request an earlier version, instead of refused with the version (406).
     const HIDES_LATER_FIELDS: bool = false;
 
+    /// Whether `fields` of an earlier version is refused likewise.
+    const QUERY_HIDES_LATER_FIELDS: bool = Self::HIDES_LATER_FIELDS;
+
     /// The microversion that introduced the query parameter `detail`.
     const DETAIL_QUERY: Microversion = microversion::DETAIL_QUERY;
 
@@ -60,6 +63,8 @@ pub(crate) struct Field<R: Resource> {
     pub(crate) is_site_detail: bool,
     /// Whether only administrators change the field of a node in use.
     pub(crate) is_fixed_in_use: bool,
+    /// The microversion since which a patch removes the value. `None`: clients of every version do.
+    pub(crate) removed_since: Option<Microversion>,
     pub(crate) filter: Option<Filter<R::List>>,
     pub(crate) sort: Option<R::Sort>,
 }
@@ -152,6 +157,7 @@ impl<R: Resource> Field<R> {
             is_brief: false,
             is_site_detail: false,
             is_fixed_in_use: false,
+            removed_since: None,
             filter: None,
             sort: None,
         }
@@ -249,6 +255,11 @@ impl<R: Resource> Field<R> {
         Field { is_fixed_in_use: true, ..self }
     }
 
+    /// Only clients of this version and later ones remove the value.
+    pub(crate) const fn removed_since(self, minor: u16) -> Self {
+        Field { removed_since: Some(Microversion::new(minor)), ..self }
+    }
+
     /// Lists can be filtered by the field.
     pub(crate) const fn filter(self, narrow: Narrow<R::List>) -> Self {
         let filter = Filter { name: self.name, since: self.since, narrow };
@@ -311,6 +322,11 @@ impl<R: 'static> Access<R> {
 }
 
 impl Kind {
+    /// Whether the field has links, which every answer has and no request names.
+    fn is_links(self) -> bool {
+        matches!(self, Kind::Links | Kind::LinkLists)
+    }
+
     /// The JSON shape of the field in answers.
     pub(crate) fn shape(self) -> JsonShape {
         match self {
@@ -384,7 +400,12 @@ impl<R: Resource> FieldSet<R> {
         level: DetailLevel,
         asked: Microversion,
     ) -> Result<Self, ApiError> {
-        let detail = match query.take("detail") {
+        // Lists with all fields do not know the parameter.
+        let given = match level {
+            DetailLevel::Brief => query.take("detail"),
+            DetailLevel::Detail => None,
+        };
+        let detail = match given {
             None => false,
             Some(raw) => {
                 let since = R::DETAIL_QUERY;
@@ -411,12 +432,18 @@ impl<R: Resource> FieldSet<R> {
     fn named(raw: &str, asked: Microversion) -> Result<Self, ApiError> {
         asked.need(microversion::FIELDS, "fields")?;
         let mut shown = FieldSet::matching(|field| field.name == "links");
-        for name in raw.split(',').map(str::trim).filter(|name| !name.is_empty()) {
-            let at = R::FIELDS.iter().position(|field| field.name == name).ok_or_else(|| {
+        let names = raw.to_ascii_lowercase();
+        for name in names.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            let is_it = |field: &Field<R>| field.name == name && !field.kind.is_links();
+            let at = R::FIELDS.iter().position(is_it).ok_or_else(|| {
                 let problem = format!("{} has no field {:?}", R::NAME, short(name));
                 ApiError::bad_field("fields", problem)
             })?;
-            R::FIELDS[at].need(asked)?;
+            let field = &R::FIELDS[at];
+            if R::QUERY_HIDES_LATER_FIELDS && !asked.has(field.since) {
+                return Err(unknown::<R>(field.name));
+            }
+            field.need(asked)?;
             shown.rows |= 1 << at;
         }
         Ok(shown)
@@ -426,6 +453,15 @@ impl<R: Resource> FieldSet<R> {
     pub(crate) fn for_lessees(self) -> Self {
         let seen = FieldSet::<R>::matching(|field| !field.is_site_detail);
         FieldSet { rows: self.rows & seen.rows, ..self }
+    }
+
+    /// The names of the fields that lists show by default, separated by commas; `None` if they show all fields.
+    pub(crate) fn brief_names() -> Option<String> {
+        let brief: Vec<&str> =
+            R::FIELDS.iter().filter(|field| field.is_brief).map(|field| field.name).collect();
+        let is_short = brief.len() < R::FIELDS.len();
+        let shown = brief.into_iter().filter(|name| *name != "links");
+        is_short.then(|| shown.collect::<Vec<_>>().join(","))
     }
 
     fn matching(fits: impl Fn(&Field<R>) -> bool) -> Self {

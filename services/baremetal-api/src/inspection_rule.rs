@@ -51,7 +51,7 @@ impl Served for InspectionRule {
         detail_of_node: None,
     };
     const SINCE: Microversion = since::INSPECTION_RULES;
-    const CHANGES_HIDDEN: Hidden = Hidden::Method;
+    const CHANGES_HIDDEN: Hidden = Hidden::MethodOfHandler;
     const RULES: [Rule; 4] = [READ_SHARED, ADMINISTER, ADMINISTER, ADMINISTER];
     const SUMMARIES: [&'static str; 5] =
         stored::summaries!("an inspection rule", "inspection rules");
@@ -238,6 +238,7 @@ async fn list_all(request: Request, paging: ListRequest) -> Result<Response> {
         let at = rules.iter().position(|rule| rule.id == marker);
         rules.drain(..=at.ok_or(StoreError::NoMarker(marker))?);
     }
+    let paging = list_query::linked::<Stored<InspectionRule>>(paging, DetailLevel::Brief);
     let (app, path) = (request.app.clone(), paging.clone());
     parts_of(InspectionRule::COLLECTION, page.limit, path.of(&app), move |asked| {
         let part = part_of(&request, &rules, asked, shown, &paging.origin);
@@ -289,7 +290,7 @@ async fn create(
     body: StrictJson<Map<String, Value>>,
 ) -> Result<Response> {
     check_rule_count(&request.app).await?;
-    stored::create::<InspectionRule>(request, origin, body).await
+    stored::create::<InspectionRule>(request, origin, Some(body)).await
 }
 
 /// Refuses one more rule if there are too many.

@@ -48,6 +48,7 @@ mod states;
 mod step;
 mod stored;
 mod traits;
+mod unrouted;
 mod validate;
 mod value;
 mod vendor;
@@ -116,6 +117,7 @@ pub fn router(app: App) -> Router {
     let config = ApiConfig {
         dialect: microversion::dialect(),
         alias: paths::alias,
+        unrouted: unrouted::answer,
         envelope: error::envelope,
         challenge: app.auth.challenge("Baremetal API"),
         browsers: BrowserCheck::new(&app.auth, app.settings.api.hosts.clone()),

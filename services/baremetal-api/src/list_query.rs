@@ -1,14 +1,18 @@
 //! The query of a list: its page, its sort key, and the filters that the table of fields declares.
 
 use baremetal_core::Page;
-use openstack_api::{ApiError, Direction, Microversion, Paging, Query};
+use openstack_api::{ApiError, Direction, ListRequest, Microversion, Paging, Query, flag};
 
-use crate::field::{Field, Resource};
+use crate::field::{DetailLevel, Field, FieldSet, Resource};
 use crate::filter::{By, Filter};
+use crate::microversion as since;
 
 fn filters<R: Resource>() -> impl Iterator<Item = &'static Filter<R::List>> {
     R::FIELDS.iter().filter_map(|field| field.filter.as_ref()).chain(R::FILTERS)
 }
+
+/// The parameters that Ironic's links repeat as booleans of Python.
+const FLAGS: [&str; 4] = ["detail", "associated", "maintenance", "retired"];
 
 /// The parameters that select a page, and the fields that it shows.
 pub(crate) const PAGING: [&str; 5] = ["limit", "marker", "sort_key", "sort_dir", "fields"];
@@ -39,6 +43,28 @@ pub(crate) fn parse<R: Resource>(
     }
     query.finish()?;
     Ok((list, page))
+}
+
+/// Orders the query for the link to the next page as Ironic does: the order, the filters, and the fields that the list shows by default.
+pub(crate) fn linked<R: Resource>(request: ListRequest, level: DetailLevel) -> ListRequest {
+    let mut rest = request.query;
+    let mut pairs = Vec::new();
+    for (name, usual) in [("sort_key", "id"), ("sort_dir", "asc")] {
+        let value = rest.take(name).unwrap_or_else(|| usual.to_owned());
+        pairs.push((name.to_owned(), value));
+    }
+    let fields = rest.take("fields");
+    let is_true = |value: &str| flag("", value) == Ok(true);
+    let has_detail = rest.pairs.iter().any(|(name, value)| name == "detail" && is_true(value));
+    for (name, value) in rest.pairs {
+        let is_flag = FLAGS.contains(&name.as_str()) && is_true(&value);
+        pairs.push((name, if is_flag { "True".to_owned() } else { value }));
+    }
+    // Earlier versions do not know the parameter.
+    let is_brief = level == DetailLevel::Brief && !has_detail && request.asked.has(since::FIELDS);
+    let usual = || is_brief.then(FieldSet::<R>::brief_names).flatten();
+    pairs.extend(fields.or_else(usual).map(|fields| ("fields".to_owned(), fields)));
+    ListRequest { query: Query { pairs }, ..request }
 }
 
 fn sort<R: Resource>(key: Option<&str>, asked: Microversion) -> Result<R::Sort, ApiError> {

@@ -76,7 +76,6 @@ pub(crate) fn routes() -> Routes<App> {
     let detail = Route::get("List nodes with all their fields", list_detail)
         .with_rule(rule::READ)
         .query_parameters(list_query::PAGING)
-        .query_parameters(["detail"])
         .query_parameters(list_query::names::<Node>())
         .refuses([StatusCode::NOT_FOUND])
         .returns(JsonShape::page("nodes", openapi::shape::<Node>()));
@@ -173,6 +172,7 @@ pub(crate) async fn page(
     let (mut list, page) = list_query::parse::<Node>(rest, request.asked)?;
     list.filter.chassis = chassis.or(list.filter.chassis);
     let filter = list.filter(&request).await?;
+    let paging = list_query::linked::<Node>(paging, level);
     let reader = Arc::new((request, paging, filter));
     let (request, paging, _) = &*reader.clone();
     list_of("nodes", &page, paging.of(&request.app), move |part, page| {

@@ -24,7 +24,7 @@ use crate::field::{DetailLevel, FieldSet, in_body};
 use crate::listing::list_of;
 use crate::request::{Request, retry_if_stale, visible_project};
 use crate::stored::Purpose;
-use crate::value::{malformed, text};
+use crate::value::{malformed, text, uuid};
 use crate::view::View;
 use crate::write::{create as set_fields, patched};
 use crate::{list_query, microversion as since, openapi, rule, stored};
@@ -64,7 +64,6 @@ pub(crate) fn routes() -> Routes<App> {
     let detail = Route::get("List ports with all their fields", list_detail)
         .with_rule(rule::READ)
         .query_parameters(list_query::PAGING)
-        .query_parameters(["detail"])
         .query_parameters(list_query::names::<Port>())
         .refuses([StatusCode::NOT_FOUND])
         .returns(JsonShape::page("ports", openapi::shape::<Port>()));
@@ -75,7 +74,7 @@ pub(crate) fn routes() -> Routes<App> {
     let detail_of_node =
         Route::get("List a node's ports with all their fields", list_detail_of_node)
             .with_rule(rule::READ)
-            .query_parameters(["limit", "marker", "sort_key", "sort_dir", "fields", "detail"])
+            .query_parameters(["limit", "marker", "sort_key", "sort_dir", "fields"])
             .returns(JsonShape::page("ports", openapi::shape::<Port>()));
     let of_group = Route::get("List a port group's ports", list_of_group)
         .hidden_before(since::PORTGROUP_FIELDS, Hidden::Path)
@@ -121,7 +120,11 @@ async fn create(
 /// Removes the node of a new port from `body`, and returns the node.
 async fn owner(request: &Request, body: &mut Map<String, Value>) -> Result<Node> {
     let ident = match (body.remove("node_uuid"), body.remove("node_ident")) {
-        (Some(by_id), _) => text("node_uuid", by_id, 255)?,
+        (Some(_), Some(_)) => {
+            let problem = "cannot be used together with node_uuid";
+            return Err(ApiError::bad_field("node_ident", problem).into());
+        }
+        (Some(by_id), None) => uuid("node_uuid", by_id)?.map(|id| id.to_string()),
         (None, Some(by_name)) => {
             request.asked.need(since::PORT_NODE_NAME, "node_ident")?;
             text("node_ident", by_name, 255)?
@@ -291,6 +294,7 @@ async fn page(
     let shown = FieldSet::listed(&mut rest, level, request.asked)?;
     let (list, page) = list_query::parse::<Port>(rest, request.asked)?;
     let filter = narrowed(&request, list, within).await?;
+    let paging = list_query::linked::<Port>(paging, level);
     let reader = Arc::new((request, paging, filter));
     let (request, paging, _) = &*reader.clone();
     list_of("ports", &page, paging.of(&request.app), move |part, page| {
@@ -311,7 +315,7 @@ async fn narrowed(request: &Request, list: PortList, within: PortFilter) -> Resu
     let PortList { mut filter, node, portgroup } = list;
     // An unknown node is refused, as in Ironic, whether the query has its UUID or its name.
     if let Some(ident) = node.or(filter.node.map(|id| id.to_string())) {
-        filter.node = Some(request.node(&ident).await?.id);
+        filter.node = Some(request.node_of_query("node", &ident).await?.id);
     }
     if let Some(ident) = portgroup {
         filter.portgroup = Some(stored::find::<PortGroup>(request, &ident, Purpose::See).await?.id);

@@ -196,8 +196,21 @@ impl ProvisionRequest {
         let mut node = node.clone();
         let (now, verb) = ((request.app.clock)(), self.verb.verb);
         let (mut changed, entry) = request_verb(&node, self.verb.clone(), self.work, now)?;
-        if verb == Verb::Abort {
-            request.asked.need(abort_since(node.provision_state), "target")?;
+        // As in Ironic, the state refuses these verbs before the version does.
+        match verb {
+            Verb::Abort => request.asked.need(abort_since(node.provision_state), "target")?,
+            Verb::Unhold => request.asked.need(since::UNHOLD, "target")?,
+            Verb::Manage
+            | Verb::Inspect
+            | Verb::Provide
+            | Verb::Clean
+            | Verb::Deploy
+            | Verb::Rebuild
+            | Verb::Undeploy
+            | Verb::Adopt
+            | Verb::Rescue
+            | Verb::Unrescue
+            | Verb::Service => {}
         }
         if let Some(drive) = &self.config_drive {
             for node in [&mut node, &mut changed] {
@@ -271,7 +284,8 @@ fn abort_since(state: ProvisionState) -> Microversion {
 impl Target {
     fn since(self) -> Microversion {
         match self {
-            Target::Active | Target::Rebuild | Target::Deleted => since::MINIMUM,
+            Target::Active | Target::Rebuild | Target::Deleted | Target::Unhold => since::MINIMUM,
+            Target::Service => since::SERVICE,
             Target::Manage | Target::Provide => since::MANAGE,
             Target::Inspect => since::INSPECT,
             Target::Abort => since::ABORT,
@@ -279,8 +293,6 @@ impl Target {
             Target::Adopt => since::ADOPT,
             Target::Rescue | Target::Unrescue => since::RESCUE,
             Target::Deploy | Target::Undeploy => since::DEPLOY_VERBS,
-            Target::Unhold => since::UNHOLD,
-            Target::Service => since::SERVICE,
         }
     }
 
@@ -423,9 +435,17 @@ impl Body {
         let Some(drive) = self.configdrive.as_ref().filter(|drive| !drive.is_null()) else {
             return Ok(None);
         };
+        // Ironic refuses a config drive of a later version as a wrong value.
+        let known_since = |came: Microversion, form: &str| match asked.has(came) {
+            true => Ok(()),
+            false => {
+                let problem = format!("is known {form} since version {came}");
+                Err(ApiError::bad_field("configdrive", problem))
+            }
+        };
         match self.target {
             Target::Active | Target::Deploy => {}
-            Target::Rebuild => asked.need(since::REBUILD_CONFIG_DRIVE, "configdrive")?,
+            Target::Rebuild => known_since(since::REBUILD_CONFIG_DRIVE, "with this target")?,
             Target::Manage
             | Target::Provide
             | Target::Deleted
@@ -443,7 +463,16 @@ impl Body {
             }
         }
         if drive.is_object() {
-            asked.need(since::BUILD_CONFIG_DRIVE, "configdrive")?;
+            known_since(since::BUILD_CONFIG_DRIVE, "as an object")?;
+        }
+        if drive.get("vendor_data").is_some() {
+            known_since(since::VENDOR_DATA, "with vendor_data")?;
+        }
+        for part in ["meta_data", "network_data", "vendor_data"] {
+            if drive.get(part).is_some_and(|part| !part.is_object()) {
+                let problem = format!("{part} must be an object");
+                return Err(ApiError::bad_field("configdrive", problem).into());
+            }
         }
         parse_config_drive(drive)?;
         Ok(Some(drive.clone()))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::future::Future;
 
 use baremetal_core::{
-    AfterDrain, DrainRequest, HistoryEntry, NewDrainRequest, Node, NodeIdent, NodeUuid,
+    AfterDrain, DrainRequest, HistoryEntry, NewDrainRequest, Node, NodeIdent, NodeName, NodeUuid,
     TakeOutRefused, VerbRequest, end_maintenance_drain, wait_for_drain,
 };
 use baremetal_store::{BMC_FIELD, StoreError};
@@ -50,6 +50,18 @@ impl Request {
     /// Finds a node by UUID or name, if the caller may access it under the rule of the route.
     pub(crate) async fn node(&self, ident: &str) -> Result<Node, Error> {
         self.node_at(self.asked, ident).await
+    }
+
+    /// Like [`Request::node`], for a node in the parameter `parameter` of a query. An early version without names is refused as such.
+    pub(crate) async fn node_of_query(
+        &self,
+        parameter: &'static str,
+        ident: &str,
+    ) -> Result<Node, Error> {
+        if let Ok(NodeIdent::Name(_)) = ident.parse() {
+            self.asked.need(microversion::NODE_NAME, parameter)?;
+        }
+        self.node(ident).await
     }
 
     /// Like [`Request::node`], in another version than the requested one.
@@ -253,8 +265,19 @@ fn parsed(asked: Microversion, ident: &str) -> Result<NodeIdent, ApiError> {
     })?;
     match &parsed {
         NodeIdent::Name(_) if !asked.has(microversion::NODE_NAME) => Err(missing(ident)),
-        NodeIdent::Name(_) | NodeIdent::Id(_) => Ok(parsed),
+        NodeIdent::Name(name) => check_name(asked, name).map(|()| parsed),
+        NodeIdent::Id(_) => Ok(parsed),
     }
+}
+
+/// Refuses a name that is no host name, for clients of versions that know only host names.
+pub(crate) fn check_name(asked: Microversion, name: &NodeName) -> Result<(), ApiError> {
+    if asked.has(microversion::ANY_NODE_NAME) || !name.as_str().contains(['_', '~']) {
+        return Ok(());
+    }
+    let since = microversion::ANY_NODE_NAME;
+    let why = format!("name: must be a host name before version {since}");
+    Err(ApiError::bad_request(why))
 }
 
 /// Checks that the caller may access the node that was found for `ident`.

@@ -3,7 +3,7 @@
 use axum::response::Response;
 use baremetal_core::State as ProvisionState;
 use http::StatusCode;
-use openstack_api::{JsonShape, PathParam, Relation, Route, Routes, Time, json};
+use openstack_api::{JsonShape, PathParam, Query, Relation, Route, Routes, Time, json};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -42,7 +42,11 @@ fn shape() -> JsonShape {
 }
 
 /// `GET /v1/nodes/{node}/states`: shows the states of a node.
-async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
+async fn show(
+    request: Request,
+    PathParam(ident): PathParam<String>,
+    query: Query,
+) -> Result<Response> {
     #[derive(Serialize)]
     struct Body<'a> {
         console_enabled: bool,
@@ -62,6 +66,7 @@ async fn show(request: Request, PathParam(ident): PathParam<String>) -> Result<R
         #[serde(skip_serializing_if = "Option::is_none")]
         secure_boot: Option<Option<bool>>,
     }
+    query.finish()?;
     let node = request.node(&ident).await?;
     let lent = relation(&request.caller, &node) == Some(Relation::Lessee);
     let body = Body {

@@ -158,7 +158,7 @@ impl StoredList {
     async fn filter(self, request: &Request, of: Option<NodeUuid>) -> Result<StoredFilter> {
         let StoredList { mut filter, node, is_of_project } = self;
         if let Some(ident) = node {
-            filter.node = Some(request.node(&ident).await?.id);
+            filter.node = Some(request.node_of_query("node", &ident).await?.id);
         }
         filter.node = of.or(filter.node);
         let StoredFilter { node, key, shards, conductor_groups, .. } = &filter;
@@ -210,15 +210,15 @@ pub(crate) fn routes<C: Served>() -> Routes<App> {
     let shape = openapi::shape::<Stored<C>>;
     let [may_read, may_create, may_change, may_delete] = C::RULES;
     let [to_list, to_create, to_show, to_change, to_delete] = C::SUMMARIES;
-    let a_list = |route: Route<App>| {
+    let detailed = |route: Route<App>| {
         route
             .with_rule(may_read)
             .query_parameters(list_query::PAGING)
-            .query_parameters(["detail"])
             .query_parameters(list_query::names::<Stored<C>>())
             .refuses([StatusCode::NOT_FOUND])
             .returns(JsonShape::page(C::COLLECTION, shape()))
     };
+    let a_list = |route: Route<App>| detailed(route).query_parameters(["detail"]);
     let all = [
         a_list(Route::get(to_list, list::<C>)),
         Route::post(to_create, create::<C>)
@@ -248,7 +248,7 @@ pub(crate) fn routes<C: Served>() -> Routes<App> {
     if let Some(path) = C::PATHS.detail {
         routes = routes.at(
             path,
-            [a_list(Route::get(to_list, list_detail::<C>)).hidden_before(C::SINCE, C::HIDDEN)],
+            [detailed(Route::get(to_list, list_detail::<C>)).hidden_before(C::SINCE, C::HIDDEN)],
         );
     }
     if let Some((path, came)) = C::PATHS.of_node {
@@ -256,7 +256,7 @@ pub(crate) fn routes<C: Served>() -> Routes<App> {
         routes = routes.at(path, [list.hidden_before(came, Hidden::Path)]);
     }
     if let Some((path, came)) = C::PATHS.detail_of_node {
-        let list = a_list(Route::get(to_list, list_detail_of_node::<C>));
+        let list = detailed(Route::get(to_list, list_detail_of_node::<C>));
         routes = routes.at(path, [list.hidden_before(came, Hidden::Path)]);
     }
     routes
@@ -412,6 +412,7 @@ pub(crate) async fn page<C: Served>(
     let shown = FieldSet::listed(&mut rest, level, request.asked)?;
     let (list, page) = list_query::parse::<Stored<C>>(rest, request.asked)?;
     let filter = list.filter(&request, of).await?;
+    let paging = list_query::linked::<Stored<C>>(paging, level);
     let reader = Arc::new((request, paging, filter));
     let (request, paging, _) = &*reader.clone();
     list_of(C::COLLECTION, &page, paging.of(&request.app), move |part, page| {
@@ -429,8 +430,10 @@ pub(crate) async fn page<C: Served>(
 pub(crate) async fn create<C: Served>(
     request: Request,
     origin: Origin,
-    StrictJson(body): StrictJson<Map<String, Value>>,
+    body: Option<StrictJson<Map<String, Value>>>,
 ) -> Result<Response> {
+    // As in Ironic, a chassis needs no body, because all its fields are optional.
+    let body = body.map(|StrictJson(body)| body).unwrap_or_default();
     let mut it = Stored::new(Uuid::new_v4(), C::default(), (request.app.clock)());
     set_fields(&mut it, body, request.asked)?;
     idle_node(&request, &it).await?;

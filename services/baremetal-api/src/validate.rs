@@ -10,6 +10,7 @@ use baremetal_core::{
 use http::StatusCode;
 use openstack_api::{ApiError, JsonShape, PathParam, Query, Route, Routes, json};
 use serde::Serialize;
+use uuid::Uuid;
 
 use crate::app::App;
 use crate::error::Result;
@@ -49,6 +50,9 @@ impl<E: ToString> From<Result<(), E>> for Verdict {
 async fn named(request: Request, mut query: Query) -> Result<Response> {
     let (node, id) = (query.take("node"), query.take("node_uuid"));
     query.finish()?;
+    if id.as_ref().is_some_and(|id| Uuid::parse_str(id).is_err()) {
+        return Err(ApiError::bad_field("node_uuid", "must be a UUID").into());
+    }
     match node.or(id) {
         Some(ident) => validate(request, PathParam(ident)).await,
         None => Err(ApiError::bad_field("node", "is required").into()),
@@ -57,7 +61,7 @@ async fn named(request: Request, mut query: Query) -> Result<Response> {
 
 /// `GET /v1/nodes/{node}/validate`: validates each interface of a node.
 async fn validate(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
-    let node = request.node(&ident).await?;
+    let node = request.node_of_query("node", &ident).await?;
     let ports = request.app.store.ports_of(node.id).await?;
     // Ironic does not list the vendor interface.
     let interfaces = Interface::ALL.into_iter().filter(|interface| *interface != Interface::Vendor);

@@ -42,6 +42,12 @@ pub(crate) fn boolean(name: &str, value: Value) -> Result<Option<bool>, ApiError
     parse_flag(value).map_err(|why| ApiError::bad_field(name, why))
 }
 
+/// A boolean or null, and no text.
+pub(crate) fn strict_boolean(name: &str, value: &Value) -> Result<Option<bool>, ApiError> {
+    let read = if value.is_null() { Some(None) } else { value.as_bool().map(Some) };
+    read.ok_or_else(|| wrong(name, "a boolean", value))
+}
+
 pub(crate) fn integer(name: &str, value: &Value) -> Result<i64, ApiError> {
     value.as_i64().ok_or_else(|| wrong(name, "a whole number", value))
 }

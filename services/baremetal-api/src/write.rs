@@ -20,11 +20,11 @@ pub(crate) fn create<R: Resource>(
 ) -> Result<(), ApiError> {
     for name in body.keys() {
         let field = Field::<R>::known(name)?;
+        field.need(asked)?;
         if field.access.set().is_none() || field.is_set_later {
             let problem = format!("cannot be set when {} is created", R::NAME);
             return Err(ApiError::bad_field(field.name, problem));
         }
-        field.need(asked)?;
     }
     let mut required = R::FIELDS.iter().filter(|field| field.is_required);
     if let Some(missing) = required.find(|field| !body.contains_key(field.name)) {
@@ -46,9 +46,11 @@ pub(crate) fn patched<R: Resource>(
         let Access::Change(_, set) = &field.access else {
             return Err(ApiError::bad_field(field.name, "cannot be changed"));
         };
-        // As in Ironic, every version can reset a field, unless earlier versions do not know the field at all.
+        // As in Ironic, clients of every version can remove most values, unless earlier versions do not know the field at all.
         if operation.op != Op::Remove || R::HIDES_LATER_FIELDS {
             field.need(asked)?;
+        } else if let Some(since) = field.removed_since {
+            asked.need(since, field.name)?;
         }
         if !document.contains_key(field.name) {
             document.insert(field.name.to_owned(), present(&mut after, set));

@@ -66,9 +66,30 @@ pub fn check_idle(node: &Node) -> Result<(), ChangeRefused> {
 /// Checks that an operator may change `before` into `after`.
 pub fn check_change(before: &Node, after: &Node) -> Result<(), ChangeRefused> {
     check_not_busy(before, after)?;
+    check_console(before, after)?;
     check_machine(before, after)?;
     check_use(before, after)?;
     check_marks(before, after)
+}
+
+/// Refuses to switch an enabled console to another implementation while people watch.
+pub(crate) fn check_console(before: &Node, after: &Node) -> Result<(), ChangeRefused> {
+    let field = if before.driver != after.driver {
+        Some("driver")
+    } else {
+        is_changed(before, after, Interface::Console).then_some("console_interface")
+    };
+    match field.filter(|_| before.console_enabled) {
+        Some(field) => {
+            let (field, node) = (field.to_owned(), before.label());
+            Err(ChangeRefused::Console { field, node })
+        }
+        None => Ok(()),
+    }
+}
+
+fn is_changed(before: &Node, after: &Node, interface: Interface) -> bool {
+    before.interfaces.chosen(interface) != after.interfaces.chosen(interface)
 }
 
 /// During work only an instance and an allocation can be removed, and only in maintenance.
@@ -100,20 +121,7 @@ fn check_machine(before: &Node, after: &Node) -> Result<(), ChangeRefused> {
     if before.driver != after.driver && !free {
         return frozen(before, "driver", elsewhere);
     }
-    let changed = |interface: &Interface| {
-        before.interfaces.chosen(*interface) != after.interfaces.chosen(*interface)
-    };
-    if before.console_enabled {
-        let field = if before.driver != after.driver {
-            Some("driver")
-        } else {
-            changed(&Interface::Console).then_some("console_interface")
-        };
-        if let Some(field) = field {
-            let (field, node) = (field.to_owned(), before.label());
-            return Err(ChangeRefused::Console { field, node });
-        }
-    }
+    let changed = |interface: &Interface| is_changed(before, after, *interface);
     // The console interface may change during work, because no work uses the console.
     let is_relied_on = |interface: &Interface| *interface != Interface::Console;
     let mut relied_on = Interface::ALL.into_iter().filter(is_relied_on);

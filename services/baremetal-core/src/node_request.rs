@@ -1,5 +1,6 @@
 //! The rules of requests that enroll or change a node, in the order in which a broken rule is answered.
 
+use crate::change::check_console;
 use crate::password::check_passwords;
 use crate::{
     ChangeRefused, Node, RequestRefused, UnsupportedInterface, check_change, check_compute_host,
@@ -44,6 +45,8 @@ impl NodeChange<'_> {
     /// Checks that the caller may make the change.
     pub fn check(&self) -> Result<(), NodeRefused> {
         let NodeChange { before, after, passwords, parent } = self;
+        // As in Ironic, an enabled console is refused before the interfaces are.
+        check_console(before, after)?;
         after.interfaces.check(after.driver)?;
         match passwords {
             Passwords::Trusted => {}

@@ -49,6 +49,8 @@ pub struct PortFilter {
     /// Any of these addresses; an empty list does not filter.
     pub addresses: Vec<MacAddress>,
     pub portgroup: Option<Uuid>,
+    /// Text that the description contains, in upper or lower case.
+    pub description_contains: Option<String>,
     /// Any of these shards of the port's node; an empty list does not filter.
     pub shards: Vec<String>,
     /// Any of these conductor groups of the port's node; an empty list does not filter.
@@ -78,7 +80,7 @@ pub struct Page<Sort> {
     pub limit: u32,
     /// The entry after which the page begins.
     pub marker: Option<Uuid>,
-    /// The sort key. Ties are broken by id, so that pages never overlap.
+    /// The sort key. Entries with equal keys are in the order of their creation, so that pages never overlap.
     pub sort: Sort,
     /// Whether the greatest entry comes first.
     pub descending: bool,
@@ -87,7 +89,9 @@ pub struct Page<Sort> {
 /// The sort keys of nodes. A node without a value sorts before nodes with a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NodeSort {
+    /// The order in which they were created, as in Ironic.
     #[default]
+    Creation,
     CreatedAt,
     Id,
     Name,
@@ -108,7 +112,9 @@ pub enum NodeSort {
 /// The sort keys of ports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PortSort {
+    /// The order in which they were created, as in Ironic.
     #[default]
+    Creation,
     CreatedAt,
     Id,
     Address,
@@ -118,7 +124,9 @@ pub enum PortSort {
 /// The sort keys of allocations. An allocation without a value sorts before allocations with a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AllocationSort {
+    /// The order in which they were created, as in Ironic.
     #[default]
+    Creation,
     CreatedAt,
     Id,
     Name,

@@ -8,9 +8,9 @@ use crate::boot_setting::check_no_boot_setting;
 use crate::lending::{end_lease_of_reservation, returned};
 use crate::maintenance::with_fault;
 use crate::{
-    DrainRequest, Event, Failure, Fault, HistoryEntry, Hypervisor, IllegalEvent, Node,
-    PowerRequest, RaidStage, Reason, RequestRefused, RescueInterface, State, Task, UpdateStage,
-    Verb, VerbRequest, WantedSteps, Work, WorkUuid, elapsed, tasks,
+    DrainRequest, Event, Failure, Fault, HistoryEntry, Hypervisor, IllegalEvent, InspectInterface,
+    Node, PowerRequest, RaidStage, Reason, RequestRefused, RescueInterface, State, Task,
+    UpdateStage, Verb, VerbRequest, WantedSteps, Work, WorkUuid, elapsed, tasks,
 };
 
 /// Applies a verb to `node`: returns the node with its work begun and the entry for its history, or the reason for a refusal.
@@ -205,6 +205,9 @@ fn check_flags(node: &Node, verb: Verb) -> Result<(), RequestRefused> {
     );
     if node.wanted_by_lease() != RequiredState::AsRequested && starts_machine {
         return Err(RequestRefused::LeaseEnded { node: label(), verb: verb.as_str() });
+    }
+    if verb == Verb::Inspect && node.inspect_interface() == InspectInterface::NoInspect {
+        return Err(RequestRefused::NoInspection { node: label() });
     }
     if matches!(verb, Verb::Rescue | Verb::Unrescue)
         && node.rescue_interface() == RescueInterface::NoRescue

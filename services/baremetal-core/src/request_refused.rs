@@ -29,6 +29,8 @@ pub enum RequestRefused {
         "the lease of node \"{node}\" has ended; \"{verb}\" is not possible until the lease is extended"
     )]
     LeaseEnded { node: String, verb: &'static str },
+    #[error("inspect_interface: node \"{node}\" has no-inspect and cannot be inspected")]
+    NoInspection { node: String },
     #[error("rescue_interface: node \"{node}\" has no-rescue and cannot boot a rescue system")]
     NoRescue { node: String },
     #[error("node \"{node}\" has disable_power_off set and cannot be powered off")]

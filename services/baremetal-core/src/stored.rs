@@ -85,7 +85,9 @@ pub struct StoredFilter {
 /// The sort keys of resources. A resource without a value sorts before resources with a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StoredSort {
+    /// The order in which they were created, as in Ironic.
     #[default]
+    Creation,
     CreatedAt,
     Id,
     Name,

@@ -56,7 +56,7 @@ async fn main() {
     drop(Store::open(&url).await.unwrap());
     println!("open again       {:>8.1} ms, all looked through", millis(begun.elapsed()));
 
-    list(&store, NodeSort::CreatedAt).await;
+    list(&store, NodeSort::Creation).await;
     list(&store, NodeSort::ProvisionState).await;
     list(&store, NodeSort::Name).await;
 

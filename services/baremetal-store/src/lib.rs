@@ -13,5 +13,6 @@ pub use store::{
     ReencryptionResult, ReserveOutcome, SCHEMA, SeenPower, Store,
 };
 pub use table::{
-    AddressPool, BMC_FIELD, DhcpLease, NodeCount, ProfileRow, Seen, ShardCount, SharedBmcs,
+    AddressPool, BMC_FIELD, ConductorRow, DhcpLease, NodeCount, ProfileRow, Seen, ShardCount,
+    SharedBmcs,
 };

@@ -62,6 +62,7 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-17.sql"),
     include_str!("schema-18.sql"),
     include_str!("schema-19.sql"),
+    include_str!("schema-20.sql"),
 ];
 
 /// The observed power state of one node's machine.

@@ -16,6 +16,7 @@ pub(crate) mod rack;
 pub(crate) mod resource;
 pub(crate) mod seal;
 
+pub use conductor::ConductorRow;
 pub use discovery::Seen;
 pub use lease::{AddressPool, DhcpLease};
 pub use node::{BMC_FIELD, NodeCount, ShardCount, SharedBmcs};

@@ -69,6 +69,7 @@ pub fn router(app: App) -> Router {
     let config = ApiConfig {
         dialect: microversion::dialect(),
         alias: |_, _| None,
+        unrouted: |_, _, _| None,
         envelope: error::envelope,
         challenge: app.auth.challenge("Container Infra API"),
         browsers: BrowserCheck::new(&app.auth, app.settings.api.hosts.clone()),

@@ -62,14 +62,40 @@ pub async fn update_except(
     connection.execute(AssertSqlSafe(sql), values(columns)).await
 }
 
+/// Inserts a row of a table whose column `seq` numbers the rows in the order of their creation.
+pub async fn insert_numbered(
+    connection: &mut Connection,
+    table: &'static str,
+    columns: Vec<Column>,
+) -> Result<(), SqlError> {
+    let sql = match connection {
+        // SQLite has one writer, so no other row gets the number meanwhile.
+        Connection::Sqlite(_) => numbered_sql(table, &columns),
+        // A sequence is the default of the column.
+        Connection::Postgres(_) => insert_sql(table, &columns),
+    };
+    connection.execute(AssertSqlSafe(sql), values(columns)).await.map(drop)
+}
+
 fn values(columns: Vec<Column>) -> Vec<Value> {
     columns.into_iter().map(|column| column.value).collect()
 }
 
 fn insert_sql(table: &str, columns: &[Column]) -> String {
+    let (names, places) = names_and_places(columns);
+    format!("INSERT INTO {table} ({names}) VALUES ({places})")
+}
+
+fn numbered_sql(table: &str, columns: &[Column]) -> String {
+    let (names, places) = names_and_places(columns);
+    let next = format!("(SELECT coalesce(max(seq), 0) + 1 FROM {table})");
+    format!("INSERT INTO {table} ({names}, seq) VALUES ({places}, {next})")
+}
+
+fn names_and_places(columns: &[Column]) -> (String, String) {
     let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
     let places: Vec<String> = (1..=columns.len()).map(|place| format!("${place}")).collect();
-    format!("INSERT INTO {table} ({}) VALUES ({})", names.join(", "), places.join(", "))
+    (names.join(", "), places.join(", "))
 }
 
 /// `more` is a further assignment, whose `?` become the place after the last column.
@@ -107,6 +133,9 @@ mod tests {
     fn a_row_is_inserted_with_all_columns() {
         let want = "INSERT INTO cats (id, version, name, age) VALUES ($1, $2, $3, $4)";
         assert_eq!(insert_sql("cats", &cat()), want);
+        let want = "INSERT INTO cats (id, version, name, age, seq) \
+             VALUES ($1, $2, $3, $4, (SELECT coalesce(max(seq), 0) + 1 FROM cats))";
+        assert_eq!(numbered_sql("cats", &cat()), want);
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub use connection::{Connection, Row};
 pub use database::{Database, SchemaVersion};
 pub use error::{Result, SqlError, StoreError};
 pub use migrate::Schema;
-pub use query::{Key, Query};
+pub use query::{Key, Query, Tie};
 pub use session::PostgresConnection;
 pub use size_limit::{FieldSizes, SizeLimit};
 pub use sqlite::SqliteConnection;

@@ -18,6 +18,25 @@ pub struct Key {
     pub sql: &'static str,
     /// Whether the key is a number; otherwise it is text.
     pub is_number: bool,
+    pub tie: Tie,
+}
+
+/// The unique column by which a page sorts rows with equal keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tie {
+    /// The column `id`.
+    Id,
+    /// The column `seq`, which [`insert_numbered`](crate::columns::insert_numbered) numbers in the order of creation.
+    Seq,
+}
+
+impl Tie {
+    pub(crate) fn column(self) -> &'static str {
+        match self {
+            Tie::Id => "id",
+            Tie::Seq => "seq",
+        }
+    }
 }
 
 impl Query {
@@ -46,6 +65,12 @@ impl Query {
         }
     }
 
+    /// Adds the condition that `column` contains `part`, in upper or lower case, if `part` is set.
+    pub fn and_containing(&mut self, column: &str, part: Option<&str>) {
+        let condition = format!(r"lower({column}) LIKE lower(?) ESCAPE '\'");
+        self.and_if_set(&condition, part.map(containing));
+    }
+
     /// Adds the condition that `column` equals one of `values`.
     pub fn and_any(&mut self, column: &str, values: impl IntoIterator<Item = Value>) {
         let places: Vec<String> = values.into_iter().map(|value| self.place(value)).collect();
@@ -66,16 +91,22 @@ impl Query {
         }
     }
 
-    /// Finishes with a page: at most `limit` rows after the row `after` (key and id), in the order of `key` and then of the id.
+    /// Finishes with a page: at most `limit` rows after the row `after` (key and tie), in the order of the key and then of the tie.
     pub fn page(&mut self, key: &Key, after: Option<(Value, Value)>, descending: bool, limit: u32) {
         let (beyond, order) = if descending { ("<", "DESC") } else { (">", "ASC") };
-        let key = key.sql;
-        if let Some((value, id)) = after {
-            let (value, id) = (self.place(value), self.place(id));
-            self.and(&format!("({key}, id) {beyond} ({value}, {id})"));
+        let (key, tie) = (key.sql, key.tie.column());
+        if let Some((value, other)) = after {
+            let other = self.place(other);
+            if key == tie {
+                self.and(&format!("{tie} {beyond} {other}"));
+            } else {
+                let value = self.place(value);
+                self.and(&format!("({key}, {tie}) {beyond} ({value}, {other})"));
+            }
         }
         let limit = self.place(limit.into());
-        self.sql.push_str(&format!(" ORDER BY {key} {order}, id {order} LIMIT {limit}"));
+        let first = if key == tie { String::new() } else { format!("{key} {order}, ") };
+        self.sql.push_str(&format!(" ORDER BY {first}{tie} {order} LIMIT {limit}"));
     }
 
     /// Finishes with the first `limit` rows in the order of the id.
@@ -120,4 +151,16 @@ impl Query {
         self.values.push(value);
         format!("${}", self.values.len())
     }
+}
+
+/// Returns the LIKE pattern for text that contains `part`.
+fn containing(part: &str) -> String {
+    let mut pattern = String::from("%");
+    for c in part.chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
+    pattern + "%"
 }

@@ -3,7 +3,7 @@
 use rusqlite::ffi;
 use uuid::Uuid;
 
-use crate::{Connection, Key, Query, Result, Row, SqlError, StoreError, Value};
+use crate::{Connection, Key, Query, Result, Row, SqlError, StoreError, Tie, Value};
 
 /// SQLite's result codes for a unique constraint and a primary key.
 const UNIQUE: [i32; 2] = [ffi::SQLITE_CONSTRAINT_UNIQUE, ffi::SQLITE_CONSTRAINT_PRIMARYKEY];
@@ -46,7 +46,7 @@ pub fn changed_one(rows: u64) -> Result<()> {
     if rows == 0 { Err(StoreError::Stale) } else { Ok(()) }
 }
 
-/// Returns the key and id of `marker`, after which a page begins. `seen` is the condition that the caller's visible rows meet, with `?` for
+/// Returns the key and the tie of `marker`, after which a page begins. `seen` is the condition that the caller's visible rows meet, with `?` for
 /// the value beside it: a marker the caller may not see is reported as missing, like a marker that does not exist.
 pub async fn page_start(
     connection: &mut Connection,
@@ -56,7 +56,7 @@ pub async fn page_start(
     seen: Option<(&str, &str)>,
 ) -> Result<Option<(Value, Value)>> {
     let Some(marker) = marker else { return Ok(None) };
-    let mut query = Query::new(&format!("SELECT {} FROM {table}", key.sql));
+    let mut query = Query::new(&format!("SELECT {}, {} FROM {table}", key.sql, key.tie.column()));
     query.and_value("id = ?", marker);
     if let Some((condition, value)) = seen {
         query.and_value(condition, value);
@@ -64,10 +64,14 @@ pub async fn page_start(
     let row = query.row(connection).await?;
     let row = row.ok_or(StoreError::NoMarker(marker))?;
     let value = if key.is_number { Value::from(row.int(0)?) } else { Value::from(row.text(0)?) };
-    Ok(Some((value, marker.into())))
+    let tie = match key.tie {
+        Tie::Id => marker.into(),
+        Tie::Seq => Value::from(row.int(1)?),
+    };
+    Ok(Some((value, tie)))
 }
 
-/// The key and the id of the row after which a list continues.
+/// The key and the tie of the row after which a list continues.
 pub type Position = (Value, Value);
 
 /// A part of a page. A page is read in parts, so that only one part is in memory at a time.

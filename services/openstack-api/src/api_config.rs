@@ -10,7 +10,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::{Router, response::IntoResponse};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{HeaderName, HeaderValue, StatusCode, Uri};
+use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use jiff::Timestamp;
 use tower::util::MapRequest;
 use tower_http::normalize_path::NormalizePath;
@@ -23,8 +23,8 @@ use crate::routes::no_such_method;
 use crate::security_headers::guard;
 use crate::socket_tickets::SocketTickets;
 use crate::{
-    AllowedHostNames, ApiError, BrowserCheck, Envelope, Forwarded, HostName, Limits, Microversion,
-    RequestId, Scheme, VersionHeaders,
+    AllowedHostNames, ApiError, BrowserCheck, Envelope, Forwarded, HostName, Kind, Limits,
+    Microversion, RequestId, Scheme, VersionHeaders,
 };
 
 /// The behaviour of one API that does not depend on the route.
@@ -34,6 +34,8 @@ pub struct ApiConfig {
     pub dialect: VersionHeaders,
     /// Returns the path that serves a request for this path, if another path serves it. The version is `None` if the client requests none.
     pub alias: fn(&str, Option<Microversion>) -> Option<String>,
+    /// Returns the answer to a request that no route takes, if the usual one, 404 or 405, differs.
+    pub unrouted: fn(&Method, &str, StatusCode) -> Option<(StatusCode, Kind)>,
     /// The format of refusals.
     pub envelope: Envelope,
     /// The value of `WWW-Authenticate` in answers with 401.
@@ -78,7 +80,7 @@ const DEFAULT_RETRY_AFTER: HeaderValue = HeaderValue::from_static("5");
 
 /// Wraps `router` with the layer. Call this last: routes that are added afterwards bypass the layer.
 pub fn apply(router: Router, config: ApiConfig) -> Router {
-    let unknown = || async { ApiError::protocol(StatusCode::NOT_FOUND, "path not found") };
+    let unknown = || async { ApiError::unrouted(StatusCode::NOT_FOUND, "path not found") };
     let mismatch = || async { no_such_method() };
     let (alias, dialect) = (config.alias, config.dialect.clone());
     let serve_alias = move |request| serve_alias(request, &dialect, alias);
@@ -139,6 +141,7 @@ async fn handle_request(
     let bearable = bearable.and_then(|()| config.browsers.check(&request));
     let watch = RequestRecorder::begin(&config.trail, id, &request, config.settings.forwarded);
     let looks = request.method().is_safe();
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     // Held until the answer is complete.
     let seat = PermitSlot::default();
     let mut answer = match bearable.and(negotiated.clone()) {
@@ -156,6 +159,7 @@ async fn handle_request(
         }
         Err(why) => why.into_response(),
     };
+    answer_unrouted(&mut answer, |usual| (config.unrouted)(&method, &path, usual));
     if let Some(seat) = seat.get() {
         answer = seat.hold_answer(answer, looks).await;
     }
@@ -175,6 +179,18 @@ async fn handle_request(
     }
     debug!(answer.status = answer.status().as_u16(), "answered {}", answer.status());
     answer
+}
+
+/// Replaces the status of the answer to a request that no route takes.
+fn answer_unrouted(
+    answer: &mut Response,
+    other: impl Fn(StatusCode) -> Option<(StatusCode, Kind)>,
+) {
+    let refusal = answer.extensions_mut().get_mut::<ApiError>();
+    let Some(refusal) = refusal.filter(|refusal| refusal.kind == Kind::Unrouted) else { return };
+    let Some((status, kind)) = other(refusal.status) else { return };
+    (refusal.status, refusal.kind) = (status, kind);
+    *answer.status_mut() = status;
 }
 
 /// The refusal in an answer, if the answer is one: made by our code, or by axum, which knows no envelope.

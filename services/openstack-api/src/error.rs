@@ -29,6 +29,8 @@ pub enum Kind {
     Resource,
     /// A check before any handler: versions, routes, authentication.
     Protocol,
+    /// No route takes the request.
+    Unrouted,
 }
 
 /// Writes the body of a refusal in the format of one API.
@@ -43,6 +45,11 @@ impl ApiError {
     /// A refusal before any handler.
     pub fn protocol(status: StatusCode, message: impl Into<String>) -> Self {
         ApiError { status, message: message.into(), kind: Kind::Protocol, retry_after: None }
+    }
+
+    /// The refusal of a request that no route takes.
+    pub(crate) fn unrouted(status: StatusCode, message: impl Into<String>) -> Self {
+        ApiError { status, message: message.into(), kind: Kind::Unrouted, retry_after: None }
     }
 
     /// Adds `Retry-After` to the refusal.

@@ -105,7 +105,10 @@ impl VersionHeaders {
         // The header may list versions of several services (API-SIG, microversion specification).
         let named = raw.split(',').find_map(|part| part.trim().strip_prefix(self.prefix));
         let Some(asked) = named.map(str::trim) else { return Ok(self.minimum) };
-        if asked == "latest" {
+        if asked.is_empty() {
+            return Ok(self.minimum);
+        }
+        if asked.eq_ignore_ascii_case("latest") {
             return Ok(self.maximum);
         }
 
@@ -177,6 +180,8 @@ mod tests {
         check("", b"1.1", Ok(1));
         check("", b"1.115", Ok(115));
         check("", b"latest", Ok(115));
+        check("", b"LATEST", Ok(115));
+        check("", b"", Ok(1));
         check("container-infra ", b"container-infra 1.7", Ok(7));
         check("container-infra ", b"baremetal 1.9, container-infra latest", Ok(115));
         check("container-infra ", b"baremetal 1.9", Ok(1));
@@ -202,7 +207,7 @@ mod tests {
                 "invalid value for the x-version header: \"abc\" is neither \"latest\" nor a version such as 1.1",
             ),
         );
-        for asked in [&b"1"[..], b"1.", b".1", b"1.+1", b"1.1.1", b"\xff", b""] {
+        for asked in [&b"1"[..], b"1.", b".1", b"1.+1", b"1.1.1", b"\xff"] {
             let mut headers = HeaderMap::new();
             headers.insert("x-version", HeaderValue::from_bytes(asked).unwrap());
             assert!(dialect("").negotiate(&headers).is_err(), "{asked:?} passed");

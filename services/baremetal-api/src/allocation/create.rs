@@ -84,7 +84,10 @@ fn log_result(allocation: &Allocation) {
 /// Removes `node` from `body` and returns the node in use for which the allocation is recorded afterwards.
 async fn take_node(request: &Request, body: &mut Map<String, Value>) -> Result<Option<Node>> {
     let Some(ident) = body.remove("node") else { return Ok(None) };
-    request.asked.need(since::ALLOCATION_BACKFILL, "node")?;
+    if !request.asked.has(since::ALLOCATION_BACKFILL) {
+        let problem = format!("is known since version {}", since::ALLOCATION_BACKFILL);
+        return Err(ApiError::bad_field("node", problem).into());
+    }
     let Some(ident) = text("node", ident, 255)? else { return Ok(None) };
     let node = request.node(&ident).await.map_err(in_body("node"))?;
     Ok(Some(node))

@@ -22,6 +22,7 @@ impl Resource for Allocation {
     const COLLECTION: &'static str = "allocations";
     const FIELDS: &'static [Field<Allocation>] = FIELDS;
     const FILTERS: &'static [Filter<AllocationList>] = FILTERS;
+    const QUERY_HIDES_LATER_FIELDS: bool = true;
     type List = AllocationList;
     type Sort = AllocationSort;
 }

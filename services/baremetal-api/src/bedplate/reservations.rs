@@ -171,7 +171,7 @@ fn page_of(mut query: Query) -> Result<Page<AllocationSort>, ApiError> {
     Ok(Page {
         limit: paging.limit,
         marker: paging.marker,
-        sort: AllocationSort::CreatedAt,
+        sort: AllocationSort::Creation,
         descending: paging.direction == Direction::Descending,
     })
 }

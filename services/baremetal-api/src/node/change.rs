@@ -12,7 +12,7 @@ use super::owner_and_lessee;
 use crate::app::App;
 use crate::error::Error;
 use crate::field::{Access, Field};
-use crate::request::{Request, forced, relation, visible_project};
+use crate::request::{Request, check_name, forced, relation, visible_project};
 use crate::write::{create, patched};
 use crate::{microversion, rule, secret};
 
@@ -28,6 +28,9 @@ pub(super) async fn enroll(request: &Request, mut body: Map<String, Value>) -> R
     }
     request.app.conductor.groups()[0].clone_into(&mut node.conductor_group);
     create(&mut node, body, request.asked)?;
+    if let Some(name) = &node.name {
+        check_name(request.asked, name)?;
+    }
     check_group(&request.app, &node)?;
     check_new_node(&node, parent(&request.app, &node).await?.as_ref())?;
     request.app.conductor.check_hosts(None, &node)?;
@@ -94,6 +97,9 @@ impl NodePatch {
         let before = &request.node(&self.ident).await?;
         self.check_access(&request.caller, before)?;
         let after = self.applied_to(before, request.asked)?;
+        if let Some(name) = after.name.as_ref().filter(|_| before.name != after.name) {
+            check_name(request.asked, name)?;
+        }
         let parent = parent(&request.app, &after).await?;
         let given = self.passwords();
         let passwords = match relation(&request.caller, before) {

@@ -88,6 +88,7 @@ const FIELDS: &[Field<Node>] = &[
         .filter(|list, by| put(&mut list.filter.instance_name, Ok(by.text()))),
     field("chassis_uuid", 1, Text, |it, _| it.chassis.into())
         .change(ADMINISTER, |it, name, new| put(&mut it.chassis, uuid(name, new)))
+        .removed_since(25)
         .filter(|list, by| put(&mut list.filter.chassis, by.id())),
     shared("power_state", 1)
         .imported(|it, name, new| put(&mut it.power_state, imported::power_state(name, new)))

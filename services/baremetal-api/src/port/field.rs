@@ -11,7 +11,7 @@ use crate::filter::Filter;
 use crate::microversion as since;
 use crate::rule::SET_DRIVER;
 use crate::shown::Shown;
-use crate::value::{attached_vif, boolean, mac_address, name, time, uuid};
+use crate::value::{attached_vif, mac_address, name, strict_boolean, time, uuid};
 use crate::write::put;
 
 impl Resource for Port {
@@ -71,8 +71,10 @@ const FIELDS: &[Field<Port>] = &[
         .change_object(SET_DRIVER, |it| &mut it.local_link_connection),
     shared("pxe_enabled", 19).change_shared(SET_DRIVER),
     field("portgroup_uuid", 24, Text, |it, _| it.portgroup.into())
-        .change(SET_DRIVER, |it, name, new| put(&mut it.portgroup, uuid(name, new))),
-    shared("physical_network", 34).change_shared(SET_DRIVER),
+        .change(SET_DRIVER, |it, name, new| put(&mut it.portgroup, uuid(name, new)))
+        .removed_since(24),
+    shared("physical_network", 34).change_shared(SET_DRIVER)
+        .removed_since(34),
     shared("is_smartnic", 53).change_shared(SET_DRIVER),
     field("name", 88, Text, |it, _| (&it.name).into())
         .change(SET_DRIVER, |it, field, new| put(&mut it.name, name(field, new))),
@@ -80,7 +82,7 @@ const FIELDS: &[Field<Port>] = &[
     shared("vendor", 100).change_shared(SET_DRIVER),
     shared("category", 101).change_shared(SET_DRIVER),
     field("available_for_dynamic_portgroup", 111, Boolean, |it, _| it.available_for_dynamic_portgroup.into())
-        .change(SET_DRIVER, |it, name, new| { it.available_for_dynamic_portgroup = boolean(name, new)?.unwrap_or(true); Ok(()) }),
+        .change(SET_DRIVER, |it, name, new| { it.available_for_dynamic_portgroup = strict_boolean(name, &new)?.unwrap_or(true); Ok(()) }),
     field("links", 1, Links, |it, look| look.links("ports", it.id, ""))
         .brief(),
 ];
@@ -90,6 +92,7 @@ const FILTERS: &[Filter<PortList>] = &[
     Filter { name: "node",      since: since::MINIMUM,          narrow: |list, by| put(&mut list.node, Ok(by.text())) },
     Filter { name: "shard",     since: since::SHARD,            narrow: |list, by| put(&mut list.filter.shards, Ok(by.list())) },
     Filter { name: "conductor_groups", since: since::MINIMUM, narrow: |list, by| put(&mut list.filter.conductor_groups, Ok(by.list())) },
+    Filter { name: "description_contains", since: since::MINIMUM, narrow: |list, by| put(&mut list.filter.description_contains, Ok(by.text())) },
     Filter { name: "portgroup", since: since::PORTGROUP_FIELDS, narrow: |list, by| put(&mut list.portgroup, Ok(by.text())) },
 ];
 

@@ -43,6 +43,13 @@ async fn a_chassis_is_shown_listed_and_changed() {
 }
 
 #[tokio::test]
+async fn a_chassis_needs_no_body() {
+    let api = Api::start().await;
+    let made = api.send("POST", "/v1/chassis", NEWEST, "").await.has(201).json();
+    assert_eq!(made["extra"], serde_json::json!({}));
+}
+
+#[tokio::test]
 async fn a_chassis_with_nodes_is_kept() {
     let api = with_chassis().await;
     let path = format!("/v1/chassis/{CHASSIS}");
@@ -57,6 +64,7 @@ async fn a_chassis_with_nodes_is_kept() {
         .await
         .refuses(400, &format!("Chassis {CHASSIS} has nodes: move or delete them first"));
     let leave = r#"[{"op": "remove", "path": "/chassis_uuid"}]"#;
+    api.send("PATCH", &format!("/v1/nodes/{ID}"), "1.24", leave).await.has(406);
     api.send("PATCH", &format!("/v1/nodes/{ID}"), NEWEST, leave).await.has(200);
     api.send("DELETE", &path, NEWEST, "").await.has(204);
     api.get(&path).await.has(404);

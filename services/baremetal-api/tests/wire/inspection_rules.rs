@@ -89,7 +89,12 @@ async fn a_list_is_sorted_and_paged() {
     assert_eq!(ids(&format!("sort_key=uuid&marker={RULE}")).await, [SECRET]);
     assert_eq!(ids(&format!("sort_key=uuid&marker={SECRET}")).await, [""; 0]);
     let next = api.get(&format!("{ALL}?sort_key=uuid&limit=1")).await.json()["next"].clone();
-    assert_eq!(next, format!("http://api:6385{ALL}?sort_key=uuid&limit=1&marker={RULE}"));
+    assert_eq!(
+        next,
+        format!(
+            "http://api:6385{ALL}?sort_key=uuid&sort_dir=asc&fields=uuid,description,priority,phase&limit=1&marker={RULE}"
+        )
+    );
     api.get(&format!("{ALL}?sort_key=actions")).await.has(400);
     api.get(&format!("{ALL}?marker=aaaaaaaa-0000-4000-8000-000000000000")).await.has(404);
 }

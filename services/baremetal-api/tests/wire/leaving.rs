@@ -180,9 +180,9 @@ async fn a_refused_request_asks_clusterd_for_nothing_and_changes_nothing() {
     for (change, what, body, status) in [
         (protect, "states/provision", UNDEPLOY, 403),
         (protect, "states/provision", REBUILD, 403),
-        (keep_on, "states/power", OFF, 400),
-        (keep_on, "states/power", SOFT_OFF, 400),
-        (keep_on, "states/power", REBOOT, 400),
+        (keep_on, "states/power", OFF, 409),
+        (keep_on, "states/power", SOFT_OFF, 409),
+        (keep_on, "states/power", REBOOT, 409),
         (maintain, "states/provision", REBUILD, 400),
     ] {
         let (api, clusterd) = host().await;

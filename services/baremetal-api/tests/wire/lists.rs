@@ -53,7 +53,7 @@ async fn pages_follow_one_another() {
     assert_eq!(
         next,
         format!(
-            "http://api:6385/v1/nodes?fields=uuid,name&sort_key=name&sort_dir=desc&limit=2&marker={last}"
+            "http://api:6385/v1/nodes?sort_key=name&sort_dir=desc&fields=uuid,name&limit=2&marker={last}"
         )
     );
     let second = api.get(next.strip_prefix("http://api:6385").unwrap()).await.has(200).json();
@@ -99,6 +99,7 @@ async fn an_invalid_list_parameter_is_refused_by_name() {
     get(NEWEST, "marker=zz", 400, "marker: must be a UUID").await;
     get(NEWEST, &format!("marker={ID}"), 404, &format!("marker: the marker {ID} was not found"))
         .await;
+    get(NEWEST, "fields=links", 400, "fields: a node has no field \"links\"").await;
     get(NEWEST, "fields=uuid,nope", 400, "fields: a node has no field \"nope\"").await;
     get(NEWEST, "provision_state=zz", 400, "provision_state: \"zz\" is not a provision state")
         .await;

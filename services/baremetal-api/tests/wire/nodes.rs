@@ -294,3 +294,15 @@ async fn only_an_unused_node_can_be_deleted() {
     assert_eq!(delete().await.has(204).text, "");
     delete().await.refuses(404, "Node n1 could not be found.");
 }
+
+#[tokio::test]
+async fn early_versions_know_only_host_names() {
+    let api = Api::start().await;
+    let body = r#"{"driver": "fake-hardware", "name": "under_score"}"#;
+    let why = "name: must be a host name before version 1.10";
+    api.send("POST", "/v1/nodes", "1.9", body).await.refuses(400, why);
+    api.send("POST", "/v1/nodes", "1.10", body).await.has(201);
+    let path = "/v1/nodes/under_score";
+    api.send("GET", path, "1.9", "").await.refuses(400, why);
+    api.send("GET", path, "1.10", "").await.has(200);
+}

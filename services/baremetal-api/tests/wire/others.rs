@@ -79,12 +79,12 @@ async fn a_conductor_is_alive_while_it_reports() {
                           {{"href": "http://api:6385/conductors/{name}", "rel": "bookmark"}}]"#
         )
     };
-    let want =
-        format!(r#"{{"conductors": [{{{}}}, {{{}}}]}}"#, one("host-1", true), one("host-2", false));
+    let (old, new) = (one("host-2", false), one("host-1", true));
+    let want = format!(r#"{{"conductors": [{{{old}}}, {{{new}}}]}}"#);
     api.get("/v1/conductors").await.has(200).is(&want);
     let want = format!(
-        r#"{{{}, "drivers": ["fake-hardware", "idrac", "ipmi", "manual-management", "redfish"], "created_at": null,
-            "updated_at": "2026-01-02T03:04:05.000006+00:00"}}"#,
+        r#"{{{}, "drivers": ["fake-hardware", "idrac", "ipmi", "manual-management", "redfish"],
+            "created_at": "2026-01-02T03:04:05.000006+00:00", "updated_at": "2026-01-02T03:04:05.000006+00:00"}}"#,
         one("host-1", true)
     );
     api.get("/v1/conductors/host-1").await.has(200).is(&want);
@@ -95,15 +95,19 @@ async fn a_conductor_is_alive_while_it_reports() {
         names.map(|it| it["hostname"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     for (query, want) in [
-        ("fields=hostname", &["host-1", "host-2"][..]),
+        ("fields=hostname", &["host-2", "host-1"][..]),
+        ("sort_key=hostname", &["host-1", "host-2"]),
         ("sort_key=updated_at", &["host-2", "host-1"]),
         ("sort_key=hostname&sort_dir=desc", &["host-2", "host-1"]),
-        ("limit=1", &["host-1"]),
-        ("marker=host-1", &["host-2"]),
-        ("marker=host-2", &[]),
+        ("sort_key=hostname&limit=1", &["host-1"]),
+        ("marker=host-2", &["host-1"]),
+        ("marker=host-1", &[]),
     ] {
         assert_eq!(names(query).await, want, "{query}");
     }
+    let next = api.get("/v1/conductors?limit=1&fields=alive").await.json()["next"].clone();
+    let query = "sort_key=id&sort_dir=asc&fields=alive&limit=1&marker=host-2";
+    assert_eq!(next, format!("http://api:6385/v1/conductors?{query}"));
     let shown = api.get("/v1/conductors/host-1?fields=alive").await.has(200).json();
     assert_eq!((shown["alive"].as_bool(), shown.as_object().unwrap().len()), (Some(true), 2));
     let why = "marker: Conductor zz could not be found.";

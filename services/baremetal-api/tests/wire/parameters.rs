@@ -66,6 +66,9 @@ async fn a_query_names_the_node_to_validate() {
         assert_eq!(got, want);
     }
     api.get("/v1/nodes/validate").await.refuses(400, "node: is required");
+    let named = "/v1/nodes/validate?node_uuid=n1";
+    api.get(named).await.refuses(400, "node_uuid: must be a UUID");
+    api.send("GET", "/v1/nodes/validate?node=n1", "1.4", "").await.has(406);
     let missing = "Node n2 could not be found.";
     api.get("/v1/nodes/validate?node=n2").await.refuses(404, missing);
 }

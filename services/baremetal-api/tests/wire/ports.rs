@@ -67,7 +67,8 @@ async fn ports_are_found_by_address_and_node() {
     assert_eq!(detail["ports"][0]["node_uuid"], ID);
     assert_eq!(
         detail["next"],
-        format!("http://api:6385/v1/ports/detail?limit=1&marker={PORT}").as_str()
+        format!("http://api:6385/v1/ports/detail?sort_key=id&sort_dir=asc&limit=1&marker={PORT}")
+            .as_str()
     );
 }
 
@@ -86,6 +87,9 @@ async fn a_port_is_changed_and_deleted() {
     api.send("PATCH", &path, NEWEST, node).await.refuses(400, "node_uuid: cannot be changed");
     let address = r#"[{"op": "remove", "path": "/address"}]"#;
     api.send("PATCH", &path, NEWEST, address).await.refuses(400, "address: is required");
+    let flag = r#"[{"op": "add", "path": "/available_for_dynamic_portgroup", "value": "yes"}]"#;
+    let why = "available_for_dynamic_portgroup: must be a boolean, not a string";
+    api.send("PATCH", &path, NEWEST, flag).await.refuses(400, why);
 
     api.edit(|node| node.provision_state = baremetal_core::State::Cleaning).await;
     let locked = "node \"n1\" is locked while it is cleaning; try again when its work is done";
@@ -152,6 +156,10 @@ async fn an_invalid_port_is_refused_by_field() {
     .await;
     let name = "name: the requested version is 1.80; the minimal required API version is 1.88";
     post("1.80", &with(r#", "address": "52:54:00:00:00:02", "name": "x""#), 406, name).await;
+    let named = r#"{"node_uuid": "n1", "address": "52:54:00:00:00:02"}"#;
+    post(NEWEST, named, 400, "node_uuid: must be a UUID").await;
+    let both = with(r#", "node_ident": "n1", "address": "52:54:00:00:00:02""#);
+    post(NEWEST, &both, 400, "node_ident: cannot be used together with node_uuid").await;
     let missing = format!("node_uuid: Node {PORT} could not be found.");
     post(
         NEWEST,

@@ -91,7 +91,6 @@ async fn a_verb_the_state_does_not_allow_is_refused() {
         ("abort", "1.12", "1.13"),
         ("adopt", "1.16", "1.17"),
         ("rescue", "1.37", "1.38"),
-        ("unhold", "1.84", "1.85"),
         ("service", "1.86", "1.87"),
     ] {
         let words = format!(
@@ -100,6 +99,12 @@ async fn a_verb_the_state_does_not_allow_is_refused() {
         let body = format!(r#"{{"target": "{target}"}}"#);
         provision(&api, version, &body).await.refuses(406, &words);
     }
+    // The state refuses this verb before the version does.
+    let body = r#"{"target": "unhold"}"#;
+    provision(&api, "1.84", body).await.has(400);
+    api.edit(|node| node.provision_state = State::CleanHold).await;
+    provision(&api, "1.84", body).await.has(406);
+    api.edit(|node| node.provision_state = State::Enroll).await;
     let refused = provision(&api, NEWEST, r#"{"target": "zz"}"#).await.has(400);
     assert!(
         refused.text.contains("target: unknown variant `zz`, expected one of `manage`"),
@@ -163,9 +168,13 @@ async fn a_deployment_that_cannot_succeed_does_not_begin() {
         deploy(&format!("{{{image}, {more}}}"), &format!("instance_info.{words}")).await;
     }
     let drive = r#"{"target": "active", "configdrive": {"meta_data": {}}}"#;
-    let words =
-        "configdrive: the requested version is 1.55; the minimal required API version is 1.56";
-    provision(&api, "1.55", drive).await.refuses(406, words);
+    let words = "configdrive: is known as an object since version 1.56";
+    provision(&api, "1.55", drive).await.refuses(400, words);
+    let drive = r#"{"target": "active", "configdrive": {"vendor_data": {}}}"#;
+    let words = "configdrive: is known with vendor_data since version 1.59";
+    provision(&api, "1.58", drive).await.refuses(400, words);
+    let drive = r#"{"target": "active", "configdrive": {"meta_data": "words"}}"#;
+    provision(&api, NEWEST, drive).await.refuses(400, "configdrive: meta_data must be an object");
     for (url, words) in [
         ("http:///c", "instance_info.configdrive: the URL names no host"),
         (

@@ -89,6 +89,13 @@ async fn an_unknown_path_is_refused_in_the_envelope() {
     );
     assert_eq!(answer.headers["content-type"], "application/json");
     api.send("PUT", "/v1/nodes", NEWEST, "").await.has(405);
+    // Ironic counts the parts of a path: one too many or too few is a wrong request.
+    let part = "/v1/nodes/n1/no-such-part";
+    api.send("DELETE", "/v1/nodes", NEWEST, "")
+        .await
+        .refuses(400, "method not allowed for this path");
+    api.get(part).await.refuses(400, "path not found");
+    api.send("DELETE", part, NEWEST, "").await.refuses(404, "path not found");
     api.get("/v1/nodes/a%ffb").await.has(400);
 }
 

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::table::{conductor, discovery, lease, rack};
-use crate::{AddressPool, DhcpLease, PagePart, PageRows, Seen, Store};
+use crate::{AddressPool, ConductorRow, DhcpLease, PagePart, PageRows, Seen, Store};
 use database::WriteKind::{OneStatement, OnlyFirstStatementCanFail};
 
 impl Store {
@@ -104,8 +104,8 @@ impl Store {
         writing!(self.database, OneStatement, |c| conductor::touch(c, &hostname, now).await)
     }
 
-    /// Returns the conductors sorted by host name, each with the time when it last was alive.
-    pub async fn list_conductors(&self) -> Result<Vec<(String, Timestamp)>> {
+    /// Returns the conductors in the order of their creation.
+    pub async fn list_conductors(&self) -> Result<Vec<ConductorRow>> {
         reading!(self.database, |c| conductor::list(c).await)
     }
 

@@ -72,7 +72,7 @@ impl Store {
 
     /// Returns the first `limit` resources of the kind, in the order of their creation.
     pub async fn first_resources<C: Content>(&self, limit: u32) -> Result<Vec<Stored<C>>> {
-        let page = Page { limit, marker: None, sort: StoredSort::CreatedAt, descending: false };
+        let page = Page { limit, marker: None, sort: StoredSort::Creation, descending: false };
         let part = PagePart::whole();
         let any = StoredFilter::default();
         Ok(self.list_resources_part(&any, &page, part).await?.found)

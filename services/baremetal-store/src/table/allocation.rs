@@ -10,7 +10,7 @@ use database::table::{
     Listing, PagePart, PageRows, changed_one, is_missing_owner, violated_unique_column,
 };
 use database::{
-    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, columns, values,
+    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, Tie, columns, values,
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -37,7 +37,7 @@ struct Document {
 }
 
 pub(crate) async fn insert(connection: &mut Connection, allocation: &Allocation) -> Result<()> {
-    let written = columns::insert(connection, TABLE, columns(allocation)?).await;
+    let written = columns::insert_numbered(connection, TABLE, columns(allocation)?).await;
     written.map_err(|error| refused(allocation, error))
 }
 
@@ -158,9 +158,10 @@ pub(crate) async fn list(
 
 /// Returns the sort key. A missing value sorts before all others: the number in its place is earlier than any timestamp.
 fn key(sort: AllocationSort) -> Key {
-    let text = |sql| Key { sql, is_number: false };
-    let number = |sql| Key { sql, is_number: true };
+    let text = |sql| Key { sql, is_number: false, tie: Tie::Seq };
+    let number = |sql| Key { sql, is_number: true, tie: Tie::Seq };
     match sort {
+        AllocationSort::Creation => number("seq"),
         AllocationSort::CreatedAt => number("created_at"),
         AllocationSort::Id => text("id"),
         AllocationSort::Name => text("coalesce(name, '')"),

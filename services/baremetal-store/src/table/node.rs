@@ -71,7 +71,7 @@ pub enum SharedBmcs {
 }
 
 pub(crate) async fn insert(connection: &mut Connection, node: &Node) -> Result<()> {
-    let written = columns::insert(connection, TABLE, columns(node)?).await;
+    let written = columns::insert_numbered(connection, TABLE, columns(node)?).await;
     written.map_err(|error| refused(node, error))
 }
 

@@ -5,7 +5,7 @@ use database::table::{
     Listing, PagePart, PageRows, changed_one, is_missing_owner, violated_unique_column,
 };
 use database::{
-    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, Value, columns, values,
+    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, Tie, Value, columns, values,
 };
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -49,7 +49,7 @@ const fn yes() -> bool {
 }
 
 pub(crate) async fn insert(connection: &mut Connection, port: &Port) -> Result<()> {
-    let written = columns::insert(connection, "ports", columns(port)?).await;
+    let written = columns::insert_numbered(connection, "ports", columns(port)?).await;
     written.map_err(|error| refused(port, error))
 }
 
@@ -151,14 +151,23 @@ pub(crate) async fn list(
     part: Option<&PagePart>,
 ) -> Result<PageRows<Port>> {
     let key = match page.sort {
-        PortSort::CreatedAt => Key { sql: "created_at", is_number: true },
-        PortSort::Id => Key { sql: "id", is_number: false },
-        PortSort::Address => Key { sql: "address", is_number: false },
+        PortSort::Creation => Key { sql: "seq", is_number: true, tie: Tie::Seq },
+        PortSort::CreatedAt => Key { sql: "created_at", is_number: true, tie: Tie::Seq },
+        PortSort::Id => Key { sql: "id", is_number: false, tie: Tie::Seq },
+        PortSort::Address => Key { sql: "address", is_number: false, tie: Tie::Seq },
         PortSort::UpdatedAt => {
-            Key { sql: "coalesce(updated_at, -400000000000000000)", is_number: true }
+            Key { sql: "coalesce(updated_at, -400000000000000000)", is_number: true, tie: Tie::Seq }
         }
     };
-    let PortFilter { node, addresses, portgroup, shards, conductor_groups, seen_by } = filter;
+    let PortFilter {
+        node,
+        addresses,
+        portgroup,
+        description_contains,
+        shards,
+        conductor_groups,
+        seen_by,
+    } = filter;
     let seen = seen_by.as_deref().map(|project| (VISIBLE, project));
     let listing = Listing { table: "ports", key: &key, seen, document: 5 };
     let after = listing.begin(connection, page.marker, part).await?;
@@ -168,6 +177,7 @@ pub(crate) async fn list(
         query.and_any("address", addresses.iter().map(|address| Value::from(address.to_string())));
     }
     query.and_if_set("portgroup = ?", *portgroup);
+    query.and_containing("description", description_contains.as_deref());
     query.and_node_with("shard", shards);
     query.and_node_with("conductor_group", conductor_groups);
     query.and_if_set(VISIBLE, seen_by.as_deref());
@@ -207,6 +217,7 @@ fn columns(port: &Port) -> Result<Vec<Column>> {
         address: port.address.to_string(),
         portgroup: port.portgroup,
         name: port.name.clone(),
+        description: port.description.clone(),
         document: document,
     ])
 }

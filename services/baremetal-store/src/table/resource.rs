@@ -8,7 +8,7 @@ use database::table::{
     Listing, PagePart, PageRows, changed_one, is_missing_owner, violated_unique_column,
 };
 use database::{
-    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, columns, values,
+    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, Tie, columns, values,
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -37,7 +37,7 @@ pub(crate) async fn insert<C: Content>(
     it: &Stored<C>,
     document: &Value,
 ) -> Result<()> {
-    let written = columns::insert(connection, TABLE, columns(it, document)).await;
+    let written = columns::insert_numbered(connection, TABLE, columns(it, document)).await;
     written.map_err(|error| refused(it, error))
 }
 
@@ -128,14 +128,15 @@ pub(crate) async fn list<C: Content>(
     part: Option<&PagePart>,
 ) -> Result<PageRows<Stored<C>>> {
     let key = match page.sort {
-        StoredSort::CreatedAt => Key { sql: "created_at", is_number: true },
-        StoredSort::Id => Key { sql: "id", is_number: false },
-        StoredSort::Name => Key { sql: "coalesce(name, '')", is_number: false },
-        StoredSort::Key => Key { sql: "coalesce(key, '')", is_number: false },
-        StoredSort::Owner => Key { sql: "coalesce(owner, '')", is_number: false },
-        StoredSort::Public => Key { sql: "is_public", is_number: true },
+        StoredSort::Creation => Key { sql: "seq", is_number: true, tie: Tie::Seq },
+        StoredSort::CreatedAt => Key { sql: "created_at", is_number: true, tie: Tie::Seq },
+        StoredSort::Id => Key { sql: "id", is_number: false, tie: Tie::Seq },
+        StoredSort::Name => Key { sql: "coalesce(name, '')", is_number: false, tie: Tie::Seq },
+        StoredSort::Key => Key { sql: "coalesce(key, '')", is_number: false, tie: Tie::Seq },
+        StoredSort::Owner => Key { sql: "coalesce(owner, '')", is_number: false, tie: Tie::Seq },
+        StoredSort::Public => Key { sql: "is_public", is_number: true, tie: Tie::Seq },
         StoredSort::UpdatedAt => {
-            Key { sql: "coalesce(updated_at, -400000000000000000)", is_number: true }
+            Key { sql: "coalesce(updated_at, -400000000000000000)", is_number: true, tie: Tie::Seq }
         }
     };
     // A marker that the caller may not see counts as unknown.

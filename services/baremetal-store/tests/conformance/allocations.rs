@@ -252,7 +252,7 @@ async fn names_and_ids_are_unique(store: Store) {
 }
 
 fn page(limit: u32, marker: Option<uuid::Uuid>) -> Page<AllocationSort> {
-    Page { limit, marker, sort: AllocationSort::CreatedAt, descending: false }
+    Page { limit, marker, sort: AllocationSort::Creation, descending: false }
 }
 
 async fn allocations_are_listed_in_pages(store: Store) {
@@ -268,6 +268,7 @@ async fn allocations_are_listed_in_pages(store: Store) {
     let marker = Some(first[2].id.into_untyped_uuid());
     assert_eq!(store.list_allocations(&all, &page(3, marker)).await.unwrap(), want[3..]);
     for sort in [
+        AllocationSort::CreatedAt,
         AllocationSort::Id,
         AllocationSort::Name,
         AllocationSort::State,

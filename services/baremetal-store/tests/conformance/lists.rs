@@ -16,6 +16,7 @@ use crate::scratch::{at, bare_node, named, on_both};
 on_both! { Store:
     every_filter_lists_exactly_the_matching_nodes
     every_sort_order_continues_over_pages
+    nodes_are_listed_in_the_order_of_their_creation_while_others_come_and_go
     an_unknown_marker_is_refused
     text_in_a_filter_is_not_interpreted
     ports_are_listed_by_node_and_address
@@ -206,6 +207,7 @@ fn sorted_by(node: &Node, sort: NodeSort) -> (Option<i64>, Option<String>) {
     let text = |text: Option<String>| (None, Some(text.unwrap_or_default()));
     let time = |time: Option<jiff::Timestamp>| (time.map(|time| time.as_microsecond()), None);
     match sort {
+        NodeSort::Creation => (None, None),
         NodeSort::CreatedAt => time(Some(node.created_at)),
         NodeSort::Id => text(Some(node.id.to_string())),
         NodeSort::Name => text(node.name.as_ref().map(ToString::to_string)),
@@ -232,6 +234,7 @@ async fn every_sort_order_continues_over_pages(store: Store) {
     }
     let filter = NodeFilter { include_children: true, ..NodeFilter::default() };
     for sort in [
+        NodeSort::Creation,
         NodeSort::CreatedAt,
         NodeSort::Id,
         NodeSort::Name,
@@ -250,7 +253,8 @@ async fn every_sort_order_continues_over_pages(store: Store) {
     ] {
         for descending in [false, true] {
             let mut want = nodes.clone();
-            want.sort_by_key(|node| (sorted_by(node, sort), node.id.to_string()));
+            // The sort is stable, so nodes with equal keys stay in the order of their creation.
+            want.sort_by_key(|node| sorted_by(node, sort));
             if descending {
                 want.reverse();
             }
@@ -266,6 +270,33 @@ async fn every_sort_order_continues_over_pages(store: Store) {
             assert_eq!(ids(&listed), ids(&want), "by {sort:?}, descending: {descending}");
         }
     }
+}
+
+async fn nodes_are_listed_in_the_order_of_their_creation_while_others_come_and_go(store: Store) {
+    // The clock was set back, and the ids are in the opposite order.
+    let node = |n: u128| Node {
+        id: Uuid::from_u128(100 - n).to_string().parse().unwrap(),
+        created_at: at(-(n as i64)),
+        ..named(&format!("n{n}"))
+    };
+    for n in 0..4 {
+        store.insert_node(&node(n)).await.unwrap();
+    }
+    let filter = NodeFilter::default();
+    let mut page = Page { limit: 2, marker: None, sort: NodeSort::default(), descending: false };
+    let mut names = Vec::new();
+    for n in 4.. {
+        let nodes = store.list_nodes(&filter, &page).await.unwrap();
+        let Some(last) = nodes.last() else { break };
+        page.marker = Some(last.id.to_string().parse().unwrap());
+        names.extend(nodes.iter().map(|node| node.name.clone().unwrap().to_string()));
+        // A listed node is deleted while the list is read, and a new one is created.
+        if n < 6 {
+            store.delete_node(&nodes[0]).await.unwrap();
+            store.insert_node(&node(n)).await.unwrap();
+        }
+    }
+    assert_eq!(names, ["n0", "n1", "n2", "n3", "n4", "n5"]);
 }
 
 async fn an_unknown_marker_is_refused(store: Store) {
@@ -310,6 +341,7 @@ async fn ports_are_listed_by_node_and_address(store: Store) {
             created_at: at(i64::from(n) / 3),
             updated_at: (n % 2 == 0).then(|| at(0)),
             portgroup: (n == 0 || n == 4).then_some(group.id),
+            description: (n == 2).then(|| "the LEFT one".to_owned()),
             ..port(if n < 6 { &one } else { &two }, 100 - n)
         })
         .collect();
@@ -332,9 +364,12 @@ async fn ports_are_listed_by_node_and_address(store: Store) {
     let mut want = ports.clone();
     want.sort_by_key(|port| port.address);
     assert_eq!(list(everything.clone(), PortSort::Address, false).await, addresses(&want));
-    want.sort_by_key(|port| (port.created_at, port.id.to_string()));
+    want.clone_from(&ports);
+    assert_eq!(list(everything.clone(), PortSort::Creation, false).await, addresses(&want));
+    want.sort_by_key(|port| port.created_at);
     assert_eq!(list(everything.clone(), PortSort::CreatedAt, false).await, addresses(&want));
-    want.sort_by_key(|port| (port.updated_at, port.id.to_string()));
+    want.clone_from(&ports);
+    want.sort_by_key(|port| port.updated_at);
     want.reverse();
     assert_eq!(list(everything.clone(), PortSort::UpdatedAt, true).await, addresses(&want));
 
@@ -343,6 +378,9 @@ async fn ports_are_listed_by_node_and_address(store: Store) {
     let some = vec![ports[1].address, ports[8].address, MacAddress::new([9; 6])];
     let some = PortFilter { addresses: some, ..everything.clone() };
     assert_eq!(list(some, PortSort::Address, true).await, [ports[1].address, ports[8].address]);
+    let contains = Some("left".to_owned());
+    let described = PortFilter { description_contains: contains, ..everything.clone() };
+    assert_eq!(list(described, PortSort::Address, true).await, [ports[2].address]);
     let grouped = PortFilter { portgroup: Some(group.id), ..everything };
     assert_eq!(list(grouped, PortSort::Address, false).await.len(), 2);
 }

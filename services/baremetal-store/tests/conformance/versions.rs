@@ -9,7 +9,7 @@ use baremetal_core::{
     BmcIdentity, DeployTemplate, Fault, InspectionRule, Interface, NodeFilter, NodeSort, Page,
     PortFilter, PortSort, Runbook, State, StepKind, StepName, Task,
 };
-use baremetal_store::{DhcpLease, PagePart, SCHEMA, Store};
+use baremetal_store::{ConductorRow, DhcpLease, PagePart, SCHEMA, Store};
 use database::scratch::Scratch;
 use database::{Database, WriteKind};
 use jiff::SignedDuration;
@@ -40,6 +40,7 @@ const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-17.sql"),
     include_str!("../fixtures/version-18.sql"),
     include_str!("../fixtures/version-19.sql"),
+    include_str!("../fixtures/version-20.sql"),
 ];
 /// The key file that sealed the secrets in the fixtures, from the time when key ids were numbers instead of fingerprints.
 const KEYS: &str = include_str!("../fixtures/seal.keys");
@@ -82,6 +83,8 @@ async fn one_port_keeps_the_name(scratch: &Scratch) {
     let fixture = FIXTURES[12];
     assert_eq!(fixture.matches(r#""name":"eth0""#).count(), 2);
     let with_nul = r#""is_smartnic":false,"extra":{"a":"\u0000"}"#;
+    let described = r#""name":"eth0","description":"left \"socket\"""#;
+    let fixture = fixture.replacen(r#""name":"eth0""#, described, 1);
     let fixture = fixture.replace(r#""is_smartnic":false,"extra":{}"#, with_nul);
     let fixture = fixture.replace(r#""name":"eth0""#, r#""name":"a\"\\\u0001""#);
     write(scratch, 13, fixture).await;
@@ -94,6 +97,9 @@ async fn one_port_keeps_the_name(scratch: &Scratch) {
     assert!(ports.iter().all(|port| port.extra["a"] == "\0"));
     let found = store.find_port_by_name(name).await.unwrap().unwrap();
     assert_eq!(found.id, ports[0].id);
+    let filter =
+        PortFilter { description_contains: Some("LEFT \"s".to_owned()), ..PortFilter::default() };
+    assert_eq!(store.list_ports(&filter, &page).await.unwrap().len(), 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -193,6 +199,10 @@ async fn holds_all(store: &Store, version: usize) {
     let ports = store.list_ports(&PortFilter::default(), &page).await.unwrap();
     assert_eq!(ports.len(), 2);
     assert_eq!(ports[0].name.as_deref(), Some("eth0"), "version {version}");
+    let left =
+        PortFilter { description_contains: Some("left".to_owned()), ..PortFilter::default() };
+    let left = store.list_ports(&left, &page).await.unwrap();
+    assert_eq!(left.len(), usize::from(version >= 20), "version {version}");
     let boot = store.find_boot(working.id).await.unwrap().unwrap();
     assert_eq!(boot.agent_version.as_deref(), Some("0.1.0"));
     assert!(store.find_inspected(enrolled.id).await.unwrap().is_some());
@@ -207,7 +217,13 @@ async fn holds_all(store: &Store, version: usize) {
     let leased = store.lease(mac, &pool(own, own), at(0)).await.unwrap();
     assert_eq!(leased, Some(DhcpLease { address: [10, 0, 0, 9].into(), is_probed: true }));
     assert_eq!(store.list_discoveries_part(1000, PagePart::whole()).await.unwrap().found.len(), 1);
-    assert_eq!(store.list_conductors().await.unwrap(), [("host".to_owned(), at(0))]);
+    // The last report stands for the first one that earlier versions did not record.
+    let created_at = if version >= 20 { at(-5) } else { at(0) };
+    let conductor = ConductorRow { hostname: "host".to_owned(), created_at, seen_at: at(0) };
+    assert_eq!(store.list_conductors().await.unwrap(), [conductor]);
+    let page = Page { limit: 100, marker: None, sort: NodeSort::Creation, descending: false };
+    let created = store.list_nodes(&NodeFilter::default(), &page).await.unwrap();
+    assert_eq!(created, [enrolled.clone(), working.clone(), active.clone()], "version {version}");
     let (mut rack, _) = store.find_rack("r1").await.unwrap().unwrap();
     let Value::Object(document) = &mut rack else { panic!("{rack}") };
     store.secrets().open_rack("r1", document).unwrap();

@@ -3,7 +3,7 @@
 use cluster_core::{Cluster, ClusterSort, ClusterUuid, Ident, Page};
 use database::table::{Listing, PagePart, PageRows, changed_one};
 use database::{
-    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, columns, values,
+    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, Tie, columns, values,
 };
 use newtype_uuid::GenericUuid;
 
@@ -75,9 +75,9 @@ pub(crate) async fn list(
     part: Option<&PagePart>,
 ) -> Result<PageRows<Cluster>> {
     let key = match page.sort {
-        ClusterSort::CreatedAt => Key { sql: "created_at", is_number: true },
-        ClusterSort::Id => Key { sql: "id", is_number: false },
-        ClusterSort::Name => Key { sql: "name", is_number: false },
+        ClusterSort::CreatedAt => Key { sql: "created_at", is_number: true, tie: Tie::Id },
+        ClusterSort::Id => Key { sql: "id", is_number: false, tie: Tie::Id },
+        ClusterSort::Name => Key { sql: "name", is_number: false, tie: Tie::Id },
     };
     let seen = scope.project().map(|own| ("project = ?", own));
     let listing = Listing { table: TABLE, key: &key, seen, document: 2 };

@@ -2,7 +2,7 @@
 
 use cluster_core::{Ident, Page, Template, TemplateSort, TemplateUuid};
 use database::table::{Listing, PagePart, PageRows, changed_one};
-use database::{Column, Connection, Key, Query, Result, Row, StoreError, columns, values};
+use database::{Column, Connection, Key, Query, Result, Row, StoreError, Tie, columns, values};
 use newtype_uuid::GenericUuid;
 
 use super::{deleted, refused};
@@ -54,9 +54,9 @@ pub(crate) async fn list(
     part: Option<&PagePart>,
 ) -> Result<PageRows<Template>> {
     let key = match page.sort {
-        TemplateSort::CreatedAt => Key { sql: "created_at", is_number: true },
-        TemplateSort::Id => Key { sql: "id", is_number: false },
-        TemplateSort::Name => Key { sql: "name", is_number: false },
+        TemplateSort::CreatedAt => Key { sql: "created_at", is_number: true, tie: Tie::Id },
+        TemplateSort::Id => Key { sql: "id", is_number: false, tie: Tie::Id },
+        TemplateSort::Name => Key { sql: "name", is_number: false, tie: Tie::Id },
     };
     let seen = scope.project().map(|own| (SEEN, own));
     let listing = Listing { table: TABLE, key: &key, seen, document: 2 };

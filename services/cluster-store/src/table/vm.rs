@@ -3,7 +3,7 @@
 use cluster_core::{Ident, Page, Vm, VmSort, VmUuid};
 use database::table::{Listing, PagePart, PageRows, changed_one};
 use database::{
-    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, columns, values,
+    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, Tie, columns, values,
 };
 use newtype_uuid::GenericUuid;
 use sealing::id_of;
@@ -158,9 +158,9 @@ fn seen(scope: &VmScope) -> Option<(&'static str, String)> {
 /// Returns the sort key of a page.
 fn key(sort: VmSort) -> Key {
     match sort {
-        VmSort::CreatedAt => Key { sql: "created_at", is_number: true },
-        VmSort::Id => Key { sql: "id", is_number: false },
-        VmSort::Name => Key { sql: "name", is_number: false },
+        VmSort::CreatedAt => Key { sql: "created_at", is_number: true, tie: Tie::Id },
+        VmSort::Id => Key { sql: "id", is_number: false, tie: Tie::Id },
+        VmSort::Name => Key { sql: "name", is_number: false, tie: Tie::Id },
     }
 }
 

@@ -61,6 +61,8 @@ pub enum Hidden {
     Path,
     /// 405, as for a method that the path does not have.
     Method,
+    /// 405, as a handler refuses a method.
+    MethodOfHandler,
     /// 406, which names the version.
     Version,
 }
@@ -173,7 +175,7 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
         self.methods = self.methods.route_layer(from_fn_with_state((came, answer), hide));
         self.since = Some(came);
         self.hidden = Some((came, answer));
-        if answer == Hidden::Method {
+        if matches!(answer, Hidden::Method | Hidden::MethodOfHandler) {
             self.refusals.push(StatusCode::METHOD_NOT_ALLOWED);
         }
         self
@@ -268,7 +270,7 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
 pub(super) fn refuse_method(asked: Option<&Microversion>, came: Option<Microversion>) -> ApiError {
     match (asked, came) {
         (Some(asked), Some(came)) if !asked.has(came) => {
-            ApiError::protocol(StatusCode::NOT_FOUND, "path not found")
+            ApiError::unrouted(StatusCode::NOT_FOUND, "path not found")
         }
         (Some(_) | None, Some(_) | None) => no_such_method(),
     }
@@ -276,7 +278,7 @@ pub(super) fn refuse_method(asked: Option<&Microversion>, came: Option<Microvers
 
 /// The answer to a method that no route of the path has.
 pub(crate) fn no_such_method() -> ApiError {
-    ApiError::protocol(StatusCode::METHOD_NOT_ALLOWED, "method not allowed for this path")
+    ApiError::unrouted(StatusCode::METHOD_NOT_ALLOWED, "method not allowed for this path")
 }
 
 fn too_early(came: Microversion, asked: Microversion) -> String {
@@ -306,6 +308,7 @@ async fn hide(
                 }
                 Hidden::Path => ApiError::protocol(StatusCode::NOT_FOUND, why),
                 Hidden::Method => ApiError::protocol(StatusCode::METHOD_NOT_ALLOWED, why),
+                Hidden::MethodOfHandler => ApiError::new(StatusCode::METHOD_NOT_ALLOWED, why),
                 Hidden::Version => ApiError::not_acceptable(why),
             }
             .into_response()

@@ -2,7 +2,7 @@
 
 use baremetal_core::{Fault, Node, NodeFilter, NodeSort, Page, State};
 use database::table::{Listing, PagePart, PageRows};
-use database::{Connection, Key, Query, Result, Row, Value, values};
+use database::{Connection, Key, Query, Result, Row, Tie, Value, values};
 
 use super::{SELECT, read};
 
@@ -128,10 +128,7 @@ fn add_conditions(query: &mut Query, filter: &NodeFilter) {
     }
     and_if_known(query, "shard", *sharded);
     query.and_if_set("retired = ?", *retired);
-    query.and_if_set(
-        r"lower(description) LIKE lower(?) ESCAPE '\'",
-        description_contains.as_deref().map(containing),
-    );
+    query.and_containing("description", description_contains.as_deref());
     query.and_if_set("parent_node = ?", *parent_node);
     if parent_node.is_none() && !include_children {
         query.and("parent_node IS NULL");
@@ -162,23 +159,12 @@ fn and_if_is(query: &mut Query, column: &str, is: Option<bool>) {
     }
 }
 
-/// Returns the LIKE pattern for text that contains `part`.
-fn containing(part: &str) -> String {
-    let mut pattern = String::from("%");
-    for c in part.chars() {
-        if matches!(c, '%' | '_' | '\\') {
-            pattern.push('\\');
-        }
-        pattern.push(c);
-    }
-    pattern + "%"
-}
-
 /// Returns the sort key. A missing value sorts before all others: the number in its place is earlier than any timestamp.
 fn key(sort: NodeSort) -> Key {
-    let text = |sql| Key { sql, is_number: false };
-    let number = |sql| Key { sql, is_number: true };
+    let text = |sql| Key { sql, is_number: false, tie: Tie::Seq };
+    let number = |sql| Key { sql, is_number: true, tie: Tie::Seq };
     match sort {
+        NodeSort::Creation => number("seq"),
         NodeSort::CreatedAt => number("created_at"),
         NodeSort::Id => text("id"),
         NodeSort::Name => text("coalesce(name, '')"),
