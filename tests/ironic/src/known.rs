@@ -11,12 +11,13 @@ use crate::difference::Difference;
 
 /// The head of the file.
 const HEAD: &str = "\
-# Work to do: each line is a difference between the answers of baremetald and the recorded answers of Ironic. It names the minor versions.
+# Each line is a difference between the answers of baremetald and the recorded answers of Ironic. It names the minor versions.
 # `cargo run -p ironic -- compare --accept` writes this file. A change that makes baremetald answer as Ironic makes the file shorter.
+# `reasons.yaml` says why each difference stays.
 ";
 
 /// The texts of known differences, by request and by file.
-type Known = BTreeMap<String, BTreeMap<String, Vec<String>>>;
+pub(crate) type Known = BTreeMap<String, BTreeMap<String, Vec<String>>>;
 
 /// A known difference: its file, its request and its text.
 type Line<'a> = (&'a str, &'a str, &'a str);
@@ -37,9 +38,13 @@ pub fn write(path: &Path, differences: &[Difference]) -> Result<()> {
 ///
 /// Fails if the file cannot be read.
 pub fn problems(path: &Path, found: &[Difference]) -> Result<Vec<String>> {
+    Ok(check(&read_file(path)?, found))
+}
+
+/// Reads the list.
+pub(crate) fn read_file(path: &Path) -> Result<Known> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    let known = read(&text).with_context(|| path.display().to_string())?;
-    Ok(check(&known, found))
+    read(&text).with_context(|| path.display().to_string())
 }
 
 fn read(text: &str) -> Result<Known> {

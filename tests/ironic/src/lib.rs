@@ -7,6 +7,7 @@ pub mod answer;
 pub mod change;
 pub mod difference;
 pub mod known;
+pub mod reasons;
 pub mod recording;
 pub mod versions;
 pub mod walk;

@@ -3,7 +3,7 @@
 use compat::Service;
 use ironic::difference::{compare, counts};
 use ironic::walker::{InternalErrors, Walker};
-use ironic::{CONFIGURATION, PATIENCE, known, path, recording, walk};
+use ironic::{CONFIGURATION, PATIENCE, known, path, reasons, recording, walk};
 
 #[test]
 fn baremetald_answers_like_a_real_ironic_except_for_known_differences() {
@@ -23,4 +23,11 @@ fn baremetald_answers_like_a_real_ironic_except_for_known_differences() {
         problems.len(),
         problems.join("\n")
     );
+}
+
+#[test]
+fn each_known_difference_has_a_reason() {
+    let problems = reasons::problems(&path("reasons.yaml"), &path("differences.yaml"));
+    let problems = problems.expect("there are reasons and a list");
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
 }
