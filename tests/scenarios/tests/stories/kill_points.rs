@@ -8,6 +8,7 @@ mod firmware_settings;
 mod firmware_updates;
 mod images;
 mod inspections;
+mod names;
 mod networks;
 mod notices;
 mod raid_volumes;
