@@ -43,6 +43,9 @@ pub mod step {
     pub const ERASE_DEVICES: &str = "erase_devices";
     /// Deploy step: writes an image, and a config drive if one is given; arguments `image_info`, `configdrive`.
     pub const WRITE_IMAGE: &str = "write_image";
+    /// Deploy step: runs a container, whose program `bootc` installs it to the disk; arguments `image_source`, `configdrive`,
+    /// `oci_pull_secret`. Our agent refuses the step, because its ramdisk has no podman.
+    pub const EXECUTE_BOOTC_INSTALL: &str = "execute_bootc_install";
     /// Clean step of the RAID interface: makes the software RAID of the node's `target_raid_config`.
     pub const CREATE_CONFIGURATION: &str = "create_configuration";
     /// Clean step of the RAID interface: removes all software RAID.

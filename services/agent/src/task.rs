@@ -89,6 +89,10 @@ pub enum BadCommand {
         kind: &'static str,
         step: String,
     },
+    #[error(
+        "this agent does not install containers, because its ramdisk has no podman; boot a released ironic-python-agent"
+    )]
+    NoPodman,
     #[error("the parameters of {command} are not understood")]
     Parameters { command: String, source: serde_json::Error },
 }
@@ -121,6 +125,7 @@ impl Task {
                     step::APPLY_CONFIGURATION => {
                         Task::ApplyRaid(request, read(&command, arguments)?)
                     }
+                    step::EXECUTE_BOOTC_INSTALL => return Err(BadCommand::NoPodman),
                     other => return Err(unknown("deploy", other)),
                 }
             }
@@ -238,6 +243,8 @@ mod tests {
         assert_eq!(text("standby.dance", json!({})), "unknown command \"standby.dance\"");
         let step = json!({"step": {"step": "burn"}});
         assert_eq!(text("clean.execute_clean_step", step), "unknown clean step \"burn\"");
+        let step = json!({"step": {"step": "execute_bootc_install"}});
+        assert!(text("deploy.execute_deploy_step", step).contains("has no podman"));
         assert!(text("deploy.execute_deploy_step", json!({})).contains("are not understood"));
     }
 

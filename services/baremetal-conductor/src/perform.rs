@@ -4,8 +4,8 @@ use agent_protocol::{ChecksumAlgorithm, Command, ImageInfo, name, step};
 use baremetal_core::{
     Action, ActionOutcome, AgentCommand, CommandSeen, DeployInterface, HASHED_RESCUE_PASSWORD,
     Image, ImageChecksum, Interface, Node, NodeUpdate, Observed, PlanRules, Problem, Reason,
-    RequestRefused, State, StepKind, Task, Work, WorkUuid, after_action, check_raid_step,
-    glance_image, image, layout_at_url, plan,
+    RequestRefused, State, StepKind, Task, Work, WorkUuid, after_action, bootable_container,
+    check_raid_step, glance_image, image, layout_at_url, plan,
 };
 use bmc::{Bmc, BmcError};
 use decision::{Decision, Requeue};
@@ -264,7 +264,13 @@ impl TurnContext {
             AgentCommand::ListSteps(StepKind::Deploy) => name::GET_DEPLOY_STEPS,
             AgentCommand::ListSteps(StepKind::Service) => name::GET_SERVICE_STEPS,
             AgentCommand::WriteImage => {
-                params.step = Some(self.write_image(node).await?);
+                params.step = Some(match node.deploy_interface() {
+                    DeployInterface::Bootc => self.install_container(node).await?,
+                    DeployInterface::Direct
+                    | DeployInterface::CustomAgent
+                    | DeployInterface::Ramdisk
+                    | DeployInterface::Fake => self.write_image(node).await?,
+                });
                 params.more.insert("deploy_version".to_owned(), Value::Null);
                 name::EXECUTE_DEPLOY_STEP
             }
@@ -403,17 +409,30 @@ impl TurnContext {
         Ok(Map::from_iter([("node".to_owned(), known.into()), ("ports".to_owned(), ports.into())]))
     }
 
-    /// Returns the fields of `instance_info` that the agent gets: the hints for the root disk, or everything for a custom agent, whose steps
-    /// install the machine.
+    /// Returns the fields of `instance_info` that the agent gets: the hints for the root disk and the settings of a container, or everything
+    /// for a custom agent, whose steps install the machine.
     async fn instance_for_agent(&self, node: &Node) -> Result<Map<String, Value>> {
         let refused = |why: RequestRefused| bad_request(why.to_string());
         let is_deploying = matches!(node.provision_state, State::Deploying | State::DeployWait);
-        if !is_deploying || node.deploy_interface() != DeployInterface::CustomAgent {
+        let hints = || {
             // ironic-python-agent reads the kind of partition table from the capabilities.
             let capabilities = Some(CAPABILITIES).filter(|_| node.may_have_partition_image());
             let known = [Some(ROOT_DEVICE), capabilities].into_iter().flatten();
             let known = known.filter_map(|key| node.instance_info.get_key_value(key));
-            return Ok(known.map(|(key, value)| (key.clone(), value.clone())).collect());
+            known.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>()
+        };
+        match node.deploy_interface() {
+            DeployInterface::CustomAgent if is_deploying => {}
+            DeployInterface::Bootc if is_deploying => {
+                let container = bootable_container(&self.with_instance(node).map_err(refused)?);
+                let settings = container.map_err(refused)?.settings;
+                return Ok(hints().into_iter().chain(settings).collect());
+            }
+            DeployInterface::CustomAgent
+            | DeployInterface::Bootc
+            | DeployInterface::Direct
+            | DeployInterface::Ramdisk
+            | DeployInterface::Fake => return Ok(hints()),
         }
         let opened = self.with_instance(node).map_err(refused)?;
         let drive = config_drive(&self.settings.image_hosts, &opened).await?;

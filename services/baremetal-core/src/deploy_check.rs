@@ -3,6 +3,7 @@
 use agent_protocol::RootDeviceHints;
 use serde_json::{Map, Value};
 
+use crate::bootc::bootable_container;
 use crate::fast_track::check_fast_track;
 use crate::instance::refuse;
 use crate::partition_image::{check_layout, layout_at_url};
@@ -31,6 +32,10 @@ pub fn check_deploy(node: &Node) -> Result<(), RequestRefused> {
             layout_at_url(node).map(drop)
         }
         DeployInterface::Ramdisk => own_image(node).map(|_| ()),
+        DeployInterface::Bootc => {
+            bootable_container(node)?;
+            config_drive_of(node).map(drop)
+        }
         DeployInterface::CustomAgent => config_drive_of(node).map(|_| ()),
         DeployInterface::Fake => Ok(()),
     }
@@ -38,8 +43,9 @@ pub fn check_deploy(node: &Node) -> Result<(), RequestRefused> {
 
 /// Refuses root device hints that are not valid: those of the instance, which come before the node's own. Only agents read them.
 fn check_root_device(node: &Node) -> Result<(), RequestRefused> {
-    if !matches!(node.deploy_interface(), DeployInterface::Direct | DeployInterface::CustomAgent) {
-        return Ok(());
+    match node.deploy_interface() {
+        DeployInterface::Direct | DeployInterface::CustomAgent | DeployInterface::Bootc => {}
+        DeployInterface::Ramdisk | DeployInterface::Fake => return Ok(()),
     }
     let field = "root_device";
     let of = |object: &Map<String, Value>| object.get(field).filter(|it| !is_empty(it)).cloned();

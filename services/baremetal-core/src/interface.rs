@@ -175,11 +175,13 @@ interfaces! {
         Direct = "direct",
         /// Steps of the agent that the request names install the machine.
         CustomAgent = "custom-agent",
+        /// The agent runs a container, whose program installs it to the disk.
+        Bootc = "bootc",
         /// The machine boots an ISO image or a kernel of its user. Nothing is written to its disk.
         Ramdisk = "ramdisk",
     } {
         FakeHardware: Fake Direct;
-        Idrac | Ipmi | ManualManagement | Redfish: Direct CustomAgent Ramdisk;
+        Idrac | Ipmi | ManualManagement | Redfish: Direct CustomAgent Ramdisk Bootc;
     }
 
     /// How firmware is updated.

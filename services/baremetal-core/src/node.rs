@@ -296,9 +296,10 @@ impl Node {
     /// Returns whether the agent cleans and serves the machine.
     pub fn uses_agent(&self) -> bool {
         match self.deploy_interface() {
-            DeployInterface::Direct | DeployInterface::CustomAgent | DeployInterface::Ramdisk => {
-                true
-            }
+            DeployInterface::Direct
+            | DeployInterface::CustomAgent
+            | DeployInterface::Bootc
+            | DeployInterface::Ramdisk => true,
             DeployInterface::Fake => false,
         }
     }

@@ -25,9 +25,10 @@ pub(crate) fn adopt(node: &Node) -> Vec<Task> {
 fn boot_system(node: &Node) -> Task {
     match node.deploy_interface() {
         DeployInterface::Ramdisk => Task::BootOwnImage,
-        DeployInterface::Direct | DeployInterface::CustomAgent | DeployInterface::Fake => {
-            Task::BootDisk
-        }
+        DeployInterface::Direct
+        | DeployInterface::CustomAgent
+        | DeployInterface::Bootc
+        | DeployInterface::Fake => Task::BootDisk,
     }
 }
 
@@ -111,6 +112,8 @@ pub(crate) fn deploy(node: &Node, steps: &WantedSteps) -> Vec<Task> {
             &[AgentCommand::WriteImage, AgentCommand::ListPartitions, AgentCommand::SetNextBoot]
         }
         DeployInterface::Direct => &[AgentCommand::WriteImage, AgentCommand::SetNextBoot],
+        // The program of the container makes the boot entry.
+        DeployInterface::Bootc => &[AgentCommand::WriteImage],
         // The requested steps write whatever the machine boots (ironic, `CustomAgentDeploy`).
         DeployInterface::CustomAgent => &[],
     };
@@ -388,6 +391,22 @@ mod tests {
         assert_eq!(undeploy(&node), [OFF]);
         node.interfaces.deploy = Some(DeployInterface::Ramdisk);
         assert_eq!(deploy(&node, &steps), [OFF, set, Task::BootOwnImage, ON, confirm]);
+    }
+
+    #[test]
+    fn the_program_of_a_container_makes_the_boot_entry() {
+        let mut machine = node(Driver::Redfish);
+        machine.interfaces.deploy = Some(DeployInterface::Bootc);
+        assert!(machine.uses_agent());
+        let tasks = deploy(&machine, &WantedSteps::default());
+        let commands = tasks.iter().filter(|task| matches!(task, Task::Agent(_))).cloned();
+        let want = [
+            AgentCommand::ListSteps(StepKind::Deploy),
+            AgentCommand::WriteImage,
+            AgentCommand::Sync,
+            AgentCommand::PowerOff,
+        ];
+        assert_eq!(commands.collect::<Vec<_>>(), want.map(Task::Agent));
     }
 
     #[test]

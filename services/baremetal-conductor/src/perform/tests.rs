@@ -189,6 +189,38 @@ async fn a_partition_image_is_described_with_each_field_that_agents_read() {
     assert_eq!(given, &json!({"capabilities": {"disk_label": "gpt"}}));
 }
 
+#[tokio::test]
+async fn a_container_is_described_as_ironic_python_agent_reads_it() {
+    let context = conductor(settings()).await.context;
+    let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, context.now());
+    let info = json!({
+        "image_source": "oci://registry.example/os:1", "image_pull_secret": "ann:sesame", "root_device": {"name": "sda"},
+        "bootc_authorized_keys": "ssh-ed25519 A", "bootc_tpm2_luks": "true", "x": 1,
+    });
+    node.instance_info = info.as_object().unwrap().clone();
+    node.interfaces.deploy = Some(DeployInterface::Bootc);
+    context.store.insert_node(&node).await.unwrap();
+    node = context.store.find_node(&NodeIdent::Id(node.id)).await.unwrap().unwrap();
+    node.provision_state = State::DeployWait;
+    let (name, sent) = context.request_of(&node, AgentCommand::WriteImage).await.unwrap();
+    let sent = json!(sent);
+    assert_eq!(name, "deploy.execute_deploy_step");
+    // `ann:sesame`, twice in base64.
+    let args = json!({
+        "image_source": "oci://registry.example/os:1", "configdrive": null,
+        "oci_pull_secret": "WVc1dU9uTmxjMkZ0WlE9PQ==",
+    });
+    let step = json!({"interface": "deploy", "step": "execute_bootc_install", "args": args});
+    assert_eq!(sent["step"], step);
+    let given = json!({
+        "root_device": {"name": "sda"}, "bootc_authorized_keys": "ssh-ed25519 A", "bootc_tpm2_luks": true,
+    });
+    assert_eq!(sent["node"]["instance_info"], given);
+    node.provision_state = State::CleanWait;
+    let given = context.instance_for_agent(&node).await.unwrap();
+    assert_eq!(given.keys().collect::<Vec<_>>(), ["root_device"]);
+}
+
 /// A BMC that can change no boot setting.
 struct NoBootSettings;
 

@@ -57,6 +57,11 @@ pub(super) async fn run(
             install_live(machine, asked);
             Ok(json!({"deploy_result": null, "deploy_step": asked.params.get("step")}))
         }
+        ("deploy.execute_deploy_step", "execute_bootc_install") => {
+            let written = write::container(machine, asked.params.get("step"));
+            written
+                .map(|text| json!({"deploy_result": text, "deploy_step": asked.params.get("step")}))
+        }
         ("deploy.execute_deploy_step", other)
             if other != "write_image" && offers(&DEPLOY_STEPS, other) =>
         {
@@ -199,9 +204,10 @@ const CLEAN_STEPS: [OfferedStep; 6] = [
     },
 ];
 
-const DEPLOY_STEPS: [OfferedStep; 5] = [
+const DEPLOY_STEPS: [OfferedStep; 6] = [
     OfferedStep { name: "write_image", ..PLAIN },
     OfferedStep { name: "install_live", ..PLAIN },
+    OfferedStep { name: "execute_bootc_install", ..PLAIN },
     OfferedStep { name: "inject_files", argument: Some(("files", "what to write")), ..PLAIN },
     OfferedStep { interface: "bios", name: "tune", argument: Some(("profile", "how")), ..PLAIN },
     OfferedStep {

@@ -3,6 +3,8 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use flate2::write::MultiGzDecoder;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256, Sha512};
@@ -88,6 +90,41 @@ pub(super) async fn image(
     machine.install(bay, image, drive.and_then(Value::as_str).map(str::to_owned));
     let name = machine.spec().disks.get(bay).map(|disk| disk.name.clone()).unwrap_or_default();
     Ok(format!("/dev/{name}"))
+}
+
+/// Writes the system of a container, as ironic-python-agent 13 does with podman; returns the agent's text. The container is not pulled, and a
+/// container without the program `bootc` has the tag `without-bootc`.
+pub(super) fn container(machine: &Machine, step: Option<&Value>) -> Result<String, Failure> {
+    let arguments = step.and_then(|step| step.get("args")).and_then(Value::as_object);
+    let arguments = arguments.cloned().unwrap_or_default();
+    // The step has no default for any argument (`ironic_python_agent/hardware.py`, `execute_bootc_install`).
+    let needed = ["image_source", "configdrive", "oci_pull_secret"];
+    if let Some(missing) = needed.iter().find(|key| !arguments.contains_key(**key)) {
+        return Err(Failure::new("TypeError", format!("The step has no {missing}.")));
+    }
+    let text = |key: &str| arguments.get(key).and_then(Value::as_str);
+    let source = text("image_source").unwrap_or_default();
+    if let Some(secret) = text("oci_pull_secret") {
+        let login = STANDARD.decode(secret).and_then(|once| STANDARD.decode(once));
+        if !login.is_ok_and(|login| login.contains(&b':')) {
+            return Err(Failure::new("ImageDownloadError", "The pull secret is no login."));
+        }
+    }
+    if source.ends_with(":without-bootc") {
+        let why = "Container does not contain the required bootc binary.";
+        return Err(Failure::new("ImageDownloadError", why));
+    }
+    let (bay, _) = root_disk(machine, &Map::new())?;
+    let drive = text("configdrive").map(str::to_owned);
+    let system = Content::Image {
+        name: source.to_owned(),
+        bytes: 1 << 30,
+        checksum: String::new(),
+        bootable: true,
+        config_drive: drive.is_some(),
+    };
+    machine.install(bay, system, drive);
+    Ok(format!("Container image ({source}) written"))
 }
 
 /// Why a download ended early.

@@ -64,6 +64,30 @@ async fn a_machine_is_installed_with_a_partition_image() {
     assert_eq!(before.steps(&machine), ran);
 }
 
+/// No boot entry is asked for, because the program of the container makes it.
+#[tokio::test]
+async fn a_machine_is_installed_from_a_container() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(Machine::redfish("r1u6")).await;
+    let node = lab.available(&machine).await;
+    lab.set(node, "/deploy_interface", json!("bootc")).await;
+    let mut info = json!({
+        "image_source": "oci://registry.example/os:without-bootc", "image_pull_secret": "ann:sesame",
+        "bootc_authorized_keys": "ssh-ed25519 A",
+    });
+    lab.set(node, "/instance_info", info.clone()).await;
+    lab.provision(node, "active").await.reaches("deploy failed").await;
+    assert!(machine.stage().borrow().ne(&Stage::Installed));
+
+    info["image_source"] = json!("oci://registry.example/os:1");
+    lab.set(node, "/instance_info", info).await;
+    let before = StateBefore::of(&lab, node, &machine).await;
+    lab.provision(node, "active").await.reaches("active").await;
+    machine.stage().wait_for(|stage| *stage == Stage::Installed).await.expect("it boots its disk");
+    let ran = ["get_deploy_steps", "execute_bootc_install", "sync"];
+    assert_eq!(before.steps(&machine), ran);
+}
+
 #[tokio::test]
 async fn a_config_drive_may_be_at_a_url() {
     let lab = Lab::start().await;
