@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::secret::Masked;
-use crate::{JoinState, Node, NodeUuid, State, Verb, is_secret};
+use crate::{InspectInterface, JoinState, Node, NodeUuid, State, Verb, is_secret};
 
 /// A rack: machines that are brought up together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -148,6 +148,9 @@ pub fn rack_progress(goal: &RackGoal, node: &Node) -> RackProgress {
     let next = |verb| RackProgress::Next(RackRequest::Verb(verb));
     match node.provision_state {
         State::Enroll => next(Verb::Manage),
+        State::InspectFailed if node.inspect_interface() == InspectInterface::NoInspect => {
+            next(Verb::Manage)
+        }
         State::InspectFailed => next(Verb::Inspect),
         State::Manageable if !inspected => next(Verb::Inspect),
         State::Manageable if goal.reach == RackTarget::Inspected => RackProgress::Done,
@@ -271,6 +274,14 @@ mod tests {
     fn machines_in_progress_come_before_new_ones() {
         let nodes = [node(1, State::Enroll), node(2, State::Manageable)];
         check(&goal(RackTarget::Installed, 1), &nodes, expect!["2:inspect"]);
+    }
+
+    #[test]
+    fn a_failed_inspection_is_repeated_unless_the_node_has_no_inspection_any_more() {
+        let mut failed = node(1, State::InspectFailed);
+        check(&goal(RackTarget::Available, 9), &[failed.clone()], expect!["1:inspect"]);
+        failed.interfaces.inspect = Some(InspectInterface::NoInspect);
+        check(&goal(RackTarget::Available, 9), &[failed], expect!["1:manage"]);
     }
 
     #[test]
