@@ -1,7 +1,7 @@
 //! Makes a disk boot by BIOS, with the GRUB of the ramdisk. No program of the installed system runs for that.
 //!
 //! The ramdisk has GRUB's first sector and its core, with all modules that a usual configuration names (`images/ramdisk/lib.sh`). The core
-//! runs the commands in the sector [`COMMANDS`] of the disk, which start the menu of the installed system.
+//! runs the commands in sector 2040 of the disk, which start the menu of the installed system.
 
 use std::io;
 
