@@ -81,6 +81,7 @@ mod tests {
         let refused = REFUSED.replace("redfish_address", "redfish_verify_ca");
         becomes(after, &[], Err(&refused));
     }
+
     #[test]
     fn the_password_of_a_vnc_server_stays_with_its_address() {
         let info = |address: &str| json!({"vnc_address": address, "vnc_password": "stored"});

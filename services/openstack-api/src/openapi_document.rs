@@ -23,7 +23,7 @@ pub struct ApiDescription {
 struct Document {
     openapi: OpenApiVersion,
     info: Info,
-    paths: BTreeMap<&'static str, BTreeMap<&'static str, Box<RawValue>>>,
+    paths: BTreeMap<&'static str, BTreeMap<String, Box<RawValue>>>,
     components: Components,
     security: [SecurityRequirement; 1],
 }

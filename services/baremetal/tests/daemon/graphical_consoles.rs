@@ -20,7 +20,7 @@ const LOCAL: &str = "[bmc]\nnetworks = ['127.0.0.0/8']\n";
 const PASSWORD: &str = "vnc-k3y8";
 const OPEN: &str = "Open a node's graphical console (WebSocket)";
 const CLOSE: &str = "Close a node's graphical console";
-/// What a viewer without a password gets before the screen: version, security types, result.
+/// The bytes that a viewer without a password gets before the screen: version, security types, result.
 const GREETING: &[u8] = b"RFB 003.008\n\x01\x01\0\0\0\0";
 
 /// Starts a service with a node whose VNC server is at this port.

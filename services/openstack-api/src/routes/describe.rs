@@ -124,7 +124,7 @@ pub(super) fn refusals<S>(path: &str, handle: &Route<S>) -> BTreeSet<StatusCode>
     all
 }
 
-/// The name of the answer in the OpenAPI document that all routes share.
+/// The name under which the OpenAPI document has the refusal with this status. All routes share the refusal.
 pub(crate) fn refusal_name(status: StatusCode) -> String {
     format!("{REFUSAL}{}", status.as_str())
 }

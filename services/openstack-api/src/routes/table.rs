@@ -52,21 +52,26 @@ impl PolicyTable {
         rule: Option<Rule>,
         recorded: bool,
     ) {
-        let method = match method {
-            HttpMethod::Get => "GET",
-            HttpMethod::Post => "POST",
-            HttpMethod::Put => "PUT",
-            HttpMethod::Patch => "PATCH",
-            HttpMethod::Delete => "DELETE",
-            HttpMethod::Options => "OPTIONS",
-            HttpMethod::Head => "HEAD",
-            HttpMethod::Trace => "TRACE",
-        };
+        let method = method_name(method);
         self.policy.push(PolicyRow { method, path, public: rule.is_none(), recorded, rule });
     }
 
     pub(super) fn and(mut self, others: PolicyTable) -> Self {
         self.policy.extend(others.policy);
         self
+    }
+}
+
+/// The name of a method in a request.
+pub(super) fn method_name(method: &HttpMethod) -> &'static str {
+    match method {
+        HttpMethod::Get => "GET",
+        HttpMethod::Post => "POST",
+        HttpMethod::Put => "PUT",
+        HttpMethod::Patch => "PATCH",
+        HttpMethod::Delete => "DELETE",
+        HttpMethod::Options => "OPTIONS",
+        HttpMethod::Head => "HEAD",
+        HttpMethod::Trace => "TRACE",
     }
 }
