@@ -47,6 +47,10 @@ pub struct FaultSet {
     /// The health of the system that the BMC reports, instead of `OK`.
     pub reported_health: Option<String>,
     pub refuse_credentials: bool,
+    /// Every new password breaks the rules of the BMC.
+    pub refuse_passwords: bool,
+    /// The BMC accepts a new password, and keeps the old one.
+    pub ignore_passwords: bool,
     /// The BMC has no free session slot.
     pub sessions_full: bool,
     /// How long the machine takes to follow a power request.

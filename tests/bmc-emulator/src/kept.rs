@@ -12,7 +12,7 @@ use crate::spec::Firmware;
 use crate::subscriptions::Subscription;
 use crate::volumes::Volume;
 
-/// The power, next boot, virtual media, firmware settings, RAID volumes and subscriptions of a machine. Logs, sessions and faults are not kept.
+/// The power, next boot, virtual media, firmware settings, RAID volumes, subscriptions and changed password of a machine. Logs, sessions and faults are not kept.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PersistedState {
@@ -28,6 +28,8 @@ pub struct PersistedState {
     pub(crate) volumes: Vec<Volume>,
     #[serde(default)]
     pub(crate) subscriptions: Vec<Subscription>,
+    #[serde(default)]
+    pub(crate) password: Option<String>,
 }
 
 /// A boot override, as it is stored.

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod account;
 mod boot;
 mod clock;
 mod control;
@@ -10,6 +11,7 @@ mod ipmi;
 mod kept;
 mod log;
 mod machine;
+mod password_changes;
 mod profile;
 mod redfish;
 mod sensors;

@@ -68,6 +68,8 @@ pub enum Request {
     /// Delete the subscription with this id.
     Unsubscribe(u32),
     SetClock(Timestamp),
+    /// Change the password of the account.
+    ChangePassword,
     /// Switch the identify light on or off.
     Identify(bool),
     ClearEventLog,

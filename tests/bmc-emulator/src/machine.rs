@@ -59,6 +59,8 @@ pub(crate) struct Chassis {
     /// The machine switches on again after the operating system has shut down.
     restart_after_soft_off: bool,
     identify: Identify,
+    /// The password that a request has set in place of the first one.
+    pub(crate) password: Option<String>,
     /// Images and the virtual drives that hold them.
     media: Vec<(&'static MediaDrive, Url)>,
     pub(crate) setup: Setup,
@@ -96,6 +98,7 @@ impl Machine {
         let chassis = Chassis {
             boot: kept.boot.map(|boot| boot.held_from(Instant::now())),
             virtual_cd: kept.virtual_cd,
+            password: kept.password,
             media: media.collect(),
             setup: kept.setup,
             volumes: Volumes::of(kept.volumes),
@@ -111,8 +114,8 @@ impl Machine {
         }))
     }
 
-    /// The state to store for a restart of the emulator: power, next boot, virtual media, firmware settings, RAID volumes and
-    /// subscriptions.
+    /// The state to store for a restart of the emulator: power, next boot, virtual media, firmware settings, RAID volumes,
+    /// subscriptions and the password.
     pub fn kept(&self) -> PersistedState {
         let mut chassis = self.chassis();
         let boot = chassis.boot_override().map(|boot| Boot::of(boot, Instant::now()));
@@ -123,7 +126,8 @@ impl Machine {
         let subscriptions = chassis.subscriptions.all.clone();
         let virtual_cd = chassis.virtual_cd;
         let on = self.power_now().on;
-        PersistedState { on, boot, virtual_cd, media, setup, volumes, subscriptions }
+        let password = chassis.password.clone();
+        PersistedState { on, boot, virtual_cd, media, setup, volumes, subscriptions, password }
     }
 
     /// The hardware of the machine.

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::account::AccountRules;
 use crate::setup::ChangeTime;
 use crate::template::Item;
 use crate::updates::Applies;
@@ -40,6 +41,7 @@ pub(crate) struct Profile {
     /// How a PATCH must use `If-Match`.
     pub(crate) if_match: IfMatch,
     pub(crate) sessions: SessionRules,
+    pub(crate) accounts: AccountRules,
     pub(crate) reset: ResetRules,
     pub(crate) boot: BootRules,
     pub(crate) bios: BiosRules,

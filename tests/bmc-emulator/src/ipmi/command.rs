@@ -107,6 +107,7 @@ const COMMANDS: &[Command] = &[
     Command { net_fn: APP, code: 0x42, name: "Get Channel Info", needs: ToRead(User), run: IpmiFace::get_channel_info },
     Command { net_fn: APP, code: 0x44, name: "Get User Access", needs: ToRead(Operator), run: IpmiFace::get_user_access },
     Command { net_fn: APP, code: 0x46, name: "Get User Name", needs: ToRead(Operator), run: IpmiFace::get_user_name },
+    Command { net_fn: APP, code: 0x47, name: "Set User Password", needs: ToChange(Administrator), run: IpmiFace::set_user_password },
     Command { net_fn: APP, code: 0x48, name: "Activate Payload", needs: ToRead(Operator), run: IpmiFace::activate_payload },
     Command { net_fn: APP, code: 0x49, name: "Deactivate Payload", needs: ToRead(Operator), run: IpmiFace::deactivate_payload },
     Command { net_fn: APP, code: 0x4A, name: "Get Payload Activation Status", needs: ToRead(User), run: IpmiFace::get_payload_activation_status },

@@ -168,7 +168,7 @@ impl IpmiFace {
 
     /// K\[UID]: the password, padded with zeros to 20 bytes. An HMAC pads keys with zeros too, so the padding can be left out.
     fn user_key(&self) -> Vec<u8> {
-        let mut key = self.machine.spec().bmc.password.clone().into_bytes();
+        let mut key = self.machine.password().into_bytes();
         if self.machine.faults().with(|faults| faults.refuse_credentials) {
             key = rand::random::<[u8; 20]>().to_vec();
         }

@@ -55,6 +55,8 @@ pub(crate) enum Get {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Patch {
+    /// The password.
+    Account,
     /// The boot override and the identify light.
     System,
     /// The identify light alone, because a settings resource takes the boot override (`@Redfish.Settings`, DSP0266 §7.10).

@@ -1,5 +1,6 @@
 //! The bodies of POST and PATCH requests, and their effects.
 
+mod account;
 mod bios;
 mod boot;
 mod clock;
@@ -72,6 +73,7 @@ impl RedfishFace {
             return Err(Problem::of(Message::EMPTY_JSON));
         }
         match properties {
+            Patch::Account => self.patch_account(&document, &form)?,
             Patch::System | Patch::Identify => self.patch_system(properties, &document, &form)?,
             Patch::Manager => self.patch_manager(&document, &form)?,
             Patch::SessionService => self.patch_session_service(&form)?,

@@ -56,7 +56,7 @@ impl RedfishFace {
     fn knows(&self, user: &str, password: &str) -> bool {
         let bmc = &self.machine.spec().bmc;
         let refused = self.machine.faults().with(|faults| faults.refuse_credentials);
-        !refused && user == bmc.username && password == bmc.password
+        !refused && user == bmc.username && password == self.machine.password()
     }
 }
 

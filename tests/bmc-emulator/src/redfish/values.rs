@@ -52,6 +52,8 @@ pub(crate) fn value(face: &RedfishFace, name: &str) -> Option<Value> {
         "led" => json!(if is_lit() { "Blinking" } else { "Off" }),
         "now" => json!(machine.chassis().setup.clock.shown()),
         "clock_offset" => json!(machine.chassis().setup.clock.shown_offset()),
+        "shortest_password" => json!(face.profile.accounts.shortest),
+        "longest_password" => json!(face.profile.accounts.longest),
         "session_timeout" => json!(face.sessions().timeout.as_secs()),
         "reset_types" => json!(face.profile.reset.types),
         "boot_enabled" => json!(match boot().map(|boot| boot.lasting) {

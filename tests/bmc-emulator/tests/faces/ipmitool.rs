@@ -272,6 +272,26 @@ async fn every_command_closes_its_session() {
 }
 
 #[tokio::test]
+async fn the_password_is_changed_in_both_lengths() {
+    let bench = Bench::start().await;
+    let mut password = PASSWORD.to_owned();
+    for (new, length) in [("sixteen-bytes-16", "16"), ("twenty-bytes-long-20", "20")] {
+        let change = format!("user set password 2 {new} {length}");
+        let output = bench.ipmitool_as(&password, "17", &change).await;
+        assert!(output.status.success(), "{output:?}");
+        assert_eq!(bench.machine.password(), new);
+        let old = bench.ipmitool_as(&password, "17", "power status").await;
+        assert!(!old.status.success(), "{old:?}");
+        password = new.to_owned();
+        let test = bench.ipmitool_as(&password, "3", &format!("user test 2 {length} {new}")).await;
+        assert!(test.status.success(), "{test:?}");
+    }
+    let short = bench.ipmitool_as(&password, "17", "user set password 2 short").await;
+    assert!(!short.status.success(), "{short:?}");
+    assert_eq!(bench.machine.password(), password);
+}
+
+#[tokio::test]
 async fn a_user_may_not_switch_power() {
     let bench = Bench::start().await;
     let output = bench.ipmitool("17", "-L USER power on").await;

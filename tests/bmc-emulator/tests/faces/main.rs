@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test may fail the test")]
 
+mod accounts;
 mod ipmitool;
 mod misbehaviour;
 mod program;

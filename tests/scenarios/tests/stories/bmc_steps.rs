@@ -47,6 +47,7 @@ pub(crate) fn accepted(machine: &RackedMachine) -> Vec<String> {
         | Request::Unsubscribe(_)
         | Request::Identify(_)
         | Request::ClearEventLog
+        | Request::ChangePassword
         | Request::Other(_) => None,
     };
     accepted.filter_map(|entry| told(entry.request)).collect()

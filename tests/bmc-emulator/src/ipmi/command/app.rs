@@ -3,6 +3,7 @@
 use crate::ipmi::command::{Answer, Call, CompletionCode};
 use crate::ipmi::face::IpmiFace;
 use crate::ipmi::session::Privilege;
+use crate::log::Protocol;
 
 /// The number of the LAN channel.
 const CHANNEL: u8 = 0x01;
@@ -158,6 +159,32 @@ impl IpmiFace {
         };
         name.resize(16, 0);
         Ok(name)
+    }
+
+    /// Set User Password (§22.30): sets or tests the password of the user, in 16 or 20 bytes.
+    pub(super) fn set_user_password(&mut self, call: &Call<'_>) -> Answer {
+        let (user, operation) = (call.byte(0)?, call.byte(1)? & 0x03);
+        if user & 0x3F != USER {
+            return Err(CompletionCode::INVALID_DATA);
+        }
+        let bytes = &call.data[2..];
+        if bytes.len() != if user & 0x80 == 0 { 16 } else { 20 } {
+            return Err(CompletionCode::DATA_LENGTH);
+        }
+        let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let invalid = |_| CompletionCode::INVALID_DATA;
+        let password = std::str::from_utf8(&bytes[..end]).map_err(invalid)?;
+        match operation {
+            2 => {
+                let rules = &self.profile.accounts;
+                let changed = self.machine.change_password(Protocol::Ipmi, rules, password);
+                changed.map(|()| vec![]).map_err(|_| CompletionCode::INVALID_DATA)
+            }
+            3 if self.machine.password() == password => Ok(vec![]),
+            3 => Err(CompletionCode(0x80)),
+            // The only user cannot be disabled.
+            _ => Err(CompletionCode::INVALID_DATA),
+        }
     }
 
     /// Get Channel Payload Support (§24.8): IPMI messages, serial over LAN if the profile has it, and session setup.
