@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod account;
 mod bios;
 mod boot_settings;
 mod clock;
@@ -16,6 +17,7 @@ use async_trait::async_trait;
 use hardware::{BootDevice, BootOverride, Firmware, Inventory, MediaKind, PowerChange, PowerState};
 use url::Url;
 
+pub use account::Account;
 pub use bios::Bios;
 pub use boot_settings::BootSettings;
 pub use clock::Clock;
@@ -140,4 +142,5 @@ pub struct Bmc {
     pub sensors: Option<Arc<dyn Sensors>>,
     pub events: Option<Arc<dyn EventSubscriptions>>,
     pub serial: Option<Arc<dyn SerialConsole>>,
+    pub account: Option<Arc<dyn Account>>,
 }

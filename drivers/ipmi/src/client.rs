@@ -42,7 +42,8 @@ impl Client {
             inspection: Some(client.clone()),
             sensors: Some(client.clone()),
             events: None,
-            serial: Some(client),
+            serial: Some(client.clone()),
+            account: Some(client),
         }
     }
 

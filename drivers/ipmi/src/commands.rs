@@ -13,6 +13,7 @@ pub(crate) mod sensor_record;
 pub(crate) mod sensor_value;
 pub(crate) mod sensors;
 pub(crate) mod text;
+pub(crate) mod users;
 
 pub(crate) use completion::CompletionCode;
 

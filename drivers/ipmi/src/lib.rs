@@ -5,6 +5,7 @@ mod target;
 mod client;
 mod connector;
 
+mod account;
 mod boot;
 mod inspection;
 mod power;

@@ -65,7 +65,8 @@ impl Connector {
             inspection: Some(service.clone()),
             sensors: Some(service.clone()),
             events: Some(service.clone()),
-            serial: Some(service),
+            serial: Some(service.clone()),
+            account: Some(service),
         }
     }
 

@@ -24,6 +24,7 @@ mod quirks;
 mod resolve;
 mod task_list;
 
+mod account;
 mod bios;
 mod boot;
 mod boot_settings;

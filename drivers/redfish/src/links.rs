@@ -25,6 +25,8 @@ pub(crate) struct Root {
     pub(crate) managers: Option<Url>,
     pub(crate) chassis: Option<Url>,
     pub(crate) update_service: Option<Url>,
+    /// The AccountService.
+    pub(crate) accounts: Option<Url>,
     /// The EventService.
     pub(crate) events: Option<Url>,
     /// The TaskService.
@@ -44,6 +46,7 @@ impl Root {
             managers: follow(root.link("Managers")),
             chassis: follow(root.link("Chassis")),
             update_service: follow(root.link("UpdateService")),
+            accounts: follow(root.link("AccountService")),
             events: follow(root.link("EventService")),
             tasks: follow(root.link("Tasks")),
             registries: follow(root.link("Registries")),

@@ -181,6 +181,11 @@ impl Service {
     }
 
     async fn accepted_patch(&self, resource: &Resource, body: Value) -> Result<Answer> {
+        self.answer_to_patch(resource, body).await?.accepted(&self.origin.host())
+    }
+
+    /// Changes `resource` as [`Service::patch`] does, and returns the answer whatever its status.
+    pub(crate) async fn answer_to_patch(&self, resource: &Resource, body: Value) -> Result<Answer> {
         let mut answer = self.patch_if(&resource.url, resource.etag.clone(), body.clone()).await?;
         if matches!(
             answer.status,
@@ -191,7 +196,7 @@ impl Service {
             let strong = fresh.etag.map(|tag| tag.trim_start_matches("W/").to_owned());
             answer = self.patch_if(&resource.url, strong, body).await?;
         }
-        answer.accepted(&self.origin.host())
+        Ok(answer)
     }
 
     async fn patch_if(&self, url: &Url, if_match: Option<String>, body: Value) -> Result<Answer> {
@@ -209,6 +214,11 @@ impl Service {
         let turn = self.turn.lock().await;
         turn.may_speak(&self.origin)?;
         self.read_root().await
+    }
+
+    /// Ends the session, so that the next request logs in.
+    pub(crate) async fn log_out(&self) {
+        self.turn.lock().await.login = Login::Out;
     }
 
     /// Waits for earlier requests to end, logs in if needed, and sends the request.

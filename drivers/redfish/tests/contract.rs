@@ -180,6 +180,35 @@ async fn an_emulated_bmc_of_each_vendor_passes_the_story() {
     honours_the_contract(candidates.collect()).await;
 }
 
+#[tokio::test]
+async fn an_emulated_bmc_of_each_vendor_changes_the_password() {
+    let machines = FAMILIES.map(emulated);
+    let served = serve(machines.to_vec()).await.unwrap();
+    for (machine, at) in machines.iter().zip(&served.machines) {
+        let (address, family) = (at.redfish.unwrap(), &at.name);
+        let target = candidate(&format!("https://{address} admin secret")).target;
+        let connector = Connector::new(b"", hardware::AllowedHosts::anywhere()).unwrap();
+        let account = connector.bmc(target.clone()).account.unwrap();
+        assert!(account.try_password().await.unwrap(), "{family}");
+        let Some(length) = if_supported(account.password_length().await) else {
+            assert_eq!(family, "poor");
+            continue;
+        };
+        let new = "Aa1-Bb2-Cc3-Dd4-Ee5-";
+        assert!(length.contains(&new.len()), "{family}: {length:?}");
+        account.set_password(new).await.unwrap();
+        assert_eq!(machine.password(), new, "{family}");
+        assert!(!account.try_password().await.unwrap(), "{family} takes the old password");
+
+        let account = connector.bmc(Target { password: new.into(), ..target }).account.unwrap();
+        assert!(account.try_password().await.unwrap(), "{family}");
+        let refused = account.set_password("short").await.unwrap_err();
+        let is_final = matches!(refused, BmcError::Refused { transient: false, .. });
+        assert!(is_final, "{family}: {refused:?}");
+        assert_eq!(machine.password(), new, "{family}");
+    }
+}
+
 async fn honours_the_contract(candidates: Vec<Candidate>) {
     with_each(candidates, async |bmc: Bmc, candidate| {
         machine_is_known(&bmc, candidate.mac).await;

@@ -41,6 +41,7 @@ pub(crate) fn bmc(power: Option<PowerState>) -> Bmc {
         sensors: None,
         events: None,
         serial: Some(Arc::new(Port)),
+        account: None,
     }
 }
 

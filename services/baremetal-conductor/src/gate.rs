@@ -4,13 +4,14 @@
 //! tokio's paused clock cannot advance.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use baremetal_store::Tripwire;
 use bmc::{
-    Bios, Bmc, BmcError, Boot, BootSettings, Clock, EventSubscriptions, FirmwareImage,
+    Account, Bios, Bmc, BmcError, Boot, BootSettings, Clock, EventSubscriptions, FirmwareImage,
     FirmwareUpdates, IdentifyLight, ImageTransfer, Inspection, Interrupt, LogEntry, Power,
     RaidVolumes, Reading, Sensors, SerialConsole, SerialSession, VirtualDrive, VirtualMedia,
 };
@@ -119,6 +120,9 @@ pub(crate) fn gated(bmc: Bmc, gate: Arc<Gate>) -> Bmc {
         serial: bmc
             .serial
             .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn SerialConsole>),
+        account: bmc
+            .account
+            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn Account>),
     }
 }
 
@@ -364,6 +368,21 @@ impl EventSubscriptions for Gated<dyn EventSubscriptions> {
     }
 }
 
+#[async_trait]
+impl Account for Gated<dyn Account> {
+    async fn try_password(&self) -> Result<bool, BmcError> {
+        self.through(self.inner.try_password()).await
+    }
+
+    async fn password_length(&self) -> Result<RangeInclusive<usize>, BmcError> {
+        self.through(self.inner.password_length()).await
+    }
+
+    async fn set_password(&self, wanted: &str) -> Result<(), BmcError> {
+        self.changing("bmc: password", self.inner.set_password(wanted)).await
+    }
+}
+
 /// Only the opening passes through the gate; the data of the console then has a session of its own.
 #[async_trait]
 impl SerialConsole for Gated<dyn SerialConsole> {
@@ -513,6 +532,19 @@ mod tests {
         assert_eq!(events.list().await.unwrap().members.len(), 1);
         assert!(events.delete(id).await.unwrap());
         assert!(machine.subscriptions().is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_change_of_the_password_reaches_the_bmc() {
+        let SampleMachine { machine, target, .. } = &SampleMachine::start().await;
+        let connector = redfish::Connector::new(b"", AllowedHosts::anywhere()).unwrap();
+        let account = gated(connector.bmc(target.clone()), Arc::new(gate(1000, 100))).account;
+        let account = account.unwrap();
+        assert!(account.try_password().await.unwrap());
+        assert!(account.password_length().await.unwrap().contains(&20));
+        account.set_password("Aa1-Bb2-Cc3-Dd4-Ee5-").await.unwrap();
+        assert_eq!(machine.password(), "Aa1-Bb2-Cc3-Dd4-Ee5-");
+        assert!(!account.try_password().await.unwrap());
     }
 
     #[tokio::test]

@@ -41,6 +41,21 @@ async fn a_request_beyond_the_accounts_privilege_is_unauthorized() {
 }
 
 #[tokio::test]
+async fn the_password_of_the_account_is_changed() {
+    let Some(sim) = IpmiSim::start() else { return };
+    let target = sim.endpoint().target();
+    let connector = Connector::bind().await.unwrap();
+    let account = connector.bmc(target.clone()).account.unwrap();
+    assert!(account.try_password().await.unwrap());
+    let new = "Aa1-Bb2-Cc3-Dd4-";
+    assert!(account.password_length().await.unwrap().contains(&new.len()));
+    account.set_password(new).await.unwrap();
+    assert!(!account.try_password().await.unwrap());
+    let account = connector.bmc(Target { password: new.into(), ..target }).account.unwrap();
+    assert!(account.try_password().await.unwrap());
+}
+
+#[tokio::test]
 async fn a_password_too_long_for_ipmi_is_refused_before_sending() {
     let target = Target {
         address: ([127, 0, 0, 1], 9).into(),

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use bmc::{BmcError, Interrupt, Power};
+use bmc::{Account, BmcError, Interrupt, Power};
 use bmc_emulator::{CompletionFault, FaultSet, PowerRequest, Request};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use hardware::{PowerChange, PowerState};
-use ipmi::{CipherSuite, Client, Connector, Target};
+use ipmi::{CipherSuite, Client, Connector, Privilege, Target};
 
 use crate::emulator::Emulator;
 use crate::endpoint::Endpoint;
@@ -58,6 +58,31 @@ async fn faulty(faults: FaultSet) -> (Emulator, Connector, Client) {
     let target = Target { timeout, ..emulator.endpoint(None).target() };
     let client = connector.client(target);
     (emulator, connector, client)
+}
+
+#[tokio::test]
+async fn the_password_is_changed_unless_the_bmc_refuses() {
+    let (emulator, connector, operator) = faulty(FaultSet::default()).await;
+    let refused = operator.set_password("Aa1-Bb2-Cc3-Dd4-").await.unwrap_err();
+    assert!(matches!(refused, BmcError::Refused { .. }), "no administrator: {refused:?}");
+
+    let target = emulator.endpoint(None).target();
+    let target = Target { privilege: Privilege::Administrator, ..target };
+    let mut client = connector.client(target.clone());
+    for new in ["Aa1-Bb2-Cc3-Dd4-", "Aa1-Bb2-Cc3-Dd4-Ee5-"] {
+        client.set_password(new).await.unwrap();
+        assert_eq!(emulator.machine().password(), new);
+        client.device_id().await.expect("the session outlives its password");
+        assert!(!client.try_password().await.unwrap());
+        client = connector.client(Target { password: new.into(), ..target.clone() });
+        assert!(client.try_password().await.unwrap());
+    }
+    let before = emulator.machine().password();
+    let refused = client.set_password("short").await.unwrap_err();
+    assert!(matches!(refused, BmcError::Refused { transient: false, .. }), "{refused:?}");
+    let long = client.set_password("more-than-twenty-bytes").await.unwrap_err();
+    assert!(matches!(long, BmcError::Unsupported { .. }), "{long:?}");
+    assert_eq!(emulator.machine().password(), before);
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@
 
 mod fixture;
 
+mod account;
 mod bios;
 mod boot;
 mod boot_settings;
