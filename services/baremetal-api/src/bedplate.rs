@@ -1,5 +1,6 @@
 //! `/bedplate/v1`: functions that Ironic does not have.
 
+mod bmc_password;
 mod console;
 mod console_session;
 mod counts;
@@ -26,6 +27,7 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(explain::routes())
         .merge(plan::routes())
         .merge(machine::routes())
+        .merge(bmc_password::routes())
         .merge(console::routes())
         .merge(graphical_console::routes())
         .merge(counts::routes())

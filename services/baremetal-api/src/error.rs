@@ -183,6 +183,8 @@ fn refused_request(why: &RequestRefused) -> StatusCode {
         | RequestRefused::PowerOffDisabled { .. }
         | RequestRefused::NotAbortable { .. }
         | RequestRefused::BootSetting { .. }
+        | RequestRefused::Password { .. }
+        | RequestRefused::SharedBmc { .. }
         | RequestRefused::Leaving { .. } => StatusCode::CONFLICT,
     }
 }
@@ -196,6 +198,7 @@ fn frozen(why: &ChangeRefused) -> StatusCode {
         | ChangeRefused::Allocated { .. }
         | ChangeRefused::Lent { .. }
         | ChangeRefused::Console { .. }
+        | ChangeRefused::Password { .. }
         | ChangeRefused::Leaving { .. }
         | ChangeRefused::Connected { .. }
         | ChangeRefused::Delete { .. } => StatusCode::CONFLICT,

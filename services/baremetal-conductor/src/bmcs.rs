@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use baremetal_core::{CREDENTIALS, Driver, Node, NodeUuid, Problem, Reason};
+use baremetal_core::{AccountPassword, CREDENTIALS, Driver, Node, NodeUuid, Problem, Reason};
 use baremetal_store::{Secrets, Tripwire};
 use bmc::{Bmc, BmcError};
 use secrecy::{ExposeSecret, SecretString};
@@ -64,8 +64,33 @@ impl Bmcs {
         Bmcs { settings, redfish, ipmi, secrets, tripwire, known: Mutex::default() }
     }
 
-    /// Returns the BMC of the node. Opens no connection.
+    /// Returns the BMC of the node. Opens no connection. While the password of the BMC's account is changed, only the change may log in:
+    /// every other use could try a wrong password, and the BMC could lock the account.
     pub(crate) fn of(&self, node: &Node) -> Result<Bmc, InvalidDriverInfo> {
+        match (&node.password_rotation, node.driver.password_key()) {
+            (Some(_), Some(key)) => {
+                Err(invalid(key, "the change of the password of the BMC account has no known end"))
+            }
+            (Some(_) | None, _) => self.connected(node),
+        }
+    }
+
+    /// Returns the BMC of the node with one of the two passwords of its account. Opens no connection.
+    pub(crate) fn of_account(
+        &self,
+        node: &Node,
+        password: AccountPassword,
+    ) -> Result<Bmc, InvalidDriverInfo> {
+        self.connected(&node.with_account_password(password))
+    }
+
+    /// Returns the wanted password of the BMC account, unsealed.
+    pub(crate) fn wanted_password(&self, node: &Node) -> Result<SecretString, InvalidDriverInfo> {
+        let key = node.driver.password_key().unwrap_or_default();
+        self.password(&node.with_account_password(AccountPassword::Wanted), key)
+    }
+
+    fn connected(&self, node: &Node) -> Result<Bmc, InvalidDriverInfo> {
         let stored = fingerprint(node);
         let known = |known: &CachedBmc| (known.stored == stored).then(|| known.bmc.clone());
         let found = self.cache().get(&node.id).and_then(known);

@@ -291,6 +291,10 @@ impl Conductor {
     }
 
     pub(crate) fn bmc(&self, node: &Node) -> Result<bmc::Bmc, BmcError> {
+        if node.password_rotation.is_some() {
+            let reason = "the password of its account is being changed".to_owned();
+            return Err(BmcError::Busy { host: node.label(), reason });
+        }
         let unusable = |invalid: InvalidDriverInfo| BmcError::Unsupported {
             what: format!("be reached: {invalid}"),
         };

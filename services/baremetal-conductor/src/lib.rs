@@ -24,6 +24,7 @@ mod agent_reports;
 
 mod acceptance;
 mod bmc_directory;
+mod bmc_password;
 mod bootc;
 mod boots;
 mod directory;

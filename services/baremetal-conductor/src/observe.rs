@@ -1,8 +1,8 @@
 //! Observes a node's machine: only as much as the current task needs.
 
 use baremetal_core::{
-    AgentSeen, Boot, BootSettingsSeen, FirmwareSeen, Node, Observed, PowerSeen, RaidSeen,
-    StepRunner, Task, Work, WorkUuid, elapsed,
+    AgentSeen, Boot, BootSettingsSeen, FirmwareSeen, Node, Observed, PasswordSeen, PowerSeen,
+    RaidSeen, StepRunner, Task, Work, WorkUuid, elapsed,
 };
 use baremetal_store::StoreError;
 use hardware::{PowerAndBootSettings, PowerState};
@@ -80,7 +80,7 @@ impl TurnContext {
                 (seen.power, seen.boot_settings) =
                     self.look_at_boot_settings(node, FollowUp::Request).await;
             }
-            None => {}
+            None => seen.password = self.look_at_password(node).await,
         }
         Ok(seen)
     }
@@ -89,6 +89,7 @@ impl TurnContext {
         Observed {
             power: PowerSeen::NotAsked,
             boot_settings: BootSettingsSeen::NotSeen,
+            password: PasswordSeen::NotSeen,
             firmware: FirmwareSeen::NotSeen,
             raid: RaidSeen::NotSeen,
             agent: AgentSeen::Absent,

@@ -107,6 +107,8 @@ impl TurnContext {
             Action::ChangeBootSetting(wanted) => {
                 self.change_boot_setting(node, &bmc()?, wanted).await
             }
+            Action::MakePassword => self.make_password(node).await,
+            Action::ChangePassword => self.change_password(node).await,
             Action::ReadInventory => self.read_inventory(node, &bmc()?).await,
             Action::TakeInventory => self.take_inventory(node).await,
             Action::BindVifs => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use baremetal_core::{Node, NodeIdent, NodeUuid, is_lease_stage_due};
+use baremetal_core::{Node, NodeIdent, NodeUuid, PasswordRotation, is_lease_stage_due};
 use reconcile::{Requeue, RetryPauses, execute, requeue};
 use tracing::instrument;
 
@@ -40,6 +40,7 @@ impl TurnContext {
         }
         let is_changing = node.power_request.is_some()
             || node.boot_setting_request.is_some()
+            || node.password_rotation.as_ref().is_some_and(PasswordRotation::is_in_progress)
             || !node.network_changes.are_done();
         if node.work.is_some() || is_changing {
             return Ok(execute(&MachineTurn(self), node).await?.1);

@@ -23,7 +23,7 @@ pub fn request_boot_setting(
     if node.provision_state.is_busy() {
         return Err(RequestRefused::Locked { node: node.label(), state: node.provision_state });
     }
-    check_no_boot_setting(node)?;
+    check_unchanging(node)?;
     if node.wanted_by_lease() != RequiredState::AsRequested {
         return Err(RequestRefused::LeaseEnded { node: node.label(), verb: VERB });
     }
@@ -62,14 +62,19 @@ fn cannot(node: &Node, wanted: BootSetting) -> String {
     format!("cannot change the {wanted}: driver {} does not support it", node.driver)
 }
 
-/// Refuses a request to a node whose boot setting is being changed, because the change may restart the machine.
-pub(crate) fn check_no_boot_setting(node: &Node) -> Result<(), RequestRefused> {
-    match &node.boot_setting_request {
-        Some(request) => {
-            Err(RequestRefused::BootSetting { node: node.label(), wanted: request.wanted })
-        }
-        None => Ok(()),
+/// Refuses a request to a node whose boot setting is being changed, because the change may restart the machine, or whose BMC may have
+/// another password than the record.
+pub(crate) fn check_unchanging(node: &Node) -> Result<(), RequestRefused> {
+    if let Some(request) = &node.boot_setting_request {
+        let wanted = request.wanted;
+        return Err(RequestRefused::BootSetting { node: node.label(), wanted });
     }
+    let Some(rotation) = &node.password_rotation else { return Ok(()) };
+    let advice = match rotation.is_in_progress() {
+        true => "try again when it is done",
+        false => "request the change again, or enter the password in driver_info",
+    };
+    Err(RequestRefused::Password { node: node.label(), advice })
 }
 
 impl Node {

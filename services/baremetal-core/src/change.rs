@@ -31,6 +31,11 @@ pub enum ChangeRefused {
         "lessee: node \"{node}\" is lent until {until}; the lessee can only be changed after the node was returned"
     )]
     Lent { node: String, until: Timestamp },
+    /// The BMC may have another password than the record.
+    #[error(
+        "node \"{node}\" is locked while the password of its BMC account is changed; try again when it is done"
+    )]
+    Password { node: String },
     /// The console is enabled, and the change would switch it to another implementation while people watch.
     #[error(
         "{field}: cannot be changed on node \"{node}\" while its console is enabled; disable the console first"
@@ -67,9 +72,20 @@ pub fn check_idle(node: &Node) -> Result<(), ChangeRefused> {
 pub fn check_change(before: &Node, after: &Node) -> Result<(), ChangeRefused> {
     check_not_busy(before, after)?;
     check_console(before, after)?;
+    if before.driver != after.driver || before.driver_info != after.driver_info {
+        check_password_settled(before)?;
+    }
     check_machine(before, after)?;
     check_use(before, after)?;
     check_marks(before, after)
+}
+
+/// Refuses a change of how the BMC is reached while the password of its account is changed.
+pub(crate) fn check_password_settled(node: &Node) -> Result<(), ChangeRefused> {
+    match node.password_rotation.as_ref().filter(|rotation| rotation.is_in_progress()) {
+        Some(_) => Err(ChangeRefused::Password { node: node.label() }),
+        None => Ok(()),
+    }
 }
 
 /// Refuses to switch an enabled console to another implementation while people watch.
@@ -215,6 +231,7 @@ pub fn check_delete(node: &Node) -> Result<(), ChangeRefused> {
     let state = node.provision_state;
     let label = || node.label();
     check_idle(node)?;
+    check_password_settled(node)?;
     check_not_lent(node)?;
     if node.protected.is_some() {
         return Err(ChangeRefused::Protected { node: label() });

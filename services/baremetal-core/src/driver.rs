@@ -66,6 +66,15 @@ impl Driver {
         }
     }
 
+    /// Returns the key of `driver_info` with the password of the BMC account; `None` if the driver logs in to no account.
+    pub const fn password_key(self) -> Option<&'static str> {
+        match self {
+            Driver::Idrac | Driver::Redfish => Some("redfish_password"),
+            Driver::Ipmi => Some("ipmi_password"),
+            Driver::FakeHardware | Driver::ManualManagement => None,
+        }
+    }
+
     /// Returns whether the BMC is controlled over Redfish.
     pub const fn speaks_redfish(self) -> bool {
         match self {

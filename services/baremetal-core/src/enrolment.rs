@@ -9,8 +9,10 @@ use newtype_uuid::GenericUuid;
 use rack_manifest::{MachineRequest, ManifestError, RackRequest};
 use uuid::Uuid;
 
+use crate::change::check_password_settled;
 use crate::{
     Driver, Interface, MOST_PARTS, Node, NodeName, NodeUuid, Port, PortUuid, RackLocation,
+    settle_password,
 };
 
 /// The planned changes of an enrolment. Nothing is written yet.
@@ -183,6 +185,10 @@ impl Planner<'_> {
         node.driver = driver;
         node.driver_info.clone_from(&asked.driver_info);
         mistakes.or_note(line, "bmc", self.rules.restore_secrets(known, &mut node));
+        if let Some(known) = known.filter(|known| known.driver_info != node.driver_info) {
+            mistakes.or_note(line, "bmc", check_password_settled(known));
+            settle_password(known, &mut node);
+        }
         node.place = Some(RackLocation {
             rack: self.rack.to_owned(),
             position: asked.position,

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use jiff::Timestamp;
 
-use crate::{Failure, Hypervisor, Node, State, Work};
+use crate::{Failure, Hypervisor, Node, PasswordRotation, State, Work};
 
 /// The explanation of a node's state. All texts are sentences without a full stop.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,6 +89,9 @@ fn summary(node: &Node) -> String {
 fn at_rest(node: &Node) -> String {
     if let Some(request) = &node.boot_setting_request {
         return format!("in progress: a change of the {}", request.wanted);
+    }
+    if node.password_rotation.as_ref().is_some_and(PasswordRotation::is_in_progress) {
+        return "in progress: a change of the password of the BMC account".to_owned();
     }
     if !node.network_changes.are_done() {
         return "in progress: changes of the node's ports in Neutron".to_owned();

@@ -9,8 +9,8 @@ use lease::{Due, LeaseSchedule, LeaseStage, RequiredState};
 
 use crate::{
     ClusterdCall, DrainOwner, DrainSeen, HistoryEntry, Node, NodeLease, NodeUpdate, Obstacle,
-    RequestRefused, State, TakeOutRefused, Verb, WorkUuid, check_take_out, drain_noted, end_held,
-    request_power, request_verb, returned, with_stage_taken,
+    PasswordRotation, RequestRefused, State, TakeOutRefused, Verb, WorkUuid, check_take_out,
+    drain_noted, end_held, request_power, request_verb, returned, with_stage_taken,
 };
 
 /// The pause before the next attempt on a node that still carries servers.
@@ -120,7 +120,9 @@ fn end_step(node: &Node, required: RequiredState) -> Option<EndStep> {
     if node.provision_state.is_held() && required != RequiredState::AsRequested {
         return Some(EndStep::Abort);
     }
-    let is_changing = node.power_request.is_some() || node.boot_setting_request.is_some();
+    let is_changing = node.power_request.is_some()
+        || node.boot_setting_request.is_some()
+        || node.password_rotation.as_ref().is_some_and(PasswordRotation::is_in_progress);
     if node.provision_state.is_busy() || is_changing {
         return None;
     }

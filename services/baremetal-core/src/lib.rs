@@ -26,6 +26,7 @@ mod take_out;
 mod agent_ramdisk;
 mod bmc_answer;
 mod bmc_identity;
+mod bmc_password;
 mod boot_setting;
 mod bootc;
 mod change;
@@ -87,6 +88,7 @@ mod firmware_update;
 mod hypervisor;
 mod network_changes;
 mod node_lease;
+mod password_rotation;
 mod power_request;
 mod profile;
 mod rack_location;
@@ -134,6 +136,9 @@ pub use bios_change::{
 pub use bmc_answer::{BmcAnswer, IpmiAnswer, RedfishAnswer};
 pub use bmc_clock::{ClockRefused, ClockSetting, SET_BMC_CLOCK, parse_clock_setting};
 pub use bmc_identity::BmcIdentity;
+pub use bmc_password::{
+    new_password, new_password_length, request_password_rotation, settle_password,
+};
 pub use boot::Boot;
 pub use boot_again::{BootAgain, boot_again};
 pub use boot_setting::request_boot_setting;
@@ -233,9 +238,11 @@ pub use oci_reference::{
 };
 pub use own_image::{OwnImage, own_image};
 pub use partition_image::{ImageProperties, layout_at_url, layout_in_glance, layout_in_registry};
+pub use password_rotation::{AccountPassword, PasswordRotation, RotationStage};
 pub use plan::{
     Action, ActionOutcome, AgentSeen, BootSettingsSeen, CommandSeen, FirmwareSeen, Observed,
-    PlanRules, PowerSeen, RaidChangeSeen, RaidSeen, Timeouts, UpdateSeen, after_action, plan,
+    PasswordSeen, PlanRules, PowerSeen, RaidChangeSeen, RaidSeen, Timeouts, UpdateSeen,
+    after_action, plan,
 };
 pub use port::Port;
 pub use port_group::{GroupRefused, PortGroup, check_member, check_members};

@@ -15,8 +15,8 @@ use crate::{
     AllocationUuid, BiosInterface, BootInterface, BootSettingRequest, ConsoleInterface,
     DeployInterface, DrainRequest, Driver, Failure, Fault, FirmwareComponent, FirmwareInterface,
     Hypervisor, InspectInterface, Interface, Interfaces, ManagementInterface, NetworkChanges,
-    NetworkInterface, NodeLease, NodeName, NodeUuid, PowerRequest, RackLocation, RaidInterface,
-    RescueInterface, State, VendorInterface, WantedSteps, Work,
+    NetworkInterface, NodeLease, NodeName, NodeUuid, PasswordRotation, PowerRequest, RackLocation,
+    RaidInterface, RescueInterface, State, VendorInterface, WantedSteps, Work,
 };
 
 /// The most ports, port groups, volume connectors and volume targets that a node has, each. Turns and requests read all of a node at once.
@@ -99,6 +99,8 @@ pub struct Node {
     pub power_request: Option<PowerRequest>,
     /// A requested change of a boot setting that is not in force yet.
     pub boot_setting_request: Option<BootSettingRequest>,
+    /// A requested change of the password of the BMC account that is not done yet, or whose outcome is unknown.
+    pub password_rotation: Option<PasswordRotation>,
     /// The ports in Neutron that are still to be changed.
     pub network_changes: NetworkChanges,
     /// The work in progress: `Some` exactly while `provision_state.is_busy()`.
@@ -182,6 +184,7 @@ impl fmt::Debug for Node {
             .field("power_state", &self.power_state)
             .field("power_request", &self.power_request)
             .field("boot_setting_request", &self.boot_setting_request)
+            .field("password_rotation", &self.password_rotation)
             .field("network_changes", &self.network_changes)
             .field("work", &self.work)
             .field("lending", &self.lending)
@@ -242,6 +245,7 @@ impl Node {
             power_state: None,
             power_request: None,
             boot_setting_request: None,
+            password_rotation: None,
             network_changes: NetworkChanges::default(),
             work: None,
             failure: None,

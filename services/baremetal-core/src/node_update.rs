@@ -3,7 +3,7 @@
 use decision::{Decision, Requeue};
 use lease::LeaseStage;
 
-use crate::{HistoryEntry, InspectionReport, ListedSteps, Node, Port};
+use crate::{HistoryEntry, InspectionReport, ListedSteps, Node, PasswordRotation, Port};
 
 /// A change of a node's record, with everything that is written in the same transaction.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +67,7 @@ impl Node {
         self.work.is_some()
             || self.power_request.is_some()
             || self.boot_setting_request.is_some()
+            || self.password_rotation.as_ref().is_some_and(PasswordRotation::is_in_progress)
             || !self.network_changes.are_done()
             || self.lending.is_some()
             || self.leaving.is_some()
@@ -80,13 +81,13 @@ mod tests {
 
     use hardware::{BootSetting, MacAddress, PowerChange};
     use jiff::Timestamp;
-    use serde_json::json;
+    use serde_json::{Map, json};
 
     use super::*;
     use crate::drain_request::tests::{OURS, leaving, off};
     use crate::{
         BootSettingRequest, BootSettingStage, DrainStage, Driver, JoinState, NodeUuid, PortUuid,
-        PowerRequest, State, Work, WorkUuid, hypervisor, lending,
+        PowerRequest, RotationStage, State, Work, WorkUuid, hypervisor, lending,
     };
 
     const T0: Timestamp = Timestamp::UNIX_EPOCH;
@@ -109,6 +110,9 @@ mod tests {
         let (wanted, stage) = (BootSetting::SecureBoot(true), BootSettingStage::Asking);
         let request = BootSettingRequest { wanted, stage, since: T0 };
         check(|node| node.boot_setting_request = Some(request), Requeue::Now);
+        let rotation = |stage| Some(PasswordRotation { wanted: Map::new(), stage, since: T0 });
+        check(|node| node.password_rotation = rotation(RotationStage::Made), Requeue::Now);
+        check(|node| node.password_rotation = rotation(RotationStage::Unknown), Requeue::OnChange);
         check(|node| node.network_changes.binds = true, Requeue::Now);
         check(|node| node.lending = lending::tests::lent(State::Active).lending, Requeue::Now);
         check(|node| node.leaving = Some(leaving(off(), DrainStage::Waiting(OURS))), Requeue::Now);

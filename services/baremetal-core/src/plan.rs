@@ -5,6 +5,7 @@ mod bios;
 mod boot_setting;
 mod command;
 mod firmware;
+mod password;
 mod power;
 mod raid;
 mod seen;
@@ -24,14 +25,15 @@ use bios::{bios_accepted, bios_not_applied};
 use boot_setting::{boot_setting_accepted, confirm_boot, plan_boot_setting, set_boot};
 use command::{plan_command, plan_shutdown, plan_steps};
 use firmware::{firmware_checked, plan_update, update_accepted, update_refused};
+use password::{password_asked, password_refused, plan_rotation};
 use power::{ask, plan_power, power_stuck, was_asked};
 use raid::{plan_raid_change, raid_change_accepted, raid_change_refused, raid_checked};
 use turn::{MachineTurn, Planned};
 
 pub use action::{Action, ActionOutcome};
 pub use seen::{
-    AgentSeen, BootSettingsSeen, CommandSeen, FirmwareSeen, Observed, PowerSeen, RaidChangeSeen,
-    RaidSeen, UpdateSeen,
+    AgentSeen, BootSettingsSeen, CommandSeen, FirmwareSeen, Observed, PasswordSeen, PowerSeen,
+    RaidChangeSeen, RaidSeen, UpdateSeen,
 };
 pub use turn::{PlanRules, Timeouts};
 
@@ -49,14 +51,16 @@ pub fn plan(
     now: Timestamp,
 ) -> Result<Decision<NodeUpdate, Action>, IllegalEvent> {
     let turn = MachineTurn { node, rules, now };
-    match (&node.work, &node.power_request, &node.boot_setting_request) {
-        (Some(work), _, _) => plan_work(&turn, work, seen),
-        (None, Some(request), _) => plan_power(&turn, request, seen),
-        (None, None, Some(request)) => plan_boot_setting(&turn, request, seen),
-        (None, None, None) if !node.network_changes.are_done() => {
+    let rotation = node.password_rotation.as_ref().filter(|rotation| rotation.is_in_progress());
+    match (&node.work, &node.power_request, &node.boot_setting_request, rotation) {
+        (Some(work), ..) => plan_work(&turn, work, seen),
+        (None, Some(request), ..) => plan_power(&turn, request, seen),
+        (None, None, Some(request), _) => plan_boot_setting(&turn, request, seen),
+        (None, None, None, Some(rotation)) => plan_rotation(&turn, rotation, seen),
+        (None, None, None, None) if !node.network_changes.are_done() => {
             Ok(Decision::act(Action::ChangeNetworks))
         }
-        (None, None, None) => Ok(Decision::rest(Requeue::OnChange)),
+        (None, None, None, None) => Ok(Decision::rest(Requeue::OnChange)),
     }
 }
 
@@ -97,6 +101,11 @@ pub fn after_action(
             raid_change_refused(&turn, problem, watching_since)
         }
         ActionOutcome::BootSettingAccepted => boot_setting_accepted(&turn),
+        ActionOutcome::PasswordMade(node) => Ok(NodeUpdate::decided((**node).clone(), [])),
+        ActionOutcome::PasswordAsked => password_asked(&turn),
+        ActionOutcome::PasswordRefused(problem) => {
+            password_refused(&turn, problem, turn.is_final(problem, watching_since))
+        }
         ActionOutcome::CommandGiven => turn.look_again(),
         ActionOutcome::Failed(problem) => turn.after_problem(problem, watching_since),
     }

@@ -4,7 +4,7 @@ use hardware::{PowerChange, PowerState};
 use jiff::Timestamp;
 use lease::RequiredState;
 
-use crate::boot_setting::check_no_boot_setting;
+use crate::boot_setting::check_unchanging;
 use crate::lending::{end_lease_of_reservation, returned};
 use crate::maintenance::with_fault;
 use crate::{
@@ -164,7 +164,7 @@ fn tasks_of(node: &Node, verb: Verb, steps: &WantedSteps) -> Vec<Task> {
 
 /// Checks everything that can forbid `verb` besides the provision state.
 fn check_flags(node: &Node, verb: Verb) -> Result<(), RequestRefused> {
-    check_no_boot_setting(node)?;
+    check_unchanging(node)?;
     let task = node.work.as_ref().and_then(Work::task);
     let begun = match task {
         Some(Task::UpdateFirmware(update)) if update.stage != UpdateStage::Ready => {
@@ -247,7 +247,7 @@ pub fn request_power(
     if node.provision_state.is_busy() {
         return Err(RequestRefused::Locked { node: node.label(), state: node.provision_state });
     }
-    check_no_boot_setting(node)?;
+    check_unchanging(node)?;
     let goes_on = match change {
         PowerChange::On | PowerChange::ForceRestart | PowerChange::SoftRestart => true,
         PowerChange::ForceOff | PowerChange::SoftOff => false,

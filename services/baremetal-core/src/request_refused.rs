@@ -55,6 +55,20 @@ pub enum RequestRefused {
         "node \"{node}\" is locked while a change of the {wanted} is in progress; try again when it is done"
     )]
     BootSetting { node: String, wanted: BootSetting },
+    /// The BMC may have another password than the record.
+    #[error(
+        "node \"{node}\" is locked while the change of the password of its BMC account has no known end; {advice}"
+    )]
+    Password { node: String, advice: &'static str },
+    /// The password of this account is that of other nodes too.
+    #[error(
+        "node \"{node}\" shares its BMC with other nodes, whose password would be wrong: {others}"
+    )]
+    SharedBmc {
+        node: String,
+        /// The names of the other nodes.
+        others: String,
+    },
     /// Work is in progress that controls the machine's power.
     #[error("node \"{node}\" is locked while it is {state}; try again when its work is done")]
     Locked { node: String, state: State },

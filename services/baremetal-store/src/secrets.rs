@@ -154,6 +154,10 @@ pub(crate) const NO_SECRETS: &str = "-";
 pub(crate) fn seal_node(keys: &SealingKeys, node: &mut Node) -> Result<(), SealError> {
     let (driver, instance, steps) = (driver_info(node), instance_info(node), steps(node));
     seal_in(keys, &driver, &mut node.driver_info)?;
+    // In the place of the present password, which it replaces as it is.
+    if let Some(rotation) = &mut node.password_rotation {
+        seal_in(keys, &driver, &mut rotation.wanted)?;
+    }
     seal_in(keys, &instance, &mut node.instance_info)?;
     let mut args = node.step_args_mut();
     args.try_for_each(|args| seal_in(keys, &steps, args))
@@ -163,7 +167,8 @@ pub(crate) fn seal_node(keys: &SealingKeys, node: &mut Node) -> Result<(), SealE
 pub(crate) fn node_sealed_by(node: &Node) -> Option<&str> {
     let mut by = Some(NO_SECRETS);
     let args = node.step_args();
-    for info in [&node.driver_info, &node.instance_info].into_iter().chain(args) {
+    let infos = [&node.driver_info, &node.instance_info].into_iter().chain(wanted(node));
+    for info in infos.chain(args) {
         look_in(info, &mut by);
     }
     by
@@ -207,7 +212,8 @@ pub(crate) fn sample_of_node(node: &Node, key: &str) -> Option<(String, String)>
     let infos =
         [(&node.driver_info, driver_info(node)), (&node.instance_info, instance_info(node))];
     let args = node.step_args();
-    let all = infos.into_iter().chain(args.map(|args| (args, steps(node))));
+    let wanted = wanted(node).map(|wanted| (wanted, driver_info(node)));
+    let all = infos.into_iter().chain(wanted).chain(args.map(|args| (args, steps(node))));
     all.into_iter().find_map(|(info, place)| sample_in(info, &place, key))
 }
 
@@ -347,6 +353,11 @@ fn each_within(
     }
 }
 
+/// Returns the wanted password of the BMC account, under its key of `driver_info`.
+fn wanted(node: &Node) -> Option<&Object> {
+    node.password_rotation.as_ref().map(|rotation| &rotation.wanted)
+}
+
 fn driver_info(node: &Node) -> String {
     format!("nodes/{}/driver_info", node.id)
 }
@@ -381,8 +392,9 @@ fn sealed_place(place: &str, key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use baremetal_core::{
-        AfterDrain, DrainRequest, DrainStage, Driver, Interface, NodeUuid, RequestedStep, Step,
-        StepKind, StepName, StepRunner, Task, WantedSteps, Work, WorkUuid,
+        AccountPassword, AfterDrain, DrainRequest, DrainStage, Driver, Interface, NodeUuid,
+        PasswordRotation, RequestedStep, RotationStage, Step, StepKind, StepName, StepRunner, Task,
+        WantedSteps, Work, WorkUuid,
     };
     use jiff::Timestamp;
     use secrecy::ExposeSecret;
@@ -450,6 +462,37 @@ mod tests {
 
         let stolen = Node { id: NodeUuid::new_v4(), ..sealed };
         assert!(secrets.text(&stolen, "redfish_password").is_err());
+    }
+
+    #[test]
+    fn a_wanted_password_is_sealed_for_the_place_of_the_present_one() {
+        let text = keys(&["1"]);
+        let rotation = PasswordRotation {
+            wanted: json!({"redfish_password": "hunter9"}).as_object().unwrap().clone(),
+            stage: RotationStage::Made,
+            since: Timestamp::UNIX_EPOCH,
+        };
+        let mut sealed = Node { password_rotation: Some(rotation), ..node() };
+        let bare = |node: &Node| Node {
+            driver_info: Map::new(),
+            instance_info: Map::new(),
+            ..node.clone()
+        };
+        assert_eq!(node_sealed_by(&bare(&sealed)), None);
+        seal_node(&ring_of(&text), &mut sealed).unwrap();
+        assert_eq!(node_sealed_by(&bare(&sealed)), Some("1"));
+        let wanted = &sealed.password_rotation.as_ref().unwrap().wanted;
+        assert!(!format!("{wanted:?}").contains("hunter"));
+        let (place, sample) = sample_of_node(&bare(&sealed), "1").unwrap();
+        assert!(ring_of(&text).open(&place, &sample).is_ok());
+        let secrets = Secrets::of(Some(Arc::new(ring_of(&text).into())));
+        let password = |which| {
+            let node = sealed.with_account_password(which);
+            let text = secrets.text(&node, "redfish_password").unwrap().unwrap();
+            text.expose_secret().to_owned()
+        };
+        assert_eq!(password(AccountPassword::Present), "hunter2");
+        assert_eq!(password(AccountPassword::Wanted), "hunter9");
     }
 
     #[test]

@@ -159,6 +159,16 @@ impl Store {
         reading!(self.database, |c| node::of_bmc(c, &bmc, None).await)
     }
 
+    /// Returns the other nodes whose BMC answers at the address of this node's BMC, at most `limit`. They are systems behind the same BMC, or
+    /// parts of the same machine.
+    pub async fn nodes_at_bmc_of(&self, node: &Node, limit: u32) -> Result<Vec<Node>> {
+        let Some(BmcIdentity { endpoint, .. }) = BmcIdentity::of(node) else {
+            return Ok(Vec::new());
+        };
+        let id = node.id;
+        reading!(self.database, |c| node::at_endpoint(c, &endpoint, id, limit).await)
+    }
+
     /// Checks a whole database file, if the file exists, and returns `Damaged` if it is inconsistent. Changes nothing.
     pub async fn check(url: &str) -> Result<()> {
         Database::check(url).await

@@ -89,6 +89,12 @@ pub(crate) enum Command {
         #[command(flatten)]
         consent: Confirmation,
     },
+    /// Change the password of the account by which the service logs in to the BMC of a node to a new random one. Nobody sees the password; the
+    /// history of the node tells the result.
+    RotatePassword {
+        /// Name or id of the node.
+        node: String,
+    },
     /// Show sensor readings of a machine.
     Sensors {
         /// Name or id of the node.
@@ -138,6 +144,15 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
             )?;
             one.delete(api, &force).await?;
             Answer::sentence(Value::Null, format!("node {} is deleted", one.label)).write(format)
+        }
+        Command::RotatePassword { node } => {
+            let path = element_path("/bedplate/v1/nodes", &node, "/rotate-bmc-password")?;
+            api.post::<IgnoredAny>(&path, &json!({})).await?;
+            let node = plain(&node);
+            let said = format!(
+                "a new BMC password of node {node} is requested; `bedplate node explain {node}` tells the result"
+            );
+            Answer::sentence(Value::Null, said).write(format)
         }
         Command::Sensors { node, watch } => {
             watch.show(format, async || sensors(api, &node).await).await

@@ -3,7 +3,7 @@
 use baremetal_core::{
     CREDENTIALS, Driver, Interface, Interfaces, Node, NodeChange, NodeIdent, NodeUuid, Passwords,
     RequestRefused, State as Stage, check_conductor_group, check_new_node, ended_allocation,
-    glance_image,
+    glance_image, settle_password,
 };
 use openstack_api::{ApiError, Caller, Microversion, Operation, Query, Relation, flag};
 use serde_json::{Map, Value};
@@ -119,6 +119,7 @@ impl NodePatch {
             request.check_quorum(before, &self.forced).await?;
         }
         let mut after = request.with_maintenance_effects(before, after, &self.forced);
+        settle_password(before, &mut after);
         name_instance(before, &mut after);
         after.updated_at = Some((request.app.clock)());
         let store = &request.app.store;

@@ -12,6 +12,8 @@ mod bedplate;
 #[cfg(test)]
 mod bios;
 #[cfg(test)]
+mod bmc_password;
+#[cfg(test)]
 mod boot_settings;
 #[cfg(test)]
 mod chassis;

@@ -13,6 +13,10 @@ pub enum Action {
     RequestPower(PowerChange),
     /// Ask the BMC for a change of a boot setting.
     ChangeBootSetting(BootSetting),
+    /// Make a password by the rules of the BMC.
+    MakePassword,
+    /// Ask the BMC for the wanted password, after it was recorded.
+    ChangePassword,
     /// Read the BMC's inventory and store it.
     ReadInventory,
     /// Read the settings and the versions of the firmware and store them.
@@ -65,6 +69,8 @@ impl Action {
             Action::RequestPower(PowerChange::SoftRestart) => "soft_restart",
             Action::ChangeBootSetting(BootSetting::Mode(_)) => "boot_mode",
             Action::ChangeBootSetting(BootSetting::SecureBoot(_)) => "secure_boot",
+            Action::MakePassword => "make_password",
+            Action::ChangePassword => "change_password",
             Action::ReadInventory => "read_inventory",
             Action::ReadBios => "read_bios",
             Action::ConfirmBios => "confirm_bios",
@@ -110,6 +116,12 @@ pub enum ActionOutcome {
     PowerRequested,
     /// The BMC accepted the change of a boot setting.
     BootSettingAccepted,
+    /// The node has a wanted password, for which the BMC was not asked.
+    PasswordMade(Box<Node>),
+    /// The BMC accepted the wanted password, or may have accepted it.
+    PasswordAsked,
+    /// The BMC refused the wanted password, so it has the present one.
+    PasswordRefused(Problem),
     /// The BMC accepted BIOS settings that take effect when the machine starts again.
     BiosAccepted,
     /// The firmware does not have the requested BIOS settings. The text names them.
@@ -167,7 +179,8 @@ mod tests {
             .chain([Action::ChangeRaid, Action::ReadRaid])
             .chain(settings)
             .chain([Action::ReleaseVifs, Action::Connect(ServiceNetwork::Cleaning)])
-            .chain([Action::Disconnect, Action::ChangeNetworks]);
+            .chain([Action::Disconnect, Action::ChangeNetworks])
+            .chain([Action::MakePassword, Action::ChangePassword]);
         let all = power.into_iter().chain(commands).chain(boots).chain(others);
         let mut names = BTreeSet::new();
         for action in all {

@@ -5,13 +5,14 @@ use hardware::{BmcTask, BootSettings, PowerState, RaidVolume};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::{OfferedStep, Problem, WorkUuid};
+use crate::{AccountPassword, OfferedStep, Problem, WorkUuid};
 
 /// The conductor's latest observation of a machine. The conductor observes only what the current task needs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Observed {
     pub power: PowerSeen,
     pub boot_settings: BootSettingsSeen,
+    pub password: PasswordSeen,
     pub firmware: FirmwareSeen,
     pub raid: RaidSeen,
     pub agent: AgentSeen,
@@ -41,6 +42,18 @@ pub enum BootSettingsSeen {
     /// The conductor did not ask, or the BMC could not report the settings at this time.
     NotSeen,
     Are(BootSettings),
+    Failed(Problem),
+}
+
+/// An observation of the password of the BMC account, by logins.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PasswordSeen {
+    /// The conductor did not try a password.
+    NotSeen,
+    /// The BMC accepts this password.
+    Is(AccountPassword),
+    Neither,
+    /// The BMC did not answer.
     Failed(Problem),
 }
 

@@ -21,6 +21,7 @@ mod fast_track;
 mod firmware;
 mod lives;
 mod networks;
+mod password;
 mod power;
 mod raid;
 
@@ -47,6 +48,7 @@ fn seen() -> Observed {
     Observed {
         power: PowerSeen::NotAsked,
         boot_settings: BootSettingsSeen::NotSeen,
+        password: PasswordSeen::NotSeen,
         firmware: FirmwareSeen::NotSeen,
         raid: RaidSeen::NotSeen,
         agent: AgentSeen::Absent,

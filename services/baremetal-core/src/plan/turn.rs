@@ -10,8 +10,9 @@ use jiff::Timestamp;
 use super::action::Action;
 use super::seen::{BootSettingsSeen, Observed, PowerSeen};
 use crate::{
-    BootAgain, Failure, HistoryEntry, IllegalEvent, Node, NodeUpdate, PowerRequest, Problem, State,
-    StepPriorities, WorkUuid, boot_again, elapsed, fail_work, finish_work, start_next_task,
+    AccountPassword, BootAgain, Failure, HistoryEntry, IllegalEvent, Node, NodeUpdate,
+    PasswordRotation, PowerRequest, Problem, State, StepPriorities, WorkUuid, boot_again, elapsed,
+    fail_work, finish_work, start_next_task,
 };
 
 /// The time limits of tasks, and the interval of polling.
@@ -185,6 +186,15 @@ impl MachineTurn<'_> {
         Ok(NodeUpdate::decided(node, [entry]))
     }
 
+    /// Ends the change of the BMC password with a failure. `after` is the node with the password, or with both, that the BMC may have.
+    pub(super) fn give_up_password<A>(&self, after: Node, failure: Failure) -> Planned<A> {
+        let (cause, event) = (failure.cause.clone(), failure.to_string());
+        let after = Node { failure: Some(failure), ..after };
+        let entry = HistoryEntry::failed(self.node, &after, event, self.now);
+        let line = format!("the change of the BMC password of node {} failed", self.node.id);
+        Ok(NodeUpdate::decided(after, [entry]).warn_of(cause, line))
+    }
+
     /// Tells that Neutron does not change the ports of a node without work. VIFs that cannot be bound stay unbound until the next deployment or
     /// attachment; ports that cannot be deleted or released are tried again.
     fn networks_refused<A>(&self, problem: &Problem) -> Planned<A> {
@@ -204,7 +214,8 @@ impl MachineTurn<'_> {
     pub(super) fn is_final(&self, problem: &Problem, watching_since: Timestamp) -> bool {
         let work = self.node.work.as_ref().map(|work| work.task_started_at);
         let request = self.node.boot_setting_request.as_ref().map(|request| request.since);
-        let began = work.or(request).unwrap_or(watching_since).max(watching_since);
+        let rotation = self.node.password_rotation.as_ref().map(|rotation| rotation.since);
+        let began = work.or(request).or(rotation).unwrap_or(watching_since).max(watching_since);
         !problem.transient || elapsed(began, self.now) > self.rules.timeouts.bmc
     }
 
@@ -220,8 +231,14 @@ impl MachineTurn<'_> {
         }
         let is_changing =
             self.node.power_request.is_some() || self.node.boot_setting_request.is_some();
+        let rotation = self.node.password_rotation.as_ref();
+        let is_rotating = rotation.is_some_and(PasswordRotation::is_in_progress);
         match self.node.work {
             Some(_) => self.give_up(problem.clone().into()),
+            None if !is_changing && is_rotating => {
+                let present = self.node.with_account_password(AccountPassword::Present);
+                self.give_up_password(present, problem.clone().into())
+            }
             None if !is_changing => self.networks_refused(problem),
             None => self.give_up_power(problem.clone().into(), problem.cause.clone()),
         }

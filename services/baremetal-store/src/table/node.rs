@@ -108,6 +108,19 @@ pub(crate) async fn of_bmc(
     query.first_by_id(1).row(connection).await?.map(|row| row.parse(TABLE, 0)).transpose()
 }
 
+/// Returns the first `limit` nodes other than `except` whose BMC answers at this endpoint.
+pub(crate) async fn at_endpoint(
+    connection: &mut Connection,
+    endpoint: &str,
+    except: NodeUuid,
+    limit: u32,
+) -> Result<Vec<Node>> {
+    let mut query = Query::new(SELECT);
+    query.and_value("bmc = ?", endpoint);
+    query.and_value("id <> ?", except);
+    query.first_by_id(limit).rows(connection).await?.iter().map(read).collect()
+}
+
 /// Returns the first `limit` nodes whose BMC no program has recorded.
 pub(crate) async fn without_recorded_bmc(
     connection: &mut Connection,
@@ -340,6 +353,7 @@ fn columns(node: &Node) -> Result<Vec<Column>> {
         busy: node.work.is_some()
             || node.power_request.is_some()
             || node.boot_setting_request.is_some()
+            || node.password_rotation.is_some()
             || !node.network_changes.are_done()
             || node.leaving.is_some(),
         lent: node.lending.is_some(),

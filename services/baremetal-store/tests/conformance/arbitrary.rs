@@ -7,10 +7,11 @@ use baremetal_core::{
     BootSettingRequest, BootSettingStage, Condition, ConditionOperator, DeployStep, DrainOwner,
     DrainRequest, DrainStage, Driver, EarlierReport, Failure, Fault, FirmwareComponent, Hypervisor,
     InspectionRule, Interface, Interfaces, JoinLimits, JoinState, LeaseDrain, Maintenance,
-    Multiple, NetworkChanges, Node, NodeLease, NodeName, NodeUuid, Operator, Port, PortUuid,
-    PowerRequest, RackLocation, RaidChange, RaidStage, Reason, RequestedStep, RuleAction, Runbook,
-    RunbookStep, ServiceNetwork, State, Step, StepKind, StepName, StepRunner, Task,
-    UpdateInProgress, UpdateStage, VolumeChange, WantedSteps, Work, WorkUuid,
+    Multiple, NetworkChanges, Node, NodeLease, NodeName, NodeUuid, Operator, PasswordRotation,
+    Port, PortUuid, PowerRequest, RackLocation, RaidChange, RaidStage, Reason, RequestedStep,
+    RotationStage, RuleAction, Runbook, RunbookStep, ServiceNetwork, State, Step, StepKind,
+    StepName, StepRunner, Task, UpdateInProgress, UpdateStage, VolumeChange, WantedSteps, Work,
+    WorkUuid,
 };
 use hardware::{
     ApplyTime, BootMode, BootSetting, Health, MacAddress, NewVolume, PowerChange, PowerState,
@@ -251,6 +252,21 @@ fn boot_setting_request() -> impl Strategy<Value = BootSettingRequest> {
     })
 }
 
+fn password_rotation() -> impl Strategy<Value = PasswordRotation> {
+    let stages = vec![
+        RotationStage::Requested,
+        RotationStage::Made,
+        RotationStage::Asked { times: 2 },
+        RotationStage::Unknown,
+    ];
+    let wanted = text().prop_map(|it| Map::from_iter([("redfish_password".to_owned(), it.into())]));
+    (wanted, select(stages), moment()).prop_map(|(wanted, stage, since)| PasswordRotation {
+        wanted,
+        stage,
+        since,
+    })
+}
+
 fn failure() -> impl Strategy<Value = Failure> {
     (select(vec![Reason::BmcUnreachable, Reason::StepFailed, Reason::Aborted]), text())
         .prop_map(|(reason, cause)| Failure::new(reason, cause))
@@ -363,7 +379,8 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
             option::of(select(vec![Health::Ok, Health::Critical])),
             vec(firmware_component(), 0..3),
         ),
-        (option::of(boot_setting_request()), network_changes()).boxed(),
+        (option::of(boot_setting_request()), option::of(password_rotation()), network_changes())
+            .boxed(),
         option::of(moment()),
         option::of(moment()),
         [map(), map(), map()],
@@ -388,7 +405,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
             let (provision_state, target_provision_state, provision_updated_at, power_state) = life;
             let (power_request, work, failure, settings, setting, begun, finished, maps) = doing;
             let (boot_mode, secure_boot, health, firmware) = settings;
-            let (boot_setting_request, network_changes) = setting;
+            let (boot_setting_request, password_rotation, network_changes) = setting;
             let [network_data, target_raid_config, raid_config] = maps;
             Node {
                 id,
@@ -430,6 +447,7 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
                 power_state,
                 power_request,
                 boot_setting_request,
+                password_rotation,
                 network_changes,
                 work,
                 failure,

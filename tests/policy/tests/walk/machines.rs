@@ -293,6 +293,7 @@ fn steps() -> Vec<Step> {
         see("/bedplate/v1/nodes/{node}/console/log"),
         see("/bedplate/v1/nodes/{node}/vnc"),
         node("PUT", "/bedplate/v1/nodes/{node}/identify", json!({"on": true})),
+        node("POST", "/bedplate/v1/nodes/{node}/rotate-bmc-password", nothing()),
         look("/bedplate/v1/counts"),
         look("/bedplate/v1/discoveries"),
         step(Nobodys, "DELETE", "/bedplate/v1/discoveries/{discovery}", nothing()),

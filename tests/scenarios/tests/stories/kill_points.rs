@@ -2,6 +2,7 @@
 //! nothing is lost, and nothing is done twice.
 
 mod acceptances;
+mod bmc_passwords;
 mod drains;
 mod fast_track;
 mod firmware_settings;

@@ -2,6 +2,7 @@
 
 mod abort;
 mod accepted;
+mod bmc_passwords;
 mod bmc_steps;
 mod cloud_user;
 mod crash;

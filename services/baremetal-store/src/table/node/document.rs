@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use baremetal_core::{
     AllocationUuid, BootSettingRequest, DrainRequest, Driver, Failure, FirmwareComponent,
     Hypervisor, Interfaces, Maintenance, NetworkChanges, Node, NodeLease, NodeName, NodeUuid,
-    PowerRequest, RackLocation, State, Work,
+    PasswordRotation, PowerRequest, RackLocation, State, Work,
 };
 use hardware::{BootMode, Health, PowerState};
 use jiff::Timestamp;
@@ -89,6 +89,8 @@ struct Fields {
     power_request: Option<PowerRequest>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     boot_setting_request: Option<BootSettingRequest>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    password_rotation: Option<PasswordRotation>,
     #[serde(default, skip_serializing_if = "NetworkChanges::are_done")]
     network_changes: NetworkChanges,
     #[serde(default, skip_serializing_if = "Option::is_none")]
