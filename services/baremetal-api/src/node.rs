@@ -34,6 +34,7 @@ use crate::{list_query, openapi, rule};
 use change::NodePatch;
 
 pub(crate) use change::{check_glance_access, check_group, parent};
+pub(crate) use children::check_children;
 pub(crate) use owner_and_lessee::check as check_owner_and_lessee;
 pub(crate) use view::{last_error, state_word};
 

@@ -14,6 +14,7 @@ use utoipa::{PartialSchema, ToSchema};
 use crate::app::App;
 use crate::deploy_template::{merged, templates_of};
 use crate::error::Result;
+use crate::node::check_children;
 use crate::parameters::{Given, Parameters};
 use crate::request::{Request, forced};
 use crate::runbook::steps_of;
@@ -176,6 +177,22 @@ fn steps(field: &str, steps: &Option<Vec<CleanStepBody>>) -> Result<Vec<Requeste
     }
     let requested = steps.iter().enumerate();
     requested.map(|(at, step)| step.requested(&format!("{field}[{at}]"))).collect()
+}
+
+/// Checks the child nodes of the steps that run on child nodes.
+async fn check_child_steps(
+    request: &Request,
+    ident: &str,
+    field: &str,
+    steps: &[RequestedStep],
+) -> Result<()> {
+    for (at, step) in steps.iter().enumerate() {
+        if let Some(children) = &step.children {
+            let node = request.node(ident).await?;
+            check_children(request, &node, children, &format!("{field}[{at}]")).await?;
+        }
+    }
+    Ok(())
 }
 
 /// A request for a change of provision state.
@@ -398,7 +415,11 @@ impl Body {
         given: &Option<Vec<CleanStepBody>>,
     ) -> Result<(Vec<RequestedStep>, bool)> {
         let is_quiet = self.disables_ramdisk(request.asked)?;
-        let Some(runbook) = self.runbook() else { return Ok((steps(field, given)?, is_quiet)) };
+        let Some(runbook) = self.runbook() else {
+            let steps = steps(field, given)?;
+            check_child_steps(request, ident, field, &steps).await?;
+            return Ok((steps, is_quiet));
+        };
         if given.as_ref().is_some_and(|steps| !steps.is_empty()) {
             let problem = format!("cannot be used together with {field}");
             return Err(ApiError::bad_field("runbook", problem).into());

@@ -53,6 +53,10 @@ pub(crate) enum Shown<'a> {
         args: Option<Masked<'a>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         priority: Option<u32>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        execute_on_child_nodes: Option<bool>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        limit_child_node_execution: Option<&'a [NodeUuid]>,
     },
     /// The internal information of a port or a port group.
     Internal {
@@ -114,8 +118,14 @@ fn runbook_steps<S: Serializer>(steps: &[RunbookStep], serializer: S) -> Result<
 
 impl<'a> Shown<'a> {
     /// The empty object.
-    pub(crate) const EMPTY: Shown<'static> =
-        Shown::Step { interface: None, step: None, args: None, priority: None };
+    pub(crate) const EMPTY: Shown<'static> = Shown::Step {
+        interface: None,
+        step: None,
+        args: None,
+        priority: None,
+        execute_on_child_nodes: None,
+        limit_child_node_execution: None,
+    };
 
     /// The internal information of a port or a port group to which `vif` is attached.
     pub(crate) fn internal(vif: &'a Option<String>) -> Self {

@@ -1,6 +1,8 @@
 //! Steps in requests: clean steps, deploy steps, and the steps of deploy templates and runbooks.
 
-use baremetal_core::{DeployStep, Interface, RequestedStep, RunbookStep, StepName};
+use baremetal_core::{
+    ChildNodes, DeployStep, Interface, NodeUuid, RequestedStep, RunbookStep, StepName,
+};
 use openstack_api::ApiError;
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -10,6 +12,9 @@ use crate::secret::restore_masked;
 
 /// The maximum length of the name of a step, in characters.
 const MAX_NAME: usize = 255;
+
+/// The most child nodes that a step can name.
+const MAX_CHILDREN: usize = 1000;
 
 /// An interface that can have steps.
 #[derive(Clone, Copy, Deserialize, PartialEq, Eq, ToSchema)]
@@ -34,6 +39,12 @@ pub(crate) struct CleanStepBody {
     step: String,
     #[serde(default)]
     args: Map<String, Value>,
+    /// Whether the step runs on the child nodes of the node, instead of the node.
+    #[serde(default)]
+    execute_on_child_nodes: bool,
+    /// The child nodes on which the step runs, by UUID; all without any.
+    #[serde(default)]
+    limit_child_node_execution: Vec<String>,
 }
 
 /// A deploy step in a request or in a deploy template.
@@ -86,7 +97,33 @@ impl From<StepInterface> for Interface {
 impl CleanStepBody {
     /// The requested step; `field` names its place in the request. The machine says later whether it offers the step.
     pub(crate) fn requested(&self, field: &str) -> Result<RequestedStep, ApiError> {
-        requested_step(field, self.interface, &self.step, &self.args, |_| None)
+        let step = requested_step(field, self.interface, &self.step, &self.args, |_| None)?;
+        let step = RequestedStep { children: self.children(field)?, ..step };
+        let refused = |why| ApiError::bad_field(&format!("{field}.execute_on_child_nodes"), why);
+        step.check_on_children().map_err(refused)?;
+        Ok(step)
+    }
+
+    fn children(&self, field: &str) -> Result<Option<ChildNodes>, ApiError> {
+        let refused = |problem: String| {
+            ApiError::bad_field(&format!("{field}.limit_child_node_execution"), problem)
+        };
+        let named = &self.limit_child_node_execution;
+        match (self.execute_on_child_nodes, named.as_slice()) {
+            (false, []) => Ok(None),
+            (false, _) => Err(refused("goes only with execute_on_child_nodes".to_owned())),
+            (true, []) => Ok(Some(ChildNodes::All)),
+            (true, named) if named.len() > MAX_CHILDREN => {
+                Err(refused(format!("names more than {MAX_CHILDREN} nodes")))
+            }
+            (true, named) => {
+                let id = |text: &String| {
+                    let parsed = text.parse::<NodeUuid>();
+                    parsed.map_err(|_| refused(format!("{:?} is no UUID", shortened(text))))
+                };
+                Ok(Some(ChildNodes::Named(named.iter().map(id).collect::<Result<_, _>>()?)))
+            }
+        }
     }
 }
 
@@ -140,7 +177,12 @@ fn requested_step<'k>(
     let (nothing, mut args) = (Map::new(), args.clone());
     let known = known(&name).map_or(&nothing, |known| &known.args);
     restore_masked(&format!("{field}.args"), known, &mut args)?;
-    Ok(RequestedStep { name, args })
+    Ok(RequestedStep { name, args, children: None })
+}
+
+/// The beginning of a text of a client, for a message.
+fn shortened(text: &str) -> String {
+    text.chars().take(64).collect()
 }
 
 fn name(field: &str, interface: StepInterface, step: &str) -> Result<StepName, ApiError> {

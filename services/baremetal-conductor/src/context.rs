@@ -81,11 +81,20 @@ impl TurnContext {
             include_children: true,
             ..NodeFilter::default()
         };
+        self.all_nodes(&filter, NodeSort::Position).await
+    }
+
+    /// Returns all nodes that match the filter.
+    pub(crate) async fn all_nodes(
+        &self,
+        filter: &NodeFilter,
+        sort: NodeSort,
+    ) -> Result<Vec<Node>, StoreError> {
         let mut nodes: Vec<Node> = Vec::new();
         loop {
             let marker = nodes.last().map(|node| node.id.into_untyped_uuid());
-            let page = Page { limit: PAGE, marker, sort: NodeSort::Position, descending: false };
-            let more = self.store.list_nodes(&filter, &page).await?;
+            let page = Page { limit: PAGE, marker, sort, descending: false };
+            let more = self.store.list_nodes(filter, &page).await?;
             let last = more.len() < PAGE as usize;
             nodes.extend(more);
             if last {

@@ -1,8 +1,9 @@
 //! Observes a node's machine: only as much as the current task needs.
 
 use baremetal_core::{
-    AgentSeen, Boot, BootSettingsSeen, FirmwareSeen, Node, Observed, PasswordSeen, PowerSeen,
-    RaidSeen, StepRunner, Task, Work, WorkUuid, elapsed,
+    AgentSeen, Boot, BootSettingsSeen, ChildStep, FirmwareSeen, Node, NodeFilter, NodeIdent,
+    NodeSort, Observed, PasswordSeen, PowerSeen, RaidSeen, StepRunner, Task, Work, WorkUuid,
+    elapsed,
 };
 use baremetal_store::StoreError;
 use hardware::{PowerAndBootSettings, PowerState};
@@ -26,8 +27,7 @@ impl TurnContext {
     /// Observes the node's machine as far as the current task needs.
     pub(crate) async fn observe_machine(&self, node: &Node) -> Result<Observed, StoreError> {
         let mut seen = self.nothing_seen(node);
-        let task = node.work.as_ref().and_then(Work::task);
-        match task {
+        match node.work.as_ref().and_then(Work::task) {
             Some(task @ (Task::TryBmc | Task::SetBoot(_) | Task::ConfirmBoot(_))) => {
                 // A verification ends with this answer, so no session with the BMC has to stay open.
                 let then =
@@ -38,6 +38,7 @@ impl TurnContext {
                 seen.firmware = self.look_at_update(node, update).await;
             }
             Some(Task::ChangeRaid(change)) => seen.raid = self.look_at_raid(node, change).await,
+            Some(Task::StepOnChildren(run)) => seen.children = self.children_of(node, run).await?,
             Some(Task::Power(_)) => {
                 seen.power = self.look_at_power(node, FollowUp::Request).await;
                 if seen.power == PowerSeen::Is(PowerState::On)
@@ -95,9 +96,20 @@ impl TurnContext {
             agent: AgentSeen::Absent,
             idle_ramdisk: None,
             inventory: false,
+            children: Vec::new(),
             boot_trail: self.sightings.of(node.id).boot_trail(),
             watching_since: self.watch.since(),
         }
+    }
+
+    /// Returns the child nodes of the node. Once the step has begun on some, returns these, whose parent may have changed.
+    async fn children_of(&self, node: &Node, run: &ChildStep) -> Result<Vec<Node>, StoreError> {
+        if let Some(asked) = &run.asked {
+            let idents: Vec<NodeIdent> = asked.iter().copied().map(NodeIdent::Id).collect();
+            return self.store.find_nodes(&idents).await;
+        }
+        let filter = NodeFilter { parent_node: Some(node.id), ..NodeFilter::default() };
+        self.all_nodes(&filter, NodeSort::default()).await
     }
 
     /// Returns the newest boot of the node's machine, if the boot belongs to the current work.

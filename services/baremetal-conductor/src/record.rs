@@ -31,13 +31,22 @@ impl reconcile::TurnError for TurnError {
 impl TurnContext {
     /// Writes the node with its history, and returns the node with its new version.
     pub(crate) async fn write(&self, before: &Node, update: NodeUpdate) -> Result<Node, TurnError> {
-        let NodeUpdate { node: mut after, history, stage, obstacle, listed, inspection } = update;
+        let NodeUpdate {
+            node: mut after,
+            history,
+            stage,
+            obstacle,
+            listed,
+            inspection,
+            mut children,
+        } = update;
         let now = self.now();
         if let Some(listed) = listed {
             self.store.keep_listed_steps(after.id, &listed).await?;
         }
         after.updated_at = Some(now);
-        // The end of an inspection is neither a stage of a lease nor the end of an allocation.
+        children.iter_mut().for_each(|(child, _)| child.updated_at = Some(now));
+        // The end of an inspection and the beginning of a step are neither a stage of a lease nor the end of an allocation.
         let written = match (stage, ended_allocation(before, &after), &inspection) {
             (Some(stage), _, _) => self.write_with_notices(&after, &history, stage, now).await?,
             (None, Some(ended), _) => {
@@ -46,8 +55,11 @@ impl TurnContext {
             (None, None, Some(changes)) => {
                 self.store.update_node_and_inspection(&after, &history, changes).await?
             }
-            (None, None, None) => self.store.update_node(&after, &history).await?,
+            (None, None, None) => {
+                self.store.update_node_and_children(&after, &history, &children).await?
+            }
         };
+        children.iter().for_each(|(child, _)| self.queue.wake(child.id));
         if let Some(obstacle) = obstacle {
             self.sightings.note_obstacle(after.id, obstacle);
         }

@@ -82,7 +82,7 @@ mod tests {
 
     fn step(name: &str, priority: u32) -> DeployStep {
         let name = StepName { interface: Interface::Raid, step: name.to_owned() };
-        DeployStep { step: RequestedStep { name, args: Map::new() }, priority }
+        DeployStep { step: RequestedStep { name, args: Map::new(), children: None }, priority }
     }
 
     fn template(name: &str, steps: &[DeployStep]) -> DeployTemplate {

@@ -232,6 +232,7 @@ mod tests {
             args: Map::from_iter([("settings".to_owned(), settings)]),
             priority: 0,
             reboots: false,
+            children: None,
         };
         let at =
             |number| UpdateInProgress { step: step.clone(), number, stage: UpdateStage::Ready };

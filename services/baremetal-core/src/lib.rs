@@ -82,6 +82,7 @@ mod record;
 mod runbook;
 
 mod boot_setting_request;
+mod child_step;
 mod drain_request;
 mod firmware_component;
 mod firmware_update;
@@ -147,6 +148,7 @@ pub use bootc::{BootableContainer, bootable_container};
 pub use change::{ChangeRefused, check_change, check_delete, check_idle, check_release};
 pub use chassis::Chassis;
 pub use checksum_file::{ChecksumFileError, find_checksum};
+pub use child_step::ChildStep;
 pub use conductor_group::{InvalidGroup, check_conductor_group, parse_conductor_group};
 pub use conductor_step::{
     APPLY_BIOS_SETTINGS, APPLY_RAID, CLEAR_SECURE_BOOT_KEYS, CREATE_RAID, DELETE_RAID,
@@ -284,8 +286,8 @@ pub use secret::is_secret;
 pub use service_network::{PORT_OWNER, connected_ports};
 pub use state::{Event, IllegalEvent, State, TRANSITIONS, UnknownState, mermaid};
 pub use step::{
-    DeployStep, InvalidStepName, OfferedStep, RequestedStep, Step, StepArgument, StepKind,
-    StepName, StepRefused, StepRunner,
+    ChildNodes, DeployStep, InvalidStepName, OfferedStep, RequestedStep, Step, StepArgument,
+    StepKind, StepName, StepRefused, StepRunner,
 };
 pub use stored::{Content, Stored, StoredFilter, StoredSort};
 pub use take_out::{TakeOutRefused, check_take_out};

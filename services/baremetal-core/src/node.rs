@@ -429,7 +429,7 @@ mod tests {
         let steps = |secret: &str| {
             let name = StepName { interface: Interface::Deploy, step: "flash".to_owned() };
             let args = json!({ "token": secret }).as_object().unwrap().clone();
-            WantedSteps::Service(vec![RequestedStep { name, args }])
+            WantedSteps::Service(vec![RequestedStep { name, args, children: None }])
         };
         let now = Timestamp::UNIX_EPOCH;
         let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, now);

@@ -18,6 +18,8 @@ pub struct NodeUpdate {
     pub listed: Option<ListedSteps>,
     /// The changes that inspection rules made besides those of the node.
     pub inspection: Option<InspectionChanges>,
+    /// The child nodes on which a step begins, each with the entry for its history.
+    pub children: Vec<(Node, HistoryEntry)>,
 }
 
 /// The changes of an inspection besides those of the node.
@@ -48,7 +50,15 @@ impl NodeUpdate {
     /// Makes a change of the node and its history.
     pub fn new(node: Node, history: impl IntoIterator<Item = HistoryEntry>) -> NodeUpdate {
         let history = history.into_iter().collect();
-        NodeUpdate { node, history, stage: None, obstacle: None, listed: None, inspection: None }
+        NodeUpdate {
+            node,
+            history,
+            stage: None,
+            obstacle: None,
+            listed: None,
+            inspection: None,
+            children: Vec::new(),
+        }
     }
 
     /// Returns the decision to write the node. The next turn is due immediately as long as anything is left to do.

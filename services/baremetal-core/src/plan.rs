@@ -3,6 +3,7 @@
 mod action;
 mod bios;
 mod boot_setting;
+mod children;
 mod command;
 mod firmware;
 mod password;
@@ -23,6 +24,7 @@ use crate::{
 };
 use bios::{bios_accepted, bios_not_applied};
 use boot_setting::{boot_setting_accepted, confirm_boot, plan_boot_setting, set_boot};
+use children::plan_child_step;
 use command::{plan_command, plan_shutdown, plan_steps};
 use firmware::{firmware_checked, plan_update, update_accepted, update_refused};
 use password::{password_asked, password_refused, plan_rotation};
@@ -166,6 +168,7 @@ fn plan_work(turn: &MachineTurn<'_>, work: &Work, seen: &Observed) -> Planned {
             StepRunner::Conductor => Ok(Decision::act(Action::ConductorStep)),
             StepRunner::Agent => plan_command(turn, task, Action::Step, work, seen),
         },
+        (Task::StepOnChildren(run), _) => plan_child_step(turn, run, seen),
         (Task::Wait { seconds }, _) => plan_wait(turn, work, *seconds, seen),
         (Task::Hold, _) => Ok(Decision::rest(Requeue::OnChange)),
         (Task::PlanSteps, _) => plan_steps(turn, work, &[]),

@@ -114,6 +114,7 @@ fn planned_steps(work: &Work, task: &Task) -> Option<StepKind> {
         | Task::ReadFirmware { .. }
         | Task::ChangeRaid(_)
         | Task::ReadRaid { .. }
+        | Task::StepOnChildren(_)
         | Task::Hold => None,
     }
 }
@@ -126,8 +127,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        DeployStep, Driver, Interface, NodeUuid, RequestedStep, State, StepName, StepRunner,
-        WantedSteps,
+        ChildNodes, DeployStep, Driver, Interface, NodeUuid, RequestedStep, State, StepName,
+        StepRunner, WantedSteps,
     };
 
     fn node(driver: Driver, state: State) -> Node {
@@ -211,8 +212,8 @@ mod tests {
 
     #[test]
     fn a_requested_step_that_restarts_the_machine_boots_the_ramdisk_again() {
-        let step = RequestedStep { name: name("update"), args: Map::new() };
-        let hold = RequestedStep { name: name("hold"), args: Map::new() };
+        let step = RequestedStep { name: name("update"), args: Map::new(), children: None };
+        let hold = RequestedStep { name: name("hold"), args: Map::new(), children: None };
         let request = VerbRequest {
             verb: Verb::Clean,
             steps: Some(WantedSteps::Requested(vec![step, hold])),
@@ -232,8 +233,27 @@ mod tests {
     }
 
     #[test]
+    fn the_plan_tells_which_steps_run_on_child_nodes() {
+        let request = |step: &str| {
+            let name = StepName { interface: Interface::Power, step: step.to_owned() };
+            let children = Some(ChildNodes::All);
+            let steps = vec![RequestedStep { name, args: Map::new(), children }];
+            let steps = Some(WantedSteps::Service(steps));
+            VerbRequest { verb: Verb::Service, steps, disables_ramdisk: true }
+        };
+        let stays_on = Node { disable_power_off: true, ..node(Driver::Redfish, State::Active) };
+        let want =
+            ["planning the steps", "running the service step power.power_off on child nodes"];
+        assert_eq!(words(&stays_on, request("power_off")), want);
+        let refused = plan(&stays_on, request("hold"), None).unwrap();
+        let name = StepName { interface: Interface::Power, step: "hold".to_owned() };
+        assert_eq!(refused.problem, Some(StepRefused::NotOnChildren { name }));
+        assert_eq!(refused.tasks, [Task::PlanSteps]);
+    }
+
+    #[test]
     fn a_plan_ends_at_the_step_that_is_not_offered() {
-        let step = RequestedStep { name: name("burn"), args: Map::new() };
+        let step = RequestedStep { name: name("burn"), args: Map::new(), children: None };
         let wanted = DeployStep { step, priority: 90 };
         let request = VerbRequest {
             verb: Verb::Deploy,
@@ -258,7 +278,7 @@ mod tests {
     #[test]
     fn a_step_that_powers_off_a_node_that_must_stay_on_is_the_problem_of_its_plan() {
         let name = StepName { interface: Interface::Power, step: "power_off".to_owned() };
-        let step = RequestedStep { name, args: Map::new() };
+        let step = RequestedStep { name, args: Map::new(), children: None };
         let request = VerbRequest {
             verb: Verb::Clean,
             steps: Some(WantedSteps::Requested(vec![step])),

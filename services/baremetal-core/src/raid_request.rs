@@ -81,6 +81,7 @@ mod tests {
             args: args.as_object().unwrap().clone(),
             priority: 0,
             reboots: false,
+            children: None,
         };
         raid_request(&node(target), &step).map_err(|why| why.to_string())
     }

@@ -206,6 +206,7 @@ mod tests {
             args: object(args),
             priority: 0,
             reboots: false,
+            children: None,
         }
     }
 

@@ -293,11 +293,13 @@ pub fn start_next_task(
             | Task::ReadFirmware { step, started_at }
             | Task::ReadRaid { step, started_at, .. },
         ) => Some((step, *started_at)),
+        Some(Task::StepOnChildren(run)) => Some((&run.step, work.task_started_at)),
         Some(_) | None => None,
     };
     let step = step.map(|(step, started_at)| {
         let took = elapsed(started_at, now).as_secs();
-        format!("the {} step {} took {took} s", step.kind.as_str(), step.name)
+        let place = step.children.as_ref().map_or("", |_| " on child nodes");
+        format!("the {} step {}{place} took {took} s", step.kind.as_str(), step.name)
     });
     if work.task() == Some(&Task::Power(PowerState::On)) {
         work.switched_on_at = Some(work.asked_at.unwrap_or(now));

@@ -121,7 +121,7 @@ mod tests {
 
     fn step(name: &str, order: u32) -> RunbookStep {
         let name = StepName { interface: Interface::Deploy, step: name.to_owned() };
-        RunbookStep { step: RequestedStep { name, args: Map::new() }, order }
+        RunbookStep { step: RequestedStep { name, args: Map::new(), children: None }, order }
     }
 
     #[test]

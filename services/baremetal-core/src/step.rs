@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use hardware::PowerChange;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::Interface;
 use crate::bmc_clock::{ClockRefused, SET_BMC_CLOCK, parse_clock_setting};
+use crate::{Interface, NodeUuid};
 
 /// The step that erases the disks completely.
 const ERASE_DEVICES: &str = "erase_devices";
@@ -56,6 +57,14 @@ pub struct StepName {
     pub step: String,
 }
 
+/// The child nodes on which a step runs, instead of the node itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChildNodes {
+    All,
+    Named(Vec<NodeUuid>),
+}
+
 /// A step of a plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
@@ -71,6 +80,9 @@ pub struct Step {
     /// Whether the machine restarts into the ramdisk after the step.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reboots: bool,
+    /// The child nodes on which the step runs; `None` for a step of the node itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub children: Option<ChildNodes>,
 }
 
 /// A step that the agent or the conductor offers.
@@ -108,6 +120,9 @@ pub struct RequestedStep {
     pub name: StepName,
     #[serde(default)]
     pub args: Map<String, Value>,
+    /// The child nodes on which the step runs; `None` for a step of the node itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub children: Option<ChildNodes>,
 }
 
 /// A text does not name a step.
@@ -128,6 +143,10 @@ pub enum StepRefused {
     Core { name: StepName },
     #[error("the step {name} needs the ramdisk, and the request disables it")]
     NeedsRamdisk { name: StepName },
+    #[error(
+        "the step {name} cannot run on child nodes, only the steps power_on, power_off and reboot can"
+    )]
+    NotOnChildren { name: StepName },
     #[error("the step {name} has no argument {argument:?}")]
     UnknownArgument { name: StepName, argument: String },
     #[error("the step {name} needs a whole number up to {MAX_WAIT} as its argument {argument:?}")]
@@ -138,6 +157,26 @@ pub enum StepRefused {
     MissingArgument { name: StepName, argument: String, description: String },
     #[error("node \"{node}\" has disable_power_off set and cannot be powered off")]
     PowerOffDisabled { node: String },
+}
+
+impl ChildNodes {
+    /// Returns whether the step runs on this child node.
+    pub(crate) fn contain(&self, child: NodeUuid) -> bool {
+        match self {
+            ChildNodes::All => true,
+            ChildNodes::Named(named) => named.contains(&child),
+        }
+    }
+}
+
+impl RequestedStep {
+    /// Checks a request for a step on child nodes. Other steps are checked once the node's own steps are known.
+    pub fn check_on_children(&self) -> Result<(), StepRefused> {
+        match self.children {
+            Some(_) => step_on_children(&self.name)?.check(&self.args),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Step {
@@ -158,6 +197,16 @@ impl StepName {
     /// The step that erases the disks completely.
     pub fn erase_devices() -> Self {
         StepName { interface: Interface::Deploy, step: ERASE_DEVICES.to_owned() }
+    }
+
+    /// Returns the change of power that the step makes, if it is a general step that changes the power.
+    pub(crate) fn power_change(&self) -> Option<PowerChange> {
+        match self.step.as_str() {
+            "power_on" => Some(PowerChange::On),
+            "power_off" => Some(PowerChange::ForceOff),
+            "reboot" => Some(PowerChange::ForceRestart),
+            _ => None,
+        }
     }
 
     /// Returns whether every deployment has the step.
@@ -206,7 +255,13 @@ impl OfferedStep {
 
     pub(crate) fn planned(&self, kind: StepKind, args: Map<String, Value>, priority: u32) -> Step {
         let (runner, name) = (self.runner, self.name.clone());
-        Step { kind, runner, name, args, priority, reboots: self.reboots }
+        Step { kind, runner, name, args, priority, reboots: self.reboots, children: None }
+    }
+
+    /// Returns the step with the arguments and on the nodes of a request.
+    pub(crate) fn requested(&self, kind: StepKind, wanted: &RequestedStep, priority: u32) -> Step {
+        let step = self.planned(kind, wanted.args.clone(), priority);
+        Step { children: wanted.children.clone(), ..step }
     }
 
     /// Checks the arguments of a request for this step.
@@ -252,6 +307,13 @@ pub(crate) fn general_step(name: &StepName) -> Option<OfferedStep> {
     }
 }
 
+/// Returns the general step called `name`, if it can run on child nodes. Ironic fails a step on child nodes that does not end at once, and no
+/// child node runs an agent for its parent.
+pub(crate) fn step_on_children(name: &StepName) -> Result<OfferedStep, StepRefused> {
+    let step = general_step(name).filter(|_| name.power_change().is_some());
+    step.ok_or_else(|| StepRefused::NotOnChildren { name: name.clone() })
+}
+
 /// The time of a step `wait`; text counts as a number, as in Ironic.
 fn seconds(value: &Value) -> Option<u32> {
     let number = match value.as_str() {
@@ -285,6 +347,31 @@ mod tests {
         }
         let unknown = StepName { interface: Interface::Deploy, step: "sleep".to_owned() };
         assert_eq!(general_step(&unknown), None);
+    }
+
+    #[test]
+    fn only_steps_that_change_the_power_run_on_child_nodes() {
+        let check = |name: &str, args: Value, children| {
+            let Value::Object(args) = args else { panic!("{args}") };
+            let name = StepName { interface: Interface::Power, step: name.to_owned() };
+            let step = RequestedStep { name, args, children };
+            step.check_on_children().map_err(|why| why.to_string())
+        };
+        let none = || Value::Object(Map::new());
+        for children in [ChildNodes::All, ChildNodes::Named(vec![NodeUuid::nil()])] {
+            for name in ["power_on", "power_off", "reboot"] {
+                assert_eq!(check(name, none(), Some(children.clone())), Ok(()));
+            }
+            for name in ["hold", "wait", "erase_devices"] {
+                let want = format!(
+                    "the step power.{name} cannot run on child nodes, only the steps power_on, power_off and reboot can"
+                );
+                assert_eq!(check(name, none(), Some(children.clone())), Err(want));
+                assert_eq!(check(name, none(), None), Ok(()), "a step of the node itself");
+            }
+            let unknown = check("reboot", serde_json::json!({"x": 1}), Some(children));
+            assert_eq!(unknown, Err("the step power.reboot has no argument \"x\"".to_owned()));
+        }
     }
 
     #[test]

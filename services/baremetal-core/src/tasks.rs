@@ -273,6 +273,7 @@ mod tests {
             step: crate::RequestedStep {
                 name: crate::StepName::erase_devices(),
                 args: serde_json::Map::new(),
+                children: None,
             },
             priority: 90,
         }]);

@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::step::general_step;
+use crate::step::{general_step, step_on_children};
 use crate::{
     DeployStep, Interface, OfferedStep, RequestedStep, Step, StepKind, StepName, StepRefused,
 };
@@ -127,12 +127,12 @@ fn requested(
     has_ramdisk: bool,
 ) -> Result<Vec<Step>, StepRefused> {
     let plan = wanted.iter().map(|wanted| {
-        let step = find(offered, &wanted.name)?;
+        let step = find_wanted(offered, wanted)?;
         if step.needs_ramdisk && !has_ramdisk {
             return Err(StepRefused::NeedsRamdisk { name: wanted.name.clone() });
         }
         step.check(&wanted.args)?;
-        Ok(step.planned(kind, wanted.args.clone(), step.priority))
+        Ok(step.requested(kind, wanted, step.priority))
     });
     plan.collect()
 }
@@ -150,10 +150,10 @@ fn deployment(offered: &[OfferedStep], wanted: &[DeployStep]) -> Result<Vec<Step
         if wanted.name.is_core() {
             return Err(StepRefused::Core { name: wanted.name.clone() });
         }
-        let step = find(offered, &wanted.name)?;
+        let step = find_wanted(offered, wanted)?;
         if *priority > 0 {
             step.check(&wanted.args)?;
-            steps.push(step.planned(kind, wanted.args.clone(), *priority));
+            steps.push(step.requested(kind, wanted, *priority));
         }
     }
     Ok(sorted(steps))
@@ -163,6 +163,17 @@ fn deployment(offered: &[OfferedStep], wanted: &[DeployStep]) -> Result<Vec<Step
 fn sorted(mut steps: Vec<Step>) -> Vec<Step> {
     steps.sort_by_key(|step| Reverse((step.priority, rank(step.name.interface))));
     steps
+}
+
+/// Returns the step that a request names. Child nodes run general steps only, whatever the node itself offers.
+fn find_wanted<'a>(
+    offered: &'a [OfferedStep],
+    wanted: &RequestedStep,
+) -> Result<Cow<'a, OfferedStep>, StepRefused> {
+    match wanted.children {
+        Some(_) => step_on_children(&wanted.name).map(Cow::Owned),
+        None => find(offered, &wanted.name),
+    }
 }
 
 /// Returns the offered step, or the general step that each interface has under this name.
@@ -201,7 +212,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{StepArgument, StepRunner};
+    use crate::{ChildNodes, StepArgument, StepRunner};
 
     fn name(text: &str) -> StepName {
         let (interface, step) = text.split_once('.').unwrap();
@@ -231,7 +242,7 @@ mod tests {
 
     fn wanted(text: &str, args: Value) -> RequestedStep {
         let Value::Object(args) = args else { panic!("{args}") };
-        RequestedStep { name: name(text), args }
+        RequestedStep { name: name(text), args, children: None }
     }
 
     #[track_caller]
@@ -301,6 +312,26 @@ mod tests {
         check(only(apply(json!({"settings": [], "x": 1}))), &all, Err(unknown));
         let absent = only(wanted("raid.create_configuration", json!({})));
         check(absent, &all, Err("the machine does not offer the step raid.create_configuration"));
+    }
+
+    #[test]
+    fn a_step_on_child_nodes_needs_neither_the_ramdisk_nor_an_offer_of_the_node() {
+        let on_children = |text| {
+            let children = Some(ChildNodes::All);
+            WantedSteps::Service(vec![RequestedStep { children, ..wanted(text, json!({})) }])
+        };
+        let own = [offered("power.power_off", 7)];
+        for has_ramdisk in [false, true] {
+            let plan = on_children("power.power_off").plan(&own, has_ramdisk).unwrap();
+            assert_eq!((plan[0].priority, plan[0].runner), (0, StepRunner::Conductor));
+            assert_eq!(plan[0].children, Some(ChildNodes::All));
+        }
+        let refused = "the step deploy.erase_devices cannot run on child nodes, only the steps power_on, power_off and reboot can";
+        check(
+            on_children("deploy.erase_devices"),
+            &[offered("deploy.erase_devices", 0)],
+            Err(refused),
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    RaidChange, RaidStage, ServiceNetwork, Step, StepKind, StepRunner, UpdateInProgress,
+    ChildStep, RaidChange, RaidStage, ServiceNetwork, Step, StepKind, StepRunner, UpdateInProgress,
     UpdateStage, VolumeChange, WantedSteps, WorkUuid,
 };
 
@@ -87,6 +87,8 @@ pub enum Task {
     PlanSteps,
     /// Run a step. If the agent runs it, wait until the step ends.
     Step(Step),
+    /// Run a step on child nodes, and wait until it has ended on each of them.
+    StepOnChildren(Box<ChildStep>),
     /// Wait until the firmware has the BIOS settings that `step` requested at `started_at`, before the machine was restarted.
     ConfirmBios {
         step: Step,
@@ -176,6 +178,7 @@ impl Task {
             | Task::PlanSteps
             | Task::ReadFirmware { .. }
             | Task::ReadRaid { .. }
+            | Task::StepOnChildren(_)
             | Task::Hold => None,
         }
     }
@@ -189,6 +192,7 @@ impl Task {
             | Task::ReadRaid { step, .. } => Some(step),
             Task::UpdateFirmware(update) => Some(&update.step),
             Task::ChangeRaid(change) => Some(&change.step),
+            Task::StepOnChildren(run) => Some(&run.step),
             Task::TryBmc
             | Task::ReadBios
             | Task::BindVifs
@@ -260,6 +264,10 @@ impl Task {
             Task::Hold => "holding",
             Task::Step(step) => {
                 return format!("running the {} step {}", step.kind.as_str(), step.name).into();
+            }
+            Task::StepOnChildren(run) => {
+                let (kind, name) = (run.step.kind.as_str(), &run.step.name);
+                return format!("running the {kind} step {name} on child nodes").into();
             }
         })
     }
@@ -364,6 +372,7 @@ impl Work {
             | Task::ReadRaid { step, .. } => Some(&mut step.args),
             Task::UpdateFirmware(update) => Some(&mut update.step.args),
             Task::ChangeRaid(change) => Some(&mut change.step.args),
+            Task::StepOnChildren(run) => Some(&mut run.step.args),
             Task::TryBmc
             | Task::ReadBios
             | Task::BindVifs
@@ -492,6 +501,9 @@ impl Work {
 
 /// Returns the tasks that carry out a step of the conductor. With the ramdisk, a restart boots the ramdisk again.
 fn tasks_of(step: Step, has_ramdisk: bool) -> Vec<Task> {
+    if step.children.is_some() {
+        return vec![Task::StepOnChildren(Box::new(ChildStep { step, asked: None }))];
+    }
     let (on, off) = (Task::Power(PowerState::On), Task::Power(PowerState::Off));
     match step.name.step.as_str() {
         "hold" => vec![Task::Hold],
@@ -595,9 +607,10 @@ mod tests {
             Task::UpdateFirmware(Box::new(update)),
             Task::ChangeRaid(Box::new(change)),
             Task::ReadRaid { step: step("f"), started_at, root: None },
+            Task::StepOnChildren(Box::new(ChildStep { step: step("g"), asked: None })),
         ];
         let Step { name, args, .. } = step("wanted");
-        let wanted = RequestedStep { name, args };
+        let wanted = RequestedStep { name, args, children: None };
         for steps in [
             WantedSteps::Requested(vec![wanted.clone()]),
             WantedSteps::Service(vec![wanted.clone()]),
@@ -607,9 +620,9 @@ mod tests {
             let secrets = |work: &Work| -> Vec<String> {
                 work.step_args().map(|args| args["secret"].as_str().unwrap().to_owned()).collect()
             };
-            assert_eq!(secrets(&work), ["wanted", "a", "b", "c", "d", "e", "f"]);
+            assert_eq!(secrets(&work), ["wanted", "a", "b", "c", "d", "e", "f", "g"]);
             work.step_args_mut().for_each(|args| args["secret"] = "sealed".into());
-            assert_eq!(secrets(&work), ["sealed"; 7]);
+            assert_eq!(secrets(&work), ["sealed"; 8]);
         }
     }
 
@@ -622,6 +635,7 @@ mod tests {
             args: Map::new(),
             priority: 0,
             reboots,
+            children: None,
         };
         let node = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
         let mut work = Work::new(WorkUuid::nil(), tasks::clean(&node, &WantedSteps::default()), T0);
@@ -655,6 +669,7 @@ mod tests {
             args: Map::new(),
             priority,
             reboots: false,
+            children: None,
         };
         let node = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
         let mut work =
@@ -716,7 +731,7 @@ mod tests {
         let Value::Object(args) = args else { panic!("{args}") };
         let name = StepName { interface: Interface::Power, step: name.to_owned() };
         let (kind, runner) = (StepKind::Clean, StepRunner::Conductor);
-        Step { kind, runner, name, args, priority: 0, reboots: false }
+        Step { kind, runner, name, args, priority: 0, reboots: false, children: None }
     }
 
     #[test]

@@ -513,17 +513,28 @@ mod tests {
             args.as_object().unwrap().clone()
         };
         let name = StepName { interface: Interface::Bios, step: "apply".to_owned() };
-        let wanted = RequestedStep { name: name.clone(), args: args("wanted") };
+        let wanted = RequestedStep { name: name.clone(), args: args("wanted"), children: None };
         let apply = name.clone();
         let (kind, runner) = (StepKind::Clean, StepRunner::Agent);
         let args_of_step = args("planned");
-        let planned = Step { kind, runner, name, args: args_of_step, priority: 0, reboots: false };
+        let planned = Step {
+            kind,
+            runner,
+            name,
+            args: args_of_step,
+            priority: 0,
+            reboots: false,
+            children: None,
+        };
         let planned = Task::Step(planned);
         let mut work = Work::new(WorkUuid::nil(), vec![planned], Timestamp::UNIX_EPOCH);
         work.steps = WantedSteps::Requested(vec![wanted]);
         let (host, then) = ("h1".to_owned(), AfterDrain::Service);
-        let steps =
-            Some(WantedSteps::Service(vec![RequestedStep { name: apply, args: args("later") }]));
+        let steps = Some(WantedSteps::Service(vec![RequestedStep {
+            name: apply,
+            args: args("later"),
+            children: None,
+        }]));
         let (asked_at, stage) = (Timestamp::UNIX_EPOCH, DrainStage::Wanted);
         let leaving = DrainRequest {
             host,

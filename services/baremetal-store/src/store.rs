@@ -317,6 +317,39 @@ impl Store {
         })
     }
 
+    /// Writes a node like [`Store::update_node`], together with child nodes, each with an entry for its history. Nothing is written if any of
+    /// these nodes has changed since it was read.
+    pub async fn update_node_and_children(
+        &self,
+        node: &Node,
+        history: &[HistoryEntry],
+        children: &[(Node, HistoryEntry)],
+    ) -> Result<Node> {
+        if children.is_empty() {
+            return self.update_node(node, history).await;
+        }
+        self.admit_node(node).await?;
+        let node = self.sealed(node).await?;
+        let mut all = vec![(node.clone(), history.to_vec())];
+        for (child, entry) in children {
+            all.push((self.sealed(child).await?, vec![entry.clone()]));
+        }
+        // In this order, two writers of the same nodes do not wait for each other.
+        all.sort_by_key(|(node, _)| node.id);
+        writing!(self.database, AnyStatementCanFail, |c| {
+            let mut written = node;
+            for (node, lines) in &all {
+                // A step changes no BMC, so no BMC is compared.
+                let after = node::update(c, node).await?;
+                history::append(c, after.id, lines).await?;
+                if after.id == written.id {
+                    written = after;
+                }
+            }
+            Ok(written)
+        })
+    }
+
     /// Deletes a node with everything that belongs to it, including the leases of its ports, if its version has not changed since it was
     /// read.
     pub async fn delete_node(&self, node: &Node) -> Result<()> {

@@ -1,6 +1,8 @@
 //! The values of a node's fields that are computed from its record.
 
-use baremetal_core::{AgentCommand, DeployInterface, Node, State, Step, StepKind, Task, Work};
+use baremetal_core::{
+    AgentCommand, ChildNodes, DeployInterface, Node, State, Step, StepKind, Task, Work,
+};
 use openstack_api::Microversion;
 
 use crate::microversion;
@@ -42,16 +44,23 @@ pub(super) fn service_step(node: &Node) -> Shown<'_> {
 fn current(node: &Node, kind: StepKind) -> Shown<'_> {
     match node.work.as_ref().and_then(Work::task) {
         Some(Task::Step(step)) if step.kind == kind => step_of(step),
+        Some(Task::StepOnChildren(run)) if run.step.kind == kind => step_of(&run.step),
         Some(_) | None => Shown::EMPTY,
     }
 }
 
 fn step_of(step: &Step) -> Shown<'_> {
+    let named = match &step.children {
+        Some(ChildNodes::Named(named)) => Some(named.as_slice()),
+        Some(ChildNodes::All) | None => None,
+    };
     Shown::Step {
         interface: Some(step.name.interface.as_str()),
         step: Some(&step.name.step),
         args: Some(Masked(&step.args)),
         priority: Some(step.priority),
+        execute_on_child_nodes: step.children.as_ref().map(|_| true),
+        limit_child_node_execution: named,
     }
 }
 
@@ -70,5 +79,12 @@ pub(super) fn deploy_step(node: &Node) -> Shown<'_> {
         }
         Some(_) | None => return Shown::EMPTY,
     };
-    Shown::Step { interface: Some("deploy"), step: Some(step), args: None, priority: None }
+    Shown::Step {
+        interface: Some("deploy"),
+        step: Some(step),
+        args: None,
+        priority: None,
+        execute_on_child_nodes: None,
+        limit_child_node_execution: None,
+    }
 }

@@ -1,9 +1,11 @@
 //! Wire tests of requests for changes: provision state, power, maintenance, traits, boot device.
 
 use baremetal_core::{
-    Fault, Maintenance, RequestedStep, State, Step, StepKind, StepRunner, Task, WantedSteps,
+    ChildNodes, ChildStep, Driver, Fault, Maintenance, Node, RequestedStep, State, Step, StepKind,
+    StepRunner, Task, WantedSteps,
 };
 use hardware::PowerState;
+use jiff::Timestamp;
 
 use crate::api::{Answer, Api, ID, NEWEST};
 
@@ -237,16 +239,77 @@ async fn manual_cleaning_records_the_requested_steps() {
     api.edit(|node| {
         let work = node.work.as_mut().unwrap();
         let WantedSteps::Requested(steps) = &work.steps else { panic!("{:?}", work.steps) };
-        let RequestedStep { name, args } = steps[0].clone();
+        let RequestedStep { name, args, .. } = steps[0].clone();
         let (kind, runner) = (StepKind::Clean, StepRunner::Agent);
-        work.tasks[work.cursor] =
-            Task::Step(Step { kind, runner, name, args, priority: 0, reboots: false });
+        work.tasks[work.cursor] = Task::Step(Step {
+            kind,
+            runner,
+            name,
+            args,
+            priority: 0,
+            reboots: false,
+            children: None,
+        });
     })
     .await;
     let shown = api.get(&format!("/v1/nodes/{ID}")).await.json();
     let want = serde_json::json!({
         "interface": "deploy", "step": "burn_in", "priority": 0,
         "args": {"password": "******", "hours": 2},
+    });
+    assert_eq!(shown["clean_step"], want);
+}
+
+#[tokio::test]
+async fn a_step_on_child_nodes_names_only_nodes_whose_parent_the_node_is() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    api.edit(|node| node.provision_state = State::Manageable).await;
+    let child = "11111111-1111-4111-8111-111111111111";
+    let other = "22222222-2222-4222-8222-222222222222";
+    for (id, parent) in [(child, Some(ID.parse().unwrap())), (other, None)] {
+        let node = Node::new(id.parse().unwrap(), Driver::FakeHardware, Timestamp::UNIX_EPOCH);
+        let node = Node { parent_node: parent, ..node };
+        api.store.insert_node(&node).await.unwrap();
+    }
+    let clean = async |step: &str, more: &str| {
+        let step = format!(r#"{{"interface": "power", "step": "{step}", {more}}}"#);
+        let body = format!(r#"{{"target": "clean", "clean_steps": [{step}]}}"#);
+        provision(&api, NEWEST, &body).await
+    };
+    let limited = |id: &str| {
+        format!(r#""execute_on_child_nodes": true, "limit_child_node_execution": ["{id}"]"#)
+    };
+    let field = "clean_steps[0].limit_child_node_execution";
+    let refused = format!("{field}: \"n1\" is no UUID");
+    clean("power_on", &limited("n1")).await.refuses(400, &refused);
+    let refused = format!("{field}: node {other} is no child node of this node");
+    clean("power_on", &limited(other)).await.refuses(400, &refused);
+    let missing = "33333333-3333-4333-8333-333333333333";
+    let refused = format!("Node {missing} could not be found.");
+    clean("power_on", &limited(missing)).await.refuses(404, &refused);
+    let refused = format!("{field}: goes only with execute_on_child_nodes");
+    let alone = format!(r#""limit_child_node_execution": ["{child}"]"#);
+    clean("power_on", &alone).await.refuses(400, &refused);
+    let refused = "clean_steps[0].execute_on_child_nodes: the step power.erase_devices cannot run on child nodes, only the steps power_on, power_off and reboot can";
+    clean("erase_devices", r#""execute_on_child_nodes": true"#).await.refuses(400, refused);
+
+    clean("reboot", &limited(child)).await.has(202);
+    api.edit(|node| {
+        let work = node.work.as_mut().unwrap();
+        let WantedSteps::Requested(steps) = &work.steps else { panic!("{:?}", work.steps) };
+        let RequestedStep { name, args, children } = steps[0].clone();
+        assert_eq!(children, Some(ChildNodes::Named(vec![child.parse().unwrap()])));
+        let (kind, runner) = (StepKind::Clean, StepRunner::Conductor);
+        let step = Step { kind, runner, name, args, priority: 0, reboots: false, children };
+        let run = ChildStep { step, asked: None };
+        work.tasks[work.cursor] = Task::StepOnChildren(Box::new(run));
+    })
+    .await;
+    let shown = api.get(&format!("/v1/nodes/{ID}")).await.json();
+    let want = serde_json::json!({
+        "interface": "power", "step": "reboot", "priority": 0, "args": {},
+        "execute_on_child_nodes": true, "limit_child_node_execution": [child],
     });
     assert_eq!(shown["clean_step"], want);
 }
@@ -281,10 +344,17 @@ async fn a_node_in_use_is_serviced_and_held_work_goes_on() {
     api.edit(|node| {
         let work = node.work.as_mut().unwrap();
         let WantedSteps::Service(steps) = &work.steps else { panic!("{:?}", work.steps) };
-        let RequestedStep { name, args } = steps[0].clone();
+        let RequestedStep { name, args, .. } = steps[0].clone();
         let (kind, runner) = (StepKind::Service, StepRunner::Agent);
-        work.tasks[work.cursor] =
-            Task::Step(Step { kind, runner, name, args, priority: 0, reboots: false });
+        work.tasks[work.cursor] = Task::Step(Step {
+            kind,
+            runner,
+            name,
+            args,
+            priority: 0,
+            reboots: false,
+            children: None,
+        });
     })
     .await;
     let shown = api.get(&format!("/v1/nodes/{ID}")).await.json();

@@ -77,6 +77,7 @@ async fn commands_have_the_names_and_parameters_of_the_agents_protocol() {
             args: args.as_object().unwrap().clone(),
             priority: 0,
             reboots: false,
+            children: None,
         };
         let work = node.work.as_mut().unwrap();
         work.tasks[work.cursor] = Task::Step(step);

@@ -5,7 +5,7 @@ use hardware::{BmcTask, BootSettings, PowerState, RaidVolume};
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::{AccountPassword, OfferedStep, Problem, WorkUuid};
+use crate::{AccountPassword, Node, OfferedStep, Problem, WorkUuid};
 
 /// The conductor's latest observation of a machine. The conductor observes only what the current task needs.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +20,8 @@ pub struct Observed {
     pub idle_ramdisk: Option<WorkUuid>,
     /// Whether the inventory of the current work has arrived.
     pub inventory: bool,
+    /// The child nodes of a node whose step runs on child nodes: all, or those that the step began on.
+    pub children: Vec<Node>,
     /// How far the machine's boot came, in words for people.
     pub boot_trail: String,
     /// When the conductor began to watch. Timeouts count from here at the earliest, because the conductor may have missed events before.

@@ -17,6 +17,7 @@ use crate::{
 mod agent;
 mod bios;
 mod boot_setting;
+mod children;
 mod fast_track;
 mod firmware;
 mod lives;
@@ -54,6 +55,7 @@ fn seen() -> Observed {
         agent: AgentSeen::Absent,
         idle_ramdisk: None,
         inventory: false,
+        children: Vec::new(),
         boot_trail: "DHCP: no".to_owned(),
         watching_since: T0,
     }
@@ -371,8 +373,11 @@ fn offered(kind: StepKind) -> Vec<OfferedStep> {
 
 /// A request to run these offered clean steps.
 fn clean(steps: &[OfferedStep]) -> VerbRequest {
-    let requested =
-        |step: &OfferedStep| RequestedStep { name: step.name.clone(), args: Map::new() };
+    let requested = |step: &OfferedStep| RequestedStep {
+        name: step.name.clone(),
+        args: Map::new(),
+        children: None,
+    };
     let steps = Some(WantedSteps::Requested(steps.iter().map(requested).collect()));
     VerbRequest { steps, ..Verb::Clean.into() }
 }
@@ -512,7 +517,11 @@ fn a_step_never_powers_off_a_node_that_must_stay_on() {
     let ready = Node { disable_power_off: true, ..live(&node, Verb::Manage) };
     let clean = |step: &str| {
         let name = StepName { interface: Interface::Power, step: step.to_owned() };
-        let steps = Some(WantedSteps::Requested(vec![RequestedStep { name, args: Map::new() }]));
+        let steps = Some(WantedSteps::Requested(vec![RequestedStep {
+            name,
+            args: Map::new(),
+            children: None,
+        }]));
         let request = VerbRequest { verb: Verb::Clean, steps, disables_ramdisk: true };
         live(&ready, request)
     };
@@ -530,7 +539,7 @@ fn a_step_that_no_one_offers_fails_the_cleaning() {
     for driver in [Driver::Redfish, Driver::FakeHardware] {
         let ready = live(&Node::new(NodeUuid::nil(), driver, T0), Verb::Manage);
         let name = StepName { interface: Interface::Raid, step: "create".to_owned() };
-        let wanted = RequestedStep { name, args: Map::new() };
+        let wanted = RequestedStep { name, args: Map::new(), children: None };
         let steps = Some(WantedSteps::Requested(vec![wanted]));
         let failed = live(&ready, VerbRequest { steps, ..Verb::Clean.into() });
         assert_eq!(failed.provision_state, State::CleanFailed);
@@ -546,7 +555,8 @@ fn a_deployment_runs_the_requested_steps_in_their_places() {
     let free =
         live(&live(&Node::new(NodeUuid::nil(), Driver::Redfish, T0), Verb::Manage), Verb::Provide);
     let name = offered(StepKind::Deploy)[1].name.clone();
-    let wanted = DeployStep { step: RequestedStep { name, args: Map::new() }, priority: 70 };
+    let wanted =
+        DeployStep { step: RequestedStep { name, args: Map::new(), children: None }, priority: 70 };
     let steps = Some(WantedSteps::Deployment(vec![wanted]));
     let request = VerbRequest { steps, ..Verb::Deploy.into() };
     let (deploying, _) = request_verb(&free, request, WorkUuid::nil(), T0).unwrap();
@@ -577,6 +587,7 @@ fn erase_devices() -> Step {
         args: Map::new(),
         priority: 10,
         reboots: false,
+        children: None,
     }
 }
 
@@ -625,6 +636,7 @@ fn another_boot_of_the_ramdisk_has_another_token() {
         args: Map::new(),
         priority: 10,
         reboots: true,
+        children: None,
     };
     let mut node = at(Task::Agent(AgentCommand::ListSteps(StepKind::Clean)), Some(0));
     node.provision_state = State::CleanWait;

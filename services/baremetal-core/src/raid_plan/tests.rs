@@ -60,6 +60,7 @@ fn plan(controllers: &[StorageController], disks: &Value, args: &Value) -> Strin
         args: args.as_object().unwrap().clone(),
         priority: 0,
         reboots: false,
+        children: None,
     };
     let planned =
         raid_request(&node, &step).and_then(|request| plan_raid(controllers, &request, "bp1"));

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use baremetal_core::{
     AcceptedRaidChange, AcceptedUpdate, ActionOperator, AfterDrain, AgentCommand,
-    BootSettingRequest, BootSettingStage, Condition, ConditionOperator, DeployStep, DrainOwner,
-    DrainRequest, DrainStage, Driver, EarlierReport, Failure, Fault, FirmwareComponent, Hypervisor,
-    InspectionRule, Interface, Interfaces, JoinLimits, JoinState, LeaseDrain, Maintenance,
-    Multiple, NetworkChanges, Node, NodeLease, NodeName, NodeUuid, Operator, PasswordRotation,
-    Port, PortUuid, PowerRequest, RackLocation, RaidChange, RaidStage, Reason, RequestedStep,
-    RotationStage, RuleAction, Runbook, RunbookStep, ServiceNetwork, State, Step, StepKind,
-    StepName, StepRunner, Task, UpdateInProgress, UpdateStage, VolumeChange, WantedSteps, Work,
-    WorkUuid,
+    BootSettingRequest, BootSettingStage, ChildNodes, ChildStep, Condition, ConditionOperator,
+    DeployStep, DrainOwner, DrainRequest, DrainStage, Driver, EarlierReport, Failure, Fault,
+    FirmwareComponent, Hypervisor, InspectionRule, Interface, Interfaces, JoinLimits, JoinState,
+    LeaseDrain, Maintenance, Multiple, NetworkChanges, Node, NodeLease, NodeName, NodeUuid,
+    Operator, PasswordRotation, Port, PortUuid, PowerRequest, RackLocation, RaidChange, RaidStage,
+    Reason, RequestedStep, RotationStage, RuleAction, Runbook, RunbookStep, ServiceNetwork, State,
+    Step, StepKind, StepName, StepRunner, Task, UpdateInProgress, UpdateStage, VolumeChange,
+    WantedSteps, Work, WorkUuid,
 };
 use hardware::{
     ApplyTime, BootMode, BootSetting, Health, MacAddress, NewVolume, PowerChange, PowerState,
@@ -146,7 +146,7 @@ fn raid_task() -> impl Strategy<Value = Task> {
     (step, volume_change(), stage).prop_map(|((args, started_at, root), change, stage)| {
         let name = StepName { interface: Interface::Raid, step: "create_configuration".to_owned() };
         let (kind, runner) = (StepKind::Clean, StepRunner::Conductor);
-        let step = Step { kind, runner, name, args, priority: 0, reboots: false };
+        let step = Step { kind, runner, name, args, priority: 0, reboots: false, children: None };
         match stage {
             None => Task::ReadRaid { step, started_at, root },
             Some(stage) => Task::ChangeRaid(Box::new(RaidChange { step, change, stage })),
@@ -172,20 +172,22 @@ fn work() -> impl Strategy<Value = Work> {
         (step_name(), map(), 0..200_u32, any::<bool>()).prop_map(
             |(name, args, priority, reboots)| {
                 let (kind, runner) = (StepKind::Service, StepRunner::Conductor);
-                Task::Step(Step { kind, runner, name, args, priority, reboots })
+                Task::Step(Step { kind, runner, name, args, priority, reboots, children: None })
             }
         ),
         (step_name(), map(), moment())
             .prop_map(|(name, args, started_at)| {
                 let (kind, runner) = (StepKind::Clean, StepRunner::Conductor);
-                let step = Step { kind, runner, name, args, priority: 0, reboots: false };
+                let step =
+                    Step { kind, runner, name, args, priority: 0, reboots: false, children: None };
                 Task::ConfirmBios { step, started_at }
             })
             .boxed(),
         (map(), moment(), update_stage()).prop_map(|(args, started_at, stage)| {
             let name = StepName { interface: Interface::Firmware, step: "update".to_owned() };
             let (kind, runner) = (StepKind::Service, StepRunner::Conductor);
-            let step = Step { kind, runner, name, args, priority: 0, reboots: false };
+            let step =
+                Step { kind, runner, name, args, priority: 0, reboots: false, children: None };
             match stage {
                 None => Task::ReadFirmware { step, started_at },
                 Some(stage) => {
@@ -193,7 +195,7 @@ fn work() -> impl Strategy<Value = Work> {
                 }
             }
         }),
-        raid_task().boxed(),
+        prop_oneof![raid_task(), child_step()].boxed(),
     ];
     let steps = wanted_steps();
     let begun = (work_id(), vec(task, 0..6), moment(), moment());
@@ -209,8 +211,28 @@ fn work() -> impl Strategy<Value = Work> {
     })
 }
 
+fn child_nodes() -> impl Strategy<Value = ChildNodes> {
+    let named = vec(node_id(), 0..3);
+    prop_oneof![Just(ChildNodes::All), named.prop_map(ChildNodes::Named)]
+}
+
+/// A step on child nodes, before and after it began.
+fn child_step() -> impl Strategy<Value = Task> {
+    (child_nodes(), any::<bool>()).prop_map(|(children, has_begun)| {
+        let name = StepName { interface: Interface::Power, step: "power_on".to_owned() };
+        let (kind, runner, args) = (StepKind::Clean, StepRunner::Conductor, Map::new());
+        let children = Some(children);
+        let step = Step { kind, runner, name, args, priority: 0, reboots: false, children };
+        let asked = has_begun.then(|| vec![NodeUuid::nil()]);
+        Task::StepOnChildren(Box::new(ChildStep { step, asked }))
+    })
+}
+
 fn wanted_steps() -> impl Strategy<Value = WantedSteps> {
-    let requested = || (step_name(), map()).prop_map(|(name, args)| RequestedStep { name, args });
+    let requested = || {
+        (step_name(), map(), option::of(child_nodes()))
+            .prop_map(|(name, args, children)| RequestedStep { name, args, children })
+    };
     prop_oneof![
         any::<bool>().prop_map(|erases_disks| WantedSteps::Automated { erases_disks }),
         vec(requested(), 0..3).prop_map(WantedSteps::Requested),
@@ -509,8 +531,10 @@ pub(crate) fn port(node: NodeUuid) -> impl Strategy<Value = Port> {
 }
 
 pub(crate) fn runbook() -> impl Strategy<Value = Runbook> {
-    let step = (step_name(), map(), any::<u32>())
-        .prop_map(|(name, args, order)| RunbookStep { step: RequestedStep { name, args }, order });
+    let step = (step_name(), map(), any::<u32>()).prop_map(|(name, args, order)| RunbookStep {
+        step: RequestedStep { name, args, children: None },
+        order,
+    });
     let owned = (option::of(text()), any::<bool>(), any::<bool>());
     let traits = btree_set(text(), 0..3);
     (text(), option::of(text()), vec(step, 0..3), owned, traits, map()).prop_map(

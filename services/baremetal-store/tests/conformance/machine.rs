@@ -2,10 +2,10 @@
 
 use baremetal_core::{
     Boot, HistoryEntry, HistoryUuid, InspectionChanges, InspectionReport, Node, NodeIdent, Port,
-    PortUuid, WorkUuid,
+    PortUuid, PowerRequest, WorkUuid,
 };
 use baremetal_store::{Store, StoreError};
-use hardware::MacAddress;
+use hardware::{MacAddress, PowerChange};
 use newtype_uuid::GenericUuid;
 use serde_json::json;
 
@@ -21,6 +21,7 @@ on_both! { Store:
     an_inventory_of_an_earlier_boot_changes_nothing
     an_inventory_replaces_the_one_before
     an_inspection_writes_all_its_changes_or_none
+    a_step_on_child_nodes_is_written_to_all_nodes_or_none
     history_is_read_from_its_oldest_line
     history_keeps_its_newest_300_lines
     deleting_a_node_deletes_all_its_records
@@ -250,6 +251,46 @@ async fn an_inspection_writes_all_its_changes_or_none(store: Store) {
     assert_eq!(written, Node { version: 2, ..after });
     let ports = changes.ports.into_iter().map(|it| Port { version: it.version + 1, ..it });
     assert_eq!(read().await, (written, ports.collect(), report, 1));
+}
+
+async fn a_step_on_child_nodes_is_written_to_all_nodes_or_none(store: Store) {
+    let (parent, first, second) = (bare_node(), bare_node(), bare_node());
+    for node in [&parent, &first, &second] {
+        store.insert_node(node).await.unwrap();
+    }
+    let read = async |node: &Node| {
+        let found = store.find_node(&NodeIdent::Id(node.id)).await.unwrap().unwrap();
+        (found, store.history(node.id, 9, None).await.unwrap().len())
+    };
+    let asked = |node: &Node| {
+        let power_request = Some(PowerRequest::new(PowerChange::On, at(60)));
+        (Node { power_request, ..node.clone() }, line(node, "a step begins here"))
+    };
+    let after = Node { resource_class: Some("large".to_owned()), ..parent.clone() };
+    let lines = [line(&parent, "a step begins")];
+
+    // Somebody changes the second child node meanwhile, or the parent.
+    let changed = store.update_node(&second, &[]).await.unwrap();
+    let children = [asked(&first), asked(&second)];
+    let refused = store.update_node_and_children(&after, &lines, &children).await;
+    assert!(matches!(refused, Err(StoreError::Stale)), "{refused:?}");
+    let stale = Node { version: 9, ..after.clone() };
+    let children = [asked(&changed), asked(&first)];
+    let refused = store.update_node_and_children(&stale, &lines, &children).await;
+    assert!(matches!(refused, Err(StoreError::Stale)), "{refused:?}");
+    for node in [&parent, &first, &changed] {
+        assert_eq!(read(node).await, (node.clone(), 0));
+    }
+
+    let written = store.update_node_and_children(&after, &lines, &children).await.unwrap();
+    assert_eq!(written, Node { version: after.version + 1, ..after });
+    assert_eq!(read(&parent).await, (written.clone(), 1));
+    for (child, _) in children {
+        let want = Node { version: child.version + 1, ..child };
+        assert_eq!(read(&want).await, (want.clone(), 1));
+    }
+    let alone = store.update_node_and_children(&written, &[], &[]).await.unwrap();
+    assert_eq!(read(&parent).await, (alone, 1));
 }
 
 async fn history_is_read_from_its_oldest_line(store: Store) {

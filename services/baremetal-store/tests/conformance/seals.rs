@@ -256,7 +256,7 @@ async fn a_volume_keeps_its_secrets_sealed(store: Store) {
 fn step() -> RequestedStep {
     let args = json!({"settings": [{"password": "canary"}]}).as_object().unwrap().clone();
     let name = StepName { interface: Interface::Bios, step: "apply".to_owned() };
-    RequestedStep { name, args }
+    RequestedStep { name, args, children: None }
 }
 
 async fn a_runbook_keeps_its_secrets_sealed(store: Store) {
@@ -293,9 +293,10 @@ async fn the_steps_of_a_node_keep_their_secrets_sealed(store: Store) {
     let folder = tempfile::tempdir().unwrap();
     let ring = keyring(folder.path());
     let store = store.with_keys(ring.clone()).await.unwrap();
-    let RequestedStep { name, args } = step();
+    let RequestedStep { name, args, .. } = step();
     let (kind, runner) = (StepKind::Service, StepRunner::Agent);
-    let planned = Task::Step(Step { kind, runner, name, args, priority: 0, reboots: false });
+    let planned =
+        Task::Step(Step { kind, runner, name, args, priority: 0, reboots: false, children: None });
     let steps = WantedSteps::Service(vec![step()]);
     let work = Work { steps, ..Work::new(WorkUuid::new_v4(), vec![planned], at(0)) };
     let node = Node { work: Some(work), ..Node::new(NodeUuid::new_v4(), Driver::Ipmi, at(0)) };

@@ -193,3 +193,35 @@ async fn the_node_that_has_a_bmc_is_named_only_to_callers_who_see_it() {
     let refused = service.ask_as("system-admin", "PATCH", &path, &body).await.has(409);
     assert!(refused.text.contains(&format!("node theirs ({theirs})")), "{}", refused.text);
 }
+
+#[tokio::test]
+async fn a_step_on_child_nodes_needs_the_right_to_change_each_of_them() {
+    let service = Service::machines(Cloud::emulated().await).await;
+    let node = lent(&service).await;
+    // A child node of the owner, which is not lent.
+    let body = json!({
+        "driver": "fake-hardware", "owner": service.projects[0], "parent_node": node,
+    });
+    let child = service.ask_as("system-admin", "POST", "/v1/nodes", &body).await.has(201).json();
+    let child = child["uuid"].as_str().unwrap();
+    let path = format!("/v1/nodes/{node}/states/provision");
+    let clean = |children: Value| {
+        let step = json!({
+            "interface": "power", "step": "power_off", "execute_on_child_nodes": true,
+            "limit_child_node_execution": children,
+        });
+        json!({"target": "clean", "clean_steps": [step]})
+    };
+    let (all, named) = (clean(json!([])), clean(json!([child])));
+    let lessee = "project-l-manager";
+    let refused = service.ask_as(lessee, "PUT", &path, &all).await.has(400);
+    assert!(refused.text.contains("the caller may not change"), "{}", refused.text);
+    assert!(!refused.text.contains(child), "{}", refused.text);
+    let refused = service.ask_as(lessee, "PUT", &path, &named).await.has(404);
+    assert!(refused.text.contains("could not be found"), "{}", refused.text);
+    // The right to change the child nodes leaves the state of the node, which is not manageable.
+    for body in [all, named] {
+        let refused = service.ask_as("project-a-manager", "PUT", &path, &body).await.has(400);
+        assert!(refused.text.contains("can not be performed"), "{}", refused.text);
+    }
+}

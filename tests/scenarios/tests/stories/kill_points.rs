@@ -3,6 +3,7 @@
 
 mod acceptances;
 mod bmc_passwords;
+mod children;
 mod drains;
 mod fast_track;
 mod firmware_settings;

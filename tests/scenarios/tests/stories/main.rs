@@ -4,6 +4,7 @@ mod abort;
 mod accepted;
 mod bmc_passwords;
 mod bmc_steps;
+mod children;
 mod cloud_user;
 mod crash;
 mod crawled;

@@ -10,6 +10,7 @@ fn step() -> Step {
         args: Map::new(),
         priority: 0,
         reboots: false,
+        children: None,
     }
 }
 

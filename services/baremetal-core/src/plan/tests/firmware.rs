@@ -18,6 +18,7 @@ fn step(components: &[&str]) -> Step {
         args: Map::from_iter([("settings".to_owned(), settings.into())]),
         priority: 0,
         reboots: false,
+        children: None,
     }
 }
 

@@ -230,10 +230,11 @@ fn requests() -> Vec<VerbRequest> {
     let offered = offered(StepKind::Clean);
     let step = |name: &str| {
         let name = StepName { interface: Interface::Deploy, step: name.to_owned() };
-        RequestedStep { name, args: Map::new() }
+        RequestedStep { name, args: Map::new(), children: None }
     };
     let held = |verb: Verb, steps| VerbRequest { steps: Some(steps), ..verb.into() };
     let hold = DeployStep { step: step("hold"), priority: 50 };
+    let on_children = RequestedStep { children: Some(crate::ChildNodes::All), ..step("power_off") };
     let with_steps = [
         clean(&offered),
         clean(&offered[1..]),
@@ -242,6 +243,7 @@ fn requests() -> Vec<VerbRequest> {
         held(Verb::Service, WantedSteps::Service(vec![step("hold")])),
         held(Verb::Service, WantedSteps::Service(vec![step("wait"), step("hold")])),
         held(Verb::Service, WantedSteps::Service(vec![step("unknown")])),
+        held(Verb::Service, WantedSteps::Service(vec![on_children])),
         VerbRequest { disables_ramdisk: true, ..Verb::Service.into() },
     ];
     verbs.map(VerbRequest::from).into_iter().chain(with_steps).collect()

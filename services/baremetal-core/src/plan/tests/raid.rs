@@ -15,6 +15,7 @@ fn step(name: &str) -> Step {
         args: Map::from_iter([("raid_config".to_owned(), config)]),
         priority: 0,
         reboots: false,
+        children: None,
     }
 }
 
