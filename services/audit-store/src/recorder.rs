@@ -1,5 +1,6 @@
 //! The single writer of a trail. Rows that are requested at the same time share one transaction.
 
+use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +17,9 @@ use crate::table;
 
 /// At most this many rows share a transaction, and at most this many wait.
 const BATCH: usize = 256;
+/// A row that nobody waits for is written with the next row that somebody waits for, and at the latest after this time. A caller that sends
+/// one request after another so needs two commits for each, not three.
+const LATER: Duration = Duration::from_millis(50);
 /// Refusals are counted this long before rows with the counts are written.
 const REFUSALS_EVERY: Duration = Duration::from_secs(300);
 
@@ -27,12 +31,18 @@ pub struct Recorder {
     jobs: mpsc::Sender<Job>,
 }
 
-/// A row to write, or the request to write the counts of refusals.
 struct Job {
-    /// `None` asks for the counts of refusals to be written.
-    entry: Option<Entry>,
+    wanted: Wanted,
     /// `None` if nobody waits for the result.
     waiting: Option<oneshot::Sender<Result<(), TrailError>>>,
+}
+
+enum Wanted {
+    Row(Box<Entry>),
+    /// The rows requested so far are written now.
+    EarlierRows,
+    /// So are the counts of refusals.
+    EarlierRowsAndCounts,
 }
 
 impl Recorder {
@@ -50,12 +60,18 @@ impl Recorder {
     /// Waits until every row requested so far is written, including the counts of refusals. Call this last, when the service stops.
     pub async fn flush(&self) {
         // A failure is already logged by the writer, and at this point no caller is left to be told.
-        let _ = self.send(None).await;
+        let _ = self.send(Wanted::EarlierRowsAndCounts).await;
     }
 
-    async fn send(&self, entry: Option<Entry>) -> Result<(), TrailError> {
+    /// Waits until every row requested so far is written, so that a reader finds the result of a request that was answered. A trail that
+    /// cannot be extended can still be read.
+    async fn write_earlier_rows(&self) {
+        let _ = self.send(Wanted::EarlierRows).await;
+    }
+
+    async fn send(&self, wanted: Wanted) -> Result<(), TrailError> {
         let (waiting, answer) = oneshot::channel();
-        let job = Job { entry, waiting: Some(waiting) };
+        let job = Job { wanted, waiting: Some(waiting) };
         self.jobs.send(job).await.map_err(|_| closing())?;
         answer.await.map_err(|_| closing())?
     }
@@ -64,11 +80,11 @@ impl Recorder {
 #[async_trait]
 impl Trail for Recorder {
     async fn record(&self, entry: Entry) -> Result<(), TrailError> {
-        self.send(Some(entry)).await
+        self.send(Wanted::Row(Box::new(entry))).await
     }
 
     fn record_later(&self, entry: Entry) {
-        let job = Job { entry: Some(entry), waiting: None };
+        let job = Job { wanted: Wanted::Row(Box::new(entry)), waiting: None };
         if let Err(mpsc::error::TrySendError::Full(job)) = self.jobs.try_send(job) {
             let jobs = self.jobs.clone();
             tokio::spawn(async move { jobs.send(job).await.ok() });
@@ -80,10 +96,12 @@ impl Trail for Recorder {
     }
 
     async fn head(&self) -> Result<Head, TrailError> {
+        self.write_earlier_rows().await;
         reading!(self.database, |c| table::head(c).await).map_err(to_trail_error)
     }
 
     async fn list(&self, filter: &Filter) -> Result<Vec<ListedRow>, TrailError> {
+        self.write_earlier_rows().await;
         let filter = filter.clone();
         let listed = reading!(self.database, |c| table::list(c, &filter).await);
         listed.map_err(to_trail_error)
@@ -100,12 +118,16 @@ impl Writer {
     async fn run(self, mut queue: mpsc::Receiver<Job>) {
         let mut tell = Instant::now() + REFUSALS_EVERY;
         let mut batch = Vec::with_capacity(BATCH);
+        let mut until = tell;
         loop {
-            let came = timeout_at(tell, queue.recv_many(&mut batch, BATCH)).await;
-            let is_over = came == Ok(0);
-            let asks = batch.iter().any(|job| job.entry.is_none());
-            let mut entries: Vec<Entry> =
-                batch.iter_mut().filter_map(|job| job.entry.take()).collect();
+            let room = BATCH - batch.len();
+            let is_over = timeout_at(until, queue.recv_many(&mut batch, room)).await == Ok(0);
+            let is_due = is_over || batch.len() == BATCH || Instant::now() >= until;
+            if !is_due && batch.iter().all(|job| job.waiting.is_none()) {
+                until = until.min(Instant::now() + LATER);
+                continue;
+            }
+            let (mut entries, asks) = wanted(&mut batch);
             if is_over || asks || Instant::now() >= tell {
                 entries.extend(lock(&self.refusals).drain());
                 tell = Instant::now() + REFUSALS_EVERY;
@@ -118,6 +140,7 @@ impl Writer {
             if is_over {
                 return;
             }
+            until = tell;
         }
     }
 
@@ -133,6 +156,22 @@ impl Writer {
             error!("cannot write {count} rows of the audit trail: {}", chain(why));
         })
     }
+}
+
+/// Takes the rows out of the jobs, and returns whether one of the jobs asks for the counts of refusals.
+fn wanted(jobs: &mut [Job]) -> (Vec<Entry>, bool) {
+    let mut counts = false;
+    let rows = jobs.iter_mut().filter_map(|job| {
+        match mem::replace(&mut job.wanted, Wanted::EarlierRows) {
+            Wanted::Row(entry) => Some(*entry),
+            Wanted::EarlierRows => None,
+            Wanted::EarlierRowsAndCounts => {
+                counts = true;
+                None
+            }
+        }
+    });
+    (rows.collect(), counts)
 }
 
 fn lock(refusals: &Mutex<RefusalCounter>) -> std::sync::MutexGuard<'_, RefusalCounter> {

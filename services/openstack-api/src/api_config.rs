@@ -164,7 +164,7 @@ async fn handle_request(
         answer = seat.hold_answer(answer, looks).await;
     }
     drop(seat);
-    watch.end(answer.status()).instrument(span.clone()).await;
+    watch.end(answer.status());
 
     let _entered = span.enter();
     if let Some(refusal) = refusal(&mut answer) {

@@ -103,25 +103,18 @@ impl RequestRecorder {
         })
     }
 
-    pub(crate) async fn end(&self, status: StatusCode) {
+    /// Records the status of the answer. The answer does not wait for the row: the row before the effect already tells what was done, and
+    /// the client gets its answer also if the row cannot be written.
+    pub(crate) fn end(&self, status: StatusCode) {
         let is_refusal = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        let entry = {
-            let mut known = self.0.lock();
-            if !known.is_open {
-                if is_refusal {
-                    self.0.trail.refused(refusal(&known.entry, status));
-                }
-                return;
-            }
+        let mut known = self.0.lock();
+        if known.is_open {
             known.is_open = false;
             let status = status.as_u16();
-            Entry { outcome: Outcome::Answered, status, ..known.entry.clone() }
-        };
-        let trail = self.0.trail.clone();
-        // Runs as a task of its own, so that the row is written even if the client disconnects now.
-        let writing = tokio::spawn(async move { trail.record(entry).await });
-        if let Ok(Err(why)) = writing.await {
-            error!("cannot record the result of a request in the audit trail: {why}");
+            let entry = Entry { outcome: Outcome::Answered, status, ..known.entry.clone() };
+            self.0.trail.record_later(entry);
+        } else if is_refusal {
+            self.0.trail.refused(refusal(&known.entry, status));
         }
     }
 }
