@@ -63,6 +63,7 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-18.sql"),
     include_str!("schema-19.sql"),
     include_str!("schema-20.sql"),
+    include_str!("schema-21.sql"),
 ];
 
 /// The observed power state of one node's machine.

@@ -41,6 +41,7 @@ const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-18.sql"),
     include_str!("../fixtures/version-19.sql"),
     include_str!("../fixtures/version-20.sql"),
+    include_str!("../fixtures/version-21.sql"),
 ];
 /// The key file that sealed the secrets in the fixtures, from the time when key ids were numbers instead of fingerprints.
 const KEYS: &str = include_str!("../fixtures/seal.keys");
