@@ -37,6 +37,9 @@ impl Trail for None {
     async fn record(&self, _: Entry) -> Result<(), TrailError> {
         Ok(())
     }
+    fn joins_next_write(&self) -> bool {
+        false
+    }
     fn record_later(&self, _: Entry) {}
     fn refused(&self, _: Refusal) {}
     async fn head(&self) -> Result<Head, TrailError> {

@@ -5,9 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use audit::{Broken, Entry, Filter, Head, ListedRow, Refusal, RefusalCounter, Trail, TrailError};
+use audit::{
+    Broken, Entry, Filter, Head, ListedRow, NextWrite, Refusal, RefusalCounter, Trail, TrailError,
+};
 use database::WriteKind::OnlyFirstStatementCanFail;
-use database::{Database, StoreError, reading, writing};
+use database::{BoxFuture, Connection, Database, Preceding, StoreError, reading, writing};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
@@ -29,6 +31,15 @@ pub struct Recorder {
     database: Database,
     refusals: Arc<Mutex<RefusalCounter>>,
     jobs: mpsc::Sender<Job>,
+    /// Whether writes carry the rows of their requests.
+    joins: bool,
+}
+
+/// The row of a request, which precedes the request's first write.
+struct RowOfRequest {
+    entry: Entry,
+    service: &'static str,
+    next: NextWrite,
 }
 
 struct Job {
@@ -54,7 +65,8 @@ impl Recorder {
         let writer =
             Writer { database: database.clone(), refusals: Arc::clone(&refusals), service };
         tokio::spawn(writer.run(queue));
-        Recorder { database, refusals, jobs }
+        let joins = database.precede_writes(Box::new(move || row_of_task(service)));
+        Recorder { database, refusals, jobs, joins }
     }
 
     /// Waits until every row requested so far is written, including the counts of refusals. Call this last, when the service stops.
@@ -83,6 +95,10 @@ impl Trail for Recorder {
         self.send(Wanted::Row(Box::new(entry))).await
     }
 
+    fn joins_next_write(&self) -> bool {
+        self.joins
+    }
+
     fn record_later(&self, entry: Entry) {
         let job = Job { wanted: Wanted::Row(Box::new(entry)), waiting: None };
         if let Err(mpsc::error::TrySendError::Full(job)) = self.jobs.try_send(job) {
@@ -105,6 +121,23 @@ impl Trail for Recorder {
         let filter = filter.clone();
         let listed = reading!(self.database, |c| table::list(c, &filter).await);
         listed.map_err(to_trail_error)
+    }
+}
+
+fn row_of_task(service: &'static str) -> Option<Arc<dyn Preceding>> {
+    let next = NextWrite::of_task()?;
+    let entry = next.take()?;
+    Some(Arc::new(RowOfRequest { entry, service, next }))
+}
+
+impl Preceding for RowOfRequest {
+    fn run<'c>(&'c self, connection: &'c mut Connection) -> BoxFuture<'c, database::Result<()>> {
+        let rows = vec![self.entry.clone()];
+        Box::pin(table::append(connection, self.service, rows, Timestamp::now()))
+    }
+
+    fn undone(&self) {
+        self.next.hold(self.entry.clone());
     }
 }
 

@@ -280,6 +280,7 @@ fn store(why: &StoreError) -> ApiError {
         StoreError::NoOwner { id, .. } => {
             ApiError::bad_request(format!("node_uuid: Node {id} could not be found."))
         }
+        StoreError::Unrecorded { source } => ApiError::unrecorded(source.as_ref()),
         StoreError::Closing => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, why.to_string()),
         StoreError::Unavailable { .. } if why.is_transient() => {
             warn!("the database does not answer: {}", chain(why));

@@ -51,6 +51,7 @@ pub(crate) fn routes() -> Routes<App> {
             .refuses([StatusCode::NOT_FOUND])
             .returns(JsonShape::page("nodes", openapi::shape::<Node>())),
         Route::post("Enroll a node", create)
+            .only_records()
             .with_rule(rule::ENROLL)
             .reads(openapi::body::<Node>([]))
             .answers(StatusCode::CREATED)
@@ -63,6 +64,7 @@ pub(crate) fn routes() -> Routes<App> {
             .returns(openapi::shape::<Node>()),
         // The rule of a changed field may require more.
         Route::patch("Change a node", patch)
+            .only_records()
             .with_rule(rule::USE)
             .reads(openapi::patch_body())
             .query_parameters(["reset_interfaces", "force"])

@@ -19,6 +19,7 @@ use crate::{microversion, rule};
 
 pub(crate) fn routes() -> Routes<App> {
     let power = Route::put("Change the power state", request)
+        .only_records()
         .with_rule(rule::USE)
         .reads_if_sent(Body::schema())
         .query_parameters(["force"])

@@ -29,6 +29,7 @@ const BODY_LIMIT: usize = 16 << 20;
 
 pub(crate) fn routes() -> Routes<App> {
     let provision = Route::put("Change the provision state", request)
+        .only_records()
         .with_rule(rule::INSTALL)
         .reads_if_sent(Body::schema())
         .max_body(BODY_LIMIT)

@@ -225,6 +225,7 @@ fn store(why: &StoreError) -> ApiError {
         StoreError::InUse { .. } => ApiError::bad_request(why.to_string()),
         StoreError::NoMarker(_) => ApiError::bad_request(format!("marker: {why}")),
         StoreError::NoOwner { .. } => ApiError::bad_request(why.to_string()),
+        StoreError::Unrecorded { source } => ApiError::unrecorded(source.as_ref()),
         StoreError::Closing => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, why.to_string()),
         StoreError::Unavailable { .. } if why.is_transient() => {
             warn!("the database does not answer: {}", chain(why));

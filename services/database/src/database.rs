@@ -4,7 +4,7 @@ use std::any::type_name;
 use std::io;
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use sqlx::ConnectOptions;
@@ -12,12 +12,13 @@ use sqlx::postgres::PgConnectOptions;
 use tokio::time::sleep;
 
 use crate::postgres::Pool;
+use crate::preceding::PrecedingFinder;
 use crate::readers::Readers;
 use crate::sqlite::{BUSY_TIMEOUT, SqlitePlace};
 use crate::writer::Writer;
 use crate::{
-    BoxFuture, Connection, Result, Schema, SqliteConnection, StoreError, Tripwire, WriteKind,
-    integrity, migrate,
+    BoxFuture, Connection, FindPreceding, Result, Schema, SqliteConnection, StoreError, Tripwire,
+    WriteKind, integrity, migrate,
 };
 
 /// A SQLite or PostgreSQL database. Clones share the connections.
@@ -25,6 +26,7 @@ use crate::{
 pub struct Database {
     backend: Backend,
     tripwire: Tripwire,
+    preceding: PrecedingFinder,
 }
 
 #[derive(Clone)]
@@ -69,12 +71,22 @@ impl Database {
             Some(("postgres" | "postgresql", _)) => open_postgres(url, schema, timeout).await?,
             _ => return Err(StoreError::BadUrl),
         };
-        Ok(Database { backend, tripwire: Tripwire::default() })
+        Ok(Database {
+            backend,
+            tripwire: Tripwire::default(),
+            preceding: Arc::new(OnceLock::new()),
+        })
     }
 
     /// Returns the same database, with writes that report to this tripwire.
     pub fn with_tripwire(self, tripwire: Tripwire) -> Database {
         Database { tripwire, ..self }
+    }
+
+    /// Sets the function that finds the job which precedes a write. Returns `false`, and sets nothing, if the database is PostgreSQL, whose
+    /// transactions would wait for each other's jobs.
+    pub fn precede_writes(&self, find: Box<FindPreceding>) -> bool {
+        matches!(self.backend, Backend::Sqlite { .. }) && self.preceding.set(find).is_ok()
     }
 
     /// The tripwire that a test has set; disarmed by default.
@@ -111,7 +123,7 @@ impl Database {
         match &self.backend {
             Backend::Sqlite { readers: Some(readers), .. } => readers.run(work).await,
             Backend::Sqlite { writer, readers: None } => {
-                writer.run(WriteKind::OneStatement, work).await
+                writer.run(WriteKind::OneStatement, None, work).await
             }
             Backend::Postgres(pool) => pool.read(work).await,
         }
@@ -132,7 +144,10 @@ impl Database {
         T: Send + 'static,
     {
         match &self.backend {
-            Backend::Sqlite { writer, .. } => writer.run(extent, work).await,
+            Backend::Sqlite { writer, .. } => {
+                let preceding = self.preceding.get().and_then(|find| find());
+                writer.run(extent, preceding, work).await
+            }
             Backend::Postgres(pool) => pool.write(extent, work).await,
         }
     }

@@ -65,6 +65,9 @@ pub enum StoreError {
         /// The limit.
         most: u64,
     },
+    /// The job that precedes the write failed, so the write was not begun ([`crate::Preceding`]).
+    #[error("what must precede the change could not be written")]
+    Unrecorded { source: Box<dyn std::error::Error + Send + Sync> },
     /// The row to delete is referred to by other rows.
     #[error("it is still in use by {by}")]
     InUse {
@@ -148,6 +151,7 @@ impl StoreError {
             | StoreError::TooLarge { .. }
             | StoreError::LimitReached { .. }
             | StoreError::InUse { .. }
+            | StoreError::Unrecorded { .. }
             | StoreError::Corrupt { .. }
             | StoreError::NewerSchema { .. }
             | StoreError::BadUrl

@@ -8,6 +8,7 @@ mod integrity;
 mod migrate;
 pub mod outbox;
 mod postgres;
+mod preceding;
 mod query;
 mod readers;
 #[cfg(any(test, feature = "scratch"))]
@@ -27,6 +28,7 @@ pub use connection::{Connection, Row};
 pub use database::{Database, SchemaVersion};
 pub use error::{Result, SqlError, StoreError};
 pub use migrate::Schema;
+pub use preceding::{FindPreceding, Preceding};
 pub use query::{Key, Query, Tie};
 pub use session::PostgresConnection;
 pub use size_limit::{FieldSizes, SizeLimit};

@@ -9,7 +9,7 @@ use std::thread;
 use futures::executor::block_on;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::{BoxFuture, Connection, Result, SqlError, StoreError, WriteKind};
+use crate::{BoxFuture, Connection, Preceding, Result, SqlError, StoreError, WriteKind};
 
 /// At most this many jobs share a transaction.
 const BATCH: usize = 256;
@@ -35,6 +35,7 @@ struct TransactionFailed(Arc<SqlError>);
 struct Task<F, T> {
     work: Option<F>,
     extent: WriteKind,
+    preceding: Option<Arc<dyn Preceding>>,
     outcome: Option<Result<T>>,
     waiting: oneshot::Sender<Result<T>>,
 }
@@ -47,14 +48,19 @@ impl Writer {
         Ok(Writer { jobs })
     }
 
-    /// Runs `work` and returns after the commit.
-    pub(crate) async fn run<T, F>(&self, extent: WriteKind, work: F) -> Result<T>
+    /// Runs `preceding` and `work`, and returns after the commit.
+    pub(crate) async fn run<T, F>(
+        &self,
+        extent: WriteKind,
+        preceding: Option<Arc<dyn Preceding>>,
+        work: F,
+    ) -> Result<T>
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
         T: Send + 'static,
     {
         let (waiting, answer) = oneshot::channel();
-        let task = Task { work: Some(work), extent, outcome: None, waiting };
+        let task = Task { work: Some(work), extent, preceding, outcome: None, waiting };
         self.jobs.send(Box::new(task)).await.map_err(|_| StoreError::Closing)?;
         answer.await.map_err(|_| StoreError::Closing)?
     }
@@ -122,6 +128,15 @@ where
             return Ok(());
         }
         let Some(work) = self.work.take() else { return Ok(()) };
+        if let Some(preceding) = &self.preceding
+            && let Err(why) = preceding.run(connection).await
+        {
+            if let StoreError::Unavailable { source } = &why {
+                return Err(TransactionFailed(source.clone()));
+            }
+            self.outcome = Some(Err(StoreError::Unrecorded { source: why.into() }));
+            return Ok(());
+        }
         let undoes = self.extent == WriteKind::AnyStatementCanFail;
         if undoes {
             connection.execute("SAVEPOINT job", Vec::new()).await?;
@@ -159,6 +174,15 @@ where
             (Ok(()), None) => Err(StoreError::Closing),
             (Err(source), _) => Err(StoreError::Unavailable { source }),
         };
+        if let Some(preceding) = &self.preceding
+            && let Err(
+                StoreError::Unrecorded { .. }
+                | StoreError::Unavailable { .. }
+                | StoreError::Closing,
+            ) = &answer
+        {
+            preceding.undone();
+        }
         // The caller no longer waits for the result if this fails.
         let _ = self.waiting.send(answer);
     }

@@ -6,15 +6,15 @@ use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
 
 use crate::limits::{Limiter, PermitSlot};
-use crate::request_recorder::RequestRecorder;
+use crate::request_recorder::{Recorded, RequestRecorder};
 use crate::{ApiError, Auth, Caller, Rule};
 
 /// The check before a handler that has a caller.
 #[derive(Clone, Copy)]
 pub(crate) struct Gate {
     pub(crate) rule: Rule,
-    /// The description for the audit trail; `None` if requests to the route are not recorded.
-    pub(crate) recorded: Option<&'static str>,
+    /// `None` if requests to the route are not recorded.
+    pub(crate) recorded: Option<Recorded>,
 }
 
 /// The answer to callers whom the rule of a route permits, if the requested version does not have the route.
@@ -74,8 +74,8 @@ where
     if let Some(MissingAfterRule(why)) = parts.extensions.get() {
         return Err(why.clone().into());
     }
-    if let Some(action) = gate.recorded {
-        watch.ask(action, parts).await?;
+    if let Some(recorded) = gate.recorded {
+        watch.ask(recorded, parts).await?;
     }
     Ok(caller)
 }

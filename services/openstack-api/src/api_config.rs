@@ -155,7 +155,7 @@ async fn handle_request(
             extensions.insert(watch.clone());
             // Calls to the cloud made by the handler carry the id of this request.
             let running = openstack::on_behalf_of(watch.known_as(), next.run(request));
-            running.instrument(span.clone()).await
+            watch.during(running).instrument(span.clone()).await
         }
         Err(why) => why.into_response(),
     };

@@ -6,6 +6,7 @@ use std::io;
 use axum::extract::rejection::BytesRejection;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
+use tracing::error;
 
 use crate::RequestId;
 
@@ -85,6 +86,13 @@ impl ApiError {
     /// 401 Unauthorized.
     pub fn unauthorized() -> Self {
         ApiError::protocol(StatusCode::UNAUTHORIZED, "user name and password are required")
+    }
+
+    /// The refusal of a request that the audit trail cannot record, with 503.
+    pub fn unrecorded(why: &dyn Error) -> Self {
+        error!("refusing a request because the audit trail cannot be written: {why}");
+        let why = "the request cannot be recorded in the audit trail, so it was not carried out: retry later";
+        ApiError::protocol(StatusCode::SERVICE_UNAVAILABLE, why)
     }
 
     /// 500 Internal Server Error. The cause is logged and not part of the message.

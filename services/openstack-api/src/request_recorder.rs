@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use audit::{Entry, Outcome, Refusal, Trail};
+use audit::{Entry, NextWrite, Outcome, Refusal, Trail};
 use axum::extract::{ConnectInfo, FromRequestParts, MatchedPath, Request};
 use http::request::Parts;
 use http::{HeaderMap, StatusCode};
@@ -18,6 +18,25 @@ pub(crate) struct RequestRecorder(Arc<RequestRecord>);
 struct RequestRecord {
     trail: Arc<dyn Trail>,
     known: Mutex<RecordedFacts>,
+    /// The row `asked`, until the first write of the request takes it.
+    next: NextWrite,
+}
+
+/// How the requests to a route are recorded.
+#[derive(Clone, Copy)]
+pub(crate) struct Recorded {
+    /// The description of the action.
+    pub(crate) action: &'static str,
+    pub(crate) effect: Effect,
+}
+
+/// The effects of a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effect {
+    /// All effects are records in the database: the first write carries the row `asked`.
+    Records,
+    /// The row is written before the handler runs.
+    Any,
 }
 
 /// The facts about the request that are known so far.
@@ -45,7 +64,11 @@ impl RequestRecorder {
             ..Entry::new(Outcome::Asked)
         };
         let known = Mutex::new(RecordedFacts { entry, is_open: false });
-        RequestRecorder(Arc::new(RequestRecord { trail: trail.clone(), known }))
+        RequestRecorder(Arc::new(RequestRecord {
+            trail: trail.clone(),
+            known,
+            next: NextWrite::default(),
+        }))
     }
 
     /// The id under which other services know the request: the id the sender gave it, or else its own id.
@@ -78,12 +101,21 @@ impl RequestRecorder {
             text(caller.forwarding_service().map(|service| service.user_id.as_str()));
     }
 
+    /// Runs the request, whose first write may carry its row.
+    pub(crate) async fn during<F: Future>(&self, request: F) -> F::Output {
+        self.0.next.during(request).await
+    }
+
     /// Records that the request is about to be acted on. Call this before any effect.
     ///
     /// # Errors
     ///
     /// The row cannot be written; then the request must not be acted on.
-    pub(crate) async fn ask(&self, action: &str, parts: &Parts) -> Result<(), ApiError> {
+    pub(crate) async fn ask(
+        &self,
+        Recorded { action, effect }: Recorded,
+        parts: &Parts,
+    ) -> Result<(), ApiError> {
         let route = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
         let entry = {
             let mut known = self.0.lock();
@@ -93,13 +125,14 @@ impl RequestRecorder {
             known.is_open = true;
             known.entry.clone()
         };
+        if effect == Effect::Records && self.0.trail.joins_next_write() {
+            self.0.next.hold(entry);
+            return Ok(());
+        }
         let recorded = self.0.trail.record(entry).await;
         recorded.map_err(|why| {
             self.0.lock().is_open = false;
-            error!("refusing a request because the audit trail cannot be written: {why}");
-            let why =
-                "the request cannot be recorded in the audit trail, so it was not carried out: retry later";
-            ApiError::protocol(StatusCode::SERVICE_UNAVAILABLE, why)
+            ApiError::unrecorded(&why)
         })
     }
 
@@ -112,7 +145,7 @@ impl RequestRecorder {
             known.is_open = false;
             let status = status.as_u16();
             let entry = Entry { outcome: Outcome::Answered, status, ..known.entry.clone() };
-            self.0.trail.record_later(entry);
+            self.0.record_end(entry);
         } else if is_refusal {
             self.0.trail.refused(refusal(&known.entry, status));
         }
@@ -153,12 +186,21 @@ impl RequestRecord {
     }
 }
 
+impl RequestRecord {
+    /// Records the end of the request, after the row `asked` of a request that wrote nothing.
+    fn record_end(&self, entry: Entry) {
+        for row in self.next.take().into_iter().chain([entry]) {
+            self.trail.record_later(row);
+        }
+    }
+}
+
 impl Drop for RequestRecord {
     fn drop(&mut self) {
         let known = self.known.get_mut().unwrap_or_else(PoisonError::into_inner);
         if known.is_open {
             let entry = Entry { outcome: Outcome::Abandoned, ..known.entry.clone() };
-            self.trail.record_later(entry);
+            self.record_end(entry);
         }
     }
 }

@@ -12,6 +12,7 @@ use axum::{Extension, Router};
 use crate::Microversion;
 use crate::admission::Gate;
 use crate::policy::ApiState;
+use crate::request_recorder::Recorded;
 pub use describe::REFUSAL;
 pub(crate) use describe::{refusal, refusal_name};
 pub(crate) use described_routes::DescribedRoutes;
@@ -56,7 +57,8 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Routes<S> {
             self.described.add(self.tag, path, &handle);
             self.table.add(&handle.method, path, handle.rule, handle.recorded);
             // The check and the table get the same rule.
-            let recorded = handle.recorded.then_some(handle.summary);
+            let recorded = Recorded { action: handle.summary, effect: handle.effect };
+            let recorded = handle.recorded.then_some(recorded);
             methods = methods.merge(match handle.rule {
                 Some(rule) => handle.methods.route_layer(Extension(Gate { rule, recorded })),
                 None => handle.methods,

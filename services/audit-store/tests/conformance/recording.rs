@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use audit::{Entry, Filter, Order, Outcome, Refusal, Trail, TrailError};
+use audit::{Entry, Filter, NextWrite, Order, Outcome, Refusal, Trail, TrailError};
 use audit_store::Recorder;
-use database::on_both;
 use database::scratch::Scratch;
+use database::{StoreError, on_both};
 
 use crate::trail::{TrailFixture, asked, entry};
 
@@ -13,6 +13,7 @@ on_both! { TrailFixture:
     an_asked_row_is_listed_with_the_result_of_its_request
     a_page_has_the_rows_that_the_filter_selects
     concurrent_recorders_make_one_chain
+    a_write_carries_the_row_of_its_request
     refusals_are_counted_together
     a_trail_that_was_cut_is_not_extended
 }
@@ -97,6 +98,36 @@ async fn concurrent_recorders_make_one_chain(kept: TrailFixture) {
     let ids: BTreeSet<String> =
         kept.all().await.into_iter().map(|listed| listed.row.request_id).collect();
     assert_eq!(ids.len(), 200);
+}
+
+/// PostgreSQL writes the row in a transaction of its own.
+async fn a_write_carries_the_row_of_its_request(kept: TrailFixture) {
+    let joins = kept.is_sqlite();
+    assert_eq!(kept.recorder.joins_next_write(), joins);
+    kept.sql("CREATE TABLE notes (note BIGINT NOT NULL)").await.unwrap();
+    let next = NextWrite::default();
+    let write = async |request: &str, sql: &str| {
+        next.hold(asked(request));
+        let done = next.during(kept.sql(sql)).await;
+        (done, next.take().is_some())
+    };
+    let (done, is_left) = write("req-1", "INSERT INTO notes VALUES (1)").await;
+    assert_eq!((done.unwrap(), is_left), (1, !joins));
+    let requests = kept.all().await.into_iter().map(|listed| listed.row.request_id);
+    let want: &[&str] = if joins { &["req-1"] } else { &[] };
+    assert_eq!(requests.collect::<Vec<_>>(), want);
+    // A transaction that fails has not recorded the row either.
+    let (done, is_left) = write("req-2", "INSERT INTO notes VALUES (NULL)").await;
+    assert!(done.is_err() && is_left);
+    assert_eq!(kept.all().await.len(), want.len());
+    if joins {
+        kept.unguard().await;
+        kept.sql("DELETE FROM audit").await.unwrap();
+        let (refused, is_left) = write("req-3", "INSERT INTO notes VALUES (3)").await;
+        assert!(matches!(refused, Err(StoreError::Unrecorded { .. })), "{refused:?}");
+        assert!(is_left);
+        assert_eq!(kept.sql("DELETE FROM notes").await.unwrap(), 1, "nothing else was written");
+    }
 }
 
 async fn refusals_are_counted_together(kept: TrailFixture) {

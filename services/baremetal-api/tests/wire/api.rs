@@ -14,6 +14,7 @@ use contract::{InProcessApi, WireFormat};
 use jiff::Timestamp;
 use lease::Terms;
 use openstack_api::{ApiSettings, Auth, Limits, PlaceCounts};
+use rusqlite::Connection;
 use sealing::Keyring;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -69,11 +70,31 @@ impl Api {
         Api::of(auth, limits, ConductorSettings::sample(noon)).await
     }
 
-    async fn of(auth: Auth, limits: Limits, mut conducting: ConductorSettings) -> Api {
-        conducting.groups = ["", "g", "g1"].map(str::to_owned).to_vec();
+    /// An API on a database file, and a connection to the file that bypasses the service.
+    pub(crate) async fn on_a_file() -> (Api, Connection) {
         let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("bedplate.db");
+        let settings = ConductorSettings::sample(noon);
+        let url = format!("sqlite://{}", file.display());
+        let api = Api::at(&url, folder, Auth::None, Limits::default(), settings).await;
+        (api, Connection::open(file).unwrap())
+    }
+
+    async fn of(auth: Auth, limits: Limits, conducting: ConductorSettings) -> Api {
+        let folder = tempfile::tempdir().unwrap();
+        Api::at("sqlite::memory:", folder, auth, limits, conducting).await
+    }
+
+    async fn at(
+        url: &str,
+        folder: TempDir,
+        auth: Auth,
+        limits: Limits,
+        mut conducting: ConductorSettings,
+    ) -> Api {
+        conducting.groups = ["", "g", "g1"].map(str::to_owned).to_vec();
         let keys = Keyring::open(&folder.path().join("seal.keys"), &[]).unwrap();
-        let store = Store::open("sqlite::memory:").await.unwrap();
+        let store = Store::open(url).await.unwrap();
         let store = store.with_keys(Arc::new(keys)).await.unwrap();
         let conductor =
             Conductor::new(conducting.clone(), store.clone(), ServiceKey::random()).await.unwrap();

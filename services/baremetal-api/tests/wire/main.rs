@@ -6,6 +6,7 @@ mod allocations;
 #[cfg(test)]
 mod api;
 #[cfg(test)]
+mod audit;
 mod auth;
 #[cfg(test)]
 mod bedplate;

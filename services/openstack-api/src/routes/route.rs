@@ -11,6 +11,7 @@ use utoipa::openapi::{RefOr, Required, Schema};
 
 use crate::admission::MissingAfterRule;
 use crate::policy::ApiState;
+use crate::request_recorder::Effect;
 use crate::routes::erased::ErasedHandler;
 use crate::{ApiError, Caller, JsonShape, Microversion, RequiredAccess, Rule};
 
@@ -22,6 +23,7 @@ pub struct Route<S> {
     pub(super) rule: Option<Rule>,
     /// Whether requests are recorded in the audit trail: the route changes something, or returns a secret.
     pub(super) recorded: bool,
+    pub(super) effect: Effect,
     pub(super) summary: &'static str,
     pub(super) since: Option<Microversion>,
     pub(super) body: Option<(RefOr<Schema>, Required)>,
@@ -152,6 +154,7 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
             method,
             rule: Some(S::POLICY.rule(need)),
             recorded: !reads,
+            effect: Effect::Any,
             summary,
             since: None,
             body: None,
@@ -195,6 +198,13 @@ impl<S: ApiState + Clone + Send + Sync + 'static> Route<S> {
     /// Sets the rule of the route, if the policy of the service does not determine it.
     pub fn with_rule(mut self, rule: Rule) -> Self {
         self.rule = Some(rule);
+        self
+    }
+
+    /// Declares that all effects of the handler are records in the database, written by the task of the handler. Then the audit trail has the
+    /// request's row in the transaction of the first record, and not in a transaction of its own before it.
+    pub fn only_records(mut self) -> Self {
+        self.effect = Effect::Records;
         self
     }
 
