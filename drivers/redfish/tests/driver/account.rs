@@ -50,8 +50,8 @@ async fn the_password_of_the_account_with_our_name_is_changed() {
 
 #[tokio::test]
 async fn a_tag_that_does_not_match_is_read_again() {
-    let mut is_first = true;
-    let fixture = Fixture::serve(&tree(), move |asked, _| {
+    let (tree, mut is_first) = (tree(), true);
+    let fixture = Fixture::serve(&tree, move |asked, _| {
         let is_change = asked.method == "PATCH";
         let is_stale = is_change && std::mem::take(&mut is_first);
         is_change.then(|| empty(if is_stale { 412 } else { 204 }))
@@ -89,7 +89,8 @@ async fn a_missing_privilege_is_no_wrong_password() {
 
 #[tokio::test]
 async fn an_account_that_must_change_its_password_first_is_named_by_the_bmc() {
-    let fixture = Fixture::serve(&tree(), |asked, _| match (&*asked.method, &*asked.path) {
+    let tree = tree();
+    let fixture = Fixture::serve(&tree, |asked, _| match (&*asked.method, &*asked.path) {
         ("PATCH", _) => Some(empty(200)),
         (_, OURS | "/redfish/v1/") => None,
         _ => {

@@ -334,6 +334,10 @@ fn obliging(
             ActionOutcome::CommandGiven
         }
         Action::ChangeBootSetting(_) => ActionOutcome::BootSettingAccepted,
+        Action::MakePassword => {
+            ActionOutcome::PasswordMade(Box::new(node.with_made_password("new".to_owned())))
+        }
+        Action::ChangePassword => ActionOutcome::PasswordAsked,
         Action::UpdateFirmware => ActionOutcome::UpdateAccepted(Some("t1".to_owned())),
         Action::ChangeRaid => ActionOutcome::RaidChangeAccepted(Some("t1".to_owned())),
         Action::ReadInventory

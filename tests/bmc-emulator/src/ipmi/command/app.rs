@@ -168,7 +168,8 @@ impl IpmiFace {
             return Err(CompletionCode::INVALID_DATA);
         }
         let bytes = &call.data[2..];
-        if bytes.len() != if user & 0x80 == 0 { 16 } else { 20 } {
+        let length = if user & 0x80 == 0 { 16 } else { 20 };
+        if bytes.len() != length {
             return Err(CompletionCode::DATA_LENGTH);
         }
         let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
