@@ -25,6 +25,9 @@ use crate::view::Page;
 /// The number of newest events that the page shows.
 const EVENTS: usize = 40;
 
+/// The action that gives the BMC account another password.
+const ROTATE: &str = "rotate-bmc-password";
+
 pub(super) fn routes() -> Router<Console> {
     Router::new()
         .route("/nodes/{node}", get(show))
@@ -35,6 +38,7 @@ pub(super) fn routes() -> Router<Console> {
         .route("/nodes/{node}/power", post(power))
         .route("/nodes/{node}/maintenance", post(maintenance))
         .route("/nodes/{node}/identify", post(identify))
+        .route("/nodes/{node}/rotate-bmc-password", post(rotate_bmc_password))
         .route("/nodes/{node}/join", post(join))
 }
 
@@ -183,6 +187,10 @@ fn loss(target: &str) -> (&'static str, &'static str) {
             "Delete",
             "The node's record is deleted with its ports, history and BMC password. The machine itself is not changed.",
         ),
+        ROTATE => (
+            "Change BMC password",
+            "The BMC account of baremetald gets a new random password, which nobody sees. The old password is lost. If you use the BMC yourself, add an account of your own first.",
+        ),
         _ => ("Change", "Data on the node's disks may be lost."),
     }
 }
@@ -199,15 +207,16 @@ async fn question(person: &AuthorizedUser, node: &str, target: &str) -> Result<Q
     let path = format!("/v1/nodes/{address}?fields=uuid,name");
     let shown: Node = person.baremetald()?.get(&path).await?;
     let (verb, loss) = loss(target);
-    let is_deletion = target == "delete";
-    let form = if is_deletion { "delete" } else { "provision" };
+    // These actions have forms of their own; the others change the provision state.
+    let is_own = ["delete", ROTATE].contains(&target);
+    let form = if is_own { target } else { "provision" };
     Ok(Question {
         verb,
         loss,
         kind: "node",
         name: shown.name.or(shown.uuid).unwrap_or_else(|| node.to_owned()),
         action: format!("/nodes/{address}/{form}"),
-        target: (!is_deletion).then(|| target.to_owned()),
+        target: (!is_own).then(|| target.to_owned()),
         back: format!("/nodes/{address}"),
         force: None,
     })
@@ -340,6 +349,18 @@ async fn identify(
 ) -> Result<Response> {
     let body = json!({"on": fields.get("target")? == "on"});
     ask(&person, &node, Method::PUT, "/bedplate/v1/nodes/{}/identify", Some(&body)).await
+}
+
+/// `POST /nodes/{node}/rotate-bmc-password`: requests a new password of the BMC account. Needs the node's name as a confirmation.
+async fn rotate_bmc_password(
+    Path(node): Path<String>,
+    UserForm { person, fields }: UserForm,
+) -> Result<Response> {
+    let question = question(&person, &node, ROTATE).await?;
+    if let Err(why) = question.check(&fields) {
+        return question.ask_again(&person, "nodes", &why);
+    }
+    ask(&person, &node, Method::POST, "/bedplate/v1/nodes/{}/rotate-bmc-password", None).await
 }
 
 /// `POST /nodes/{node}/join`: lets the node join the cloud as a hypervisor again.

@@ -1,6 +1,7 @@
 //! Nothing is erased or destroyed by one click: the server requires the name as a confirmation, whatever the page sends.
 
-use serde_json::Value;
+use reqwest::Client;
+use serde_json::{Value, json};
 
 use crate::fixture::{Auth, Browser, ConsoleFixture};
 
@@ -59,6 +60,39 @@ async fn a_node_is_erased_only_with_its_name_as_confirmation() {
     assert_eq!(browser.fill(page, "/nodes/r1u1/provision", &fields).await.leads(), page);
     browser.until(page, ">available<").await;
     assert_eq!(node(&given, "r1u1").await.1["provision_state"], "available");
+}
+
+#[tokio::test]
+async fn a_bmc_password_is_changed_only_with_the_name_of_the_node_as_confirmation() {
+    let given = ConsoleFixture::start(Auth::None).await;
+    let mut browser = given.browser();
+    enroll(&mut browser).await;
+    let fake = browser.get("/nodes/r1u1").await.has(200);
+    assert!(!fake.text.contains("rotate-bmc-password"), "no BMC: {}", fake.text);
+
+    let info = json!({
+        "redfish_address": "https://192.0.2.9", "redfish_username": "root", "redfish_password": "old",
+    });
+    let body = json!({"name": "r1u7", "driver": "redfish", "driver_info": info});
+    let client = Client::builder().no_proxy().build().unwrap();
+    let create = client.post(format!("{}/v1/nodes", given.machines)).json(&body);
+    let created = create.header("x-openstack-ironic-api-version", "1.95").send().await.unwrap();
+    assert_eq!(created.status(), 201);
+    let page = "/nodes/r1u7";
+    let question = format!("{page}/confirm?target=rotate-bmc-password");
+    browser.get(page).await.has(200).says(&question);
+    browser.get(&question).await.has(200).says("a new random password, which nobody sees");
+    let form = format!("{page}/rotate-bmc-password");
+    let history = format!("{}/v1/nodes/r1u7/history", given.machines);
+    let before = given.api(&history).await;
+    for name in WRONG {
+        let fields: Vec<_> = name.map(|name| ("name", name)).into_iter().collect();
+        browser.fill(&question, &form, &fields).await.has(400).says("nothing was changed");
+    }
+    assert_eq!(given.api(&history).await, before, "nothing was asked of it");
+    let asked = browser.fill(&question, &form, &[("name", "r1u7")]).await;
+    assert_eq!(asked.leads(), page);
+    browser.until(page, "a new password of the BMC account requested").await;
 }
 
 #[tokio::test]

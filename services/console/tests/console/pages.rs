@@ -44,7 +44,13 @@ async fn every_page_works_without_scripts_and_is_small() {
         "/audit",
         "/audit?of=clusters",
     ];
-    let own = ["", "/confirm?target=rebuild", "/confirm?target=delete", "/sensors"];
+    let own = [
+        "",
+        "/confirm?target=rebuild",
+        "/confirm?target=delete",
+        "/confirm?target=rotate-bmc-password",
+        "/sensors",
+    ];
     let own = own.map(|rest| format!("/nodes/{node}{rest}"));
     for page in pages.into_iter().chain(own.iter().map(String::as_str)) {
         let answer = browser.get(page).await;
