@@ -59,7 +59,7 @@ impl Conductor {
     }
 
     /// Makes a node of a machine whose inventory has arrived, and runs the inspection rules for it. A machine that cannot be accepted stays
-    /// a discovery, which a person can accept.
+    /// a discovery, which tells the reason, and which a person can accept.
     ///
     /// # Errors
     ///
@@ -77,8 +77,9 @@ impl Conductor {
                 Err(why)
             }
             Err(why) => {
-                warn!(error = chain(&why), "the discovered machine {} is not accepted", found.id);
-                Ok(())
+                let why = chain(&why);
+                warn!(error = why, "the discovered machine {} is not accepted", found.id);
+                self.context.store.update_discovery_data(&found.with_refusal(why)).await
             }
         }
     }

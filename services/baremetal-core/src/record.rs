@@ -118,6 +118,9 @@ pub struct Discovery {
     pub node: Option<NodeUuid>,
 }
 
+/// The key of a discovery's data under which the reason is why inspection rules did not accept the machine.
+const REFUSED: &str = "refused";
+
 /// The name of a discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(into = "String")]
@@ -168,6 +171,20 @@ impl Discovery {
             DiscoveryId::Machine(mac) => Some(mac),
             DiscoveryId::Bmc(_) => None,
         }
+    }
+
+    /// Returns why inspection rules did not accept the machine, as of its last report.
+    pub fn refused(&self) -> Option<&str> {
+        self.data.as_ref()?.get(REFUSED)?.as_str()
+    }
+
+    /// Returns the discovery with the reason why inspection rules did not accept the machine. The next report of the machine replaces the reason.
+    pub fn with_refusal(&self, why: String) -> Discovery {
+        let mut found = self.clone();
+        if let Some(Value::Object(data)) = &mut found.data {
+            data.insert(REFUSED.to_owned(), why.into());
+        }
+        found
     }
 
     /// Returns the report of the machine's agent.
@@ -230,6 +247,21 @@ mod tests {
         for raw in ["", "zz", "10.0.0.7", "bmc.example:443"] {
             assert!(raw.parse::<DiscoveryId>().is_err(), "{raw}");
         }
+    }
+
+    #[test]
+    fn a_discovery_tells_why_it_was_refused_beside_its_report() {
+        let at = Timestamp::UNIX_EPOCH;
+        let id = DiscoveryId::Machine(MacAddress::new([2, 0, 0, 0, 0, 1]));
+        let data = Some(serde_json::json!({"inventory": {"cpu": {}}}));
+        let found = Discovery { id, first_seen_at: at, last_seen_at: at, data, node: None };
+        assert_eq!(found.refused(), None);
+        let refused = found.with_refusal("not ours".to_owned());
+        assert_eq!(refused.refused(), Some("not ours"));
+        let data = serde_json::json!({"inventory": {"cpu": {}}, "refused": "not ours"});
+        assert_eq!(refused.data, Some(data));
+        let unknown = Discovery { data: None, ..found };
+        assert_eq!(unknown.with_refusal("not ours".to_owned()), unknown);
     }
 
     #[test]

@@ -99,7 +99,11 @@ async fn list(api: &Api) -> anyhow::Result<Answer> {
         let [first, last] = [one.first_seen_at, one.last_seen_at].map(readable::time);
         let switches: Vec<String> = one.neighbours.iter().map(Neighbour::label).collect();
         let (bmc, switches) = (one.bmc_addresses.join(", "), switches.join(", "));
-        vec![plain(&one.id), first, last, plain(&bmc), plain(&switches), plain(&one.model())]
+        let refused = one.refused.as_ref().map(|why| format!("not accepted: {why}"));
+        let details = [Some(one.model()), refused].into_iter().flatten();
+        let details: Vec<String> = details.filter(|text| !text.is_empty()).collect();
+        let details = plain(&details.join("; "));
+        vec![plain(&one.id), first, last, plain(&bmc), plain(&switches), details]
     };
     let heads = ["Discovery", "First seen", "Last seen", "BMC", "Switch ports", "Details"];
     Ok(Answer::list("discoveries", found, &heads, row))

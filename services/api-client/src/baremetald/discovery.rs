@@ -22,6 +22,8 @@ pub struct Discovery {
     /// The addresses of the machine's BMC.
     pub bmc_addresses: Vec<String>,
     pub neighbours: Vec<Neighbour>,
+    /// Why inspection rules did not accept the machine.
+    pub refused: Option<String>,
     /// The report of the machine's agent, or the answer of the BMC, which no schema describes.
     pub data: Value,
 }

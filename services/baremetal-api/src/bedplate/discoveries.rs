@@ -51,6 +51,7 @@ shaped! {
         last_seen_at: Time,
         bmc_addresses: Vec<String>,
         neighbours: Vec<ShownNeighbour>,
+        refused: Option<&'a str> = JsonShape::text().or_null(),
         data: Option<&'a Value> = JsonShape::anything(),
     }
 }
@@ -95,6 +96,7 @@ fn shown(found: &Discovery) -> Shown<'_> {
         last_seen_at: Time(found.last_seen_at),
         bmc_addresses: bmc_addresses(found),
         neighbours: found.inspection().as_ref().map(shown_neighbours).unwrap_or_default(),
+        refused: found.refused(),
         data: found.data.as_ref(),
     }
 }

@@ -35,7 +35,7 @@ async fn discovered_machines_are_listed_and_deleted() {
             "id": "52:54:00:00:00:01", "kind": "machine", "mac": "52:54:00:00:00:01",
             "first_seen_at": "2026-01-02T03:04:05.000000+00:00",
             "last_seen_at": "2026-01-02T03:04:05.000000+00:00",
-            "bmc_addresses": [], "neighbours": [], "data": null
+            "bmc_addresses": [], "neighbours": [], "refused": null, "data": null
         }]}"#);
     api.send("DELETE", "/bedplate/v1/discoveries/525400000001", NEWEST, "").await.has(204);
     api.get("/bedplate/v1/discoveries").await.is(r#"{"discoveries": []}"#);
@@ -55,6 +55,17 @@ async fn a_discovery_shows_its_switch_and_its_bmc() {
         "switch_name": "tor",
     });
     assert_eq!(found["neighbours"], json!([neighbour]));
+}
+
+#[tokio::test]
+async fn a_discovery_that_rules_refused_tells_why() {
+    let api = Api::start().await;
+    discover(&api).await;
+    let found = api.store.find_discovery(MAC.parse().unwrap()).await.unwrap().unwrap();
+    let refused = found.with_refusal("not ours".to_owned());
+    api.store.update_discovery_data(&refused).await.unwrap();
+    let listed = api.get("/bedplate/v1/discoveries").await.has(200).json();
+    assert_eq!(listed["discoveries"][0]["refused"], "not ours");
 }
 
 #[tokio::test]

@@ -79,6 +79,12 @@ impl Store {
         writing!(self.database, OnlyFirstStatementCanFail, |c| discovery::save(c, &found).await)
     }
 
+    /// Writes the data of a discovery, unless the discovery was accepted, deleted or seen again meanwhile.
+    pub async fn update_discovery_data(&self, found: &Discovery) -> Result<()> {
+        let found = found.clone();
+        writing!(self.database, OneStatement, |c| discovery::update_data(c, &found).await)
+    }
+
     /// Returns a discovery, accepted or not.
     pub async fn find_discovery(&self, id: DiscoveryId) -> Result<Option<Discovery>> {
         reading!(self.database, |c| discovery::find(c, id).await)

@@ -35,6 +35,15 @@ pub(crate) async fn save(connection: &mut Connection, found: &Discovery) -> Resu
     forget_oldest(connection).await
 }
 
+/// Writes the data of a discovery, unless the discovery was accepted, deleted or seen again meanwhile.
+pub(crate) async fn update_data(connection: &mut Connection, found: &Discovery) -> Result<()> {
+    const UPDATE: &str =
+        "UPDATE discoveries SET data = $3 WHERE id = $1 AND last_seen_at = $2 AND node IS NULL";
+    let data = found.data.as_ref().map(ToString::to_string);
+    connection.execute(UPDATE, values![found.id.to_string(), found.last_seen_at, data]).await?;
+    Ok(())
+}
+
 async fn forget_oldest(connection: &mut Connection) -> Result<()> {
     const FORGET: &str = "DELETE FROM discoveries WHERE id IN \
          (SELECT id FROM discoveries ORDER BY last_seen_at DESC, id LIMIT $1 OFFSET $1)";

@@ -49,7 +49,18 @@ async fn unknown_machines_are_recorded_once_each(store: Store) {
     store.touch_discovery(machine(1), at(5)).await.unwrap();
     store.delete_discovery(machine(2)).await.unwrap();
     let want = Discovery { first_seen_at: at(2), last_seen_at: at(5), ..found };
-    assert_eq!(store.list_discoveries_part(1000, PagePart::whole()).await.unwrap().found, [want]);
+    assert_eq!(
+        store.list_discoveries_part(1000, PagePart::whole()).await.unwrap().found,
+        [want.clone()]
+    );
+
+    let earlier = Discovery { last_seen_at: at(4), ..want.clone() };
+    store.update_discovery_data(&earlier.with_refusal("too late".to_owned())).await.unwrap();
+    let refused = want.with_refusal("not ours".to_owned());
+    store.update_discovery_data(&refused).await.unwrap();
+    assert_eq!(store.find_discovery(machine(1)).await.unwrap(), Some(refused));
+    store.update_discovery_data(&noted(2, 1, 3)).await.unwrap();
+    assert_eq!(store.find_discovery(machine(2)).await.unwrap(), None, "it was deleted");
 }
 
 async fn discoveries_are_bounded(store: Store) {

@@ -317,6 +317,7 @@ mod tests {
             last_seen_at: Timestamp::UNIX_EPOCH,
             bmc_addresses: Vec::new(),
             neighbours: Vec::new(),
+            refused: None,
             data: json!({"inventory": {"bmc_address": address}}),
         };
         let known = discovery("52:54:00:00:00:0A", "10.0.0.9");

@@ -125,7 +125,9 @@ async fn a_machine_that_a_rule_refuses_stays_a_discovery() {
     let rule = json!({"actions": [{"op": "fail", "args": {"msg": "not ours"}}]});
     lab.api().send(Method::POST, "/v1/inspection_rules", Some(&rule)).await.expect("a rule");
     let machine = appears(&lab, Machine::redfish("stranger")).await;
-    discovered(&lab, &machine, |it| !it.data.is_null()).await;
+    let found = discovered(&lab, &machine, |it| it.refused.is_some()).await;
+    let why = found.refused.unwrap_or_default();
+    assert!(why.contains("not ours"), "the discovery tells why: {why}");
     let body = json!({"driver_info": machine.driver_info()});
     let accepted = lab.api().send(Method::POST, &acceptance(&machine), Some(&body)).await;
     assert_eq!(accepted.status, 200, "a person accepts it: {}", accepted.body);
