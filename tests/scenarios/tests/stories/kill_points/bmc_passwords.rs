@@ -6,11 +6,20 @@ use reqwest::Method;
 use super::settings;
 use crate::bmc_passwords::{ends, rotation, works};
 
-/// After each kill both passwords are tried, and the one that the BMC has is kept.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_change_of_a_bmc_password_survives_kills() {
+async fn a_change_over_redfish_survives_kills() {
+    survives_kills(Machine::redfish("r1u65").without_tls()).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_over_ipmi_survives_kills() {
+    survives_kills(Machine::ipmi("r1u66")).await;
+}
+
+/// After each kill both passwords are tried, and the one that the BMC has is kept.
+async fn survives_kills(blueprint: Machine) {
     let lab = Lab::with_mortal(settings()).await;
-    let machine = lab.rack(Machine::redfish("r1u65").without_tls()).await;
+    let machine = lab.rack(blueprint).await;
     let node = lab.manageable(&machine).await;
     let old = machine.chassis().password();
     let before = lab.history(node).await.len();
