@@ -33,6 +33,9 @@ pub(crate) trait Resource: Clone + Sized + 'static {
     /// Whether `fields` of an earlier version is refused likewise.
     const QUERY_HIDES_LATER_FIELDS: bool = Self::HIDES_LATER_FIELDS;
 
+    /// Whether lists with details show a later field to clients that request an earlier version, as Ironic does for some resources.
+    const DETAIL_SHOWS_LATER_FIELDS: bool = false;
+
     /// The microversion that introduced the query parameter `detail`.
     const DETAIL_QUERY: Microversion = microversion::DETAIL_QUERY;
 
@@ -47,6 +50,8 @@ pub(crate) struct Field<R: Resource> {
     pub(crate) name: &'static str,
     /// The microversion that introduced the field.
     pub(crate) since: Microversion,
+    /// The parts of requests that know the field in every version.
+    unchecked: &'static [RequestPart],
     pub(crate) kind: Kind,
     reader: Reader<R>,
     pub(crate) access: Access<R>,
@@ -67,6 +72,17 @@ pub(crate) struct Field<R: Resource> {
     pub(crate) removed_since: Option<Microversion>,
     pub(crate) filter: Option<Filter<R::List>>,
     pub(crate) sort: Option<R::Sort>,
+}
+
+/// A part of a request that names a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestPart {
+    /// The body that creates a resource.
+    Creation,
+    Patch,
+    /// The query parameter `fields`.
+    Fields,
+    SortKey,
 }
 
 /// Reads the value of a field.
@@ -148,6 +164,7 @@ impl<R: Resource> Field<R> {
         Field {
             name,
             since: Microversion::new(minor),
+            unchecked: &[],
             kind,
             reader,
             access: Access::Read,
@@ -260,6 +277,12 @@ impl<R: Resource> Field<R> {
         Field { removed_since: Some(Microversion::new(minor)), ..self }
     }
 
+    /// These parts of requests know the field in every version, because Ironic does not check their version. Answers of earlier versions do
+    /// not show the field.
+    pub(crate) const fn unchecked_in(self, unchecked: &'static [RequestPart]) -> Self {
+        Field { unchecked, ..self }
+    }
+
     /// Lists can be filtered by the field.
     pub(crate) const fn filter(self, narrow: Narrow<R::List>) -> Self {
         let filter = Filter { name: self.name, since: self.since, narrow };
@@ -302,8 +325,11 @@ impl<R: Resource> Field<R> {
         Self::find(name).ok_or_else(|| unknown::<R>(name))
     }
 
-    /// Refuses a request for the field in a version before the field.
-    pub(crate) fn need(&self, asked: Microversion) -> Result<(), ApiError> {
+    /// Refuses a request whose `part` names the field in a version before the field.
+    pub(crate) fn need(&self, part: RequestPart, asked: Microversion) -> Result<(), ApiError> {
+        if self.unchecked.contains(&part) {
+            return Ok(());
+        }
         if R::HIDES_LATER_FIELDS && !asked.has(self.since) {
             return Err(unknown::<R>(self.name));
         }
@@ -386,6 +412,11 @@ impl<R: Resource> FieldSet<R> {
         FieldSet::matching(|field| asked.has(field.since))
     }
 
+    /// All fields of an element in a list with details.
+    fn detailed(asked: Microversion) -> Self {
+        FieldSet::matching(|field| R::DETAIL_SHOWS_LATER_FIELDS || asked.has(field.since))
+    }
+
     /// The fields requested by `fields`, by default all.
     pub(crate) fn requested(query: &mut Query, asked: Microversion) -> Result<Self, ApiError> {
         match query.take("fields") {
@@ -423,7 +454,7 @@ impl<R: Resource> FieldSet<R> {
                 Err(ApiError::bad_field("fields", "cannot be used together with detail"))
             }
             Some(raw) => FieldSet::named(&raw, asked),
-            None if detail || level == DetailLevel::Detail => Ok(FieldSet::all(asked)),
+            None if detail || level == DetailLevel::Detail => Ok(FieldSet::detailed(asked)),
             None => Ok(FieldSet::matching(|field| asked.has(field.since) && field.is_brief)),
         }
     }
@@ -443,8 +474,10 @@ impl<R: Resource> FieldSet<R> {
             if R::QUERY_HIDES_LATER_FIELDS && !asked.has(field.since) {
                 return Err(unknown::<R>(field.name));
             }
-            field.need(asked)?;
-            shown.rows |= 1 << at;
+            field.need(RequestPart::Fields, asked)?;
+            if asked.has(field.since) {
+                shown.rows |= 1 << at;
+            }
         }
         Ok(shown)
     }

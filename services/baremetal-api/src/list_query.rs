@@ -3,7 +3,7 @@
 use baremetal_core::Page;
 use openstack_api::{ApiError, Direction, ListRequest, Microversion, Paging, Query, flag};
 
-use crate::field::{DetailLevel, Field, FieldSet, Resource};
+use crate::field::{DetailLevel, Field, FieldSet, RequestPart, Resource};
 use crate::filter::{By, Filter};
 use crate::microversion as since;
 
@@ -72,7 +72,7 @@ fn sort<R: Resource>(key: Option<&str>, asked: Microversion) -> Result<R::Sort, 
     let Some(key) = key.filter(|key| *key != "id") else { return Ok(R::Sort::default()) };
     let field = Field::<R>::find(key);
     if let Some(field) = field {
-        field.need(asked)?;
+        field.need(RequestPart::SortKey, asked)?;
     }
     field.and_then(|field| field.sort).ok_or_else(|| {
         let key: String = key.chars().take(64).collect();

@@ -43,7 +43,6 @@ versions! {
     DETAIL_QUERY 43 "`?detail=True`."
     RESET_INTERFACES 45 "`?reset_interfaces=True`."
     CONDUCTORS 49 "Conductors."
-    DESCRIPTION 51 "Descriptions."
     ALLOCATIONS 52 "Allocations."
     EVENTS 54 "Events of the network service."
     DEPLOY_TEMPLATES 55 "Deploy templates."

@@ -6,7 +6,7 @@ use openstack_api::{ApiError, Microversion, Routes, Rule};
 
 use crate::app::App;
 use crate::error::Result;
-use crate::field::{Field, Kind, Read};
+use crate::field::{Field, Kind, Read, RequestPart};
 use crate::filter::Filter;
 use crate::microversion as since;
 use crate::rule::{READ, SET_DRIVER, SET_PORTS};
@@ -32,6 +32,7 @@ impl Served for PortGroup {
     const SINCE: Microversion = since::PORTGROUPS;
     const RULES: [Rule; 4] = [READ, SET_PORTS, SET_DRIVER, SET_PORTS];
     const SUMMARIES: [&'static str; 5] = stored::summaries!("a port group", "port groups");
+    const DETAIL_SHOWS_LATER_FIELDS: bool = true;
     const IS_NAMED: bool = true;
     const USERS: &'static str = "ports";
 
@@ -48,6 +49,9 @@ use Kind::{Boolean, Links, Object, Text};
 const fn field(name: &'static str, minor: u16, kind: Kind, read: Read<Group>) -> Field<Group> {
     Field::new(name, minor, kind, read)
 }
+
+/// The parts of requests in which Ironic checks no version of the latest fields.
+const UNCHECKED: &[RequestPart] = &[RequestPart::Creation, RequestPart::Patch, RequestPart::Fields];
 
 #[rustfmt::skip]
 const FIELDS: &[Field<Group>] = &[
@@ -75,9 +79,11 @@ const FIELDS: &[Field<Group>] = &[
     field("extra", 23, Object, |it, _| (&it.content.extra).into())
         .change_object(SET_DRIVER, |it| &mut it.content.extra),
     field("physical_network", 102, Text, |it, _| (&it.content.physical_network).into())
-        .change(SET_DRIVER, |it, name, new| put(&mut it.content.physical_network, text(name, new, 64))),
+        .change(SET_DRIVER, |it, name, new| put(&mut it.content.physical_network, text(name, new, 64)))
+        .unchecked_in(UNCHECKED),
     field("category", 103, Text, |it, _| (&it.content.category).into())
-        .change(SET_DRIVER, |it, name, new| put(&mut it.content.category, text(name, new, 80))),
+        .change(SET_DRIVER, |it, name, new| put(&mut it.content.category, text(name, new, 80)))
+        .unchecked_in(UNCHECKED),
     field("dynamic_portgroup", 111, Boolean, |_, _| false.into()),
     created_field(23),
     updated_field(23),

@@ -80,6 +80,9 @@ pub(crate) trait Served: Content + Default {
     const HIDES_LATER_FIELDS: bool = false;
 
     /// As for [`Resource`].
+    const DETAIL_SHOWS_LATER_FIELDS: bool = false;
+
+    /// As for [`Resource`].
     const DETAIL_QUERY: Microversion = since::DETAIL_QUERY;
 
     /// Whether a request can name a resource by its name instead of its UUID.
@@ -129,6 +132,7 @@ impl<C: Served> Resource for Stored<C> {
     const FIELDS: &'static [Field<Stored<C>>] = C::FIELDS;
     const FILTERS: &'static [Filter<StoredList>] = C::FILTERS;
     const HIDES_LATER_FIELDS: bool = C::HIDES_LATER_FIELDS;
+    const DETAIL_SHOWS_LATER_FIELDS: bool = C::DETAIL_SHOWS_LATER_FIELDS;
     const DETAIL_QUERY: Microversion = C::DETAIL_QUERY;
     type List = StoredList;
     type Sort = StoredSort;

@@ -3,7 +3,7 @@
 use openstack_api::{ApiError, Microversion, Op, Operation, apply_patch};
 use serde_json::{Map, Value};
 
-use crate::field::{Access, Field, Resource, Set};
+use crate::field::{Access, Field, RequestPart, Resource, Set};
 use crate::secret::restore_masked;
 use crate::value::object;
 
@@ -20,7 +20,7 @@ pub(crate) fn create<R: Resource>(
 ) -> Result<(), ApiError> {
     for name in body.keys() {
         let field = Field::<R>::known(name)?;
-        field.need(asked)?;
+        field.need(RequestPart::Creation, asked)?;
         if field.access.set().is_none() || field.is_set_later {
             let problem = format!("cannot be set when {} is created", R::NAME);
             return Err(ApiError::bad_field(field.name, problem));
@@ -48,7 +48,7 @@ pub(crate) fn patched<R: Resource>(
         };
         // As in Ironic, clients of every version can remove most values, unless earlier versions do not know the field at all.
         if operation.op != Op::Remove || R::HIDES_LATER_FIELDS {
-            field.need(asked)?;
+            field.need(RequestPart::Patch, asked)?;
         } else if let Some(since) = field.removed_since {
             asked.need(since, field.name)?;
         }

@@ -169,7 +169,8 @@ const FIELDS: &[Field<Node>] = &[
     field("allocation_uuid", 52, Text, |it, _| it.allocation.into())
         .imported(|it, name, new| put(&mut it.allocation, uuid(name, new).map(|id| id.map(AllocationUuid::from_untyped_uuid)))),
     shared("retired", 61).change_shared(OPERATE)
-        .filter(|list, by| put(&mut list.filter.retired, by.flag())),
+        // Ironic checks no version of the filter.
+        .filter_since(since::MINIMUM, |list, by| put(&mut list.filter.retired, by.flag())),
     shared("retired_reason", 61).change_shared(OPERATE),
     field("network_data", 66, Object, |it, _| Shown::Object(&it.network_data))
         .change(OPERATE, |it, name, new| put(&mut it.network_data, write::network_data(name, new))),

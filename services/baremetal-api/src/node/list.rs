@@ -48,7 +48,8 @@ pub(super) const FILTERS: &[Filter<NodeList>] = &[
     Filter { name: "associated",           since: since::MINIMUM,     narrow: |list, by| put(&mut list.filter.associated, by.flag()) },
     Filter { name: "project",              since: since::LESSEE,      narrow: |list, by| put(&mut list.filter.project, Ok(by.text())) },
     Filter { name: "sharded",              since: since::SHARD,       narrow: |list, by| put(&mut list.filter.sharded, by.flag()) },
-    Filter { name: "description_contains", since: since::DESCRIPTION, narrow: |list, by| put(&mut list.filter.description_contains, Ok(by.text())) },
+    // Ironic checks no version of this one.
+    Filter { name: "description_contains", since: since::MINIMUM,     narrow: |list, by| put(&mut list.filter.description_contains, Ok(by.text())) },
     Filter { name: "include_children",     since: since::PARENT_NODE, narrow: |list, by| put(&mut list.filter.include_children, by.flag().map(Option::unwrap_or_default)) },
 ];
 

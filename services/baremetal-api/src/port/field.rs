@@ -6,7 +6,7 @@ use newtype_uuid::GenericUuid;
 use openstack_api::{ApiError, Microversion};
 use serde_json::Value;
 
-use crate::field::{Field, Kind, Read, Resource};
+use crate::field::{Field, Kind, Read, RequestPart, Resource};
 use crate::filter::Filter;
 use crate::microversion as since;
 use crate::rule::SET_DRIVER;
@@ -66,7 +66,8 @@ const FIELDS: &[Field<Port>] = &[
         .filter(|list, by| put(&mut list.filter.node, by.id())),
     shared("extra", 1).change_shared(SET_DRIVER),
     field("internal_info", 18, Object, |it, _| Shown::internal(&it.vif))
-        .imported(|it, name, new| put(&mut it.vif, attached_vif(name, new))),
+        .imported(|it, name, new| put(&mut it.vif, attached_vif(name, new)))
+        .unchecked_in(&[RequestPart::Fields]),
     field("local_link_connection", 19, Object, |it, look| if it.is_linked_to_vtep() && !knows_vtep(look.asked) { Shown::EMPTY } else { (&it.local_link_connection).into() })
         .change_object(SET_DRIVER, |it| &mut it.local_link_connection),
     shared("pxe_enabled", 19).change_shared(SET_DRIVER),
@@ -77,12 +78,17 @@ const FIELDS: &[Field<Port>] = &[
         .removed_since(34),
     shared("is_smartnic", 53).change_shared(SET_DRIVER),
     field("name", 88, Text, |it, _| (&it.name).into())
-        .change(SET_DRIVER, |it, field, new| put(&mut it.name, name(field, new))),
-    shared("description", 97).change_shared(SET_DRIVER),
-    shared("vendor", 100).change_shared(SET_DRIVER),
-    shared("category", 101).change_shared(SET_DRIVER),
+        .change(SET_DRIVER, |it, field, new| put(&mut it.name, name(field, new)))
+        .unchecked_in(&[RequestPart::Patch]),
+    shared("description", 97).change_shared(SET_DRIVER)
+        .unchecked_in(&[RequestPart::Patch]),
+    shared("vendor", 100).change_shared(SET_DRIVER)
+        .unchecked_in(&[RequestPart::Patch]),
+    shared("category", 101).change_shared(SET_DRIVER)
+        .unchecked_in(&[RequestPart::Patch]),
     field("available_for_dynamic_portgroup", 111, Boolean, |it, _| it.available_for_dynamic_portgroup.into())
-        .change(SET_DRIVER, |it, name, new| { it.available_for_dynamic_portgroup = strict_boolean(name, &new)?.unwrap_or(true); Ok(()) }),
+        .change(SET_DRIVER, |it, name, new| { it.available_for_dynamic_portgroup = strict_boolean(name, &new)?.unwrap_or(true); Ok(()) })
+        .unchecked_in(&[RequestPart::Patch]),
     field("links", 1, Links, |it, look| look.links("ports", it.id, ""))
         .brief(),
 ];

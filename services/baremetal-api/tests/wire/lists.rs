@@ -118,4 +118,8 @@ async fn an_invalid_list_parameter_is_refused_by_name() {
     get("1.8", "provision_state=enroll", 406, &since("provision_state", "1.8", "1.9")).await;
     get("1.42", "detail=True", 400, "detail: is known since version 1.43").await;
     get("1.20", "sort_key=owner", 406, &since("owner", "1.20", "1.50")).await;
+    for (version, query) in [("1.60", "retired=true"), ("1.50", "description_contains=rack")] {
+        let path = format!("/v1/nodes?{query}");
+        api.send("GET", &path, version, "").await.has(200).is(r#"{"nodes": []}"#);
+    }
 }

@@ -53,6 +53,32 @@ async fn a_port_group_is_shown_with_the_fields_of_the_requested_version() {
 }
 
 #[tokio::test]
+async fn requests_know_the_later_fields_of_a_port_group_in_every_version() {
+    let api = with_group().await;
+    let (early, path) = ("1.101", format!("/v1/portgroups/{GROUP}"));
+    let body =
+        format!(r#"{{"node_uuid": "{ID}", "physical_network": "physnet1", "category": "first"}}"#);
+    let made = api.send("POST", "/v1/portgroups", early, &body).await.has(201).json();
+    assert!(made.get("physical_network").is_none() && made.get("category").is_none(), "{made}");
+    let made = format!("/v1/portgroups/{}", made["uuid"].as_str().unwrap());
+    let made = api.get(&made).await.has(200).json();
+    assert_eq!(
+        (&made["physical_network"], &made["category"]),
+        (&"physnet1".into(), &"first".into())
+    );
+    let patch = r#"[{"op": "replace", "path": "/category", "value": "second"}]"#;
+    let patched = api.send("PATCH", &path, early, patch).await.has(200).json();
+    assert!(patched.get("category").is_none(), "{patched}");
+    let asked = api.send("GET", &format!("{path}?fields=category"), early, "").await.has(200);
+    asked.is(&format!(r#"{{"links": {}}}"#, links("")));
+    // Lists with details show each field in every version.
+    let detail = api.send("GET", "/v1/portgroups/detail", "1.23", "").await.has(200).json();
+    assert_eq!(detail["portgroups"][0]["category"], "second");
+    let dynamic = format!("{path}?fields=dynamic_portgroup");
+    api.send("GET", &dynamic, "1.110", "").await.has(406);
+}
+
+#[tokio::test]
 async fn port_groups_are_found_by_node_and_address() {
     let api = with_group().await;
     let one = format!(

@@ -136,6 +136,29 @@ async fn a_connection_to_a_switch_is_checked_in_the_version_that_knows_it() {
 }
 
 #[tokio::test]
+async fn a_patch_knows_the_later_fields_of_a_port_in_every_version() {
+    let api = with_port().await;
+    let path = format!("/v1/ports/{PORT}");
+    for (field, value, before, since) in [
+        ("name", r#""eth1""#, "1.87", "1.88"),
+        ("description", r#""left socket""#, "1.96", "1.97"),
+        ("vendor", r#""somebody""#, "1.99", "1.100"),
+        ("category", r#""storage""#, "1.100", "1.101"),
+        ("available_for_dynamic_portgroup", "false", "1.110", "1.111"),
+    ] {
+        let patch = format!(r#"[{{"op": "replace", "path": "/{field}", "value": {value}}}]"#);
+        let shown = api.send("PATCH", &path, before, &patch).await.has(200).json();
+        assert!(shown.get(field).is_none(), "{field} is not shown in {before}");
+        let shown = api.send("GET", &path, since, "").await.has(200).json();
+        let want: serde_json::Value = serde_json::from_str(value).unwrap();
+        assert_eq!(shown[field], want, "{field}");
+    }
+    let info = format!("{path}?fields=internal_info");
+    let links = format!(r#"{{"links": {}}}"#, links());
+    api.send("GET", &info, "1.17", "").await.has(200).is(&links);
+}
+
+#[tokio::test]
 async fn an_invalid_port_is_refused_by_field() {
     let api = with_port().await;
     let post = async |version: &str, body: &str, status: u16, words: &str| {
