@@ -69,7 +69,7 @@ const FIELDS: &[Field<Stored<DeployTemplate>>] = &[
     field("steps", 55, Kind::Steps, |it, _| Shown::DeploySteps(&it.content.steps))
         .change_list(ADMINISTER, |it| as_json(&it.content.steps), |it, name, new| {
             let steps = steps(name, new, &it.content.steps)?;
-            it.content.steps = steps;
+            it.content.steps = in_stored_order(&it.content.steps, steps);
             Ok(())
         })
         .required(),
@@ -103,6 +103,25 @@ fn steps(field: &str, value: Value, before: &[DeployStep]) -> Result<Vec<DeployS
     });
     let bodies: Vec<DeployStepBody> = bodies.collect::<Result<_, _>>()?;
     deploy_steps(field, &bodies, before)
+}
+
+/// Returns the steps of a template in Ironic's order: those that the template had `before` stay in front, and the new ones follow, sorted by
+/// their interface, name, arguments and priority (`_update_deploy_template_steps` of `ironic/db/sqlalchemy/api.py`). Those of a new template
+/// have the order of the request.
+fn in_stored_order(before: &[DeployStep], mut after: Vec<DeployStep>) -> Vec<DeployStep> {
+    if before.is_empty() {
+        return after;
+    }
+    let mut steps = Vec::with_capacity(after.len());
+    for had in before {
+        let kept = after.iter().position(|step| step == had);
+        steps.extend(kept.map(|at| after.remove(at)));
+    }
+    after.sort_by_cached_key(|DeployStep { step, priority }| {
+        (step.name.to_string(), Value::from(step.args.clone()).to_string(), *priority)
+    });
+    steps.extend(after);
+    steps
 }
 
 pub(crate) fn routes() -> Routes<App> {

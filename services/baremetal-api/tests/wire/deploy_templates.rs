@@ -91,6 +91,29 @@ async fn a_patch_changes_one_step_and_keeps_masked_secrets() {
 }
 
 #[tokio::test]
+async fn a_patch_keeps_unchanged_steps_in_front_of_sorted_new_ones() {
+    let api = with_template().await;
+    let names = |shown: Value| -> Vec<String> {
+        let steps = shown["steps"].as_array().unwrap().iter();
+        steps.map(|step| step["step"].as_str().unwrap().to_owned()).collect()
+    };
+    let priority = json!([{"op": "replace", "path": "/steps/0/priority", "value": 70}]);
+    let changed = patch(&api, &priority).await.has(200).json();
+    assert_eq!(names(changed), ["apply", "create"]);
+    assert_eq!(
+        names(api.get("/v1/deploy_templates/CUSTOM_RAID").await.json()),
+        ["apply", "create"]
+    );
+    let new = |interface: &str, step: &str| {
+        let step = json!({"interface": interface, "step": step, "args": {}, "priority": 1});
+        json!({"op": "add", "path": "/steps/0", "value": step})
+    };
+    let more = json!([new("bios", "reset"), new("raid", "erase")]);
+    let changed = patch(&api, &more).await.has(200).json();
+    assert_eq!(names(changed), ["apply", "create", "reset", "erase"]);
+}
+
+#[tokio::test]
 async fn a_malformed_template_is_refused_by_the_field() {
     let api = with_template().await;
     let step = |more: Value| {
