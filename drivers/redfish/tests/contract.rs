@@ -231,6 +231,7 @@ async fn honours_the_contract(candidates: Vec<Candidate>) {
         clock_is_set(&bmc).await;
         a_subscription_is_made_and_deleted(&bmc).await;
         health_is_told(&bmc).await;
+        password_is_known(&bmc).await;
         wrong_password_is_refused(candidate.target).await;
     })
     .await;
@@ -243,6 +244,14 @@ async fn machine_is_known(bmc: &Bmc, mac: Option<MacAddress>) {
     if let Some(mac) = mac {
         assert!(inventory.nics.iter().any(|nic| nic.mac == mac), "{mac} is not listed");
     }
+}
+
+/// The password of a BMC that is not emulated stays as it is. sushy-tools has no AccountService.
+async fn password_is_known(bmc: &Bmc) {
+    let account = bmc.account.as_ref().unwrap();
+    assert!(account.try_password().await.unwrap());
+    let length = if_supported(account.password_length().await);
+    eprintln!("takes passwords of {length:?} characters");
 }
 
 async fn power_follows(bmc: &Bmc) {
