@@ -25,7 +25,12 @@ const TELLING_PART: usize = 6;
 #[async_trait]
 impl Account for Service {
     async fn try_password(&self) -> Result<bool> {
-        let root = self.root().await?;
+        let root = match self.root().await {
+            Ok(root) => root,
+            // Some BMCs demand a login for the service root too.
+            Err(BmcError::Unauthorized { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        };
         let nothing = || cannot("check a password: it shows neither systems nor managers");
         let url = root.systems.clone().or_else(|| root.managers.clone()).ok_or_else(nothing)?;
         self.log_out().await;

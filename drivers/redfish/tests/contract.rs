@@ -536,4 +536,5 @@ async fn wrong_password_is_refused(target: Target) {
     let bmc = Connector::new(b"", hardware::AllowedHosts::anywhere()).unwrap().bmc(wrong);
     let refused = bmc.power.state().await;
     assert!(matches!(refused, Err(BmcError::Unauthorized { .. })), "{refused:?}");
+    assert!(!bmc.account.unwrap().try_password().await.unwrap());
 }

@@ -125,6 +125,9 @@ async fn a_login_shows_whether_the_password_is_right() {
     }
     let fixture = Fixture::serve(&tree(), silent).await;
     assert!(account(&fixture).try_password().await.unwrap());
+    let demanding = |_: &ReceivedRequest, _: &mut _| Some(empty(401));
+    let fixture = Fixture::serve(&tree(), demanding).await;
+    assert!(!account(&fixture).try_password().await.unwrap(), "the root demands a login too");
 }
 
 #[tokio::test]
