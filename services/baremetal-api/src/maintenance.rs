@@ -55,8 +55,18 @@ async fn begin(
     set(&request, &ident, Some(Maintenance::requested(reason)), &forced).await
 }
 
-/// `DELETE /v1/nodes/{node}/maintenance`: ends maintenance. A compute host is undrained.
-async fn end(request: Request, PathParam(ident): PathParam<String>) -> Result<StatusCode, Error> {
+/// The body of a request to end maintenance, which has no fields.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NoFields {}
+
+/// `DELETE /v1/nodes/{node}/maintenance`: ends maintenance. A compute host is undrained. As in Ironic, a field in a body is refused, because
+/// nothing would come of it.
+async fn end(
+    request: Request,
+    PathParam(ident): PathParam<String>,
+    _: Option<StrictJson<NoFields>>,
+) -> Result<StatusCode, Error> {
     set(&request, &ident, None, &[]).await
 }
 

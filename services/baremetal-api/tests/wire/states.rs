@@ -428,6 +428,8 @@ async fn maintenance_begins_and_ends() {
     assert_eq!(shown().await, (true.into(), "fan".into()));
     api.send("PUT", &path, "", "").await.has(202);
     assert_eq!(shown().await, (true.into(), serde_json::Value::Null));
+    api.send("DELETE", &path, "", r#"{"reason": "done"}"#).await.has(400);
+    assert_eq!(shown().await, (true.into(), serde_json::Value::Null));
     api.send("DELETE", &path, "", "").await.has(202);
     assert_eq!(shown().await, (false.into(), serde_json::Value::Null));
 }
