@@ -1,6 +1,6 @@
 //! A change of the password of a BMC account, while the service is killed.
 
-use lab::{Lab, Machine};
+use lab::{Lab, Machine, Settings};
 use reqwest::Method;
 
 use super::settings;
@@ -18,7 +18,8 @@ async fn a_change_over_ipmi_survives_kills() {
 
 /// After each kill both passwords are tried, and the one that the BMC has is kept.
 async fn survives_kills(blueprint: Machine) {
-    let lab = Lab::with_mortal(settings()).await;
+    // A BMC keeps the sessions of a service that died, and has few of them.
+    let lab = Lab::with_mortal(Settings { bmc_timeout: "90s", ..settings() }).await;
     let machine = lab.rack(blueprint).await;
     let node = lab.manageable(&machine).await;
     let old = machine.chassis().password();
