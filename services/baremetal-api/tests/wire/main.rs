@@ -7,6 +7,7 @@ mod allocations;
 mod api;
 #[cfg(test)]
 mod audit;
+#[cfg(test)]
 mod auth;
 #[cfg(test)]
 mod bedplate;

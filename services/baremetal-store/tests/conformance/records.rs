@@ -51,7 +51,7 @@ async fn unknown_machines_are_recorded_once_each(store: Store) {
     let want = Discovery { first_seen_at: at(2), last_seen_at: at(5), ..found };
     assert_eq!(
         store.list_discoveries_part(1000, PagePart::whole()).await.unwrap().found,
-        [want.clone()]
+        std::slice::from_ref(&want)
     );
 
     let earlier = Discovery { last_seen_at: at(4), ..want.clone() };
