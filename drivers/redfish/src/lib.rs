@@ -22,6 +22,7 @@ mod collection;
 mod discovery;
 mod quirks;
 mod resolve;
+mod resumption;
 mod task_list;
 
 mod account;

@@ -49,11 +49,11 @@ pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
 async fn sweep(context: &Arc<TurnContext>) -> Result<(usize, usize), StoreError> {
     let mut swept =
         SweepInProgress { looks: JoinSet::new(), reported: Vec::new(), seen: 0, changed: 0 };
-    let mut after = None;
+    let mut after = 0;
     loop {
-        let page = context.store.sweep_page(after, PAGE).await?;
-        let Some(last) = page.last() else { break };
-        after = Some(last.id);
+        let (page, last) = context.store.sweep_page(after, PAGE).await?;
+        let Some(last) = last else { break };
+        after = last;
         for node in page {
             while swept.looks.len() >= context.settings.sweep.at_once {
                 swept.join(context).await?;

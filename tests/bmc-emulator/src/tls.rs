@@ -31,13 +31,15 @@ impl Identity {
         let certificate = params.self_signed(&key).map_err(io::Error::other)?;
 
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let config =
+        let mut config =
             ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
                 .with_safe_default_protocol_versions()
                 .map_err(io::Error::other)?
                 .with_no_client_auth()
                 .with_single_cert(vec![certificate.der().clone()], key)
                 .map_err(io::Error::other)?;
+        // OpenSSL, which most BMCs use, sends tickets that hold the session, because the BMC keeps none.
+        config.ticketer = rustls::crypto::ring::Ticketer::new().map_err(io::Error::other)?;
         Ok(Identity {
             pem: certificate.pem().into(),
             acceptor: TlsAcceptor::from(Arc::new(config)),

@@ -3,6 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use crate::fixture::{Fixture, silent};
@@ -14,8 +16,8 @@ use redfish::{Auth, Connector, Target, Trust, fingerprint};
 use sha2::{Digest, Sha256};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{HandshakeKind, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
 const TREE: &str = include_str!("trees/dell.json");
@@ -24,6 +26,7 @@ const TREE: &str = include_str!("trees/dell.json");
 struct Tls {
     tcp: TcpListener,
     acceptor: TlsAcceptor,
+    resumed: Arc<AtomicUsize>,
 }
 
 impl Listener for Tls {
@@ -34,6 +37,9 @@ impl Listener for Tls {
         loop {
             let Ok((peer, address)) = self.tcp.accept().await else { continue };
             if let Ok(stream) = self.acceptor.accept(peer).await {
+                if stream.get_ref().1.handshake_kind() == Some(HandshakeKind::Resumed) {
+                    self.resumed.fetch_add(1, Relaxed);
+                }
                 return (stream, address);
             }
         }
@@ -49,6 +55,8 @@ struct Served {
     fixture: Fixture,
     authority_pem: String,
     sha256: [u8; 32],
+    /// How many connections resumed a session.
+    resumed: Arc<AtomicUsize>,
 }
 
 async fn serve(name: &str) -> Served {
@@ -71,9 +79,11 @@ async fn serve(name: &str) -> Served {
         .unwrap();
     let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("https://{}", tcp.local_addr().unwrap()).parse().unwrap();
-    let tls = Tls { tcp, acceptor: TlsAcceptor::from(Arc::new(config)) };
+    let resumed = Arc::new(AtomicUsize::new(0));
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let tls = Tls { tcp, acceptor, resumed: resumed.clone() };
     let fixture = Fixture::serve_on(tls, address, TREE, silent);
-    Served { fixture, authority_pem: authority.pem(), sha256 }
+    Served { fixture, authority_pem: authority.pem(), sha256, resumed }
 }
 
 impl Served {
@@ -125,6 +135,22 @@ async fn any_other_certificate_is_not_the_pinned_one() {
     let bmc = serve("127.0.0.1").await;
     assert_untrusted(bmc.state(Trust::Pinned([7; 32]), &bmc.authority_pem).await, "but 0707");
     assert!(bmc.fixture.asked().is_empty());
+}
+
+/// The connections of a sweep are closed at once, so that each sweep makes a new one.
+#[tokio::test]
+async fn the_next_connection_resumes_the_session() {
+    let bmc = serve("127.0.0.1").await;
+    for trust in [Trust::Authorities, Trust::Pinned(bmc.sha256), Trust::Unverified] {
+        let target = Target { trust, ..bmc.fixture.target(Auth::Basic) };
+        let authorities = bmc.authority_pem.as_bytes();
+        let connector = Connector::new(authorities, AllowedHosts::anywhere()).unwrap();
+        let power = connector.bmc(target).power;
+        power.state_once().await.unwrap();
+        assert_eq!(bmc.resumed.swap(0, Relaxed), 0, "each connector has sessions of its own");
+        power.state_once().await.unwrap();
+        assert_eq!(bmc.resumed.swap(0, Relaxed), 1);
+    }
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ const TABLE: &str = "nodes";
 pub const BMC_FIELD: &str = "bmc";
 
 /// The columns that `read` reads.
-const SELECT: &str = "SELECT id, version, updated_at, power_state, document FROM nodes";
+const SELECT: &str = "SELECT id, version, updated_at, power_state, document, seq FROM nodes";
 
 /// The columns with an index. SQLite rewrites the index of every column that a statement sets, even to the same value, and the indexes are
 /// most of what a change writes. So an update first tries to set the other columns only.
@@ -282,14 +282,16 @@ pub(crate) async fn unfinished(connection: &mut Connection) -> Result<Vec<(NodeU
 /// Returns the nodes whose power state is refreshed regularly: their BMC was verified, and nothing is in progress.
 pub(crate) async fn sweep_page(
     connection: &mut Connection,
-    after: Option<NodeUuid>,
+    after: i64,
     limit: u32,
-) -> Result<Vec<Node>> {
+) -> Result<(Vec<Node>, Option<i64>)> {
     let mut query = Query::new(SELECT);
     query.and("busy = 0");
     query.and_value("provision_state <> ?", State::Enroll.as_str());
-    query.and_if_set("id > ?", after);
-    query.first_by_id(limit).rows(connection).await?.iter().map(read).collect()
+    query.and_value("seq > ?", after);
+    let rows = query.first_by("seq", false, limit).rows(connection).await?;
+    let last = rows.last().map(|row| row.int(5)).transpose()?;
+    Ok((rows.iter().map(read).collect::<Result<_>>()?, last))
 }
 
 /// Returns the nodes with these ids, in any order.

@@ -191,8 +191,7 @@ async fn busy_nodes_have_work_or_a_power_request(store: Store) {
 
 async fn the_sweep_reads_idle_nodes(store: Store) {
     let manageable = || Node { provision_state: State::Manageable, ..bare_node() };
-    let mut resting: Vec<Node> = (0..5).map(|_| manageable()).collect();
-    resting.sort_by_key(|node| node.id);
+    let resting: Vec<Node> = (0..5).map(|_| manageable()).collect();
     let working = Node {
         provision_state: State::Cleaning,
         work: Some(Work::new(WorkUuid::new_v4(), Vec::new(), at(0))),
@@ -203,10 +202,13 @@ async fn the_sweep_reads_idle_nodes(store: Store) {
     for node in resting.iter().chain([&working, &switching, &bare_node()]) {
         store.insert_node(node).await.unwrap();
     }
-    assert_eq!(store.sweep_page(None, 2).await.unwrap(), resting[..2]);
-    assert_eq!(store.sweep_page(Some(resting[1].id), 2).await.unwrap(), resting[2..4]);
-    assert_eq!(store.sweep_page(Some(resting[3].id), 2).await.unwrap(), resting[4..]);
-    assert_eq!(store.sweep_page(Some(resting[4].id), 2).await.unwrap(), []);
+    let mut place = 0;
+    for want in [&resting[..2], &resting[2..4], &resting[4..]] {
+        let (page, last) = store.sweep_page(place, 2).await.unwrap();
+        assert_eq!(page, want);
+        place = last.unwrap();
+    }
+    assert_eq!(store.sweep_page(place, 2).await.unwrap(), (vec![], None));
 }
 
 /// Returns the length of a SQLite file's write-ahead log.
