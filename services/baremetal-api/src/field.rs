@@ -482,6 +482,11 @@ impl<R: Resource> FieldSet<R> {
         Ok(shown)
     }
 
+    /// Whether lists show each field of this set by default.
+    pub(crate) fn is_brief(self) -> bool {
+        self.rows & !FieldSet::<R>::matching(|field| field.is_brief).rows == 0
+    }
+
     /// The fields of this set that a lessee may see.
     pub(crate) fn for_lessees(self) -> Self {
         let seen = FieldSet::<R>::matching(|field| !field.is_site_detail);

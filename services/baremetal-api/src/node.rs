@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use baremetal_core::{Node, check_delete};
-use baremetal_store::PageRows;
+use baremetal_store::{NodeDetail, PageRows};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
@@ -172,6 +172,7 @@ pub(crate) async fn page(
 ) -> Result<Response> {
     let mut rest = paging.query.clone();
     let shown = FieldSet::listed(&mut rest, level, request.asked)?;
+    let detail = if shown.is_brief() { NodeDetail::Summary } else { NodeDetail::Whole };
     let (mut list, page) = list_query::parse::<Node>(rest, request.asked)?;
     list.filter.chassis = chassis.or(list.filter.chassis);
     let filter = list.filter(&request).await?;
@@ -183,7 +184,9 @@ pub(crate) async fn page(
         Box::pin(async move {
             let (request, paging, filter) = &*reader;
             let listed = match filter {
-                Some(filter) => request.app.store.list_nodes_part(filter, &page, part).await?,
+                Some(filter) => {
+                    request.app.store.list_nodes_part(filter, &page, part, detail).await?
+                }
                 None => PageRows { found: Vec::new(), more: None },
             };
             let view = |node| view_of(request, node, shown, &paging.origin);

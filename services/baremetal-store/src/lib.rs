@@ -13,6 +13,6 @@ pub use store::{
     ReencryptionResult, ReserveOutcome, SCHEMA, SeenPower, Store,
 };
 pub use table::{
-    AddressPool, BMC_FIELD, ConductorRow, DhcpLease, NodeCount, ProfileRow, Seen, ShardCount,
-    SharedBmcs,
+    AddressPool, BMC_FIELD, ConductorRow, DhcpLease, NodeCount, NodeDetail, ProfileRow, Seen,
+    ShardCount, SharedBmcs,
 };

@@ -31,7 +31,7 @@ use serde_json::Value;
 
 use crate::table::resource::{check_chassis, lock_of_node};
 use crate::table::{
-    NodeCount, ShardCount, SharedBmcs, history, inspection, lease, node, port, rack,
+    NodeCount, NodeDetail, ShardCount, SharedBmcs, history, inspection, lease, node, port, rack,
 };
 pub use allocation::{BackfillOutcome, ReserveOutcome};
 use database::WriteKind::{AnyStatementCanFail, OneStatement, OnlyFirstStatementCanFail};
@@ -240,7 +240,7 @@ impl Store {
         page: &Page<NodeSort>,
     ) -> Result<Vec<Node>> {
         let (filter, page) = (filter.clone(), page.clone());
-        reading!(self.database, |c| node::list(c, &filter, &page, None).await)
+        reading!(self.database, |c| node::list(c, &filter, &page, None, NodeDetail::Whole).await)
             .map(|listed| listed.found)
     }
 
@@ -250,9 +250,10 @@ impl Store {
         filter: &NodeFilter,
         page: &Page<NodeSort>,
         part: PagePart,
+        detail: NodeDetail,
     ) -> Result<PageRows<Node>> {
         let (filter, page) = (filter.clone(), page.clone());
-        reading!(self.database, |c| node::list(c, &filter, &page, Some(&part)).await)
+        reading!(self.database, |c| node::list(c, &filter, &page, Some(&part), detail).await)
     }
 
     /// Counts the nodes without a parent in each state, restricted to the nodes that the project `seen_by` may see, if it is set.

@@ -19,7 +19,7 @@ pub(crate) mod seal;
 pub use conductor::ConductorRow;
 pub use discovery::Seen;
 pub use lease::{AddressPool, DhcpLease};
-pub use node::{BMC_FIELD, NodeCount, ShardCount, SharedBmcs};
+pub use node::{BMC_FIELD, NodeCount, NodeDetail, ShardCount, SharedBmcs};
 pub use profile::ProfileRow;
 
 use baremetal_core::{MOST_PARTS, NodeUuid};

@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use baremetal_core::{ChildNodes, Node, NodeFilter, NodeSort, NodeUuid, Page};
-use baremetal_store::PagePart;
+use baremetal_store::{NodeDetail, PagePart};
 use http::StatusCode;
 use openstack_api::{ApiError, JsonShape, MAX_LIMIT, Origin, PathParam, Route, json};
 use serde::Serialize;
@@ -98,7 +98,8 @@ async fn find_children(
         let limit = MAX_LIMIT.saturating_sub(found.len() as u32).min(CHILDREN_AT_ONCE);
         let page = Page { limit, marker: None, sort: NodeSort::default(), descending: false };
         let part = PagePart { after: more, bytes: CHILDREN_BYTES };
-        let listed = request.app.store.list_nodes_part(&filter, &page, part).await?;
+        let listed =
+            request.app.store.list_nodes_part(&filter, &page, part, NodeDetail::Summary).await?;
         found.extend(listed.found.iter().map(|child| child.id));
         more = listed.more;
         if more.is_none() || found.len() >= MAX_LIMIT as usize {

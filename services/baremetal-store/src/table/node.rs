@@ -14,7 +14,7 @@ use hardware::PowerState;
 use jiff::Timestamp;
 
 pub(crate) use free::FreeNodeSearch;
-pub use list::{NodeCount, ShardCount};
+pub use list::{NodeCount, NodeDetail, ShardCount};
 pub(crate) use list::{list, shards, tally};
 
 use crate::secrets;
@@ -372,20 +372,21 @@ fn columns(node: &Node) -> Result<Vec<Column>> {
 
 fn read(row: &Row) -> Result<Node> {
     let Document(node) = row.json(TABLE, 4)?;
-    let power_state = match row.optional_text(3)? {
-        None => None,
-        Some(word) => Some(
-            PowerState::find(word)
-                .ok_or_else(|| StoreError::corrupt(TABLE, word, "unknown power state"))?,
-        ),
-    };
     Ok(Node {
         id: row.parse(TABLE, 0)?,
         version: row.int(1)?,
         updated_at: row.optional_time(TABLE, 2)?,
-        power_state,
+        power_state: power_state(row, 3)?,
         ..node
     })
+}
+
+fn power_state(row: &Row, column: usize) -> Result<Option<PowerState>> {
+    let find = |word| {
+        PowerState::find(word)
+            .ok_or_else(|| StoreError::corrupt(TABLE, word, "unknown power state"))
+    };
+    row.optional_text(column)?.map(find).transpose()
 }
 
 /// Converts the database's refusal of a node into an error that names the value which another node has.

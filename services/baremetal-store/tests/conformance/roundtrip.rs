@@ -1,7 +1,10 @@
 //! Property tests: every node, port, runbook and inspection rule is read back as it was written.
 
-use baremetal_core::{Chassis, InspectionRule, NodeIdent, PortGroup, Runbook, Stored};
-use baremetal_store::Store;
+use baremetal_core::{
+    Chassis, InspectionRule, Maintenance, Node, NodeFilter, NodeIdent, NodeSort, Page, PortGroup,
+    Runbook, Stored,
+};
+use baremetal_store::{NodeDetail, PagePart, Store};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use tokio::runtime::Handle;
@@ -43,12 +46,31 @@ async fn any_node_is_read_back_as_it_was_written(store: Store) {
         let read = store.find_node(&ident).await.unwrap().unwrap();
         assert_eq!(read, first);
 
-        let changed = baremetal_core::Node { id: first.id, version: read.version, ..second };
+        let changed = Node { id: first.id, version: read.version, ..second };
         let written = store.update_node(&changed, &[]).await.unwrap();
-        assert_eq!(written, baremetal_core::Node { version: 2, ..changed });
+        assert_eq!(written, Node { version: 2, ..changed });
         assert_eq!(store.find_node(&ident).await.unwrap(), Some(written.clone()));
+        assert_eq!(of_summary(&listed(&store, NodeDetail::Summary).await), of_summary(&written));
+        assert_eq!(listed(&store, NodeDetail::Whole).await, written);
         store.delete_node(&written).await.unwrap();
     });
+}
+
+/// The only node.
+async fn listed(store: &Store, detail: NodeDetail) -> Node {
+    let filter = NodeFilter { include_children: true, ..NodeFilter::default() };
+    let page = Page { limit: 9, marker: None, sort: NodeSort::default(), descending: false };
+    let found = store.list_nodes_part(&filter, &page, PagePart::whole(), detail).await.unwrap();
+    found.found.into_iter().next().unwrap()
+}
+
+/// The fields that a summary has.
+fn of_summary(node: &Node) -> Node {
+    let Node { id, version, updated_at, power_state, name, instance_uuid, .. } = node.clone();
+    let Node { provision_state, maintenance, owner, lessee, .. } = node.clone();
+    let maintenance = maintenance.map(|_| Maintenance::requested(None));
+    let new = Node { version, updated_at, power_state, name, instance_uuid, ..bare_node() };
+    Node { id, provision_state, maintenance, owner, lessee, ..new }
 }
 
 async fn any_port_is_read_back_as_it_was_written(store: Store) {

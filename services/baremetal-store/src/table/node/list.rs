@@ -1,10 +1,11 @@
 //! Lists and counts of nodes: filters and sort orders.
 
-use baremetal_core::{Fault, Node, NodeFilter, NodeSort, Page, State};
+use baremetal_core::{Driver, Fault, Maintenance, Node, NodeFilter, NodeSort, Page, State};
 use database::table::{Listing, PagePart, PageRows};
-use database::{Connection, Key, Query, Result, Row, Tie, Value, values};
+use database::{Connection, Key, Query, Result, Row, StoreError, Tie, Value, values};
+use jiff::Timestamp;
 
-use super::{SELECT, read};
+use super::{SELECT, TABLE, power_state, read};
 
 /// The condition for rows that a project may see.
 pub(super) const VISIBLE: &str = "(owner = ? OR lessee = ?)";
@@ -20,21 +21,57 @@ pub struct NodeCount {
     pub count: u64,
 }
 
+/// How much of each node a list reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeDetail {
+    Whole,
+    /// The id, version, name, instance UUID, states, owner and lessee, and whether the node is in maintenance, but not why. Everything else
+    /// is as in a new node. Without its document, a node needs a fifth of the time.
+    Summary,
+}
+
+const SUMMARY: &str = "SELECT id, version, updated_at, power_state, name, instance_uuid, provision_state, maintenance, owner, lessee \
+     FROM nodes";
+
 /// Returns one page of the nodes that match `filter`, or a part of it.
 pub(crate) async fn list(
     connection: &mut Connection,
     filter: &NodeFilter,
     page: &Page<NodeSort>,
     part: Option<&PagePart>,
+    detail: NodeDetail,
 ) -> Result<PageRows<Node>> {
     let key = key(page.sort);
     let seen = filter.seen_by.as_deref().map(|project| (VISIBLE, project));
-    let listing = Listing { table: "nodes", key: &key, seen, document: 4 };
+    let (columns, document, read): (_, _, fn(&Row) -> Result<Node>) = match detail {
+        NodeDetail::Whole => (SELECT, 4, read),
+        NodeDetail::Summary => (SUMMARY, 0, summary),
+    };
+    let listing = Listing { table: TABLE, key: &key, seen, document };
     let after = listing.begin(connection, page.marker, part).await?;
-    let mut query = Query::new(SELECT);
+    let mut query = Query::new(columns);
     add_conditions(&mut query, filter);
     query.page(&key, after, page.descending, page.limit);
     listing.read(connection, query, page.limit, part, read).await
+}
+
+/// Reads a row of [`SUMMARY`].
+fn summary(row: &Row) -> Result<Node> {
+    let text = |column| Ok::<_, StoreError>(row.optional_text(column)?.map(str::to_owned));
+    let (name, instance) = (row.optional_text(4)?, row.optional_text(5)?);
+    let is_maintained = row.int(7)? != 0;
+    Ok(Node {
+        version: row.int(1)?,
+        updated_at: row.optional_time(TABLE, 2)?,
+        power_state: power_state(row, 3)?,
+        name: name.map(|_| row.parse(TABLE, 4)).transpose()?,
+        instance_uuid: instance.map(|_| row.parse(TABLE, 5)).transpose()?,
+        provision_state: row.parse(TABLE, 6)?,
+        maintenance: is_maintained.then(|| Maintenance::requested(None)),
+        owner: text(8)?,
+        lessee: text(9)?,
+        ..Node::new(row.parse(TABLE, 0)?, Driver::FakeHardware, Timestamp::UNIX_EPOCH)
+    })
 }
 
 /// Counts the nodes without a parent by state, restricted to the nodes that the project `seen_by` may see.
