@@ -1,12 +1,15 @@
 //! A row that the next write of a request carries, in the same transaction.
 
-use std::future::Future;
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Entry;
 
-tokio::task_local! {
-    static OF_TASK: NextWrite;
+thread_local! {
+    /// That of the request which is being polled.
+    static POLLED: RefCell<Option<NextWrite>> = const { RefCell::new(None) };
 }
 
 /// Holds the row of one request until a write takes it.
@@ -16,12 +19,17 @@ pub struct NextWrite(Arc<Mutex<Option<Entry>>>);
 impl NextWrite {
     /// Runs the request. Its writes find the row by [`NextWrite::of_task`]; those of tasks that the request starts do not.
     pub async fn during<F: Future>(&self, request: F) -> F::Output {
-        OF_TASK.scope(self.clone(), request).await
+        let mut request = pin!(request);
+        poll_fn(|context| {
+            let _polled = Polled(POLLED.replace(Some(self.clone())));
+            request.as_mut().poll(context)
+        })
+        .await
     }
 
     /// Returns that of the request which the current task runs.
     pub fn of_task() -> Option<NextWrite> {
-        OF_TASK.try_with(Clone::clone).ok()
+        POLLED.with_borrow(Clone::clone)
     }
 
     /// Holds the row for the next write.
@@ -40,24 +48,37 @@ impl NextWrite {
     }
 }
 
+/// Puts back what was there before a request was polled.
+struct Polled(Option<NextWrite>);
+
+impl Drop for Polled {
+    fn drop(&mut self) {
+        POLLED.set(self.0.take());
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Poll, Waker};
+    use std::thread;
+
     use super::*;
     use crate::Outcome;
 
-    #[tokio::test]
-    async fn only_the_task_of_the_request_finds_the_row_and_one_write_takes_it() {
+    #[test]
+    fn only_the_task_of_the_request_finds_the_row_and_one_write_takes_it() {
         assert!(NextWrite::of_task().is_none());
         let next = NextWrite::default();
         next.hold(Entry::new(Outcome::Asked));
-        next.during(async {
-            let elsewhere = tokio::spawn(async { NextWrite::of_task().is_none() });
-            assert!(elsewhere.await.unwrap());
+        let request = pin!(next.during(async {
+            let elsewhere = thread::spawn(|| NextWrite::of_task().is_none());
+            assert!(elsewhere.join().unwrap());
             let found = NextWrite::of_task().unwrap();
             assert_eq!(found.take().unwrap().outcome, Outcome::Asked);
             assert!(found.take().is_none());
-        })
-        .await;
-        assert!(next.take().is_none());
+        }));
+        let polled = request.poll(&mut Context::from_waker(Waker::noop()));
+        assert_eq!(polled, Poll::Ready(()));
+        assert!(NextWrite::of_task().is_none() && next.take().is_none());
     }
 }
