@@ -23,14 +23,14 @@ async fn a_request_has_its_row_before_the_row_with_its_result_whether_it_writes_
     }
     let refused = r#"{"target": "provide"}"#;
     let path = format!("/v1/nodes/{ID}/states/provision");
-    api.send("PUT", &path, NEWEST, refused).await.has(409);
+    api.send("PUT", &path, NEWEST, refused).await.has(400);
     let rows = api.get("/bedplate/v1/audit?sort_dir=asc").await.has(200).json();
     let rows = rows["audit"].as_array().unwrap().iter();
     let seen: Vec<_> = rows
         .map(|row| (row["outcome"].as_str().unwrap(), row["status"].as_i64().unwrap()))
         .collect();
     let both = |status| [("asked", 0), ("answered", status)];
-    assert_eq!(seen, [201, 201, 200, 202, 202, 409].map(both).concat());
+    assert_eq!(seen, [201, 201, 200, 202, 202, 400].map(both).concat());
 }
 
 #[tokio::test]

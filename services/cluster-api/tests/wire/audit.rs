@@ -101,6 +101,7 @@ async fn a_request_that_cannot_be_recorded_is_not_carried_out() {
     let (_scratch, api, around) = on_a_file().await;
     api.small().await;
     let id = api.get("/v1/clusters/c").await.json()["uuid"].as_str().unwrap().to_owned();
+    assert_eq!(api.trail("").await.len(), 4);
     for sql in ["DROP TRIGGER audit_is_not_cut", "DELETE FROM audit WHERE number = 4"] {
         around.execute_batch(sql).unwrap();
     }

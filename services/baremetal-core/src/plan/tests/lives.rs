@@ -399,7 +399,7 @@ proptest! {
 
 #[test]
 fn every_row_of_the_table_is_taken_by_some_life() {
-    let config = Config { cases: 4000, failure_persistence: None, ..Config::default() };
+    let config = Config { cases: 6000, failure_persistence: None, ..Config::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut taken = BTreeSet::new();
     let all = RefCell::new(&mut taken);
