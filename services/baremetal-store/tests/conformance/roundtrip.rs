@@ -64,11 +64,13 @@ async fn listed(store: &Store, detail: NodeDetail) -> Node {
     found.found.into_iter().next().unwrap()
 }
 
-/// The fields that a summary has.
+/// The fields that a summary has. A column has U+FFFD where the document has U+0000, which PostgreSQL cannot store.
 fn of_summary(node: &Node) -> Node {
     let Node { id, version, updated_at, power_state, name, instance_uuid, .. } = node.clone();
     let Node { provision_state, maintenance, owner, lessee, .. } = node.clone();
     let maintenance = maintenance.map(|_| Maintenance::requested(None));
+    let column = |text: Option<String>| text.map(|text| text.replace('\0', "\u{fffd}"));
+    let (owner, lessee) = (column(owner), column(lessee));
     let new = Node { version, updated_at, power_state, name, instance_uuid, ..bare_node() };
     Node { id, provision_state, maintenance, owner, lessee, ..new }
 }
