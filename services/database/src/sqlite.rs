@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
+use rusqlite::config::DbConfig;
 use rusqlite::types::{Value as Cell, ValueRef};
 use rusqlite::{CachedStatement, OpenFlags, Rows};
 use url::Url;
@@ -99,6 +100,8 @@ impl SqliteConnection {
     fn configured(open: rusqlite::Connection) -> Result<SqliteConnection, rusqlite::Error> {
         open.busy_timeout(BUSY_TIMEOUT)?;
         open.pragma_update(None, "foreign_keys", true)?;
+        // A plan does not depend on the values, so that a statement is not prepared again for another LIMIT.
+        open.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         // Keeps the statement journal in memory instead of a temporary file.
         open.pragma_update(None, "temp_store", "MEMORY")?;
         open.set_prepared_statement_cache_capacity(STATEMENTS);

@@ -24,6 +24,9 @@ const FIRST_ELEMENTS: u32 = 16;
 /// The most elements in a later part.
 const MOST_ELEMENTS: u32 = 256;
 
+/// The room in the text of a part for the beginning or the end of the list.
+const SPARE: usize = 512;
+
 /// A request for a list, before its query is parsed.
 #[derive(Clone, Debug)]
 pub struct ListRequest {
@@ -124,13 +127,20 @@ impl<P> ListPart<P> {
         read: Option<(usize, I)>,
         more: Option<P>,
     ) -> Result<Self, ApiError> {
+        let shown = shown.into_iter();
+        let count = shown.size_hint().0;
         let mut text = Vec::new();
         for one in shown {
-            if !text.is_empty() {
+            let is_first = text.is_empty();
+            if !is_first {
                 text.push(b',');
             }
             serde_json::to_writer(&mut text, &one)
                 .map_err(|why| ApiError::broken(format!("cannot serialize the list: {why}")))?;
+            if is_first {
+                // Most elements are about as long. A buffer that grows step by step is copied at each step.
+                text.reserve(text.len().saturating_mul(count).saturating_add(SPARE).min(PART * 8));
+            }
         }
         let elements = read.as_ref().map_or(0, |(count, _)| *count);
         let elements = u32::try_from(elements).unwrap_or(u32::MAX);
@@ -196,25 +206,21 @@ where
         let asked = self.at_once.min(self.page.limit);
         let bytes = self.page.bytes.saturating_sub(self.written).min(PART);
         let part = PartRequest { after: self.from.take(), elements: asked, bytes };
-        let ListPart { text, elements, last, more } = (self.read)(part).await?;
+        let ListPart { text: mut out, elements, last, more } = (self.read)(part).await?;
         self.page.limit = self.page.limit.saturating_sub(elements);
         let is_first = self.written == 0;
-        self.written += text.len();
+        self.written += out.len();
         // The next part asks for fewer elements if large elements filled this one early.
         self.at_once = match elements < asked {
             true => elements.max(1),
             false => asked.saturating_mul(2).min(MOST_ELEMENTS),
         };
 
-        let mut out = Vec::with_capacity(text.len() + self.page.name.len() + 256);
-        if !self.is_begun {
-            out.extend_from_slice(format!("{{\"{}\":[", self.page.name).as_bytes());
-            self.is_begun = true;
-        }
-        if !is_first && !text.is_empty() {
-            out.push(b',');
-        }
-        out.extend_from_slice(&text);
+        let begin =
+            if self.is_begun { String::new() } else { format!("{{\"{}\":[", self.page.name) };
+        self.is_begun = true;
+        let comma = if is_first || out.is_empty() { "" } else { "," };
+        out.splice(..0, begin.bytes().chain(comma.bytes()));
         let is_full = self.page.limit == 0 || self.written >= self.page.bytes;
         let last = last.filter(|_| is_full && more.is_some());
         let next = last.zip(self.page.next.as_ref()).map(|(last, next)| next(&last));
