@@ -54,9 +54,12 @@ up() {
   disown
 }
 
+# Prints the name of a machine's link on the network's host.
+link_of() { printf 'v%s' "$(printf '%s' "$1" | md5sum | cut -c1-10)"; } # MACHINE
+
 attach() { # MACHINE ADDRESS: connects the machine to the network
   local link
-  link=v$(printf '%s' "$1" | md5sum | cut -c1-10)
+  link=$(link_of "$1")
   ip netns add "$PREFIX-$1"
   ip -n "$PREFIX" link add "$link" type veth peer name eth0 netns "$PREFIX-$1"
   ip -n "$PREFIX" link set "$link" master br0 up
@@ -84,14 +87,20 @@ power_on() { # MACHINE
   machine start "$1"
 }
 
+# Disconnects a machine. The kernel removes the links of a deleted namespace at some later time, and the machine's next link has the same name.
+detach() { # MACHINE
+  ip -n "$PREFIX" link del "$(link_of "$1")" 2>/dev/null || true
+  ip netns del "$PREFIX-$1" 2>/dev/null || true
+}
+
 crash() { # MACHINE
   machine crash "$1"
-  ip netns del "$PREFIX-$1" 2>/dev/null || true
+  detach "$1"
 }
 
 destroy() { # MACHINE
   machine destroy "$1"
-  ip netns del "$PREFIX-$1" 2>/dev/null || true
+  detach "$1"
 }
 
 down() {
