@@ -93,6 +93,8 @@ pub(crate) fn driver_info(at: &ServedMachine) -> anyhow::Result<(String, Value)>
 /// The machine of this index: even ones have Redfish over HTTPS, odd ones IPMI.
 pub(crate) fn machine(index: usize) -> MachineSpec {
     let kind = if index.is_multiple_of(2) { BmcKind::Redfish } else { BmcKind::Ipmi };
+    // BMCs have addresses of their own: a client resumes a TLS session with the address that it was made with.
+    let [.., high, middle, low] = index.to_be_bytes();
     let mut id = [0; 16];
     id[8..].copy_from_slice(&(index as u64 + 1).to_be_bytes());
     MachineSpec {
@@ -108,7 +110,7 @@ pub(crate) fn machine(index: usize) -> MachineSpec {
         memory_mib: 32768,
         bmc: BmcSpec {
             kind,
-            address: ([127, 0, 0, 1], 0).into(),
+            address: ([127, high.saturating_add(1), middle, low], 0).into(),
             tls: true,
             username: USERNAME.to_owned(),
             password: PASSWORD.to_owned(),
