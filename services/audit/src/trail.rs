@@ -19,8 +19,8 @@ pub trait Trail: Send + Sync {
     /// The row could not be written. The caller must then refuse the request that the row announces.
     async fn record(&self, entry: Entry) -> Result<(), TrailError>;
 
-    /// Adds a row in the transaction of the next write of the request that the current task runs (see [`NextWrite`]). Returns whether the
-    /// store can do so; if not, [`Trail::record`] can.
+    /// Whether the next write of a request carries the row that the request's [`crate::NextWrite`] holds, in the same transaction. If not,
+    /// the row has to be recorded before.
     fn joins_next_write(&self) -> bool;
 
     /// Adds a row soon, without anybody waiting. A failure is only logged.
