@@ -8,16 +8,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::Entry;
 
 thread_local! {
-    /// That of the request which is being polled.
+    /// The holder of the request that this thread polls.
     static POLLED: RefCell<Option<NextWrite>> = const { RefCell::new(None) };
 }
 
-/// Holds the row of one request until a write takes it.
+/// The holder of one request: it has the row of the request until a write takes the row.
 #[derive(Clone, Default)]
 pub struct NextWrite(Arc<Mutex<Option<Entry>>>);
 
 impl NextWrite {
-    /// Runs the request. Its writes find the row by [`NextWrite::of_task`]; those of tasks that the request starts do not.
+    /// Runs the request. Its writes find the row by [`NextWrite::of_task`]; the writes of tasks that the request starts do not.
     pub async fn during<F: Future>(&self, request: F) -> F::Output {
         let mut request = pin!(request);
         poll_fn(|context| {
@@ -27,7 +27,7 @@ impl NextWrite {
         .await
     }
 
-    /// Returns that of the request which the current task runs.
+    /// Returns the holder of the request that the current task runs; `None` outside of a request.
     pub fn of_task() -> Option<NextWrite> {
         POLLED.with_borrow(Clone::clone)
     }

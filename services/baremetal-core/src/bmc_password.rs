@@ -3,10 +3,9 @@
 use std::ops::RangeInclusive;
 
 use jiff::Timestamp;
-use lease::RequiredState;
 use serde_json::Value;
 
-use crate::boot_setting::check_unchanging;
+use crate::boot_setting::{check_stays, check_unchanging};
 use crate::{
     AccountPassword, Driver, HistoryEntry, Node, PasswordRotation, RequestRefused, RotationStage,
 };
@@ -36,17 +35,7 @@ pub fn request_password_rotation(
     if earlier.is_none() {
         check_unchanging(node)?;
     }
-    if node.wanted_by_lease() != RequiredState::AsRequested {
-        return Err(RequestRefused::LeaseEnded { node: node.label(), verb: VERB });
-    }
-    if let Some(leaving) = node.leaving.as_ref().filter(|leaving| leaving.is_waiting()) {
-        return Err(RequestRefused::Leaving {
-            node: node.label(),
-            host: leaving.host.clone(),
-            then: leaving.then.as_str(),
-            verb: VERB,
-        });
-    }
+    check_stays(node, VERB)?;
     check_account(node)?;
     let rotation = match earlier {
         Some(earlier) => PasswordRotation {

@@ -24,17 +24,7 @@ pub fn request_boot_setting(
         return Err(RequestRefused::Locked { node: node.label(), state: node.provision_state });
     }
     check_unchanging(node)?;
-    if node.wanted_by_lease() != RequiredState::AsRequested {
-        return Err(RequestRefused::LeaseEnded { node: node.label(), verb: VERB });
-    }
-    if let Some(leaving) = node.leaving.as_ref().filter(|leaving| leaving.is_waiting()) {
-        return Err(RequestRefused::Leaving {
-            node: node.label(),
-            host: leaving.host.clone(),
-            then: leaving.then.as_str(),
-            verb: VERB,
-        });
-    }
+    check_stays(node, VERB)?;
     if !node.management_interface().is_redfish() {
         let cause = cannot(node, wanted);
         let failure = Failure::new(Reason::Unsupported, cause);
@@ -60,6 +50,22 @@ fn cannot(node: &Node, wanted: BootSetting) -> String {
         );
     }
     format!("cannot change the {wanted}: driver {} does not support it", node.driver)
+}
+
+/// Refuses a request to a node whose lease has ended, or whose compute host is drained. `verb` names the request.
+pub(crate) fn check_stays(node: &Node, verb: &'static str) -> Result<(), RequestRefused> {
+    if node.wanted_by_lease() != RequiredState::AsRequested {
+        return Err(RequestRefused::LeaseEnded { node: node.label(), verb });
+    }
+    if let Some(leaving) = node.leaving.as_ref().filter(|leaving| leaving.is_waiting()) {
+        return Err(RequestRefused::Leaving {
+            node: node.label(),
+            host: leaving.host.clone(),
+            then: leaving.then.as_str(),
+            verb,
+        });
+    }
+    Ok(())
 }
 
 /// Refuses a request to a node whose boot setting is being changed, because the change may restart the machine, or whose BMC may have

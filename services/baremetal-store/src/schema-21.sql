@@ -1,4 +1,4 @@
--- Version 21: indexes without the nodes that have no value. Most nodes have no rack, owner, lessee or host, and each index costs a page
+-- Version 21: the indexes leave out nodes without a value. Most nodes have no rack, owner, lessee or host, and each index costs a page
 -- when a node is written. A query for a value uses such an index as before.
 
 DROP INDEX nodes_rack;

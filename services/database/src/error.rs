@@ -66,7 +66,7 @@ pub enum StoreError {
         most: u64,
     },
     /// The job that precedes the write failed, so the write was not begun ([`crate::Preceding`]).
-    #[error("what must precede the change could not be written")]
+    #[error("the job that precedes the change failed, so nothing was changed")]
     Unrecorded { source: Box<dyn std::error::Error + Send + Sync> },
     /// The row to delete is referred to by other rows.
     #[error("it is still in use by {by}")]

@@ -100,7 +100,7 @@ impl SqliteConnection {
     fn configured(open: rusqlite::Connection) -> Result<SqliteConnection, rusqlite::Error> {
         open.busy_timeout(BUSY_TIMEOUT)?;
         open.pragma_update(None, "foreign_keys", true)?;
-        // A plan does not depend on the values, so that a statement is not prepared again for another LIMIT.
+        // Plans do not depend on bound values. Otherwise SQLite prepares a statement again for each new LIMIT.
         open.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         // Keeps the statement journal in memory instead of a temporary file.
         open.pragma_update(None, "temp_store", "MEMORY")?;
