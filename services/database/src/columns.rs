@@ -1,5 +1,7 @@
 //! The columns of a row with their values. INSERT and UPDATE are made from them, so a table lists each of its columns once.
 
+use std::fmt::Write;
+
 use crate::{AssertSqlSafe, Connection, SqlError, Value};
 
 /// A column of a row, with its value.
@@ -100,20 +102,18 @@ fn names_and_places(columns: &[Column]) -> (String, String) {
 
 /// `more` is a further assignment, whose `?` become the place after the last column.
 fn update_sql(table: &str, columns: &[Column], kept: &[&str], more: &str) -> String {
-    let (mut set, mut only) = (String::new(), String::new());
+    let (mut set, mut only) = (String::with_capacity(1024), String::with_capacity(256));
     for (place, column) in (1..).zip(columns) {
         let name = column.name;
-        match place {
-            1 => only += &format!("{name} = $1"),
-            2 => {
-                set += &format!("{name} = $2 + 1");
-                only += &format!(" AND {name} = $2");
-            }
+        // Writing to a text does not fail.
+        let _ = match place {
+            1 => write!(only, "{name} = $1"),
+            2 => write!(set, "{name} = $2 + 1").and(write!(only, " AND {name} = $2")),
             _ if kept.contains(&name) => {
-                only += &format!(" AND {name} IS NOT DISTINCT FROM ${place}");
+                write!(only, " AND {name} IS NOT DISTINCT FROM ${place}")
             }
-            _ => set += &format!(", {name} = ${place}"),
-        }
+            _ => write!(set, ", {name} = ${place}"),
+        };
     }
     if !more.is_empty() {
         set += &format!(", {}", more.replace('?', &format!("${}", columns.len() + 1)));

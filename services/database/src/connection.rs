@@ -174,6 +174,14 @@ impl Row {
         }
     }
 
+    /// Whether the column has this value.
+    pub fn holds(&self, column: usize, value: &Value) -> Result<bool, SqlError> {
+        match value {
+            Value::Int(int) => Ok(self.optional_int(column)? == *int),
+            Value::Text(text) => Ok(self.optional_text(column)? == text.as_deref()),
+        }
+    }
+
     /// Parses a text column as a `T`; `table` names the table in the error.
     pub fn parse<T>(&self, table: &'static str, column: usize) -> Result<T>
     where

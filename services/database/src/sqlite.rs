@@ -142,15 +142,15 @@ impl SqliteConnection {
 
     /// Prepares a statement, and binds `$1` to the first value.
     ///
-    /// For SQLite `$1` is a name. It numbers the names in the order in which they first appear.
+    /// For SQLite `$1` is a name, and `?1` is a number. No statement has a `$` in a literal.
     fn bound(&self, sql: &str, values: &[Value]) -> Result<CachedStatement<'_>, rusqlite::Error> {
-        let mut statement = self.0.prepare_cached(sql)?;
-        for index in 1..=statement.parameter_count() {
-            let name = statement.parameter_name(index).and_then(|name| name.strip_prefix('$'));
-            let number = name.and_then(|name| name.parse::<usize>().ok());
-            let value = values.get(number.unwrap_or(index).wrapping_sub(1));
-            let missing = || rusqlite::Error::InvalidParameterCount(values.len(), index);
-            match value.ok_or_else(missing)? {
+        let mut statement = self.0.prepare_cached(&sql.replace('$', "?"))?;
+        let count = statement.parameter_count();
+        if values.len() < count {
+            return Err(rusqlite::Error::InvalidParameterCount(values.len(), count));
+        }
+        for (index, value) in (1..=count).zip(values) {
+            match value {
                 Value::Int(int) => statement.raw_bind_parameter(index, int)?,
                 Value::Text(text) => statement.raw_bind_parameter(index, text.as_deref())?,
             }
