@@ -291,8 +291,8 @@ impl Store {
             if node.chassis.is_some() && !node::keeps_chassis(c, &node).await? {
                 check_chassis(c, &node).await?;
             }
-            let written = node::update_checked(c, &node, shared).await?;
-            history::append(c, node.id, &lines).await?;
+            let written = node::update_checked(c, node, shared).await?;
+            history::append(c, written.id, &lines).await?;
             Ok(written)
         })
     }
@@ -309,12 +309,12 @@ impl Store {
         let InspectionChanges { ports, report } = changes.clone();
         let shared = self.shared_bmcs;
         writing!(self.database, AnyStatementCanFail, |c| {
-            let written = node::update_checked(c, &node, shared).await?;
+            let written = node::update_checked(c, node, shared).await?;
             port::update_all(c, &ports).await?;
             if let Some(report) = &report {
                 inspection::save(c, report).await?;
             }
-            history::append(c, node.id, &lines).await?;
+            history::append(c, written.id, &lines).await?;
             Ok(written)
         })
     }
@@ -340,10 +340,10 @@ impl Store {
         all.sort_by_key(|(node, _)| node.id);
         writing!(self.database, AnyStatementCanFail, |c| {
             let mut written = node;
-            for (node, lines) in &all {
+            for (node, lines) in all {
                 // A step changes no BMC, so no BMC is compared.
                 let after = node::update(c, node).await?;
-                history::append(c, after.id, lines).await?;
+                history::append(c, after.id, &lines).await?;
                 if after.id == written.id {
                     written = after;
                 }
@@ -426,7 +426,7 @@ impl Store {
                 Some(version) => rack::update(c, &name, &document, version).await?,
             }
             for node in &changed_nodes {
-                node::update(c, node).await?;
+                node::update(c, node.clone()).await?;
             }
             for node in &new_nodes {
                 node::insert(c, node).await?;

@@ -172,7 +172,7 @@ impl Store {
                 Ok(both) => both,
                 Err(mismatch) => return Ok(BackfillOutcome::Mismatch(mismatch)),
             };
-            node::update(c, &Node { updated_at: Some(now), ..taken }).await?;
+            node::update(c, Node { updated_at: Some(now), ..taken }).await?;
             allocation::insert(c, &written).await?;
             Ok(BackfillOutcome::Done(Box::new(written)))
         })
@@ -248,7 +248,7 @@ impl Store {
         writing!(self.database, AnyStatementCanFail, |c| {
             if let Some(reserved) = reserved {
                 let free = Node { updated_at: Some(now), ..release(&reserved) };
-                node::update(c, &free).await?;
+                node::update(c, free).await?;
             }
             allocation::delete(c, &gone).await
         })
@@ -265,8 +265,8 @@ impl Store {
         let (node, lines) = (self.sealed(node).await?, history.to_vec());
         let shared = self.shared_bmcs;
         writing!(self.database, AnyStatementCanFail, |c| {
-            let written = node::update_checked(c, &node, shared).await?;
-            history::append(c, node.id, &lines).await?;
+            let written = node::update_checked(c, node, shared).await?;
+            history::append(c, written.id, &lines).await?;
             allocation::remove(c, ended).await?;
             Ok(written)
         })
@@ -335,7 +335,7 @@ async fn try_node(
             return Ok(None);
         }
         let Some((after, written, line)) = taken(&node) else { return Ok(None) };
-        match node::update(connection, &Node { updated_at: Some(now), ..after }).await {
+        match node::update(connection, Node { updated_at: Some(now), ..after }).await {
             Ok(_) => {
                 history::append(connection, node.id, line.as_slice()).await?;
                 return Ok(Some(written));

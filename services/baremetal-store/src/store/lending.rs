@@ -21,8 +21,8 @@ impl Store {
     ) -> Result<(Node, usize)> {
         let (node, lines, letters) = (self.sealed(node).await?, history.to_vec(), letters.to_vec());
         writing!(self.database, OnlyFirstStatementCanFail, |c| {
-            let written = node::update(c, &node).await?;
-            history::append(c, node.id, &lines).await?;
+            let written = node::update(c, node).await?;
+            history::append(c, written.id, &lines).await?;
             let lost = outbox::append(c, &letters, now).await?;
             Ok((written, lost))
         })

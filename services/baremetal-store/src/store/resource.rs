@@ -124,7 +124,7 @@ impl Store {
             written.push((group.clone(), self.sealed_resource(group).await?));
         }
         writing!(self.database, AnyStatementCanFail, |c| {
-            let touched = node::update(c, &node).await?;
+            let touched = node::update(c, node).await?;
             for (group, document) in &written {
                 resource::update(c, group, document).await?;
             }

@@ -30,7 +30,7 @@ pub const BMC_FIELD: &str = "bmc";
 const SELECT: &str = "SELECT id, version, updated_at, power_state, document, seq FROM nodes";
 
 /// The columns with an index. SQLite rewrites the index of every column that a statement sets, even to the same value, and the indexes are
-/// most of what a change writes. So an update first tries to set the other columns only.
+/// most of what a change writes. So an update sets only those that differ.
 const INDEXED: [&str; 17] = [
     "created_at",
     "name",
@@ -51,9 +51,8 @@ const INDEXED: [&str; 17] = [
     "bmc_system",
 ];
 
-/// The columns that a checked update of a node leaves as they are: at first all with an index, then those that decide whether two nodes
-/// share a BMC.
-static KEPT: [&[&str]; 2] = [&INDEXED, &["bmc", "bmc_system", "parent_node"]];
+/// The columns that decide whether two nodes share a BMC.
+const BMC: [&str; 3] = ["bmc", "bmc_system", "parent_node"];
 
 /// The address of a BMC that no program has recorded since the column exists.
 const UNRECORDED: &str = "?";
@@ -147,40 +146,65 @@ pub(crate) async fn record_bmcs(connection: &mut Connection, nodes: &[Node]) -> 
 /// may have shared one before it was refused.
 pub(crate) async fn update_checked(
     connection: &mut Connection,
-    node: &Node,
+    node: Node,
     shared: SharedBmcs,
 ) -> Result<Node> {
-    let attempts = match connection {
-        Connection::Sqlite(_) => &KEPT[..],
-        // PostgreSQL finds unchanged index columns by itself.
-        Connection::Postgres(_) => &KEPT[1..],
-    };
-    for kept in attempts {
-        let written = columns::update_except(connection, TABLE, columns(node)?, kept).await;
-        if written.map_err(|error| refused(node, error))? == 1 {
-            return Ok(Node { version: node.version + 1, ..node.clone() });
+    let columns = columns(&node)?;
+    let kept = match connection {
+        Connection::Sqlite(_) => unchanged(connection, &node, &columns).await?,
+        Connection::Postgres(_) => {
+            let written = columns::update_except(connection, TABLE, columns.clone(), &BMC).await;
+            if written.map_err(|error| refused(&node, error))? == 1 {
+                return Ok(Node { version: node.version + 1, ..node });
+            }
+            Vec::new()
         }
+    };
+    if !BMC.iter().all(|name| kept.contains(name)) {
+        check_bmc(connection, &node, shared).await?;
     }
-    check_bmc(connection, node, shared).await?;
-    let written = columns::update(connection, TABLE, columns(node)?).await;
-    changed_one(written.map_err(|error| refused(node, error))?)?;
-    Ok(Node { version: node.version + 1, ..node.clone() })
+    write(connection, node, columns, &kept).await
 }
 
-pub(crate) async fn update(connection: &mut Connection, node: &Node) -> Result<Node> {
-    let columns = columns(node)?;
-    let is_written = match connection {
-        Connection::Sqlite(_) => {
-            columns::update_except(connection, TABLE, columns.clone(), &INDEXED).await? == 1
-        }
+pub(crate) async fn update(connection: &mut Connection, node: Node) -> Result<Node> {
+    let columns = columns(&node)?;
+    let kept = match connection {
+        Connection::Sqlite(_) => unchanged(connection, &node, &columns).await?,
         // PostgreSQL finds unchanged index columns by itself.
-        Connection::Postgres(_) => false,
+        Connection::Postgres(_) => Vec::new(),
     };
-    if !is_written {
-        let written = columns::update(connection, TABLE, columns).await;
-        changed_one(written.map_err(|error| refused(node, error))?)?;
+    write(connection, node, columns, &kept).await
+}
+
+/// Returns the columns with an index that have these values already.
+async fn unchanged(
+    connection: &mut Connection,
+    node: &Node,
+    columns: &[Column],
+) -> Result<Vec<&'static str>> {
+    let sql = format!("SELECT {} FROM nodes WHERE id = $1 AND version = $2", INDEXED.join(", "));
+    let row = connection.row(AssertSqlSafe(sql), values![node.id, node.version]).await?;
+    let row = row.ok_or(StoreError::Stale)?;
+    let mut unchanged = Vec::with_capacity(INDEXED.len());
+    for (place, name) in INDEXED.into_iter().enumerate() {
+        let column = columns.iter().find(|column| column.name == name);
+        if column.map_or(Ok(false), |column| row.holds(place, &column.value))? {
+            unchanged.push(name);
+        }
     }
-    Ok(Node { version: node.version + 1, ..node.clone() })
+    Ok(unchanged)
+}
+
+/// Writes the columns of a node other than `kept`, if its version has not changed since it was read.
+async fn write(
+    connection: &mut Connection,
+    node: Node,
+    columns: Vec<Column>,
+    kept: &[&str],
+) -> Result<Node> {
+    let written = columns::update_except(connection, TABLE, columns, kept).await;
+    changed_one(written.map_err(|error| refused(&node, error))?)?;
+    Ok(Node { version: node.version + 1, ..node })
 }
 
 /// Returns the next `limit` nodes by id that `key` has sealed; with `None`, the nodes that have not been scanned yet.
