@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use audit::{
     Broken, Entry, Filter, Head, ListedRow, NextWrite, Refusal, RefusalCounter, Trail, TrailError,
 };
-use database::WriteKind::OnlyFirstStatementCanFail;
+use database::WriteKind::{AnyStatementCanFail, OnlyFirstStatementCanFail};
 use database::{BoxFuture, Connection, Database, Preceding, StoreError, reading, writing};
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -182,7 +182,8 @@ impl Writer {
             return Ok(());
         }
         let (service, count) = (self.service, entries.len());
-        let written = writing!(self.database, OnlyFirstStatementCanFail, |c| {
+        let kind = if count == 1 { OnlyFirstStatementCanFail } else { AnyStatementCanFail };
+        let written = writing!(self.database, kind, |c| {
             table::append(c, service, entries, Timestamp::now()).await
         });
         written.map_err(to_trail_error).inspect_err(|why| {

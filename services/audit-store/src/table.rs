@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 
 use audit::{Broken, Entry, Fault, Filter, Head, ListedRow, Order, RequestResult, Row};
 use database::{
-    AssertSqlSafe, Connection, Query, Row as Columns, SqlError, StoreError, Value, values,
+    Column, Connection, Query, Row as Columns, SqlError, StoreError, Value, columns, values,
 };
 use jiff::Timestamp;
-use serde_json::json;
 
 const TABLE: &str = "audit";
 const SELECT: &str = "SELECT number, at, service, outcome, status, times, since, request_id, global_request_id, user_id, user_name, \
@@ -23,33 +22,46 @@ pub(crate) async fn append(
     entries: Vec<Entry>,
     now: Timestamp,
 ) -> Result<(), StoreError> {
-    let mut head = lock_head(connection).await?;
-    let mut rows = Vec::with_capacity(entries.len());
+    let head = lock_head(connection).await?;
+    let mut rows: Vec<Row> = Vec::with_capacity(entries.len());
     for entry in entries {
-        let row = Row::after(head, service, entry, now);
-        head = Head { number: row.number, hash: row.digest() };
-        rows.push(columns(&row));
+        let last = rows.last().map(|row| Head { number: row.number, hash: row.digest() });
+        rows.push(Row::after(last.unwrap_or(head), service, entry, now));
     }
-    // One statement for all rows, because the cost for each statement is larger than the cost for each row.
-    let insert = format!("{INSERT} {}", elements(connection));
-    let rows = serde_json::Value::from(rows).to_string();
-    let added = connection.execute(AssertSqlSafe(insert), values![rows]).await;
-    added.map(drop).map_err(refused)
+    let rows = rows.into_iter().map(columns).collect();
+    insert(connection, rows).await.map_err(refused)
+}
+
+async fn insert(connection: &mut Connection, rows: Vec<Vec<Column>>) -> Result<(), SqlError> {
+    match connection {
+        Connection::Sqlite(_) => {
+            for row in rows {
+                columns::insert(connection, TABLE, row).await?;
+            }
+            Ok(())
+        }
+        // One statement for all rows, because each statement waits for the server.
+        Connection::Postgres(_) => {
+            connection.execute(INSERT_ALL, values![json_of(rows)]).await.map(drop)
+        }
+    }
 }
 
 /// Inserts one row for each element of a JSON array; each element is an array of the columns.
-const INSERT: &str = "INSERT INTO audit (number, at, service, outcome, status, times, since, request_id, global_request_id, user_id, \
+const INSERT_ALL: &str = "INSERT INTO audit (number, at, service, outcome, status, times, since, request_id, global_request_id, user_id, \
      user_name, project_id, roles, service_user_id, source, method, route, target, action, previous, hash) \
      SELECT CAST(value ->> 0 AS BIGINT), CAST(value ->> 1 AS BIGINT), value ->> 2, value ->> 3, CAST(value ->> 4 AS BIGINT), \
      CAST(value ->> 5 AS BIGINT), CAST(value ->> 6 AS BIGINT), value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, \
-     value ->> 12, value ->> 13, value ->> 14, value ->> 15, value ->> 16, value ->> 17, value ->> 18, value ->> 19, value ->> 20";
+     value ->> 12, value ->> 13, value ->> 14, value ->> 15, value ->> 16, value ->> 17, value ->> 18, value ->> 19, value ->> 20 \
+     FROM json_array_elements(CAST($1 AS json))";
 
-/// The expression for the elements of the array, in order, in the dialect of the database.
-fn elements(connection: &Connection) -> &'static str {
-    match connection {
-        Connection::Sqlite(_) => "FROM json_each($1)",
-        Connection::Postgres(_) => "FROM json_array_elements(CAST($1 AS json))",
-    }
+fn json_of(rows: Vec<Vec<Column>>) -> String {
+    let json = |column: Column| match column.value {
+        Value::Int(int) => serde_json::Value::from(int),
+        Value::Text(text) => serde_json::Value::from(text),
+    };
+    let rows = rows.into_iter().map(|row| row.into_iter().map(json).collect::<serde_json::Value>());
+    serde_json::Value::Array(rows.collect()).to_string()
 }
 
 /// Returns the head of the trail and keeps other writers out until the transaction ends.
@@ -134,34 +146,31 @@ async fn results(
     found.iter().map(read).collect()
 }
 
-/// The columns of a row in the order of [`INSERT`].
-fn columns(row: &Row) -> serde_json::Value {
-    let Row { number, at, service, outcome, status, times, since, request_id, .. } = row;
-    let Row { global_request_id, user_id, user_name, project_id, roles, service_user_id, .. } = row;
-    let Row { source, method, route, target, action, previous, hash, .. } = row;
-    json!([
-        number,
-        at.as_microsecond(),
-        service,
-        outcome,
-        status,
-        times,
-        since.map(Timestamp::as_microsecond),
-        request_id,
-        global_request_id,
-        user_id,
-        user_name,
-        project_id,
-        roles,
-        service_user_id,
-        source,
-        method,
-        route,
-        target,
-        action,
-        previous,
-        hash
-    ])
+/// The columns of a row in the order of [`INSERT_ALL`].
+fn columns(row: Row) -> Vec<Column> {
+    columns![
+        number: row.number,
+        at: row.at,
+        service: row.service,
+        outcome: row.outcome,
+        status: row.status,
+        times: row.times,
+        since: row.since,
+        request_id: row.request_id,
+        global_request_id: row.global_request_id,
+        user_id: row.user_id,
+        user_name: row.user_name,
+        project_id: row.project_id,
+        roles: row.roles,
+        service_user_id: row.service_user_id,
+        source: row.source,
+        method: row.method,
+        route: row.route,
+        target: row.target,
+        action: row.action,
+        previous: row.previous,
+        hash: row.hash,
+    ]
 }
 
 /// Reads a row. A row with unreadable fields becomes an error that names its number.

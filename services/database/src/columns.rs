@@ -96,8 +96,13 @@ fn numbered_sql(table: &str, columns: &[Column]) -> String {
 
 fn names_and_places(columns: &[Column]) -> (String, String) {
     let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
-    let places: Vec<String> = (1..=columns.len()).map(|place| format!("${place}")).collect();
-    (names.join(", "), places.join(", "))
+    let mut places = String::with_capacity(8 * columns.len());
+    for place in 1..=columns.len() {
+        let separator = if place == 1 { "" } else { ", " };
+        // Writing to a text does not fail.
+        let _ = write!(places, "{separator}${place}");
+    }
+    (names.join(", "), places)
 }
 
 /// `more` is a further assignment, whose `?` become the place after the last column.
