@@ -1,10 +1,9 @@
-//! Serializes a resource for clients, field by field.
+//! Writes a resource for clients, field by field.
 
-use serde::Serialize;
-use serde::ser::{SerializeMap, Serializer};
+use openstack_api::WriteJson;
 
 use crate::field::{FieldSet, Resource};
-use crate::shown::Context;
+use crate::shown::{Context, Shown};
 
 /// A resource in the form that clients see.
 pub(crate) struct View<'a, R> {
@@ -13,12 +12,25 @@ pub(crate) struct View<'a, R> {
     pub(crate) context: Context<'a>,
 }
 
-impl<R: Resource> Serialize for View<'_, R> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_map(None)?;
-        for field in self.shown.fields() {
-            object.serialize_entry(field.name, &field.show(self.it, &self.context))?;
+impl<R: Resource> WriteJson for View<'_, R> {
+    fn write_json(&self, text: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        text.push(b'{');
+        for (place, field) in self.shown.fields().enumerate() {
+            if place > 0 {
+                text.push(b',');
+            }
+            // The names of fields need no escapes.
+            text.push(b'"');
+            text.extend_from_slice(field.name.as_bytes());
+            text.extend_from_slice(b"\":");
+            let value = field.show(self.it, &self.context);
+            if let Shown::Links(links) = &value {
+                links.write(text);
+            } else {
+                value.write_json(text)?;
+            }
         }
-        object.end()
+        text.push(b'}');
+        Ok(())
     }
 }

@@ -11,8 +11,21 @@ use serde::Serialize;
 
 use crate::ApiError;
 
+/// A value that is written as JSON text. serde_json searches each text for characters to escape, also the names of fields, which have none. A
+/// type that appears in long lists can write them itself.
+pub trait WriteJson {
+    /// Appends the value to `text`.
+    fn write_json(&self, text: &mut Vec<u8>) -> Result<(), serde_json::Error>;
+}
+
+impl<T: Serialize> WriteJson for T {
+    fn write_json(&self, text: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        serde_json::to_writer(text, self)
+    }
+}
+
 /// An answer with a JSON body.
-pub fn json(status: StatusCode, body: &impl Serialize) -> Response {
+pub fn json(status: StatusCode, body: &impl WriteJson) -> Response {
     json_of(status, body, 0)
 }
 
@@ -23,9 +36,9 @@ pub fn json_field(status: StatusCode, name: &str, value: &impl Serialize) -> Res
 
 /// An answer with a JSON body of `about` bytes. The capacity is reserved at once, because a long body that grows step by step is copied
 /// again and again.
-pub fn json_of(status: StatusCode, body: &impl Serialize, about: usize) -> Response {
+pub fn json_of(status: StatusCode, body: &impl WriteJson, about: usize) -> Response {
     let mut bytes = Vec::with_capacity(about);
-    match serde_json::to_writer(&mut bytes, body) {
+    match body.write_json(&mut bytes) {
         Ok(()) => json_text(status, bytes.into()),
         Err(why) => ApiError::broken(format!("cannot serialize the answer: {why}")).into_response(),
     }

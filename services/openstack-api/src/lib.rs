@@ -60,7 +60,7 @@ pub use caller::{AccessScope, Caller};
 pub use error::{ApiError, Envelope, Kind, chain};
 pub use health_routes::{DatabaseHealth, Health, HealthSource, health_routes};
 pub use htpasswd::{Htpasswd, HtpasswdError};
-pub use json::{accepted_at, json, json_field, json_of, with_location};
+pub use json::{WriteJson, accepted_at, json, json_field, json_of, with_location};
 pub use json_shape::{JsonShape, Shaped};
 pub use key_routes::{KeyRotation, key_file, key_routes};
 pub use keystone::Keystone;

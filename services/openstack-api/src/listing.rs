@@ -11,11 +11,10 @@ use futures::stream::unfold;
 use http::header::CONTENT_TYPE;
 use http::request::Parts;
 use http::{HeaderValue, StatusCode};
-use serde::Serialize;
 use tracing::warn;
 
 use crate::json::json_text;
-use crate::{ApiError, Microversion, Origin, Query};
+use crate::{ApiError, Microversion, Origin, Query, WriteJson};
 
 /// How many bytes of documents make a part.
 pub(crate) const PART: usize = 128 << 10;
@@ -106,7 +105,7 @@ impl<P> ListPart<P> {
     /// # Errors
     ///
     /// An element cannot be serialized.
-    pub fn of<'a, T: 'a, V: Serialize, I: Display>(
+    pub fn of<'a, T: 'a, V: WriteJson, I: Display>(
         found: &'a [T],
         id: impl Fn(&T) -> I,
         view: impl Fn(&'a T) -> V,
@@ -122,7 +121,7 @@ impl<P> ListPart<P> {
     /// # Errors
     ///
     /// An element cannot be serialized.
-    pub fn chosen<V: Serialize, I: Display>(
+    pub fn chosen<V: WriteJson, I: Display>(
         shown: impl IntoIterator<Item = V>,
         read: Option<(usize, I)>,
         more: Option<P>,
@@ -135,7 +134,7 @@ impl<P> ListPart<P> {
             if !is_first {
                 text.push(b',');
             }
-            serde_json::to_writer(&mut text, &one)
+            one.write_json(&mut text)
                 .map_err(|why| ApiError::broken(format!("cannot serialize the list: {why}")))?;
             if is_first {
                 // Most elements are about as long. A buffer that grows step by step is copied at each step.
