@@ -218,6 +218,10 @@ impl Store {
 
     /// Returns the node with all secrets sealed, as it is written.
     pub(super) async fn sealed(&self, node: &Node) -> Result<Node> {
+        // Each request for the keys looks at the key file.
+        if secrets::node_sealed_by(node) == Some(secrets::NO_SECRETS) {
+            return Ok(node.clone());
+        }
         let corrupt = |why| StoreError::corrupt("nodes", &node.id.to_string(), why);
         self.seal(node, |keys, node| secrets::seal_node(keys, node).map_err(corrupt)).await
     }
