@@ -21,7 +21,7 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const STATEMENTS: usize = 100;
 
 /// The size of the page cache of a connection that only reads, in KiB. The kernel caches the pages of the file too.
-const READER_CACHE: i64 = 512;
+const READER_CACHE: i64 = 256;
 
 /// The WAL is copied into the database file after this many pages of 4 KiB. The copy takes tens of milliseconds in which no other write can
 /// run. SQLite's default is 1000, which a busy service reaches many times a second.

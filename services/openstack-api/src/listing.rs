@@ -21,7 +21,7 @@ pub(crate) const PART: usize = 128 << 10;
 /// The most elements in the first part of a list.
 const FIRST_ELEMENTS: u32 = 16;
 /// The most elements in a later part.
-const MOST_ELEMENTS: u32 = 256;
+const MOST_ELEMENTS: u32 = 128;
 
 /// The room in the text of a part for the beginning or the end of the list.
 const SPARE: usize = 512;
