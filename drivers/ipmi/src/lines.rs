@@ -106,7 +106,7 @@ impl BackgroundState {
         loop {
             tick.tick().await;
             let attend = |line: Arc<BmcLine>| self.maintain(line, pace);
-            stream::iter(self.all_lines()).for_each_concurrent(UPKEEP_AT_ONCE, attend).await;
+            stream::iter(self.due_lines(pace)).for_each_concurrent(UPKEEP_AT_ONCE, attend).await;
         }
     }
 
@@ -128,6 +128,14 @@ impl BackgroundState {
         if there.is_empty() {
             lines.remove(&line.target.address);
         }
+    }
+
+    /// Returns the lines that need maintenance now. Of thousands of lines only a few do at a time, so the others get no future.
+    fn due_lines(&self, pace: SessionLifetimes) -> Vec<Arc<BmcLine>> {
+        let is_due = |line: &&Arc<BmcLine>| {
+            line.upkeep(pace.keep_alive_every, pace.close_after) != Maintenance::Nothing
+        };
+        self.lines().values().flatten().filter(is_due).map(Arc::clone).collect()
     }
 
     fn all_lines(&self) -> Vec<Arc<BmcLine>> {
