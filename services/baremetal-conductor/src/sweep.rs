@@ -69,35 +69,51 @@ async fn sweep(context: &Arc<TurnContext>) -> Result<(usize, usize), StoreError>
 }
 
 struct SweepInProgress {
-    looks: JoinSet<Option<SeenPower>>,
-    /// Power states that are not recorded yet.
+    looks: JoinSet<Look>,
+    /// Power states that differ from the records, and are not recorded yet.
     reported: Vec<SeenPower>,
     seen: usize,
     changed: usize,
+}
+
+/// The result of a look at a BMC.
+enum Look {
+    /// The BMC did not answer, or its answer is recorded already.
+    Over,
+    /// The record agrees with the BMC.
+    Agrees,
+    /// Only the power state differs from the record.
+    OtherPower(SeenPower),
 }
 
 impl SweepInProgress {
     /// Waits for the next answer.
     async fn join(&mut self, context: &TurnContext) -> Result<(), StoreError> {
         match self.looks.join_next().await {
-            Some(Ok(reported)) => self.reported.extend(reported),
+            Some(Ok(Look::Over)) | None => {}
+            Some(Ok(Look::Agrees)) => self.seen += 1,
+            Some(Ok(Look::OtherPower(reported))) => {
+                self.seen += 1;
+                self.reported.push(reported);
+            }
             // A panic ends the process, as everywhere.
             Some(Err(panicked)) => resume_unwind(panicked.into_panic()),
-            None => {}
         }
         if self.reported.len() >= PAGE as usize { self.record(context).await } else { Ok(()) }
     }
 
     async fn record(&mut self, context: &TurnContext) -> Result<(), StoreError> {
-        self.seen += self.reported.len();
+        if self.reported.is_empty() {
+            return Ok(());
+        }
         self.changed += context.store.record_power(&self.reported, context.now()).await?;
         self.reported.clear();
         Ok(())
     }
 }
 
-async fn look(context: Arc<TurnContext>, node: Node) -> Option<SeenPower> {
-    let bmc = context.bmcs.of(&node).ok()?;
+async fn look(context: Arc<TurnContext>, node: Node) -> Look {
+    let Ok(bmc) = context.bmcs.of(&node) else { return Look::Over };
     // No connection stays open: ten thousand open connections need a hundred MiB, and would be closed long before the next sweep.
     let reported = match &bmc.boot_settings {
         Some(settings) => settings.read_once().await,
@@ -112,19 +128,22 @@ async fn look(context: Arc<TurnContext>, node: Node) -> Option<SeenPower> {
             context.sightings.forget_power_failures(node.id);
             if let Some((recovered, entry)) = power_recovered(&node, power, context.now()) {
                 record_fault(&context, &recovered, entry).await;
-                return None;
+                return Look::Over;
             }
             if node.power_state.is_some_and(|known| known != power) {
                 info!(node.id = %node.id, "node {} is now {power}, which was not requested here", node.id);
             }
+            let keeps_settings = settings.is_none_or(|settings| node.has_boot_settings(settings));
+            if health == node.health && keeps_settings {
+                return match node.power_state {
+                    Some(known) if known == power => Look::Agrees,
+                    Some(_) | None => Look::OtherPower(SeenPower::of(&node, power)),
+                };
+            }
             let changed =
                 settings.map_or_else(|| node.clone(), |settings| node.with_boot_settings(settings));
-            let changed = Node { health, ..changed };
-            if changed == node {
-                return Some(SeenPower::of(&node, power));
-            }
-            record(&context, &node, Node { power_state: Some(power), ..changed }).await;
-            None
+            record(&context, &node, Node { health, power_state: Some(power), ..changed }).await;
+            Look::Over
         }
         Err(error) => {
             let cause = problem::of_bmc(&error).cause;
@@ -135,7 +154,7 @@ async fn look(context: Arc<TurnContext>, node: Node) -> Option<SeenPower> {
                 let (failed, entry) = power_failed(&node, tries, &cause, context.now());
                 record_fault(&context, &failed, entry).await;
             }
-            None
+            Look::Over
         }
     }
 }

@@ -92,6 +92,12 @@ impl Node {
             ..self.clone()
         }
     }
+
+    /// Whether [`Node::with_boot_settings`] would change nothing.
+    pub fn has_boot_settings(&self, settings: BootSettings) -> bool {
+        settings.mode.is_none_or(|mode| self.boot_mode == Some(mode))
+            && self.secure_boot == settings.secure_boot
+    }
 }
 
 #[cfg(test)]
@@ -156,9 +162,12 @@ mod tests {
     fn the_mode_of_an_inspection_stays_if_the_bmc_reports_none() {
         let node = Node { boot_mode: Some(BootMode::Uefi), ..redfish() };
         let none = BootSettings { mode: None, secure_boot: Some(true) };
+        assert!(!node.has_boot_settings(none));
         let after = node.with_boot_settings(none);
         assert_eq!((after.boot_mode, after.secure_boot), (Some(BootMode::Uefi), Some(true)));
+        assert!(after.has_boot_settings(none));
         let bios = BootSettings { mode: Some(BootMode::Bios), secure_boot: None };
+        assert!(!after.has_boot_settings(bios));
         let after = after.with_boot_settings(bios);
         assert_eq!((after.boot_mode, after.secure_boot), (Some(BootMode::Bios), None));
     }
