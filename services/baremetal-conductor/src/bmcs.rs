@@ -115,6 +115,11 @@ impl Bmcs {
         Ok(bmc)
     }
 
+    /// Returns the BMC of a node that has not changed since [`Bmcs::of`] returned it.
+    pub(crate) fn find(&self, node: NodeUuid) -> Option<Bmc> {
+        self.cache().get(&node).map(|known| known.bmc.clone())
+    }
+
     /// Reads the service root of a Redfish service, without credentials.
     pub(crate) async fn probe_redfish(
         &self,

@@ -1,12 +1,14 @@
 //! Refreshes the power states and boot settings of idle nodes, and reports that this conductor is alive.
 
+use std::collections::HashMap;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::time::Duration;
 
-use baremetal_core::{HistoryEntry, Node, power_failed, power_recovered};
+use baremetal_core::{HistoryEntry, Node, NodeIdent, NodeUuid, power_failed, power_recovered};
 use baremetal_store::{SeenPower, StoreError};
-use hardware::{Health, PowerAndBootSettings};
+use bmc::{Bmc, BmcError};
+use hardware::{Health, PowerAndBootSettings, PowerState};
 use jiff::Timestamp;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
@@ -17,17 +19,29 @@ use crate::context::TurnContext;
 use crate::observations::ObservedPart;
 use crate::problem::{self, chain};
 
-/// How many nodes are read per query.
+/// How many ids of nodes are read per query.
 const PAGE: u32 = 500;
 
 /// How often the conductor reports that it is alive.
 const ANNOUNCE_EVERY: Duration = Duration::from_secs(10);
+
+/// The nodes whose records agreed with their BMCs at the last sweep. A sweep reads such a record only if its version or the report of the BMC
+/// has changed.
+type AgreeingNodes = HashMap<NodeUuid, Agreement>;
+
+/// The version of a record, and the report of the BMC with which the record agrees.
+#[derive(Clone, Copy)]
+struct Agreement {
+    version: i64,
+    reported: PowerAndBootSettings,
+}
 
 /// Sweeps until `stop` is cancelled.
 pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
     let every = context.settings.sweep.every;
     let mut due = interval_at(Instant::now() + every, every);
     due.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut agreeing = AgreeingNodes::new();
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
@@ -35,7 +49,7 @@ pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            swept = sweep(&context) => match swept {
+            swept = sweep(&context, &mut agreeing) => match swept {
                 Ok((seen, changed)) => debug!(seen, changed, "read the power states of {seen} machines; {changed} had changed"),
                 Err(error) => warn!(error = chain(&error), "the power states cannot be refreshed"),
             }
@@ -46,30 +60,37 @@ pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
 /// Asks every idle node's BMC once; returns how many BMCs answered and how many power states had changed.
 ///
 /// A BMC that does not answer blocks one of the parallel requests, and no other node.
-async fn sweep(context: &Arc<TurnContext>) -> Result<(usize, usize), StoreError> {
-    let mut swept =
-        SweepInProgress { looks: JoinSet::new(), reported: Vec::new(), seen: 0, changed: 0 };
+async fn sweep(
+    context: &Arc<TurnContext>,
+    agreeing: &mut AgreeingNodes,
+) -> Result<(usize, usize), StoreError> {
+    let mut swept = SweepInProgress::default();
     let mut after = 0;
     loop {
         let (page, last) = context.store.sweep_page(after, PAGE).await?;
         let Some(last) = last else { break };
         after = last;
-        for node in page {
+        for (id, version) in page {
             while swept.looks.len() >= context.settings.sweep.at_once {
                 swept.join(context).await?;
             }
-            swept.looks.spawn(look(context.clone(), node));
+            let known = agreeing.get(&id).filter(|known| known.version == version).copied();
+            swept.looks.spawn(look(context.clone(), id, version, known));
         }
     }
     while !swept.looks.is_empty() {
         swept.join(context).await?;
     }
     swept.record(context).await?;
+    // Nodes that are deleted or busy are forgotten.
+    *agreeing = swept.agreeing;
     Ok((swept.seen, swept.changed))
 }
 
+#[derive(Default)]
 struct SweepInProgress {
     looks: JoinSet<Look>,
+    agreeing: AgreeingNodes,
     /// Power states that differ from the records, and are not recorded yet.
     reported: Vec<SeenPower>,
     seen: usize,
@@ -80,8 +101,7 @@ struct SweepInProgress {
 enum Look {
     /// The BMC did not answer, or its answer is recorded already.
     Over,
-    /// The record agrees with the BMC.
-    Agrees,
+    Agrees(NodeUuid, Agreement),
     /// Only the power state differs from the record.
     OtherPower(SeenPower),
 }
@@ -91,7 +111,10 @@ impl SweepInProgress {
     async fn join(&mut self, context: &TurnContext) -> Result<(), StoreError> {
         match self.looks.join_next().await {
             Some(Ok(Look::Over)) | None => {}
-            Some(Ok(Look::Agrees)) => self.seen += 1,
+            Some(Ok(Look::Agrees(node, agreement))) => {
+                self.seen += 1;
+                self.agreeing.insert(node, agreement);
+            }
             Some(Ok(Look::OtherPower(reported))) => {
                 self.seen += 1;
                 self.reported.push(reported);
@@ -112,22 +135,73 @@ impl SweepInProgress {
     }
 }
 
-async fn look(context: Arc<TurnContext>, node: Node) -> Look {
+/// Asks the BMC of a node, and compares the answer with the record if it is another than the `known` one.
+async fn look(
+    context: Arc<TurnContext>,
+    id: NodeUuid,
+    version: i64,
+    known: Option<Agreement>,
+) -> Look {
+    // The BMC of a record that has not changed needs no look at its `driver_info`.
+    if let Some((known, bmc)) = known.zip(context.bmcs.find(id)) {
+        let answer = ask(&bmc).await;
+        if let Ok(reported) = &answer
+            && *reported == known.reported
+        {
+            note_answer(&context, id, reported.power);
+            return Look::Agrees(id, known);
+        }
+        return match find_node(&context, id, version).await {
+            Some(node) => compare(&context, &node, answer).await,
+            None => Look::Over,
+        };
+    }
+    let Some(node) = find_node(&context, id, version).await else { return Look::Over };
     let Ok(bmc) = context.bmcs.of(&node) else { return Look::Over };
+    let answer = ask(&bmc).await;
+    compare(&context, &node, answer).await
+}
+
+/// Returns the node, unless it was written meanwhile.
+async fn find_node(context: &TurnContext, id: NodeUuid, version: i64) -> Option<Node> {
+    match context.store.find_node(&NodeIdent::Id(id)).await {
+        Ok(found) => found.filter(|node| node.version == version),
+        Err(error) => {
+            warn!(error = chain(&error), "node {id} cannot be read");
+            None
+        }
+    }
+}
+
+async fn ask(bmc: &Bmc) -> Result<PowerAndBootSettings, BmcError> {
     // No connection stays open: ten thousand open connections need a hundred MiB, and would be closed long before the next sweep.
-    let reported = match &bmc.boot_settings {
+    match &bmc.boot_settings {
         Some(settings) => settings.read_once().await,
         None => {
             let power = bmc.power.state_once().await;
             power.map(|power| PowerAndBootSettings { power, health: None, settings: None })
         }
-    };
-    match reported {
-        Ok(PowerAndBootSettings { power, health, settings }) => {
-            context.sightings.note(node.id, ObservedPart::Bmc, power.as_str());
-            context.sightings.forget_power_failures(node.id);
-            if let Some((recovered, entry)) = power_recovered(&node, power, context.now()) {
-                record_fault(&context, &recovered, entry).await;
+    }
+}
+
+fn note_answer(context: &TurnContext, node: NodeUuid, power: PowerState) {
+    context.sightings.note(node, ObservedPart::Bmc, power.as_str());
+    context.sightings.forget_power_failures(node);
+}
+
+/// Compares the answer of a BMC with the record of its node. Writes another health, other boot settings, and the beginning and the end of a
+/// fault. The caller writes the power states that differ, many at a time.
+async fn compare(
+    context: &TurnContext,
+    node: &Node,
+    answer: Result<PowerAndBootSettings, BmcError>,
+) -> Look {
+    match answer {
+        Ok(reported) => {
+            let PowerAndBootSettings { power, health, settings } = reported;
+            note_answer(context, node.id, power);
+            if let Some((recovered, entry)) = power_recovered(node, power, context.now()) {
+                record_fault(context, &recovered, entry).await;
                 return Look::Over;
             }
             if node.power_state.is_some_and(|known| known != power) {
@@ -136,13 +210,15 @@ async fn look(context: Arc<TurnContext>, node: Node) -> Look {
             let keeps_settings = settings.is_none_or(|settings| node.has_boot_settings(settings));
             if health == node.health && keeps_settings {
                 return match node.power_state {
-                    Some(known) if known == power => Look::Agrees,
-                    Some(_) | None => Look::OtherPower(SeenPower::of(&node, power)),
+                    Some(known) if known == power => {
+                        Look::Agrees(node.id, Agreement { version: node.version, reported })
+                    }
+                    Some(_) | None => Look::OtherPower(SeenPower::of(node, power)),
                 };
             }
             let changed =
                 settings.map_or_else(|| node.clone(), |settings| node.with_boot_settings(settings));
-            record(&context, &node, Node { health, power_state: Some(power), ..changed }).await;
+            record(context, node, Node { health, power_state: Some(power), ..changed }).await;
             Look::Over
         }
         Err(error) => {
@@ -151,8 +227,8 @@ async fn look(context: Arc<TurnContext>, node: Node) -> Look {
             let tries = context.sightings.power_failed(node.id);
             let is_recorded = node.maintenance.is_some() && node.power_state.is_none();
             if tries > context.settings.sweep.max_retries && !is_recorded {
-                let (failed, entry) = power_failed(&node, tries, &cause, context.now());
-                record_fault(&context, &failed, entry).await;
+                let (failed, entry) = power_failed(node, tries, &cause, context.now());
+                record_fault(context, &failed, entry).await;
             }
             Look::Over
         }

@@ -27,7 +27,7 @@ const TABLE: &str = "nodes";
 pub const BMC_FIELD: &str = "bmc";
 
 /// The columns that `read` reads.
-const SELECT: &str = "SELECT id, version, updated_at, power_state, document, seq FROM nodes";
+const SELECT: &str = "SELECT id, version, updated_at, power_state, document FROM nodes";
 
 /// The columns with an index. SQLite rewrites the index of every column that a statement sets, even to the same value, and the indexes are
 /// most of what a change writes. So an update sets only those that differ.
@@ -308,13 +308,14 @@ pub(crate) async fn sweep_page(
     connection: &mut Connection,
     after: i64,
     limit: u32,
-) -> Result<(Vec<Node>, Option<i64>)> {
-    let mut query = Query::new(SELECT);
+) -> Result<(Vec<(NodeUuid, i64)>, Option<i64>)> {
+    let mut query = Query::new("SELECT id, version, seq FROM nodes");
     query.and("busy = 0");
     query.and_value("provision_state <> ?", State::Enroll.as_str());
     query.and_value("seq > ?", after);
     let rows = query.first_by("seq", false, limit).rows(connection).await?;
-    let last = rows.last().map(|row| row.int(5)).transpose()?;
+    let last = rows.last().map(|row| row.int(2)).transpose()?;
+    let read = |row: &Row| Ok((row.parse(TABLE, 0)?, row.int(1)?));
     Ok((rows.iter().map(read).collect::<Result<_>>()?, last))
 }
 
