@@ -396,14 +396,13 @@ fn columns(node: &Node) -> Result<Vec<Column>> {
 }
 
 fn read(row: &Row) -> Result<Node> {
-    let Document(node) = row.json(TABLE, 4)?;
-    Ok(Node {
-        id: row.parse(TABLE, 0)?,
-        version: row.int(1)?,
-        updated_at: row.optional_time(TABLE, 2)?,
-        power_state: power_state(row, 3)?,
-        ..node
-    })
+    // A node is large, so it is changed in place.
+    let Document(mut node) = row.json(TABLE, 4)?;
+    node.id = row.parse(TABLE, 0)?;
+    node.version = row.int(1)?;
+    node.updated_at = row.optional_time(TABLE, 2)?;
+    node.power_state = power_state(row, 3)?;
+    Ok(node)
 }
 
 fn power_state(row: &Row, column: usize) -> Result<Option<PowerState>> {
