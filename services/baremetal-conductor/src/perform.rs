@@ -64,7 +64,8 @@ impl Turn for MachineTurn<'_> {
     }
 
     async fn perform(&self, node: &Node, action: Action) -> Result<ActionOutcome, TurnError> {
-        match self.0.perform(node, action).await {
+        // The future has room for every action, and most turns perform none.
+        match Box::pin(self.0.perform(node, action)).await {
             Ok(outcome) => Ok(outcome),
             Err(ActionError::Machine(problem)) => {
                 debug!(problem = problem.cause, "{} failed", action.name());

@@ -51,14 +51,15 @@ impl TurnContext {
     /// Runs the turn of a node without work: the drain that a request waits for, or else the node's lease, and then the cloud that the
     /// machine joins or leaves.
     async fn idle_turn(&self, node: Node) -> Result<Requeue, TurnError> {
+        // Most nodes neither wait for a drain nor look at a cloud, so their turns have no room for these parts.
         let (node, next) = match &node.leaving {
-            Some(_) => execute(&LeavingTurn(self), node).await?,
+            Some(_) => Box::pin(execute(&LeavingTurn(self), node)).await?,
             None => execute(&LeaseTurn(self), node).await?,
         };
         if next == Requeue::Now || !node.looks_at_cloud() {
             return Ok(next);
         }
-        let (_, then) = execute(&JoinTurn(self), node).await?;
+        let (_, then) = Box::pin(execute(&JoinTurn(self), node)).await?;
         Ok(next.min(then))
     }
 }

@@ -135,7 +135,9 @@ impl Database {
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
         T: Send + 'static,
     {
-        self.tripwire.around(type_name::<F>(), self.committed(extent, work)).await
+        // The work holds whole records. Without the box, each future around it would have room for them twice.
+        let committed = Box::pin(self.committed(extent, work));
+        self.tripwire.around(type_name::<F>(), committed).await
     }
 
     async fn committed<T, F>(&self, extent: WriteKind, work: F) -> Result<T>
