@@ -13,6 +13,7 @@ mod resource;
 mod seals;
 
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -173,6 +174,11 @@ impl Store {
     /// Checks a whole database file, if the file exists, and returns `Damaged` if it is inconsistent. Changes nothing.
     pub async fn check(url: &str) -> Result<()> {
         Database::check(url).await
+    }
+
+    /// Returns the file of a SQLite database, or `None` for PostgreSQL.
+    pub fn file(url: &str) -> Option<PathBuf> {
+        Database::file(url)
     }
 
     /// Returns the kind of the database and the version of its tables.

@@ -1,12 +1,13 @@
 //! Starts and stops baremetald.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use api_client::Credentials;
 use baremetal_api::{App, Reservations};
 use baremetal_conductor::{
@@ -54,6 +55,8 @@ pub struct Service {
     /// BMCs get addresses until this value is dropped.
     bmc_addresses: Option<pxe::Running>,
     listeners: Listeners,
+    /// No other process uses the database, or the state folder, until this value is dropped.
+    _lock: Option<File>,
 }
 
 /// The addresses of the service's listeners, as written to `listeners.json` in the state folder.
@@ -88,6 +91,7 @@ impl Service {
             format!("cannot make the state folder {}", config.state_dir.display())
         })?;
         let auth = config.api.authentication()?;
+        let lock = lock(&config).await?;
         let store = open_store(&config, tripwire).await?;
         let key =
             service_key(&config.key_file()).context("cannot read or make the service's key")?;
@@ -120,6 +124,7 @@ impl Service {
             _boot: None,
             bmc_addresses: bmc_addresses(&config, &conductor).await?,
             listeners: listeners.clone(),
+            _lock: lock,
         };
         if let Some((section, sockets)) = provisioning {
             let files = Arc::new(files(section)?);
@@ -204,6 +209,35 @@ fn service_key(file: &Path) -> anyhow::Result<ServiceKey> {
 fn pump(config: &Config) -> anyhow::Result<OutboxSender> {
     OutboxSender::new(&config.notices, Timestamp::now)
         .context("cannot send notices as configured (notices)")
+}
+
+/// Locks the SQLite database, which only one process may use, or else the state folder. Returns `None` for a file in a folder that does not
+/// exist, which cannot be opened.
+async fn lock(config: &Config) -> anyhow::Result<Option<File>> {
+    let url = config.database_url().context("cannot read database.url_file")?;
+    let (file, used) = match Store::file(&url) {
+        Some(database) => {
+            (with_suffix(&database, ".lock"), format!("the database {}", database.display()))
+        }
+        None => {
+            let folder = &config.state_dir;
+            (folder.join("lock"), format!("the state folder {}", folder.display()))
+        }
+    };
+    match daemon::lock_file(&file).await {
+        Ok(Some(lock)) => Ok(Some(lock)),
+        Ok(None) => bail!(
+            "another baremetald uses {used}; several need PostgreSQL, and a state folder for each"
+        ),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot lock {}", file.display())),
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
 }
 
 /// Opens the store, and the keys that seal its secrets.

@@ -1,11 +1,16 @@
 //! Files and folders that only the service may read.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Serialize;
+use tokio::time::{Instant, sleep};
+
+/// How long a process that ends may hold its lock.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Creates the folder, with mode 0700, if it does not exist.
 pub fn create_private_folder(folder: &Path) -> io::Result<()> {
@@ -50,6 +55,23 @@ pub fn write_listeners(state: &Path, listeners: &impl Serialize) -> io::Result<(
     replace_file(&state.join("listeners.json"), &serde_json::to_vec(listeners)?)
 }
 
+/// Locks the file, which is created if it is missing, until the returned value is dropped or the process ends. Returns `None` if another
+/// process, or another service of this process, holds the lock.
+pub async fn lock_file(file: &Path) -> io::Result<Option<File>> {
+    let open = OpenOptions::new().append(true).create(true).mode(0o600).open(file)?;
+    let deadline = Instant::now() + LOCK_TIMEOUT;
+    loop {
+        match open.try_lock() {
+            Ok(()) => return Ok(Some(open)),
+            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
+                sleep(Duration::from_millis(50)).await;
+            }
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
 /// Returns the folder of a file; a bare name is in the working directory.
 fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
@@ -85,6 +107,17 @@ mod tests {
         replace_file(&file, b"secret").unwrap();
         assert_eq!(fs::read(&other).unwrap(), b"theirs");
         assert!(fs::symlink_metadata(&file).unwrap().is_file());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_is_locked_once_until_the_lock_is_dropped() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("lock");
+        let held = lock_file(&file).await.unwrap().unwrap();
+        assert_eq!(mode(&file), 0o600);
+        assert!(lock_file(&file).await.unwrap().is_none());
+        drop(held);
+        assert!(lock_file(&file).await.unwrap().is_some());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::any::type_name;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -98,6 +98,14 @@ impl Database {
     /// a server.
     pub async fn check(url: &str) -> Result<()> {
         if url.starts_with("sqlite:") { integrity::check_file(url) } else { Ok(()) }
+    }
+
+    /// Returns the file of a SQLite database; `None` for PostgreSQL, for a database in memory, and for a URL that names no database.
+    pub fn file(url: &str) -> Option<PathBuf> {
+        match SqlitePlace::parse(url) {
+            Ok(SqlitePlace::File(path)) => Some(path),
+            Ok(SqlitePlace::Memory) | Err(_) => None,
+        }
     }
 
     /// The name of the database system: `sqlite` or `postgresql`.

@@ -6,5 +6,6 @@ mod identity;
 mod leases;
 mod limits;
 mod samples;
+mod second;
 mod secrets;
 mod tls;
