@@ -97,6 +97,19 @@ impl Connection {
         }
     }
 
+    /// Returns the time by the one clock that all programs on the database share: PostgreSQL's. SQLite has one program, whose clock says
+    /// `own`.
+    pub async fn clock(&mut self, own: Timestamp) -> Result<Timestamp> {
+        const CLOCK: &str =
+            "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)";
+        match self {
+            Connection::Sqlite(_) => Ok(own),
+            Connection::Postgres(_) => {
+                self.row(CLOCK, values![]).await?.map_or(Ok(own), |row| row.time("clock", 0))
+            }
+        }
+    }
+
     /// Takes the lock for writes of many rows until the end of the transaction, so that two such writers cannot deadlock on each other's
     /// rows.
     ///

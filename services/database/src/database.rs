@@ -17,8 +17,8 @@ use crate::readers::Readers;
 use crate::sqlite::{BUSY_TIMEOUT, SqlitePlace};
 use crate::writer::Writer;
 use crate::{
-    BoxFuture, Connection, FindPreceding, Result, Schema, SqliteConnection, StoreError, Tripwire,
-    WriteKind, integrity, migrate,
+    BoxFuture, Connection, FindPreceding, Notifications, Result, Schema, SqliteConnection, StoreError,
+    Tripwire, WriteKind, integrity, migrate, reading, values,
 };
 
 /// A SQLite or PostgreSQL database. Clones share the connections.
@@ -113,6 +113,31 @@ impl Database {
         match &self.backend {
             Backend::Sqlite { .. } => "sqlite",
             Backend::Postgres(_) => "postgresql",
+        }
+    }
+
+    /// Whether several programs may work on the database: PostgreSQL.
+    pub fn is_shared(&self) -> bool {
+        match &self.backend {
+            Backend::Sqlite { .. } => false,
+            Backend::Postgres(_) => true,
+        }
+    }
+
+    /// Sends a notification of at most [`crate::MAX_NOTIFICATION`] bytes to all programs that listen to the channel. SQLite has no others.
+    pub async fn notify(&self, channel: &'static str, text: String) -> Result<()> {
+        const NOTIFY: &str = "SELECT pg_notify($1, $2)";
+        if !self.is_shared() {
+            return Ok(());
+        }
+        reading!(self, |c| Ok(c.row(NOTIFY, values![channel, text]).await.map(drop)?))
+    }
+
+    /// Listens to a channel, on a connection of its own. Returns `None` for SQLite.
+    pub async fn notifications(&self, channel: &str) -> Result<Option<Notifications>> {
+        match &self.backend {
+            Backend::Sqlite { .. } => Ok(None),
+            Backend::Postgres(pool) => pool.notifications(channel).await.map(Some),
         }
     }
 

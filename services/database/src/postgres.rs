@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 use tracing::Instrument;
 
+use crate::notifications::Notifications;
 use crate::session::{PostgresConnection, is_refusal, late};
 use crate::{BoxFuture, Connection, Result, SqlError, StoreError, WriteKind};
 
@@ -76,6 +77,11 @@ impl Pool {
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<()>> + Send + 'static,
     {
         in_own_task(Box::pin(self.clone().run(Kind::Migration, work))).await
+    }
+
+    /// Opens a connection of its own, which receives the notifications of a channel.
+    pub(crate) async fn notifications(&self, channel: &str) -> Result<Notifications> {
+        Notifications::open(self.options.clone(), self.timeout, channel).await
     }
 
     async fn run<T, F>(self: Arc<Self>, kind: Kind, work: F) -> Result<T>
