@@ -1,0 +1,163 @@
+//! How the living conductors share the work: each node, rack and task belongs to one of them.
+//!
+//! Rendezvous hashing: each conductor has a score for each key, and the highest score gets the key. So a conductor that joins or leaves moves
+//! only its own share. All conductors compute the same from the same list, and nothing about a single node is stored.
+
+use newtype_uuid::GenericUuid;
+
+use crate::NodeUuid;
+
+/// A conductor whose lease has not passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LivingConductor {
+    pub hostname: String,
+    /// How often the conductor got a lease. Each new lease has a new epoch.
+    pub epoch: i64,
+    /// The conductor groups whose nodes it manages.
+    pub groups: Vec<String>,
+    /// A draining conductor lives, and gets no work.
+    pub is_draining: bool,
+    /// The fingerprint of the last list of living conductors for which it has let go of everything that belongs to others.
+    pub settled: String,
+}
+
+/// The living conductors at one time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LivingConductors {
+    all: Vec<LivingConductor>,
+    fingerprint: String,
+}
+
+impl LivingConductors {
+    /// The living conductors, in any order.
+    pub fn new(mut all: Vec<LivingConductor>) -> LivingConductors {
+        all.sort_by(|a, b| a.hostname.cmp(&b.hostname));
+        let one = |it: &LivingConductor| {
+            format!("{}/{}{}", it.hostname, it.epoch, if it.is_draining { "-" } else { "" })
+        };
+        let fingerprint = all.iter().map(one).collect::<Vec<_>>().join(" ");
+        LivingConductors { all, fingerprint }
+    }
+
+    /// The same for equal lists, and different for different ones.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// Returns the conductor that works on a node of this conductor group; `None` if no conductor does.
+    pub fn conductor_of_node(&self, node: NodeUuid, group: &str) -> Option<&str> {
+        let key = hash("node", node.as_untyped_uuid().as_bytes());
+        let fits = |it: &&LivingConductor| it.groups.iter().any(|known| known == group);
+        highest(self.all.iter().filter(fits), key)
+    }
+
+    /// Returns the conductor that works on a rack or on another task that belongs to no conductor group.
+    pub fn conductor_of_task(&self, task: &str) -> Option<&str> {
+        highest(self.all.iter(), hash("task", task.as_bytes()))
+    }
+
+    /// Whether the node belongs to a conductor other than `hostname` if it is in some conductor group.
+    pub fn may_be_elsewhere(&self, node: NodeUuid, hostname: &str) -> bool {
+        let elsewhere = |group: &String| self.conductor_of_node(node, group) != Some(hostname);
+        self.all.iter().flat_map(|it| &it.groups).any(elsewhere)
+    }
+
+    /// The conductor groups that have a living conductor, each once.
+    pub fn groups(&self) -> Vec<String> {
+        let mut groups: Vec<String> = Vec::new();
+        for group in self.all.iter().flat_map(|it| &it.groups) {
+            if !groups.contains(group) {
+                groups.push(group.clone());
+            }
+        }
+        groups
+    }
+
+    /// Whether each of these conductors has let go of everything that belongs to others.
+    fn are_settled(&self) -> bool {
+        self.all.iter().all(|it| it.settled == self.fingerprint)
+    }
+}
+
+/// The share of one conductor, while conductors come and go.
+///
+/// A conductor works on a node that it gained only after all living conductors have let go of their losses, which each of them records. Until
+/// then its share is the nodes that belong to it by the list that was confirmed last, and by all lists since.
+#[derive(Clone, Debug)]
+pub struct ConductorShare {
+    hostname: String,
+    /// The confirmed list, and all since. There is at least one; the first one is empty until a list is confirmed.
+    lists: Vec<LivingConductors>,
+}
+
+/// The result of a look at the living conductors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShareChange {
+    Unchanged,
+    /// Conductors came or went. The share is what belongs to this conductor before and after.
+    Narrowed,
+    /// All conductors have let go of what they lost. The share is complete.
+    Confirmed,
+}
+
+impl ConductorShare {
+    /// The share of a conductor that has just got its lease, or has none: nothing.
+    pub fn nothing(hostname: &str) -> ConductorShare {
+        ConductorShare { hostname: hostname.to_owned(), lists: vec![LivingConductors::default()] }
+    }
+
+    /// Takes note of the living conductors, of which this one has to be one.
+    pub fn observe(&mut self, living: LivingConductors) -> ShareChange {
+        if self.living().fingerprint != living.fingerprint {
+            self.lists.push(living);
+            return ShareChange::Narrowed;
+        }
+        if self.lists.len() > 1 && living.are_settled() {
+            self.lists = vec![living];
+            return ShareChange::Confirmed;
+        }
+        ShareChange::Unchanged
+    }
+
+    /// The conductors that lived at the last look.
+    pub fn living(&self) -> &LivingConductors {
+        self.lists.last().unwrap_or(&NONE)
+    }
+
+    /// Whether this conductor works on the node.
+    pub fn has_node(&self, node: NodeUuid, group: &str) -> bool {
+        let own = Some(self.hostname.as_str());
+        self.lists.iter().all(|list| list.conductor_of_node(node, group) == own)
+    }
+
+    /// Whether this conductor works on the rack, or on another task that belongs to no conductor group.
+    pub fn has_task(&self, task: &str) -> bool {
+        let own = Some(self.hostname.as_str());
+        self.lists.iter().all(|list| list.conductor_of_task(task) == own)
+    }
+}
+
+static NONE: LivingConductors = LivingConductors { all: Vec::new(), fingerprint: String::new() };
+
+/// Returns the conductor that takes work and has the highest score for the key.
+fn highest<'a>(all: impl Iterator<Item = &'a LivingConductor>, key: u64) -> Option<&'a str> {
+    let taking = all.filter(|it| !it.is_draining).map(|it| it.hostname.as_str());
+    taking
+        .max_by_key(|hostname| (mix(hash("conductor", hostname.as_bytes()) ^ mix(key)), *hostname))
+}
+
+/// FNV-1a. The hash of the standard library may differ between versions of this program that run side by side.
+fn hash(kind: &str, name: &[u8]) -> u64 {
+    let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    kind.as_bytes().iter().chain(&[0]).chain(name).fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+/// Distributes close values over all bits: the last step of `SplitMix64`.
+fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
+#[cfg(test)]
+mod tests;
