@@ -16,9 +16,6 @@ use crate::error::Result;
 use crate::microversion;
 use crate::request::Request;
 
-/// A conductor that has not reported for this many seconds counts as dead, as in Ironic.
-const SILENCE: i64 = 60;
-
 pub(crate) fn routes() -> Routes<App> {
     let list = Route::get("List conductors", list);
     let show = Route::get("Show a conductor", show);
@@ -52,22 +49,22 @@ const BRIEF: usize = 4;
 /// A conductor in the form that clients see.
 struct View<'a> {
     row: &'a ConductorRow,
-    group: &'a str,
-    is_alive: bool,
     origin: &'a Origin,
     shown: &'a [&'static str],
 }
 
 impl Serialize for View<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let ConductorRow { hostname, created_at, seen_at } = self.row;
+        let ConductorRow { hostname, groups, created_at, seen_at, is_alive, .. } = self.row;
+        // A conductor of Ironic has one group. The first one here is the group of new nodes.
+        let group = groups.first().map_or("", String::as_str);
         let links = Links { origin: self.origin, collection: "conductors", id: hostname, part: "" };
         let mut object = serializer.serialize_map(None)?;
         for name in self.shown {
             match *name {
                 "hostname" => object.serialize_entry(name, hostname)?,
-                "conductor_group" => object.serialize_entry(name, self.group)?,
-                "alive" => object.serialize_entry(name, &self.is_alive)?,
+                "conductor_group" => object.serialize_entry(name, group)?,
+                "alive" => object.serialize_entry(name, is_alive)?,
                 "links" => object.serialize_entry(name, &links)?,
                 "drivers" => object.serialize_entry(name, &Driver::ALL.map(Driver::as_str))?,
                 "created_at" => object.serialize_entry(name, &Time(*created_at))?,
@@ -110,19 +107,6 @@ fn named(raw: &str) -> Result<Vec<&'static str>, ApiError> {
     Ok(shown.collect())
 }
 
-fn view<'a>(
-    app: &'a App,
-    row: &'a ConductorRow,
-    origin: &'a Origin,
-    shown: &'a [&'static str],
-) -> View<'a> {
-    let is_alive = (app.clock)().as_second() - row.seen_at.as_second() <= SILENCE;
-    // The database does not tell the groups of conductors that are no more.
-    let is_own = app.conductor.hostname() == row.hostname;
-    let own = is_own.then(|| app.conductor.groups()[0].as_str());
-    View { row, group: own.unwrap_or_default(), is_alive, origin, shown }
-}
-
 /// The part of `known` that the client requested. `known` is in the order of creation.
 fn page(
     mut known: Vec<ConductorRow>,
@@ -130,7 +114,8 @@ fn page(
     marker: Option<String>,
 ) -> Result<Vec<ConductorRow>, ApiError> {
     match paging.sort_key.as_deref() {
-        None | Some("id" | "conductor_group" | "created_at") => {}
+        None | Some("id" | "created_at") => {}
+        Some("conductor_group") => known.sort_by(|a, b| a.groups.first().cmp(&b.groups.first())),
         Some("hostname") => known.sort_by(|a, b| a.hostname.cmp(&b.hostname)),
         Some("updated_at") => known.sort_by_key(|it| it.seen_at),
         Some(key) => {
@@ -160,7 +145,7 @@ async fn list(Request { app, .. }: Request, request: ListRequest) -> Result<Resp
     let marker = query.take("marker");
     let paging = Paging::take(&mut query)?;
     query.finish()?;
-    let known = page(app.store.list_conductors().await?, &paging, marker)?;
+    let known = page(app.store.list_conductors((app.clock)()).await?, &paging, marker)?;
     let fields: Vec<&str> = shown.iter().copied().filter(|name| *name != "links").collect();
     let link = |last: &ConductorRow| {
         let descending = paging.direction == Direction::Descending;
@@ -173,7 +158,7 @@ async fn list(Request { app, .. }: Request, request: ListRequest) -> Result<Resp
         next_link(&origin, &path, &query, paging.limit, &last.hostname)
     };
     let next = known.last().filter(|_| known.len() == paging.limit as usize).map(link);
-    let conductors = known.iter().map(|it| view(&app, it, &origin, &shown)).collect();
+    let conductors = known.iter().map(|row| View { row, origin: &origin, shown: &shown }).collect();
     Ok(json(StatusCode::OK, &Conductors { conductors, next }))
 }
 
@@ -186,10 +171,10 @@ async fn show(
 ) -> Result<Response> {
     let shown = requested(&mut query, FIELDS.len())?;
     query.finish()?;
-    let known = app.store.list_conductors().await?;
+    let known = app.store.list_conductors((app.clock)()).await?;
     let found = known.iter().find(|it| it.hostname == hostname).ok_or_else(|| {
         let hostname: String = hostname.chars().take(64).collect();
         ApiError::not_found(format!("Conductor {hostname} could not be found."))
     })?;
-    Ok(json(StatusCode::OK, &view(&app, found, &origin, &shown)))
+    Ok(json(StatusCode::OK, &View { row: found, origin: &origin, shown: &shown }))
 }

@@ -30,9 +30,9 @@ pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
 
 async fn look(context: &TurnContext) -> Result<usize, StoreError> {
     let mut woken = 0;
-    for (id, version) in context.store.unfinished_nodes().await? {
-        if context.turn_versions.misses(id, version) {
-            context.queue.wake(id);
+    for node in context.store.unfinished_nodes().await? {
+        if context.turn_versions.misses(node.id, node.version) {
+            context.queue.wake(node.id);
             woken += 1;
         }
     }

@@ -18,6 +18,7 @@ use tracing::{debug, info, warn};
 use crate::context::TurnContext;
 use crate::observations::ObservedPart;
 use crate::problem::{self, chain};
+use crate::settings::Settings;
 
 /// How many ids of nodes are read per query.
 const PAGE: u32 = 500;
@@ -287,7 +288,8 @@ pub(crate) async fn announce(context: Arc<TurnContext>, stop: CancellationToken)
             () = stop.cancelled() => return,
             _ = due.tick() => {}
         }
-        match context.store.touch_conductor(&context.settings.hostname, context.now()).await {
+        let Settings { hostname, groups, .. } = &context.settings;
+        match context.store.touch_conductor(hostname, groups, context.now()).await {
             Ok(()) => context.watch.answered(context.now()),
             Err(error) => {
                 context.watch.failed();

@@ -6,13 +6,14 @@ mod store;
 mod table;
 
 pub use database::table::{PagePart, PageRows, Position};
-pub use database::{Result, SchemaVersion, StoreError, Tripwire};
+pub use database::{MAX_NOTIFICATION, Notifications, Result, SchemaVersion, StoreError, Tripwire};
 pub use secrets::{SecretError, Secrets};
 pub use store::{
-    AcceptOutcome, BackfillOutcome, ImportEffect, ImportedNode, MOST_IMPORTED_HISTORY,
-    ReencryptionResult, ReserveOutcome, SCHEMA, SeenPower, Store,
+    AcceptOutcome, BackfillOutcome, DrainOutcome, ImportEffect, ImportedNode,
+    MOST_IMPORTED_HISTORY, ReencryptionResult, RegisterOutcome, ReserveOutcome, SCHEMA, SeenPower,
+    Store,
 };
 pub use table::{
-    AddressPool, BMC_FIELD, ConductorRow, DhcpLease, NodeCount, NodeDetail, ProfileRow, Seen,
-    ShardCount, SharedBmcs,
+    AddressPool, BMC_FIELD, ConductorLease, ConductorReport, ConductorRow, DhcpLease, NewConductor,
+    NodeCount, NodeDetail, NodeGroup, NodeVersion, ProfileRow, Seen, ShardCount, SharedBmcs,
 };

@@ -2,6 +2,7 @@
 
 mod allocation;
 mod bios;
+mod conductor;
 mod discovery;
 mod import;
 mod lending;
@@ -32,7 +33,8 @@ use serde_json::Value;
 
 use crate::table::resource::{check_chassis, lock_of_node};
 use crate::table::{
-    NodeCount, NodeDetail, ShardCount, SharedBmcs, history, inspection, lease, node, port, rack,
+    ConductorLease, NodeCount, NodeDetail, NodeGroup, NodeVersion, ShardCount, SharedBmcs, history,
+    inspection, lease, node, port, rack,
 };
 pub use allocation::{BackfillOutcome, ReserveOutcome};
 use database::WriteKind::{AnyStatementCanFail, OneStatement, OnlyFirstStatementCanFail};
@@ -65,7 +67,32 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-19.sql"),
     include_str!("schema-20.sql"),
     include_str!("schema-21.sql"),
+    include_str!("schema-22.sql"),
 ];
+
+/// The result of asking for the lease of a conductor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RegisterOutcome {
+    Registered(ConductorLease),
+    /// Another process has the lease of this host name.
+    Taken,
+    /// Another conductor makes the tokens of machines with another key.
+    OtherKey {
+        hostname: String,
+    },
+}
+
+/// The result of draining or undraining a conductor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DrainOutcome {
+    Recorded,
+    /// There is no such conductor.
+    Missing,
+    /// The conductor has no lease.
+    NotAlive,
+    /// No other living conductor takes work of this conductor group.
+    LastOfGroup(String),
+}
 
 /// The observed power state of one node's machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -394,8 +421,13 @@ impl Store {
 
     /// Returns the nodes with work, a change of power, a drain or a lease, and those on their way into the cloud or out of it; with the versions of
     /// their records.
-    pub async fn unfinished_nodes(&self) -> Result<Vec<(NodeUuid, i64)>> {
+    pub async fn unfinished_nodes(&self) -> Result<Vec<NodeVersion>> {
         reading!(self.database, |c| node::unfinished(c).await)
+    }
+
+    /// Returns the conductor groups of all nodes.
+    pub async fn node_groups(&self) -> Result<Vec<NodeGroup>> {
+        reading!(self.database, |c| node::groups(c).await)
     }
 
     /// Returns the next `limit` nodes whose power state is refreshed regularly, with the versions of their records: all that are not in

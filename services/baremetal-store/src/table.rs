@@ -16,10 +16,10 @@ pub(crate) mod rack;
 pub(crate) mod resource;
 pub(crate) mod seal;
 
-pub use conductor::ConductorRow;
+pub use conductor::{ConductorLease, ConductorReport, ConductorRow, NewConductor};
 pub use discovery::Seen;
 pub use lease::{AddressPool, DhcpLease};
-pub use node::{BMC_FIELD, NodeCount, NodeDetail, ShardCount, SharedBmcs};
+pub use node::{BMC_FIELD, NodeCount, NodeDetail, NodeGroup, NodeVersion, ShardCount, SharedBmcs};
 pub use profile::ProfileRow;
 
 use baremetal_core::{MOST_PARTS, NodeUuid};

@@ -224,7 +224,7 @@ async fn no_work_and_no_power_request_follows_an_import() {
         node.work.is_none() && node.power_request.is_none() && node.boot_setting_request.is_none()
     );
     assert!(node.network_changes.are_done(), "no VIF is bound or released");
-    assert_eq!(api.store.unfinished_nodes().await.unwrap(), []);
+    assert!(api.store.unfinished_nodes().await.unwrap().is_empty());
     let stored = node.driver_info["redfish_password"].as_str().unwrap();
     assert!(!stored.contains("s3cret"), "the password is sealed");
 }

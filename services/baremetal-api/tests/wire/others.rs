@@ -70,11 +70,13 @@ async fn drivers_are_listed_and_shown() {
 async fn a_conductor_is_alive_while_it_reports() {
     let api = Api::start().await;
     let now = "2026-01-02T03:04:05.000006Z".parse().unwrap();
-    api.store.touch_conductor("host-1", now).await.unwrap();
-    api.store.touch_conductor("host-2", now - jiff::SignedDuration::from_mins(5)).await.unwrap();
+    let groups = ["east".to_owned(), String::new()];
+    api.store.touch_conductor("host-1", &groups, now).await.unwrap();
+    let before = now - jiff::SignedDuration::from_mins(5);
+    api.store.touch_conductor("host-2", &groups, before).await.unwrap();
     let one = |name: &str, alive: bool| {
         format!(
-            r#""hostname": "{name}", "conductor_group": "", "alive": {alive},
+            r#""hostname": "{name}", "conductor_group": "east", "alive": {alive},
                 "links": [{{"href": "http://api:6385/v1/conductors/{name}", "rel": "self"}},
                           {{"href": "http://api:6385/conductors/{name}", "rel": "bookmark"}}]"#
         )

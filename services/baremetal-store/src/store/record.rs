@@ -1,4 +1,4 @@
-//! Records that belong to no node: leases of addresses, unknown machines, conductors and racks.
+//! Records that belong to no node: leases of addresses, unknown machines and racks.
 
 use database::{Result, reading, writing};
 use std::net::IpAddr;
@@ -8,8 +8,8 @@ use hardware::MacAddress;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::table::{conductor, discovery, lease, rack};
-use crate::{AddressPool, ConductorRow, DhcpLease, PagePart, PageRows, Seen, Store};
+use crate::table::{discovery, lease, rack};
+use crate::{AddressPool, DhcpLease, PagePart, PageRows, Seen, Store};
 use database::WriteKind::{OneStatement, OnlyFirstStatementCanFail};
 
 impl Store {
@@ -102,17 +102,6 @@ impl Store {
     /// Deletes a discovery, if there is one.
     pub async fn delete_discovery(&self, id: DiscoveryId) -> Result<()> {
         writing!(self.database, OneStatement, |c| discovery::delete(c, id).await)
-    }
-
-    /// Records that the conductor on `hostname` is alive.
-    pub async fn touch_conductor(&self, hostname: &str, now: Timestamp) -> Result<()> {
-        let hostname = hostname.to_owned();
-        writing!(self.database, OneStatement, |c| conductor::touch(c, &hostname, now).await)
-    }
-
-    /// Returns the conductors in the order of their creation.
-    pub async fn list_conductors(&self) -> Result<Vec<ConductorRow>> {
-        reading!(self.database, |c| conductor::list(c).await)
     }
 
     /// Adds a rack with version 1.

@@ -1,38 +1,166 @@
-//! The table `conductors`: the conductors, and when each was last alive.
+//! The table `conductors`: the conductors, their leases, and how far each follows the changes of the others.
+
+use std::time::Duration;
 
 use database::{Connection, Result, Row, values};
 use jiff::Timestamp;
 
-/// A conductor that was alive at some time.
+/// A conductor, alive or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConductorRow {
     pub hostname: String,
     /// When the conductor was alive for the first time.
     pub created_at: Timestamp,
     pub seen_at: Timestamp,
+    /// Whether its lease lasted when the row was read, by the clock of the database.
+    pub is_alive: bool,
+    /// The conductor groups whose nodes it manages, the group of new nodes first.
+    pub groups: Vec<String>,
+    /// How often the host name got a lease; 0 if the conductor shares its database with no other.
+    pub epoch: i64,
+    /// Whether the conductor takes no work, because it is to be stopped.
+    pub is_draining: bool,
+    /// The fingerprint of the last list of living conductors for which it has let go of everything that belongs to others.
+    pub settled: String,
+    /// How many turns it still has for nodes that belong to others.
+    pub turns: u32,
+    /// The state folder of the process.
+    pub instance: String,
+    /// Names the key with which the process makes the tokens of machines.
+    pub installation: String,
 }
 
+/// The lease of a conductor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConductorLease {
+    pub hostname: String,
+    pub epoch: i64,
+}
+
+/// A conductor that asks for a lease.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewConductor {
+    pub hostname: String,
+    pub groups: Vec<String>,
+    pub instance: String,
+    pub installation: String,
+}
+
+/// How far a conductor follows the changes of the others; see the fields of [`ConductorRow`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConductorReport {
+    pub settled: String,
+    pub turns: u32,
+}
+
+const TABLE: &str = "conductors";
+
+/// Records a sign of life of a conductor without a lease, which counts as alive for `lasts`.
 pub(crate) async fn touch(
     connection: &mut Connection,
     hostname: &str,
+    groups: &[String],
+    lasts: Duration,
     now: Timestamp,
 ) -> Result<()> {
-    const TOUCH: &str = "INSERT INTO conductors (hostname, seen_at, created_at) VALUES ($1, $2, $2) \
-         ON CONFLICT (hostname) DO UPDATE SET seen_at = $2";
-    connection.execute(TOUCH, values![hostname, now]).await?;
+    const TOUCH: &str = "INSERT INTO conductors (hostname, seen_at, created_at, alive_until, conductor_groups) \
+         VALUES ($1, $2, $2, $3, $4) ON CONFLICT (hostname) DO UPDATE SET seen_at = $2, alive_until = $3, conductor_groups = $4";
+    let values = values![hostname, now, end(now, lasts), json(groups)];
+    connection.execute(TOUCH, values).await?;
+    Ok(())
+}
+
+/// Gives a conductor a lease with a new epoch, which it returns.
+pub(crate) async fn register(
+    connection: &mut Connection,
+    new: &NewConductor,
+    lasts: Duration,
+    now: Timestamp,
+) -> Result<i64> {
+    const REGISTER: &str = "INSERT INTO conductors (hostname, seen_at, created_at, alive_until, conductor_groups, instance, installation, \
+             epoch) VALUES ($1, $2, $2, $3, $4, $5, $6, 1) \
+         ON CONFLICT (hostname) DO UPDATE SET seen_at = $2, alive_until = $3, conductor_groups = $4, instance = $5, installation = $6, \
+             epoch = conductors.epoch + 1, draining = 0, settled = '', turns = 0 \
+         RETURNING epoch";
+    let NewConductor { hostname, groups, instance, installation } = new;
+    let (hostname, instance) = (hostname.as_str(), instance.as_str());
+    let until = end(now, lasts);
+    let values = values![hostname, now, until, json(groups), instance, installation.as_str()];
+    let row = connection.row(REGISTER, values).await?;
+    Ok(row.map_or(Ok(0), |row| row.int(0))?)
+}
+
+/// Renews a lease with the report of its conductor. Returns whether the lease lasted until now.
+pub(crate) async fn renew(
+    connection: &mut Connection,
+    lease: &ConductorLease,
+    report: &ConductorReport,
+    lasts: Duration,
+    now: Timestamp,
+) -> Result<bool> {
+    const RENEW: &str = "UPDATE conductors SET seen_at = $3, alive_until = $4, settled = $5, turns = $6 \
+         WHERE hostname = $1 AND epoch = $2 AND alive_until > $3";
+    let ConductorLease { hostname, epoch } = lease;
+    let ConductorReport { settled, turns } = report;
+    let until = end(now, lasts);
+    let values = values![hostname.as_str(), *epoch, now, until, settled.as_str(), *turns];
+    Ok(connection.execute(RENEW, values).await? > 0)
+}
+
+/// Ends a lease.
+pub(crate) async fn release(
+    connection: &mut Connection,
+    lease: &ConductorLease,
+    now: Timestamp,
+) -> Result<()> {
+    const RELEASE: &str = "UPDATE conductors SET seen_at = $3, alive_until = $3, turns = 0 \
+         WHERE hostname = $1 AND epoch = $2 AND alive_until > $3";
+    connection.execute(RELEASE, values![lease.hostname.as_str(), lease.epoch, now]).await?;
+    Ok(())
+}
+
+/// Lets a conductor take no work until it registers again.
+pub(crate) async fn drain(connection: &mut Connection, hostname: &str) -> Result<()> {
+    const DRAIN: &str = "UPDATE conductors SET draining = 1 WHERE hostname = $1";
+    connection.execute(DRAIN, values![hostname]).await?;
+    Ok(())
+}
+
+/// Lets a conductor take work again.
+pub(crate) async fn undrain(connection: &mut Connection, hostname: &str) -> Result<()> {
+    const UNDRAIN: &str = "UPDATE conductors SET draining = 0 WHERE hostname = $1";
+    connection.execute(UNDRAIN, values![hostname]).await?;
     Ok(())
 }
 
 /// Returns all conductors in the order of their creation.
-pub(crate) async fn list(connection: &mut Connection) -> Result<Vec<ConductorRow>> {
-    const LIST: &str =
-        "SELECT hostname, created_at, seen_at FROM conductors ORDER BY created_at, hostname";
-    let read = |row: &Row| {
-        Ok(ConductorRow {
-            hostname: row.text(0)?.to_owned(),
-            created_at: row.time("conductors", 1)?,
-            seen_at: row.time("conductors", 2)?,
-        })
-    };
-    connection.rows(LIST, values![]).await?.iter().map(read).collect()
+pub(crate) async fn list(connection: &mut Connection, now: Timestamp) -> Result<Vec<ConductorRow>> {
+    const LIST: &str = "SELECT hostname, created_at, seen_at, alive_until, conductor_groups, epoch, draining, settled, turns, instance, \
+         installation FROM conductors ORDER BY created_at, hostname";
+    connection.rows(LIST, values![]).await?.iter().map(|row| read(row, now)).collect()
+}
+
+fn read(row: &Row, now: Timestamp) -> Result<ConductorRow> {
+    Ok(ConductorRow {
+        hostname: row.text(0)?.to_owned(),
+        created_at: row.time(TABLE, 1)?,
+        seen_at: row.time(TABLE, 2)?,
+        is_alive: row.time(TABLE, 3)? > now,
+        groups: row.json(TABLE, 4)?,
+        epoch: row.int(5)?,
+        is_draining: row.int(6)? != 0,
+        settled: row.text(7)?.to_owned(),
+        turns: u32::try_from(row.int(8)?).unwrap_or(u32::MAX),
+        instance: row.text(9)?.to_owned(),
+        installation: row.text(10)?.to_owned(),
+    })
+}
+
+/// The end of a lease that begins now.
+fn end(now: Timestamp, lasts: Duration) -> Timestamp {
+    now.saturating_add(lasts).unwrap_or(Timestamp::MAX)
+}
+
+fn json(groups: &[String]) -> String {
+    serde_json::Value::from(groups).to_string()
 }

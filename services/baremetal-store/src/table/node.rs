@@ -294,13 +294,45 @@ pub(crate) async fn record_power(
     Ok(changed as usize)
 }
 
+/// The version of the record of a node, and its conductor group, which tells the conductor that works on the node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeVersion {
+    pub id: NodeUuid,
+    pub version: i64,
+    pub group: String,
+}
+
 /// Returns the nodes with work, a change of power, a drain or a lease, and those on their way into the cloud or out of it.
-pub(crate) async fn unfinished(connection: &mut Connection) -> Result<Vec<(NodeUuid, i64)>> {
-    const UNFINISHED: &str = "SELECT id, version FROM nodes WHERE busy = 1 \
-         UNION SELECT id, version FROM nodes WHERE lent = 1 \
-         UNION SELECT id, version FROM nodes WHERE joining = 1 ORDER BY id";
+pub(crate) async fn unfinished(connection: &mut Connection) -> Result<Vec<NodeVersion>> {
+    const UNFINISHED: &str = "SELECT id, version, conductor_group FROM nodes WHERE busy = 1 \
+         UNION SELECT id, version, conductor_group FROM nodes WHERE lent = 1 \
+         UNION SELECT id, version, conductor_group FROM nodes WHERE joining = 1 ORDER BY id";
     let rows = connection.rows(UNFINISHED, values![]).await?;
-    rows.iter().map(|row| Ok((row.parse(TABLE, 0)?, row.int(1)?))).collect()
+    let read = |row: &Row| {
+        let group = row.text(2)?.to_owned();
+        Ok(NodeVersion { id: row.parse(TABLE, 0)?, version: row.int(1)?, group })
+    };
+    rows.iter().map(read).collect()
+}
+
+/// The conductor group of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeGroup {
+    pub id: NodeUuid,
+    pub group: String,
+    /// Whether work or a change is in progress.
+    pub is_busy: bool,
+}
+
+/// Returns the conductor groups of all nodes.
+pub(crate) async fn groups(connection: &mut Connection) -> Result<Vec<NodeGroup>> {
+    const GROUPS: &str = "SELECT id, conductor_group, busy FROM nodes";
+    let rows = connection.rows(GROUPS, values![]).await?;
+    let read = |row: &Row| {
+        let group = row.text(1)?.to_owned();
+        Ok(NodeGroup { id: row.parse(TABLE, 0)?, group, is_busy: row.int(2)? != 0 })
+    };
+    rows.iter().map(read).collect()
 }
 
 /// Returns the nodes whose power state is refreshed regularly: their BMC was verified, and nothing is in progress.

@@ -7,6 +7,7 @@ mod allocations;
 mod arbitrary;
 mod bios;
 mod bmcs;
+mod conductors;
 mod crash;
 mod enrolment;
 mod imports;

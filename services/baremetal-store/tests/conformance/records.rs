@@ -1,9 +1,9 @@
-//! Records that belong to no node: unknown machines, conductors and racks.
+//! Records that belong to no node: unknown machines and racks.
 
 use baremetal_core::{
     Acceptance, BmcIdentity, Discovery, DiscoveryId, Driver, HistoryEntry, Node, Port, PortUuid,
 };
-use baremetal_store::{AcceptOutcome, ConductorRow, PagePart, Store, StoreError};
+use baremetal_store::{AcceptOutcome, PagePart, Store, StoreError};
 use hardware::MacAddress;
 use serde_json::json;
 
@@ -15,7 +15,6 @@ on_both! { Store:
     a_discovery_is_accepted_once
     a_machine_is_unknown_again_without_its_node
     an_acceptance_that_clashes_writes_nothing
-    conductors_are_listed_with_their_first_and_last_sign_of_life
     a_rack_is_written_found_changed_and_deleted
 }
 
@@ -154,19 +153,6 @@ async fn an_acceptance_that_clashes_writes_nothing(store: Store) {
     assert_eq!(listed(&store).await, [machine(2)]);
     let bmc = BmcIdentity::of(&first.node).unwrap();
     assert_eq!(store.find_bmc_node(&bmc).await.unwrap(), Some(first.node.id));
-}
-
-async fn conductors_are_listed_with_their_first_and_last_sign_of_life(store: Store) {
-    store.touch_conductor("b.example", at(1)).await.unwrap();
-    store.touch_conductor("a.example", at(2)).await.unwrap();
-    store.touch_conductor("b.example", at(3)).await.unwrap();
-    let row = |hostname: &str, created_at, seen_at| ConductorRow {
-        hostname: hostname.to_owned(),
-        created_at,
-        seen_at,
-    };
-    let want = [row("b.example", at(1), at(3)), row("a.example", at(2), at(2))];
-    assert_eq!(store.list_conductors().await.unwrap(), want);
 }
 
 async fn a_rack_is_written_found_changed_and_deleted(store: Store) {

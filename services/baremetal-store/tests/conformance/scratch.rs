@@ -16,7 +16,7 @@ pub(crate) async fn open(scratch: &Scratch) -> Store {
 
 /// The nodes that have something to do or to wait for.
 pub(crate) async fn unfinished(store: &Store) -> Vec<NodeUuid> {
-    store.unfinished_nodes().await.unwrap().into_iter().map(|(id, _)| id).collect()
+    store.unfinished_nodes().await.unwrap().into_iter().map(|it| it.id).collect()
 }
 
 /// The timestamp `seconds` after a fixed moment.

@@ -42,6 +42,7 @@ const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-19.sql"),
     include_str!("../fixtures/version-20.sql"),
     include_str!("../fixtures/version-21.sql"),
+    include_str!("../fixtures/version-22.sql"),
 ];
 /// The key file that sealed the secrets in the fixtures, from the time when key ids were numbers instead of fingerprints.
 const KEYS: &str = include_str!("../fixtures/seal.keys");
@@ -220,8 +221,14 @@ async fn holds_all(store: &Store, version: usize) {
     assert_eq!(store.list_discoveries_part(1000, PagePart::whole()).await.unwrap().found.len(), 1);
     // The last report stands for the first one that earlier versions did not record.
     let created_at = if version >= 20 { at(-5) } else { at(0) };
-    let conductor = ConductorRow { hostname: "host".to_owned(), created_at, seen_at: at(0) };
-    assert_eq!(store.list_conductors().await.unwrap(), [conductor]);
+    let conductors = store.list_conductors(at(59)).await.unwrap();
+    let [ConductorRow { hostname, groups, epoch, .. }] = &conductors[..] else {
+        panic!("{conductors:?}")
+    };
+    assert_eq!((hostname.as_str(), &groups[..]), ("host", &[String::new()][..]));
+    assert_eq!((conductors[0].created_at, conductors[0].seen_at), (created_at, at(0)));
+    let has_lease = FIXTURES[version - 1].contains("'host/3'");
+    assert_eq!(*epoch, if has_lease { 3 } else { 0 }, "version {version}");
     let page = Page { limit: 100, marker: None, sort: NodeSort::Creation, descending: false };
     let created = store.list_nodes(&NodeFilter::default(), &page).await.unwrap();
     assert_eq!(created, [enrolled.clone(), working.clone(), active.clone()], "version {version}");

@@ -1,0 +1,162 @@
+//! The conductors that share the database: their leases, and how they wake each other.
+
+use std::time::Duration;
+
+use database::{Connection, Notifications, Result, reading, writing};
+use jiff::Timestamp;
+
+use crate::table::conductor;
+use crate::{
+    ConductorLease, ConductorReport, ConductorRow, DrainOutcome, NewConductor, RegisterOutcome,
+    Store,
+};
+use database::WriteKind::{AnyStatementCanFail, OneStatement};
+
+/// The name of the lock under which leases change, so that all conductors see these changes in one order: the clock of the database is read
+/// under the lock, and a lease that passed while its renewal waited is not renewed.
+const LEASE_LOCK: &str = "conductors";
+
+/// The channel of the notifications of conductors.
+const CHANNEL: &str = "bedplate_baremetald";
+
+/// How long a conductor without a lease counts as alive after a sign of life, as in Ironic.
+const ALIVE_FOR: Duration = Duration::from_secs(60);
+
+impl Store {
+    /// Whether several conductors may work on the database: on PostgreSQL.
+    pub fn is_shared(&self) -> bool {
+        self.database.is_shared()
+    }
+
+    /// Records that the conductor on `hostname`, which shares the database with no other, is alive.
+    pub async fn touch_conductor(
+        &self,
+        hostname: &str,
+        groups: &[String],
+        now: Timestamp,
+    ) -> Result<()> {
+        let (hostname, groups) = (hostname.to_owned(), groups.to_vec());
+        writing!(self.database, OneStatement, |c| {
+            conductor::touch(c, &hostname, &groups, ALIVE_FOR, now).await
+        })
+    }
+
+    /// Returns the conductors in the order of their creation. `now` is the time on SQLite; PostgreSQL has a clock of its own.
+    pub async fn list_conductors(&self, now: Timestamp) -> Result<Vec<ConductorRow>> {
+        reading!(self.database, |c| {
+            let now = c.clock(now).await?;
+            conductor::list(c, now).await
+        })
+    }
+
+    /// Gives a conductor a lease that lasts for `lasts` by the clock of the database. The same instance gets a new lease before the last one
+    /// has passed: only one process uses its state folder.
+    pub async fn register_conductor(
+        &self,
+        new: &NewConductor,
+        lasts: Duration,
+        now: Timestamp,
+    ) -> Result<RegisterOutcome> {
+        let new = new.clone();
+        writing!(self.database, AnyStatementCanFail, |c| {
+            let now = locked(c, now).await?;
+            let all = conductor::list(c, now).await?;
+            for other in all.into_iter().filter(|it| it.is_alive && it.epoch > 0) {
+                if other.hostname == new.hostname {
+                    if other.instance != new.instance {
+                        return Ok(RegisterOutcome::Taken);
+                    }
+                } else if other.installation != new.installation {
+                    return Ok(RegisterOutcome::OtherKey { hostname: other.hostname });
+                }
+            }
+            let epoch = conductor::register(c, &new, lasts, now).await?;
+            Ok(RegisterOutcome::Registered(ConductorLease { hostname: new.hostname, epoch }))
+        })
+    }
+
+    /// Renews a lease with the report of its conductor, and returns the living conductors. Returns `None` and changes nothing if the lease has
+    /// passed.
+    pub async fn renew_conductor(
+        &self,
+        lease: &ConductorLease,
+        report: &ConductorReport,
+        lasts: Duration,
+        now: Timestamp,
+    ) -> Result<Option<Vec<ConductorRow>>> {
+        let (lease, report) = (lease.clone(), report.clone());
+        writing!(self.database, AnyStatementCanFail, |c| {
+            let now = locked(c, now).await?;
+            if !conductor::renew(c, &lease, &report, lasts, now).await? {
+                return Ok(None);
+            }
+            let all = conductor::list(c, now).await?.into_iter();
+            Ok(Some(all.filter(|it| it.is_alive && it.epoch > 0).collect()))
+        })
+    }
+
+    /// Ends a lease, so that others take over at once.
+    pub async fn release_conductor(&self, lease: &ConductorLease, now: Timestamp) -> Result<()> {
+        let lease = lease.clone();
+        writing!(self.database, AnyStatementCanFail, |c| {
+            let now = locked(c, now).await?;
+            conductor::release(c, &lease, now).await
+        })
+    }
+
+    /// Lets a conductor take no work until it starts again, if others manage its conductor groups.
+    pub async fn drain_conductor(&self, hostname: &str, now: Timestamp) -> Result<DrainOutcome> {
+        let hostname = hostname.to_owned();
+        writing!(self.database, AnyStatementCanFail, |c| {
+            let now = locked(c, now).await?;
+            let all = conductor::list(c, now).await?;
+            let Some(own) = all.iter().find(|it| it.hostname == hostname) else {
+                return Ok(DrainOutcome::Missing);
+            };
+            if !own.is_alive || own.epoch == 0 {
+                return Ok(DrainOutcome::NotAlive);
+            }
+            let takes_work = |it: &&ConductorRow| it.is_alive && it.epoch > 0 && !it.is_draining;
+            let others = all.iter().filter(takes_work).filter(|it| it.hostname != hostname);
+            let others: Vec<&String> = others.flat_map(|it| &it.groups).collect();
+            if let Some(group) = own.groups.iter().find(|group| !others.contains(group)) {
+                return Ok(DrainOutcome::LastOfGroup(group.clone()));
+            }
+            conductor::drain(c, &hostname).await?;
+            Ok(DrainOutcome::Recorded)
+        })
+    }
+
+    /// Lets a conductor take work again.
+    pub async fn undrain_conductor(&self, hostname: &str, now: Timestamp) -> Result<DrainOutcome> {
+        let hostname = hostname.to_owned();
+        writing!(self.database, AnyStatementCanFail, |c| {
+            let now = locked(c, now).await?;
+            let all = conductor::list(c, now).await?;
+            match all.iter().find(|it| it.hostname == hostname) {
+                None => Ok(DrainOutcome::Missing),
+                Some(own) if !own.is_alive || own.epoch == 0 => Ok(DrainOutcome::NotAlive),
+                Some(_) => {
+                    conductor::undrain(c, &hostname).await?;
+                    Ok(DrainOutcome::Recorded)
+                }
+            }
+        })
+    }
+
+    /// Sends a notification to the conductors on the database.
+    pub async fn notify_conductors(&self, text: String) -> Result<()> {
+        self.database.notify(CHANNEL, text).await
+    }
+
+    /// Receives the notifications of conductors; `None` on SQLite.
+    pub async fn conductor_notifications(&self) -> Result<Option<Notifications>> {
+        self.database.notifications(CHANNEL).await
+    }
+}
+
+/// Takes the lock, and reads the clock of the database.
+async fn locked(connection: &mut Connection, now: Timestamp) -> Result<Timestamp> {
+    connection.lock_name(LEASE_LOCK).await?;
+    connection.clock(now).await
+}

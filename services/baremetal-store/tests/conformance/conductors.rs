@@ -1,0 +1,187 @@
+//! The leases of conductors.
+
+use std::time::Duration;
+
+use baremetal_store::{
+    ConductorLease, ConductorReport, ConductorRow, DrainOutcome, NewConductor, RegisterOutcome,
+    Store,
+};
+
+use crate::scratch::{HeldLocks, Scratch, at, bare_node, on_both};
+
+on_both! { Store:
+    conductors_are_listed_with_their_first_and_last_sign_of_life
+    a_host_name_belongs_to_one_process_at_a_time
+    a_lease_that_passed_is_not_renewed
+    a_renewal_tells_who_lives
+    conductors_with_another_key_are_refused
+    the_last_conductor_of_a_group_is_not_drained
+    one_of_several_processes_gets_a_host_name
+    conductor_groups_of_nodes_are_listed
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn conductor(hostname: &str, instance: &str) -> NewConductor {
+    NewConductor {
+        hostname: hostname.to_owned(),
+        groups: vec![String::new()],
+        instance: instance.to_owned(),
+        installation: "key".to_owned(),
+    }
+}
+
+/// Registers a conductor for so long, whose state folder has its name.
+async fn register(store: &Store, hostname: &str, lasts: Duration) -> ConductorLease {
+    match store.register_conductor(&conductor(hostname, hostname), lasts, at(0)).await.unwrap() {
+        RegisterOutcome::Registered(lease) => lease,
+        refused => panic!("{refused:?}"),
+    }
+}
+
+async fn renew(store: &Store, lease: &ConductorLease) -> Option<Vec<ConductorRow>> {
+    let report = ConductorReport { settled: "all".to_owned(), turns: 2 };
+    store.renew_conductor(lease, &report, HOUR, at(1)).await.unwrap()
+}
+
+fn hostnames(rows: &[ConductorRow]) -> Vec<&str> {
+    rows.iter().map(|it| it.hostname.as_str()).collect()
+}
+
+async fn conductors_are_listed_with_their_first_and_last_sign_of_life(store: Store) {
+    let groups = ["east".to_owned(), String::new()];
+    store.touch_conductor("b.example", &[String::new()], at(1)).await.unwrap();
+    store.touch_conductor("a.example", &[String::new()], at(2)).await.unwrap();
+    store.touch_conductor("b.example", &groups, at(3)).await.unwrap();
+    let listed = store.list_conductors(at(64)).await.unwrap();
+    let seen: Vec<_> =
+        listed.iter().map(|it| (it.hostname.as_str(), it.created_at, it.seen_at)).collect();
+    assert_eq!(seen, [("b.example", at(1), at(3)), ("a.example", at(2), at(2))]);
+    assert_eq!(listed[0].groups, groups);
+    assert!(listed.iter().all(|it| !it.is_alive && it.epoch == 0), "a minute later");
+    if !store.is_shared() {
+        let listed = store.list_conductors(at(62)).await.unwrap();
+        assert_eq!(listed.iter().map(|it| it.is_alive).collect::<Vec<_>>(), [true, false]);
+    }
+}
+
+async fn a_host_name_belongs_to_one_process_at_a_time(store: Store) {
+    let first = register(&store, "a", HOUR).await;
+    assert_eq!(first, ConductorLease { hostname: "a".to_owned(), epoch: 1 });
+    let other = store.register_conductor(&conductor("a", "elsewhere"), HOUR, at(0)).await.unwrap();
+    assert_eq!(other, RegisterOutcome::Taken);
+    // The process was killed, and started again.
+    let second = register(&store, "a", HOUR).await;
+    assert_eq!(second.epoch, 2);
+    assert_eq!(renew(&store, &first).await, None);
+    assert!(renew(&store, &second).await.is_some());
+    store.release_conductor(&first, at(1)).await.unwrap();
+    assert!(renew(&store, &second).await.is_some(), "an earlier lease ends no later one");
+    store.release_conductor(&second, at(2)).await.unwrap();
+    let other = store.register_conductor(&conductor("a", "elsewhere"), HOUR, at(3)).await.unwrap();
+    let RegisterOutcome::Registered(lease) = other else { panic!("{other:?}") };
+    assert_eq!(lease.epoch, 3);
+}
+
+async fn a_lease_that_passed_is_not_renewed(store: Store) {
+    let passed = register(&store, "a", Duration::ZERO).await;
+    assert_eq!(renew(&store, &passed).await, None);
+    assert!(store.list_conductors(at(1)).await.unwrap().iter().all(|it| !it.is_alive));
+    assert_eq!(register(&store, "a", HOUR).await.epoch, 2);
+}
+
+async fn a_renewal_tells_who_lives(store: Store) {
+    store.touch_conductor("alone", &[String::new()], at(0)).await.unwrap();
+    let a = register(&store, "a", HOUR).await;
+    let b = register(&store, "b", HOUR).await;
+    register(&store, "c", Duration::ZERO).await;
+    let living = renew(&store, &a).await.unwrap();
+    assert_eq!(hostnames(&living), ["a", "b"]);
+    assert_eq!((living[0].settled.as_str(), living[0].turns), ("all", 2));
+    assert_eq!((living[1].settled.as_str(), living[1].turns), ("", 0));
+    store.release_conductor(&b, at(1)).await.unwrap();
+    assert_eq!(hostnames(&renew(&store, &a).await.unwrap()), ["a"]);
+    assert_eq!(renew(&store, &b).await, None);
+    // A new lease begins without the report of the last one.
+    let again = register(&store, "a", HOUR).await;
+    let listed = store.list_conductors(at(1)).await.unwrap();
+    let own = listed.iter().find(|it| it.hostname == "a").unwrap();
+    assert_eq!((own.epoch, own.settled.as_str(), own.turns), (again.epoch, "", 0));
+}
+
+async fn conductors_with_another_key_are_refused(store: Store) {
+    register(&store, "a", HOUR).await;
+    let stranger = NewConductor { installation: "other".to_owned(), ..conductor("b", "b") };
+    let refused = store.register_conductor(&stranger, HOUR, at(0)).await.unwrap();
+    assert_eq!(refused, RegisterOutcome::OtherKey { hostname: "a".to_owned() });
+    assert_eq!(store.list_conductors(at(0)).await.unwrap().len(), 1, "nothing was written");
+    // Its own key may change between two starts.
+    let own = NewConductor { installation: "other".to_owned(), ..conductor("a", "a") };
+    let own = store.register_conductor(&own, HOUR, at(0)).await.unwrap();
+    assert!(matches!(own, RegisterOutcome::Registered(_)), "{own:?}");
+}
+
+async fn the_last_conductor_of_a_group_is_not_drained(store: Store) {
+    let drain = async |hostname| store.drain_conductor(hostname, at(1)).await.unwrap();
+    let undrain = async |hostname| store.undrain_conductor(hostname, at(1)).await.unwrap();
+    assert_eq!(drain("a").await, DrainOutcome::Missing);
+    assert_eq!(undrain("a").await, DrainOutcome::Missing);
+    store.touch_conductor("alone", &[String::new()], at(0)).await.unwrap();
+    assert_eq!(drain("alone").await, DrainOutcome::NotAlive);
+    register(&store, "a", HOUR).await;
+    assert_eq!(drain("a").await, DrainOutcome::LastOfGroup(String::new()));
+    let east = vec![String::new(), "east".to_owned()];
+    let b = NewConductor { groups: east, ..conductor("b", "b") };
+    store.register_conductor(&b, HOUR, at(0)).await.unwrap();
+    assert_eq!(drain("b").await, DrainOutcome::LastOfGroup("east".to_owned()));
+    assert_eq!(drain("a").await, DrainOutcome::Recorded);
+    let draining = async || {
+        let all = store.list_conductors(at(1)).await.unwrap();
+        all.into_iter().filter(|it| it.is_draining).map(|it| it.hostname).collect::<Vec<_>>()
+    };
+    assert_eq!(draining().await, ["a"]);
+    assert_eq!(undrain("a").await, DrainOutcome::Recorded);
+    assert!(draining().await.is_empty());
+    drain("a").await;
+    register(&store, "a", HOUR).await;
+    assert!(draining().await.is_empty(), "a conductor that starts takes work");
+}
+
+async fn one_of_several_processes_gets_a_host_name(store: Store) {
+    let tries = (0..8).map(|number| {
+        let store = store.clone();
+        let wanted = conductor("a", &number.to_string());
+        tokio::spawn(async move { store.register_conductor(&wanted, HOUR, at(0)).await.unwrap() })
+    });
+    let mut registered = 0;
+    for one in tries.collect::<Vec<_>>() {
+        registered += usize::from(one.await.unwrap() != RegisterOutcome::Taken);
+    }
+    assert_eq!(registered, 1);
+}
+
+async fn conductor_groups_of_nodes_are_listed(store: Store) {
+    let mut node = bare_node();
+    node.conductor_group = "east".to_owned();
+    store.insert_node(&node).await.unwrap();
+    let listed = store.node_groups().await.unwrap();
+    let listed: Vec<_> = listed.iter().map(|it| (it.id, it.group.as_str(), it.is_busy)).collect();
+    assert_eq!(listed, [(node.id, "east", false)]);
+}
+
+/// The clock is read under the lock, or a renewal that waited for the lock would bring back a lease after others had seen that it had passed.
+#[tokio::test]
+async fn a_lease_that_passes_while_its_renewal_waits_is_lost() {
+    const LOCK: &str =
+        "SELECT pg_advisory_xact_lock(hashtextextended('conductors', 7090183622382154853))";
+    let Some(scratch) = Scratch::postgres().await else { return };
+    let store = Store::open(&scratch.url).await.unwrap();
+    let lease = register(&store, "a", Duration::from_millis(500)).await;
+    let mut held = HeldLocks::take(&scratch.url, LOCK.to_owned()).await;
+    let (renewing, kept) = (store.clone(), lease.clone());
+    let waiting = tokio::spawn(async move { renew(&renewing, &kept).await });
+    held.wait_for_waiting(1).await;
+    while store.list_conductors(at(0)).await.unwrap()[0].is_alive {}
+    held.release().await;
+    assert_eq!(waiting.await.unwrap(), None);
+}
