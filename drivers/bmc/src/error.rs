@@ -29,6 +29,9 @@ pub enum BmcError {
         /// The resource: `serial port`.
         what: &'static str,
     },
+    /// The caller of the driver stopped the request, most likely before it was sent.
+    #[error("the request to the BMC was stopped: {reason}")]
+    Stopped { reason: String },
     #[error("the BMC refused {request}: {answer}")]
     Refused {
         /// The request: method and path, or the name of the IPMI command.
@@ -53,7 +56,7 @@ impl BmcError {
     /// Whether the same call may succeed later although nobody changes anything.
     pub fn is_transient(&self) -> bool {
         match self {
-            BmcError::Unreachable { .. } | BmcError::Busy { .. } => true,
+            BmcError::Unreachable { .. } | BmcError::Busy { .. } | BmcError::Stopped { .. } => true,
             BmcError::Refused { transient, .. } => *transient,
             BmcError::Untrusted { .. }
             | BmcError::Unauthorized { .. }

@@ -53,7 +53,7 @@ struct View<'a> {
     driver: Driver,
     asked: Microversion,
     origin: &'a Origin,
-    conductor: &'a str,
+    hosts: &'a [String],
     extent: DetailLevel,
     /// The fields that the client requested; `None`: all of the extent.
     only: Option<&'a [String]>,
@@ -81,7 +81,7 @@ impl Serialize for View<'_> {
             object.serialize_entry("name", self.driver.as_str())?;
         }
         if self.shows("hosts") {
-            object.serialize_entry("hosts", &[self.conductor])?;
+            object.serialize_entry("hosts", self.hosts)?;
         }
         object.serialize_entry("links", &links(""))?;
         if self.asked.has(since::DRIVER_PROPERTIES) && self.shows("properties") {
@@ -173,14 +173,14 @@ async fn list(request: Request, origin: Origin, mut query: Query) -> Result<Resp
     }
     let is_whole = detail || only.is_some();
     let extent = if is_whole { DetailLevel::Detail } else { DetailLevel::Brief };
-    let (conductor, only) = (request.app.conductor.hostname(), only.as_deref());
+    let (hosts, only) = (request.app.conductor.hostnames(), only.as_deref());
     let all = Driver::ALL.into_iter().filter(|_| !classic);
     let drivers: Vec<_> = all
         .map(|driver| View {
             driver,
             asked: request.asked,
             origin: &origin,
-            conductor,
+            hosts: &hosts,
             extent,
             only,
         })
@@ -198,12 +198,12 @@ async fn show(
     let only = requested(&mut query, request.asked)?;
     query.finish()?;
     let driver = find(&name)?;
-    let conductor = request.app.conductor.hostname();
+    let hosts = request.app.conductor.hostnames();
     let view = View {
         driver,
         asked: request.asked,
         origin: &origin,
-        conductor,
+        hosts: &hosts,
         extent: DetailLevel::Detail,
         only: only.as_deref(),
     };

@@ -175,14 +175,15 @@ pub(crate) async fn page(
     let detail = if shown.is_brief() { NodeDetail::Summary } else { NodeDetail::Whole };
     let (mut list, page) = list_query::parse::<Node>(rest, request.asked)?;
     list.filter.chassis = chassis.or(list.filter.chassis);
+    let conductor = list.conductor.clone();
     let filter = list.filter(&request).await?;
     let paging = list_query::linked::<Node>(paging, level);
-    let reader = Arc::new((request, paging, filter));
-    let (request, paging, _) = &*reader.clone();
+    let reader = Arc::new((request, paging, filter, conductor));
+    let (request, paging, ..) = &*reader.clone();
     list_of("nodes", &page, paging.of(&request.app), move |part, page| {
         let reader = reader.clone();
         Box::pin(async move {
-            let (request, paging, filter) = &*reader;
+            let (request, paging, filter, conductor) = &*reader;
             let listed = match filter {
                 Some(filter) => {
                     request.app.store.list_nodes_part(filter, &page, part, detail).await?
@@ -190,8 +191,17 @@ pub(crate) async fn page(
                 None => PageRows { found: Vec::new(), more: None },
             };
             let view = |node| view_of(request, node, shown, &paging.origin);
-            let id = |node: &Node| node.id.into_untyped_uuid();
-            Ok(ListPart::of(&listed.found, id, view, listed.more)?)
+            let has_conductor = |node: &&Node| match conductor {
+                None => true,
+                Some(name) => {
+                    request.app.conductor.conductor_of(node).as_deref() == Some(name.as_str())
+                }
+            };
+            // As in Ironic, the page counts the nodes of other conductors too.
+            let read = listed.found.last().map(|last| last.id.into_untyped_uuid());
+            let read = read.map(|last| (listed.found.len(), last));
+            let chosen = listed.found.iter().filter(has_conductor).map(view);
+            Ok(ListPart::chosen(chosen, read, listed.more)?)
         })
     })
     .await

@@ -43,7 +43,7 @@ const ATTEMPTS: usize = 8;
 impl Request {
     /// How this answer shows resources.
     pub(crate) fn context<'a>(&'a self, origin: &'a Origin) -> Context<'a> {
-        let conductor = self.app.conductor.hostname();
+        let conductor = &self.app.conductor;
         Context { asked: self.asked, origin, conductor, is_changed: false }
     }
 

@@ -1,8 +1,10 @@
 //! The value of a field in the form that clients see.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use baremetal_core::{DeployStep, NodeUuid, RequestedStep, RunbookStep};
+use baremetal_conductor::Conductor;
+use baremetal_core::{DeployStep, Node, NodeUuid, RequestedStep, RunbookStep};
 use hardware::MacAddress;
 use jiff::Timestamp;
 use newtype_uuid::{GenericUuid, TypedUuid, TypedUuidKind};
@@ -19,9 +21,20 @@ pub(crate) struct Context<'a> {
     pub(crate) asked: Microversion,
     /// The origin under which the client reached the API.
     pub(crate) origin: &'a Origin,
-    pub(crate) conductor: &'a str,
+    pub(crate) conductor: &'a Conductor,
     /// Whether the answer shows a node that the request has changed.
     pub(crate) is_changed: bool,
+}
+
+impl<'a> Context<'a> {
+    /// The conductor that works on the node.
+    pub(crate) fn conductor_of(&self, node: &Node) -> Shown<'a> {
+        match self.conductor.conductor_of(node) {
+            Some(Cow::Borrowed(hostname)) => Shown::Text(hostname),
+            Some(Cow::Owned(hostname)) => Shown::Written(hostname),
+            None => Shown::Null,
+        }
+    }
 }
 
 /// The value of a field in the form that clients see.

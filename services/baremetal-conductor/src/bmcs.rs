@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::allowed::check_bmc;
+use crate::fence::Fence;
 use crate::gate::{Gate, gated};
 use crate::{BmcSettings, fake};
 
@@ -28,6 +29,7 @@ pub(crate) struct Bmcs {
     ipmi: ipmi::Connector,
     secrets: Secrets,
     tripwire: Tripwire,
+    fence: Fence,
     known: Mutex<HashMap<NodeUuid, CachedBmc>>,
 }
 
@@ -60,8 +62,9 @@ impl Bmcs {
         ipmi: ipmi::Connector,
         secrets: Secrets,
         tripwire: Tripwire,
+        fence: Fence,
     ) -> Self {
-        Bmcs { settings, redfish, ipmi, secrets, tripwire, known: Mutex::default() }
+        Bmcs { settings, redfish, ipmi, secrets, tripwire, fence, known: Mutex::default() }
     }
 
     /// Returns the BMC of the node. Opens no connection. While the password of the BMC's account is changed, only the change may log in:
@@ -209,7 +212,8 @@ impl Bmcs {
     }
 
     fn gated_bmc(&self, bmc: Bmc) -> Bmc {
-        gated(bmc, Arc::new(Gate::new(&self.settings, self.tripwire.clone())))
+        let gate = Gate::new(&self.settings, self.tripwire.clone(), self.fence.clone());
+        gated(bmc, Arc::new(gate))
     }
 
     fn redfish_target(&self, node: &Node) -> Result<redfish::Target, InvalidDriverInfo> {

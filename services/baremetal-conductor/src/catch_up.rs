@@ -1,7 +1,7 @@
 //! Gives a turn to each node whose record is newer than its last turn.
 //!
 //! The API wakes the node when it records a request. The wake is lost if the database commits the record and the answer is lost, or if a client
-//! hangs up between the commit and the wake.
+//! hangs up between the commit and the wake. Nodes that moved to this conductor from another one have had no turn here either.
 
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
         }
         tokio::select! {
             () = stop.cancelled() => return,
+            () = context.membership.share_changed.notified() => {}
             () = sleep(context.settings.look_every) => {}
         }
     }
@@ -31,6 +32,10 @@ pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
 async fn look(context: &TurnContext) -> Result<usize, StoreError> {
     let mut woken = 0;
     for node in context.store.unfinished_nodes().await? {
+        if !context.membership.has_node(node.id, &node.group) {
+            context.let_go(node.id);
+            continue;
+        }
         if context.turn_versions.misses(node.id, node.version) {
             context.queue.wake(node.id);
             woken += 1;

@@ -1,6 +1,7 @@
 //! The conductor's handle: the daemon makes the conductor here, and the API asks a few questions directly. For everything else the API
 //! writes to the store and wakes the node.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use crate::allowed;
 use crate::bmcs::{Bmcs, InvalidDriverInfo};
 use crate::consoles::{ConsoleEnd, ConsoleError, ConsoleViewer, Consoles, GraphicalViewer};
 use crate::context::TurnContext;
+use crate::membership::Membership;
 use crate::observations::{LastSeen, ObservationCache};
 use crate::secrets::ServiceKey;
 use crate::settings::{BmcSettings, Settings};
@@ -57,6 +59,10 @@ impl Conductor {
             redfish::Connector::new(authorities, allowed.clone()).map_err(StartError::Redfish)?;
         let ipmi = ipmi::Connector::bind().await.map_err(StartError::Socket)?;
         let clock = settings.clock;
+        let membership = match store.is_shared() {
+            true => Membership::shared(&settings.hostname),
+            false => Membership::alone(&settings.hostname),
+        };
         let context = TurnContext {
             bmcs: Bmcs::new(
                 settings.bmc.clone(),
@@ -64,6 +70,7 @@ impl Conductor {
                 ipmi,
                 store.secrets(),
                 store.tripwire().clone(),
+                membership.fence().clone(),
             ),
             consoles: Consoles::new(settings.consoles),
             settings,
@@ -76,6 +83,7 @@ impl Conductor {
             rotated: Notify::new(),
             progress: Mutex::default(),
             turn_versions: TurnVersions::default(),
+            membership,
             watch: Watch::begin(clock()),
         };
         Ok(Conductor { context: Arc::new(context) })
@@ -96,9 +104,32 @@ impl Conductor {
         &self.context.settings.groups
     }
 
-    /// Wakes the conductor after a request to `node` was recorded.
+    /// Returns the conductor groups whose nodes this conductor or another living one manages.
+    pub fn served_groups(&self) -> Vec<String> {
+        let mut groups = self.groups().to_vec();
+        let others = self.context.membership.groups().unwrap_or_default();
+        groups.extend(others.into_iter().filter(|it| !self.groups().contains(it)));
+        groups
+    }
+
+    /// Returns the name of the conductor that works on the node; `None` if no living conductor is in its conductor group.
+    pub fn conductor_of(&self, node: &Node) -> Option<Cow<'_, str>> {
+        self.context.membership.conductor_of(node.id, &node.conductor_group)
+    }
+
+    /// Returns the names of the living conductors.
+    pub fn hostnames(&self) -> Vec<String> {
+        self.context.membership.hostnames()
+    }
+
+    /// Returns whether this conductor does a task that one of the living conductors does for all.
+    pub fn has_task(&self, task: &str) -> bool {
+        self.context.membership.has_task(task)
+    }
+
+    /// Wakes the conductor that works on `node` after a request was recorded.
     pub fn wake(&self, node: NodeUuid) {
-        self.context.queue.wake(node);
+        self.context.wake(node);
     }
 
     /// Returns whether an OpenStack is configured that machines can join.
@@ -108,7 +139,7 @@ impl Conductor {
 
     /// Wakes the conductor after the goal or the machines of a rack have changed.
     pub fn wake_racks(&self) {
-        self.context.rack_changed.notify_one();
+        self.context.wake_racks();
     }
 
     /// Returns the nodes of a rack, in the order of their positions.
@@ -119,6 +150,8 @@ impl Conductor {
     /// Drops everything that the conductor remembers about `node`, which was deleted.
     pub fn forget(&self, node: NodeUuid) {
         self.context.forget(node);
+        // The turn of the conductor that works on the node finds no node, and forgets it too.
+        self.context.membership.tell_of_node(node);
     }
 
     /// Returns the time limit for a change of power.

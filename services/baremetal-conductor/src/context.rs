@@ -14,6 +14,8 @@ use tokio::sync::Notify;
 use crate::agents::Agents;
 use crate::bmcs::Bmcs;
 use crate::consoles::{ConsoleEnd, Consoles};
+use crate::fence::LeasePassed;
+use crate::membership::Membership;
 use crate::observations::ObservationCache;
 use crate::secrets::ServiceKey;
 use crate::settings::Settings;
@@ -38,6 +40,8 @@ pub(crate) struct TurnContext {
     pub(crate) rotated: Notify,
     pub(crate) progress: Mutex<HashMap<NodeUuid, Progress>>,
     pub(crate) turn_versions: TurnVersions,
+    /// The share of this conductor in the work.
+    pub(crate) membership: Membership,
     /// Timeouts count from its beginning at the earliest, because earlier events may have been missed.
     pub(crate) watch: Watch,
 }
@@ -54,6 +58,37 @@ impl TurnContext {
             field: "instance_info".to_owned(),
             problem: format!("cannot unseal its secrets: {why}"),
         })
+    }
+
+    /// Gives the node a turn soon, by the conductor that works on it.
+    pub(crate) fn wake(&self, node: NodeUuid) {
+        self.queue.wake(node);
+        self.membership.tell_of_node(node);
+    }
+
+    /// Has racks examined soon, by the conductors that bring them up.
+    pub(crate) fn wake_racks(&self) {
+        self.rack_changed.notify_one();
+        self.membership.tell_of_racks();
+    }
+
+    /// Runs an effect, between the hooks of a crash test, as long as the lease of this conductor lasts.
+    pub(crate) async fn effect<T>(
+        &self,
+        name: &'static str,
+        effect: impl Future<Output = T>,
+    ) -> Result<T, LeasePassed> {
+        let permitted = self.membership.fence().permit(effect);
+        self.store.tripwire().around(name, permitted).await
+    }
+
+    /// Drops what the turns of a node remember that belongs to another conductor now.
+    pub(crate) fn let_go(&self, node: NodeUuid) {
+        if self.turn_versions.forget(node) {
+            self.bmcs.forget(node);
+            self.agents.forget(node);
+            self.set_progress(node, None);
+        }
     }
 
     /// Drops everything that is remembered about the node.

@@ -18,6 +18,9 @@ use crate::context::TurnContext;
 use crate::problem::chain;
 use crate::settings::CrawlSettings;
 
+/// The name of this task, which one of the living conductors does.
+const TASK: &str = "crawl";
+
 /// How many addresses are asked in parallel.
 const AT_ONCE: usize = 64;
 
@@ -35,6 +38,9 @@ pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => return,
             _ = due.tick() => {}
+        }
+        if !context.membership.has_task(TASK) {
+            continue;
         }
         tokio::select! {
             () = stop.cancelled() => return,

@@ -27,6 +27,7 @@ use tokio::time::{Instant, sleep_until};
 use url::Url;
 
 use crate::BmcSettings;
+use crate::fence::{Fence, LeasePassed};
 
 /// The longest pause after errors.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
@@ -34,6 +35,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// Delays requests to the pace that a BMC can handle.
 pub(crate) struct Gate {
     tripwire: Tripwire,
+    fence: Fence,
     every: Duration,
     slack: Duration,
     pace: Mutex<Pace>,
@@ -49,11 +51,11 @@ struct Pace {
 }
 
 impl Gate {
-    pub(crate) fn new(settings: &BmcSettings, tripwire: Tripwire) -> Self {
+    pub(crate) fn new(settings: &BmcSettings, tripwire: Tripwire, fence: Fence) -> Self {
         let every = Duration::from_secs(1) / settings.requests_per_second.max(1);
         let now = Instant::now();
         let pace = Mutex::new(Pace { full_at: now, rest_until: now, errors: 0 });
-        Gate { tripwire, every, slack: every * settings.burst.max(1), pace }
+        Gate { tripwire, fence, every, slack: every * settings.burst.max(1), pace }
     }
 
     /// Waits until the next request may be sent.
@@ -142,13 +144,21 @@ impl<T: ?Sized> Gated<T> {
         answer
     }
 
-    /// Sends a request that changes the machine, through the gate and the tripwire of the crash tests.
+    /// Sends a request that changes the machine, through the gate and the tripwire of the crash tests, unless the lease of this conductor has
+    /// passed.
     async fn changing<A>(
         &self,
         effect: &'static str,
         request: impl Future<Output = Result<A, BmcError>>,
     ) -> Result<A, BmcError> {
-        self.gate.tripwire.around(effect, self.through(request)).await
+        let send = async {
+            self.gate.wait_for_permit().await;
+            let stopped = |why: LeasePassed| BmcError::Stopped { reason: why.to_string() };
+            let answer = self.gate.fence.permit(request).await.map_err(stopped)?;
+            self.gate.observe_answer(&answer);
+            answer
+        };
+        self.gate.tripwire.around(effect, send).await
     }
 }
 
@@ -341,7 +351,7 @@ impl Sensors for Gated<dyn Sensors> {
     }
 
     async fn identify(&self, light: IdentifyLight) -> Result<(), BmcError> {
-        self.through(self.inner.identify(light)).await
+        self.changing("bmc: identify light", self.inner.identify(light)).await
     }
 }
 
@@ -409,7 +419,7 @@ mod tests {
             allow_unverified: false,
             authorities: Vec::new(),
         };
-        Gate::new(&settings, Tripwire::default())
+        Gate::new(&settings, Tripwire::default(), Fence::default())
     }
 
     #[tokio::test(start_paused = true)]
@@ -424,6 +434,22 @@ mod tests {
             gate.wait_for_permit().await;
         }
         assert_eq!(begun.elapsed().as_millis() / 100, 10);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_changed_without_a_lease() {
+        let SampleMachine { machine, target, .. } = &SampleMachine::start().await;
+        let connector = redfish::Connector::new(b"", AllowedHosts::anywhere()).unwrap();
+        let (fence, before) = (Fence::closed(), machine.log().len());
+        let gate = Gate { fence: fence.clone(), ..gate(1000, 100) };
+        let bmc = gated(connector.bmc(target.clone()), Arc::new(gate));
+        let refused = bmc.power.request(PowerChange::On).await.unwrap_err();
+        assert!(matches!(refused, BmcError::Stopped { .. }), "{refused:?}");
+        assert_eq!(machine.log().len(), before);
+        bmc.power.state().await.unwrap();
+        fence.open(Instant::now() + Duration::from_secs(60));
+        bmc.power.request(PowerChange::On).await.unwrap();
+        assert_eq!(machine.log().len(), before + 1);
     }
 
     #[tokio::test(start_paused = true)]

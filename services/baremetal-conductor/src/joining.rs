@@ -43,7 +43,8 @@ impl Turn for JoinTurn<'_> {
     async fn perform(&self, node: &Node, action: JoinAction) -> Result<Option<Problem>, TurnError> {
         let Some(host) = &node.hypervisor else { return Ok(None) };
         info!("asking the cloud for host {}: {action:?}", host.host);
-        let problem = self.0.ask_cloud(host, &action).await.err();
+        let asking = self.0.ask_cloud(host, &action);
+        let problem = self.0.membership.fence().permit(asking).await?.err();
         if let Some(problem) = &problem {
             debug!(problem = problem.cause, "the call to the cloud failed");
         }

@@ -8,6 +8,7 @@ use decision::{Decision, Requeue};
 use reconcile::{Decided, Turn};
 
 use crate::context::TurnContext;
+use crate::fence::LeasePassed;
 use crate::record::TurnError;
 
 /// The part of a turn for a node that waits for a drain.
@@ -34,7 +35,7 @@ impl Turn for LeavingTurn<'_> {
     }
 
     async fn perform(&self, _: &Node, call: ClusterdCall) -> Result<DrainSeen, TurnError> {
-        Ok(self.0.ask_clusterd(call).await)
+        Ok(self.0.ask_clusterd(call).await?)
     }
 
     fn conclude(&self, node: &Node, answers: Vec<DrainSeen>) -> Decided<Self> {
@@ -47,17 +48,17 @@ impl Turn for LeavingTurn<'_> {
 
 impl TurnContext {
     /// Makes a call to clusterd. Without a configured clusterd no host is drained.
-    pub(crate) async fn ask_clusterd(&self, call: ClusterdCall) -> DrainSeen {
-        let Some(clusters) = &self.settings.clusters else { return DrainSeen::NoHost };
+    pub(crate) async fn ask_clusterd(&self, call: ClusterdCall) -> Result<DrainSeen, LeasePassed> {
+        let Some(clusters) = &self.settings.clusters else { return Ok(DrainSeen::NoHost) };
         match call {
-            ClusterdCall::Show { host } => clusters.show(&host).await,
+            ClusterdCall::Show { host } => Ok(clusters.show(&host).await),
             ClusterdCall::Drain { host, forced } => {
                 let asking = clusters.drain(&host, &forced);
-                self.store.tripwire().around("clusterd: drain", asking).await
+                self.effect("clusterd: drain", asking).await
             }
             ClusterdCall::Undrain { host } => {
                 let asking = clusters.undrain(&host);
-                self.store.tripwire().around("clusterd: end of a drain", asking).await
+                self.effect("clusterd: end of a drain", asking).await
             }
         }
     }

@@ -50,7 +50,7 @@ impl Turn for LeaseTurn<'_> {
     }
 
     async fn perform(&self, _: &Node, call: ClusterdCall) -> Result<DrainSeen, TurnError> {
-        Ok(Box::pin(self.0.ask_clusterd(call)).await)
+        Ok(Box::pin(self.0.ask_clusterd(call)).await?)
     }
 
     fn conclude(&self, node: &Node, answers: Vec<DrainSeen>) -> Decided<Self> {

@@ -17,9 +17,13 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::context::TurnContext;
+use crate::fence::LeasePassed;
 use crate::problem::chain;
 use crate::secrets::Purpose;
 use crate::settings::{Leases, NameSettings};
+
+/// The name of this task, which one of the living conductors does.
+const TASK: &str = "names";
 
 /// The type of the recordsets: IPv4 addresses (RFC 1035).
 const ADDRESSES: &str = "A";
@@ -33,6 +37,8 @@ enum NamesError {
     NoZone { zone: String },
     #[error("cannot use the DNS zone of the cloud")]
     Cloud(#[from] CloudError),
+    #[error(transparent)]
+    LeasePassed(#[from] LeasePassed),
 }
 
 /// Maintains the names until `stop` is cancelled, if a zone is configured.
@@ -47,11 +53,13 @@ pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
     let installation = &context.key.derive(Purpose::Installation, &[])[..16];
     let mut refused = BTreeMap::new();
     loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            looked = look(&context, cloud, names, leases, installation) => match looked {
-                Ok(now) => refused = tell(refused, now),
-                Err(error) => warn!(error = chain(&error), "the names of machines in DNS may be outdated"),
+        if context.membership.has_task(TASK) {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                looked = look(&context, cloud, names, leases, installation) => match looked {
+                    Ok(now) => refused = tell(refused, now),
+                    Err(error) => warn!(error = chain(&error), "the names of machines in DNS may be outdated"),
+                }
             }
         }
         tokio::select! {
@@ -86,7 +94,7 @@ async fn look(
     let machines = context.store.named_machines(&leases.pool).await?;
     let plan = plan_names(&names.zone, installation, &machines, &seen);
     for change in &plan.changes {
-        context.store.tripwire().around("dns: change", apply(cloud, &zone.id, change)).await?;
+        context.effect("dns: change", apply(cloud, &zone.id, change)).await??;
     }
     Ok(plan.refused)
 }

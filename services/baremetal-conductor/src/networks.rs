@@ -77,7 +77,7 @@ impl TurnContext {
                     None => create(cloud, node, &new).await,
                 }
             };
-            let made = self.store.tripwire().around("cloud: create port", made).await;
+            let made = self.effect("cloud: create port", made).await?;
             let made = made.map_err(|error| problem(&error))?;
             self.check_binding(node, &made)?;
             info!("connected port {} of node {} to network {id} in Neutron", port.id, node.id);
@@ -189,7 +189,7 @@ impl TurnContext {
 
     async fn delete_port(&self, cloud: &Session, port: &NeutronPort) -> Result<()> {
         let deleting = ports::delete(cloud, &port.id);
-        let deleted = self.store.tripwire().around("cloud: delete port", deleting).await;
+        let deleted = self.effect("cloud: delete port", deleting).await?;
         deleted.map_err(|error| problem(&error))?;
         info!("deleted port {} ({}) in Neutron", port.id, port.name);
         Ok(())

@@ -72,6 +72,7 @@ impl Turn for MachineTurn<'_> {
                 Ok(ActionOutcome::Failed(problem))
             }
             Err(ActionError::Store(error)) => Err(error.into()),
+            Err(ActionError::LeasePassed(passed)) => Err(passed.into()),
         }
     }
 
@@ -238,7 +239,7 @@ impl TurnContext {
         let Some(boot) = self.boot_of_work(node).await? else { return Ok(None) };
         let token = self.agent_token(&boot);
         let giving = self.agents.give(&boot, &token, name, params);
-        let given = self.store.tripwire().around("agent: command", giving).await;
+        let given = self.effect("agent: command", giving).await?;
         given.map(Some).map_err(|error| error.problem().into())
     }
 

@@ -7,6 +7,8 @@ use baremetal_core::{Problem, Reason};
 use baremetal_store::StoreError;
 use bmc::BmcError;
 
+use crate::fence::LeasePassed;
+
 /// A result whose error is an [`ActionError`], unless it says otherwise.
 pub(crate) type Result<T, E = ActionError> = std::result::Result<T, E>;
 
@@ -15,6 +17,8 @@ pub(crate) type Result<T, E = ActionError> = std::result::Result<T, E>;
 pub(crate) enum ActionError {
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    LeasePassed(#[from] LeasePassed),
     /// The machine, its BMC or its agent did not do as asked.
     #[error("{}", .0.cause)]
     Machine(Problem),
@@ -40,9 +44,10 @@ pub(crate) fn cannot(what: &str) -> Problem {
 /// Converts a BMC's error into a problem of the node's work.
 pub(crate) fn of_bmc(error: &BmcError) -> Problem {
     let reason = match error {
-        BmcError::Unreachable { .. } | BmcError::Busy { .. } | BmcError::Malformed { .. } => {
-            Reason::BmcUnreachable
-        }
+        BmcError::Unreachable { .. }
+        | BmcError::Busy { .. }
+        | BmcError::Stopped { .. }
+        | BmcError::Malformed { .. } => Reason::BmcUnreachable,
         BmcError::Untrusted { .. } | BmcError::Unauthorized { .. } => Reason::BmcRefusesUs,
         BmcError::InUse { .. } | BmcError::Refused { .. } | BmcError::Unsupported { .. } => {
             Reason::BmcFailed
@@ -54,7 +59,9 @@ pub(crate) fn of_bmc(error: &BmcError) -> Problem {
 /// Whether the BMC has surely not begun what it was asked for. After the other errors it may have.
 pub(crate) fn is_refusal(error: &BmcError) -> bool {
     match error {
-        BmcError::Unreachable { .. } | BmcError::Malformed { .. } => false,
+        BmcError::Unreachable { .. } | BmcError::Stopped { .. } | BmcError::Malformed { .. } => {
+            false
+        }
         BmcError::Untrusted { .. }
         | BmcError::Unauthorized { .. }
         | BmcError::Busy { .. }

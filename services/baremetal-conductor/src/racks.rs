@@ -44,6 +44,9 @@ pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
 
 async fn look(context: &TurnContext) -> Result<(), StoreError> {
     for (name, document, _) in context.store.list_racks().await? {
+        if !context.membership.has_task(&format!("rack {name}")) {
+            continue;
+        }
         let goal = match Rack::read(&name, document) {
             Ok(rack) => rack.goal,
             Err(why) => {
@@ -141,7 +144,7 @@ async fn begin(
         RackRequest::Join => "join",
     };
     info!(node.id = %node.id, "bringing up node {}: {what}", node.label());
-    context.queue.wake(node.id);
+    context.wake(node.id);
     Ok(())
 }
 

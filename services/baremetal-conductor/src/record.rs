@@ -8,6 +8,7 @@ use reconcile::TurnErrorKind;
 use tracing::{info, warn};
 
 use crate::context::TurnContext;
+use crate::fence::LeasePassed;
 
 /// Why a turn ended without a result. The next turn is the retry.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +17,8 @@ pub(crate) enum TurnError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Illegal(#[from] IllegalEvent),
+    #[error(transparent)]
+    LeasePassed(#[from] LeasePassed),
 }
 
 impl reconcile::TurnError for TurnError {
@@ -23,6 +26,7 @@ impl reconcile::TurnError for TurnError {
         match self {
             TurnError::Store(StoreError::Stale) => TurnErrorKind::Stale,
             TurnError::Store(error) if error.is_transient() => TurnErrorKind::Database,
+            TurnError::LeasePassed(_) => TurnErrorKind::Elsewhere,
             TurnError::Store(_) | TurnError::Illegal(_) => TurnErrorKind::Failed,
         }
     }
@@ -30,7 +34,10 @@ impl reconcile::TurnError for TurnError {
 
 impl TurnContext {
     /// Writes the node with its history, and returns the node with its new version.
+    ///
+    /// A process that was stopped and has lost its lease writes nothing: it may have decided by the time that has passed.
     pub(crate) async fn write(&self, before: &Node, update: NodeUpdate) -> Result<Node, TurnError> {
+        self.membership.fence().check()?;
         let NodeUpdate {
             node: mut after,
             history,
@@ -59,7 +66,7 @@ impl TurnContext {
                 self.store.update_node_and_children(&after, &history, &children).await?
             }
         };
-        children.iter().for_each(|(child, _)| self.queue.wake(child.id));
+        children.iter().for_each(|(child, _)| self.wake(child.id));
         if let Some(obstacle) = obstacle {
             self.sightings.note_obstacle(after.id, obstacle);
         }
@@ -77,11 +84,11 @@ impl TurnContext {
             self.agents.forget(after.id);
             self.sightings.forget_failed_calls(after.id);
             if after.place.is_some() {
-                self.rack_changed.notify_one();
+                self.wake_racks();
             }
         }
         if before.is_joining() && !after.is_joining() && after.place.is_some() {
-            self.rack_changed.notify_one();
+            self.wake_racks();
         }
         Ok(written)
     }

@@ -7,7 +7,10 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::conductor::Conductor;
-use crate::{catch_up, crawler, machine_names, node_consoles, racks, seal_keys, sweep, turn};
+use crate::replicas::LeaseRefused;
+use crate::{
+    catch_up, crawler, machine_names, node_consoles, racks, replicas, seal_keys, sweep, turn,
+};
 
 /// The time limit for logging out of all BMCs when the process stops.
 const LOG_OUT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -17,6 +20,8 @@ const LOG_OUT_TIMEOUT: Duration = Duration::from_secs(3);
 pub enum RunError {
     #[error("a turn panicked")]
     Turn(#[source] tokio::task::JoinError),
+    #[error(transparent)]
+    Lease(LeaseRefused),
 }
 
 impl Conductor {
@@ -24,7 +29,7 @@ impl Conductor {
     ///
     /// # Errors
     ///
-    /// Fails if a turn panicked.
+    /// Fails if a turn panicked, or if this conductor must not work on its database.
     pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
         let mut tasks = JoinSet::new();
         let context = self.context.clone();
@@ -37,7 +42,8 @@ impl Conductor {
         tasks.spawn(async move { turns.await.map_err(RunError::Turn) });
         tasks.spawn(beside(catch_up::run(self.context.clone(), stop.clone())));
         tasks.spawn(beside(sweep::run(self.context.clone(), stop.clone())));
-        tasks.spawn(beside(sweep::announce(self.context.clone(), stop.clone())));
+        let replica = replicas::run(self.context.clone(), stop.clone());
+        tasks.spawn(async move { replica.await.map_err(RunError::Lease) });
         tasks.spawn(beside(crawler::run(self.context.clone(), stop.clone())));
         tasks.spawn(beside(machine_names::run(self.context.clone(), stop.clone())));
         tasks.spawn(beside(racks::run(self.context.clone(), stop.clone())));

@@ -25,6 +25,8 @@ use crate::consoles::ConsoleSettings;
 pub struct Settings {
     /// The name under which the conductor is listed.
     pub hostname: String,
+    /// The name of the state folder, which only one process uses at a time.
+    pub instance: String,
     /// The conductor groups whose nodes this conductor manages, at least one. New nodes are in the first.
     pub groups: Vec<String>,
     /// How many turns run in parallel.
@@ -90,6 +92,7 @@ impl Settings {
         let minute = Duration::from_secs(60);
         Settings {
             hostname: "host-1".to_owned(),
+            instance: "instance-1".to_owned(),
             groups: vec![String::new()],
             workers: 1,
             timeouts: Timeouts {

@@ -1,30 +1,25 @@
-//! Refreshes the power states and boot settings of idle nodes, and reports that this conductor is alive.
+//! Refreshes the power states and boot settings of idle nodes.
 
 use std::collections::HashMap;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::time::Duration;
 
 use baremetal_core::{HistoryEntry, Node, NodeIdent, NodeUuid, power_failed, power_recovered};
-use baremetal_store::{SeenPower, StoreError};
+use baremetal_store::{NodeVersion, SeenPower, StoreError};
 use bmc::{Bmc, BmcError};
 use hardware::{Health, PowerAndBootSettings, PowerState};
 use jiff::Timestamp;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval, interval_at};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::context::TurnContext;
 use crate::observations::ObservedPart;
 use crate::problem::{self, chain};
-use crate::settings::Settings;
 
 /// How many ids of nodes are read per query.
 const PAGE: u32 = 500;
-
-/// How often the conductor reports that it is alive.
-const ANNOUNCE_EVERY: Duration = Duration::from_secs(10);
 
 /// The nodes whose records agreed with their BMCs at the last sweep. A sweep reads such a record only if its version or the report of the BMC
 /// has changed.
@@ -58,7 +53,7 @@ pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
     }
 }
 
-/// Asks every idle node's BMC once; returns how many BMCs answered and how many power states had changed.
+/// Asks the BMC of every idle node of this conductor once; returns how many BMCs answered and how many power states had changed.
 ///
 /// A BMC that does not answer blocks one of the parallel requests, and no other node.
 async fn sweep(
@@ -71,7 +66,10 @@ async fn sweep(
         let (page, last) = context.store.sweep_page(after, PAGE).await?;
         let Some(last) = last else { break };
         after = last;
-        for (id, version) in page {
+        for NodeVersion { id, version, group } in page {
+            if !context.membership.has_node(id, &group) {
+                continue;
+            }
             while swept.looks.len() >= context.settings.sweep.at_once {
                 swept.join(context).await?;
             }
@@ -83,7 +81,7 @@ async fn sweep(
         swept.join(context).await?;
     }
     swept.record(context).await?;
-    // Nodes that are deleted or busy are forgotten.
+    // Nodes that are deleted or busy, or that belong to another conductor now, are forgotten.
     *agreeing = swept.agreeing;
     Ok((swept.seen, swept.changed))
 }
@@ -278,23 +276,4 @@ fn changed_health(before: &Node, after: &Node, now: Timestamp) -> Option<History
         (was, is) => format!("the BMC reports the health {}; it was {}", word(is), word(was)),
     };
     Some(HistoryEntry::changed(before, after, event, now))
-}
-
-/// Reports that this conductor is alive, until `stop` is cancelled.
-pub(crate) async fn announce(context: Arc<TurnContext>, stop: CancellationToken) {
-    let mut due = interval(ANNOUNCE_EVERY);
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            _ = due.tick() => {}
-        }
-        let Settings { hostname, groups, .. } = &context.settings;
-        match context.store.touch_conductor(hostname, groups, context.now()).await {
-            Ok(()) => context.watch.answered(context.now()),
-            Err(error) => {
-                context.watch.failed();
-                warn!(error = chain(&error), "cannot record that this conductor is alive");
-            }
-        }
-    }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use baremetal_core::{Node, NodeIdent, NodeUuid, PasswordRotation, is_lease_stage_due};
 use reconcile::{Requeue, RetryPauses, execute, requeue};
-use tracing::instrument;
+use tracing::{debug, instrument};
 
 use crate::context::TurnContext;
 use crate::joining::JoinTurn;
@@ -21,7 +21,16 @@ const RETRY_PAUSES: RetryPauses =
 /// Runs one turn for one node. The turn is the only writer of `provision_state` once work has begun.
 #[instrument(skip_all, fields(node.id = %id))]
 pub(crate) async fn turn(id: NodeUuid, context: Arc<TurnContext>) -> Requeue {
-    let ended = context.turn(id).await;
+    let running = context.membership.begin_turn(id);
+    let ended = tokio::select! {
+        biased;
+        () = running.has_to_end() => {
+            debug!("the turn of node {id} ended, because another conductor may work on the node");
+            context.let_go(id);
+            return Requeue::After(RETRY_PAUSES.failed);
+        }
+        ended = context.turn(id) => ended,
+    };
     requeue(ended, format_args!("node {id}"), &context.watch, RETRY_PAUSES)
 }
 
@@ -31,6 +40,10 @@ impl TurnContext {
             self.forget(id);
             return Ok(Requeue::OnChange);
         };
+        if !self.membership.admits(&node) {
+            self.let_go(id);
+            return Ok(Requeue::OnChange);
+        }
         self.turn_versions.note(id, node.version);
         self.watch.answered(self.now());
         // Work that holds waits for an operator, or for the end of the lease.

@@ -14,8 +14,9 @@ impl TurnVersions {
         self.versions().insert(id, version);
     }
 
-    pub(crate) fn forget(&self, id: NodeUuid) {
-        self.versions().remove(&id);
+    /// Returns whether a turn had read the node.
+    pub(crate) fn forget(&self, id: NodeUuid) -> bool {
+        self.versions().remove(&id).is_some()
     }
 
     /// Returns whether no turn has read this version.

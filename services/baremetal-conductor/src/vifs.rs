@@ -82,7 +82,7 @@ impl TurnContext {
         let bindings = self.bindings(node).await?;
         for (vif, binding) in &bindings {
             let binding = bind(cloud, vif, binding);
-            let bound = self.store.tripwire().around("cloud: bind port", binding).await;
+            let bound = self.effect("cloud: bind port", binding).await?;
             let bound = bound.map_err(|error| problem(&error))?;
             if node.switches_networks() {
                 self.check_binding(node, &bound)?;
@@ -105,7 +105,7 @@ impl TurnContext {
     pub(crate) async fn release_vif(&self, cloud: &Session, node: &Node, vif: &str) -> Result<()> {
         let host = node.id.to_string();
         let releasing = release(cloud, vif, &host);
-        let released = self.store.tripwire().around("cloud: release port", releasing).await;
+        let released = self.effect("cloud: release port", releasing).await?;
         Ok(released.map_err(|error| problem(&error))?)
     }
 

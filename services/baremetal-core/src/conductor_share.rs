@@ -62,6 +62,11 @@ impl LivingConductors {
         self.all.iter().flat_map(|it| &it.groups).any(elsewhere)
     }
 
+    /// The host names of the conductors, in their order.
+    pub fn hostnames(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().map(|it| it.hostname.as_str())
+    }
+
     /// The conductor groups that have a living conductor, each once.
     pub fn groups(&self) -> Vec<String> {
         let mut groups: Vec<String> = Vec::new();

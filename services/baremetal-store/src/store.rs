@@ -430,15 +430,14 @@ impl Store {
         reading!(self.database, |c| node::groups(c).await)
     }
 
-    /// Returns the next `limit` nodes whose power state is refreshed regularly, with the versions of their records: all that are not in
-    /// `enroll` and have no work and no change of power in progress. The order is that of their creation, in which the database file has
-    /// them, so each page of it is read once. Also returns the place of the last one, after which the next page begins; the first page
-    /// begins after 0.
+    /// Returns the versions of the next `limit` nodes whose power state is refreshed regularly: all that are not in `enroll` and have no work
+    /// and no change of power in progress. The order is that of their creation, in which the database file has them, so each page of it is
+    /// read once. Also returns the place of the last one, after which the next page begins; the first page begins after 0.
     pub async fn sweep_page(
         &self,
         after: i64,
         limit: u32,
-    ) -> Result<(Vec<(NodeUuid, i64)>, Option<i64>)> {
+    ) -> Result<(Vec<NodeVersion>, Option<i64>)> {
         reading!(self.database, |c| node::sweep_page(c, after, limit).await)
     }
 

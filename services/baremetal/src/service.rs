@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
+use uuid::Uuid;
 
 use crate::Config;
 use crate::config::{
@@ -102,7 +104,7 @@ impl Service {
         };
         let sockets = provisioning.as_ref().map(|(_, sockets)| sockets);
         let pump = pump(&config)?;
-        let settings = settings(&config, sockets, pump.addressees())?;
+        let settings = settings(&config, sockets, pump.addressees(), instance(lock.as_ref()))?;
         let conductor = Conductor::new(settings, store.clone(), key).await?;
         let api = config.api.open().await?;
 
@@ -162,7 +164,8 @@ impl Service {
             let loaders = provisioning::loaders(routes.clone());
             sockets.serve(provisioning::router(routes), loaders, &mut tasks, &stop);
         }
-        let given_up = HistoryOfUndelivered(self.store.clone());
+        let conductor = self.conductor.clone();
+        let given_up = HistoryOfUndelivered { store: self.store.clone(), conductor };
         let sending = self.notices.run(self.store.outbox(), given_up, stop.clone());
         tasks.spawn(async move {
             sending.await;
@@ -234,6 +237,15 @@ async fn lock(config: &Config) -> anyhow::Result<Option<File>> {
     }
 }
 
+/// Returns a name for the locked file that no other file has, also none on another host: a process with the same name has ended.
+fn instance(lock: Option<&File>) -> String {
+    let start = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    if let (Ok(start), Some(Ok(file))) = (start, lock.map(File::metadata)) {
+        return format!("{}/{}/{}", start.trim(), file.dev(), file.ino());
+    }
+    Uuid::new_v4().to_string()
+}
+
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
@@ -292,6 +304,7 @@ fn settings(
     config: &Config,
     sockets: Option<&ProvisioningSockets>,
     addressees: ReceiverKinds,
+    instance: String,
 ) -> anyhow::Result<Settings> {
     let provisioning = config.provisioning.as_ref();
     let dhcp = provisioning.and_then(|it| it.dhcp.as_ref());
@@ -299,6 +312,7 @@ fn settings(
     let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
     Ok(Settings {
         hostname: config.conductor.hostname.clone().unwrap_or_else(own_name),
+        instance,
         groups: config.conductor.groups.0.clone(),
         workers: config.conductor.workers.get(),
         timeouts: timeouts(&config.timeouts),

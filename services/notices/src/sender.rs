@@ -28,6 +28,11 @@ const LONGEST_WAIT: SignedDuration = SignedDuration::from_hours(1);
 
 /// Records the notices that were given up.
 pub trait RecordGivenUp: Send + Sync + 'static {
+    /// Whether this process sends the letters now, and not another one on the same database.
+    fn may_send(&self) -> bool {
+        true
+    }
+
     /// Records that a notice did not reach its receiver, and deletes the letter in the same transaction ([`database::outbox::delete`]). A
     /// letter that is no longer in the outbox was given up before. Everybody who may see the subject of the notice may read `why`, so it
     /// names no address.
@@ -142,7 +147,7 @@ impl<G: RecordGivenUp> SenderContext<G> {
         busy: &mut BTreeSet<String>,
         telling: &mut JoinSet<ReceiverResult>,
     ) -> Result<(), StoreError> {
-        while busy.len() < MAX_PARALLEL {
+        while busy.len() < MAX_PARALLEL && self.given_up.may_send() {
             let others: Vec<String> = busy.iter().cloned().collect();
             let now = (self.pump.clock)();
             let due = self.outbox.due_to_others(now, LONGEST_WAIT, &others, BATCH).await?;
@@ -169,6 +174,9 @@ impl<G: RecordGivenUp> SenderContext<G> {
     async fn tell(&self, receiver: &str, letters: Vec<WaitingLetter>) -> Result<(), StoreError> {
         let SenderContext { pump, outbox, given_up } = self;
         for waiting in letters {
+            if !given_up.may_send() {
+                return Ok(());
+            }
             let Ok(notice) = serde_json::from_str::<Notice>(&waiting.letter.body) else {
                 warn!("dropping an unreadable notice to {receiver}");
                 outbox.remove(waiting.seq).await?;

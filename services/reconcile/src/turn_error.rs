@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use decision::Requeue;
-use tracing::{error, warn};
+use tracing::{debug, error, warn};
 
 use crate::Watch;
 
@@ -22,6 +22,8 @@ pub enum TurnErrorKind {
     Stale,
     /// The database does not answer now.
     Database,
+    /// The lease of this process has passed, so another process works on the record.
+    Elsewhere,
     /// Everything else. A person has to look at the log.
     Failed,
 }
@@ -52,6 +54,10 @@ pub fn requeue<E: TurnError>(
             watch.failed();
             warn!(error = with_sources(&error), "the turn of {subject} waits for the database");
             Requeue::After(pauses.database)
+        }
+        TurnErrorKind::Elsewhere => {
+            debug!("the turn of {subject} ended: {error}");
+            Requeue::After(pauses.failed)
         }
         TurnErrorKind::Failed => {
             error!(

@@ -11,7 +11,14 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, OnceCell};
 
 /// Writes that happen at intervals or at each start, independent of the request under test.
-const REGULAR: [&str; 3] = ["::touch_conductor::", "::record_power::", "::know::"];
+const REGULAR: [&str; 6] = [
+    "::touch_conductor::",
+    "::register_conductor::",
+    "::renew_conductor::",
+    "::release_conductor::",
+    "::record_power::",
+    "::know::",
+];
 
 /// Stops the service at points that it reaches for the first time. A point is an effect or a write, together with the state recorded at
 /// that moment. After the service was stopped, all its later effects and writes block too, as if it had died at that moment.

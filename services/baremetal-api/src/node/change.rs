@@ -207,7 +207,7 @@ fn gives(patch: &[Operation], key: &str) -> bool {
 
 /// Refuses a conductor group without a conductor.
 pub(crate) fn check_group(app: &App, node: &Node) -> Result<(), RequestRefused> {
-    check_conductor_group(&node.conductor_group, app.conductor.groups())
+    check_conductor_group(&node.conductor_group, &app.conductor.served_groups())
 }
 
 /// Replaces the name of a node by its UUID. A name that no node has stays, and is refused with the field.

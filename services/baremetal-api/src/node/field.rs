@@ -123,7 +123,7 @@ const FIELDS: &[Field<Node>] = &[
     field("console_enabled", 1, Boolean, |it, _| it.console_enabled.into())
         .imported(|it, name, new| { it.console_enabled = boolean(name, new)?.unwrap_or(false); Ok(()) }),
     // Ironic's conductor still holds the node's lock when it answers a PATCH.
-    field("reservation", 1, Text, |it, look| (look.is_changed || view::is_locked(it)).then_some(look.conductor).into())
+    field("reservation", 1, Text, |it, look| if look.is_changed || view::is_locked(it) { look.conductor_of(it) } else { Shown::Null })
         .site_detail(),
     field("inspection_started_at", 6, Text, |it, _| it.inspection_started_at.into())
         .imported(|it, name, new| put(&mut it.inspection_started_at, time(name, new))),
@@ -148,7 +148,7 @@ const FIELDS: &[Field<Node>] = &[
     shared("conductor_group", 46).change_shared(SET_OWNER)
         .filter(|list, by| put(&mut list.filter.conductor_group, Ok(Some(by.value.to_lowercase()))))
         .sort(NodeSort::ConductorGroup),
-    field("conductor", 49, Text, |_, look| look.conductor.into())
+    field("conductor", 49, Text, |it, look| look.conductor_of(it))
         .site_detail()
         .filter(|list, by| put(&mut list.conductor, Ok(by.text()))),
     shared("automated_clean", 47).change_shared(ADMINISTER),

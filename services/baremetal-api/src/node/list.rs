@@ -38,7 +38,8 @@ impl NodeList {
             return Err(ApiError::not_found(why).into());
         }
         filter.seen_by = visible_project(&request.caller);
-        let elsewhere = conductor.is_some_and(|name| name != request.app.conductor.hostname());
+        let living = request.app.conductor.hostnames();
+        let elsewhere = conductor.is_some_and(|name| !living.contains(&name));
         Ok(Some(filter).filter(|_| !elsewhere && !is_empty))
     }
 }

@@ -78,7 +78,7 @@ impl NetworkSite {
 fn machine(error: ActionError) -> Problem {
     match error {
         ActionError::Machine(problem) => problem,
-        ActionError::Store(error) => panic!("{error}"),
+        ActionError::Store(_) | ActionError::LeasePassed(_) => panic!("{error}"),
     }
 }
 

@@ -61,7 +61,7 @@ impl VifSite {
 fn machine<T>(performed: Result<T, ActionError>) -> Result<T, Problem> {
     performed.map_err(|error| match error {
         ActionError::Machine(problem) => problem,
-        ActionError::Store(error) => panic!("{error}"),
+        ActionError::Store(_) | ActionError::LeasePassed(_) => panic!("{error}"),
     })
 }
 

@@ -24,7 +24,7 @@ pub struct ConductorRow {
     pub settled: String,
     /// How many turns it still has for nodes that belong to others.
     pub turns: u32,
-    /// The state folder of the process.
+    /// The name of the state folder, which only one process uses at a time.
     pub instance: String,
     /// Names the key with which the process makes the tokens of machines.
     pub installation: String,

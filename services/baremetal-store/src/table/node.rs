@@ -308,11 +308,12 @@ pub(crate) async fn unfinished(connection: &mut Connection) -> Result<Vec<NodeVe
          UNION SELECT id, version, conductor_group FROM nodes WHERE lent = 1 \
          UNION SELECT id, version, conductor_group FROM nodes WHERE joining = 1 ORDER BY id";
     let rows = connection.rows(UNFINISHED, values![]).await?;
-    let read = |row: &Row| {
-        let group = row.text(2)?.to_owned();
-        Ok(NodeVersion { id: row.parse(TABLE, 0)?, version: row.int(1)?, group })
-    };
-    rows.iter().map(read).collect()
+    rows.iter().map(version).collect()
+}
+
+fn version(row: &Row) -> Result<NodeVersion> {
+    let group = row.text(2)?.to_owned();
+    Ok(NodeVersion { id: row.parse(TABLE, 0)?, version: row.int(1)?, group })
 }
 
 /// The conductor group of a node.
@@ -340,15 +341,14 @@ pub(crate) async fn sweep_page(
     connection: &mut Connection,
     after: i64,
     limit: u32,
-) -> Result<(Vec<(NodeUuid, i64)>, Option<i64>)> {
-    let mut query = Query::new("SELECT id, version, seq FROM nodes");
+) -> Result<(Vec<NodeVersion>, Option<i64>)> {
+    let mut query = Query::new("SELECT id, version, conductor_group, seq FROM nodes");
     query.and("busy = 0");
     query.and_value("provision_state <> ?", State::Enroll.as_str());
     query.and_value("seq > ?", after);
     let rows = query.first_by("seq", false, limit).rows(connection).await?;
-    let last = rows.last().map(|row| row.int(2)).transpose()?;
-    let read = |row: &Row| Ok((row.parse(TABLE, 0)?, row.int(1)?));
-    Ok((rows.iter().map(read).collect::<Result<_>>()?, last))
+    let last = rows.last().map(|row| row.int(3)).transpose()?;
+    Ok((rows.iter().map(version).collect::<Result<_>>()?, last))
 }
 
 /// Returns the nodes with these ids, in any order.

@@ -205,8 +205,9 @@ async fn the_sweep_reads_idle_nodes(store: Store) {
     let mut place = 0;
     for want in [&resting[..2], &resting[2..4], &resting[4..]] {
         let (page, last) = store.sweep_page(place, 2).await.unwrap();
-        let want: Vec<_> = want.iter().map(|node| (node.id, node.version)).collect();
-        assert_eq!(page, want);
+        let page: Vec<_> = page.into_iter().map(|it| (it.id, it.version, it.group)).collect();
+        let want = want.iter().map(|it| (it.id, it.version, it.conductor_group.clone()));
+        assert_eq!(page, want.collect::<Vec<_>>());
         place = last.unwrap();
     }
     assert_eq!(store.sweep_page(place, 2).await.unwrap(), (vec![], None));

@@ -1,0 +1,110 @@
+//! The fence of a conductor that shares its database: no effect begins after its lease has passed.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio::time::Instant;
+
+/// The lease of this conductor has passed, so another conductor may work on the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the lease of this conductor has passed, so another conductor may work on the node")]
+pub(crate) struct LeasePassed;
+
+/// The fence of this process, by the monotonic clock: neither a process that was stopped for a while nor a clock that was set pass it.
+/// Clones are one fence. The default is the fence of a conductor without a lease, which is always open.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Fence(Option<Arc<Mutex<Option<Instant>>>>);
+
+impl Fence {
+    /// A fence that is closed until the conductor gets a lease.
+    pub(crate) fn closed() -> Fence {
+        Fence(Some(Arc::default()))
+    }
+
+    /// Runs an effect as long as effects are permitted. The fence is checked before each step of the effect, so a process that was stopped in
+    /// the middle of one sends nothing more.
+    pub(crate) async fn permit<T>(
+        &self,
+        effect: impl Future<Output = T>,
+    ) -> Result<T, LeasePassed> {
+        let mut effect = pin!(effect);
+        let step = |task: &mut Context<'_>| match self.check() {
+            Ok(()) => effect.as_mut().poll(task).map(Ok),
+            Err(passed) => Poll::Ready(Err(passed)),
+        };
+        poll_fn(step).await
+    }
+
+    /// Returns whether effects are permitted.
+    pub(crate) fn check(&self) -> Result<(), LeasePassed> {
+        let Some(until) = &self.0 else { return Ok(()) };
+        let until = *locked(until);
+        if until.is_some_and(|until| Instant::now() < until) { Ok(()) } else { Err(LeasePassed) }
+    }
+
+    /// Permits effects until then.
+    pub(crate) fn open(&self, until: Instant) {
+        if let Some(now) = &self.0 {
+            *locked(now) = Some(until);
+        }
+    }
+
+    /// Permits no effect any more.
+    pub(crate) fn close(&self) {
+        if let Some(until) = &self.0 {
+            *locked(until) = None;
+        }
+    }
+}
+
+fn locked(until: &Mutex<Option<Instant>>) -> MutexGuard<'_, Option<Instant>> {
+    // A panic while the lock is held leaves the time intact, so the poisoned lock can be used.
+    until.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::advance;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn effects_are_permitted_until_the_lease_has_passed() {
+        let fence = Fence::closed();
+        let gate = fence.clone();
+        assert_eq!(gate.check(), Err(LeasePassed));
+        fence.open(Instant::now() + Duration::from_secs(5));
+        assert_eq!(gate.check(), Ok(()));
+        advance(Duration::from_secs(6)).await;
+        assert_eq!(gate.check(), Err(LeasePassed));
+        fence.open(Instant::now() + Duration::from_secs(5));
+        fence.close();
+        assert_eq!(gate.check(), Err(LeasePassed));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_effect_in_progress_sends_nothing_after_the_lease_has_passed() {
+        let fence = Fence::closed();
+        fence.open(Instant::now() + Duration::from_secs(5));
+        assert_eq!(fence.permit(async { 7 }).await, Ok(7));
+        let mut sent = 0;
+        let effect = async {
+            sent += 1;
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            sent += 1;
+        };
+        assert_eq!(fence.permit(effect).await, Err(LeasePassed));
+        assert_eq!(sent, 1);
+    }
+
+    #[tokio::test]
+    async fn a_conductor_that_is_alone_needs_no_lease() {
+        let fence = Fence::default();
+        fence.close();
+        assert_eq!(fence.check(), Ok(()));
+    }
+}
