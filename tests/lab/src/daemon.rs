@@ -40,6 +40,7 @@ pub(crate) struct KillableDaemon {
 #[derive(Default)]
 pub(crate) struct ChildDaemon {
     config: PathBuf,
+    pid: Option<u32>,
     log: Arc<Mutex<Vec<String>>>,
     stop: CancellationToken,
     /// Reads the log of the service until the service is dead; returns whether the service was killed at its line.
@@ -69,9 +70,7 @@ impl Daemon {
 
     /// Starts the service as a child process.
     pub(crate) async fn child(config: &Path, state: &Path) -> (Daemon, Listeners) {
-        let mut outside = ChildDaemon { config: config.to_owned(), ..ChildDaemon::default() };
-        outside.start(usize::MAX);
-        let listeners = outside.listeners(state).await;
+        let (outside, listeners) = ChildDaemon::listening(config, state).await;
         (Daemon::Child(outside), listeners)
     }
 }
@@ -153,6 +152,21 @@ fn lacks_a_port(error: &anyhow::Error) -> bool {
 }
 
 impl ChildDaemon {
+    /// Starts the program, and waits until it listens.
+    pub(crate) async fn listening(config: &Path, state: &Path) -> (ChildDaemon, Listeners) {
+        let mut outside = ChildDaemon { config: config.to_owned(), ..ChildDaemon::default() };
+        outside.start(usize::MAX);
+        let listeners = outside.listeners(state).await;
+        (outside, listeners)
+    }
+
+    /// Sends a signal to the program.
+    pub(crate) async fn signal(&self, name: &str) {
+        let pid = self.pid.expect("the program was started").to_string();
+        let sent = Command::new("kill").arg(format!("-{name}")).arg(pid).status().await;
+        assert!(sent.expect("kill runs").success(), "no process gets {name}");
+    }
+
     /// Starts the program and kills it (SIGKILL) as soon as it has logged `lines` lines that report an action or a state.
     pub(crate) fn start(&mut self, lines: usize) {
         let mut child = Command::new(compat::program("baremetald"))
@@ -169,6 +183,7 @@ impl ChildDaemon {
             .spawn()
             .expect("baremetald starts");
         // Every user of the machine can read the command line, so it must contain no secret.
+        self.pid = child.id();
         let shown = child.id().map(|id| format!("/proc/{id}/cmdline"));
         let shown = shown.and_then(|file| std::fs::read(file).ok());
         left::keep_text("command-lines", &shown.unwrap_or_default());

@@ -30,6 +30,7 @@ pub struct Lab {
     provisioning: Url,
     bmc_dhcp: Option<SocketAddr>,
     rack: Mutex<Rack>,
+    pub(crate) settings: Settings,
     pub(crate) folder: TempDir,
     pub(crate) records: OnceCell<Store>,
 }
@@ -97,7 +98,7 @@ impl Lab {
     pub async fn start_with(settings: Settings) -> Lab {
         let (folder, config) = prepare(&settings);
         let (daemon, listeners) = Daemon::inside(&config).await;
-        Lab::around(daemon, &listeners, folder, systems(&settings)).await
+        Lab::around(daemon, &listeners, folder, settings).await
     }
 
     /// Starts a lab with baremetald as a child process, which can be killed.
@@ -105,9 +106,9 @@ impl Lab {
         let (folder, config) = prepare(&settings);
         let (daemon, listeners) = Daemon::child(&config, &folder.path().join("state")).await;
         // After a restart the service must listen at the addresses that machines and agents know.
-        std::fs::write(&config, configuration(&settings, &folder, Some(&listeners)))
+        std::fs::write(&config, configuration(&settings, &folder, FIRST, Some(&listeners)))
             .expect("the configuration can be written");
-        Lab::around(daemon, &listeners, folder, systems(&settings)).await
+        Lab::around(daemon, &listeners, folder, settings).await
     }
 
     /// Starts a lab with baremetald inside the test process, to be killed at its effects and writes.
@@ -115,20 +116,20 @@ impl Lab {
         let (folder, config) = prepare(&settings);
         let (daemon, listeners) = Daemon::mortal(&config, &database(&settings, &folder)).await;
         // After a restart the service must listen at the addresses that machines and agents know.
-        std::fs::write(&config, configuration(&settings, &folder, Some(&listeners)))
+        std::fs::write(&config, configuration(&settings, &folder, FIRST, Some(&listeners)))
             .expect("the configuration can be written");
-        Lab::around(daemon, &listeners, folder, systems(&settings)).await
+        Lab::around(daemon, &listeners, folder, settings).await
     }
 
     async fn around(
         daemon: Daemon,
         listeners: &Listeners,
         folder: TempDir,
-        systems: Systems,
+        settings: Settings,
     ) -> Lab {
         let network =
             Network { dhcp: listeners.dhcp.expect("DHCP is configured"), tftp: listeners.tftp };
-        let rack = Rack::start_with(network, Speed::times(SPEED), systems).await;
+        let rack = Rack::start_with(network, Speed::times(SPEED), systems(&settings)).await;
         let rack = rack.expect("a rack starts");
         let images = Images::start().await.expect("an image server starts");
         let base = Url::parse(&format!("http://{}/", listeners.api));
@@ -142,6 +143,7 @@ impl Lab {
             provisioning: provisioning.expect("an address makes a URL"),
             bmc_dhcp: listeners.bmc_dhcp,
             rack: Mutex::new(rack),
+            settings,
             folder,
             records: OnceCell::new(),
         }
@@ -227,13 +229,21 @@ fn prepare(settings: &Settings) -> (TempDir, PathBuf) {
     let folder = folder.expect("a temporary folder can be made");
     files::write(folder.path()).expect("stand-ins can be written");
     let config = folder.path().join("baremetald.toml");
-    std::fs::write(&config, configuration(settings, &folder, None))
+    std::fs::write(&config, configuration(settings, &folder, FIRST, None))
         .expect("the configuration can be written");
     (folder, config)
 }
 
+/// The host name and the state folder of the lab's first baremetald.
+const FIRST: (&str, &str) = ("lab", "state");
+
 /// The text of `baremetald.toml`: with free ports, or with the addresses `at` of an earlier start.
-fn configuration(settings: &Settings, folder: &TempDir, at: Option<&Listeners>) -> String {
+pub(crate) fn configuration(
+    settings: &Settings,
+    folder: &TempDir,
+    (hostname, state): (&str, &str),
+    at: Option<&Listeners>,
+) -> String {
     let free = SocketAddr::from(([127, 0, 0, 1], 0));
     let api = at.map_or(free, |at| at.api);
     let provisioning = at.and_then(|at| at.provisioning).unwrap_or(free);
@@ -247,11 +257,11 @@ fn configuration(settings: &Settings, folder: &TempDir, at: Option<&Listeners>) 
     let mut text = String::new();
     let written = write!(
         text,
-        r#"state_dir = "{folder}/state"
+        r#"state_dir = "{folder}/{state}"
 [api]
 listen = "{api}"
 [conductor]
-hostname = "lab"
+hostname = "{hostname}"
 power_sync_every = "{power_sync_every}"
 look_every = "1s"
 fast_track = {fast_track}

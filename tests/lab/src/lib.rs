@@ -10,6 +10,7 @@ mod machine;
 mod node;
 mod postgres;
 mod records;
+mod replica;
 mod trap;
 
 pub use api::{Answer, Api, until};
@@ -19,3 +20,4 @@ pub use lab::{Lab, Settings};
 pub use machine::{AgentChoice, Machine, RackedMachine};
 pub use node::{Node, PendingChange};
 pub use postgres::{LossyWay, Postgres};
+pub use replica::Replica;

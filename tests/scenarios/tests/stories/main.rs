@@ -34,6 +34,7 @@ mod quorum;
 mod rack_up;
 mod raid;
 mod raid_volumes;
+mod replicas;
 mod rescue;
 mod reserve;
 mod serial;

@@ -1,0 +1,183 @@
+//! Three baremetald share one PostgreSQL. One of them is killed, stopped or paused while it installs a machine: another one finishes the work
+//! in time, and nothing is done twice.
+
+use std::time::Duration;
+
+use api_client::baremetald;
+use bmc_emulator::PowerRequest::{ForceOff, On};
+use lab::{Lab, Machine, Node, Postgres, RackedMachine, Replica, Settings};
+use machine_emulator::Event;
+use reqwest::Method;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::kill_points::{DEPLOYMENT, StateBefore, WRITES};
+
+/// The time after which the work of a process that died goes on elsewhere.
+const TAKEN_OVER: Duration = Duration::from_secs(10);
+/// The time after which the work of a process that was told to stop goes on elsewhere. A busy computer needs longer than half a second.
+const HANDED_OVER: Duration = Duration::from_secs(2);
+
+/// The host name of the lab's own baremetald, from which the machines boot.
+const FIRST: &str = "lab";
+const SECOND: &str = "two";
+const THIRD: &str = "three";
+
+/// Three baremetald on one PostgreSQL, and a machine whose node belongs to the second.
+struct Site {
+    lab: Lab,
+    second: Replica,
+    third: Replica,
+    machine: RackedMachine,
+    node: Node,
+    _server: Postgres,
+}
+
+impl Site {
+    /// Returns `None` if PostgreSQL is not installed.
+    async fn start() -> Option<Site> {
+        let Some(server) = Postgres::start(&["baremetald"]).await else {
+            peers::skip("replicas", "no PostgreSQL is installed");
+            return None;
+        };
+        // A BMC keeps the session of a service that died for a minute, and has few of them.
+        let settings = Settings {
+            database: Some(server.url("baremetald")),
+            bmc_timeout: "90s",
+            power_timeout: "90s",
+            ..Settings::default()
+        };
+        let lab = Lab::with_child(settings).await;
+        let (second, third) = (lab.replica(SECOND).await, lab.replica(THIRD).await);
+        let (machine, node) = node_of(&lab, SECOND).await;
+        lab.provision(node, "manage").await.reaches("manageable").await;
+        lab.provision(node, "provide").await.reaches("available").await;
+        Some(Site { lab, second, third, machine, node, _server: server })
+    }
+
+    /// Requests the installation of the machine, and waits until its agent writes the image, which it cannot finish.
+    async fn begins_to_install(&self) -> StateBefore {
+        let before = StateBefore::of(&self.lab, self.node, &self.machine).await;
+        self.machine.misbehave(|faults| faults.hold_image = true);
+        // The request is made elsewhere: the conductor that works on the node is notified.
+        let path = format!("{}/states/provision", self.node.path());
+        let asked = self.third.api().send(Method::PUT, &path, Some(&Node::target("active"))).await;
+        asked.expect("an installation");
+        let writes = Event::Begins("write_image".to_owned());
+        lab::until("an image that is written", || before.happened(&self.machine).contains(&writes))
+            .await;
+        before
+    }
+
+    /// Waits until another conductor works on the node, and asserts that this comes in time.
+    async fn is_taken_over(&self, begun: Instant, limit: Duration) {
+        let elsewhere = |it: &Value| (it["conductor"] != SECOND).then_some(());
+        self.lab.api().until(&self.node.path(), "another conductor", elsewhere).await;
+        assert!(begun.elapsed() < limit, "after {:?}", begun.elapsed());
+    }
+
+    /// Waits until the machine is installed, and asserts that everything happened once.
+    async fn is_installed_once(&self, before: &StateBefore) {
+        self.machine.misbehave(|faults| faults.hold_image = false);
+        self.lab.ends(self.node, &before.node, "active").await;
+        assert_eq!(before.states(&self.lab, self.node).await, DEPLOYMENT);
+        assert_eq!(before.power(&self.machine), [On, ForceOff, On]);
+        assert_eq!(before.steps(&self.machine), WRITES);
+    }
+}
+
+/// Puts machines into the rack until the node of one belongs to this conductor.
+async fn node_of(lab: &Lab, hostname: &str) -> (RackedMachine, Node) {
+    is_shared_by(lab, &[FIRST, THIRD, SECOND]).await;
+    for number in 0..50 {
+        let machine = lab.rack(Machine::redfish(&format!("r1u{number}")).without_tls()).await;
+        let node = lab.enroll(&machine).await;
+        let shown: Value = lab.api().get(&node.path()).await;
+        if shown["conductor"] == hostname {
+            return (machine, node);
+        }
+    }
+    panic!("no node belongs to {hostname}");
+}
+
+/// Waits until the first baremetald shares the nodes with these, itself included.
+async fn is_shared_by(lab: &Lab, hostnames: &[&str]) {
+    let mut want: Vec<&str> = hostnames.to_vec();
+    want.sort_unstable();
+    let all_know = |it: &Value| (it["hosts"] == Value::from(want.clone())).then_some(());
+    lab.api().until("/v1/drivers/redfish", "these conductors", all_know).await;
+}
+
+/// Whether a conductor is alive.
+async fn is_alive(lab: &Lab, hostname: &str) -> bool {
+    let shown: Value = lab.api().get(&format!("/v1/conductors/{hostname}")).await;
+    shown["alive"] == true
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_work_of_a_killed_process_is_finished_by_another() {
+    let Some(site) = Site::start().await else { return };
+    let before = site.begins_to_install().await;
+    let begun = Instant::now();
+    site.second.signal("KILL").await;
+    site.is_taken_over(begun, TAKEN_OVER).await;
+    assert!(!is_alive(&site.lab, SECOND).await && is_alive(&site.lab, FIRST).await);
+    site.is_installed_once(&before).await;
+    let shown: baremetald::Node = site.third.api().get(&site.node.path()).await;
+    assert_eq!(shown.state(), "active");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_stops_hands_its_work_over_at_once() {
+    let Some(site) = Site::start().await else { return };
+    let before = site.begins_to_install().await;
+    let begun = Instant::now();
+    site.second.signal("TERM").await;
+    site.is_taken_over(begun, HANDED_OVER).await;
+    assert!(!is_alive(&site.lab, SECOND).await);
+    site.is_installed_once(&before).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_was_paused_does_nothing_twice() {
+    let Some(site) = Site::start().await else { return };
+    let before = site.begins_to_install().await;
+    let begun = Instant::now();
+    site.second.signal("STOP").await;
+    site.is_taken_over(begun, TAKEN_OVER).await;
+    site.is_installed_once(&before).await;
+    site.second.signal("CONT").await;
+    is_shared_by(&site.lab, &[FIRST, THIRD, SECOND]).await;
+    // The node belongs to the second one again, which works on it as before.
+    let back = |it: &Value| (it["conductor"] == SECOND).then_some(());
+    site.lab.api().until(&site.node.path(), "its conductor", back).await;
+    assert_eq!(before.steps(&site.machine), WRITES);
+    assert_eq!(before.power(&site.machine), [On, ForceOff, On]);
+    site.lab.provision(site.node, "deleted").await.reaches("available").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_that_is_paused_at_its_first_effect_does_nothing_twice() {
+    let Some(site) = Site::start().await else { return };
+    let before = StateBefore::of(&site.lab, site.node, &site.machine).await;
+    let path = format!("{}/states/provision", site.node.path());
+    let asked = site.third.api().send(Method::PUT, &path, Some(&Node::target("active"))).await;
+    asked.expect("an installation");
+    let begun = Instant::now();
+    site.second.signal("STOP").await;
+    site.is_taken_over(begun, TAKEN_OVER).await;
+    // The paused process goes on in the middle of the work of its successor.
+    site.lab.reaches(site.node, "wait call-back").await;
+    site.second.signal("CONT").await;
+    site.is_installed_once(&before).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_process_with_the_host_name_of_a_living_one_ends() {
+    let Some(site) = Site::start().await else { return };
+    let refused = site.lab.replica_named_as("other", SECOND).await;
+    assert!(refused.contains("is running as conductor two"), "{refused}");
+    let stranger = site.lab.replica_with_own_key("four").await;
+    assert!(stranger.contains("with another key"), "{stranger}");
+    assert!(is_alive(&site.lab, SECOND).await);
+}
