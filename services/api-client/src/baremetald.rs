@@ -1,5 +1,6 @@
 //! The answers of baremetald.
 
+mod conductor;
 mod discovery;
 mod explanation;
 mod firmware;
@@ -11,6 +12,7 @@ mod profile;
 mod rack;
 mod reservation;
 
+pub use conductor::Conductor;
 pub use discovery::{AcceptedDiscovery, Discoveries, Discovery, Neighbour};
 pub use explanation::{Explanation, LastSeen, Location, Observation};
 pub use firmware::{BiosSetting, FirmwareComponent};

@@ -27,6 +27,7 @@ macro_rules! lists {
 
 lists! {
     baremetald::BiosSetting = "bios",
+    baremetald::Conductor = "conductors",
     baremetald::Discovery = "discoveries",
     baremetald::FirmwareComponent = "firmware",
     baremetald::Node = "nodes",

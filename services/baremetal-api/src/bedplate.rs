@@ -1,6 +1,7 @@
 //! `/bedplate/v1`: functions that Ironic does not have.
 
 mod bmc_password;
+mod conductors;
 mod console;
 mod console_session;
 mod counts;
@@ -30,6 +31,7 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(bmc_password::routes())
         .merge(console::routes())
         .merge(graphical_console::routes())
+        .merge(conductors::routes())
         .merge(counts::routes())
         .merge(discoveries::routes())
         .merge(rack::routes())

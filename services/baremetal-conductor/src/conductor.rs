@@ -122,6 +122,11 @@ impl Conductor {
         self.context.membership.hostnames()
     }
 
+    /// Has all conductors look at each other now, because one was drained or undrained.
+    pub fn wake_conductors(&self) {
+        self.context.membership.tell_of_members();
+    }
+
     /// Returns whether this conductor does a task that one of the living conductors does for all.
     pub fn has_task(&self, task: &str) -> bool {
         self.context.membership.has_task(task)

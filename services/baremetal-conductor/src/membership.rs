@@ -60,6 +60,8 @@ pub(crate) struct News {
     pub(crate) nodes: BTreeSet<NodeUuid>,
     /// Whether a rack may have something to do.
     pub(crate) racks: bool,
+    /// Whether a conductor was drained or undrained.
+    pub(crate) members: bool,
 }
 
 impl Membership {
@@ -222,6 +224,14 @@ impl Membership {
         self.has_news.notify_one();
     }
 
+    /// Has all conductors look at each other now.
+    pub(crate) fn tell_of_members(&self) {
+        let Some(shared) = &self.shared else { return };
+        locked(&shared.news).members = true;
+        self.has_news.notify_one();
+        self.look_again.notify_one();
+    }
+
     /// Takes the messages to the other conductors.
     pub(crate) fn take_news(&self) -> News {
         self.shared.as_ref().map(|it| std::mem::take(&mut *locked(&it.news))).unwrap_or_default()
@@ -364,7 +374,7 @@ mod tests {
         membership.observe(living(&["a", "b"]));
         membership.tell_of_node(node.id);
         membership.tell_of_racks();
-        let want = News { nodes: BTreeSet::from([node.id]), racks: true };
+        let want = News { nodes: BTreeSet::from([node.id]), racks: true, members: false };
         assert_eq!(membership.take_news(), want);
         assert_eq!(membership.take_news(), News::default());
     }

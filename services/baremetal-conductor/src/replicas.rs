@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use baremetal_core::{LivingConductor, LivingConductors, NodeUuid, ShareChange};
+use baremetal_core::{LivingConductors, NodeUuid, ShareChange};
 use baremetal_store::{
     ConductorLease, ConductorRow, MAX_NOTIFICATION, NewConductor, Notifications, RegisterOutcome,
     StoreError,
@@ -213,7 +213,7 @@ impl Replica {
         };
         membership.fence().open(sent + FENCE);
         context.watch.answered(context.now());
-        self.observe(rows);
+        self.observe(&rows);
         if report.settled != self.published {
             self.published.clone_from(&report.settled);
             self.tell_members().await;
@@ -223,9 +223,9 @@ impl Replica {
     }
 
     /// Takes note of the living conductors.
-    fn observe(&mut self, rows: Vec<ConductorRow>) {
+    fn observe(&mut self, rows: &[ConductorRow]) {
         let (membership, count) = (&self.context.membership, rows.len());
-        let living = LivingConductors::new(rows.into_iter().map(living).collect());
+        let living = LivingConductors::new(rows.iter().map(ConductorRow::living).collect());
         match membership.observe(living) {
             ShareChange::Unchanged => {}
             ShareChange::Narrowed => {
@@ -265,11 +265,6 @@ impl Replica {
     }
 }
 
-fn living(row: ConductorRow) -> LivingConductor {
-    let ConductorRow { hostname, epoch, groups, is_draining, settled, .. } = row;
-    LivingConductor { hostname, epoch, groups, is_draining, settled }
-}
-
 /// The words of notifications, which follow the name of the sender.
 const MEMBERS: &str = "members";
 const RACKS: &str = "racks";
@@ -287,6 +282,9 @@ async fn tell(context: &TurnContext, sender: &str) {
     loop {
         context.membership.has_news.notified().await;
         let news = context.membership.take_news();
+        if news.members {
+            notify(context, format!("{sender} {MEMBERS}")).await;
+        }
         if news.racks {
             notify(context, format!("{sender} {RACKS}")).await;
         }

@@ -21,6 +21,40 @@ pub struct LivingConductor {
     pub settled: String,
 }
 
+/// Whether a conductor works, and how far it follows the changes of the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ConductorState {
+    Working,
+    /// Conductors came or went, and it still has turns for nodes of others, or has not looked at the others yet.
+    Rebalancing,
+    /// It takes no work, and still has turns.
+    Draining,
+    /// It takes no work, and has no turn.
+    Drained,
+    /// Its lease has passed.
+    Dead,
+}
+
+impl ConductorState {
+    pub const ALL: [ConductorState; 5] = [
+        ConductorState::Working,
+        ConductorState::Rebalancing,
+        ConductorState::Draining,
+        ConductorState::Drained,
+        ConductorState::Dead,
+    ];
+
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            ConductorState::Working => "working",
+            ConductorState::Rebalancing => "rebalancing",
+            ConductorState::Draining => "draining",
+            ConductorState::Drained => "drained",
+            ConductorState::Dead => "dead",
+        }
+    }
+}
+
 /// The living conductors at one time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LivingConductors {
@@ -60,6 +94,21 @@ impl LivingConductors {
     pub fn may_be_elsewhere(&self, node: NodeUuid, hostname: &str) -> bool {
         let elsewhere = |group: &String| self.conductor_of_node(node, group) != Some(hostname);
         self.all.iter().flat_map(|it| &it.groups).any(elsewhere)
+    }
+
+    /// Returns the state of the conductor with this host name.
+    pub fn state_of(&self, hostname: &str) -> ConductorState {
+        let Some(it) = self.all.iter().find(|it| it.hostname == hostname) else {
+            return ConductorState::Dead;
+        };
+        // A conductor without leases has no others.
+        let is_settled = it.epoch == 0 || it.settled == self.fingerprint;
+        match (it.is_draining, is_settled) {
+            (false, true) => ConductorState::Working,
+            (false, false) => ConductorState::Rebalancing,
+            (true, false) => ConductorState::Draining,
+            (true, true) => ConductorState::Drained,
+        }
     }
 
     /// The host names of the conductors, in their order.

@@ -151,7 +151,9 @@ pub use chassis::Chassis;
 pub use checksum_file::{ChecksumFileError, find_checksum};
 pub use child_step::ChildStep;
 pub use conductor_group::{InvalidGroup, check_conductor_group, parse_conductor_group};
-pub use conductor_share::{ConductorShare, LivingConductor, LivingConductors, ShareChange};
+pub use conductor_share::{
+    ConductorShare, ConductorState, LivingConductor, LivingConductors, ShareChange,
+};
 pub use conductor_step::{
     APPLY_BIOS_SETTINGS, APPLY_RAID, CLEAR_SECURE_BOOT_KEYS, CREATE_RAID, DELETE_RAID,
     RESET_BIOS_SETTINGS, RESET_SECURE_BOOT_KEYS, UPDATE_FIRMWARE,

@@ -4,6 +4,7 @@ mod api;
 mod audit;
 mod bmc_secrets;
 mod cluster;
+mod conductor;
 mod confirmation;
 mod connection;
 mod dev;
@@ -69,6 +70,9 @@ enum Command {
     /// Nodes (enrolled machines).
     #[command(subcommand)]
     Node(node::Command),
+    /// Conductors of the Bare Metal service, which share the nodes.
+    #[command(subcommand)]
+    Conductor(conductor::Command),
     /// Discovered machines and BMCs that are not enrolled.
     #[command(subcommand)]
     Discovery(discovery::Command),
@@ -158,6 +162,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
     match arguments.command {
         Command::Rack(command) => rack::run(command, &machines().await?, output).await,
         Command::Node(command) => node::run(command, &machines().await?, output).await,
+        Command::Conductor(command) => conductor::run(command, &machines().await?, output).await,
         Command::Discovery(command) => discovery::run(command, &machines().await?, output).await,
         Command::Host(command) => host::run(command, &clusters().await?, output).await,
         Command::Profile(command) => profile::run(command, &machines().await?, output).await,
@@ -238,6 +243,9 @@ mod tests {
         parses("bedplate discovery accept 10.0.0.7:443 --driver redfish --bmc-user admin", true);
         parses("bedplate discovery accept 10.0.0.7:443 --bmc-user admin", false);
         parses("bedplate discovery accept 10.0.0.7:443 --driver-info redfish_address", false);
+        parses("bedplate conductor list --watch", true);
+        parses("bedplate conductor drain node-1 --wait --timeout 1m", true);
+        parses("bedplate conductor undrain", false);
         parses("bedplate host list --watch", true);
         parses("bedplate cluster events blue --watch", true);
         parses("bedplate cluster show blue --wait --timeout never", false);

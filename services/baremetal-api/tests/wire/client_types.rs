@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use api_client::baremetald::{
-    AcceptedDiscovery, Allocation, BiosSetting, BringUp, Discoveries, Discovery, Enrolment,
-    EventLog, Explanation, FirmwareComponent, History, Hypervisor, ImportAnswer, Inventory, Node,
-    NodeCounts, NodeLease, Plan, Port, Ports, Profile, Rack, RackMachine, RackSummary, Reservation,
-    SensorReading, Sensors, Validation, Vif, VirtualDrive,
+    AcceptedDiscovery, Allocation, BiosSetting, BringUp, Conductor, Discoveries, Discovery,
+    Enrolment, EventLog, Explanation, FirmwareComponent, History, Hypervisor, ImportAnswer,
+    Inventory, Node, NodeCounts, NodeLease, Plan, Port, Ports, Profile, Rack, RackMachine,
+    RackSummary, Reservation, SensorReading, Sensors, Validation, Vif, VirtualDrive,
 };
 use api_client::shared::{ApiRoot, AuditRow, AuditVerdict, Health, Key, PolicyRow};
 use contract::ClientType;
@@ -38,6 +38,10 @@ pub(crate) const TYPES: &[ClientType] = &[
     ClientType::part::<SensorReading>("/bedplate/v1/nodes/{node}/sensors", "sensors"),
     ClientType::answer::<EventLog>("GET", "/bedplate/v1/nodes/{node}/event-log"),
     ClientType::answer::<NodeCounts>("GET", "/bedplate/v1/counts"),
+    ClientType::element::<Conductor>("/bedplate/v1/conductors"),
+    ClientType::answer::<Conductor>("GET", "/bedplate/v1/conductors/{hostname}"),
+    ClientType::answer::<Conductor>("PUT", "/bedplate/v1/conductors/{hostname}/drain"),
+    ClientType::answer::<Conductor>("DELETE", "/bedplate/v1/conductors/{hostname}/drain"),
     ClientType::answer::<Discoveries>("GET", "/bedplate/v1/discoveries"),
     ClientType::element::<Discovery>("/bedplate/v1/discoveries"),
     ClientType::answer::<AcceptedDiscovery>("POST", "/bedplate/v1/discoveries/{discovery}/accept"),

@@ -31,6 +31,7 @@ const MANY: u64 = 40;
 /// The lists of the API, and how each stays small in memory.
 const LISTS: &[(&str, MemoryBound)] = &[
     ("/bedplate/v1/audit", InParts),
+    ("/bedplate/v1/conductors", AtMost(4, "one for each host that ran baremetald")),
     ("/bedplate/v1/discoveries", InParts),
     ("/bedplate/v1/hypervisor-profiles", InParts),
     ("/bedplate/v1/keys", AtMost(16, "an administrator adds keys, and retires them")),

@@ -83,6 +83,27 @@ fn a_draining_conductor_has_nothing() {
 }
 
 #[test]
+fn the_state_of_a_conductor_tells_whether_it_has_let_go() {
+    let one = |hostname: &str, is_draining, settled: &str| LivingConductor {
+        is_draining,
+        settled: settled.to_owned(),
+        ..conductor(hostname)
+    };
+    let fingerprint = "a/1 b/1 c/1- d/1-";
+    let all = LivingConductors::new(vec![
+        one("a", false, fingerprint),
+        one("b", false, "a/1 b/1"),
+        one("c", true, "a/1 b/1"),
+        one("d", true, fingerprint),
+    ]);
+    assert_eq!(all.fingerprint(), fingerprint);
+    let states = ["a", "b", "c", "d", "e"].map(|hostname| all.state_of(hostname).as_str());
+    assert_eq!(states, ["working", "rebalancing", "draining", "drained", "dead"]);
+    let alone = LivingConductors::new(vec![LivingConductor { epoch: 0, ..conductor("a") }]);
+    assert_eq!(alone.state_of("a"), ConductorState::Working);
+}
+
+#[test]
 fn a_share_is_complete_when_all_have_let_go() {
     let alone = || living(&["a"]);
     let settled = |mut list: LivingConductors, count| {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use baremetal_core::LivingConductor;
 use database::{Connection, Result, Row, values};
 use jiff::Timestamp;
 
@@ -28,6 +29,19 @@ pub struct ConductorRow {
     pub instance: String,
     /// Names the key with which the process makes the tokens of machines.
     pub installation: String,
+}
+
+impl ConductorRow {
+    /// Returns the part of the row that the conductors share the work by.
+    pub fn living(&self) -> LivingConductor {
+        LivingConductor {
+            hostname: self.hostname.clone(),
+            epoch: self.epoch,
+            groups: self.groups.clone(),
+            is_draining: self.is_draining,
+            settled: self.settled.clone(),
+        }
+    }
 }
 
 /// The lease of a conductor.

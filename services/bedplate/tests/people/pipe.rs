@@ -23,6 +23,7 @@ async fn every_list_is_written_for_people_and_for_programs() {
     for noun in [
         &["node", "list"][..],
         &["rack", "list"],
+        &["conductor", "list"],
         &["discovery", "list"],
         &["reservation", "list"],
         &["cluster", "list"],

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use api_client::baremetald;
+use api_client::baremetald::{self, Conductor};
 use bmc_emulator::PowerRequest::{ForceOff, On};
 use lab::{Lab, Machine, Node, Postgres, RackedMachine, Replica, Settings};
 use machine_emulator::Event;
@@ -170,6 +170,23 @@ async fn a_process_that_is_paused_at_its_first_effect_does_nothing_twice() {
     site.lab.reaches(site.node, "wait call-back").await;
     site.second.signal("CONT").await;
     site.is_installed_once(&before).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_drained_process_works_on_nothing() {
+    let Some(site) = Site::start().await else { return };
+    let before = site.begins_to_install().await;
+    let path = format!("/bedplate/v1/conductors/{SECOND}");
+    let drain = format!("{path}/drain");
+    site.third.api().send(Method::PUT, &drain, None).await.expect("a drain");
+    let is_drained = |it: &Conductor| (it.state == "drained").then(|| it.clone());
+    let drained = site.lab.api().until(&path, "a drained conductor", is_drained).await;
+    assert_eq!((drained.nodes, drained.turns_of_others), (0, 0));
+    site.is_installed_once(&before).await;
+    site.third.api().send(Method::DELETE, &drain, None).await.expect("the end of the drain");
+    let works = |it: &Conductor| (it.state == "working").then(|| it.clone());
+    let working = site.lab.api().until(&path, "a conductor that works", works).await;
+    assert!(working.nodes > 0, "{working:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,0 +1,122 @@
+//! `bedplate conductor`: the conductors that share the nodes, and the drain of one before it is stopped.
+
+use anyhow::bail;
+use api_client::baremetald::Conductor;
+use api_client::{WithJson, element_path};
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::api::Api;
+use crate::output::{Answer, Format, counted, plain};
+use crate::wait_options::WaitOptions;
+use crate::watch::Watch;
+
+const CONDUCTORS: &str = "/bedplate/v1/conductors";
+
+/// The subcommands of `bedplate conductor`.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// List conductors: their states and their shares of the nodes.
+    List {
+        #[command(flatten)]
+        watch: Watch,
+    },
+    /// Let a conductor take no work, so that its process can be stopped; others take its nodes.
+    Drain(Drain),
+    /// Let a conductor take work again.
+    Undrain {
+        /// Host name of the conductor.
+        hostname: String,
+    },
+}
+
+/// The options of `bedplate conductor drain`.
+#[derive(Args)]
+pub(crate) struct Drain {
+    /// Host name of the conductor.
+    hostname: String,
+    #[command(flatten)]
+    patience: WaitOptions,
+}
+
+pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
+    match command {
+        Command::List { watch } => watch.show(format, async || list(api).await).await,
+        Command::Drain(options) => drain(options, api, format).await,
+        Command::Undrain { hostname } => {
+            let path = element_path(CONDUCTORS, &hostname, "/drain")?;
+            let undrained: WithJson<Conductor> = api.delete_returning(&path).await?;
+            answer(undrained).write(format)
+        }
+    }
+}
+
+async fn list(api: &Api) -> anyhow::Result<Answer> {
+    let found = api.all(CONDUCTORS).await?;
+    let row = |one: &Conductor| {
+        let groups: Vec<&str> = one.conductor_groups.iter().map(|it| named(it)).collect();
+        let (nodes, busy) = (one.nodes.to_string(), one.busy_nodes.to_string());
+        let seen = readable::time(one.last_seen_at);
+        vec![plain(&one.hostname), plain(&groups.join(", ")), plain(&one.state), nodes, busy, seen]
+    };
+    let heads = ["Conductor", "Groups", "State", "Nodes", "Busy", "Last seen"];
+    Ok(Answer::list("conductors", found, &heads, row))
+}
+
+/// The default group has an empty name.
+fn named(group: &str) -> &str {
+    if group.is_empty() { "(default)" } else { group }
+}
+
+/// Drains a conductor. With `--wait`, waits until it works on no node any more.
+async fn drain(options: Drain, api: &Api, format: Format) -> anyhow::Result<()> {
+    let Drain { hostname, patience } = options;
+    let path = element_path(CONDUCTORS, &hostname, "/drain")?;
+    let mut now: WithJson<Conductor> = api.put(&path, &json!({})).await?;
+    if patience.wait {
+        let (path, deadline) = (element_path(CONDUCTORS, &hostname, "")?, patience.begin());
+        while now.state == "draining" {
+            deadline.pause(&plain(&format!("the drain of conductor {hostname}"))).await?;
+            now = api.get(&path).await?;
+        }
+        if !["drained", "dead"].contains(&&*now.state) {
+            bail!("{}", plain(&format!("conductor {hostname} was undrained")));
+        }
+    }
+    answer(now).write(format)
+}
+
+fn answer(conductor: WithJson<Conductor>) -> Answer {
+    let Conductor { hostname, state, turns_of_others, .. } = &*conductor;
+    let left = match (state.as_str(), usize::try_from(*turns_of_others)) {
+        ("draining", Ok(turns @ 1..)) => format!(": {} in progress", counted(turns, "action")),
+        (_, Ok(_) | Err(_)) => String::new(),
+    };
+    let said = plain(&format!("conductor {hostname} is {state}{left}"));
+    Answer::sentence(conductor.json, said)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn a_drain_is_described_in_a_sentence() {
+        let said = |state: &str, turns: u32| {
+            let conductor: Value = json!({
+                "hostname": "a", "conductor_groups": [""], "state": state, "nodes": 0, "busy_nodes": 0, "turns_of_others": turns,
+                "last_seen_at": "2026-01-02T03:04:05Z",
+            });
+            let read: WithJson<Conductor> = serde_json::from_value(conductor).unwrap();
+            answer(read).format(Format::Table).unwrap()
+        };
+        assert_eq!(
+            said("draining", 2).trim_end(),
+            "conductor a is draining: 2 actions in progress"
+        );
+        assert_eq!(said("draining", 0).trim_end(), "conductor a is draining");
+        assert_eq!(said("drained", 0).trim_end(), "conductor a is drained");
+    }
+}
