@@ -102,7 +102,8 @@ impl TurnContext {
             None => {
                 let Some(work) = &node.work else { return Err(no_address().into()) };
                 let boot = new_boot(node.id, work.id);
-                self.store.save_boot(&boot).await?;
+                // Without a lease, this boot could replace the one that another conductor has made.
+                self.membership.fence().permit(self.store.save_boot(&boot)).await??;
                 boot
             }
         };
@@ -116,7 +117,8 @@ impl TurnContext {
     pub(crate) async fn await_foreign_boot(&self, node: &Node) -> Result<(), ActionError> {
         let Some(work) = &node.work else { return Ok(()) };
         if self.boot_of_work(node).await?.is_none() {
-            self.store.save_boot(&new_boot(node.id, work.id)).await?;
+            let boot = new_boot(node.id, work.id);
+            self.membership.fence().permit(self.store.save_boot(&boot)).await??;
         }
         Ok(())
     }

@@ -183,7 +183,7 @@ impl Membership {
         }
     }
 
-    /// Works on nothing any more. Returns when the last turn has ended, so that no turn goes on after a new lease has begun.
+    /// Works on nothing any more. Returns when the last admitted turn has ended, so that no turn goes on after a new lease has begun.
     pub(crate) async fn let_go_of_all(&self) {
         self.fence.close();
         let Some(shared) = &self.shared else { return };
@@ -196,12 +196,12 @@ impl Membership {
         self.turns_have_ended().await;
     }
 
-    /// Returns when no turn is running.
+    /// Returns when no admitted turn is running.
     pub(crate) async fn turns_have_ended(&self) {
         let Some(shared) = &self.shared else { return };
         loop {
             let ended = shared.turn_ended.notified();
-            if locked(&shared.work).turns.is_empty() {
+            if locked(&shared.work).turns.values().all(|turn| turn.group.is_none()) {
                 return;
             }
             ended.await;
