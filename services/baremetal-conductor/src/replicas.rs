@@ -1,8 +1,8 @@
 //! The lease of this conductor, and its share in the work of all conductors on the database.
 //!
 //! On PostgreSQL a conductor renews its lease every second. Its fence closes before the lease passes in the database: the local deadline counts
-//! from before the renewal was sent, by the monotonic clock, and ends early enough for an effect that was sent at the last moment to arrive
-//! before another conductor begins. SQLite has one conductor, which only records that it is alive.
+//! from before the renewal was sent, by the monotonic clock. It ends a second early, so that an effect of the last moment arrives before
+//! another conductor begins. SQLite has one conductor, which only records that it is alive.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +59,7 @@ pub enum LeaseRefused {
     OtherKey { hostname: String },
 }
 
-/// Keeps the lease and the share until `stop` is cancelled; then gives both back.
+/// Keeps the lease and the share until `stop` is cancelled; then releases both.
 pub(crate) async fn run(
     context: Arc<TurnContext>,
     stop: CancellationToken,
@@ -245,7 +245,7 @@ impl Replica {
         }
     }
 
-    /// Ends the running turns and gives the lease back, so that others take over at once.
+    /// Ends the running turns and releases the lease, so that others take over at once.
     async fn leave(&mut self) {
         let context = self.context.clone();
         let _ = timeout(STOP_TIMEOUT, context.membership.turns_have_ended()).await;

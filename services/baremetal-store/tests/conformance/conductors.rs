@@ -169,7 +169,7 @@ async fn conductor_groups_of_nodes_are_listed(store: Store) {
     assert_eq!(listed, [(node.id, "east", false)]);
 }
 
-/// The clock is read under the lock, or a renewal that waited for the lock would bring back a lease after others had seen that it had passed.
+/// The clock is read under the lock. Otherwise a renewal that waited for the lock would bring back a lease that others have seen pass.
 #[tokio::test]
 async fn a_lease_that_passes_while_its_renewal_waits_is_lost() {
     const LOCK: &str =
