@@ -75,8 +75,7 @@ impl Store {
         })
     }
 
-    /// Renews a lease with the report of its conductor, and returns the living conductors. Returns `None` and changes nothing if the lease has
-    /// passed.
+    /// Renews a lease with the report of its conductor, and returns all conductors. Returns `None` and changes nothing if the lease has passed.
     pub async fn renew_conductor(
         &self,
         lease: &ConductorLease,
@@ -90,8 +89,7 @@ impl Store {
             if !conductor::renew(c, &lease, &report, lasts, now).await? {
                 return Ok(None);
             }
-            let all = conductor::list(c, now).await?.into_iter();
-            Ok(Some(all.filter(|it| it.is_alive && it.epoch > 0).collect()))
+            conductor::list(c, now).await.map(Some)
         })
     }
 

@@ -15,6 +15,8 @@ pub struct ConductorRow {
     pub seen_at: Timestamp,
     /// Whether its lease lasted when the row was read, by the clock of the database.
     pub is_alive: bool,
+    /// Whether the conductor has ended its lease by itself.
+    pub is_released: bool,
     /// The conductor groups whose nodes it manages, the group of new nodes first.
     pub groups: Vec<String>,
     /// How often the host name got a lease; 0 if the conductor shares its database with no other.
@@ -155,11 +157,13 @@ pub(crate) async fn list(connection: &mut Connection, now: Timestamp) -> Result<
 }
 
 fn read(row: &Row, now: Timestamp) -> Result<ConductorRow> {
+    let (seen_at, alive_until) = (row.time(TABLE, 2)?, row.time(TABLE, 3)?);
     Ok(ConductorRow {
         hostname: row.text(0)?.to_owned(),
         created_at: row.time(TABLE, 1)?,
-        seen_at: row.time(TABLE, 2)?,
-        is_alive: row.time(TABLE, 3)? > now,
+        seen_at,
+        is_alive: alive_until > now,
+        is_released: alive_until <= seen_at,
         groups: row.json(TABLE, 4)?,
         epoch: row.int(5)?,
         is_draining: row.int(6)? != 0,
