@@ -17,7 +17,7 @@ use super::{BmcCredentialsConfig, BmcDhcpConfig, CrawlConfig};
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConductorConfig {
-    /// The name under which the conductor is listed; by default the host's name.
+    /// The name under which the conductor is listed, different for each baremetald on one database; by default the host's name.
     pub hostname: Option<String>,
     /// The conductor groups whose nodes this conductor manages. New nodes are in the first; the empty name is the default group.
     pub groups: ConductorGroups,
