@@ -102,9 +102,10 @@ impl Membership {
         self.shared.as_ref().is_none_or(|it| locked(&it.work).share.has_node(id, group))
     }
 
-    /// Whether this conductor does a task that belongs to no node.
+    /// Whether this conductor does a task that belongs to no node, and its lease lasts.
     pub(crate) fn has_task(&self, task: &str) -> bool {
-        self.shared.as_ref().is_none_or(|it| locked(&it.work).share.has_task(task))
+        let has = |it: &Shared| self.fence.check().is_ok() && locked(&it.work).share.has_task(task);
+        self.shared.as_ref().is_none_or(has)
     }
 
     /// Returns the conductor that works on the node, as far as this one knows; `None` if its group has no conductor.
@@ -355,7 +356,9 @@ mod tests {
     #[tokio::test]
     async fn a_conductor_that_lost_its_lease_ends_its_turns() {
         let (membership, node) = given();
+        assert!(!membership.has_task("rack r1"), "without a lease");
         membership.fence().open(tokio::time::Instant::now() + std::time::Duration::from_secs(60));
+        assert!(membership.has_task("rack r1"));
         let turn = membership.begin_turn(node.id);
         assert!(membership.admits(&node));
         tokio::join!(membership.let_go_of_all(), async {
@@ -363,7 +366,7 @@ mod tests {
             assert!(membership.fence().check().is_err());
             drop(turn);
         });
-        assert!(!membership.has_node(node.id, "") && !membership.has_task("rack r1"));
+        assert!(!membership.has_node(node.id, ""));
     }
 
     #[tokio::test]

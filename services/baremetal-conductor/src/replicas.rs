@@ -198,6 +198,12 @@ impl Replica {
                 Ok(Ok(RENEW_EVERY))
             }
             RegisterOutcome::OtherKey { hostname } => Ok(Err(LeaseRefused::OtherKey { hostname })),
+            RegisterOutcome::WithoutLease { hostname } => {
+                warn!(
+                    "conductor {hostname} of an earlier version works on all nodes; stop it, so that this one can begin"
+                );
+                Ok(Ok(ANNOUNCE_EVERY))
+            }
         }
     }
 

@@ -80,6 +80,10 @@ pub enum RegisterOutcome {
     OtherKey {
         hostname: String,
     },
+    /// Another conductor works on all nodes without a lease, because its version knows none.
+    WithoutLease {
+        hostname: String,
+    },
 }
 
 /// The result of draining or undraining a conductor.

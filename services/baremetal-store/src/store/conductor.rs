@@ -19,6 +19,13 @@ const LEASE_LOCK: &str = "conductors";
 /// The channel of the notifications of conductors.
 const CHANNEL: &str = "bedplate_baremetald";
 
+/// How long a conductor of an earlier version, which has no lease, may still be running after its last sign of life. It gives one every ten
+/// seconds.
+const WITHOUT_LEASE: Duration = Duration::from_secs(30);
+
+/// How long a conductor that is dead stays in the list.
+const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
+
 /// How long a conductor without a lease counts as alive after a sign of life, as in Ironic.
 const ALIVE_FOR: Duration = Duration::from_secs(60);
 
@@ -61,15 +68,10 @@ impl Store {
         writing!(self.database, AnyStatementCanFail, |c| {
             let now = locked(c, now).await?;
             let all = conductor::list(c, now).await?;
-            for other in all.into_iter().filter(|it| it.is_alive && it.epoch > 0) {
-                if other.hostname == new.hostname {
-                    if other.instance != new.instance {
-                        return Ok(RegisterOutcome::Taken);
-                    }
-                } else if other.installation != new.installation {
-                    return Ok(RegisterOutcome::OtherKey { hostname: other.hostname });
-                }
+            if let Some(refused) = refusal(&all, &new, now) {
+                return Ok(refused);
             }
+            conductor::forget_dead(c, now - KEPT).await?;
             let epoch = conductor::register(c, &new, lasts, now).await?;
             Ok(RegisterOutcome::Registered(ConductorLease { hostname: new.hostname, epoch }))
         })
@@ -151,6 +153,25 @@ impl Store {
     pub async fn conductor_notifications(&self) -> Result<Option<Notifications>> {
         self.database.notifications(CHANNEL).await
     }
+}
+
+/// Returns why a conductor gets no lease beside `all`.
+fn refusal(all: &[ConductorRow], new: &NewConductor, now: Timestamp) -> Option<RegisterOutcome> {
+    all.iter().find_map(|other| {
+        let (hostname, is_own) = (other.hostname.clone(), other.hostname == new.hostname);
+        match (other.epoch > 0, is_own) {
+            (true, true) if other.is_alive && other.instance != new.instance => {
+                Some(RegisterOutcome::Taken)
+            }
+            (true, false) if other.is_alive && other.installation != new.installation => {
+                Some(RegisterOutcome::OtherKey { hostname })
+            }
+            (false, false) if other.seen_at > now - WITHOUT_LEASE => {
+                Some(RegisterOutcome::WithoutLease { hostname })
+            }
+            (true | false, true | false) => None,
+        }
+    })
 }
 
 /// Takes the lock, and reads the clock of the database.

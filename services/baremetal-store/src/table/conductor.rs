@@ -106,6 +106,13 @@ pub(crate) async fn register(
     Ok(row.map_or(Ok(0), |row| row.int(0))?)
 }
 
+/// Deletes the conductors that were last seen before then.
+pub(crate) async fn forget_dead(connection: &mut Connection, before: Timestamp) -> Result<()> {
+    const FORGET: &str = "DELETE FROM conductors WHERE seen_at < $1 AND alive_until < $1";
+    connection.execute(FORGET, values![before]).await?;
+    Ok(())
+}
+
 /// Renews a lease with the report of its conductor. Returns whether the lease lasted until now.
 pub(crate) async fn renew(
     connection: &mut Connection,

@@ -6,6 +6,7 @@ use baremetal_store::{
     ConductorLease, ConductorReport, ConductorRow, DrainOutcome, NewConductor, RegisterOutcome,
     Store,
 };
+use jiff::{SignedDuration, Timestamp};
 
 use crate::scratch::{HeldLocks, Scratch, at, bare_node, on_both};
 
@@ -15,6 +16,8 @@ on_both! { Store:
     a_lease_that_passed_is_not_renewed
     a_renewal_tells_who_lives
     conductors_with_another_key_are_refused
+    a_conductor_of_an_earlier_version_is_waited_for
+    conductors_are_forgotten_after_a_month
     the_last_conductor_of_a_group_is_not_drained
     one_of_several_processes_gets_a_host_name
     conductor_groups_of_nodes_are_listed
@@ -93,7 +96,7 @@ async fn a_lease_that_passed_is_not_renewed(store: Store) {
 }
 
 async fn a_renewal_tells_who_lives(store: Store) {
-    store.touch_conductor("alone", &[String::new()], at(0)).await.unwrap();
+    store.touch_conductor("alone", &[String::new()], at(-31)).await.unwrap();
     let a = register(&store, "a", HOUR).await;
     let b = register(&store, "b", HOUR).await;
     register(&store, "c", Duration::ZERO).await;
@@ -126,12 +129,38 @@ async fn conductors_with_another_key_are_refused(store: Store) {
     assert!(matches!(own, RegisterOutcome::Registered(_)), "{own:?}");
 }
 
+async fn a_conductor_of_an_earlier_version_is_waited_for(store: Store) {
+    // The clock of PostgreSQL counts there.
+    let now = if store.is_shared() { Timestamp::now() } else { at(0) };
+    store.touch_conductor("old", &[String::new()], now).await.unwrap();
+    let registered = async |hostname: &str| {
+        store.register_conductor(&conductor(hostname, hostname), HOUR, now).await.unwrap()
+    };
+    let refused = registered("new").await;
+    assert_eq!(refused, RegisterOutcome::WithoutLease { hostname: "old".to_owned() });
+    // The process of the earlier version was replaced by this one.
+    let replaced = registered("old").await;
+    assert!(matches!(replaced, RegisterOutcome::Registered(_)), "{replaced:?}");
+    let beside = registered("new").await;
+    assert!(matches!(beside, RegisterOutcome::Registered(_)), "{beside:?}");
+}
+
+async fn conductors_are_forgotten_after_a_month(store: Store) {
+    let now = if store.is_shared() { Timestamp::now() } else { at(0) };
+    let days = |days: i64| now - SignedDuration::from_hours(24 * days);
+    store.touch_conductor("gone", &[String::new()], days(31)).await.unwrap();
+    store.touch_conductor("dead", &[String::new()], days(29)).await.unwrap();
+    store.register_conductor(&conductor("a", "a"), HOUR, now).await.unwrap();
+    let listed = store.list_conductors(now).await.unwrap();
+    assert_eq!(hostnames(&listed), ["dead", "a"]);
+}
+
 async fn the_last_conductor_of_a_group_is_not_drained(store: Store) {
     let drain = async |hostname| store.drain_conductor(hostname, at(1)).await.unwrap();
     let undrain = async |hostname| store.undrain_conductor(hostname, at(1)).await.unwrap();
     assert_eq!(drain("a").await, DrainOutcome::Missing);
     assert_eq!(undrain("a").await, DrainOutcome::Missing);
-    store.touch_conductor("alone", &[String::new()], at(0)).await.unwrap();
+    store.touch_conductor("alone", &[String::new()], at(-31)).await.unwrap();
     assert_eq!(drain("alone").await, DrainOutcome::NotAlive);
     register(&store, "a", HOUR).await;
     assert_eq!(drain("a").await, DrainOutcome::LastOfGroup(String::new()));
