@@ -23,7 +23,6 @@ async fn every_list_is_written_for_people_and_for_programs() {
     for noun in [
         &["node", "list"][..],
         &["rack", "list"],
-        &["conductor", "list"],
         &["discovery", "list"],
         &["reservation", "list"],
         &["cluster", "list"],
@@ -46,6 +45,16 @@ async fn every_list_is_written_for_people_and_for_programs() {
         assert!(noun[0] == "audit" || yaml == json, "{noun:?}: {yaml} is not {json}");
         let table = given.run(noun).await.done();
         assert!(table.lines().all(|line| line.trim_end() == line), "{noun:?}: {table:?}");
+    }
+}
+
+#[tokio::test]
+async fn conductors_are_listed_and_drained_by_their_host_names() {
+    let given = Fixture::start().await;
+    given.run(&["conductor", "list"]).await.done();
+    for verb in ["drain", "undrain"] {
+        let refused = given.run(&["conductor", verb, "none-such"]).await;
+        refused.failed_with(4, &["Conductor none-such could not be found"]);
     }
 }
 
