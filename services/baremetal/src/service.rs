@@ -1,14 +1,13 @@
 //! Starts and stops baremetald.
 
 use std::fs::{self, File};
-use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use api_client::Credentials;
 use baremetal_api::{App, Reservations};
 use baremetal_conductor::{
@@ -93,7 +92,8 @@ impl Service {
             format!("cannot make the state folder {}", config.state_dir.display())
         })?;
         let auth = config.api.authentication()?;
-        let lock = lock(&config).await?;
+        let url = config.database_url().context("cannot read database.url_file")?;
+        let lock = daemon::lock_state("baremetald", Store::file(&url), &config.state_dir).await?;
         let store = open_store(&config, tripwire).await?;
         let key =
             service_key(&config.key_file()).context("cannot read or make the service's key")?;
@@ -214,29 +214,6 @@ fn pump(config: &Config) -> anyhow::Result<OutboxSender> {
         .context("cannot send notices as configured (notices)")
 }
 
-/// Locks the SQLite database, which only one process may use, or else the state folder. Returns `None` for a file in a folder that does not
-/// exist, which cannot be opened.
-async fn lock(config: &Config) -> anyhow::Result<Option<File>> {
-    let url = config.database_url().context("cannot read database.url_file")?;
-    let (file, used) = match Store::file(&url) {
-        Some(database) => {
-            (with_suffix(&database, ".lock"), format!("the database {}", database.display()))
-        }
-        None => {
-            let folder = &config.state_dir;
-            (folder.join("lock"), format!("the state folder {}", folder.display()))
-        }
-    };
-    match daemon::lock_file(&file).await {
-        Ok(Some(lock)) => Ok(Some(lock)),
-        Ok(None) => bail!(
-            "another baremetald uses {used}; several need PostgreSQL, and a state folder for each"
-        ),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error).with_context(|| format!("cannot lock {}", file.display())),
-    }
-}
-
 /// Returns a name for the locked file that no other file has, also none on another host: a process with the same name has ended.
 fn instance(lock: Option<&File>) -> String {
     let start = fs::read_to_string("/proc/sys/kernel/random/boot_id");
@@ -244,12 +221,6 @@ fn instance(lock: Option<&File>) -> String {
         return format!("{}/{}/{}", start.trim(), file.dev(), file.ino());
     }
     Uuid::new_v4().to_string()
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
 }
 
 /// Opens the store, and the keys that seal its secrets.

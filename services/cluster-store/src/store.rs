@@ -10,6 +10,7 @@ mod seals;
 mod vm;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -96,6 +97,11 @@ impl Store {
         };
         store.note_seals().await?;
         Ok(store)
+    }
+
+    /// Returns the file of a SQLite database, or `None` for PostgreSQL.
+    pub fn file(url: &str) -> Option<PathBuf> {
+        Database::file(url)
     }
 
     /// Checks the whole database file for damage, if the file exists. Fails with `Damaged`; changes nothing.

@@ -1,5 +1,6 @@
 //! Start and stop of clusterd.
 
+use std::fs::File;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -35,6 +36,8 @@ pub struct Service {
     streams: Streams,
     outbox: (OutboxSender, Outbox, UndeliveredAsEvent),
     listeners: Listeners,
+    /// No other process uses the SQLite file, or the state folder, until this value is dropped.
+    _lock: Option<File>,
 }
 
 /// The listener for members, and everything that serves on it.
@@ -55,6 +58,8 @@ impl Service {
             format!("cannot make the state folder {}", config.state_dir.display())
         })?;
         let auth = config.api.listener.authentication()?;
+        let url = config.database_url().context("cannot read database.url_file")?;
+        let lock = daemon::lock_state("clusterd", Store::file(&url), &config.state_dir).await?;
         let (store, keys) = open_store(&config).await?;
         let pump = pump(&config)?;
         let certificate = certificate(&config)?;
@@ -91,7 +96,7 @@ impl Service {
             .context("cannot write listeners.json")?;
         let outbox = (pump, store.outbox(), UndeliveredAsEvent(store.clone()));
         let api = (api, cluster_api::router(app));
-        Ok(Service { conductor, store, api, nodes, streams, outbox, listeners })
+        Ok(Service { conductor, store, api, nodes, streams, outbox, listeners, _lock: lock })
     }
 
     /// Returns the addresses of the listeners.

@@ -3,9 +3,10 @@
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use anyhow::{Context, bail};
 use serde::Serialize;
 use tokio::time::{Instant, sleep};
 
@@ -55,9 +56,40 @@ pub fn write_listeners(state: &Path, listeners: &impl Serialize) -> io::Result<(
     replace_file(&state.join("listeners.json"), &serde_json::to_vec(listeners)?)
 }
 
+/// Locks a SQLite file, which only one process may use, or without one the state folder, until the returned value is dropped or the process
+/// ends. Returns `None` for a file in a folder that does not exist, which cannot be opened either.
+///
+/// # Errors
+///
+/// Another process uses them.
+pub async fn lock_state(
+    program: &str,
+    database: Option<PathBuf>,
+    state: &Path,
+) -> anyhow::Result<Option<File>> {
+    let (mut file, used) = match database {
+        Some(database) => {
+            let used = format!("the database {}", database.display());
+            (database.into_os_string(), used)
+        }
+        None => {
+            (state.join(program).into_os_string(), format!("the state folder {}", state.display()))
+        }
+    };
+    // A file of its own: SQLite's own locks end when any handle of its file is closed.
+    file.push(".lock");
+    let file = PathBuf::from(file);
+    match lock_file(&file).await {
+        Ok(Some(lock)) => Ok(Some(lock)),
+        Ok(None) => bail!("another {program} uses {used}; stop it first"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| format!("cannot lock {}", file.display())),
+    }
+}
+
 /// Locks the file, which is created if it is missing, until the returned value is dropped or the process ends. Returns `None` if another
 /// process, or another service of this process, holds the lock.
-pub async fn lock_file(file: &Path) -> io::Result<Option<File>> {
+async fn lock_file(file: &Path) -> io::Result<Option<File>> {
     let open = OpenOptions::new().append(true).create(true).mode(0o600).open(file)?;
     let deadline = Instant::now() + LOCK_TIMEOUT;
     loop {

@@ -23,7 +23,7 @@ async fn a_second_process_on_a_sqlite_file_is_refused() {
     let running = start(&first, &database).await.unwrap();
     let refused = start(&second, &database).await.map(drop).unwrap_err().to_string();
     let used = format!("another baremetald uses the database {}", database.display());
-    assert!(refused.contains(&used) && refused.contains("PostgreSQL"), "{refused}");
+    assert!(refused.contains(&used), "{refused}");
     // Another file is no obstacle, and neither is a file whose process has ended.
     start(&second, &folder.path().join("other.db")).await.unwrap();
     drop(running);

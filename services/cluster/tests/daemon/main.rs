@@ -8,6 +8,7 @@ mod limits;
 mod nodes;
 mod rotation;
 mod samples;
+mod second;
 mod secrets;
 mod stop;
 mod tenancy;
