@@ -39,8 +39,9 @@ pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
             () = stop.cancelled() => return,
             _ = due.tick() => {}
         }
-        if !context.membership.has_task(TASK) {
-            continue;
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = context.membership.gets_task(TASK) => {}
         }
         tokio::select! {
             () = stop.cancelled() => return,

@@ -12,8 +12,8 @@ use tokio::time::Instant;
 #[error("the lease of this conductor has passed, so another conductor may work on the node")]
 pub(crate) struct LeasePassed;
 
-/// The fence of this process, by the monotonic clock: neither a process that was stopped for a while nor a clock that was set pass it.
-/// Clones are one fence. The default is the fence of a conductor without a lease, which is always open.
+/// The fence of this process, by the monotonic clock. A process that was stopped for a while finds it closed, and no setting of the clock opens
+/// it. Clones are one fence. The default is the fence of a conductor without a lease, which is always open.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fence(Option<Arc<Mutex<Option<Instant>>>>);
 

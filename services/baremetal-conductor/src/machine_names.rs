@@ -53,13 +53,15 @@ pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
     let installation = &context.key.derive(Purpose::Installation, &[])[..16];
     let mut refused = BTreeMap::new();
     loop {
-        if context.membership.has_task(TASK) {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                looked = look(&context, cloud, names, leases, installation) => match looked {
-                    Ok(now) => refused = tell(refused, now),
-                    Err(error) => warn!(error = chain(&error), "the names of machines in DNS may be outdated"),
-                }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = context.membership.gets_task(TASK) => {}
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            looked = look(&context, cloud, names, leases, installation) => match looked {
+                Ok(now) => refused = tell(refused, now),
+                Err(error) => warn!(error = chain(&error), "the names of machines in DNS may be outdated"),
             }
         }
         tokio::select! {

@@ -4,13 +4,18 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::future::pending;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use baremetal_core::{ConductorShare, LivingConductors, Node, NodeUuid, ShareChange};
 use baremetal_store::ConductorReport;
 use tokio::sync::Notify;
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::fence::Fence;
+
+/// How often a conductor looks whether a task has become its own.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The share of this conductor, and its running turns.
 pub(crate) struct Membership {
@@ -106,6 +111,13 @@ impl Membership {
     pub(crate) fn has_task(&self, task: &str) -> bool {
         let has = |it: &Shared| self.fence.check().is_ok() && locked(&it.work).share.has_task(task);
         self.shared.as_ref().is_none_or(has)
+    }
+
+    /// Returns when the conductor does the task. Others poll, because a share changes rarely.
+    pub(crate) async fn gets_task(&self, task: &str) {
+        while !self.has_task(task) {
+            sleep(LOOK_EVERY).await;
+        }
     }
 
     /// Returns the conductor that works on the node, as far as this one knows; `None` if its group has no conductor.
@@ -357,7 +369,7 @@ mod tests {
     async fn a_conductor_that_lost_its_lease_ends_its_turns() {
         let (membership, node) = given();
         assert!(!membership.has_task("rack r1"), "without a lease");
-        membership.fence().open(tokio::time::Instant::now() + std::time::Duration::from_secs(60));
+        membership.fence().open(tokio::time::Instant::now() + Duration::from_secs(60));
         assert!(membership.has_task("rack r1"));
         let turn = membership.begin_turn(node.id);
         assert!(membership.admits(&node));
