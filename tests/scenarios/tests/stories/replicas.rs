@@ -18,6 +18,9 @@ const TAKEN_OVER: Duration = Duration::from_secs(10);
 /// The time after which the work of a process that was told to stop goes on elsewhere. A busy computer needs longer than half a second.
 const HANDED_OVER: Duration = Duration::from_secs(2);
 
+/// The database is away for longer than a lease lasts.
+const OUTAGE: Duration = Duration::from_secs(8);
+
 /// The host name of the lab's own baremetald, from which the machines boot.
 const FIRST: &str = "lab";
 const SECOND: &str = "two";
@@ -30,7 +33,7 @@ struct Site {
     third: Replica,
     machine: RackedMachine,
     node: Node,
-    _server: Postgres,
+    server: Postgres,
 }
 
 impl Site {
@@ -52,7 +55,7 @@ impl Site {
         let (machine, node) = node_of(&lab, SECOND).await;
         lab.provision(node, "manage").await.reaches("manageable").await;
         lab.provision(node, "provide").await.reaches("available").await;
-        Some(Site { lab, second, third, machine, node, _server: server })
+        Some(Site { lab, second, third, machine, node, server })
     }
 
     /// Requests the installation of the machine, and waits until its agent writes the image, which it cannot finish.
@@ -169,6 +172,18 @@ async fn a_process_that_is_paused_at_its_first_effect_does_nothing_twice() {
     // The paused process goes on in the middle of the work of its successor.
     site.lab.reaches(site.node, "wait call-back").await;
     site.second.signal("CONT").await;
+    site.is_installed_once(&before).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn work_goes_on_after_all_leases_have_passed() {
+    let Some(site) = Site::start().await else { return };
+    let before = site.begins_to_install().await;
+    site.server.stop().await;
+    let away_since = Instant::now();
+    lab::until("a long outage", || away_since.elapsed() > OUTAGE).await;
+    site.server.start_again().await;
+    is_shared_by(&site.lab, &[FIRST, THIRD, SECOND]).await;
     site.is_installed_once(&before).await;
 }
 
