@@ -36,6 +36,7 @@ pub enum ConductorState {
 }
 
 impl ConductorState {
+    /// All states.
     pub const ALL: [ConductorState; 5] = [
         ConductorState::Working,
         ConductorState::Rebalancing,
@@ -44,6 +45,7 @@ impl ConductorState {
         ConductorState::Dead,
     ];
 
+    /// The word that the API uses for the state.
     pub const fn as_str(self) -> &'static str {
         match self {
             ConductorState::Working => "working",
