@@ -36,8 +36,9 @@ const FENCE: Duration = Duration::from_secs(5);
 /// The pause between two renewals.
 const RENEW_EVERY: Duration = Duration::from_secs(1);
 
-/// How long turns of nodes that moved to another conductor may take. Then they end as if the process had died.
-const LET_GO_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long turns of nodes that moved to another conductor may take, while all nodes that moved wait for them. Then they end as if the process
+/// had died. Only the upload of an image takes longer, and the next turn begins it again.
+const LET_GO_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long turns may take after the service was told to stop.
 const STOP_TIMEOUT: Duration = Duration::from_millis(500);
