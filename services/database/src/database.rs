@@ -17,8 +17,8 @@ use crate::readers::Readers;
 use crate::sqlite::{BUSY_TIMEOUT, SqlitePlace};
 use crate::writer::Writer;
 use crate::{
-    BoxFuture, Connection, FindPreceding, Notifications, Result, Schema, SqliteConnection, StoreError,
-    Tripwire, WriteKind, integrity, migrate, reading, values,
+    BoxFuture, Connection, FindPreceding, Notifications, Result, Schema, SqliteConnection,
+    StoreError, Tripwire, WriteKind, integrity, migrate, reading, values,
 };
 
 /// A SQLite or PostgreSQL database. Clones share the connections.
