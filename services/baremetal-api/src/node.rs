@@ -172,10 +172,12 @@ pub(crate) async fn page(
 ) -> Result<Response> {
     let mut rest = paging.query.clone();
     let shown = FieldSet::listed(&mut rest, level, request.asked)?;
-    let detail = if shown.is_brief() { NodeDetail::Summary } else { NodeDetail::Whole };
     let (mut list, page) = list_query::parse::<Node>(rest, request.asked)?;
     list.filter.chassis = chassis.or(list.filter.chassis);
     let conductor = list.conductor.clone();
+    // The summary of a node has no conductor group.
+    let is_brief = shown.is_brief() && conductor.is_none();
+    let detail = if is_brief { NodeDetail::Summary } else { NodeDetail::Whole };
     let filter = list.filter(&request).await?;
     let paging = list_query::linked::<Node>(paging, level);
     let reader = Arc::new((request, paging, filter, conductor));

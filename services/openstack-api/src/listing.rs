@@ -127,7 +127,8 @@ impl<P> ListPart<P> {
         more: Option<P>,
     ) -> Result<Self, ApiError> {
         let shown = shown.into_iter();
-        let count = shown.size_hint().0;
+        let (least, most) = shown.size_hint();
+        let count = most.unwrap_or(least);
         let mut text = Vec::new();
         for one in shown {
             let is_first = text.is_empty();
