@@ -2,12 +2,12 @@
 
 use axum::response::Response;
 use baremetal_core::Driver;
-use baremetal_store::ConductorRow;
 use http::StatusCode;
 use openstack_api::{
     ApiError, Direction, JsonShape, Links, ListRequest, Origin, Paging, PathParam, Query, Route,
     Routes, Time, flag, json, next_link,
 };
+use replicas::ConductorRow;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 
@@ -145,7 +145,7 @@ async fn list(Request { app, .. }: Request, request: ListRequest) -> Result<Resp
     let marker = query.take("marker");
     let paging = Paging::take(&mut query)?;
     query.finish()?;
-    let known = page(app.store.list_conductors((app.clock)()).await?, &paging, marker)?;
+    let known = page(app.store.conductors().list((app.clock)()).await?, &paging, marker)?;
     let fields: Vec<&str> = shown.iter().copied().filter(|name| *name != "links").collect();
     let link = |last: &ConductorRow| {
         let descending = paging.direction == Direction::Descending;
@@ -171,7 +171,7 @@ async fn show(
 ) -> Result<Response> {
     let shown = requested(&mut query, FIELDS.len())?;
     query.finish()?;
-    let known = app.store.list_conductors((app.clock)()).await?;
+    let known = app.store.conductors().list((app.clock)()).await?;
     let found = known.iter().find(|it| it.hostname == hostname).ok_or_else(|| {
         let hostname: String = hostname.chars().take(64).collect();
         ApiError::not_found(format!("Conductor {hostname} could not be found."))

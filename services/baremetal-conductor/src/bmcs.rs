@@ -9,12 +9,12 @@ use std::time::Duration;
 use baremetal_core::{AccountPassword, CREDENTIALS, Driver, Node, NodeUuid, Problem, Reason};
 use baremetal_store::{Secrets, Tripwire};
 use bmc::{Bmc, BmcError};
+use replicas::Fence;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 use url::Url;
 
 use crate::allowed::check_bmc;
-use crate::fence::Fence;
 use crate::gate::{Gate, gated};
 use crate::{BmcSettings, fake};
 

@@ -23,7 +23,7 @@ pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
         }
         tokio::select! {
             () = stop.cancelled() => return,
-            () = context.membership.share_changed.notified() => {}
+            () = context.membership.share_changed() => {}
             () = sleep(context.settings.look_every) => {}
         }
     }
@@ -32,7 +32,7 @@ pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
 async fn look(context: &TurnContext) -> Result<usize, StoreError> {
     let mut woken = 0;
     for node in context.store.unfinished_nodes().await? {
-        if !context.membership.has_node(node.id, &node.group) {
+        if !context.membership.has(&node.id, &node.group) {
             context.let_go(node.id);
             continue;
         }

@@ -16,6 +16,7 @@ use bytes::Bytes;
 use hardware::{BootDevice, BootOverride};
 use lease::LeaseSchedule;
 use reconcile::{Queue, Watch};
+use replicas::Membership;
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
 use url::Url;
@@ -25,7 +26,6 @@ use crate::allowed;
 use crate::bmcs::{Bmcs, InvalidDriverInfo};
 use crate::consoles::{ConsoleEnd, ConsoleError, ConsoleViewer, Consoles, GraphicalViewer};
 use crate::context::TurnContext;
-use crate::membership::Membership;
 use crate::observations::{LastSeen, ObservationCache};
 use crate::secrets::ServiceKey;
 use crate::settings::{BmcSettings, Settings};
@@ -59,7 +59,7 @@ impl Conductor {
             redfish::Connector::new(authorities, allowed.clone()).map_err(StartError::Redfish)?;
         let ipmi = ipmi::Connector::bind().await.map_err(StartError::Socket)?;
         let clock = settings.clock;
-        let membership = match store.is_shared() {
+        let membership = match store.conductors().is_shared() {
             true => Membership::shared(&settings.hostname),
             false => Membership::alone(&settings.hostname),
         };
@@ -114,7 +114,7 @@ impl Conductor {
 
     /// Returns the name of the conductor that works on the node; `None` if no living conductor is in its conductor group.
     pub fn conductor_of(&self, node: &Node) -> Option<Cow<'_, str>> {
-        self.context.membership.conductor_of(node.id, &node.conductor_group)
+        self.context.membership.conductor_of(&node.id, &node.conductor_group)
     }
 
     /// Returns the names of the living conductors.
@@ -156,7 +156,7 @@ impl Conductor {
     pub fn forget(&self, node: NodeUuid) {
         self.context.forget(node);
         // The turn of the conductor that works on the node finds no node, and forgets it too.
-        self.context.membership.tell_of_node(node);
+        self.context.membership.tell_of(node);
     }
 
     /// Returns the time limit for a change of power.

@@ -9,17 +9,19 @@ use baremetal_store::{Store, StoreError};
 use jiff::Timestamp;
 use newtype_uuid::GenericUuid;
 use reconcile::{Queue, Watch};
+use replicas::{LeasePassed, Membership};
 use tokio::sync::Notify;
 
 use crate::agents::Agents;
 use crate::bmcs::Bmcs;
 use crate::consoles::{ConsoleEnd, Consoles};
-use crate::fence::LeasePassed;
-use crate::membership::Membership;
 use crate::observations::ObservationCache;
 use crate::secrets::ServiceKey;
 use crate::settings::Settings;
 use crate::turn_versions::TurnVersions;
+
+/// The topic of notifications about racks.
+pub(crate) const RACKS: &str = "racks";
 
 /// How many nodes are read per query.
 const PAGE: u32 = 1000;
@@ -41,7 +43,7 @@ pub(crate) struct TurnContext {
     pub(crate) progress: Mutex<HashMap<NodeUuid, Progress>>,
     pub(crate) turn_versions: TurnVersions,
     /// The share of this conductor in the work.
-    pub(crate) membership: Membership,
+    pub(crate) membership: Membership<NodeUuid>,
     /// Timeouts count from its beginning at the earliest, because earlier events may have been missed.
     pub(crate) watch: Watch,
 }
@@ -63,13 +65,13 @@ impl TurnContext {
     /// Gives the node a turn soon, by the conductor that works on it.
     pub(crate) fn wake(&self, node: NodeUuid) {
         self.queue.wake(node);
-        self.membership.tell_of_node(node);
+        self.membership.tell_of(node);
     }
 
     /// Has racks examined soon, by the conductors that bring them up.
     pub(crate) fn wake_racks(&self) {
         self.rack_changed.notify_one();
-        self.membership.tell_of_racks();
+        self.membership.tell_of_topic(RACKS);
     }
 
     /// Runs an effect, between the hooks of a crash test, as long as the lease of this conductor lasts.

@@ -23,11 +23,11 @@ use hardware::{
 };
 use jiff::Timestamp;
 use jiff::tz::Offset;
+use replicas::{Fence, LeasePassed};
 use tokio::time::{Instant, sleep_until};
 use url::Url;
 
 use crate::BmcSettings;
-use crate::fence::{Fence, LeasePassed};
 
 /// The longest pause after errors.
 const MAX_PAUSE: Duration = Duration::from_secs(30);

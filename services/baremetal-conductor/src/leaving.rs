@@ -6,9 +6,9 @@ use baremetal_core::{
 };
 use decision::{Decision, Requeue};
 use reconcile::{Decided, Turn};
+use replicas::LeasePassed;
 
 use crate::context::TurnContext;
-use crate::fence::LeasePassed;
 use crate::record::TurnError;
 
 /// The part of a turn for a node that waits for a drain.

@@ -6,7 +6,7 @@ mod catch_up;
 mod crawler;
 mod machine_names;
 mod racks;
-mod replicas;
+mod replica;
 mod sweep;
 mod turn;
 
@@ -58,7 +58,6 @@ mod clusterd;
 mod consoles;
 mod fake;
 mod gate;
-mod membership;
 mod observations;
 mod registry;
 mod secrets;
@@ -71,8 +70,6 @@ mod text_file;
 
 mod image_client;
 mod problem;
-
-mod fence;
 
 #[cfg(test)]
 mod samples;
@@ -88,7 +85,6 @@ pub use consoles::{
 pub use glance::GlanceError;
 pub use observations::{LastSeen, TimedObservation};
 pub use oci::{OciBlob, OciImageError};
-pub use replicas::LeaseRefused;
 pub use run::RunError;
 pub use secrets::ServiceKey;
 pub use settings::{

@@ -12,12 +12,12 @@ use baremetal_store::StoreError;
 use openstack::dns::recordsets::{self, NewRecordset};
 use openstack::dns::{DnsStatus, zones};
 use openstack::{CloudError, Session};
+use replicas::LeasePassed;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::context::TurnContext;
-use crate::fence::LeasePassed;
 use crate::problem::chain;
 use crate::secrets::Purpose;
 use crate::settings::{Leases, NameSettings};

@@ -6,8 +6,7 @@ use std::io;
 use baremetal_core::{Problem, Reason};
 use baremetal_store::StoreError;
 use bmc::BmcError;
-
-use crate::fence::LeasePassed;
+use replicas::LeasePassed;
 
 /// A result whose error is an [`ActionError`], unless it says otherwise.
 pub(crate) type Result<T, E = ActionError> = std::result::Result<T, E>;

@@ -5,10 +5,10 @@ use baremetal_store::StoreError;
 use jiff::Timestamp;
 use lease::LeaseStage;
 use reconcile::TurnErrorKind;
+use replicas::LeasePassed;
 use tracing::{info, warn};
 
 use crate::context::TurnContext;
-use crate::fence::LeasePassed;
 
 /// Why a turn ended without a result. The next turn is the retry.
 #[derive(Debug, thiserror::Error)]

@@ -67,7 +67,7 @@ async fn sweep(
         let Some(last) = last else { break };
         after = last;
         for NodeVersion { id, version, group } in page {
-            if !context.membership.has_node(id, &group) {
+            if !context.membership.has(&id, &group) {
                 continue;
             }
             while swept.looks.len() >= context.settings.sweep.at_once {

@@ -40,7 +40,7 @@ impl TurnContext {
             self.forget(id);
             return Ok(Requeue::OnChange);
         };
-        if !self.membership.admits(&node) {
+        if !self.membership.admits(node.id, &node.conductor_group) {
             self.let_go(id);
             return Ok(Requeue::OnChange);
         }

@@ -32,7 +32,6 @@ mod bootc;
 mod change;
 mod checksum_file;
 mod conductor_group;
-mod conductor_share;
 mod conductor_step;
 mod console;
 mod deploy_check;
@@ -151,9 +150,6 @@ pub use chassis::Chassis;
 pub use checksum_file::{ChecksumFileError, find_checksum};
 pub use child_step::ChildStep;
 pub use conductor_group::{InvalidGroup, check_conductor_group, parse_conductor_group};
-pub use conductor_share::{
-    ConductorShare, ConductorState, LivingConductor, LivingConductors, ShareChange,
-};
 pub use conductor_step::{
     APPLY_BIOS_SETTINGS, APPLY_RAID, CLEAR_SECURE_BOOT_KEYS, CREATE_RAID, DELETE_RAID,
     RESET_BIOS_SETTINGS, RESET_SECURE_BOOT_KEYS, UPDATE_FIRMWARE,

@@ -2,7 +2,6 @@
 
 mod allocation;
 mod bios;
-mod conductor;
 mod discovery;
 mod import;
 mod lending;
@@ -23,6 +22,7 @@ use baremetal_core::{
     BmcIdentity, HistoryEntry, InspectionChanges, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid,
     Page, Port, PortUuid,
 };
+use database::conductors::Conductors;
 use database::table::{PagePart, PageRows};
 use database::{
     Database, Result, Schema, SchemaVersion, SizeLimit, Tripwire, WriteKind, reading, writing,
@@ -33,8 +33,8 @@ use serde_json::Value;
 
 use crate::table::resource::{check_chassis, lock_of_node};
 use crate::table::{
-    ConductorLease, NodeCount, NodeDetail, NodeGroup, NodeVersion, ShardCount, SharedBmcs, history,
-    inspection, lease, node, port, rack,
+    NodeCount, NodeDetail, NodeGroup, NodeVersion, ShardCount, SharedBmcs, history, inspection,
+    lease, node, port, rack,
 };
 pub use allocation::{BackfillOutcome, ReserveOutcome};
 use database::WriteKind::{AnyStatementCanFail, OneStatement, OnlyFirstStatementCanFail};
@@ -70,33 +70,8 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-22.sql"),
 ];
 
-/// The result of asking for the lease of a conductor.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RegisterOutcome {
-    Registered(ConductorLease),
-    /// Another process has the lease of this host name.
-    Taken,
-    /// Another conductor makes the tokens of machines with another key.
-    OtherKey {
-        hostname: String,
-    },
-    /// Another conductor works on all nodes without a lease, because its version knows none.
-    WithoutLease {
-        hostname: String,
-    },
-}
-
-/// The result of draining or undraining a conductor.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DrainOutcome {
-    Recorded,
-    /// There is no such conductor.
-    Missing,
-    /// The conductor has no lease.
-    NotAlive,
-    /// No other living conductor takes work of this conductor group.
-    LastOfGroup(String),
-}
+/// The channel of the notifications of conductors.
+const CHANNEL: &str = "bedplate_baremetald";
 
 /// The observed power state of one node's machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -210,6 +185,11 @@ impl Store {
     /// Returns the file of a SQLite database, or `None` for PostgreSQL.
     pub fn file(url: &str) -> Option<PathBuf> {
         Database::file(url)
+    }
+
+    /// Returns the conductors on the database.
+    pub fn conductors(&self) -> Conductors {
+        Conductors::new(self.database.clone(), CHANNEL)
     }
 
     /// Returns the kind of the database and the version of its tables.

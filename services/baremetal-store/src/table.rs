@@ -3,7 +3,6 @@
 pub(crate) mod allocation;
 pub(crate) mod bios_setting;
 pub(crate) mod boot;
-pub(crate) mod conductor;
 pub(crate) mod discovery;
 pub(crate) mod history;
 pub(crate) mod inspection;
@@ -16,7 +15,6 @@ pub(crate) mod rack;
 pub(crate) mod resource;
 pub(crate) mod seal;
 
-pub use conductor::{ConductorLease, ConductorReport, ConductorRow, NewConductor};
 pub use discovery::Seen;
 pub use lease::{AddressPool, DhcpLease};
 pub use node::{BMC_FIELD, NodeCount, NodeDetail, NodeGroup, NodeVersion, ShardCount, SharedBmcs};

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod columns;
+pub mod conductors;
 mod connection;
 mod database;
 mod error;

@@ -17,7 +17,7 @@ use tokio_util::time::delay_queue;
 
 pub use decision::{Requeue, time_left};
 pub use turn::{Decided, Turn, execute};
-pub use turn_error::{RetryPauses, TurnError, TurnErrorKind, requeue};
+pub use turn_error::{RetryPauses, TurnError, TurnErrorKind, requeue, with_sources};
 pub use watch::Watch;
 
 /// Wakes keys of a `run` loop. All clones of a queue wake the same loop.

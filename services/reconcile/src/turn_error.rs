@@ -70,7 +70,7 @@ pub fn requeue<E: TurnError>(
 }
 
 /// Formats an error with all its sources on one line.
-fn with_sources(error: &dyn Error) -> String {
+pub fn with_sources(error: &dyn Error) -> String {
     let sources = std::iter::successors(Some(error), |&error| error.source());
     sources.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

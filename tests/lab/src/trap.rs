@@ -12,10 +12,10 @@ use tokio::sync::{Notify, OnceCell};
 
 /// Writes that happen at intervals or at each start, independent of the request under test.
 const REGULAR: [&str; 6] = [
-    "::touch_conductor::",
-    "::register_conductor::",
-    "::renew_conductor::",
-    "::release_conductor::",
+    "::Conductors::touch::",
+    "::Conductors::register::",
+    "::Conductors::renew::",
+    "::Conductors::release::",
     "::record_power::",
     "::know::",
 ];

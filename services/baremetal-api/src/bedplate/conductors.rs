@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use axum::response::Response;
-use baremetal_core::{ConductorState, LivingConductors};
-use baremetal_store::{ConductorRow, DrainOutcome};
 use http::StatusCode;
 use openstack_api::{ApiError, JsonShape, PathParam, Route, Routes, Shaped, Time, json, shaped};
+use replicas::{ConductorRow, ConductorState, DrainOutcome, LivingConductors};
 use serde::Serialize;
 
 use crate::app::App;
@@ -70,15 +69,12 @@ struct Shares {
 
 impl Shares {
     async fn read(app: &App) -> Result<Shares> {
-        let rows = app.store.list_conductors((app.clock)()).await?;
-        // On SQLite a conductor has no lease.
-        let is_shared = app.store.is_shared();
-        let is_living = |row: &&ConductorRow| row.is_alive && (row.epoch > 0 || !is_shared);
-        let living = rows.iter().filter(is_living).map(ConductorRow::living);
-        let living = LivingConductors::new(living.collect());
+        let conductors = app.store.conductors();
+        let rows = conductors.list((app.clock)()).await?;
+        let living = LivingConductors::listed(&rows, conductors.is_shared());
         let mut counts: HashMap<String, NodeCount> = HashMap::new();
         for node in app.store.node_groups().await? {
-            let Some(hostname) = living.conductor_of_node(node.id, &node.group) else { continue };
+            let Some(hostname) = living.conductor_of(&node.id, &node.group) else { continue };
             let count = counts.entry(hostname.to_owned()).or_default();
             count.all += 1;
             count.busy += u64::from(node.is_busy);
@@ -131,7 +127,7 @@ async fn drain(
     Request { app, .. }: Request,
     PathParam(hostname): PathParam<String>,
 ) -> Result<Response> {
-    let outcome = app.store.drain_conductor(&hostname, (app.clock)()).await?;
+    let outcome = app.store.conductors().drain(&hostname, (app.clock)()).await?;
     recorded(&app, &hostname, outcome).await
 }
 
@@ -140,7 +136,7 @@ async fn undrain(
     Request { app, .. }: Request,
     PathParam(hostname): PathParam<String>,
 ) -> Result<Response> {
-    let outcome = app.store.undrain_conductor(&hostname, (app.clock)()).await?;
+    let outcome = app.store.conductors().undrain(&hostname, (app.clock)()).await?;
     recorded(&app, &hostname, outcome).await
 }
 
@@ -153,7 +149,7 @@ async fn recorded(app: &App, hostname: &str, outcome: DrainOutcome) -> Result<Re
             return Ok(json(StatusCode::ACCEPTED, &shares.find(hostname)?));
         }
         DrainOutcome::Missing => return Err(missing(hostname).into()),
-        DrainOutcome::NotAlive if app.store.is_shared() => {
+        DrainOutcome::NotAlive if app.store.conductors().is_shared() => {
             format!("conductor {} is not alive", short(hostname))
         }
         DrainOutcome::NotAlive => {

@@ -71,9 +71,9 @@ async fn conductors_are_shown_with_their_shares() {
     let api = Api::start().await;
     let now: jiff::Timestamp = "2026-01-02T03:04:05.000006Z".parse().unwrap();
     let groups = [String::new()];
-    api.store.touch_conductor("host-1", &groups, now).await.unwrap();
+    api.store.conductors().touch("host-1", &groups, now).await.unwrap();
     let before = now - jiff::SignedDuration::from_mins(5);
-    api.store.touch_conductor("host-2", &groups, before).await.unwrap();
+    api.store.conductors().touch("host-2", &groups, before).await.unwrap();
     api.enroll("").await;
     let one = |name: &str, state: &str, nodes: u32, seen: &str| {
         format!(
@@ -101,9 +101,9 @@ async fn a_conductor_is_alive_while_it_reports() {
     let api = Api::start().await;
     let now = "2026-01-02T03:04:05.000006Z".parse().unwrap();
     let groups = ["east".to_owned(), String::new()];
-    api.store.touch_conductor("host-1", &groups, now).await.unwrap();
+    api.store.conductors().touch("host-1", &groups, now).await.unwrap();
     let before = now - jiff::SignedDuration::from_mins(5);
-    api.store.touch_conductor("host-2", &groups, before).await.unwrap();
+    api.store.conductors().touch("host-2", &groups, before).await.unwrap();
     let one = |name: &str, alive: bool| {
         format!(
             r#""hostname": "{name}", "conductor_group": "east", "alive": {alive},

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use baremetal_store::{
+use baremetal_store::Store;
+use database::conductors::{
     ConductorLease, ConductorReport, ConductorRow, DrainOutcome, NewConductor, RegisterOutcome,
-    Store,
 };
 use jiff::{SignedDuration, Timestamp};
 
@@ -36,7 +36,7 @@ fn conductor(hostname: &str, instance: &str) -> NewConductor {
 
 /// Registers a conductor for so long, whose state folder has its name.
 async fn register(store: &Store, hostname: &str, lasts: Duration) -> ConductorLease {
-    match store.register_conductor(&conductor(hostname, hostname), lasts, at(0)).await.unwrap() {
+    match store.conductors().register(&conductor(hostname, hostname), lasts, at(0)).await.unwrap() {
         RegisterOutcome::Registered(lease) => lease,
         refused => panic!("{refused:?}"),
     }
@@ -45,7 +45,7 @@ async fn register(store: &Store, hostname: &str, lasts: Duration) -> ConductorLe
 /// Renews a lease, and returns the conductors with a lease.
 async fn renew(store: &Store, lease: &ConductorLease) -> Option<Vec<ConductorRow>> {
     let report = ConductorReport { settled: "all".to_owned(), turns: 2 };
-    let all = store.renew_conductor(lease, &report, HOUR, at(1)).await.unwrap()?;
+    let all = store.conductors().renew(lease, &report, HOUR, at(1)).await.unwrap()?;
     Some(all.into_iter().filter(|it| it.is_alive && it.epoch > 0).collect())
 }
 
@@ -55,17 +55,17 @@ fn hostnames(rows: &[ConductorRow]) -> Vec<&str> {
 
 async fn conductors_are_listed_with_their_first_and_last_sign_of_life(store: Store) {
     let groups = ["east".to_owned(), String::new()];
-    store.touch_conductor("b.example", &[String::new()], at(1)).await.unwrap();
-    store.touch_conductor("a.example", &[String::new()], at(2)).await.unwrap();
-    store.touch_conductor("b.example", &groups, at(3)).await.unwrap();
-    let listed = store.list_conductors(at(64)).await.unwrap();
+    store.conductors().touch("b.example", &[String::new()], at(1)).await.unwrap();
+    store.conductors().touch("a.example", &[String::new()], at(2)).await.unwrap();
+    store.conductors().touch("b.example", &groups, at(3)).await.unwrap();
+    let listed = store.conductors().list(at(64)).await.unwrap();
     let seen: Vec<_> =
         listed.iter().map(|it| (it.hostname.as_str(), it.created_at, it.seen_at)).collect();
     assert_eq!(seen, [("b.example", at(1), at(3)), ("a.example", at(2), at(2))]);
     assert_eq!(listed[0].groups, groups);
     assert!(listed.iter().all(|it| !it.is_alive && it.epoch == 0), "a minute later");
-    if !store.is_shared() {
-        let listed = store.list_conductors(at(62)).await.unwrap();
+    if !store.conductors().is_shared() {
+        let listed = store.conductors().list(at(62)).await.unwrap();
         assert_eq!(listed.iter().map(|it| it.is_alive).collect::<Vec<_>>(), [true, false]);
     }
 }
@@ -73,17 +73,19 @@ async fn conductors_are_listed_with_their_first_and_last_sign_of_life(store: Sto
 async fn a_host_name_belongs_to_one_process_at_a_time(store: Store) {
     let first = register(&store, "a", HOUR).await;
     assert_eq!(first, ConductorLease { hostname: "a".to_owned(), epoch: 1 });
-    let other = store.register_conductor(&conductor("a", "elsewhere"), HOUR, at(0)).await.unwrap();
+    let other =
+        store.conductors().register(&conductor("a", "elsewhere"), HOUR, at(0)).await.unwrap();
     assert_eq!(other, RegisterOutcome::Taken);
     // The process was killed, and started again.
     let second = register(&store, "a", HOUR).await;
     assert_eq!(second.epoch, 2);
     assert_eq!(renew(&store, &first).await, None);
     assert!(renew(&store, &second).await.is_some());
-    store.release_conductor(&first, at(1)).await.unwrap();
+    store.conductors().release(&first, at(1)).await.unwrap();
     assert!(renew(&store, &second).await.is_some(), "an earlier lease ends no later one");
-    store.release_conductor(&second, at(2)).await.unwrap();
-    let other = store.register_conductor(&conductor("a", "elsewhere"), HOUR, at(3)).await.unwrap();
+    store.conductors().release(&second, at(2)).await.unwrap();
+    let other =
+        store.conductors().register(&conductor("a", "elsewhere"), HOUR, at(3)).await.unwrap();
     let RegisterOutcome::Registered(lease) = other else { panic!("{other:?}") };
     assert_eq!(lease.epoch, 3);
 }
@@ -91,12 +93,12 @@ async fn a_host_name_belongs_to_one_process_at_a_time(store: Store) {
 async fn a_lease_that_passed_is_not_renewed(store: Store) {
     let passed = register(&store, "a", Duration::ZERO).await;
     assert_eq!(renew(&store, &passed).await, None);
-    assert!(store.list_conductors(at(1)).await.unwrap().iter().all(|it| !it.is_alive));
+    assert!(store.conductors().list(at(1)).await.unwrap().iter().all(|it| !it.is_alive));
     assert_eq!(register(&store, "a", HOUR).await.epoch, 2);
 }
 
 async fn a_renewal_tells_who_lives(store: Store) {
-    store.touch_conductor("alone", &[String::new()], at(-31)).await.unwrap();
+    store.conductors().touch("alone", &[String::new()], at(-31)).await.unwrap();
     let a = register(&store, "a", HOUR).await;
     let b = register(&store, "b", HOUR).await;
     register(&store, "c", Duration::ZERO).await;
@@ -104,15 +106,15 @@ async fn a_renewal_tells_who_lives(store: Store) {
     assert_eq!(hostnames(&living), ["a", "b"]);
     assert_eq!((living[0].settled.as_str(), living[0].turns), ("all", 2));
     assert_eq!((living[1].settled.as_str(), living[1].turns), ("", 0));
-    store.release_conductor(&b, at(1)).await.unwrap();
+    store.conductors().release(&b, at(1)).await.unwrap();
     assert_eq!(hostnames(&renew(&store, &a).await.unwrap()), ["a"]);
     assert_eq!(renew(&store, &b).await, None);
-    let released: Vec<ConductorRow> = store.list_conductors(at(1)).await.unwrap();
+    let released: Vec<ConductorRow> = store.conductors().list(at(1)).await.unwrap();
     let released: Vec<ConductorRow> = released.into_iter().filter(|it| it.is_released).collect();
     assert_eq!(hostnames(&released), ["b", "c"], "the lease of \"c\" never lasted");
     // A new lease begins without the report of the last one.
     let again = register(&store, "a", HOUR).await;
-    let listed = store.list_conductors(at(1)).await.unwrap();
+    let listed = store.conductors().list(at(1)).await.unwrap();
     let own = listed.iter().find(|it| it.hostname == "a").unwrap();
     assert_eq!((own.epoch, own.settled.as_str(), own.turns), (again.epoch, "", 0));
 }
@@ -120,21 +122,21 @@ async fn a_renewal_tells_who_lives(store: Store) {
 async fn conductors_with_another_key_are_refused(store: Store) {
     register(&store, "a", HOUR).await;
     let stranger = NewConductor { installation: "other".to_owned(), ..conductor("b", "b") };
-    let refused = store.register_conductor(&stranger, HOUR, at(0)).await.unwrap();
+    let refused = store.conductors().register(&stranger, HOUR, at(0)).await.unwrap();
     assert_eq!(refused, RegisterOutcome::OtherKey { hostname: "a".to_owned() });
-    assert_eq!(store.list_conductors(at(0)).await.unwrap().len(), 1, "nothing was written");
+    assert_eq!(store.conductors().list(at(0)).await.unwrap().len(), 1, "nothing was written");
     // Its own key may change between two starts.
     let own = NewConductor { installation: "other".to_owned(), ..conductor("a", "a") };
-    let own = store.register_conductor(&own, HOUR, at(0)).await.unwrap();
+    let own = store.conductors().register(&own, HOUR, at(0)).await.unwrap();
     assert!(matches!(own, RegisterOutcome::Registered(_)), "{own:?}");
 }
 
 async fn a_conductor_of_an_earlier_version_is_waited_for(store: Store) {
     // The clock of PostgreSQL counts there.
-    let now = if store.is_shared() { Timestamp::now() } else { at(0) };
-    store.touch_conductor("old", &[String::new()], now).await.unwrap();
+    let now = if store.conductors().is_shared() { Timestamp::now() } else { at(0) };
+    store.conductors().touch("old", &[String::new()], now).await.unwrap();
     let registered = async |hostname: &str| {
-        store.register_conductor(&conductor(hostname, hostname), HOUR, now).await.unwrap()
+        store.conductors().register(&conductor(hostname, hostname), HOUR, now).await.unwrap()
     };
     let refused = registered("new").await;
     assert_eq!(refused, RegisterOutcome::WithoutLease { hostname: "old".to_owned() });
@@ -146,31 +148,31 @@ async fn a_conductor_of_an_earlier_version_is_waited_for(store: Store) {
 }
 
 async fn conductors_are_forgotten_after_a_month(store: Store) {
-    let now = if store.is_shared() { Timestamp::now() } else { at(0) };
+    let now = if store.conductors().is_shared() { Timestamp::now() } else { at(0) };
     let days = |days: i64| now - SignedDuration::from_hours(24 * days);
-    store.touch_conductor("gone", &[String::new()], days(31)).await.unwrap();
-    store.touch_conductor("dead", &[String::new()], days(29)).await.unwrap();
-    store.register_conductor(&conductor("a", "a"), HOUR, now).await.unwrap();
-    let listed = store.list_conductors(now).await.unwrap();
+    store.conductors().touch("gone", &[String::new()], days(31)).await.unwrap();
+    store.conductors().touch("dead", &[String::new()], days(29)).await.unwrap();
+    store.conductors().register(&conductor("a", "a"), HOUR, now).await.unwrap();
+    let listed = store.conductors().list(now).await.unwrap();
     assert_eq!(hostnames(&listed), ["dead", "a"]);
 }
 
 async fn the_last_conductor_of_a_group_is_not_drained(store: Store) {
-    let drain = async |hostname| store.drain_conductor(hostname, at(1)).await.unwrap();
-    let undrain = async |hostname| store.undrain_conductor(hostname, at(1)).await.unwrap();
+    let drain = async |hostname| store.conductors().drain(hostname, at(1)).await.unwrap();
+    let undrain = async |hostname| store.conductors().undrain(hostname, at(1)).await.unwrap();
     assert_eq!(drain("a").await, DrainOutcome::Missing);
     assert_eq!(undrain("a").await, DrainOutcome::Missing);
-    store.touch_conductor("alone", &[String::new()], at(-31)).await.unwrap();
+    store.conductors().touch("alone", &[String::new()], at(-31)).await.unwrap();
     assert_eq!(drain("alone").await, DrainOutcome::NotAlive);
     register(&store, "a", HOUR).await;
     assert_eq!(drain("a").await, DrainOutcome::LastOfGroup(String::new()));
     let east = vec![String::new(), "east".to_owned()];
     let b = NewConductor { groups: east, ..conductor("b", "b") };
-    store.register_conductor(&b, HOUR, at(0)).await.unwrap();
+    store.conductors().register(&b, HOUR, at(0)).await.unwrap();
     assert_eq!(drain("b").await, DrainOutcome::LastOfGroup("east".to_owned()));
     assert_eq!(drain("a").await, DrainOutcome::Recorded);
     let draining = async || {
-        let all = store.list_conductors(at(1)).await.unwrap();
+        let all = store.conductors().list(at(1)).await.unwrap();
         all.into_iter().filter(|it| it.is_draining).map(|it| it.hostname).collect::<Vec<_>>()
     };
     assert_eq!(draining().await, ["a"]);
@@ -185,7 +187,9 @@ async fn one_of_several_processes_gets_a_host_name(store: Store) {
     let tries = (0..8).map(|number| {
         let store = store.clone();
         let wanted = conductor("a", &number.to_string());
-        tokio::spawn(async move { store.register_conductor(&wanted, HOUR, at(0)).await.unwrap() })
+        tokio::spawn(
+            async move { store.conductors().register(&wanted, HOUR, at(0)).await.unwrap() },
+        )
     });
     let mut registered = 0;
     for one in tries.collect::<Vec<_>>() {
@@ -215,7 +219,7 @@ async fn a_lease_that_passes_while_its_renewal_waits_is_lost() {
     let (renewing, kept) = (store.clone(), lease.clone());
     let waiting = tokio::spawn(async move { renew(&renewing, &kept).await });
     held.wait_for_waiting(1).await;
-    while store.list_conductors(at(0)).await.unwrap()[0].is_alive {}
+    while store.conductors().list(at(0)).await.unwrap()[0].is_alive {}
     held.release().await;
     assert_eq!(waiting.await.unwrap(), None);
 }

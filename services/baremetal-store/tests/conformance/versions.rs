@@ -9,7 +9,8 @@ use baremetal_core::{
     BmcIdentity, DeployTemplate, Fault, InspectionRule, Interface, NodeFilter, NodeSort, Page,
     PortFilter, PortSort, Runbook, State, StepKind, StepName, Task,
 };
-use baremetal_store::{ConductorRow, DhcpLease, PagePart, SCHEMA, Store};
+use baremetal_store::{DhcpLease, PagePart, SCHEMA, Store};
+use database::conductors::ConductorRow;
 use database::scratch::Scratch;
 use database::{Database, WriteKind};
 use jiff::SignedDuration;
@@ -221,7 +222,7 @@ async fn holds_all(store: &Store, version: usize) {
     assert_eq!(store.list_discoveries_part(1000, PagePart::whole()).await.unwrap().found.len(), 1);
     // The last report stands for the first one that earlier versions did not record.
     let created_at = if version >= 20 { at(-5) } else { at(0) };
-    let conductors = store.list_conductors(at(59)).await.unwrap();
+    let conductors = store.conductors().list(at(59)).await.unwrap();
     let [ConductorRow { hostname, groups, epoch, .. }] = &conductors[..] else {
         panic!("{conductors:?}")
     };

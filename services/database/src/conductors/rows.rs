@@ -1,10 +1,10 @@
-//! The table `conductors`: the conductors, their leases, and how far each follows the changes of the others.
+//! The rows of the table `conductors`.
 
 use std::time::Duration;
 
-use baremetal_core::LivingConductor;
-use database::{Connection, Result, Row, values};
 use jiff::Timestamp;
+
+use crate::{Connection, Result, Row, values};
 
 /// A conductor, alive or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct ConductorRow {
     pub is_alive: bool,
     /// Whether the conductor has ended its lease by itself.
     pub is_released: bool,
-    /// The conductor groups whose nodes it manages, the group of new nodes first.
+    /// The conductor groups whose resources it manages, the group of new nodes first.
     pub groups: Vec<String>,
     /// How often the host name got a lease; 0 if the conductor shares its database with no other.
     pub epoch: i64,
@@ -25,25 +25,12 @@ pub struct ConductorRow {
     pub is_draining: bool,
     /// The fingerprint of the last list of living conductors for which it has let go of everything that belongs to others.
     pub settled: String,
-    /// How many turns it still has for nodes that belong to others.
+    /// How many turns it still has for resources that belong to others.
     pub turns: u32,
-    /// The name of the state folder, which only one process uses at a time.
+    /// A name that only one process has at a time.
     pub instance: String,
-    /// Names the key with which the process makes the tokens of machines.
+    /// Names the key with which the process makes the tokens or certificates of machines.
     pub installation: String,
-}
-
-impl ConductorRow {
-    /// Returns the part of the row that the conductors share the work by.
-    pub fn living(&self) -> LivingConductor {
-        LivingConductor {
-            hostname: self.hostname.clone(),
-            epoch: self.epoch,
-            groups: self.groups.clone(),
-            is_draining: self.is_draining,
-            settled: self.settled.clone(),
-        }
-    }
 }
 
 /// The lease of a conductor.
@@ -62,7 +49,7 @@ pub struct NewConductor {
     pub installation: String,
 }
 
-/// How far a conductor follows the changes of the others; see the fields of [`ConductorRow`].
+/// How far a conductor follows the changes of the others; the fields are those of [`ConductorRow`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConductorReport {
     pub settled: String,
@@ -72,7 +59,7 @@ pub struct ConductorReport {
 const TABLE: &str = "conductors";
 
 /// Records a sign of life of a conductor without a lease, which counts as alive for `lasts`.
-pub(crate) async fn touch(
+pub(super) async fn touch(
     connection: &mut Connection,
     hostname: &str,
     groups: &[String],
@@ -87,7 +74,7 @@ pub(crate) async fn touch(
 }
 
 /// Gives a conductor a lease with a new epoch, which it returns.
-pub(crate) async fn register(
+pub(super) async fn register(
     connection: &mut Connection,
     new: &NewConductor,
     lasts: Duration,
@@ -107,14 +94,14 @@ pub(crate) async fn register(
 }
 
 /// Deletes the conductors that were last seen before then.
-pub(crate) async fn forget_dead(connection: &mut Connection, before: Timestamp) -> Result<()> {
+pub(super) async fn forget_dead(connection: &mut Connection, before: Timestamp) -> Result<()> {
     const FORGET: &str = "DELETE FROM conductors WHERE seen_at < $1 AND alive_until < $1";
     connection.execute(FORGET, values![before]).await?;
     Ok(())
 }
 
 /// Renews a lease with the report of its conductor. Returns whether the lease lasted until now.
-pub(crate) async fn renew(
+pub(super) async fn renew(
     connection: &mut Connection,
     lease: &ConductorLease,
     report: &ConductorReport,
@@ -131,7 +118,7 @@ pub(crate) async fn renew(
 }
 
 /// Ends a lease.
-pub(crate) async fn release(
+pub(super) async fn release(
     connection: &mut Connection,
     lease: &ConductorLease,
     now: Timestamp,
@@ -143,21 +130,21 @@ pub(crate) async fn release(
 }
 
 /// Lets a conductor take no work until it registers again.
-pub(crate) async fn drain(connection: &mut Connection, hostname: &str) -> Result<()> {
+pub(super) async fn drain(connection: &mut Connection, hostname: &str) -> Result<()> {
     const DRAIN: &str = "UPDATE conductors SET draining = 1 WHERE hostname = $1";
     connection.execute(DRAIN, values![hostname]).await?;
     Ok(())
 }
 
 /// Lets a conductor take work again.
-pub(crate) async fn undrain(connection: &mut Connection, hostname: &str) -> Result<()> {
+pub(super) async fn undrain(connection: &mut Connection, hostname: &str) -> Result<()> {
     const UNDRAIN: &str = "UPDATE conductors SET draining = 0 WHERE hostname = $1";
     connection.execute(UNDRAIN, values![hostname]).await?;
     Ok(())
 }
 
 /// Returns all conductors in the order of their creation.
-pub(crate) async fn list(connection: &mut Connection, now: Timestamp) -> Result<Vec<ConductorRow>> {
+pub(super) async fn list(connection: &mut Connection, now: Timestamp) -> Result<Vec<ConductorRow>> {
     const LIST: &str = "SELECT hostname, created_at, seen_at, alive_until, conductor_groups, epoch, draining, settled, turns, instance, \
          installation FROM conductors ORDER BY created_at, hostname";
     connection.rows(LIST, values![]).await?.iter().map(|row| read(row, now)).collect()

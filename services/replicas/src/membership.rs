@@ -1,88 +1,92 @@
-//! The share of this conductor in the work, and its running turns. The tasks in `replicas.rs` keep the share current.
+//! The share of this conductor in the work, and its running turns. The lease in `replica.rs` keeps the share current.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::future::pending;
+use std::mem::take;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use baremetal_core::{ConductorShare, LivingConductors, Node, NodeUuid, ShareChange};
-use baremetal_store::ConductorReport;
+use database::conductors::ConductorReport;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::fence::Fence;
+use crate::share::{ConductorShare, LivingConductors, ShareChange, ShareKey};
 
 /// How often a conductor looks whether a task has become its own.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// The share of this conductor, and its running turns.
-pub(crate) struct Membership {
+pub struct Membership<K> {
     hostname: String,
     /// `None` for a conductor that shares its database with no other: everything belongs to it.
-    shared: Option<Shared>,
+    shared: Option<Shared<K>>,
     fence: Fence,
     /// Notified when the conductor has to look at the others before its time.
     pub(crate) look_again: Notify,
-    /// Notified when nodes may have moved to this conductor or away from it.
+    /// Notified when resources may have moved to this conductor or away from it.
     pub(crate) share_changed: Notify,
     /// Notified when there is something to tell the other conductors.
     pub(crate) has_news: Notify,
 }
 
-#[derive(Default)]
-struct Shared {
-    work: Mutex<Work>,
-    news: Mutex<News>,
+struct Shared<K> {
+    work: Mutex<Work<K>>,
+    news: Mutex<News<K>>,
     turn_ended: Notify,
 }
 
-struct Work {
+struct Work<K> {
     share: ConductorShare,
-    turns: HashMap<NodeUuid, RunningTurn>,
-    /// The fingerprint of the last list of living conductors for which no turn was left for a node of others.
+    turns: HashMap<K, RunningTurn>,
+    /// The fingerprint of the last list of living conductors for which no turn was left for a resource of others.
     settled: String,
 }
 
-impl Default for Work {
-    fn default() -> Self {
-        let share = ConductorShare::nothing("");
-        Work { share, turns: HashMap::new(), settled: String::new() }
-    }
-}
-
 struct RunningTurn {
-    /// The conductor group of the node, once its record was read.
+    /// The conductor group of the resource, once the turn was admitted.
     group: Option<String>,
     stop: CancellationToken,
 }
 
 /// Messages to the other conductors that were not sent yet.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct News {
-    /// Nodes that may belong to others, and for which something was recorded.
-    pub(crate) nodes: BTreeSet<NodeUuid>,
-    /// Whether a rack may have something to do.
-    pub(crate) racks: bool,
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct News<K> {
+    /// Resources that may belong to others, and for which something was recorded.
+    pub(crate) keys: BTreeSet<K>,
+    /// Topics that others have to look at.
+    pub(crate) topics: BTreeSet<&'static str>,
     /// Whether a conductor was drained or undrained.
     pub(crate) members: bool,
 }
 
-impl Membership {
+impl<K> Default for News<K> {
+    fn default() -> Self {
+        News { keys: BTreeSet::new(), topics: BTreeSet::new(), members: false }
+    }
+}
+
+impl<K: ShareKey> Membership<K> {
     /// A conductor that shares its database with no other.
-    pub(crate) fn alone(hostname: &str) -> Membership {
+    pub fn alone(hostname: &str) -> Membership<K> {
         Membership::new(hostname, None, Fence::default())
     }
 
     /// A conductor that shares its database. It works on nothing until it has a lease.
-    pub(crate) fn shared(hostname: &str) -> Membership {
-        let shared = Shared::default();
-        locked(&shared.work).share = ConductorShare::nothing(hostname);
+    pub fn shared(hostname: &str) -> Membership<K> {
+        let work = Work {
+            share: ConductorShare::nothing(hostname),
+            turns: HashMap::new(),
+            settled: String::new(),
+        };
+        let shared =
+            Shared { work: Mutex::new(work), news: Mutex::default(), turn_ended: Notify::new() };
         Membership::new(hostname, Some(shared), Fence::closed())
     }
 
-    fn new(hostname: &str, shared: Option<Shared>, fence: Fence) -> Membership {
+    fn new(hostname: &str, shared: Option<Shared<K>>, fence: Fence) -> Membership<K> {
         Membership {
             hostname: hostname.to_owned(),
             shared,
@@ -94,46 +98,53 @@ impl Membership {
     }
 
     /// Whether other conductors may work on the database.
-    pub(crate) fn is_shared(&self) -> bool {
+    pub fn is_shared(&self) -> bool {
         self.shared.is_some()
     }
 
-    pub(crate) fn fence(&self) -> &Fence {
+    /// The fence of the effects of this process.
+    pub fn fence(&self) -> &Fence {
         &self.fence
     }
 
-    /// Whether this conductor works on the node.
-    pub(crate) fn has_node(&self, id: NodeUuid, group: &str) -> bool {
-        self.shared.as_ref().is_none_or(|it| locked(&it.work).share.has_node(id, group))
+    /// Waits until resources may have moved to this conductor or away from it.
+    pub async fn share_changed(&self) {
+        self.share_changed.notified().await;
     }
 
-    /// Whether this conductor does a task that belongs to no node, and its lease lasts.
-    pub(crate) fn has_task(&self, task: &str) -> bool {
-        let has = |it: &Shared| self.fence.check().is_ok() && locked(&it.work).share.has_task(task);
+    /// Whether this conductor works on the resource.
+    pub fn has(&self, key: &K, group: &str) -> bool {
+        self.shared.as_ref().is_none_or(|it| locked(&it.work).share.has(key, group))
+    }
+
+    /// Whether this conductor does a task that one of the living conductors does for all, and its lease lasts.
+    pub fn has_task(&self, task: &str) -> bool {
+        let has =
+            |it: &Shared<K>| self.fence.check().is_ok() && locked(&it.work).share.has_task(task);
         self.shared.as_ref().is_none_or(has)
     }
 
-    /// Returns when the conductor does the task. Others poll, because a share changes rarely.
-    pub(crate) async fn gets_task(&self, task: &str) {
+    /// Returns when the conductor does the task. It polls, because a share changes rarely.
+    pub async fn gets_task(&self, task: &str) {
         while !self.has_task(task) {
             sleep(LOOK_EVERY).await;
         }
     }
 
-    /// Returns the conductor that works on the node, as far as this one knows; `None` if its group has no conductor.
-    pub(crate) fn conductor_of(&self, id: NodeUuid, group: &str) -> Option<Cow<'_, str>> {
+    /// Returns the conductor that works on the resource, as far as this one knows; `None` if its group has no conductor.
+    pub fn conductor_of(&self, key: &K, group: &str) -> Option<Cow<'_, str>> {
         match &self.shared {
             None => Some(Cow::Borrowed(&self.hostname)),
             Some(it) => {
                 let work = locked(&it.work);
-                let hostname = work.share.living().conductor_of_node(id, group);
+                let hostname = work.share.living().conductor_of(key, group);
                 hostname.map(|it| Cow::Owned(it.to_owned()))
             }
         }
     }
 
     /// Returns the host names of the living conductors, as far as this one knows.
-    pub(crate) fn hostnames(&self) -> Vec<String> {
+    pub fn hostnames(&self) -> Vec<String> {
         match &self.shared {
             None => vec![self.hostname.clone()],
             Some(it) => locked(&it.work).share.living().hostnames().map(str::to_owned).collect(),
@@ -141,30 +152,30 @@ impl Membership {
     }
 
     /// Returns the conductor groups of all living conductors; `None` if there are no others.
-    pub(crate) fn groups(&self) -> Option<Vec<String>> {
+    pub fn groups(&self) -> Option<Vec<String>> {
         self.shared.as_ref().map(|it| locked(&it.work).share.living().groups())
     }
 
-    /// Begins a turn. [`Membership::admits`] has to admit it once the node was read.
-    pub(crate) fn begin_turn(&self, id: NodeUuid) -> TurnGuard<'_> {
+    /// Begins a turn. [`Membership::admits`] has to admit it before it has any effect.
+    pub fn begin_turn(&self, key: K) -> TurnGuard<'_, K> {
         let running = self.shared.as_ref().map(|shared| {
             let stop = CancellationToken::new();
             let turn = RunningTurn { group: None, stop: stop.clone() };
-            locked(&shared.work).turns.insert(id, turn);
+            locked(&shared.work).turns.insert(key, turn);
             (shared, stop)
         });
-        TurnGuard { membership: self, id, running }
+        TurnGuard { membership: self, key, running }
     }
 
-    /// Returns whether the turn of this node may go on, because the node belongs to this conductor.
-    pub(crate) fn admits(&self, node: &Node) -> bool {
+    /// Returns whether the turn of this resource may go on, because the resource belongs to this conductor.
+    pub fn admits(&self, key: K, group: &str) -> bool {
         let Some(shared) = &self.shared else { return true };
         let mut work = locked(&shared.work);
-        if !work.share.has_node(node.id, &node.conductor_group) {
+        if !work.share.has(&key, group) {
             return false;
         }
-        if let Some(turn) = work.turns.get_mut(&node.id) {
-            turn.group = Some(node.conductor_group.clone());
+        if let Some(turn) = work.turns.get_mut(&key) {
+            turn.group = Some(group.to_owned());
         }
         true
     }
@@ -181,7 +192,7 @@ impl Membership {
     pub(crate) fn report(&self) -> ConductorReport {
         let Some(shared) = &self.shared else { return ConductorReport::default() };
         let mut work = locked(&shared.work);
-        let lost = work.lost_turns().count();
+        let lost = work.lost_turns().len();
         if lost == 0 {
             work.settled = work.share.living().fingerprint().to_owned();
         }
@@ -189,10 +200,10 @@ impl Membership {
         ConductorReport { settled: work.settled.clone(), turns }
     }
 
-    /// Ends the turns for nodes that belong to others, as if the process had died there.
+    /// Ends the turns for resources that belong to others, as if the process had died there.
     pub(crate) fn end_lost_turns(&self) {
         if let Some(shared) = &self.shared {
-            locked(&shared.work).lost_turns().for_each(|turn| turn.stop.cancel());
+            locked(&shared.work).lost_turns().iter().for_each(|turn| turn.stop.cancel());
         }
     }
 
@@ -221,24 +232,26 @@ impl Membership {
         }
     }
 
-    /// Tells the other conductors that something was recorded for a node, unless the node belongs to this one.
-    pub(crate) fn tell_of_node(&self, id: NodeUuid) {
+    /// Tells the other conductors that something was recorded for a resource, unless the resource belongs to this one.
+    pub fn tell_of(&self, key: K) {
         let Some(shared) = &self.shared else { return };
-        if self.may_be_elsewhere(id) {
-            locked(&shared.news).nodes.insert(id);
+        let may_be_elsewhere =
+            locked(&shared.work).share.living().may_be_elsewhere(&key, &self.hostname);
+        if may_be_elsewhere {
+            locked(&shared.news).keys.insert(key);
             self.has_news.notify_one();
         }
     }
 
-    /// Tells the other conductors that a rack may have something to do.
-    pub(crate) fn tell_of_racks(&self) {
+    /// Tells the other conductors that a resource of this topic may have something to do.
+    pub fn tell_of_topic(&self, topic: &'static str) {
         let Some(shared) = &self.shared else { return };
-        locked(&shared.news).racks = true;
+        locked(&shared.news).topics.insert(topic);
         self.has_news.notify_one();
     }
 
     /// Has all conductors look at each other now.
-    pub(crate) fn tell_of_members(&self) {
+    pub fn tell_of_members(&self) {
         let Some(shared) = &self.shared else { return };
         locked(&shared.news).members = true;
         self.has_news.notify_one();
@@ -246,36 +259,37 @@ impl Membership {
     }
 
     /// Takes the messages to the other conductors.
-    pub(crate) fn take_news(&self) -> News {
-        self.shared.as_ref().map(|it| std::mem::take(&mut *locked(&it.news))).unwrap_or_default()
-    }
-
-    fn may_be_elsewhere(&self, id: NodeUuid) -> bool {
-        let Some(shared) = &self.shared else { return false };
-        locked(&shared.work).share.living().may_be_elsewhere(id, &self.hostname)
+    pub(crate) fn take_news(&self) -> News<K> {
+        self.shared.as_ref().map(|it| take(&mut *locked(&it.news))).unwrap_or_default()
     }
 }
 
-impl Work {
-    /// The turns for nodes that belong to others by now.
-    fn lost_turns(&self) -> impl Iterator<Item = &RunningTurn> {
-        let is_lost = |id: &NodeUuid, turn: &RunningTurn| {
-            turn.group.as_ref().is_some_and(|group| !self.share.has_node(*id, group))
+impl<K: ShareKey> Work<K> {
+    /// The turns for resources that belong to others by now.
+    fn lost_turns(&self) -> Vec<&RunningTurn> {
+        let is_lost = |key: &K, turn: &RunningTurn| {
+            turn.group.as_ref().is_some_and(|group| !self.share.has(key, group))
         };
-        self.turns.iter().filter(move |(id, turn)| is_lost(id, turn)).map(|(_, turn)| turn)
+        let mut lost = Vec::new();
+        for (key, turn) in &self.turns {
+            if is_lost(key, turn) {
+                lost.push(turn);
+            }
+        }
+        lost
     }
 }
 
 /// A running turn, until this is dropped.
-pub(crate) struct TurnGuard<'a> {
-    membership: &'a Membership,
-    id: NodeUuid,
-    running: Option<(&'a Shared, CancellationToken)>,
+pub struct TurnGuard<'a, K: ShareKey> {
+    membership: &'a Membership<K>,
+    key: K,
+    running: Option<(&'a Shared<K>, CancellationToken)>,
 }
 
-impl TurnGuard<'_> {
-    /// Returns when the turn has to end at once, because another conductor may work on the node.
-    pub(crate) async fn has_to_end(&self) {
+impl<K: ShareKey> TurnGuard<'_, K> {
+    /// Returns when the turn has to end at once, because another conductor may work on the resource.
+    pub async fn has_to_end(&self) {
         match &self.running {
             Some((_, stop)) => stop.cancelled().await,
             None => pending().await,
@@ -283,12 +297,12 @@ impl TurnGuard<'_> {
     }
 }
 
-impl Drop for TurnGuard<'_> {
+impl<K: ShareKey> Drop for TurnGuard<'_, K> {
     fn drop(&mut self) {
         let Some((shared, _)) = &self.running else { return };
         let mut work = locked(&shared.work);
-        let ended = work.turns.remove(&self.id).and_then(|turn| turn.group);
-        let was_lost = ended.is_some_and(|group| !work.share.has_node(self.id, &group));
+        let ended = work.turns.remove(&self.key).and_then(|turn| turn.group);
+        let was_lost = ended.is_some_and(|group| !work.share.has(&self.key, &group));
         drop(work);
         shared.turn_ended.notify_waiters();
         if was_lost {
@@ -304,10 +318,22 @@ fn locked<T>(part: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use baremetal_core::{Driver, LivingConductor};
-    use jiff::Timestamp;
+    use newtype_uuid::{TypedUuid, TypedUuidKind, TypedUuidTag};
 
     use super::*;
+    use crate::share::LivingConductor;
+
+    /// The kind of the ids of nodes.
+    enum Node {}
+
+    impl TypedUuidKind for Node {
+        fn tag() -> TypedUuidTag {
+            const TAG: TypedUuidTag = TypedUuidTag::new("node");
+            TAG
+        }
+    }
+
+    type NodeUuid = TypedUuid<Node>;
 
     fn living(hostnames: &[&str]) -> LivingConductors {
         let one = |hostname: &&str| LivingConductor {
@@ -334,30 +360,30 @@ mod tests {
     }
 
     /// The conductor "a" with all nodes, and a node that moves to "b" once "b" lives.
-    fn given() -> (Membership, Node) {
+    fn given() -> (Membership<NodeUuid>, NodeUuid) {
         let membership = Membership::shared("a");
         assert_eq!(membership.observe(living(&["a"])), ShareChange::Narrowed);
         assert_eq!(membership.observe(settled(&["a"])), ShareChange::Confirmed);
         let both = living(&["a", "b"]);
-        let moves = |id: &NodeUuid| both.conductor_of_node(*id, "") == Some("b");
+        let moves = |id: &NodeUuid| both.conductor_of(id, "") == Some("b");
         let id = std::iter::repeat_with(NodeUuid::new_v4).find(moves).unwrap();
-        (membership, Node::new(id, Driver::FakeHardware, Timestamp::UNIX_EPOCH))
+        (membership, id)
     }
 
     #[tokio::test]
     async fn a_node_is_let_go_of_when_its_turn_has_ended() {
         let (membership, node) = given();
-        let turn = membership.begin_turn(node.id);
-        assert!(membership.admits(&node));
+        let turn = membership.begin_turn(node);
+        assert!(membership.admits(node, ""));
         let before = membership.report();
         assert_eq!((before.settled.as_str(), before.turns), (living(&["a"]).fingerprint(), 0));
 
         assert_eq!(membership.observe(living(&["a", "b"])), ShareChange::Narrowed);
-        assert!(!membership.has_node(node.id, ""));
+        assert!(!membership.has(&node, ""));
         assert_eq!(membership.report(), ConductorReport { turns: 1, ..before });
         // The next turn of the node is not begun.
         let another = membership.begin_turn(NodeUuid::new_v4());
-        assert!(!membership.admits(&node));
+        assert!(!membership.admits(node, ""));
         drop(another);
         drop(turn);
         membership.look_again.notified().await;
@@ -371,25 +397,29 @@ mod tests {
         assert!(!membership.has_task("rack r1"), "without a lease");
         membership.fence().open(tokio::time::Instant::now() + Duration::from_secs(60));
         assert!(membership.has_task("rack r1"));
-        let turn = membership.begin_turn(node.id);
-        assert!(membership.admits(&node));
+        let turn = membership.begin_turn(node);
+        assert!(membership.admits(node, ""));
         tokio::join!(membership.let_go_of_all(), async {
             turn.has_to_end().await;
             assert!(membership.fence().check().is_err());
             drop(turn);
         });
-        assert!(!membership.has_node(node.id, ""));
+        assert!(!membership.has(&node, ""));
     }
 
     #[tokio::test]
     async fn others_are_told_of_their_nodes_only() {
         let (membership, node) = given();
-        membership.tell_of_node(node.id);
+        membership.tell_of(node);
         assert_eq!(membership.take_news(), News::default());
         membership.observe(living(&["a", "b"]));
-        membership.tell_of_node(node.id);
-        membership.tell_of_racks();
-        let want = News { nodes: BTreeSet::from([node.id]), racks: true, members: false };
+        membership.tell_of(node);
+        membership.tell_of_topic("racks");
+        let want = News {
+            keys: BTreeSet::from([node]),
+            topics: BTreeSet::from(["racks"]),
+            members: false,
+        };
         assert_eq!(membership.take_news(), want);
         assert_eq!(membership.take_news(), News::default());
     }
@@ -398,12 +428,12 @@ mod tests {
     async fn everything_belongs_to_a_conductor_that_is_alone() {
         let (_, node) = given();
         let membership = Membership::alone("a");
-        let turn = membership.begin_turn(node.id);
-        assert!(membership.admits(&node) && membership.has_task("rack r1"));
-        membership.tell_of_node(node.id);
+        let turn = membership.begin_turn(node);
+        assert!(membership.admits(node, "") && membership.has_task("rack r1"));
+        membership.tell_of(node);
         assert_eq!(membership.take_news(), News::default());
         membership.let_go_of_all().await;
         drop(turn);
-        assert_eq!(membership.conductor_of(node.id, "").as_deref(), Some("a"));
+        assert_eq!(membership.conductor_of(&node, "").as_deref(), Some("a"));
     }
 }

@@ -1,11 +1,34 @@
-//! How the living conductors share the work: each node, rack and task belongs to one of them.
+//! How the living conductors share the work: each resource and each task belongs to one of them. Pure.
 //!
 //! Rendezvous hashing: each conductor has a score for each key, and the highest score gets the key. So a conductor that joins or leaves moves
-//! only its own share. All conductors compute the same from the same list, and nothing about a single node is stored.
+//! only its own share. All conductors compute the same from the same list, and nothing about a single resource is stored.
 
-use newtype_uuid::GenericUuid;
+use std::fmt::{Debug, Display};
+use std::hash::Hash;
+use std::str::FromStr;
 
-use crate::NodeUuid;
+use database::conductors::ConductorRow;
+use newtype_uuid::{GenericUuid, TypedUuid, TypedUuidKind};
+use uuid::Uuid;
+
+/// The key of a resource that one of the living conductors works on. Notifications contain its text, which has no space.
+pub trait ShareKey: Copy + Debug + Display + FromStr + Hash + Ord + Send + Sync + 'static {
+    /// The word for the kind of resource. All versions of the program have the same word, because it decides which conductor has the resource.
+    fn kind(&self) -> &'static str;
+
+    /// The id of the resource.
+    fn id(&self) -> Uuid;
+}
+
+impl<K: TypedUuidKind> ShareKey for TypedUuid<K> {
+    fn kind(&self) -> &'static str {
+        K::tag().as_str()
+    }
+
+    fn id(&self) -> Uuid {
+        self.into_untyped_uuid()
+    }
+}
 
 /// A conductor whose lease has not passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +36,7 @@ pub struct LivingConductor {
     pub hostname: String,
     /// How often the conductor got a lease. Each new lease has a new epoch.
     pub epoch: i64,
-    /// The conductor groups whose nodes it manages.
+    /// The conductor groups whose resources it manages. Resources without groups are in the group with the empty name.
     pub groups: Vec<String>,
     /// A draining conductor lives, and gets no work.
     pub is_draining: bool,
@@ -21,11 +44,24 @@ pub struct LivingConductor {
     pub settled: String,
 }
 
+impl LivingConductor {
+    /// The part of a row that the conductors share the work by.
+    pub fn of(row: &ConductorRow) -> LivingConductor {
+        LivingConductor {
+            hostname: row.hostname.clone(),
+            epoch: row.epoch,
+            groups: row.groups.clone(),
+            is_draining: row.is_draining,
+            settled: row.settled.clone(),
+        }
+    }
+}
+
 /// Whether a conductor works, and how far it follows the changes of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConductorState {
     Working,
-    /// Conductors came or went, and it still has turns for nodes of others, or has not looked at the others yet.
+    /// Conductors came or went, and it still has turns for resources of others, or has not looked at the others yet.
     Rebalancing,
     /// It takes no work, and still has turns.
     Draining,
@@ -75,26 +111,32 @@ impl LivingConductors {
         LivingConductors { all, fingerprint }
     }
 
+    /// The living conductors among these rows of a database. On a database that is not shared, a conductor has no lease.
+    pub fn listed(rows: &[ConductorRow], is_shared: bool) -> LivingConductors {
+        let is_living = |row: &&ConductorRow| row.is_alive && (row.epoch > 0 || !is_shared);
+        LivingConductors::new(rows.iter().filter(is_living).map(LivingConductor::of).collect())
+    }
+
     /// The same for equal lists, and different for different ones.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
 
-    /// Returns the conductor that works on a node of this conductor group; `None` if no conductor does.
-    pub fn conductor_of_node(&self, node: NodeUuid, group: &str) -> Option<&str> {
-        let key = hash("node", node.as_untyped_uuid().as_bytes());
+    /// Returns the conductor that works on a resource of this conductor group; `None` if no conductor does.
+    pub fn conductor_of(&self, key: &impl ShareKey, group: &str) -> Option<&str> {
+        let key = hash(key.kind(), key.id().as_bytes());
         let fits = |it: &&LivingConductor| it.groups.iter().any(|known| known == group);
         highest(self.all.iter().filter(fits), key)
     }
 
-    /// Returns the conductor that works on a rack or on another task that belongs to no conductor group.
+    /// Returns the conductor that does a task that belongs to no conductor group.
     pub fn conductor_of_task(&self, task: &str) -> Option<&str> {
         highest(self.all.iter(), hash("task", task.as_bytes()))
     }
 
-    /// Whether the node belongs to a conductor other than `hostname` if it is in some conductor group.
-    pub fn may_be_elsewhere(&self, node: NodeUuid, hostname: &str) -> bool {
-        let elsewhere = |group: &String| self.conductor_of_node(node, group) != Some(hostname);
+    /// Whether the resource belongs to a conductor other than `hostname` if it is in some conductor group.
+    pub fn may_be_elsewhere(&self, key: &impl ShareKey, hostname: &str) -> bool {
+        let elsewhere = |group: &String| self.conductor_of(key, group) != Some(hostname);
         self.all.iter().flat_map(|it| &it.groups).any(elsewhere)
     }
 
@@ -137,10 +179,10 @@ impl LivingConductors {
 
 /// The share of one conductor, while conductors come and go.
 ///
-/// A conductor works on a node that it gained only after all living conductors have let go of their losses, which each of them records. Until
-/// then its share is the nodes that belong to it by the list that was confirmed last, and by all lists since.
+/// A conductor works on a resource that it gained only after all living conductors have let go of their losses, which each of them records.
+/// Until then its share is what belongs to it by the list that was confirmed last, and by all lists since.
 #[derive(Clone, Debug)]
-pub struct ConductorShare {
+pub(crate) struct ConductorShare {
     hostname: String,
     /// The confirmed list, and all since. There is at least one; the first one is empty until a list is confirmed.
     lists: Vec<LivingConductors>,
@@ -148,7 +190,7 @@ pub struct ConductorShare {
 
 /// The result of a look at the living conductors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShareChange {
+pub(crate) enum ShareChange {
     Unchanged,
     /// Conductors came or went. The share is what belongs to this conductor before and after.
     Narrowed,
@@ -158,12 +200,12 @@ pub enum ShareChange {
 
 impl ConductorShare {
     /// The share of a conductor that has just got its lease, or has none: nothing.
-    pub fn nothing(hostname: &str) -> ConductorShare {
+    pub(crate) fn nothing(hostname: &str) -> ConductorShare {
         ConductorShare { hostname: hostname.to_owned(), lists: vec![LivingConductors::default()] }
     }
 
     /// Takes note of the living conductors, of which this one has to be one.
-    pub fn observe(&mut self, living: LivingConductors) -> ShareChange {
+    pub(crate) fn observe(&mut self, living: LivingConductors) -> ShareChange {
         if self.living().fingerprint != living.fingerprint {
             self.lists.push(living);
             return ShareChange::Narrowed;
@@ -176,18 +218,18 @@ impl ConductorShare {
     }
 
     /// The conductors that lived at the last look.
-    pub fn living(&self) -> &LivingConductors {
+    pub(crate) fn living(&self) -> &LivingConductors {
         self.lists.last().unwrap_or(&NONE)
     }
 
-    /// Whether this conductor works on the node.
-    pub fn has_node(&self, node: NodeUuid, group: &str) -> bool {
+    /// Whether this conductor works on the resource.
+    pub(crate) fn has(&self, key: &impl ShareKey, group: &str) -> bool {
         let own = Some(self.hostname.as_str());
-        self.lists.iter().all(|list| list.conductor_of_node(node, group) == own)
+        self.lists.iter().all(|list| list.conductor_of(key, group) == own)
     }
 
-    /// Whether this conductor works on the rack, or on another task that belongs to no conductor group.
-    pub fn has_task(&self, task: &str) -> bool {
+    /// Whether this conductor does a task that belongs to no conductor group.
+    pub(crate) fn has_task(&self, task: &str) -> bool {
         let own = Some(self.hostname.as_str());
         self.lists.iter().all(|list| list.conductor_of_task(task) == own)
     }

@@ -1,23 +1,36 @@
-//! The conductors that share the database: their leases, and how they wake each other.
+//! The table `conductors`, which both services have: the conductors that share the database, their leases, and how they notify each other.
+//!
+//! Each schema creates the table like this:
+//!
+//! ```sql
+//! CREATE TABLE conductors (
+//!     hostname         TEXT   NOT NULL PRIMARY KEY,
+//!     created_at       BIGINT NOT NULL,
+//!     seen_at          BIGINT NOT NULL,
+//!     alive_until      BIGINT NOT NULL,
+//!     conductor_groups TEXT   NOT NULL,
+//!     instance         TEXT   NOT NULL DEFAULT '',
+//!     installation     TEXT   NOT NULL DEFAULT '',
+//!     epoch            BIGINT NOT NULL DEFAULT 0,
+//!     draining         BIGINT NOT NULL DEFAULT 0,
+//!     settled          TEXT   NOT NULL DEFAULT '',
+//!     turns            BIGINT NOT NULL DEFAULT 0
+//! );
+//! ```
+
+mod rows;
 
 use std::time::Duration;
 
-use database::{Connection, Notifications, Result, reading, writing};
 use jiff::Timestamp;
 
-use crate::table::conductor;
-use crate::{
-    ConductorLease, ConductorReport, ConductorRow, DrainOutcome, NewConductor, RegisterOutcome,
-    Store,
-};
-use database::WriteKind::{AnyStatementCanFail, OneStatement};
+use crate::WriteKind::{AnyStatementCanFail, OneStatement};
+use crate::{Connection, Database, Notifications, Result, reading, writing};
+pub use rows::{ConductorLease, ConductorReport, ConductorRow, NewConductor};
 
 /// The name of the lock under which leases change, so that all conductors see these changes in one order: the clock of the database is read
 /// under the lock, and a lease that passed while its renewal waited is not renewed.
 const LEASE_LOCK: &str = "conductors";
-
-/// The channel of the notifications of conductors.
-const CHANNEL: &str = "bedplate_baremetald";
 
 /// How long a conductor of an earlier version, which has no lease, may still be running after its last sign of life. It gives one every ten
 /// seconds.
@@ -29,36 +42,75 @@ const KEPT: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How long a conductor without a lease counts as alive after a sign of life, as in Ironic.
 const ALIVE_FOR: Duration = Duration::from_secs(60);
 
-impl Store {
+/// The result of asking for the lease of a conductor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RegisterOutcome {
+    /// The conductor has a lease.
+    Registered(ConductorLease),
+    /// Another process has the lease of this host name.
+    Taken,
+    /// Another conductor makes its tokens or certificates with another key.
+    OtherKey {
+        /// The host name of the other conductor.
+        hostname: String,
+    },
+    /// Another conductor works on everything without a lease, because its version knows none.
+    WithoutLease {
+        /// The host name of the other conductor.
+        hostname: String,
+    },
+}
+
+/// The result of draining or undraining a conductor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DrainOutcome {
+    /// It was recorded.
+    Recorded,
+    /// There is no such conductor.
+    Missing,
+    /// The conductor has no lease.
+    NotAlive,
+    /// No other living conductor takes work of this conductor group.
+    LastOfGroup(String),
+}
+
+/// The conductors on a database.
+#[derive(Clone)]
+pub struct Conductors {
+    database: Database,
+    channel: &'static str,
+}
+
+impl Conductors {
+    /// The conductors on a database, which notify each other on `channel`.
+    pub fn new(database: Database, channel: &'static str) -> Conductors {
+        Conductors { database, channel }
+    }
+
     /// Whether several conductors may work on the database: on PostgreSQL.
     pub fn is_shared(&self) -> bool {
         self.database.is_shared()
     }
 
     /// Records that the conductor on `hostname`, which shares the database with no other, is alive.
-    pub async fn touch_conductor(
-        &self,
-        hostname: &str,
-        groups: &[String],
-        now: Timestamp,
-    ) -> Result<()> {
+    pub async fn touch(&self, hostname: &str, groups: &[String], now: Timestamp) -> Result<()> {
         let (hostname, groups) = (hostname.to_owned(), groups.to_vec());
         writing!(self.database, OneStatement, |c| {
-            conductor::touch(c, &hostname, &groups, ALIVE_FOR, now).await
+            rows::touch(c, &hostname, &groups, ALIVE_FOR, now).await
         })
     }
 
     /// Returns the conductors in the order of their creation. `now` is the time on SQLite; PostgreSQL has a clock of its own.
-    pub async fn list_conductors(&self, now: Timestamp) -> Result<Vec<ConductorRow>> {
+    pub async fn list(&self, now: Timestamp) -> Result<Vec<ConductorRow>> {
         reading!(self.database, |c| {
             let now = c.clock(now).await?;
-            conductor::list(c, now).await
+            rows::list(c, now).await
         })
     }
 
     /// Gives a conductor a lease that lasts for `lasts` by the clock of the database. The same instance gets a new lease before the last one
-    /// has passed: only one process uses its state folder.
-    pub async fn register_conductor(
+    /// has passed: only one process has its name.
+    pub async fn register(
         &self,
         new: &NewConductor,
         lasts: Duration,
@@ -67,18 +119,18 @@ impl Store {
         let new = new.clone();
         writing!(self.database, AnyStatementCanFail, |c| {
             let now = locked(c, now).await?;
-            let all = conductor::list(c, now).await?;
+            let all = rows::list(c, now).await?;
             if let Some(refused) = refusal(&all, &new, now) {
                 return Ok(refused);
             }
-            conductor::forget_dead(c, now - KEPT).await?;
-            let epoch = conductor::register(c, &new, lasts, now).await?;
+            rows::forget_dead(c, now - KEPT).await?;
+            let epoch = rows::register(c, &new, lasts, now).await?;
             Ok(RegisterOutcome::Registered(ConductorLease { hostname: new.hostname, epoch }))
         })
     }
 
     /// Renews a lease with the report of its conductor, and returns all conductors. Returns `None` and changes nothing if the lease has passed.
-    pub async fn renew_conductor(
+    pub async fn renew(
         &self,
         lease: &ConductorLease,
         report: &ConductorReport,
@@ -88,28 +140,28 @@ impl Store {
         let (lease, report) = (lease.clone(), report.clone());
         writing!(self.database, AnyStatementCanFail, |c| {
             let now = locked(c, now).await?;
-            if !conductor::renew(c, &lease, &report, lasts, now).await? {
+            if !rows::renew(c, &lease, &report, lasts, now).await? {
                 return Ok(None);
             }
-            conductor::list(c, now).await.map(Some)
+            rows::list(c, now).await.map(Some)
         })
     }
 
     /// Ends a lease, so that others take over at once.
-    pub async fn release_conductor(&self, lease: &ConductorLease, now: Timestamp) -> Result<()> {
+    pub async fn release(&self, lease: &ConductorLease, now: Timestamp) -> Result<()> {
         let lease = lease.clone();
         writing!(self.database, AnyStatementCanFail, |c| {
             let now = locked(c, now).await?;
-            conductor::release(c, &lease, now).await
+            rows::release(c, &lease, now).await
         })
     }
 
     /// Lets a conductor take no work until it starts again, if others manage its conductor groups.
-    pub async fn drain_conductor(&self, hostname: &str, now: Timestamp) -> Result<DrainOutcome> {
+    pub async fn drain(&self, hostname: &str, now: Timestamp) -> Result<DrainOutcome> {
         let hostname = hostname.to_owned();
         writing!(self.database, AnyStatementCanFail, |c| {
             let now = locked(c, now).await?;
-            let all = conductor::list(c, now).await?;
+            let all = rows::list(c, now).await?;
             let Some(own) = all.iter().find(|it| it.hostname == hostname) else {
                 return Ok(DrainOutcome::Missing);
             };
@@ -122,22 +174,22 @@ impl Store {
             if let Some(group) = own.groups.iter().find(|group| !others.contains(group)) {
                 return Ok(DrainOutcome::LastOfGroup(group.clone()));
             }
-            conductor::drain(c, &hostname).await?;
+            rows::drain(c, &hostname).await?;
             Ok(DrainOutcome::Recorded)
         })
     }
 
     /// Lets a conductor take work again.
-    pub async fn undrain_conductor(&self, hostname: &str, now: Timestamp) -> Result<DrainOutcome> {
+    pub async fn undrain(&self, hostname: &str, now: Timestamp) -> Result<DrainOutcome> {
         let hostname = hostname.to_owned();
         writing!(self.database, AnyStatementCanFail, |c| {
             let now = locked(c, now).await?;
-            let all = conductor::list(c, now).await?;
+            let all = rows::list(c, now).await?;
             match all.iter().find(|it| it.hostname == hostname) {
                 None => Ok(DrainOutcome::Missing),
                 Some(own) if !own.is_alive || own.epoch == 0 => Ok(DrainOutcome::NotAlive),
                 Some(_) => {
-                    conductor::undrain(c, &hostname).await?;
+                    rows::undrain(c, &hostname).await?;
                     Ok(DrainOutcome::Recorded)
                 }
             }
@@ -145,13 +197,13 @@ impl Store {
     }
 
     /// Sends a notification to the conductors on the database.
-    pub async fn notify_conductors(&self, text: String) -> Result<()> {
-        self.database.notify(CHANNEL, text).await
+    pub async fn notify(&self, text: String) -> Result<()> {
+        self.database.notify(self.channel, text).await
     }
 
     /// Receives the notifications of conductors; `None` on SQLite.
-    pub async fn conductor_notifications(&self) -> Result<Option<Notifications>> {
-        self.database.notifications(CHANNEL).await
+    pub async fn notifications(&self) -> Result<Option<Notifications>> {
+        self.database.notifications(self.channel).await
     }
 }
 

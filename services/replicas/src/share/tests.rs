@@ -1,14 +1,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use expect_test::expect;
-use newtype_uuid::GenericUuid;
+use newtype_uuid::TypedUuidTag;
 use proptest::prelude::*;
-use uuid::Uuid;
 
 use super::*;
 
-fn node(number: u128) -> NodeUuid {
-    NodeUuid::from_untyped_uuid(Uuid::from_u128(number))
+/// The kind of the ids of nodes.
+enum Node {}
+
+impl TypedUuidKind for Node {
+    fn tag() -> TypedUuidTag {
+        const TAG: TypedUuidTag = TypedUuidTag::new("node");
+        TAG
+    }
+}
+
+fn node(number: u128) -> TypedUuid<Node> {
+    TypedUuid::from_untyped_uuid(Uuid::from_u128(number))
 }
 
 /// A conductor of the default group.
@@ -27,7 +36,7 @@ fn living(hostnames: &[&str]) -> LivingConductors {
 }
 
 fn owner(conductors: &LivingConductors, number: u128) -> String {
-    conductors.conductor_of_node(node(number), "").unwrap_or("nobody").to_owned()
+    conductors.conductor_of(&node(number), "").unwrap_or("nobody").to_owned()
 }
 
 /// Replicas of different versions run side by side, so this may never change.
@@ -62,15 +71,15 @@ fn a_node_belongs_to_a_conductor_of_its_group() {
         in_group("c", &["east"]),
     ]);
     for number in 0..50 {
-        let of = |group| all.conductor_of_node(node(number), group);
+        let of = |group| all.conductor_of(&node(number), group);
         assert!(matches!(of(""), Some("a" | "b")));
         assert!(matches!(of("east"), Some("b" | "c")));
         assert_eq!(of("west"), None);
-        assert!(all.may_be_elsewhere(node(number), "a"), "in the group east");
+        assert!(all.may_be_elsewhere(&node(number), "a"), "in the group east");
     }
     assert_eq!(all.groups(), ["", "east"]);
     let alone = living(&["a"]);
-    assert!(!alone.may_be_elsewhere(node(1), "a"));
+    assert!(!alone.may_be_elsewhere(&node(1), "a"));
 }
 
 #[test]
@@ -112,24 +121,24 @@ fn a_share_is_complete_when_all_have_let_go() {
         list
     };
     let mut share = ConductorShare::nothing("a");
-    assert!(!share.has_node(node(1), "") && !share.has_task("r1"));
+    assert!(!share.has(&node(1), "") && !share.has_task("r1"));
     assert_eq!(share.observe(alone()), ShareChange::Narrowed);
-    assert!(!share.has_node(node(1), ""));
+    assert!(!share.has(&node(1), ""));
     assert_eq!(share.observe(settled(alone(), 1)), ShareChange::Confirmed);
     assert_eq!(share.observe(settled(alone(), 1)), ShareChange::Unchanged);
-    assert!(share.has_node(node(1), "") && share.has_task("r1"));
+    assert!(share.has(&node(1), "") && share.has_task("r1"));
 
     // "b" joins, and leaves again before anything is settled.
     let both = || living(&["a", "b"]);
     let moved = (0..50).find(|number| owner(&both(), *number) == "b").unwrap();
     let kept = (0..50).find(|number| owner(&both(), *number) == "a").unwrap();
     assert_eq!(share.observe(both()), ShareChange::Narrowed);
-    assert!(share.has_node(node(kept), "") && !share.has_node(node(moved), ""));
+    assert!(share.has(&node(kept), "") && !share.has(&node(moved), ""));
     assert_eq!(share.observe(settled(both(), 1)), ShareChange::Unchanged);
     assert_eq!(share.observe(alone()), ShareChange::Narrowed);
-    assert!(!share.has_node(node(moved), ""), "until the list without \"b\" is settled");
+    assert!(!share.has(&node(moved), ""), "until the list without \"b\" is settled");
     assert_eq!(share.observe(settled(alone(), 1)), ShareChange::Confirmed);
-    assert!(share.has_node(node(moved), ""));
+    assert!(share.has(&node(moved), ""));
 }
 
 const HOSTS: [&str; 4] = ["a", "b", "c", "d"];
@@ -214,7 +223,7 @@ impl World {
                 *actor = Actor { share, turns: BTreeSet::new(), is_fenced: false };
             }
             Event::Renew if row.is_alive => {
-                let has = |number: &u128| actor.share.has_node(node(*number), "");
+                let has = |number: &u128| actor.share.has(&node(*number), "");
                 if actor.turns.iter().all(has) {
                     actor.share.living().fingerprint().clone_into(&mut row.settled);
                 }
@@ -224,7 +233,7 @@ impl World {
             Event::Dies => (row.is_alive, actor.is_fenced) = (false, true),
             Event::Drain if row.is_alive => row.is_draining = true,
             Event::Undrain if row.is_alive => row.is_draining = false,
-            Event::Begins(number) if actor.share.has_node(node(number), "") => {
+            Event::Begins(number) if actor.share.has(&node(number), "") => {
                 actor.turns.insert(number);
             }
             Event::Ends(number) => {
@@ -237,7 +246,7 @@ impl World {
     /// The conductors that have a turn for the node, or may begin one.
     fn workers(&self, number: u128) -> Vec<&'static str> {
         let works = |actor: &Actor| {
-            let has = actor.share.has_node(node(number), "") || actor.turns.contains(&number);
+            let has = actor.share.has(&node(number), "") || actor.turns.contains(&number);
             has && !actor.is_fenced
         };
         let both = HOSTS.into_iter().zip(&self.actors);

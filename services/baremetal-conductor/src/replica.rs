@@ -1,0 +1,69 @@
+//! This conductor among several on one database, and the topics of their notifications.
+
+use std::sync::Arc;
+
+use baremetal_core::NodeUuid;
+use jiff::Timestamp;
+use reconcile::Watch;
+use replicas::{Applicant, Conductors, LeaseRefused, Membership, NewConductor, Participant};
+use tokio_util::sync::CancellationToken;
+
+use crate::context::{RACKS, TurnContext};
+use crate::secrets::Purpose;
+use crate::settings::Settings;
+
+/// The difference to a conductor with another `service.key`.
+const OTHER_KEY: &str =
+    "makes tokens with another key; copy its service.key to the state folder of this conductor";
+
+/// Keeps the lease and the share of this conductor until `stop` is cancelled.
+pub(crate) async fn run(
+    context: Arc<TurnContext>,
+    stop: CancellationToken,
+) -> Result<(), LeaseRefused> {
+    let Settings { hostname, groups, instance, .. } = &context.settings;
+    let new = NewConductor {
+        hostname: hostname.clone(),
+        groups: groups.clone(),
+        instance: instance.clone(),
+        installation: context.key.derive(Purpose::Installation, &[])[..16].to_owned(),
+    };
+    let applicant = Applicant { program: "baremetald", other_key: OTHER_KEY, new };
+    replicas::run(context, applicant, stop).await
+}
+
+impl Participant for TurnContext {
+    type Key = NodeUuid;
+
+    fn membership(&self) -> &Membership<NodeUuid> {
+        &self.membership
+    }
+
+    fn conductors(&self) -> Conductors {
+        self.store.conductors()
+    }
+
+    fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    fn now(&self) -> Timestamp {
+        TurnContext::now(self)
+    }
+
+    fn wake(&self, node: NodeUuid) {
+        self.queue.wake(node);
+    }
+
+    fn hear(&self, topic: &str) {
+        if topic == RACKS {
+            self.rack_changed.notify_one();
+        }
+    }
+
+    fn share_changed(&self, is_complete: bool) {
+        if is_complete {
+            self.rack_changed.notify_one();
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Notifications between the conductors. Nothing depends on one of them: without it the others look some time later.
+
+use std::future::pending;
+use std::time::Duration;
+
+use database::{MAX_NOTIFICATION, Notifications};
+use reconcile::with_sources;
+use tokio::time::{sleep, timeout};
+use tracing::debug;
+
+use crate::participant::Participant;
+
+/// The pause after the connection for notifications was lost.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// The time after which a notification is no longer waited for on one connection: a server that is gone closes none.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// The keys in one notification. A key is a UUID, with at most 13 characters before it.
+const KEYS_AT_ONCE: usize = MAX_NOTIFICATION / 50 - 1;
+
+/// The words of notifications, which follow the name of the sender. Other words are topics.
+const MEMBERS: &str = "members";
+const KEYS: &str = "keys";
+
+/// Has the other conductors look at each other now.
+pub(crate) async fn tell_members(participant: &impl Participant, sender: &str) {
+    notify(participant, format!("{sender} {MEMBERS}")).await;
+}
+
+async fn notify(participant: &impl Participant, text: String) {
+    if let Err(error) = participant.conductors().notify(text).await {
+        debug!(error = with_sources(&error), "cannot notify the other conductors");
+    }
+}
+
+/// Tells the other conductors of everything for which this process recorded something.
+pub(crate) async fn tell(participant: &impl Participant, sender: &str) {
+    let membership = participant.membership();
+    loop {
+        membership.has_news.notified().await;
+        let news = membership.take_news();
+        if news.members {
+            tell_members(participant, sender).await;
+        }
+        for topic in news.topics {
+            notify(participant, format!("{sender} {topic}")).await;
+        }
+        let keys: Vec<String> = news.keys.iter().map(ToString::to_string).collect();
+        for some in keys.chunks(KEYS_AT_ONCE) {
+            notify(participant, format!("{sender} {KEYS} {}", some.join(" "))).await;
+        }
+    }
+}
+
+/// Receives what other conductors tell.
+pub(crate) async fn listen(participant: &impl Participant, sender: &str) {
+    loop {
+        match participant.conductors().notifications().await {
+            Ok(Some(mut notifications)) => {
+                // Some may have been lost before.
+                participant.membership().look_again.notify_one();
+                participant.membership().share_changed.notify_one();
+                receive(participant, sender, &mut notifications).await;
+            }
+            Ok(None) => return pending().await,
+            Err(error) => {
+                debug!(error = with_sources(&error), "cannot listen to the other conductors");
+                sleep(RETRY_PAUSE).await;
+            }
+        }
+    }
+}
+
+/// Receives notifications until the connection is lost or silent.
+async fn receive(participant: &impl Participant, sender: &str, notifications: &mut Notifications) {
+    loop {
+        match timeout(SILENCE, notifications.next()).await {
+            Ok(Ok(Some(text))) => follow(participant, sender, &text),
+            Ok(Ok(None)) | Err(_) => return,
+            Ok(Err(error)) => {
+                let error = with_sources(&error);
+                debug!(error, "the connection to the other conductors is lost");
+                return sleep(RETRY_PAUSE).await;
+            }
+        }
+    }
+}
+
+fn follow<P: Participant>(participant: &P, own: &str, text: &str) {
+    let mut words = text.split(' ');
+    if words.next() == Some(own) {
+        return;
+    }
+    match words.next() {
+        Some(MEMBERS) => participant.membership().look_again.notify_one(),
+        Some(KEYS) => {
+            let keys = words.filter_map(|key| key.parse::<P::Key>().ok());
+            keys.for_each(|key| participant.wake(key));
+        }
+        Some(topic) => participant.hear(topic),
+        None => debug!("a notification that this version does not know: {text}"),
+    }
+}

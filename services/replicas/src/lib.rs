@@ -1,0 +1,16 @@
+#![doc = include_str!("../README.md")]
+
+mod exchange;
+mod fence;
+mod last_renewals;
+mod membership;
+mod participant;
+mod replica;
+mod share;
+
+pub use database::conductors::{ConductorRow, Conductors, DrainOutcome, NewConductor};
+pub use fence::{Fence, LeasePassed};
+pub use membership::{Membership, TurnGuard};
+pub use participant::{Applicant, Participant};
+pub use replica::{LeaseRefused, run};
+pub use share::{ConductorState, LivingConductor, LivingConductors, ShareKey};

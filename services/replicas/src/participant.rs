@@ -1,0 +1,46 @@
+//! A process of a service, as far as the other processes concern it.
+
+use database::conductors::{Conductors, NewConductor};
+use jiff::Timestamp;
+use reconcile::Watch;
+
+use crate::membership::Membership;
+use crate::share::ShareKey;
+
+/// A process of a service that shares its work with others.
+pub trait Participant: Send + Sync + 'static {
+    /// The keys of the resources that have turns.
+    type Key: ShareKey;
+
+    /// The share of this process.
+    fn membership(&self) -> &Membership<Self::Key>;
+
+    /// The table of the conductors.
+    fn conductors(&self) -> Conductors;
+
+    /// Told whether the database answers.
+    fn watch(&self) -> &Watch;
+
+    /// The current time.
+    fn now(&self) -> Timestamp;
+
+    /// Gives a resource a turn soon, because another process has recorded something for it.
+    fn wake(&self, key: Self::Key);
+
+    /// Looks at the resources of a topic, because another process has recorded something for one of them.
+    fn hear(&self, topic: &str);
+
+    /// The share of this process has changed: it is complete if `is_complete`, and else smaller than it was.
+    fn share_changed(&self, is_complete: bool);
+}
+
+/// A process that asks for a lease.
+#[derive(Clone, Debug)]
+pub struct Applicant {
+    /// The name of the program.
+    pub program: &'static str,
+    /// The difference to a conductor with another key, and what to do about it; the end of a sentence that begins with the other conductor.
+    pub other_key: &'static str,
+    /// The row of the process.
+    pub new: NewConductor,
+}
