@@ -1,6 +1,7 @@
 //! The answers of clusterd.
 
 mod cluster;
+mod conductor;
 mod host;
 mod quota;
 mod vm;
@@ -9,6 +10,7 @@ pub use cluster::{
     Cluster, ClusterLease, ClusterStatus, ClusterTemplate, Condition, CreatedCluster, Event,
     Events, Ledger, LedgerEntry, Member, Members, NodeGroup, Plan, PlannedObject, Shortage,
 };
+pub use conductor::Conductor;
 pub use host::{
     ComputeService, Drain, DrainCheck, Drains, Host, HostCluster, HostMember, HostSummary, HostVm,
     Place, PlaceCluster, Places, RemainingServer,

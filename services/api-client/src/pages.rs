@@ -38,6 +38,7 @@ lists! {
     baremetald::Vif = "vifs",
     clusterd::Cluster = "clusters",
     clusterd::ClusterTemplate = "clustertemplates",
+    clusterd::Conductor = "conductors",
     clusterd::Event = "events",
     clusterd::HostSummary = "hosts",
     clusterd::IdleVm = "machines",

@@ -20,6 +20,16 @@ pub struct LeaseStage {
     pub at: Timestamp,
 }
 
+/// How far a conductor is with its drain.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct ConductorProgress {
+    pub hostname: String,
+    /// `working`, `rebalancing`, `draining`, `drained` or `dead`.
+    pub state: String,
+    /// How many turns it still has for resources that belong to others by now.
+    pub turns_of_others: u32,
+}
+
 /// A key with which a service seals secrets.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct Key {

@@ -2,7 +2,6 @@
 
 use std::fs::{self, File};
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +27,6 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
-use uuid::Uuid;
 
 use crate::Config;
 use crate::config::{
@@ -104,7 +102,8 @@ impl Service {
         };
         let sockets = provisioning.as_ref().map(|(_, sockets)| sockets);
         let pump = pump(&config)?;
-        let settings = settings(&config, sockets, pump.addressees(), instance(lock.as_ref()))?;
+        let settings =
+            settings(&config, sockets, pump.addressees(), daemon::instance_name(lock.as_ref()))?;
         let conductor = Conductor::new(settings, store.clone(), key).await?;
         let api = config.api.open().await?;
 
@@ -212,15 +211,6 @@ fn service_key(file: &Path) -> anyhow::Result<ServiceKey> {
 fn pump(config: &Config) -> anyhow::Result<OutboxSender> {
     OutboxSender::new(&config.notices, Timestamp::now)
         .context("cannot send notices as configured (notices)")
-}
-
-/// Returns a name for the locked file that no other file has, also none on another host: a process with the same name has ended.
-fn instance(lock: Option<&File>) -> String {
-    let start = fs::read_to_string("/proc/sys/kernel/random/boot_id");
-    if let (Ok(start), Some(Ok(file))) = (start, lock.map(File::metadata)) {
-        return format!("{}/{}/{}", start.trim(), file.dev(), file.ino());
-    }
-    Uuid::new_v4().to_string()
 }
 
 /// Opens the store, and the keys that seal its secrets.

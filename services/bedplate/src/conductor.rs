@@ -1,13 +1,15 @@
-//! `bedplate conductor`: the conductors that share the nodes, and the drain of one before it is stopped.
+//! `bedplate conductor`: the conductors that share the work of a service, and the drain of one before it is stopped.
 
 use anyhow::bail;
-use api_client::baremetald::Conductor;
-use api_client::{WithJson, element_path};
+use api_client::shared::ConductorProgress;
+use api_client::{WithJson, baremetald, clusterd, element_path};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::api::Api;
+use crate::connection::Connection;
 use crate::output::{Answer, Format, counted, plain};
+use crate::policy::Service;
 use crate::wait_options::WaitOptions;
 use crate::watch::Watch;
 
@@ -16,18 +18,30 @@ const CONDUCTORS: &str = "/bedplate/v1/conductors";
 /// The subcommands of `bedplate conductor`.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// List conductors: their states and their shares of the nodes.
+    /// List conductors: their states and their shares of the work.
     List {
+        #[command(flatten)]
+        of: ServiceOption,
         #[command(flatten)]
         watch: Watch,
     },
-    /// Let a conductor take no work, so that its process can be stopped; others take its nodes.
+    /// Let a conductor take no work, so that its process can be stopped; others take its work.
     Drain(Drain),
     /// Let a conductor take work again.
     Undrain {
         /// Host name of the conductor.
         hostname: String,
+        #[command(flatten)]
+        of: ServiceOption,
     },
+}
+
+/// The selected service.
+#[derive(Args)]
+pub(crate) struct ServiceOption {
+    /// Service of the conductor.
+    #[arg(long, value_enum, default_value = "machines")]
+    service: Service,
 }
 
 /// The options of `bedplate conductor drain`.
@@ -36,24 +50,42 @@ pub(crate) struct Drain {
     /// Host name of the conductor.
     hostname: String,
     #[command(flatten)]
+    of: ServiceOption,
+    #[command(flatten)]
     patience: WaitOptions,
 }
 
-pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
+pub(crate) async fn run(
+    command: Command,
+    connection: &Connection,
+    format: Format,
+) -> anyhow::Result<()> {
     match command {
-        Command::List { watch } => watch.show(format, async || list(api).await).await,
-        Command::Drain(options) => drain(options, api, format).await,
-        Command::Undrain { hostname } => {
+        Command::List { of, watch } => {
+            let api = &of.service.api(connection).await?;
+            watch
+                .show(format, async || match of.service {
+                    Service::Machines => list_of_machines(api).await,
+                    Service::Clusters => list_of_clusters(api).await,
+                })
+                .await
+        }
+        Command::Drain(options) => {
+            let api = options.of.service.api(connection).await?;
+            drain(options, &api, format).await
+        }
+        Command::Undrain { hostname, of } => {
+            let api = of.service.api(connection).await?;
             let path = element_path(CONDUCTORS, &hostname, "/drain")?;
-            let undrained: WithJson<Conductor> = api.delete_returning(&path).await?;
+            let undrained: WithJson<ConductorProgress> = api.delete_returning(&path).await?;
             answer(undrained).write(format)
         }
     }
 }
 
-async fn list(api: &Api) -> anyhow::Result<Answer> {
+async fn list_of_machines(api: &Api) -> anyhow::Result<Answer> {
     let found = api.all(CONDUCTORS).await?;
-    let row = |one: &Conductor| {
+    let row = |one: &baremetald::Conductor| {
         let groups: Vec<&str> = one.conductor_groups.iter().map(|it| named(it)).collect();
         let (nodes, busy) = (one.nodes.to_string(), one.busy_nodes.to_string());
         let seen = readable::time(one.last_seen_at);
@@ -63,16 +95,28 @@ async fn list(api: &Api) -> anyhow::Result<Answer> {
     Ok(Answer::list("conductors", found, &heads, row))
 }
 
+async fn list_of_clusters(api: &Api) -> anyhow::Result<Answer> {
+    let found = api.all(CONDUCTORS).await?;
+    let row = |one: &clusterd::Conductor| {
+        let counts = [one.clusters, one.machines, one.snapshots, one.drains];
+        let [clusters, vms, snapshots, drains] = counts.map(|count| count.to_string());
+        let seen = readable::time(one.last_seen_at);
+        vec![plain(&one.hostname), plain(&one.state), clusters, vms, snapshots, drains, seen]
+    };
+    let heads = ["Conductor", "State", "Clusters", "VMs", "Snapshots", "Drains", "Last seen"];
+    Ok(Answer::list("conductors", found, &heads, row))
+}
+
 /// The default group has an empty name.
 fn named(group: &str) -> &str {
     if group.is_empty() { "(default)" } else { group }
 }
 
-/// Drains a conductor. With `--wait`, waits until it works on no node any more.
+/// Drains a conductor. With `--wait`, waits until it works on nothing any more.
 async fn drain(options: Drain, api: &Api, format: Format) -> anyhow::Result<()> {
-    let Drain { hostname, patience } = options;
+    let Drain { hostname, patience, .. } = options;
     let path = element_path(CONDUCTORS, &hostname, "/drain")?;
-    let mut now: WithJson<Conductor> = api.put(&path, &json!({})).await?;
+    let mut now: WithJson<ConductorProgress> = api.put(&path, &json!({})).await?;
     if patience.wait {
         let (path, deadline) = (element_path(CONDUCTORS, &hostname, "")?, patience.begin());
         while now.state == "draining" {
@@ -86,8 +130,8 @@ async fn drain(options: Drain, api: &Api, format: Format) -> anyhow::Result<()> 
     answer(now).write(format)
 }
 
-fn answer(conductor: WithJson<Conductor>) -> Answer {
-    let Conductor { hostname, state, turns_of_others, .. } = &*conductor;
+fn answer(conductor: WithJson<ConductorProgress>) -> Answer {
+    let ConductorProgress { hostname, state, turns_of_others } = &*conductor;
     let left = match (state.as_str(), usize::try_from(*turns_of_others)) {
         ("draining", Ok(turns @ 1..)) => format!(": {} in progress", counted(turns, "action")),
         (_, Ok(_) | Err(_)) => String::new(),
@@ -105,11 +149,9 @@ mod tests {
     #[test]
     fn a_drain_is_described_in_a_sentence() {
         let said = |state: &str, turns: u32| {
-            let conductor: Value = json!({
-                "hostname": "a", "conductor_groups": [""], "state": state, "nodes": 0, "busy_nodes": 0, "turns_of_others": turns,
-                "last_seen_at": "2026-01-02T03:04:05Z",
-            });
-            let read: WithJson<Conductor> = serde_json::from_value(conductor).unwrap();
+            let conductor: Value =
+                json!({"hostname": "a", "state": state, "nodes": 0, "turns_of_others": turns});
+            let read: WithJson<ConductorProgress> = serde_json::from_value(conductor).unwrap();
             answer(read).format(Format::Table).unwrap()
         };
         assert_eq!(

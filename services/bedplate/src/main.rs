@@ -70,7 +70,7 @@ enum Command {
     /// Nodes (enrolled machines).
     #[command(subcommand)]
     Node(node::Command),
-    /// Conductors of the Bare Metal service, which share the nodes.
+    /// Conductors of a service, which share its work.
     #[command(subcommand)]
     Conductor(conductor::Command),
     /// Discovered machines and BMCs that are not enrolled.
@@ -162,7 +162,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
     match arguments.command {
         Command::Rack(command) => rack::run(command, &machines().await?, output).await,
         Command::Node(command) => node::run(command, &machines().await?, output).await,
-        Command::Conductor(command) => conductor::run(command, &machines().await?, output).await,
+        Command::Conductor(command) => conductor::run(command, connection, output).await,
         Command::Discovery(command) => discovery::run(command, &machines().await?, output).await,
         Command::Host(command) => host::run(command, &clusters().await?, output).await,
         Command::Profile(command) => profile::run(command, &machines().await?, output).await,
@@ -246,6 +246,8 @@ mod tests {
         parses("bedplate conductor list --watch", true);
         parses("bedplate conductor drain node-1 --wait --timeout 1m", true);
         parses("bedplate conductor undrain", false);
+        parses("bedplate conductor list --service clusters", true);
+        parses("bedplate conductor drain node-1 --service clusters --wait", true);
         parses("bedplate host list --watch", true);
         parses("bedplate cluster events blue --watch", true);
         parses("bedplate cluster show blue --wait --timeout never", false);

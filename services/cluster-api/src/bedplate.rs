@@ -1,5 +1,6 @@
 //! `/bedplate/v1`: the routes that Magnum does not have.
 
+mod conductors;
 mod drain_view;
 mod drains;
 mod event_stream;
@@ -52,6 +53,7 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(openstack_api::health_routes())
         .merge(hosts::routes())
         .merge(drains::routes())
+        .merge(conductors::routes())
 }
 
 /// The response schema of a condition.

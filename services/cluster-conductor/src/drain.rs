@@ -78,7 +78,7 @@ impl Conductor {
             let asked = Drain::new((ask.id, host.name.clone()), by, forced, host.members(), now);
             match self.context.store.grant_drain(&asked).await {
                 Ok(granted) => {
-                    self.queue.wake(ResourceRef::Drain(granted.id));
+                    self.context.wake(ResourceRef::Drain(granted.id));
                     return Ok(granted);
                 }
                 Err(DrainGrantError::Store(StoreError::Stale)) => {}
@@ -110,7 +110,7 @@ impl Conductor {
     pub async fn end_drain(&self, host: &HostName) -> Result<Option<Drain>, StoreError> {
         let ending = self.context.store.end_drain(host).await?;
         if let Some(drain) = &ending {
-            self.queue.wake(ResourceRef::Drain(drain.id));
+            self.context.wake(ResourceRef::Drain(drain.id));
         }
         Ok(ending)
     }
@@ -182,7 +182,8 @@ impl Turn for DrainTurn<'_> {
 
     async fn perform(&self, drain: &Drain, action: DrainAction) -> Result<DrainOutcome, TurnError> {
         info!(action.name = ?action, "performing {action:?} on host {}", drain.host);
-        Ok(match self.0.act_for_drain(&action).await {
+        let asking = self.0.act_for_drain(&action);
+        Ok(match self.0.membership.fence().hold(asking).await {
             Ok(outcome) => outcome,
             Err(error) => {
                 warn!("cannot perform {action:?} on host {}: {error}", drain.host);

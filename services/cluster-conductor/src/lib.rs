@@ -14,6 +14,7 @@ mod members;
 mod nodes;
 mod preview;
 mod projects;
+mod replica;
 mod seals;
 mod settings;
 mod sizes;
@@ -24,6 +25,7 @@ mod vm;
 mod vm_user_data;
 
 pub use cluster_secrets::KeysError;
+pub use conductor::RunError;
 pub use context::Conductor;
 pub use drain::{DrainError, DrainRequest};
 pub use external_objects::{ExternalObjectError, ObjectUser};

@@ -20,8 +20,10 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The settings of the conductor.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The name of this process in the list of services.
+    /// The name of this process in the lists of services and of conductors.
     pub hostname: String,
+    /// A name that no other living process has: that of its locked file.
+    pub instance: String,
     /// How many turns run at once.
     pub workers: usize,
     /// How often a cluster is observed when nothing changes.

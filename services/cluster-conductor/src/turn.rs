@@ -93,13 +93,14 @@ impl Turn for ClusterTurn<'_> {
     ) -> Result<ClusterOutcome, TurnError> {
         // Without a cloud nothing is decided that needs one.
         let Some(cloud_access) = &self.0.cloud else { return Ok(ClusterOutcome::Changed) };
+        let fence = self.0.membership.fence();
         match action {
             ClusterAction::SwitchOn => {
-                lending::switch_on(cloud_access, &records.cluster).await;
+                fence.hold(lending::switch_on(cloud_access, &records.cluster)).await;
                 Ok(ClusterOutcome::SwitchedOn)
             }
             ClusterAction::SwitchOff => {
-                Ok(lending::switch_off(cloud_access, &records.cluster).await)
+                Ok(fence.hold(lending::switch_off(cloud_access, &records.cluster)).await)
             }
             ClusterAction::ReconcileObjects => {
                 match cloud_work::work(self.0, cloud_access, records).await {

@@ -33,6 +33,7 @@ fn conductor(store: &Store, keys: SealingKeys) -> Conductor {
     let look_every = Duration::from_millis(20);
     let settings = Settings {
         hostname: "h".to_owned(),
+        instance: "i".to_owned(),
         workers: 2,
         look_every,
         machines: Default::default(),

@@ -22,6 +22,7 @@ use cluster_core::{
     Template, TemplateSort,
 };
 use database::WriteKind::{AnyStatementCanFail, OneStatement};
+use database::conductors::Conductors;
 use database::outbox::{self, Outbox};
 use database::seals::RegisteredKeys;
 use database::table::{PagePart, PageRows};
@@ -50,7 +51,11 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-9.sql"),
     include_str!("schema-10.sql"),
     include_str!("schema-11.sql"),
+    include_str!("schema-12.sql"),
 ];
+
+/// The channel of the notifications of conductors.
+const CHANNEL: &str = "bedplate_clusterd";
 
 /// Everything of clusterd that must not be lost. Clones share one database.
 ///
@@ -107,6 +112,11 @@ impl Store {
     /// Checks the whole database file for damage, if the file exists. Fails with `Damaged`; changes nothing.
     pub async fn check(url: &str) -> Result<()> {
         Database::check(url).await
+    }
+
+    /// Returns the conductors on the database.
+    pub fn conductors(&self) -> Conductors {
+        Conductors::new(self.database.clone(), CHANNEL)
     }
 
     /// Returns the kind of the database and the schema version of its tables.

@@ -64,7 +64,8 @@ impl Service {
         let pump = pump(&config)?;
         let certificate = certificate(&config)?;
         let of_nodes = certificate.as_ref().map(|(settings, _)| settings.clone());
-        let settings = conductor_settings(&config, of_nodes, &pump);
+        let instance = daemon::instance_name(lock.as_ref());
+        let settings = conductor_settings(&config, instance, of_nodes, &pump);
         let conductor = match cloud(&config)? {
             Some((session, Tenancy::Own)) => {
                 Conductor::of_tenants(settings, store.clone(), keys, session)
@@ -94,7 +95,8 @@ impl Service {
         };
         daemon::write_listeners(&config.state_dir, &listeners)
             .context("cannot write listeners.json")?;
-        let outbox = (pump, store.outbox(), UndeliveredAsEvent(store.clone()));
+        let given_up = UndeliveredAsEvent { store: store.clone(), conductor: conductor.clone() };
+        let outbox = (pump, store.outbox(), given_up);
         let api = (api, cluster_api::router(app));
         Ok(Service { conductor, store, api, nodes, streams, outbox, listeners, _lock: lock })
     }
@@ -182,12 +184,14 @@ async fn open_nodes(
 
 fn conductor_settings(
     config: &Config,
+    instance: String,
     nodes: Option<NodesListener>,
     pump: &OutboxSender,
 ) -> cluster_conductor::Settings {
     let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
     cluster_conductor::Settings {
         hostname: config.conductor.hostname.clone().unwrap_or_else(own_name),
+        instance,
         workers: config.conductor.workers.get(),
         look_every: config.conductor.look_every.unsigned_abs(),
         repair: RepairLimits {

@@ -1,5 +1,6 @@
 //! Records notices that could not be sent as events of the cluster or VM that they are about.
 
+use cluster_conductor::Conductor;
 use cluster_core::{Event, Severity, VmEvent};
 use cluster_store::{AnyEvent, Store, StoreError};
 use jiff::Timestamp;
@@ -9,15 +10,22 @@ use tracing::warn;
 const REASON: &str = "NoticeGivenUp";
 
 /// Records a notice that the outbox gave up as an event.
-pub(crate) struct UndeliveredAsEvent(pub(crate) Store);
+pub(crate) struct UndeliveredAsEvent {
+    pub(crate) store: Store,
+    pub(crate) conductor: Conductor,
+}
 
 impl RecordGivenUp for UndeliveredAsEvent {
+    fn may_send(&self) -> bool {
+        self.conductor.has_task("notices")
+    }
+
     async fn given_up(&self, letter: i64, notice: &Notice, why: &str) -> Result<(), StoreError> {
         warn!(notice.id = %notice.id, "gave up sending the notice of {}: {why}", notice.event);
         let said = event_for(notice, why, Timestamp::now());
-        match self.0.give_up_letter(letter, said.as_ref()).await {
+        match self.store.give_up_letter(letter, said.as_ref()).await {
             // The cluster or VM was deleted, so the event has no owner. The notice is removed from the outbox without an event.
-            Err(StoreError::NoOwner { .. }) => self.0.give_up_letter(letter, None).await,
+            Err(StoreError::NoOwner { .. }) => self.store.give_up_letter(letter, None).await,
             written => written,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -87,6 +87,15 @@ pub async fn lock_state(
     }
 }
 
+/// Returns a name for the locked file that no other file has, also none on another host: a process with the same name has ended.
+pub fn instance_name(lock: Option<&File>) -> String {
+    let start = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    match lock.map(File::metadata) {
+        Some(Ok(file)) => format!("{}/{}/{}", start.trim(), file.dev(), file.ino()),
+        Some(Err(_)) | None => format!("{}/{}", start.trim(), std::process::id()),
+    }
+}
+
 /// Locks the file, which is created if it is missing, until the returned value is dropped or the process ends. Returns `None` if another
 /// process, or another service of this process, holds the lock.
 async fn lock_file(file: &Path) -> io::Result<Option<File>> {
@@ -148,8 +157,12 @@ mod tests {
         let held = lock_file(&file).await.unwrap().unwrap();
         assert_eq!(mode(&file), 0o600);
         assert!(lock_file(&file).await.unwrap().is_none());
+        let name = instance_name(Some(&held));
         drop(held);
-        assert!(lock_file(&file).await.unwrap().is_some());
+        let again = lock_file(&file).await.unwrap();
+        assert_eq!(instance_name(again.as_ref()), name, "its process has ended");
+        let other = lock_file(&folder.path().join("other")).await.unwrap();
+        assert_ne!(instance_name(other.as_ref()), name);
     }
 
     #[test]

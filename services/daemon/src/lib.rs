@@ -25,7 +25,9 @@ use tracing_subscriber::EnvFilter;
 pub use api_listener::{ApiListener, ApiListenerConfig, ApiListenerError};
 pub use connections::ConnectionLimits;
 pub use database::DatabaseConfig;
-pub use files::{create_private_folder, lock_state, read_or_create, replace_file, write_listeners};
+pub use files::{
+    create_private_folder, instance_name, lock_state, read_or_create, replace_file, write_listeners,
+};
 pub use parts::stop_together;
 pub use program::Program;
 pub use serve::{serve, serve_api, serve_tls};

@@ -8,7 +8,9 @@ use api_client::baremetald::{
     Inventory, Node, NodeCounts, NodeLease, Plan, Port, Ports, Profile, Rack, RackMachine,
     RackSummary, Reservation, SensorReading, Sensors, Validation, Vif, VirtualDrive,
 };
-use api_client::shared::{ApiRoot, AuditRow, AuditVerdict, Health, Key, PolicyRow};
+use api_client::shared::{
+    ApiRoot, AuditRow, AuditVerdict, ConductorProgress, Health, Key, PolicyRow,
+};
 use contract::ClientType;
 
 pub(crate) const TYPES: &[ClientType] = &[
@@ -40,8 +42,8 @@ pub(crate) const TYPES: &[ClientType] = &[
     ClientType::answer::<NodeCounts>("GET", "/bedplate/v1/counts"),
     ClientType::element::<Conductor>("/bedplate/v1/conductors"),
     ClientType::answer::<Conductor>("GET", "/bedplate/v1/conductors/{hostname}"),
-    ClientType::answer::<Conductor>("PUT", "/bedplate/v1/conductors/{hostname}/drain"),
-    ClientType::answer::<Conductor>("DELETE", "/bedplate/v1/conductors/{hostname}/drain"),
+    ClientType::answer::<ConductorProgress>("PUT", "/bedplate/v1/conductors/{hostname}/drain"),
+    ClientType::answer::<ConductorProgress>("DELETE", "/bedplate/v1/conductors/{hostname}/drain"),
     ClientType::answer::<Discoveries>("GET", "/bedplate/v1/discoveries"),
     ClientType::element::<Discovery>("/bedplate/v1/discoveries"),
     ClientType::answer::<AcceptedDiscovery>("POST", "/bedplate/v1/discoveries/{discovery}/accept"),

@@ -51,10 +51,12 @@ async fn every_list_is_written_for_people_and_for_programs() {
 #[tokio::test]
 async fn conductors_are_listed_and_drained_by_their_host_names() {
     let given = Fixture::start().await;
-    given.run(&["conductor", "list"]).await.done();
-    for verb in ["drain", "undrain"] {
-        let refused = given.run(&["conductor", verb, "none-such"]).await;
-        refused.failed_with(4, &["Conductor none-such could not be found"]);
+    for service in ["machines", "clusters"] {
+        given.run(&["conductor", "list", "--service", service]).await.done();
+        for verb in ["drain", "undrain"] {
+            let refused = given.run(&["conductor", verb, "none-such", "--service", service]).await;
+            refused.failed_with(4, &["Conductor none-such could not be found"]);
+        }
     }
 }
 

@@ -122,6 +122,7 @@ impl Api {
         let keys = SealingKeys::parse(&SealingKeys::generate().unwrap()).unwrap();
         let settings = ConductorSettings {
             hostname: "host-1".to_owned(),
+            instance: "instance-1".to_owned(),
             workers: 1,
             look_every: Duration::from_secs(60),
             machines: Default::default(),

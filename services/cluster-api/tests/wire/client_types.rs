@@ -1,11 +1,13 @@
 //! The types with which our clients read the answers. Every wire test reads its answers with them.
 
 use api_client::clusterd::{
-    Cluster, ClusterLease, ClusterStatus, ClusterTemplate, ConsoleUrl, CreatedCluster, Drain,
-    DrainCheck, Drains, Event, Host, HostSummary, HostVm, IdleVm, Image, Ledger, Member, Members,
-    NodeGroup, Place, Places, Plan, Quotas, Snapshot, Vm,
+    Cluster, ClusterLease, ClusterStatus, ClusterTemplate, Conductor, ConsoleUrl, CreatedCluster,
+    Drain, DrainCheck, Drains, Event, Host, HostSummary, HostVm, IdleVm, Image, Ledger, Member,
+    Members, NodeGroup, Place, Places, Plan, Quotas, Snapshot, Vm,
 };
-use api_client::shared::{ApiRoot, AuditRow, AuditVerdict, Health, Key, PolicyRow};
+use api_client::shared::{
+    ApiRoot, AuditRow, AuditVerdict, ConductorProgress, Health, Key, PolicyRow,
+};
 use contract::ClientType;
 
 pub(crate) const TYPES: &[ClientType] = &[
@@ -45,6 +47,10 @@ pub(crate) const TYPES: &[ClientType] = &[
     ClientType::part::<HostVm>("/bedplate/v1/hosts/{host}", "machines"),
     ClientType::answer::<Places>("GET", "/bedplate/v1/places/{thing}"),
     ClientType::part::<Place>("/bedplate/v1/places/{thing}", "places"),
+    ClientType::element::<Conductor>("/bedplate/v1/conductors"),
+    ClientType::answer::<ConductorProgress>("GET", "/bedplate/v1/conductors/{hostname}"),
+    ClientType::answer::<ConductorProgress>("PUT", "/bedplate/v1/conductors/{hostname}/drain"),
+    ClientType::answer::<ConductorProgress>("DELETE", "/bedplate/v1/conductors/{hostname}/drain"),
     ClientType::answer::<Drains>("GET", "/bedplate/v1/drains"),
     ClientType::answer::<Drain>("PUT", "/bedplate/v1/drains/{host}"),
     ClientType::answer::<Drain>("GET", "/bedplate/v1/drains/{host}"),

@@ -9,6 +9,7 @@ mod bedplate;
 mod certificates;
 mod client_types;
 mod clusters;
+mod conductors;
 mod drains;
 mod event_stream;
 mod hostile;

@@ -29,6 +29,7 @@ const LISTS: &[(&str, MemoryBound)] = &[
     ("/bedplate/v1/clusters/{cluster}/events", InParts),
     ("/bedplate/v1/clusters/{cluster}/ledger", InParts),
     ("/bedplate/v1/clusters/{cluster}/machines", InParts),
+    ("/bedplate/v1/conductors", AtMost(4, "one for each host that ran clusterd")),
     ("/bedplate/v1/drains", AtMost(4, "one for each compute host of the cloud")),
     ("/bedplate/v1/hosts", AtMost(4, "the compute hosts of the cloud")),
     ("/bedplate/v1/images", AtMost(4, "the images that the operator offers")),

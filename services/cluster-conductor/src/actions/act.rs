@@ -9,6 +9,7 @@ use cluster_core::{
 use cluster_store::{Store, StoreError};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
+use replicas::Fence;
 
 use super::action_context::ActionContext;
 use crate::cloud::{CloudLookups, CloudWorkError, missing_capacity, shortage};
@@ -19,6 +20,8 @@ use crate::nodes::Nodes;
 #[derive(Clone, Copy)]
 pub(crate) struct TurnContext<'a> {
     pub(crate) store: &'a Store,
+    /// The fence of this conductor's effects.
+    pub(crate) fence: &'a Fence,
     pub(crate) site: &'a CloudLookups<'a>,
     pub(crate) member_configs: &'a MemberConfigs,
     pub(crate) goal: CloudGoal<'a>,
@@ -53,7 +56,9 @@ pub(crate) async fn act(
         }
         for action in next.start {
             let action_context = action_context.clone();
-            in_flight.push(async move { action_context.perform(action).await });
+            let fence = turn_context.fence;
+            in_flight
+                .push(async move { fence.hold(Box::pin(action_context.perform(action))).await });
         }
         let Some(first) = in_flight.next().await else { break };
         let mut finished = vec![first];

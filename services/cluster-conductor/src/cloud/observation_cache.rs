@@ -72,6 +72,11 @@ impl ObservationCache {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).insert(cluster, looks);
     }
 
+    /// Drops all observations, because other conductors may have changed what was observed.
+    pub(crate) fn forget_all(&self) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     pub(crate) fn forget(&self, cluster: ClusterUuid) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(&cluster);
     }

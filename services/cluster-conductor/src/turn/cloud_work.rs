@@ -52,6 +52,7 @@ async fn work_in(
     now: Timestamp,
 ) -> Result<ClusterWork, TurnError> {
     let (cluster, settings) = (spec.cluster, &context.settings);
+    let fence = context.membership.fence();
     let of = (cluster.id, cluster.asked_at);
     let mut looks = context.observation_cache.take(of, now, settings.look_every);
     let site = CloudLookups::new(sessions, cluster.blueprint.zone(), looks.looked_up());
@@ -78,9 +79,10 @@ async fn work_in(
     let mut seen = ClusterObservation { at: Some(now), objects, ..ClusterObservation::default() };
     let agreed = compare(context, spec, &goal, &mut ledger, &mut seen).await?;
     observe_members(context, &nodes, &ledger, &mut seen).await?;
-    let inside = work_inside(&nodes, &site, &mut seen).await;
+    let inside = fence.hold(work_inside(&nodes, &site, &mut seen)).await;
     let turn_context = TurnContext {
         store: &context.store,
+        fence,
         site: &site,
         member_configs: &context.member_configs,
         goal,

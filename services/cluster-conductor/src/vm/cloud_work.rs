@@ -71,6 +71,7 @@ async fn work_in(
         reconcile_ledger(&context.store, &mut ledger, compared, repair.lands_within).await?;
     let turn_context = TurnContext {
         store: &context.store,
+        fence: context.membership.fence(),
         site: &site,
         member_configs: &context.member_configs,
         goal: CloudGoal { owner: ObjectOwner::Vm(vm), shape: &shape, repair, now },

@@ -10,7 +10,7 @@ use newtype_uuid::GenericUuid;
 use openstack::compute::actions;
 use openstack::image::images::{self, Image, ImageStatus};
 use openstack::{CloudError, Session};
-use reconcile::{Decided, Queue, Requeue, Turn, execute};
+use reconcile::{Decided, Requeue, Turn, execute};
 use tracing::{info, instrument};
 
 use crate::context::{ConductorContext, ResourceRef};
@@ -21,7 +21,6 @@ use crate::turn_error::TurnError;
 #[instrument(skip_all, fields(snapshot.id = %id))]
 pub(crate) async fn turn(
     context: &ConductorContext,
-    queue: &Queue<ResourceRef>,
     id: SnapshotUuid,
 ) -> Result<Requeue, TurnError> {
     let ident = Ident::Id(id.into_untyped_uuid());
@@ -30,12 +29,11 @@ pub(crate) async fn turn(
     let place = snapshot.cloud_project.as_deref();
     let session = context.session_for(&snapshot.project, place).await;
     let session = session.map(|sessions| sessions.map(|(session, _)| session));
-    Ok(execute(&SnapshotTurn { context, queue, session }, snapshot).await?.1)
+    Ok(execute(&SnapshotTurn { context, session }, snapshot).await?.1)
 }
 
 struct SnapshotTurn<'a> {
     context: &'a ConductorContext,
-    queue: &'a Queue<ResourceRef>,
     /// The session in the snapshot's project; `None` without a cloud.
     session: Result<Option<Session>, TenancyError>,
 }
@@ -83,7 +81,7 @@ impl Turn for SnapshotTurn<'_> {
             RecordChange::Delete => {
                 self.context.store.delete_snapshot(&snapshot).await?;
                 info!("snapshot {} is deleted, with its image", snapshot.id);
-                self.queue.wake(ResourceRef::Vm(snapshot.vm));
+                self.context.wake(ResourceRef::Vm(snapshot.vm));
                 snapshot
             }
         };
@@ -97,9 +95,12 @@ impl Turn for SnapshotTurn<'_> {
     ) -> Result<SnapshotOutcome, TurnError> {
         let unanswered = || SnapshotOutcome::Unanswered("the cloud is not accessible".to_owned());
         let Ok(Some(session)) = &self.session else { return Ok(unanswered()) };
+        let fence = self.context.membership.fence();
         Ok(match action {
-            SnapshotAction::Request { server } => request(session, snapshot, &server).await,
-            SnapshotAction::DeleteImage(image) => delete(session, &image).await,
+            SnapshotAction::Request { server } => {
+                fence.hold(request(session, snapshot, &server)).await
+            }
+            SnapshotAction::DeleteImage(image) => fence.hold(delete(session, &image)).await,
         })
     }
 
@@ -137,7 +138,7 @@ impl SnapshotTurn<'_> {
             let (from, to) = (before.state.as_str(), written.state.as_str());
             info!(state.from = from, state.to = to, "snapshot {} is now {to}", written.id);
             // The end of a lease may wait for this snapshot.
-            self.queue.wake(ResourceRef::Vm(written.vm));
+            self.context.wake(ResourceRef::Vm(written.vm));
         }
         Ok(written)
     }

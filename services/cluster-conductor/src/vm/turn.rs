@@ -6,7 +6,7 @@ use cluster_core::{
 };
 use cluster_store::{StoreError, VmChange, VmScope};
 use newtype_uuid::GenericUuid;
-use reconcile::{Decided, Queue, Requeue, Turn, execute};
+use reconcile::{Decided, Requeue, Turn, execute};
 use tracing::{info, instrument};
 
 use super::{calls, cloud_work, notice};
@@ -15,18 +15,14 @@ use crate::turn_error::TurnError;
 
 /// Runs one turn of a VM. Nothing else writes the conclusions in its record.
 #[instrument(skip_all, fields(vm.id = %id))]
-pub(crate) async fn turn(
-    context: &ConductorContext,
-    queue: &Queue<ResourceRef>,
-    id: VmUuid,
-) -> Result<Requeue, TurnError> {
+pub(crate) async fn turn(context: &ConductorContext, id: VmUuid) -> Result<Requeue, TurnError> {
     let ident = Ident::Id(id.into_untyped_uuid());
     let found = context.store.find_vms(&ident, &VmScope::All).await?;
     let Some(vm) = found.into_iter().next() else { return Ok(Requeue::OnChange) };
     let ledger = context.store.ledger_of(id).await?;
     let copy = copy_of(context, &vm).await?;
     let records = VmRecords { vm, ledger, copy };
-    Ok(execute(&VmTurn { context, queue }, records).await?.1)
+    Ok(execute(&VmTurn { context }, records).await?.1)
 }
 
 /// Returns the snapshot that is kept of the VM.
@@ -38,7 +34,6 @@ async fn copy_of(context: &ConductorContext, vm: &Vm) -> Result<Option<Snapshot>
 
 struct VmTurn<'a> {
     context: &'a ConductorContext,
-    queue: &'a Queue<ResourceRef>,
 }
 
 impl Turn for VmTurn<'_> {
@@ -93,7 +88,9 @@ impl Turn for VmTurn<'_> {
         let place = vm.cloud_project.as_deref();
         let session = self.context.session_for(&vm.project, place).await;
         Ok(match session {
-            Ok(Some((session, _))) => calls::perform(&session, call).await,
+            Ok(Some((session, _))) => {
+                self.context.membership.fence().hold(calls::perform(&session, call)).await
+            }
             Ok(None) => calls::failed(&call, "clusterd has no cloud"),
             Err(closed) => calls::failed(&call, &closed.to_string()),
         })
@@ -132,7 +129,7 @@ impl VmTurn<'_> {
             info!(state.from = %phase_before, state.to = %phase, "VM {} is now {phase}", before.id);
         }
         for copy in new_copy.into_iter().chain(before.copy) {
-            self.queue.wake(ResourceRef::Snapshot(copy));
+            self.context.wake(ResourceRef::Snapshot(copy));
         }
         Ok(written)
     }
@@ -147,7 +144,7 @@ impl VmTurn<'_> {
         }
         info!("VM {} is deleted, with everything it owned in the cloud", vm.id);
         // The time for which a snapshot is kept begins now.
-        snapshots.into_iter().for_each(|id| self.queue.wake(ResourceRef::Snapshot(id)));
+        snapshots.into_iter().for_each(|id| self.context.wake(ResourceRef::Snapshot(id)));
         Ok(())
     }
 }

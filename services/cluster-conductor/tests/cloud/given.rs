@@ -360,6 +360,7 @@ const REPAIR: RepairLimits = RepairLimits {
 fn settings() -> Settings {
     Settings {
         hostname: "h".to_owned(),
+        instance: "i".to_owned(),
         workers: 2,
         look_every: Duration::from_millis(20),
         machines: machines(),

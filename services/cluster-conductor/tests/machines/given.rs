@@ -178,6 +178,7 @@ fn conductor(store: &Store, keys: &str, nodes: Option<NodesListener>) -> Conduct
     let kubernetes = KubernetesSettings { versions, ..KubernetesSettings::default() };
     let settings = Settings {
         hostname: "h".to_owned(),
+        instance: "i".to_owned(),
         workers: 2,
         look_every: Duration::from_secs(60),
         vms: cluster_conductor::VmSettings::default(),

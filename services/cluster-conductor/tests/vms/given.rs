@@ -439,6 +439,7 @@ fn settings() -> Settings {
         KubernetesSettings { versions: BTreeMap::new(), ..KubernetesSettings::default() };
     Settings {
         hostname: "h".to_owned(),
+        instance: "i".to_owned(),
         workers: 2,
         look_every: Duration::from_millis(20),
         machines: MachineSettings { kubernetes, nodes: None },

@@ -27,6 +27,7 @@ const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-9.sql"),
     include_str!("../fixtures/version-10.sql"),
     include_str!("../fixtures/version-11.sql"),
+    include_str!("../fixtures/version-12.sql"),
 ];
 /// The key file that seals the secrets in the fixtures, from before key ids were fingerprints.
 const KEYS: &str = include_str!("../fixtures/seal.keys");
@@ -103,6 +104,9 @@ async fn holds_all(store: &Store, keys: &Keyring, version: usize) {
     assert_eq!(store.certificates_of(cluster.id).await.unwrap().len(), 1);
     assert_eq!(store.list_quotas(&Scope::All, None).await.unwrap().len(), 1);
     assert_eq!(store.list_services().await.unwrap().len(), 1);
+    let conductors = store.conductors().list(at(0)).await.unwrap();
+    let epochs: Vec<_> = conductors.iter().map(|it| (it.hostname.as_str(), it.epoch)).collect();
+    assert_eq!(epochs, [("host", if version >= 12 { 3 } else { 0 })], "version {version}");
     // Clusters that are older than the table of the use of limits are counted when the store opens.
     let whose = QuotaScope { project: "p".to_owned(), person: Some("u".to_owned()) };
     let used = store.account(&whose, &DefaultLimits::default()).await.unwrap().used;

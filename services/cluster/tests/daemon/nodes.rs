@@ -54,6 +54,7 @@ async fn listening() -> Listening {
     };
     let settings = Settings {
         hostname: "h".to_owned(),
+        instance: "i".to_owned(),
         workers: 1,
         look_every: Duration::from_secs(60),
         vms: cluster_conductor::VmSettings::default(),
