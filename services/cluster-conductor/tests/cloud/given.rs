@@ -81,6 +81,12 @@ impl ClusterFixture {
         ClusterFixture::kept((masters, workers), Some(Scratch::sqlite()), TENANT).await
     }
 
+    /// As [`ClusterFixture::cluster`], with the store in a PostgreSQL; `None` without one.
+    pub(crate) async fn cluster_on_postgres(masters: u32, workers: u32) -> Option<ClusterFixture> {
+        let scratch = Scratch::postgres().await?;
+        Some(ClusterFixture::kept((masters, workers), Some(scratch), TENANT).await)
+    }
+
     /// As [`ClusterFixture::cluster`], in the project of clusterd's own user, who is an administrator of the cloud.
     pub(crate) async fn cluster_of_operators(masters: u32, workers: u32) -> ClusterFixture {
         ClusterFixture::kept((masters, workers), None, ("clusterd", "service")).await

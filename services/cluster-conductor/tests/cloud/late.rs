@@ -51,7 +51,7 @@ impl ClusterFixture {
     }
 
     /// Waits until the ledger has neither a duplicate nor an object that may still appear.
-    async fn until_single(&self) {
+    pub(crate) async fn until_single(&self) {
         let is_open = |it: &LedgerEntry| it.cloud_id.is_none() || it.kind.starts_with("twin/");
         let single = async {
             while self.store.ledger_of(self.id).await.unwrap().iter().any(is_open) {

@@ -21,5 +21,6 @@ mod parts;
 mod portrait;
 mod process;
 mod refused;
+mod replicas;
 mod tenancy;
 mod whole;
