@@ -190,7 +190,7 @@ pub enum Tenancy {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ConductorConfig {
-    /// The name in the list of services; `None` means the computer's host name.
+    /// The name in the lists of services and of conductors, different for each clusterd on one database; `None` means the computer's host name.
     pub hostname: Option<String>,
     /// The maximum number of turns at once.
     pub workers: NonZeroUsize,

@@ -5,7 +5,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use daemon::{ConnectionLimits, LogFormat, TlsFiles};
+use daemon::{ConnectionLimits, DatabaseConfig, LogFormat, TlsFiles};
 use jiff::SignedDuration;
 use openstack_api::{AuthKind, PlainHttp};
 use serde::Deserialize;
@@ -30,6 +30,8 @@ pub struct Config {
     pub clusters: Option<Url>,
     /// A PEM file with certificate authorities for the services' certificates, in addition to those of the system.
     pub ca_file: Option<PathBuf>,
+    /// A PostgreSQL in which several consoles behind a load balancer have their sessions; `None` means in memory.
+    pub database: Option<DatabaseConfig>,
     pub sessions: Sessions,
     /// The maximum number of connections, and the timeouts for slow clients.
     pub connections: ConnectionLimits,
@@ -110,6 +112,7 @@ struct Raw {
     baremetal: Option<Url>,
     clusters: Option<Url>,
     ca_file: Option<PathBuf>,
+    database: Option<DatabaseConfig>,
     sessions: RawSessions,
     connections: ConnectionLimits,
     live_pages: NonZeroUsize,
@@ -131,6 +134,7 @@ impl Default for Raw {
             baremetal: None,
             clusters: None,
             ca_file: None,
+            database: None,
             sessions: RawSessions::default(),
             connections: ConnectionLimits::default(),
             live_pages: NonZeroUsize::MIN.saturating_add(255),
@@ -189,6 +193,7 @@ impl TryFrom<Raw> for Config {
             baremetal,
             clusters,
             ca_file: raw.ca_file,
+            database: raw.database,
             sessions: Sessions {
                 at_most,
                 idle_timeout: idle_timeout.unsigned_abs(),

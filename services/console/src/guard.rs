@@ -5,9 +5,11 @@ use http::header::{HOST, ORIGIN};
 use ring::hmac;
 use ring::rand::{SecureRandom, SystemRandom};
 
-/// The secret of this process. A restart invalidates all forms and all sessions.
+/// The purpose of the key that makes the tokens of forms.
+const PURPOSE: &[u8] = b"bedplate console form";
+
+/// Makes cookies, and tokens of forms that derive from a cookie: each of several consoles knows the tokens of the others.
 pub(crate) struct Guard {
-    key: hmac::Key,
     random: SystemRandom,
 }
 
@@ -17,10 +19,8 @@ pub(crate) struct Guard {
 pub(crate) struct NoRandomness;
 
 impl Guard {
-    pub(crate) fn new() -> Result<Self, NoRandomness> {
-        let random = SystemRandom::new();
-        let key = hmac::Key::generate(hmac::HMAC_SHA256, &random).map_err(|_| NoRandomness)?;
-        Ok(Guard { key, random })
+    pub(crate) fn new() -> Self {
+        Guard { random: SystemRandom::new() }
     }
 
     /// Makes a cookie value of 256 random bits.
@@ -32,14 +32,19 @@ impl Guard {
 
     /// The token that a form from the browser with this cookie has to contain.
     pub(crate) fn token(&self, cookie: &str) -> String {
-        hex::encode(hmac::sign(&self.key, cookie.as_bytes()))
+        hex::encode(hmac::sign(&key(cookie), PURPOSE))
     }
 
     /// Whether a form shows the right token for the cookie.
     pub(crate) fn is_token(&self, cookie: &str, shown: &str) -> bool {
         let Ok(shown) = hex::decode(shown) else { return false };
-        hmac::verify(&self.key, cookie.as_bytes(), &shown).is_ok()
+        hmac::verify(&key(cookie), PURPOSE, &shown).is_ok()
     }
+}
+
+/// The cookie is a secret of 256 random bits, which only its browser and the consoles have.
+fn key(cookie: &str) -> hmac::Key {
+    hmac::Key::new(hmac::HMAC_SHA256, cookie.as_bytes())
 }
 
 /// Whether a page of this console sent the request, as far as the browser tells (Fetch Standard, "Origin header").
@@ -81,13 +86,13 @@ mod tests {
 
     #[test]
     fn a_token_is_good_for_its_cookie_alone() {
-        let guard = Guard::new().unwrap();
+        let guard = Guard::new();
         let (mine, other) = (guard.cookie().unwrap(), guard.cookie().unwrap());
         assert!(guard.is_token(&mine, &guard.token(&mine)));
         assert!(!guard.is_token(&mine, &guard.token(&other)));
         assert!(!guard.is_token(&mine, ""));
         assert!(!guard.is_token(&mine, "zz"));
-        assert!(!Guard::new().unwrap().is_token(&mine, &guard.token(&mine)));
+        assert!(Guard::new().is_token(&mine, &guard.token(&mine)), "at another console");
     }
 
     #[test]

@@ -99,9 +99,13 @@ impl LivePage {
                 () = tokio::time::sleep_until(self.next.into()) => {}
             }
             let begun = Instant::now();
-            self.page_request.session =
-                self.console.sessions().peek(&self.page_request.cookie, begun);
-            let rendered = self.render().await;
+            let rendered = match self.console.sessions().peek(&self.page_request.cookie).await {
+                Ok(session) => {
+                    self.page_request.session = session;
+                    self.render().await
+                }
+                Err(_) => RenderResult::Unavailable,
+            };
             self.next = begun + RENDER_EVERY.max(begun.elapsed() * (REST + 1));
             match rendered {
                 RenderResult::Page(page) if page == self.sent => {}

@@ -1,7 +1,6 @@
 //! Log-in and log-out. A password is sent once to Keystone or a service; the session keeps the credential that the services accept.
 
 use std::net::SocketAddr;
-use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Query, State};
@@ -101,8 +100,8 @@ async fn log_in(
     };
     // The new session gets a new cookie, so that nobody can plant a known cookie before the log-in (session fixation).
     let cookie = console.guard().cookie().map_err(|why| Problem::Internal(why.to_string()))?;
-    console.sessions().remove(&page_request.cookie);
-    console.sessions().insert(&cookie, session, Instant::now());
+    console.sessions().remove(&page_request.cookie).await?;
+    console.sessions().insert(&cookie, session).await?;
     let mut answer = Redirect::to(own_path::or_front(&next)).into_response();
     append_cookie(answer.headers_mut(), &console.set_cookie(&cookie));
     Ok(answer)
@@ -114,7 +113,7 @@ async fn log_out(
     page_request: PageRequest,
     _: Fields,
 ) -> Result<Response> {
-    let session = console.sessions().remove(&page_request.cookie);
+    let session = console.sessions().remove(&page_request.cookie).await?;
     if let (Access::Keystone(config), Some(session)) = (console.access(), session) {
         revoke_all(&console, config, &session).await;
     }
@@ -152,7 +151,15 @@ async fn try_password(
     let user = fields.find("user").unwrap_or_default().trim();
     let password = SecretString::from(fields.find("password").unwrap_or_default());
     // Keystone compares names without regard to case.
-    let guess = limiter.queue_password(&user.to_lowercase()).map_err(too_many)?.turn().await;
+    let name = user.to_lowercase();
+    let guess = limiter.queue_password(&name).map_err(too_many)?.turn().await;
+    let shared = match console.shared_turn(&name, limiter.network()).await {
+        Ok(shared) => shared,
+        Err(why) => {
+            guess.forgive();
+            return Err(why);
+        }
+    };
     let known = match console.access() {
         Access::None => return Err(Problem::nothing_here()),
         Access::HttpBasic => by_services(console, user, password).await,
@@ -160,7 +167,12 @@ async fn try_password(
     };
     match &known {
         Err(Problem::Refused { .. }) => drop(guess),
-        Ok(_) | Err(_) => guess.forgive(),
+        Ok(_) | Err(_) => {
+            guess.forgive();
+            if let Some(shared) = shared {
+                shared.forgive().await;
+            }
+        }
     }
     known
 }

@@ -1,7 +1,6 @@
 //! The visitor of a page: the cookie, its session, and the values that every page gets from both.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::extract::{FromRequestParts, Request, State};
 use axum::middleware::Next;
@@ -141,11 +140,14 @@ pub(crate) async fn attach_page_request(
         },
     };
     let target = request.uri().path_and_query().map_or("/", |it| it.as_str()).to_owned();
-    let now = Instant::now();
     // A live page must not keep its user logged in.
     let is_own = !target.starts_with("/live");
     let sessions = console.sessions();
-    let session = if is_own { sessions.find(&cookie, now) } else { sessions.peek(&cookie, now) };
+    let found = if is_own { sessions.find(&cookie).await } else { sessions.peek(&cookie).await };
+    let session = match found {
+        Ok(session) => session,
+        Err(why) => return (why.status(), why.to_string()).into_response(),
+    };
     let given = is_new.then(|| console.set_cookie(&cookie));
     request.extensions_mut().insert(PageRequest { cookie, session, is_live: false, target });
     let mut answer = next.run(request).await;

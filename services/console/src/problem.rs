@@ -1,6 +1,7 @@
 //! Why a page cannot be shown or an action not be carried out.
 
 use axum::response::{IntoResponse, Response};
+use console_store::StoreError;
 use http::header::RETRY_AFTER;
 use http::{HeaderName, HeaderValue, StatusCode};
 
@@ -48,6 +49,11 @@ pub(crate) enum Problem {
 }
 
 impl Problem {
+    /// Makes the problem of a database that does not answer.
+    pub(crate) fn database(why: &StoreError) -> Self {
+        Problem::Unreachable { program: "the database of the console", why: why.to_string() }
+    }
+
     /// Makes the problem of a path without a page.
     pub(crate) fn nothing_here() -> Self {
         Problem::Refused { status: StatusCode::NOT_FOUND, sentence: "no such page".to_owned() }

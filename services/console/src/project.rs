@@ -1,7 +1,5 @@
 //! `/project`: switches to another project with the token of the session, without asking for the password again.
 
-use std::time::Instant;
-
 use axum::Router;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -64,8 +62,8 @@ async fn switch(
     let former_tokens = before.former_tokens.iter().chain([token]).cloned().collect();
     let session = Session { former_tokens, ..session };
     let cookie = console.guard().cookie().map_err(|why| Problem::Internal(why.to_string()))?;
-    console.sessions().remove(&person.page_request.cookie);
-    console.sessions().insert(&cookie, session, Instant::now());
+    console.sessions().remove(&person.page_request.cookie).await?;
+    console.sessions().insert(&cookie, session).await?;
     let mut answer = Redirect::to("/").into_response();
     append_cookie(answer.headers_mut(), &console.set_cookie(&cookie));
     Ok(answer)

@@ -8,6 +8,7 @@ use axum::extract::{Query, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use console_store::Store;
 use daemon::{ConnectionLimits, Tls, TlsFiles};
 use http::{Method, StatusCode};
 use openstack_api::{ListenerRefused, PlainHttp};
@@ -40,7 +41,8 @@ impl Service {
     pub fn check(config: &Config) -> anyhow::Result<()> {
         check_listener(config)?;
         config.tls.clone().map(TlsFiles::open).transpose().context(NO_CERTIFICATE)?;
-        Console::new(config)?;
+        database_url(config)?;
+        Console::new(config, None)?;
         Ok(())
     }
 
@@ -52,7 +54,8 @@ impl Service {
     pub async fn start(config: Config) -> anyhow::Result<Self> {
         check_listener(&config)?;
         let tls = config.tls.clone().map(TlsFiles::open).transpose().context(NO_CERTIFICATE)?;
-        let console = Console::new(&config)?;
+        let store = open_store(&config).await?;
+        let console = Console::new(&config, store.as_ref())?;
         let listener = TcpListener::bind(config.listen).await;
         let listener =
             listener.with_context(|| format!("cannot listen on {} (listen)", config.listen))?;
@@ -88,6 +91,26 @@ impl Service {
 }
 
 const NO_CERTIFICATE: &str = "cannot use the certificate of the listener (certificate, key)";
+
+/// Returns the URL of the database that this console shares with others, if one is configured.
+fn database_url(config: &Config) -> anyhow::Result<Option<String>> {
+    let Some(database) = &config.database else { return Ok(None) };
+    let url = database.url_or(String::new).context("cannot read database.url_file")?;
+    if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+        bail!(
+            "database.url: must be postgres://USER@HOST/DATABASE; without [database], sessions are in memory"
+        );
+    }
+    Ok(Some(url))
+}
+
+async fn open_store(config: &Config) -> anyhow::Result<Option<Store>> {
+    let (Some(url), Some(database)) = (database_url(config)?, &config.database) else {
+        return Ok(None);
+    };
+    let opened = Store::open_within(&url, database.timeout).await;
+    opened.map(Some).context("cannot open the database")
+}
 
 /// Refuses to listen beyond loopback without authentication, and without TLS unless the configuration permits plain HTTP.
 fn check_listener(config: &Config) -> anyhow::Result<()> {

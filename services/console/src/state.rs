@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use api_client::{Client, Credentials};
+use console_store::Store;
 use openstack_api::{CredentialSource, Guesses};
 use tera::Tera;
 use tokio_util::sync::CancellationToken;
@@ -16,9 +17,13 @@ use crate::api::{Api, BackendService};
 use crate::config::{Access, Config};
 use crate::guard::Guard;
 use crate::live_page_registry::LivePageRegistry;
+use crate::memory_sessions::MemorySessions;
 use crate::problem::{Problem, Result};
 use crate::serial_inputs::SerialInputs;
-use crate::session::{Session, Sessions};
+use crate::session::Session;
+use crate::sessions::Sessions;
+use crate::shared_guesses::{SharedGuess, SharedGuesses};
+use crate::shared_sessions::SharedSessions;
 use crate::view;
 
 /// The timeout for connecting to a service.
@@ -40,12 +45,15 @@ struct ConsoleState {
     serial_inputs: SerialInputs,
     live_pages: LivePageRegistry,
     guesses: Arc<Guesses>,
+    /// `None` for a console that shares nothing with others.
+    shared_guesses: Option<SharedGuesses>,
     ending: CancellationToken,
     authorities: Option<PathBuf>,
 }
 
 impl Console {
-    pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
+    /// Makes a console; with a store, it has sessions and limits of passwords in common with others.
+    pub(crate) fn new(config: &Config, store: Option<&Store>) -> anyhow::Result<Self> {
         let builder = api_client::http_client(config.ca_file.as_deref());
         let builder = builder
             .context("cannot use the file of authorities")?
@@ -62,11 +70,18 @@ impl Console {
             is_secure: config.tls.is_some(),
             client: builder.build().context("cannot set up an HTTP client")?,
             engine: view::engine().context("cannot parse a template")?,
-            sessions: Sessions::new(config.sessions),
-            guard: Guard::new()?,
+            sessions: match store {
+                Some(store) => {
+                    Sessions::Shared(SharedSessions::new(store.clone(), config.sessions))
+                }
+                None => Sessions::InMemory(MemorySessions::new(config.sessions)),
+            },
+            guard: Guard::new(),
             serial_inputs: SerialInputs::default(),
             live_pages: LivePageRegistry::new(config.live_pages),
             guesses: Arc::new(Guesses::new(config.guesses_per_minute)),
+            shared_guesses: store
+                .map(|store| SharedGuesses::new(store.clone(), config.guesses_per_minute)),
             ending: CancellationToken::new(),
             authorities: config.ca_file.clone(),
         })))
@@ -124,6 +139,19 @@ impl Console {
     /// The limiter of wrong passwords from this address.
     pub(crate) fn password_limiter(&self, from: IpAddr) -> CredentialSource {
         CredentialSource { guesses: self.0.guesses.clone(), from }
+    }
+
+    /// Waits until a password for this name may be tried from this network, as far as other consoles are concerned. Returns `None` if there
+    /// are no others.
+    pub(crate) async fn shared_turn(
+        &self,
+        name: &str,
+        network: IpAddr,
+    ) -> Result<Option<SharedGuess>> {
+        match &self.0.shared_guesses {
+            Some(guesses) => guesses.turn(name, network).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Cancelled when the service is about to stop.

@@ -1,6 +1,7 @@
 //! Files and folders that only the service may read.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -87,12 +88,15 @@ pub async fn lock_state(
     }
 }
 
-/// Returns a name for the locked file that no other file has, also none on another host: a process with the same name has ended.
+/// Returns a name for the locked file that no other file has, also none on another host: a process with the same name has ended. A process that
+/// cannot see the name of the boot of its host has a random name.
 pub fn instance_name(lock: Option<&File>) -> String {
-    let start = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    match lock.map(File::metadata) {
-        Some(Ok(file)) => format!("{}/{}/{}", start.trim(), file.dev(), file.ino()),
-        Some(Err(_)) | None => format!("{}/{}", start.trim(), std::process::id()),
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+    match (boot, lock.map(File::metadata)) {
+        (Ok(boot), Some(Ok(file))) => format!("{}/{}/{}", boot.trim(), file.dev(), file.ino()),
+        (Ok(_) | Err(_), Some(_) | None) => {
+            format!("{:016x}", RandomState::new().hash_one(std::process::id()))
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The console opens a WebSocket to baremetald as the user, and passes on messages in both directions. It reads none of them.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::ws::{CloseFrame, Message as PageMessage, WebSocket, WebSocketUpgrade};
@@ -141,8 +141,8 @@ impl Screen {
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             checks.tick().await;
-            let session = self.console.sessions().peek(&self.page_request.cookie, Instant::now());
-            if session.is_none() && *self.console.access() != Access::None {
+            let has_ended = self.console.sessions().has_ended(&self.page_request.cookie).await;
+            if has_ended && *self.console.access() != Access::None {
                 return;
             }
         }

@@ -4,7 +4,7 @@
 //! unfinished line is replaced whenever it changes.
 
 use std::convert::Infallible;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use api_client::baremetald::Node;
 use axum::Router;
@@ -227,8 +227,8 @@ impl SerialStream {
                 () = self.place.replaced() => break Some(StreamEnd::Over(REPLACED.to_owned())),
                 () = sleep_until(self.session_check_at) => {
                     self.session_check_at += CHECK_SESSION_EVERY;
-                    let session = self.console.sessions().peek(&self.page_request.cookie, Instant::now());
-                    if session.is_none() && *self.console.access() != Access::None {
+                    let has_ended = self.console.sessions().has_ended(&self.page_request.cookie).await;
+                    if has_ended && *self.console.access() != Access::None {
                         break Some(StreamEnd::Over("your session has ended; log in again".to_owned()));
                     }
                 }

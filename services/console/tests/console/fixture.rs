@@ -31,9 +31,11 @@ pub(crate) struct ConsoleFixture {
     pub(crate) cloud: Cloud,
     pub(crate) machines: String,
     pub(crate) clusters: String,
+    /// The text of `console.toml`.
+    config: String,
     _emulator: Emulator,
     _state: tempfile::TempDir,
-    _running: Vec<AbortOnDropHandle<()>>,
+    running: Vec<AbortOnDropHandle<()>>,
 }
 
 impl ConsoleFixture {
@@ -114,20 +116,25 @@ impl ConsoleFixture {
         let text = format!(
             "listen = '127.0.0.1:0'\nbaremetal = '{machines}'\nclusters = '{clusters}'\n{access}\n{more}"
         );
-        let config: Config = toml::from_str(&text).unwrap();
-        let service = Service::start(config).await.unwrap();
-        let url = format!("http://{}", service.address());
-        let run = async move { service.run(CancellationToken::new()).await.unwrap() };
-        running.push(AbortOnDropHandle::new(tokio::spawn(run)));
+        let (url, console) = console(&text).await;
+        running.push(console);
         ConsoleFixture {
             url,
             cloud,
             machines,
             clusters,
+            config: text,
             _emulator: emulator,
             _state: state,
-            _running: running,
+            running,
         }
+    }
+
+    /// Starts another console with the same configuration. Returns its URL.
+    pub(crate) async fn another_console(&mut self) -> String {
+        let (url, console) = console(&self.config).await;
+        self.running.push(console);
+        url
     }
 
     /// Creates a cluster template. Returns its id.
@@ -197,6 +204,15 @@ impl ConsoleFixture {
         let client = client.local_address(IpAddr::V4(address)).build().unwrap();
         Browser { client, url: self.url.clone(), cookie: None }
     }
+}
+
+/// Starts a console. Returns its URL.
+async fn console(text: &str) -> (String, AbortOnDropHandle<()>) {
+    let config: Config = toml::from_str(text).unwrap();
+    let service = Service::start(config).await.unwrap();
+    let url = format!("http://{}", service.address());
+    let run = async move { service.run(CancellationToken::new()).await.unwrap() };
+    (url, AbortOnDropHandle::new(tokio::spawn(run)))
 }
 
 /// Configures the programs of a Kubernetes version. Emulated servers do not run them.

@@ -11,3 +11,4 @@ mod profiles;
 mod quotas;
 mod samples;
 mod serial;
+mod shared;

@@ -124,6 +124,11 @@ impl Guesses {
 }
 
 impl CredentialSource {
+    /// The address that guesses are counted under: one for a network of IPv6, which one client usually owns.
+    pub fn network(&self) -> IpAddr {
+        client_network(self.from)
+    }
+
     /// Queues unverified credentials; `name` is the claimed user name, if there is one.
     ///
     /// # Errors

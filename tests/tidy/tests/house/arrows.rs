@@ -30,7 +30,17 @@ const IMPURE: [&str; 8] =
 const RESTRICTED_USERS: [(&str, &[&str]); 6] = [
     ("rusqlite", &["database"]),
     ("sqlx", &["database"]),
-    ("database", &["audit-store", "baremetal-store", "cluster-store", "notices", "replicas"]),
+    (
+        "database",
+        &[
+            "audit-store",
+            "baremetal-store",
+            "cluster-store",
+            "console-store",
+            "notices",
+            "replicas",
+        ],
+    ),
     ("redfish", &["baremetal-conductor"]),
     ("ipmi", &["baremetal-conductor"]),
     ("rfb", &["baremetal-conductor"]),
