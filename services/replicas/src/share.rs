@@ -134,10 +134,11 @@ impl LivingConductors {
         highest(self.all.iter(), hash("task", task.as_bytes()))
     }
 
-    /// Whether the resource belongs to a conductor other than `hostname` if it is in some conductor group.
+    /// Whether the resource belongs to a conductor other than `hostname` if it is in some conductor group. A conductor without a lease knows
+    /// nobody, and everything may be elsewhere.
     pub fn may_be_elsewhere(&self, key: &impl ShareKey, hostname: &str) -> bool {
         let elsewhere = |group: &String| self.conductor_of(key, group) != Some(hostname);
-        self.all.iter().flat_map(|it| &it.groups).any(elsewhere)
+        self.all.is_empty() || self.all.iter().flat_map(|it| &it.groups).any(elsewhere)
     }
 
     /// Returns the state of the conductor with this host name.

@@ -1,13 +1,17 @@
-//! Magnum's quotas, and the services that work on the database.
+//! Magnum's quotas, and the services and conductors that work on the database.
+
+use std::time::Duration;
 
 use cluster_core::QuotaUuid;
 use cluster_store::{Quota, Scope, ServiceSeen, Store, StoreError};
+use database::conductors::{ConductorReport, NewConductor, RegisterOutcome};
 
 use crate::samples::{at, on_both, project};
 
 on_both! { Store:
     a_quota_is_set_once_for_a_project_and_resource
     services_are_listed_with_the_number_of_their_reports
+    a_conductor_has_a_lease_that_it_renews_and_releases
 }
 
 async fn a_quota_is_set_once_for_a_project_and_resource(store: Store) {
@@ -46,4 +50,24 @@ async fn services_are_listed_with_the_number_of_their_reports(store: Store) {
         reports,
     };
     assert_eq!(store.list_services().await.unwrap(), [seen("a", 2, 2, 1), seen("b", 1, 3, 2)]);
+}
+
+/// `baremetal-store` tests the rest of what both services share.
+async fn a_conductor_has_a_lease_that_it_renews_and_releases(store: Store) {
+    let hour = Duration::from_secs(3600);
+    let new = NewConductor {
+        hostname: "a".to_owned(),
+        groups: vec![String::new()],
+        instance: "i".to_owned(),
+        installation: "k".to_owned(),
+    };
+    let conductors = store.conductors();
+    let registered = conductors.register(&new, hour, at(0)).await.unwrap();
+    let RegisterOutcome::Registered(lease) = registered else { panic!("{registered:?}") };
+    let report = ConductorReport { settled: "a/1".to_owned(), turns: 0 };
+    let all = conductors.renew(&lease, &report, hour, at(1)).await.unwrap().unwrap();
+    assert_eq!((all.len(), all[0].is_alive, all[0].settled.as_str()), (1, true, "a/1"));
+    conductors.release(&lease, at(2)).await.unwrap();
+    let all = conductors.list(at(2)).await.unwrap();
+    assert_eq!((all[0].is_alive, all[0].is_released), (false, true));
 }

@@ -80,6 +80,7 @@ fn a_node_belongs_to_a_conductor_of_its_group() {
     assert_eq!(all.groups(), ["", "east"]);
     let alone = living(&["a"]);
     assert!(!alone.may_be_elsewhere(&node(1), "a"));
+    assert!(LivingConductors::default().may_be_elsewhere(&node(1), "a"), "nobody is known");
 }
 
 #[test]
