@@ -103,7 +103,6 @@ impl Conductor {
         let replica = replica::run(context.clone(), stop.clone());
         tasks.spawn(async move { replica.await.map_err(RunError::Lease) });
         tasks.spawn(beside(catch_up(context.clone(), stop.clone())));
-        tasks.spawn(beside(turn::stay_alive(context.clone(), stop.clone())));
         tasks.spawn(beside(seals::run(context, stop.clone())));
         let noted = |ended: Result<(), RunError>| ended.inspect_err(|_| stop.cancel());
         let turns = async { noted(turns.await.map_err(RunError::Turn)) };

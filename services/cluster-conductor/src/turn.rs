@@ -3,25 +3,18 @@
 mod cloud_work;
 mod lending;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use cluster_core::{
     Cluster, ClusterAction, ClusterOutcome, ClusterRecords, ClusterRules, ClusterUpdate,
     ClusterUuid, ProjectObservation, RecordChange, after_cluster_actions, plan_cluster, status,
 };
 use cluster_store::{ClusterChange, StoreError};
 use reconcile::{Decided, Requeue, Turn, execute};
-use tokio_util::sync::CancellationToken;
 use tracing::field::Empty;
 use tracing::{Span, info, instrument};
 use uuid::Uuid;
 
 use crate::context::ConductorContext;
 use crate::turn_error::TurnError;
-
-/// How often the conductor records that it is alive.
-const ALIVE_EVERY: Duration = Duration::from_secs(10);
 
 /// Runs one turn of a cluster. Calls to the cloud carry the id of the request that last asked for a change.
 #[instrument(skip_all, fields(cluster.id = %id, request.id = Empty))]
@@ -163,23 +156,5 @@ impl ClusterTurn<'_> {
         self.0.observation_cache.forget(cluster.id);
         info!("cluster {} is deleted, with everything it owned in the cloud", cluster.id);
         Ok(())
-    }
-}
-
-/// Records at regular intervals that this conductor is alive.
-pub(crate) async fn stay_alive(context: Arc<ConductorContext>, stop: CancellationToken) {
-    loop {
-        let now = (context.settings.clock)();
-        match context.store.touch_service(&context.settings.hostname, now).await {
-            Ok(()) => context.watch.answered((context.settings.clock)()),
-            Err(error) => {
-                context.watch.failed();
-                tracing::warn!("cannot record that this conductor is alive: {error}");
-            }
-        }
-        tokio::select! {
-            () = stop.cancelled() => return,
-            () = tokio::time::sleep(ALIVE_EVERY) => {}
-        }
     }
 }

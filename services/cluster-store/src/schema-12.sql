@@ -1,7 +1,6 @@
 -- Version 12: several conductors share a PostgreSQL database. A conductor holds a lease until `alive_until`; every new lease of a host name
 -- has a new epoch, and epoch 0 is a conductor that shares its database with no other. `instance` is the name of the process, and
 -- `installation` names the certificate authority of its members. `settled` and `turns` tell how far it follows the changes of the others.
--- A clusterd of an earlier version, which has no lease, has a row until it has surely ended.
 
 CREATE TABLE conductors (
     hostname         TEXT   NOT NULL PRIMARY KEY,
@@ -16,5 +15,3 @@ CREATE TABLE conductors (
     settled          TEXT   NOT NULL DEFAULT '',
     turns            BIGINT NOT NULL DEFAULT 0
 );
-INSERT INTO conductors (hostname, created_at, seen_at, alive_until, conductor_groups)
-    SELECT hostname, started_at, seen_at, seen_at + 60000000, '[""]' FROM services;
