@@ -1,6 +1,6 @@
 //! baremetald and clusterd as processes beside an emulated cloud, in which clusterd's user is an administrator, and `bedplate`.
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::process::Stdio;
 
 use api_client::{Service, baremetald};
@@ -23,7 +23,9 @@ const PROGRAM: &str = "{ url = 'https://mirror.example/program', sha256 = '00000
 pub(crate) struct Clusters {
     pub(crate) site: Site,
     pub(crate) api: Api,
-    _daemon: Child,
+    pub(crate) daemon: Child,
+    /// The address at which members fetch their configs.
+    members: SocketAddr,
 }
 
 /// A cloud, and both services.
@@ -45,16 +47,22 @@ impl Clusters {
         // The address is fixed in advance, because servers get it in their configs before clusterd listens.
         let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
         let free = free.expect("a port");
-        let clusterd = format!(
-            "state_dir = 'STATE'\n[api]\nlisten = '127.0.0.1:0'\n\
-             [cloud]\nclouds_yaml = '{}/clouds.yaml'\nname = 'clusterd'\n[conductor]\nlook_every = '1s'\n\
-             [machines]\nnetwork = 'lab'\nimages = [{{ name = 'cirros' }}]\n\
-             [nodes]\nlisten = '{free}'\nurl = 'https://{free}/'\nsource_address = 'any'\n\
-             [kubernetes.versions.'v1.34.1']\nkubeadm = {PROGRAM}\nkubelet = {PROGRAM}\nkubectl = {PROGRAM}\n",
-            folder.path().display()
-        );
-        let (daemon, api) = daemon(folder, Service::Clusterd, &(clusterd + more)).await;
-        Clusters { site, api, _daemon: daemon }
+        let config = configuration(folder, "clusterd", (free, free)) + more;
+        let (daemon, api) = daemon(folder, Service::Clusterd, &config).await;
+        Clusters { site, api, daemon, members: free }
+    }
+
+    /// Starts another clusterd of this host name, with the keys and the certificate authority of the first one.
+    pub(crate) async fn another(&self, hostname: &str, more: &str) -> (Child, Api) {
+        let folder = &self.site.folder;
+        let [first, state] = ["clusterd", hostname].map(|name| folder.path().join(name));
+        std::fs::create_dir(&state).expect("a folder");
+        for file in ["seal.keys", "nodes.authority"] {
+            std::fs::copy(first.join(file), state.join(file)).expect("the file can be copied");
+        }
+        let free = SocketAddr::from(([127, 0, 0, 1], 0));
+        let config = configuration(folder, hostname, (free, self.members)) + more;
+        daemon_named(folder, Service::Clusterd, hostname, &config).await
     }
 
     /// Runs `bedplate …` with further arguments before those.
@@ -78,6 +86,23 @@ impl Clusters {
             disabled.expect("a disabled service");
         }
     }
+}
+
+/// The configuration of a clusterd. It listens for members at the first address, and members reach it at the second.
+fn configuration(
+    folder: &TempDir,
+    hostname: &str,
+    (listen, reached): (SocketAddr, SocketAddr),
+) -> String {
+    format!(
+        "state_dir = 'STATE'\n[api]\nlisten = '127.0.0.1:0'\n\
+         [cloud]\nclouds_yaml = '{}/clouds.yaml'\nname = 'clusterd'\n\
+         [conductor]\nhostname = '{hostname}'\nlook_every = '1s'\n\
+         [machines]\nnetwork = 'lab'\nimages = [{{ name = 'cirros' }}]\n\
+         [nodes]\nlisten = '{listen}'\nurl = 'https://{reached}/'\nsource_address = 'any'\n\
+         [kubernetes.versions.'v1.34.1']\nkubeadm = {PROGRAM}\nkubelet = {PROGRAM}\nkubectl = {PROGRAM}\n",
+        folder.path().display()
+    )
 }
 
 impl Services {
@@ -146,7 +171,16 @@ pub(crate) async fn bedplate(arguments: &[&str]) -> ProgramOutput {
 
 /// Starts a service with this configuration, and waits until it listens.
 pub(crate) async fn daemon(folder: &TempDir, service: Service, config: &str) -> (Child, Api) {
-    let name = service.program();
+    daemon_named(folder, service, service.program(), config).await
+}
+
+/// Starts one of several services, with a state folder of this name.
+async fn daemon_named(
+    folder: &TempDir,
+    service: Service,
+    name: &str,
+    config: &str,
+) -> (Child, Api) {
     let state = folder.path().join(name);
     let listeners = state.join("listeners.json");
     // An earlier life of the service may have left the file.
@@ -156,7 +190,7 @@ pub(crate) async fn daemon(folder: &TempDir, service: Service, config: &str) -> 
     std::fs::write(&file, config).expect("a file");
     let log = folder.path().join(format!("{name}.log"));
     let log = std::fs::File::options().create(true).append(true).open(log).expect("a log");
-    let child = Command::new(compat::program(name))
+    let child = Command::new(compat::program(service.program()))
         .arg("--config")
         .arg(&file)
         .stdin(Stdio::null())
@@ -169,6 +203,13 @@ pub(crate) async fn daemon(folder: &TempDir, service: Service, config: &str) -> 
         until(name, async || serde_json::from_slice(&std::fs::read(&listeners).ok()?).ok()).await;
     let url = Url::parse(&format!("http://{}", listeners.api)).expect("an address makes a URL");
     (child, Api::new(service, url))
+}
+
+/// Sends a signal to a service: `KILL`, `TERM`, `STOP` or `CONT`.
+pub(crate) async fn signal(service: &Child, name: &str) {
+    let pid = service.id().expect("the service runs").to_string();
+    let sent = Command::new("kill").arg(format!("-{name}")).arg(pid).status().await;
+    assert!(sent.expect("kill runs").success(), "no process gets {name}");
 }
 
 /// Keeps the state and the output of a service for the search for leaked secrets.
