@@ -61,9 +61,9 @@ impl Participant for TurnContext {
         }
     }
 
-    fn share_changed(&self, is_complete: bool) {
-        if is_complete {
-            self.rack_changed.notify_one();
-        }
+    fn share_narrowed(&self) {}
+
+    fn share_confirmed(&self) {
+        self.rack_changed.notify_one();
     }
 }

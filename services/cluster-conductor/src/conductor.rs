@@ -10,7 +10,7 @@ use sealing::Keyring;
 use tokio::sync::Notify;
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use crate::cloud::{Flavors, ObservationCache};
 use crate::cluster_secrets::ClusterSecrets;
@@ -157,10 +157,11 @@ impl ConductorContext {
             () = running.has_to_end() => Err(LeasePassed),
             ended = turn => ended,
         };
-        if ended.is_err() {
+        let Ok(ended) = ended else {
+            debug!("the turn of {subject} ended, because another conductor may work on it");
             self.let_go(subject);
-        }
-        let ended = ended.unwrap_or_else(|passed| Err(passed.into()));
+            return Requeue::After(self.settings.soon());
+        };
         let pauses = self.settings.retry_pauses();
         requeue(ended, format_args!("{subject}"), &self.watch, pauses)
     }

@@ -132,7 +132,11 @@ impl Participant for ConductorContext {
     /// clusterd has no topics.
     fn hear(&self, _topic: &str) {}
 
-    fn share_changed(&self, _is_complete: bool) {
+    fn share_narrowed(&self) {
+        self.observation_cache.forget_all();
+    }
+
+    fn share_confirmed(&self) {
         self.observation_cache.forget_all();
     }
 }

@@ -2,7 +2,6 @@
 
 use cluster_store::StoreError;
 use reconcile::TurnErrorKind;
-use replicas::LeasePassed;
 
 use crate::cluster_secrets::KeysError;
 
@@ -13,8 +12,6 @@ pub(crate) enum TurnError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Keys(KeysError),
-    #[error(transparent)]
-    LeasePassed(#[from] LeasePassed),
 }
 
 impl reconcile::TurnError for TurnError {
@@ -22,7 +19,6 @@ impl reconcile::TurnError for TurnError {
         match self {
             TurnError::Store(StoreError::Stale) => TurnErrorKind::Stale,
             TurnError::Store(error) if error.is_transient() => TurnErrorKind::Database,
-            TurnError::LeasePassed(_) => TurnErrorKind::Elsewhere,
             TurnError::Store(_) | TurnError::Keys(_) => TurnErrorKind::Failed,
         }
     }

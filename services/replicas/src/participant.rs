@@ -30,8 +30,11 @@ pub trait Participant: Send + Sync + 'static {
     /// Looks at the resources of a topic, because another process has recorded something for one of them.
     fn hear(&self, topic: &str);
 
-    /// The share of this process has changed: it is complete if `is_complete`, and else smaller than it was.
-    fn share_changed(&self, is_complete: bool);
+    /// Conductors came or went, and the share of this process became smaller, or stayed.
+    fn share_narrowed(&self);
+
+    /// The share of this process is complete.
+    fn share_confirmed(&self);
 }
 
 /// A process that asks for a lease.

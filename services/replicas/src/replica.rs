@@ -243,13 +243,13 @@ impl<P: Participant> Replica<P> {
                 info!("conductors came or went: {count} share the work now");
                 self.moving_since.get_or_insert_with(Instant::now);
                 membership.share_changed.notify_one();
-                self.participant.share_changed(false);
+                self.participant.share_narrowed();
             }
             ShareChange::Confirmed => {
                 debug!("all {count} conductors have let go of the resources of others");
                 self.moving_since = None;
                 membership.share_changed.notify_one();
-                self.participant.share_changed(true);
+                self.participant.share_confirmed();
             }
         }
         if self.moving_since.is_some_and(|since| since.elapsed() > LET_GO_TIMEOUT) {

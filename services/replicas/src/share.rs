@@ -7,7 +7,7 @@ use std::fmt::{Debug, Display};
 use std::hash::Hash;
 use std::str::FromStr;
 
-use database::conductors::ConductorRow;
+use database::conductors::{ConductorRow, Conductors};
 use newtype_uuid::{GenericUuid, TypedUuid, TypedUuidKind};
 use uuid::Uuid;
 
@@ -112,8 +112,8 @@ impl LivingConductors {
     }
 
     /// The living conductors among these rows of a database. On a database that is not shared, a conductor has no lease.
-    pub fn listed(rows: &[ConductorRow], is_shared: bool) -> LivingConductors {
-        let is_living = |row: &&ConductorRow| row.is_alive && (row.epoch > 0 || !is_shared);
+    pub fn listed(rows: &[ConductorRow], of: &Conductors) -> LivingConductors {
+        let is_living = |row: &&ConductorRow| row.is_alive && (row.epoch > 0 || !of.is_shared());
         LivingConductors::new(rows.iter().filter(is_living).map(LivingConductor::of).collect())
     }
 

@@ -71,7 +71,7 @@ impl Shares {
     async fn read(app: &App) -> Result<Shares> {
         let conductors = app.store.conductors();
         let rows = conductors.list((app.clock)()).await?;
-        let living = LivingConductors::listed(&rows, conductors.is_shared());
+        let living = LivingConductors::listed(&rows, &conductors);
         let mut counts: HashMap<String, NodeCount> = HashMap::new();
         for node in app.store.node_groups().await? {
             let Some(hostname) = living.conductor_of(&node.id, &node.group) else { continue };

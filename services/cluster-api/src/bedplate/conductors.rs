@@ -76,7 +76,7 @@ impl Shares {
     async fn read(store: &Store, now: Timestamp) -> Result<Shares> {
         let conductors = store.conductors();
         let rows = conductors.list(now).await?;
-        let living = LivingConductors::listed(&rows, conductors.is_shared());
+        let living = LivingConductors::listed(&rows, &conductors);
         let mut shares = Shares { rows, living, counts: HashMap::new() };
         shares.count(&store.cluster_ids().await?, |count| &mut count.clusters);
         shares.count(&store.vm_ids().await?, |count| &mut count.machines);

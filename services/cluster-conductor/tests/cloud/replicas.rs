@@ -48,8 +48,9 @@ impl Site {
     }
 
     async fn living(&self) -> LivingConductors {
-        let rows = self.given.store.conductors().list(Timestamp::now()).await.unwrap();
-        LivingConductors::listed(&rows, true)
+        let conductors = self.given.store.conductors();
+        let rows = conductors.list(Timestamp::now()).await.unwrap();
+        LivingConductors::listed(&rows, &conductors)
     }
 
     /// Waits until these conductors live, and have let go of what belongs to others.
