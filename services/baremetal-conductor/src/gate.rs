@@ -144,6 +144,18 @@ impl<T: ?Sized> Gated<T> {
         answer
     }
 
+    /// Sends a request through the gate, unless the lease of this conductor has passed.
+    async fn fenced<A>(
+        &self,
+        request: impl Future<Output = Result<A, BmcError>>,
+    ) -> Result<A, BmcError> {
+        self.gate.wait_for_permit().await;
+        let stopped = |why: LeasePassed| BmcError::Stopped { reason: why.to_string() };
+        let answer = self.gate.fence.permit(request).await.map_err(stopped)?;
+        self.gate.observe_answer(&answer);
+        answer
+    }
+
     /// Sends a request that changes the machine, through the gate and the tripwire of the crash tests, unless the lease of this conductor has
     /// passed.
     async fn changing<A>(
@@ -151,14 +163,7 @@ impl<T: ?Sized> Gated<T> {
         effect: &'static str,
         request: impl Future<Output = Result<A, BmcError>>,
     ) -> Result<A, BmcError> {
-        let send = async {
-            self.gate.wait_for_permit().await;
-            let stopped = |why: LeasePassed| BmcError::Stopped { reason: why.to_string() };
-            let answer = self.gate.fence.permit(request).await.map_err(stopped)?;
-            self.gate.observe_answer(&answer);
-            answer
-        };
-        self.gate.tripwire.around(effect, send).await
+        self.gate.tripwire.around(effect, self.fenced(request)).await
     }
 }
 
@@ -381,7 +386,8 @@ impl EventSubscriptions for Gated<dyn EventSubscriptions> {
 #[async_trait]
 impl Account for Gated<dyn Account> {
     async fn try_password(&self) -> Result<bool, BmcError> {
-        self.through(self.inner.try_password()).await
+        // A wrong password counts at the BMC, which may lock the account.
+        self.fenced(self.inner.try_password()).await
     }
 
     async fn password_length(&self) -> Result<RangeInclusive<usize>, BmcError> {
