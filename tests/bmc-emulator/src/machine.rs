@@ -17,6 +17,7 @@ use crate::kept::{Boot, PersistedState};
 use crate::log::{BmcLogEntry, Log, Outcome, PowerRequest, Protocol, Request};
 use crate::profile::{MediaDrive, Profile};
 use crate::serial::SerialPort;
+use crate::session_use::SessionUse;
 use crate::setup::{ChangeTime, Setup};
 use crate::spec::{Firmware, MachineSpec};
 use crate::subscriptions::{Subscription, Subscriptions};
@@ -47,6 +48,7 @@ struct Inner {
     power: watch::Sender<Power>,
     chassis: Mutex<Chassis>,
     faults: Faults,
+    sessions: SessionUse,
     serial: SerialPort,
 }
 
@@ -110,6 +112,7 @@ impl Machine {
             power: watch::Sender::new(power),
             chassis: Mutex::new(chassis),
             faults: Faults::default(),
+            sessions: SessionUse::default(),
             serial: SerialPort::default(),
         }))
     }
@@ -236,6 +239,11 @@ impl Machine {
     /// The faults of the BMC.
     pub fn faults(&self) -> &Faults {
         &self.0.faults
+    }
+
+    /// How the session slots of the BMC were used.
+    pub fn sessions(&self) -> &SessionUse {
+        &self.0.sessions
     }
 
     /// The serial port, as firmware and operating system use it.

@@ -17,7 +17,7 @@ pub(crate) use tree::{Delete, Get, Patch, Post, Row};
 const GENERIC: &str = include_str!("../profiles/generic.json");
 
 /// The profiles with their names, each as its changes of the generic profile (a merge patch, RFC 7386).
-const CHANGES: [(&str, &str); 7] = [
+const CHANGES: [(&str, &str); 8] = [
     ("generic", "{}"),
     ("dell-idrac", include_str!("../profiles/dell-idrac.json")),
     ("hpe-ilo", include_str!("../profiles/hpe-ilo.json")),
@@ -25,6 +25,7 @@ const CHANGES: [(&str, &str); 7] = [
     ("lenovo-xcc", include_str!("../profiles/lenovo-xcc.json")),
     ("ami-megarac", include_str!("../profiles/ami-megarac.json")),
     ("poor", include_str!("../profiles/poor.json")),
+    ("four-sessions", include_str!("../profiles/four-sessions.json")),
 ];
 
 static PROFILES: LazyLock<BTreeMap<&str, Profile>> = LazyLock::new(|| {

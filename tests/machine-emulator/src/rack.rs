@@ -1,11 +1,12 @@
 //! A rack: machines that boot from the same network; they end when the value is dropped.
 
+use std::collections::BTreeSet;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use bmc_emulator::{MachineSpec, Served};
+use bmc_emulator::{Identity, MachineSpec, Served};
 use tokio::task::JoinSet;
 
 use crate::console;
@@ -49,8 +50,18 @@ impl Rack {
         let http = fetch::client().map_err(io::Error::other)?;
         let mut tasks = JoinSet::new();
         tasks.spawn(relay.clone().run());
-        let world = Arc::new(RackContext { relay, tftp: network.tftp, http, pace, systems });
+        let identity = OnceLock::new();
+        let tftp = network.tftp;
+        let world = Arc::new(RackContext { relay, tftp, http, pace, systems, identity });
         Ok(Rack { world, machines: Vec::new(), served: Vec::new(), tasks, keeper: None })
+    }
+
+    /// Makes one certificate for all agents that start from now on, which saves the processors of a computer that emulates thousands.
+    pub fn share_agent_certificate(&self) -> io::Result<()> {
+        let identity = Identity::for_addresses(&BTreeSet::from([Ipv4Addr::LOCALHOST.into()]))?;
+        // Set already: the agents share that certificate.
+        let _ = self.world.identity.set(identity);
+        Ok(())
     }
 
     /// Stores the machines that are added from now on in the file `path`. A machine that the file already has continues, instead of being

@@ -1,8 +1,9 @@
 //! The network, the software and the speed that all machines of a rack share.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use bmc_emulator::Identity;
 use reqwest::Client;
 
 use crate::event::Event;
@@ -26,6 +27,8 @@ pub(crate) struct RackContext {
     pub(crate) http: Client,
     pub(crate) pace: Speed,
     pub(crate) systems: Systems,
+    /// The certificate of all agents; while it is not set, each agent makes its own, as real agents do.
+    pub(crate) identity: OnceLock<Identity>,
 }
 
 impl RackContext {

@@ -42,16 +42,20 @@ impl IpmiFace {
         };
         let faults = self.machine.faults();
         let (full, era) = (faults.with(|faults| faults.sessions_full), faults.era());
-        let Some(session) = (!full).then(|| self.sessions.open(console_id, suite, era)).flatten()
-        else {
+        if self.sessions.open_count() >= self.sessions.slots() {
+            self.machine.sessions().note_full();
+        }
+        let opened = (!full).then(|| self.sessions.open(console_id, suite, era)).flatten();
+        let Some(id) = opened.map(|session| session.id) else {
             return refuse(status::NO_RESOURCES);
         };
+        self.machine.sessions().note_open(self.sessions.open_count());
 
         // Role 0 requests the highest privilege.
         let granted = if role == 0 { Privilege::Administrator as u8 } else { role };
         let mut reply = vec![*tag, status::OK, granted, 0];
         reply.extend(console_id.to_le_bytes());
-        reply.extend(session.id.to_le_bytes());
+        reply.extend(id.to_le_bytes());
         for (kind, algorithm) in (0..).zip(suite.algorithms()) {
             reply.extend([kind, 0, 0, 8, algorithm, 0, 0, 0]);
         }

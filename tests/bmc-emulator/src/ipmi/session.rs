@@ -129,6 +129,11 @@ impl Sessions {
         self.slots
     }
 
+    /// The number of sessions, open or in their handshake.
+    pub(crate) fn open_count(&self) -> usize {
+        self.open.len()
+    }
+
     pub(crate) fn active_count(&self) -> usize {
         self.open.iter().filter(|session| session.active.is_some()).count()
     }

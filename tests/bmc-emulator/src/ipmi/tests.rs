@@ -147,6 +147,9 @@ async fn slots_are_freed_by_timeouts_and_unfinished_handshakes() {
     let keys = SessionKeys::derive(CipherSuite::Suite3, &[1; 20]);
     face.sessions.find(second).unwrap().active = Some(Active::new(keys, Privilege::User));
     assert_eq!(face.open_session(&open).unwrap(), [0x00, 0x01, 0, 0, 1, 2, 3, 4]);
+    // Two requests found every slot taken, though one of them got the slot of another.
+    let counted = face.machine.sessions();
+    assert_eq!((counted.most(), counted.refused()), (2, 2));
 
     tokio::time::advance(Duration::from_secs(61)).await;
     face.handle(&[]);

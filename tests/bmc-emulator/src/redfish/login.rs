@@ -45,7 +45,15 @@ impl RedfishFace {
         if self.machine.faults().with(|faults| faults.sessions_full) {
             return Err(full());
         }
-        let opened = self.sessions().open(self.machine.faults().era()).map_err(|_| full())?;
+        let opened = {
+            let mut slots = self.sessions();
+            let opened = slots.open(self.machine.faults().era());
+            match &opened {
+                Ok(_) => self.machine.sessions().note_open(slots.ids().count()),
+                Err(_) => self.machine.sessions().note_full(),
+            }
+            opened.map_err(|_| full())?
+        };
         let path = format!("{}/{}", sessions.path.trim_end_matches('/'), opened.id);
         let session = Resource::find(&path, self).ok_or_else(full)?;
         Ok(Answer::json(StatusCode::CREATED, session.document(self).unwrap_or_default())

@@ -100,6 +100,22 @@ fn a_change_is_answered_with_the_changed_resource() {
 }
 
 #[test]
+fn sessions_are_counted_and_refused_beyond_the_slots() {
+    let face = face("four-sessions");
+    let login = br#"{"UserName": "admin", "Password": "secret"}"#;
+    let path = "/redfish/v1/SessionService/Sessions";
+    for _ in 0..4 {
+        assert_eq!(ask(&face, "POST", path, login), Some(StatusCode::CREATED));
+    }
+    assert_eq!(ask(&face, "DELETE", &format!("{path}/2"), b""), Some(StatusCode::NO_CONTENT));
+    assert_eq!(ask(&face, "POST", path, login), Some(StatusCode::CREATED));
+    let counted = face.machine.sessions();
+    assert_eq!((counted.most(), counted.refused()), (4, 0));
+    assert_eq!(ask(&face, "POST", path, login), Some(StatusCode::SERVICE_UNAVAILABLE));
+    assert_eq!((counted.most(), counted.refused()), (4, 1));
+}
+
+#[test]
 fn large_memory_is_made_of_equal_modules() {
     let face = face("generic");
     let spec = face.machine.spec();

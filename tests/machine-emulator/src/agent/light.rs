@@ -134,7 +134,10 @@ impl Agent<'_> {
         let address = Ipv4Addr::LOCALHOST;
         let listener = TcpListener::bind((address, 0)).await?;
         let at = listener.local_addr()?;
-        let identity = Identity::for_addresses(&BTreeSet::from([address.into()]))?;
+        let identity = match self.world.identity.get() {
+            Some(shared) => shared.clone(),
+            None => Identity::for_addresses(&BTreeSet::from([address.into()]))?,
+        };
         let (jobs, asked) = mpsc::channel(1);
         let commands =
             Arc::new(Commands::new(self.machine.clone(), self.parameters.token.clone(), jobs));

@@ -66,6 +66,7 @@ pub(super) async fn image(
         }
         tokio::time::sleep(world.pace.of(RETRY_EVERY).max(LEAST_RETRY)).await;
     };
+    tokio::time::sleep(world.pace.image_write(disk.written)).await;
     let (bay, wanted) = (place.0, text("os_hash_value"));
     if !found.eq_ignore_ascii_case(&wanted) {
         let why = format!(
