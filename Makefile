@@ -17,7 +17,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: build ramdisk make-ramdisk machines make-machines run check test soak lint unit build-tests rustdoc mutants test-fast test-compat test-browser test-ironic test-rack test-agents test-clouds \
-  test-kubernetes test-ignition image-hypervisor bench clean build-packages
+  test-kubernetes test-ignition image-hypervisor bench bench-site clean build-packages
 
 # One build lints and compiles: clippy is the compiler of this workspace's crates, and its warnings are errors.
 export RUSTC_WORKSPACE_WRAPPER := clippy-driver
@@ -101,12 +101,13 @@ test:
 	@tests/run.sh "lint | machines" "test-fast test-browser test-ironic | test-clouds test-compat | test-ignition test-rack test-kubernetes rustdoc"
 
 # Takes hours: mutants of decision code, every kill point of the crash loops, the agents and conductors of others, rotation of every CA of
-# a running cluster.
+# a running cluster, a site of ten thousand machines.
 soak: mutants
 	$(MAKE) --no-print-directory test-agents
 	BEDPLATE_SOAK=1 $(MAKE) --no-print-directory test-fast
 	tests/real/kubernetes/nodes.sh deps
 	trap 'tests/real/kubernetes/nodes.sh down-all' EXIT; BEDPLATE_SOAK=1 BEDPLATE_REAL=1 cargo $(TEST) $(call binary,real-clusters,three_and_two)
+	$(MAKE) --no-print-directory bench-site SITE=10000 BESIDE=1000
 
 lint: build-packages
 	@$(PACKAGES) shellcheck python3-venv
@@ -286,6 +287,20 @@ bench: build-packages
 	@$(PACKAGES) curl python3-venv
 	$(MEASURED) build --release -p baremetal -p cluster -p bench --bins
 	$(MEASURED) run --release -p bench -- --writer "$$(images/ramdisk/agent.sh --example write_image)"
+	$(MAKE) --no-print-directory bench-site
+
+# SITE machines at the pace of real ones, on SQLite and on PostgreSQL; before them BESIDE machines, if there are any, for comparison.
+SITE := 1000
+BESIDE :=
+SITE_DATABASES := $(if $(BESIDE),few) many
+SITE_PORT := 54329
+
+bench-site: build-packages
+	$(MEASURED) build --release -p baremetal -p bench --bins
+	folder=$$(mktemp -d); trap 'tests/real/postgres.sh --down "$$folder"; rm -rf "$$folder"' EXIT; \
+	  tests/real/postgres.sh --up "$$folder" $(SITE_PORT) $(SITE_DATABASES); \
+	  $(MEASURED) run --release -p bench -- machines --pace real --machines $(SITE) $(if $(BESIDE),--beside $(BESIDE)) \
+	  $(foreach database,$(SITE_DATABASES),--postgres postgres://postgres@127.0.0.1:$(SITE_PORT)/$(database))
 
 clean:
 	tests/real/rack.sh down-all

@@ -34,9 +34,13 @@ impl Emulation {
 
     /// Sends a line to the process and waits for its answer.
     pub(crate) async fn tell(&mut self, line: &str) -> anyhow::Result<()> {
+        self.ask(line).await.map(drop)
+    }
+
+    /// Sends a line to the process and returns its answer.
+    pub(crate) async fn ask(&mut self, line: &str) -> anyhow::Result<String> {
         self.input.write_all(format!("{line}\n").as_bytes()).await?;
-        self.output.next_line().await?.context("the emulation has ended")?;
-        Ok(())
+        self.output.next_line().await?.context("the emulation has ended")
     }
 }
 

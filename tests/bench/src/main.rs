@@ -22,9 +22,11 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Parser, Subcommand, ValueEnum};
+use machine_emulator::Network;
 
 use crate::clusters::cloud::{self, CloudPace};
 use crate::clusters::replay;
+use crate::machines::{MachinePace, MachineSet};
 use crate::report::Report;
 use crate::sizes::Sizes;
 
@@ -80,6 +82,10 @@ enum Role {
     WholeMachines {
         /// Number of machines.
         count: usize,
+        /// Number of BMCs whose machines stay off.
+        witnesses: usize,
+        /// Speed of the machines.
+        pace: MachinePace,
         /// The DHCP server.
         dhcp: SocketAddr,
         /// The TFTP server.
@@ -115,7 +121,10 @@ fn main() -> anyhow::Result<ExitCode> {
             Role::Replay { clouds_yaml, count, masters, workers } => {
                 replay::run(&clouds_yaml, count, masters, workers)?;
             }
-            Role::WholeMachines { count, dhcp, tftp } => machines::emulate(count, dhcp, tftp)?,
+            Role::WholeMachines { count, witnesses, pace, dhcp, tftp } => {
+                let network = Network { dhcp, tftp: Some(tftp) };
+                machines::emulate(MachineSet { count, witnesses, pace }, network)?;
+            }
         }
         return Ok(ExitCode::SUCCESS);
     }

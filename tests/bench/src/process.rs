@@ -4,10 +4,13 @@ use std::fs;
 use std::time::Duration;
 
 use anyhow::Context;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
 
 /// Ticks per second in `/proc/PID/stat`: the kernel's `USER_HZ`, 100 on all our platforms.
 const TICKS_PER_SECOND: f64 = 100.0;
+
+/// How much nicer (nice(2)) a process is that must not disturb the measured one.
+const LESS_PRIORITY: i32 = 5;
 
 /// The CPU time that `pid` has spent so far, in user and kernel mode.
 pub(crate) fn cpu(pid: u32) -> anyhow::Result<Duration> {
@@ -82,6 +85,12 @@ pub(crate) fn allow_many_files() {
     let limit = getrlimit(Resource::Nofile);
     // If the kernel refuses, the process that runs out of files reports it.
     setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).ok();
+}
+
+/// Lowers the priority of this thread and of the threads that it starts.
+pub(crate) fn yield_to_others() -> anyhow::Result<()> {
+    nice(LESS_PRIORITY).context("cannot lower the priority")?;
+    Ok(())
 }
 
 fn read(pid: u32, file: &str) -> anyhow::Result<String> {

@@ -39,6 +39,8 @@ pub(crate) struct Row<'a> {
 pub(crate) enum Budget {
     PerSecond(f64),
     Seconds(f64),
+    /// At least the first, and at most the second number of seconds.
+    SecondsWithin(f64, f64),
     ResidentMib(f64),
     PeakMib(f64),
     P99Ms(f64),
@@ -48,6 +50,11 @@ pub(crate) enum Budget {
 }
 
 impl Row<'_> {
+    /// A row without any figure.
+    pub(crate) fn named(phase: &str) -> Row<'_> {
+        Row { phase, ..Row::default() }
+    }
+
     /// A row for many requests.
     pub(crate) fn of_load<'a>(phase: &'a str, clients: usize, load: &LoadResult) -> Row<'a> {
         Row {
@@ -96,6 +103,10 @@ impl Row<'_> {
                 (format!(">= {least} times"), self.ratio.map(|got| got >= least))
             }
             Budget::Seconds(most) => (format!("<= {most} s"), self.seconds.map(|got| got <= most)),
+            Budget::SecondsWithin(least, most) => {
+                let met = self.seconds.map(|got| (least..=most).contains(&got));
+                (format!("{least:.0} to {most:.0} s"), met)
+            }
             Budget::ResidentMib(most) => {
                 (format!("<= {most} MiB"), self.resident_mib.map(|got| got <= most))
             }
@@ -204,6 +215,9 @@ mod tests {
         check(&Row { budget: Some(Budget::PerSecond(150.0)), ..row.clone() }, ">= 150 /s hit");
         check(&Row { budget: Some(Budget::PerSecond(151.0)), ..row.clone() }, ">= 151 /s MISS");
         check(&Row { budget: Some(Budget::Seconds(2.5)), ..row.clone() }, "<= 2.5 s hit");
+        let budget = Some(Budget::SecondsWithin(1.8, 2.2));
+        check(&Row { budget, ..row.clone() }, "2 to 2 s hit");
+        check(&Row { budget, seconds: Some(2.3), ..row.clone() }, "2 to 2 s MISS");
         check(
             &Row { ratio: Some(9.0), budget: Some(Budget::Ratio(9.0)), ..row.clone() },
             ">= 9 times hit",

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::clusters::real::RealCloud;
+use crate::machines::MachinePace;
 
 /// Sizes of the phases.
 #[derive(Clone, Debug, clap::Args)]
@@ -22,6 +23,18 @@ pub(crate) struct Sizes {
     /// Emulated machines to take from powered off to installed.
     #[arg(long, default_value_t = 1_000)]
     pub(crate) machines: usize,
+    /// The speed of these machines, and of their BMCs.
+    #[arg(long, value_enum, default_value_t = MachinePace::Fast)]
+    pub(crate) pace: MachinePace,
+    /// Machines of each rack of 40 that are in progress at the same time, at the real pace: with 8, a rack comes up in five waves.
+    #[arg(long, default_value_t = 8)]
+    pub(crate) rack_limit: usize,
+    /// A smaller number of machines to measure first at the real pace: each machine must take the same time as among all machines.
+    #[arg(long)]
+    pub(crate) beside: Option<usize>,
+    /// URL of an empty PostgreSQL database, for machines at the real pace. Give one for each measured number of machines.
+    #[arg(long)]
+    pub(crate) postgres: Vec<String>,
     /// MiB of kernel and ramdisk that such a machine loads at each boot.
     #[arg(long, default_value_t = 20)]
     pub(crate) boot_mib: usize,
