@@ -27,6 +27,7 @@ use crate::bmcs::{Bmcs, InvalidDriverInfo};
 use crate::consoles::{ConsoleEnd, ConsoleError, ConsoleViewer, Consoles, GraphicalViewer};
 use crate::context::TurnContext;
 use crate::observations::{LastSeen, ObservationCache};
+use crate::rack_changes::RackChanges;
 use crate::secrets::ServiceKey;
 use crate::settings::{BmcSettings, Settings};
 use crate::turn_versions::TurnVersions;
@@ -79,7 +80,7 @@ impl Conductor {
             agents: Agents::default(),
             queue: Queue::default(),
             sightings: ObservationCache::new(clock),
-            rack_changed: Notify::new(),
+            rack_changes: RackChanges::default(),
             rotated: Notify::new(),
             progress: Mutex::default(),
             turn_versions: TurnVersions::default(),
@@ -143,8 +144,8 @@ impl Conductor {
     }
 
     /// Wakes the conductor after the goal or the machines of a rack have changed.
-    pub fn wake_racks(&self) {
-        self.context.wake_racks();
+    pub fn wake_rack(&self, name: &str) {
+        self.context.wake_rack(name);
     }
 
     /// Returns the nodes of a rack, in the order of their positions.

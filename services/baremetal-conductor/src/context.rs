@@ -16,12 +16,10 @@ use crate::agents::Agents;
 use crate::bmcs::Bmcs;
 use crate::consoles::{ConsoleEnd, Consoles};
 use crate::observations::ObservationCache;
+use crate::rack_changes::{self, RackChanges};
 use crate::secrets::ServiceKey;
 use crate::settings::Settings;
 use crate::turn_versions::TurnVersions;
-
-/// The topic of notifications about racks.
-pub(crate) const RACKS: &str = "racks";
 
 /// How many nodes are read per query.
 const PAGE: u32 = 1000;
@@ -36,8 +34,7 @@ pub(crate) struct TurnContext {
     pub(crate) consoles: Consoles,
     pub(crate) queue: Queue<NodeUuid>,
     pub(crate) sightings: ObservationCache,
-    /// Notified when a machine of a rack has made progress, or when a rack's goal has changed.
-    pub(crate) rack_changed: Notify,
+    pub(crate) rack_changes: RackChanges,
     /// Notified when a new key seals secrets.
     pub(crate) rotated: Notify,
     pub(crate) progress: Mutex<HashMap<NodeUuid, Progress>>,
@@ -68,10 +65,10 @@ impl TurnContext {
         self.membership.tell_of(node);
     }
 
-    /// Has racks examined soon, by the conductors that bring them up.
-    pub(crate) fn wake_racks(&self) {
-        self.rack_changed.notify_one();
-        self.membership.tell_of_topic(RACKS);
+    /// Has a rack examined soon, by the conductor that brings it up.
+    pub(crate) fn wake_rack(&self, name: &str) {
+        self.rack_changes.note(name);
+        self.membership.tell_of_task(rack_changes::task(name));
     }
 
     /// Runs an effect, between the hooks of a crash test, as long as the lease of this conductor lasts.

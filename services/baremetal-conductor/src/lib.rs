@@ -59,6 +59,7 @@ mod consoles;
 mod fake;
 mod gate;
 mod observations;
+mod rack_changes;
 mod registry;
 mod secrets;
 mod settings;

@@ -1,5 +1,6 @@
 //! Brings racks up: makes the next request for their machines, within each rack's limit.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,9 +21,14 @@ use tracing::{info, warn};
 
 use crate::context::TurnContext;
 use crate::problem::chain;
+use crate::rack_changes::{self, ChangedRacks};
 
-/// How often racks are examined when nothing happens.
+/// How often racks are examined when nothing happens: the machine of a rack may have left maintenance.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// How many racks are examined then. At a large site, a rack waits for its turn: reading all nodes every few seconds would cost as much as
+/// all other work.
+const MOST_IN_TURN: usize = 20;
 
 /// How long changes are collected before racks are examined.
 const GATHER: Duration = Duration::from_millis(100);
@@ -30,24 +36,76 @@ const GATHER: Duration = Duration::from_millis(100);
 /// Brings racks up until `stop` is cancelled.
 pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
     let mut due = interval(LOOK_EVERY);
+    // The first examination resumes all racks.
+    let mut turns = RackTurns { last: String::new(), most: usize::MAX };
     loop {
-        tokio::select! {
+        let is_due = tokio::select! {
             () = stop.cancelled() => return,
-            () = context.rack_changed.notified() => sleep(GATHER).await,
-            _ = due.tick() => {}
-        }
-        if let Err(error) = look(&context).await {
+            () = context.rack_changes.noted() => {
+                sleep(GATHER).await;
+                false
+            }
+            _ = due.tick() => true,
+        };
+        let ChangedRacks { mut names, all } = context.rack_changes.take();
+        let looked = async {
+            if all {
+                names.extend(racks_with_goals(&context).await?);
+            } else if is_due {
+                names.extend(turns.following(&racks_with_goals(&context).await?));
+            }
+            look(&context, &names).await
+        };
+        let looked = looked.await;
+        if let Err(error) = looked {
             warn!(error = chain(&error), "cannot bring racks up now");
+            context.rack_changes.put_back(ChangedRacks { names, all });
         }
     }
 }
 
-async fn look(context: &TurnContext) -> Result<(), StoreError> {
-    for (name, document, _) in context.store.list_racks().await? {
-        if !context.membership.has_task(&format!("rack {name}")) {
+/// The racks take turns at being examined when nothing happens.
+struct RackTurns {
+    /// The name of the rack that was examined last.
+    last: String,
+    /// How many racks are examined next.
+    most: usize,
+}
+
+impl RackTurns {
+    /// Returns the racks that follow the last one among these, whose names are sorted.
+    fn following(&mut self, names: &[String]) -> Vec<String> {
+        let first = names.partition_point(|name| *name <= self.last);
+        let count = self.most.min(names.len());
+        let next: Vec<String> = names.iter().cycle().skip(first).take(count).cloned().collect();
+        self.last = next.last().cloned().unwrap_or_default();
+        self.most = MOST_IN_TURN;
+        next
+    }
+}
+
+/// Returns the names of the racks with a goal that this conductor brings up, sorted. A rack that cannot be read counts as one.
+async fn racks_with_goals(context: &TurnContext) -> Result<Vec<String>, StoreError> {
+    let racks = context.store.list_racks().await?.into_iter();
+    let mut names: Vec<String> = racks
+        .filter(|(name, _, _)| context.membership.has_task(&rack_changes::task(name)))
+        .filter_map(|(name, document, _)| {
+            let rests = Rack::read(&name, document).is_ok_and(|rack| rack.goal.is_none());
+            (!rests).then_some(name)
+        })
+        .collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Examines those of these racks that this conductor brings up.
+async fn look(context: &TurnContext, names: &BTreeSet<String>) -> Result<(), StoreError> {
+    for name in names {
+        if !context.membership.has_task(&rack_changes::task(name)) {
             continue;
         }
-        let goal = match Rack::read(&name, document) {
+        let Some((document, _)) = context.store.find_rack(name).await? else { continue };
+        let goal = match Rack::read(name, document) {
             Ok(rack) => rack.goal,
             Err(why) => {
                 warn!(error = chain(&why), "cannot bring up rack {name}");
@@ -55,11 +113,11 @@ async fn look(context: &TurnContext) -> Result<(), StoreError> {
             }
         };
         let Some(mut goal) = goal else { continue };
-        if let Err(why) = context.store.secrets().open_rack(&name, &mut goal.instance_info) {
+        if let Err(why) = context.store.secrets().open_rack(name, &mut goal.instance_info) {
             warn!("cannot bring up rack {name}: cannot unseal its secrets: {why}");
             continue;
         }
-        let nodes = context.nodes_of_rack(&name).await?;
+        let nodes = context.nodes_of_rack(name).await?;
         execute(&RackTurn(context), BringUp { goal, nodes }).await?;
     }
     Ok(())
@@ -200,4 +258,23 @@ async fn with_hypervisor_config(
     node.instance_info.insert("configdrive".to_owned(), drive);
     node.hypervisor = Some(Hypervisor::new(&profile, host, now));
     Ok(node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn racks_take_turns_and_none_is_left_out() {
+        let names: Vec<String> = (10..55).map(|number| format!("r{number}")).collect();
+        let mut turns = RackTurns { last: String::new(), most: usize::MAX };
+        assert_eq!(turns.following(&names), names);
+        assert_eq!(turns.following(&names), names[..20]);
+        assert_eq!(turns.following(&names), names[20..40]);
+        assert_eq!(turns.following(&names), [&names[40..], &names[..15]].concat());
+        // The last rack is gone meanwhile.
+        assert_eq!(turns.following(&names[20..]), names[20..40]);
+        assert_eq!(turns.following(&names[..3]), names[..3]);
+        assert!(turns.following(&[]).is_empty());
+    }
 }

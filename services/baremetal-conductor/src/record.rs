@@ -83,14 +83,19 @@ impl TurnContext {
         if after.work.is_none() && before.work.is_some() {
             self.agents.forget(after.id);
             self.sightings.forget_failed_calls(after.id);
-            if after.place.is_some() {
-                self.wake_racks();
-            }
+            self.note_progress(&after);
         }
-        if before.is_joining() && !after.is_joining() && after.place.is_some() {
-            self.wake_racks();
+        if before.is_joining() && !after.is_joining() {
+            self.note_progress(&after);
         }
         Ok(written)
+    }
+
+    /// Has the rack of a machine examined that has made progress.
+    fn note_progress(&self, node: &Node) {
+        if let Some(place) = &node.place {
+            self.wake_rack(&place.rack);
+        }
     }
 
     /// Writes the node with a stage of its lease's end, its history, and the notices about the stage.

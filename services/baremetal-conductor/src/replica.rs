@@ -1,4 +1,4 @@
-//! This conductor among several on one database, and the topics of their notifications.
+//! This conductor among several on one database.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use reconcile::Watch;
 use replicas::{Applicant, Conductors, LeaseRefused, Membership, NewConductor, Participant};
 use tokio_util::sync::CancellationToken;
 
-use crate::context::{RACKS, TurnContext};
+use crate::context::TurnContext;
+use crate::rack_changes;
 use crate::secrets::Purpose;
 use crate::settings::Settings;
 
@@ -55,15 +56,15 @@ impl Participant for TurnContext {
         self.queue.wake(node);
     }
 
-    fn hear(&self, topic: &str) {
-        if topic == RACKS {
-            self.rack_changed.notify_one();
+    fn hear(&self, task: &str) {
+        if let Some(rack) = rack_changes::rack_of(task) {
+            self.rack_changes.note(rack);
         }
     }
 
     fn share_narrowed(&self) {}
 
     fn share_confirmed(&self) {
-        self.rack_changed.notify_one();
+        self.rack_changes.note_all();
     }
 }

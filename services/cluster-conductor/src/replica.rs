@@ -129,8 +129,8 @@ impl Participant for ConductorContext {
         self.queue.wake(subject);
     }
 
-    /// clusterd has no topics.
-    fn hear(&self, _topic: &str) {}
+    /// clusterd has no tasks that notifications name.
+    fn hear(&self, _task: &str) {}
 
     fn share_narrowed(&self) {
         self.observation_cache.forget_all();

@@ -19,7 +19,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// The keys in one notification. A key is a UUID, with at most 13 characters before it.
 const KEYS_AT_ONCE: usize = MAX_NOTIFICATION / 50 - 1;
 
-/// The words of notifications, which follow the name of the sender. Other words are topics.
+/// The words of notifications, which follow the name of the sender. Anything else is the name of a task.
 const MEMBERS: &str = "members";
 const KEYS: &str = "keys";
 
@@ -43,8 +43,8 @@ pub(crate) async fn tell(participant: &impl Participant, sender: &str) {
         if news.members {
             tell_members(participant, sender).await;
         }
-        for topic in news.topics {
-            notify(participant, format!("{sender} {topic}")).await;
+        for task in news.tasks {
+            notify(participant, format!("{sender} {task}")).await;
         }
         let keys: Vec<String> = news.keys.iter().map(ToString::to_string).collect();
         for some in keys.chunks(KEYS_AT_ONCE) {
@@ -88,17 +88,18 @@ async fn receive(participant: &impl Participant, sender: &str, notifications: &m
 }
 
 fn follow<P: Participant>(participant: &P, own: &str, text: &str) {
-    let mut words = text.split(' ');
-    if words.next() == Some(own) {
+    let Some((sender, message)) = text.split_once(' ') else {
+        return debug!("a notification that this version does not know: {text}");
+    };
+    if sender == own {
         return;
     }
-    match words.next() {
-        Some(MEMBERS) => participant.membership().look_again.notify_one(),
-        Some(KEYS) => {
-            let keys = words.filter_map(|key| key.parse::<P::Key>().ok());
+    match message.split_once(' ').unwrap_or((message, "")) {
+        (MEMBERS, _) => participant.membership().look_again.notify_one(),
+        (KEYS, keys) => {
+            let keys = keys.split(' ').filter_map(|key| key.parse::<P::Key>().ok());
             keys.for_each(|key| participant.wake(key));
         }
-        Some(topic) => participant.hear(topic),
-        None => debug!("a notification that this version does not know: {text}"),
+        _ => participant.hear(message),
     }
 }

@@ -56,15 +56,15 @@ struct RunningTurn {
 pub(crate) struct News<K> {
     /// Resources that may belong to others, and for which something was recorded.
     pub(crate) keys: BTreeSet<K>,
-    /// Topics that others have to look at.
-    pub(crate) topics: BTreeSet<&'static str>,
+    /// Tasks that have something to do and may belong to others.
+    pub(crate) tasks: BTreeSet<String>,
     /// Whether a conductor was drained or undrained.
     pub(crate) members: bool,
 }
 
 impl<K> Default for News<K> {
     fn default() -> Self {
-        News { keys: BTreeSet::new(), topics: BTreeSet::new(), members: false }
+        News { keys: BTreeSet::new(), tasks: BTreeSet::new(), members: false }
     }
 }
 
@@ -243,11 +243,15 @@ impl<K: ShareKey> Membership<K> {
         }
     }
 
-    /// Tells the other conductors that a resource of this topic may have something to do.
-    pub fn tell_of_topic(&self, topic: &'static str) {
+    /// Tells the other conductors that a task has something to do, unless the task belongs to this one.
+    pub fn tell_of_task(&self, task: String) {
         let Some(shared) = &self.shared else { return };
-        locked(&shared.news).topics.insert(topic);
-        self.has_news.notify_one();
+        let is_own = locked(&shared.work).share.living().conductor_of_task(&task)
+            == Some(self.hostname.as_str());
+        if !is_own {
+            locked(&shared.news).tasks.insert(task);
+            self.has_news.notify_one();
+        }
     }
 
     /// Has all conductors look at each other now.
@@ -408,16 +412,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn others_are_told_of_their_nodes_only() {
+    async fn others_are_told_of_their_nodes_and_tasks_only() {
         let (membership, node) = given();
+        let both = living(&["a", "b"]);
+        let task_of = |hostname: &str| {
+            let mut tasks = (1..).map(|number| format!("rack r{number}"));
+            tasks.find(|task| both.conductor_of_task(task) == Some(hostname)).unwrap()
+        };
         membership.tell_of(node);
+        membership.tell_of_task(task_of("b"));
         assert_eq!(membership.take_news(), News::default());
         membership.observe(living(&["a", "b"]));
         membership.tell_of(node);
-        membership.tell_of_topic("racks");
+        membership.tell_of_task(task_of("a"));
+        membership.tell_of_task(task_of("b"));
         let want = News {
             keys: BTreeSet::from([node]),
-            topics: BTreeSet::from(["racks"]),
+            tasks: BTreeSet::from([task_of("b")]),
             members: false,
         };
         assert_eq!(membership.take_news(), want);

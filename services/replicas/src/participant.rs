@@ -27,8 +27,8 @@ pub trait Participant: Send + Sync + 'static {
     /// Gives a resource a turn soon, because another process has recorded something for it.
     fn wake(&self, key: Self::Key);
 
-    /// Looks at the resources of a topic, because another process has recorded something for one of them.
-    fn hear(&self, topic: &str);
+    /// Does a task soon if it belongs to this process, because another process has recorded something for the task.
+    fn hear(&self, task: &str);
 
     /// Conductors came or went, and the share of this process became smaller, or stayed.
     fn share_narrowed(&self);

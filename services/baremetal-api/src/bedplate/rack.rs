@@ -177,7 +177,7 @@ async fn up(
         }
     }
     set_goal(&app, &name, Some(&goal)).await?;
-    app.conductor.wake_racks();
+    app.conductor.wake_rack(&name);
     let ways = nodes.iter().map(|node| rack_progress(&goal, node));
     Ok(json(StatusCode::ACCEPTED, &show::begun(&name, ways)))
 }
