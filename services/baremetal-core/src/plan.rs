@@ -152,12 +152,12 @@ fn plan_work(turn: &MachineTurn<'_>, work: &Work, seen: &Observed) -> Planned {
         (Task::AwaitInventory, _) if late(timeouts.boot) => {
             boot_missed(turn, work, seen, "sent no inventory")
         }
-        (Task::AwaitInventory, _) => turn.look_again(),
+        (Task::AwaitInventory, _) => turn.await_report(began),
 
         (Task::AwaitAgent, Observed { agent: AgentSeen::Absent, .. }) if late(timeouts.boot) => {
             boot_missed(turn, work, seen, "never called back")
         }
-        (Task::AwaitAgent, Observed { agent: AgentSeen::Absent, .. }) => turn.look_again(),
+        (Task::AwaitAgent, Observed { agent: AgentSeen::Absent, .. }) => turn.await_report(began),
         (Task::AwaitAgent, _) => turn.next_task(seen),
 
         (Task::Agent(AgentCommand::PowerOff), _) => plan_shutdown(turn, work, seen),

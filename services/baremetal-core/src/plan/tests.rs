@@ -150,7 +150,7 @@ fn time_without_a_conductor_does_not_count_as_late() {
         &node,
         Observed { watching_since: T0 + Duration::from_secs(600), ..seen() },
         601,
-        expect!["Wait(1 s)"],
+        expect!["Wait(10 s)"],
     );
 }
 
@@ -212,13 +212,25 @@ fn a_clock_that_is_set_back_expires_no_timeout() {
     for (node, seen) in [
         (at(Task::TryBmc, None), Observed { power: failed(), ..seen() }),
         (at(Task::Power(PowerState::Off), None), Observed { power: failed(), ..seen() }),
-        (at(Task::AwaitInventory, None), seen()),
-        (at(Task::AwaitAgent, None), seen()),
         (writes(), agent(AgentSeen::Commands(vec![CommandSeen::Running(None)]))),
         (writes(), agent(AgentSeen::Silent { since: T0, problem: problem(true) })),
         (writes(), agent(refuses(9, true))),
     ] {
         check(&node, seen, AN_HOUR_BEFORE, expect!["Wait(1 s)"]);
+    }
+    for task in [Task::AwaitInventory, Task::AwaitAgent] {
+        check(&at(task, None), seen(), AN_HOUR_BEFORE, expect!["Wait(10 s)"]);
+    }
+}
+
+#[test]
+fn a_machine_that_boots_is_looked_at_less_often_until_it_is_late() {
+    for task in [Task::AwaitInventory, Task::AwaitAgent] {
+        let node = at(task, None);
+        check(&node, seen(), 0, expect!["Wait(10 s)"]);
+        check(&node, seen(), 590, expect!["Wait(10 s)"]);
+        check(&node, seen(), 597, expect!["Wait(3 s)"]);
+        check(&node, seen(), 600, expect!["Wait(1 s)"]);
     }
 }
 

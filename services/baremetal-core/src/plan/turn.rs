@@ -15,6 +15,9 @@ use crate::{
     fail_work, finish_work, start_next_task,
 };
 
+/// How many times less often a machine is looked at while its boot is awaited.
+const REPORT_POLL_FACTOR: u32 = 10;
+
 /// The time limits of tasks, and the interval of polling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timeouts {
@@ -32,7 +35,8 @@ pub struct Timeouts {
     pub silence: Duration,
     /// How long the conductor waits after the BMC accepted a change of power, before it asks again.
     pub ask_again: Duration,
-    /// The interval of looking at a machine that the conductor waits for.
+    /// The interval of looking at a machine that the conductor waits for. A machine that boots is looked at less often, because its agent
+    /// reports.
     pub poll_every: Duration,
 }
 
@@ -62,6 +66,15 @@ impl MachineTurn<'_> {
     /// Looks again after a while.
     pub(super) fn look_again<A>(&self) -> Planned<A> {
         Ok(Decision::rest(Requeue::After(self.rules.timeouts.poll_every)))
+    }
+
+    /// Looks again after a longer while, at the latest when the machine is late: the report of its agent wakes the node. Thousands of machines
+    /// spend most of a bring-up in their self-tests.
+    pub(super) fn await_report<A>(&self, began: Timestamp) -> Planned<A> {
+        let Timeouts { boot, poll_every, .. } = self.rules.timeouts;
+        let left = boot.saturating_sub(elapsed(began, self.now));
+        let pause = (*poll_every * REPORT_POLL_FACTOR).min(left.max(*poll_every));
+        Ok(Decision::rest(Requeue::After(pause)))
     }
 
     /// Writes the node, and looks again after a while.
