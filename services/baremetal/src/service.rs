@@ -33,7 +33,7 @@ use crate::config::{
     BmcDhcpConfig, CloudConfig, ClusterdConfig, ClusterdIdentityConfig, ConductorConfig,
     DhcpConfig, DhcpMode, DhcpV4Config, DhcpV6Config, ProvisioningConfig, TimeoutsConfig,
 };
-use crate::provisioning::{self, Files, IsoTemplate, Provisioning, RamdiskFiles};
+use crate::provisioning::{self, Downloads, Files, IsoTemplate, Provisioning, RamdiskFiles};
 use crate::provisioning_sockets::{ProvisioningSockets, certificate};
 use crate::undelivered::HistoryOfUndelivered;
 
@@ -436,6 +436,7 @@ fn files(section: &ProvisioningConfig) -> anyhow::Result<Files> {
         iso: iso.transpose()?,
         loaders: section.loader_files(),
         images: section.images.clone(),
+        downloads: Downloads::default(),
     })
 }
 

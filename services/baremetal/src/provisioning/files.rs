@@ -1,11 +1,13 @@
 //! Files that are the same for every machine: kernel, ramdisk, iPXE.
 
 use axum::extract::{Path, Request, State};
+use axum::http::Method;
 use axum::response::{IntoResponse, Response};
 use baremetal_api::agents::ErrorAnswer;
 use tower::ServiceExt;
 use tower_http::services::ServeFile;
 
+use super::downloads::{Downloads, holding};
 use super::state::{Provisioning, RamdiskFiles};
 
 /// `GET /ramdisk/kernel` and `GET /ramdisk/ramdisk`.
@@ -14,7 +16,8 @@ pub(super) async fn ramdisk(
     Path(file): Path<String>,
     request: Request,
 ) -> Result<Response, ErrorAnswer> {
-    one_of(Some(&provisioning.files.ramdisk), &file, request).await
+    let files = &provisioning.files;
+    one_of(Some(&files.ramdisk), &file, request, &files.downloads).await
 }
 
 /// `GET /ramdisk/aarch64/kernel` and `GET /ramdisk/aarch64/ramdisk`.
@@ -23,20 +26,24 @@ pub(super) async fn ramdisk_of_arm(
     Path(file): Path<String>,
     request: Request,
 ) -> Result<Response, ErrorAnswer> {
-    one_of(provisioning.files.ramdisk_of_arm.as_ref(), &file, request).await
+    let files = &provisioning.files;
+    one_of(files.ramdisk_of_arm.as_ref(), &file, request, &files.downloads).await
 }
 
 async fn one_of(
     files: Option<&RamdiskFiles>,
     file: &str,
     request: Request,
+    downloads: &Downloads,
 ) -> Result<Response, ErrorAnswer> {
     let path = match (files, file) {
         (Some(files), "kernel") => &files.kernel,
         (Some(files), "ramdisk") => &files.ramdisk,
         (_, _) => return Err(ErrorAnswer::not_found("the file")),
     };
-    serve(ServeFile::new(path), request).await
+    let is_read = request.method() == Method::GET;
+    let place = if is_read { downloads.place().await } else { None };
+    Ok(holding(serve(ServeFile::new(path), request).await?, place))
 }
 
 /// `GET /ipxe/{loader}`: only the loaders that DHCP answers name.

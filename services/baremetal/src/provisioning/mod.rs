@@ -2,6 +2,7 @@
 
 mod boot;
 mod discovery;
+mod downloads;
 mod files;
 mod glance;
 mod images;
@@ -14,6 +15,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::routing::{get, post};
 use baremetal_api::agents::{self, MAX_REPORT};
 
+pub use downloads::Downloads;
 pub use iso::{IsoError, IsoTemplate};
 pub use state::{Files, Provisioning, RamdiskFiles};
 

@@ -7,6 +7,7 @@ use axum::extract::FromRef;
 use baremetal_conductor::Conductor;
 use pxe::Loader;
 
+use super::downloads::Downloads;
 use super::iso::IsoTemplate;
 
 /// The state of the listener's routes.
@@ -35,6 +36,8 @@ pub struct Files {
     pub loaders: Vec<(Loader, PathBuf)>,
     /// The folder with images.
     pub images: Option<PathBuf>,
+    /// Limits the downloads of kernels and ramdisks.
+    pub downloads: Downloads,
 }
 
 /// A ramdisk and its kernel.
