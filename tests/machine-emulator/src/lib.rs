@@ -9,6 +9,7 @@ mod config_drive;
 mod console;
 mod control;
 mod dhcp;
+mod discard;
 mod disk;
 mod event;
 mod fault;

@@ -56,8 +56,9 @@ impl Rack {
         Ok(Rack { world, machines: Vec::new(), served: Vec::new(), tasks, keeper: None })
     }
 
-    /// Makes one certificate for all agents that start from now on, which saves the processors of a computer that emulates thousands.
-    pub fn share_agent_certificate(&self) -> io::Result<()> {
+    /// Spares the processors of a computer that emulates thousands of machines: one certificate serves all agents that start from now on, and
+    /// the bytes of kernels and ramdisks are dropped before they reach this process.
+    pub fn spare_processors(&self) -> io::Result<()> {
         let identity = Identity::for_addresses(&BTreeSet::from([Ipv4Addr::LOCALHOST.into()]))?;
         // Set already: the agents share that certificate.
         let _ = self.world.identity.set(identity);

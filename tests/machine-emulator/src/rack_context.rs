@@ -27,11 +27,16 @@ pub(crate) struct RackContext {
     pub(crate) http: Client,
     pub(crate) pace: Speed,
     pub(crate) systems: Systems,
-    /// The certificate of all agents; while it is not set, each agent makes its own, as real agents do.
+    /// The certificate of all agents of a rack that spares the processors. Otherwise each agent makes its own, as real agents do.
     pub(crate) identity: OnceLock<Identity>,
 }
 
 impl RackContext {
+    /// Whether the rack does no work that nobody needs.
+    pub(crate) fn spares_processors(&self) -> bool {
+        self.identity.get().is_some()
+    }
+
     /// Gets an address by DHCP, and reports the result.
     pub(crate) async fn lease(&self, machine: &Machine, speaker: Speaker) -> Result<Lease, String> {
         let lease = self.relay.lease(machine, speaker, self.pace.dhcp_timeout()).await;

@@ -106,7 +106,7 @@ async fn start(set: MachineSet, network: Network) -> anyhow::Result<(Vec<Machine
     };
     let mut rack = Rack::start(network, speed).await?;
     if set.pace == MachinePace::Real {
-        rack.share_agent_certificate()?;
+        rack.spare_processors()?;
     }
     let specs =
         (0..set.count + set.witnesses).map(|index| (whole(index, set.pace), AgentKind::Light));

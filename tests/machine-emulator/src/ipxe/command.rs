@@ -10,6 +10,7 @@ use url::Url;
 use super::words;
 use crate::causes::chain;
 use crate::cd;
+use crate::discard;
 use crate::event::Event;
 use crate::fetch;
 use crate::handover::Handover;
@@ -152,8 +153,7 @@ impl<'a> Environment<'a> {
         if breaks {
             return Err("the connection was reset".to_owned());
         }
-        let fetched = fetch::download(self.machine, &self.world.http, &url, |_| ()).await;
-        let bytes = fetched.map_err(|error| chain(&error))?;
+        let bytes = self.fetch(&url).await?;
         if selected {
             self.images.iter_mut().for_each(|image| image.selected = false);
         }
@@ -162,6 +162,19 @@ impl<'a> Environment<'a> {
         let name = named.map(|(_, name)| *name).or(last).unwrap_or_default().to_owned();
         self.images.push(Image { name, arguments: arguments.to_vec(), bytes, selected });
         Ok(Flow::Next)
+    }
+
+    /// Downloads a kernel or a ramdisk, and returns its size.
+    async fn fetch(&self, url: &Url) -> Result<u64, String> {
+        let is_slow = self.machine.faults().download_rate.is_some();
+        if self.world.spares_processors()
+            && !is_slow
+            && let Ok(bytes) = discard::download(url).await
+        {
+            return Ok(bytes);
+        }
+        let fetched = fetch::download(self.machine, &self.world.http, url, |_| ()).await;
+        fetched.map_err(|error| chain(&error))
     }
 
     fn boot(&self) -> Result<Flow, String> {
