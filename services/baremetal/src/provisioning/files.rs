@@ -10,6 +10,9 @@ use tower_http::services::ServeFile;
 use super::downloads::{Downloads, holding};
 use super::state::{Provisioning, RamdiskFiles};
 
+/// The number of bytes of a kernel or a ramdisk that are read at a time. Each read is a trip to another thread.
+const CHUNK: usize = 128 << 10;
+
 /// `GET /ramdisk/kernel` and `GET /ramdisk/ramdisk`.
 pub(super) async fn ramdisk(
     State(provisioning): State<Provisioning>,
@@ -43,7 +46,8 @@ async fn one_of(
     };
     let is_read = request.method() == Method::GET;
     let place = if is_read { downloads.place().await } else { None };
-    Ok(holding(serve(ServeFile::new(path), request).await?, place))
+    let file = ServeFile::new(path).with_buf_chunk_size(CHUNK);
+    Ok(holding(serve(file, request).await?, place))
 }
 
 /// `GET /ipxe/{loader}`: only the loaders that DHCP answers name.
