@@ -123,9 +123,9 @@ pub(crate) async fn named_machines(
     Ok(machines)
 }
 
-/// Leases an address to `mac`: its current address if that is still usable, or else the lowest free address of the pool. If none is free
-/// and `mac` belongs to a port, takes the address of the unknown machine whose last request is the oldest. Returns `None` if no address is
-/// left.
+/// Leases an address to `mac`: its current address if that is still usable, or else the lowest free address of the pool. The addresses of
+/// expired leases are free once all others are leased. If none is free and `mac` belongs to a port, takes the address of the unknown machine
+/// whose last request is the oldest. Returns `None` if no address is left.
 pub(crate) async fn lease(
     connection: &mut Connection,
     mac: MacAddress,
@@ -150,9 +150,13 @@ pub(crate) async fn lease(
         return Ok(Some(DhcpLease { address: pool.address(had), is_probed }));
     }
 
-    forget_expired(connection, now).await?;
-    let leased = leased_to_others(connection, mac).await?;
-    let mut found = pool.numbers().find(|number| fits(number) && !leased.contains(number));
+    let blocked: BTreeSet<Number> = reserved.iter().chain(&in_use).copied().collect();
+    let mut found = lowest_free(connection, pool, &blocked).await?;
+    if found.is_none() {
+        // Expired leases are looked for only now, because each lease without an end needs a look at its port.
+        forget_expired(connection, now).await?;
+        found = lowest_free(connection, pool, &blocked).await?;
+    }
     if found.is_none() && is_port {
         found = addresses_of_unknown_machines(connection).await?.into_iter().find(fits);
         if let Some(number) = found {
@@ -231,12 +235,51 @@ async fn in_use(connection: &mut Connection, now: Timestamp) -> Result<BTreeSet<
     connection.rows(IN_USE, values![now]).await?.iter().map(read).collect()
 }
 
-async fn leased_to_others(
+/// Returns the lowest number of the pool that is neither leased nor blocked. The database counts the leases of parts of the pool, because
+/// reading thousands of leases would keep other writes waiting for milliseconds.
+async fn lowest_free(
     connection: &mut Connection,
-    mac: MacAddress,
-) -> Result<BTreeSet<Number>> {
-    const LEASED: &str = "SELECT address FROM leases WHERE mac <> $1";
-    connection.rows(LEASED, values![mac.to_string()]).await?.iter().map(read).collect()
+    pool: &AddressPool,
+    blocked: &BTreeSet<Number>,
+) -> Result<Option<Number>> {
+    let (mut low, last) = pool.numbers().into_inner();
+    if low > last {
+        return Ok(None);
+    }
+    let mut free_of_lease = BTreeSet::new();
+    for number in blocked.range(low..=last) {
+        if count(connection, *number, *number).await? == 0 {
+            free_of_lease.insert(*number);
+        }
+    }
+    let taken_without_lease =
+        |low: Number, high: Number| free_of_lease.range(low..=high).count() as u64;
+    let taken = count(connection, low, last).await? + taken_without_lease(low, last);
+    if taken > last - low {
+        return Ok(None);
+    }
+    // Among one more number than are taken, one is free. All numbers below `low` are taken.
+    let mut high = last.min(low.saturating_add(taken));
+    while low < high {
+        let middle = low + (high - low) / 2;
+        let taken = count(connection, low, middle).await? + taken_without_lease(low, middle);
+        match taken > middle - low {
+            true => low = middle + 1,
+            false => high = middle,
+        }
+    }
+    Ok(Some(low))
+}
+
+/// Returns how many of these numbers are leased, expired leases included.
+async fn count(connection: &mut Connection, low: Number, high: Number) -> Result<u64> {
+    const BETWEEN: &str = "SELECT count(*) FROM leases WHERE address BETWEEN $1 AND $2";
+    // The numbers from 2^63 on are negative in the database.
+    const AROUND: &str = "SELECT count(*) FROM leases WHERE address >= $1 OR address <= $2";
+    let (low, high) = (stored(low), stored(high));
+    let sql = if low <= high { BETWEEN } else { AROUND };
+    let row = connection.row(sql, values![low, high]).await?;
+    Ok(row.map(|row| row.int(0)).transpose()?.unwrap_or_default().unsigned_abs())
 }
 
 /// Returns the leased addresses of unknown machines, the one with the oldest request first.

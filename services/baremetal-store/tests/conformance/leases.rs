@@ -13,6 +13,7 @@ use crate::scratch::{at, bare_node, on_both, pool};
 on_both! { Store:
     a_lease_is_the_lowest_free_address_and_stays
     a_lease_that_no_longer_fits_is_replaced
+    a_gap_is_found_among_many_leases
     the_lease_of_a_port_lasts_as_long_as_the_port
     the_lease_of_an_unknown_machine_expires_unless_renewed
     unknown_machines_never_keep_a_port_from_an_address
@@ -76,6 +77,20 @@ async fn a_lease_that_no_longer_fits_is_replaced(store: Store) {
     // The address that was given up is free for others.
     assert_eq!(lease(&store, mac(2), &range(10, 200), 0).await, Some(address(10)));
     assert_eq!(lease(&store, mac(3), &range(20, 10), 0).await, None);
+}
+
+async fn a_gap_is_found_among_many_leases(store: Store) {
+    let pool = AddressPool { reserved: vec![address(11), address(40)], ..range(10, 99) };
+    let mut leased = Vec::new();
+    for n in 0..60 {
+        leased.push(lease(&store, mac(n), &pool, 0).await.unwrap());
+    }
+    let want: Vec<IpAddr> = (10..=71).filter(|n| ![11, 40].contains(n)).map(address).collect();
+    assert_eq!(leased, want);
+    assert!(store.mark_address_in_use(mac(30), leased[30], at(600)).await.unwrap());
+    assert_eq!(lease(&store, mac(100), &pool, 0).await, Some(address(72)));
+    assert_eq!(lease(&store, mac(101), &pool, 600).await, Some(leased[30]));
+    assert_eq!(lease(&store, mac(102), &pool, 600).await, Some(address(73)));
 }
 
 async fn the_lease_of_a_port_lasts_as_long_as_the_port(store: Store) {
