@@ -18,8 +18,11 @@ use crate::context::TurnContext;
 use crate::observations::ObservedPart;
 use crate::problem::{self, chain};
 
-/// How many ids of nodes are read per query.
-const PAGE: u32 = 500;
+/// How many ids of nodes are read per query. SQLite reads them on a thread of the API, from about as many pages of the database file.
+const PAGE: u32 = 100;
+
+/// How many power states are recorded in one transaction.
+const RECORDED_AT_ONCE: usize = 500;
 
 /// The nodes whose records agreed with their BMCs at the last sweep. A sweep reads such a record only if its version or the report of the BMC
 /// has changed.
@@ -121,7 +124,7 @@ impl SweepInProgress {
             // A panic ends the process, as everywhere.
             Some(Err(panicked)) => resume_unwind(panicked.into_panic()),
         }
-        if self.reported.len() >= PAGE as usize { self.record(context).await } else { Ok(()) }
+        if self.reported.len() >= RECORDED_AT_ONCE { self.record(context).await } else { Ok(()) }
     }
 
     async fn record(&mut self, context: &TurnContext) -> Result<(), StoreError> {
