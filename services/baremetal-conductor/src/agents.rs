@@ -4,7 +4,7 @@ mod raid;
 mod steps;
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use agent_protocol::{Command, CommandList, CommandRequest, CommandStatus, Progress, name};
@@ -90,7 +90,7 @@ impl Agents {
 
     /// Drops the client of an agent that is no longer needed.
     pub(crate) fn forget(&self, node: NodeUuid) {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner).remove(&node);
+        self.clients().remove(&node);
     }
 
     fn client(&self, boot: &Boot) -> Result<(Client, String), AgentError> {
@@ -98,12 +98,11 @@ impl Agents {
             return Err(AgentError::NoCallback);
         };
         let url = url.trim_end_matches('/').to_owned();
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, client)) = clients.get(&boot.node)
-            && known == pem
-        {
-            return Ok((client.clone(), url));
+        let known = self.clients().get(&boot.node).filter(|(known, _)| known == pem).cloned();
+        if let Some((_, client)) = known {
+            return Ok((client, url));
         }
+        // Made without the lock: the calls to all other agents would wait.
         let unreadable = || AgentError::Malformed {
             url: url.clone(),
             reason: "its certificate is not readable".to_owned(),
@@ -111,8 +110,12 @@ impl Agents {
         let certificate = certificate(pem).ok_or_else(unreadable)?;
         let unusable = |source| AgentError::Unreachable { url: url.clone(), source };
         let client = pinned(&certificate).map_err(unusable)?;
-        clients.insert(boot.node, (pem.clone(), client.clone()));
+        self.clients().insert(boot.node, (pem.clone(), client.clone()));
         Ok((client, url))
+    }
+
+    fn clients(&self) -> MutexGuard<'_, HashMap<NodeUuid, (String, Client)>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
