@@ -15,6 +15,6 @@ use crate::sizes::Sizes;
 pub(crate) async fn measure(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
     match sizes.pace {
         MachinePace::Fast => fast::measure(sizes, report).await,
-        MachinePace::Real => real::measure(sizes, report).await,
+        MachinePace::Real | MachinePace::Trial => real::measure(sizes, report).await,
     }
 }

@@ -35,6 +35,18 @@ pub(crate) enum MachinePace {
     Fast,
     /// A self-test of 60 s, disks that write 500 MB/s, BMCs that need 200 ms for an answer and have four session slots.
     Real,
+    /// The BMCs of `real`, and a self-test of 3 s: tries the measurement in a minute or two.
+    Trial,
+}
+
+impl MachinePace {
+    /// Whether the BMCs are slow and have few sessions, as those of servers.
+    fn has_slow_bmcs(self) -> bool {
+        match self {
+            MachinePace::Fast => false,
+            MachinePace::Real | MachinePace::Trial => true,
+        }
+    }
 }
 
 /// The machines to emulate.
@@ -78,7 +90,7 @@ impl MachineSet {
 
 /// Emulates machines until the input ends. Each input line is a question, which is answered with one line.
 pub(crate) fn emulate(set: MachineSet, network: Network) -> anyhow::Result<()> {
-    if set.pace == MachinePace::Real {
+    if set.pace.has_slow_bmcs() {
         // The machines wait, and the measured service works.
         process::yield_to_others()?;
     }
@@ -103,15 +115,16 @@ async fn start(set: MachineSet, network: Network) -> anyhow::Result<(Vec<Machine
     let speed = match set.pace {
         MachinePace::Fast => Speed::times(FAST),
         MachinePace::Real => Speed::real(),
+        MachinePace::Trial => Speed::times(1.0),
     };
     let mut rack = Rack::start(network, speed).await?;
-    if set.pace == MachinePace::Real {
+    if set.pace.has_slow_bmcs() {
         rack.spare_processors()?;
     }
     let specs =
         (0..set.count + set.witnesses).map(|index| (whole(index, set.pace), AgentKind::Light));
     let machines = rack.add(specs.collect()).await?;
-    if set.pace == MachinePace::Real {
+    if set.pace.has_slow_bmcs() {
         for machine in &machines {
             machine.chassis().faults().update(|faults| faults.slow = Some(BMC_ANSWER));
         }
@@ -119,10 +132,10 @@ async fn start(set: MachineSet, network: Network) -> anyhow::Result<(Vec<Machine
     Ok((machines, rack))
 }
 
-/// Watches the machines at the real pace. The bench asks about no others.
+/// Watches the machines with slow BMCs. The bench asks about no others.
 fn watch_all(runtime: &Runtime, machines: &[Machine], set: MachineSet) -> Watched {
     let watched = Watched::all_off(machines.len());
-    if set.pace == MachinePace::Real {
+    if set.pace.has_slow_bmcs() {
         for (index, machine) in machines.iter().enumerate().take(set.count) {
             runtime.spawn(watch::follow(machine.clone(), index, watched.clone()));
         }
@@ -139,7 +152,9 @@ fn whole(index: usize, pace: MachinePace) -> MachineSpec {
     let bmc = match pace {
         MachinePace::Fast => BmcSpec { own_certificate: true, ..bare.bmc },
         // One certificate for all: making thousands is work that no real BMC has at this time.
-        MachinePace::Real => BmcSpec { profile: FOUR_SESSIONS.to_owned(), ..bare.bmc },
+        MachinePace::Real | MachinePace::Trial => {
+            BmcSpec { profile: FOUR_SESSIONS.to_owned(), ..bare.bmc }
+        }
     };
     MachineSpec {
         firmware: match bmc.kind {

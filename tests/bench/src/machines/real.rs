@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use super::bring_up::{Arrival, RACK, arrive, enroll, image_of, provisioning, up, write_files};
-use super::emulated::{Hello, MachinePace, MachineSet, Outcome};
+use super::emulated::{Hello, MachineSet, Outcome};
 use super::meanwhile::Meanwhile;
 use super::power_age::{self, PowerAges};
 use crate::api::{drive, finish, uuids};
@@ -70,7 +70,7 @@ async fn compare(
         let set = MachineSet {
             count: *count,
             witnesses: (count / WITNESS_OF).clamp(1, MOST_WITNESSES),
-            pace: MachinePace::Real,
+            pace: sizes.pace,
         };
         let site = Site { database, set, limit: sizes.rack_limit };
         let url = urls.get(index).map(String::as_str);
