@@ -128,6 +128,9 @@ impl SweepInProgress {
     }
 
     async fn record(&mut self, context: &TurnContext) -> Result<(), StoreError> {
+        if is_late(context) {
+            self.reported.clear();
+        }
         if self.reported.is_empty() {
             return Ok(());
         }
@@ -191,6 +194,11 @@ fn note_answer(context: &TurnContext, node: NodeUuid, power: PowerState) {
     context.sightings.forget_power_failures(node);
 }
 
+/// Whether another conductor may work on the nodes, so that answers of BMCs are not recorded: this process may have been stopped since it asked.
+fn is_late(context: &TurnContext) -> bool {
+    context.membership.fence().check().is_err()
+}
+
 /// Compares the answer of a BMC with the record of its node. Writes another health, other boot settings, and the beginning and the end of a
 /// fault. The caller writes the power states that differ, many at a time.
 async fn compare(
@@ -198,6 +206,9 @@ async fn compare(
     node: &Node,
     answer: Result<PowerAndBootSettings, BmcError>,
 ) -> Look {
+    if is_late(context) {
+        return Look::Over;
+    }
     match answer {
         Ok(reported) => {
             let PowerAndBootSettings { power, health, settings } = reported;
@@ -279,4 +290,42 @@ fn changed_health(before: &Node, after: &Node, now: Timestamp) -> Option<History
         (was, is) => format!("the BMC reports the health {}; it was {}", word(is), word(was)),
     };
     Some(HistoryEntry::changed(before, after, event, now))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use baremetal_core::{Driver, State};
+    use replicas::Membership;
+
+    use super::*;
+    use crate::samples;
+
+    #[tokio::test]
+    async fn a_sweep_records_nothing_without_a_lease() {
+        let mut context = samples::conductor(samples::settings()).await.context;
+        Arc::get_mut(&mut context).unwrap().membership = Membership::shared("host-1");
+        let mut node = Node::new(NodeUuid::new_v4(), Driver::FakeHardware, context.now());
+        node.provision_state = State::Manageable;
+        context.store.insert_node(&node).await.unwrap();
+        let ident = NodeIdent::Id(node.id);
+        let node = context.store.find_node(&ident).await.unwrap().unwrap();
+
+        let looked = look(context.clone(), node.id, node.version, None).await;
+        assert!(matches!(looked, Look::Over));
+        let mut swept = SweepInProgress::default();
+        swept.reported.push(SeenPower::of(&node, PowerState::Off));
+        swept.record(&context).await.unwrap();
+        assert_eq!((swept.reported.len(), swept.changed), (0, 0));
+
+        context.membership.fence().open(Instant::now() + Duration::from_secs(60));
+        let looked = look(context.clone(), node.id, node.version, None).await;
+        let Look::OtherPower(reported) = looked else { panic!("the record has no power state") };
+        swept.reported.push(reported);
+        swept.record(&context).await.unwrap();
+        assert_eq!(swept.changed, 1);
+        let after = context.store.find_node(&ident).await.unwrap().unwrap();
+        assert_eq!(after.power_state, Some(PowerState::Off));
+    }
 }
