@@ -36,10 +36,10 @@ fn conductor(hostname: &str, instance: &str) -> NewConductor {
 
 /// Registers a conductor for so long, whose state folder has its name.
 async fn register(store: &Store, hostname: &str, lasts: Duration) -> ConductorLease {
-    match store.conductors().register(&conductor(hostname, hostname), lasts, at(0)).await.unwrap() {
-        RegisterOutcome::Registered(lease) => lease,
-        refused => panic!("{refused:?}"),
-    }
+    let new = conductor(hostname, hostname);
+    let outcome = store.conductors().register(&new, lasts, at(0)).await.unwrap();
+    let RegisterOutcome::Registered(lease) = outcome else { panic!("{outcome:?}") };
+    lease
 }
 
 /// Renews a lease, and returns the conductors with a lease.
