@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# build.sh OUT - builds OUT/ramdisk and OUT/kernel, which a machine boots for inspection, cleaning and deployment.
+# build.sh OUT - builds OUT/ramdisk and OUT/kernel, which a machine boots for inspection, cleaning and deployment. OUT/sources lists the Debian
+# sources of both, one `NAME VERSION` a line.
 #
 # The kernel is Debian's, unchanged. The ramdisk holds the agent, busybox, mdadm and mke2fs with their libraries, the modules listed in
 # `modules`, `init`, and on amd64 GRUB for disks that boot by BIOS.
@@ -17,6 +18,9 @@ borrows cpio zstd
 AGENT=${AGENT:-$(TARGET=$([ "$ARCHITECTURE" = amd64 ] || echo aarch64-unknown-linux-musl) "$HERE/agent.sh")}
 if head -c 4096 "$AGENT" | grep -aqE '/ld-(linux|musl)'; then die "$AGENT is not static"; fi
 
+mkdir -p "$OUT"
+SOURCES=$OUT/sources
+: >"$SOURCES"
 lists_of_machine
 find_kernel
 AUTHORITY=$(unpacked ca-certificates)
@@ -43,9 +47,9 @@ printf '127.0.0.1 localhost\n' >"$TREE/etc/hosts"
 # shellcheck disable=SC2046 # one word each
 copy_modules "$TREE" $(sed 's/#.*//' "$HERE/modules")
 
-mkdir -p "$OUT"
 archive "$TREE" | zstd -q -19 --single-thread -o "$OUT/ramdisk.new" -f
 mv "$OUT/ramdisk.new" "$OUT/ramdisk"
 cp "$KERNEL/boot/vmlinuz-$VERSION" "$OUT/kernel"
+LC_ALL=C sort -u -o "$SOURCES" "$SOURCES"
 say "$OUT/ramdisk: $(stat -c %s "$OUT/ramdisk") bytes, $(find "$TREE/lib/modules" -name '*.ko*' | wc -l) modules;" \
   "$OUT/kernel: $(stat -c %s "$OUT/kernel") bytes of $VERSION"

@@ -14,11 +14,13 @@ needs apt-get apt-cache dpkg-deb
 borrows cpio
 # programs from several packages: their own libraries first, those of this host for the rest
 for package in xorriso libisoburn1 libisofs6 libburn4 libjte2 mtools dosfstools; do
-  folder=$(unpacked "$package")
+  folder=$(of_host "$package")
   PATH=$PATH:$folder/usr/bin:$folder/usr/sbin:$folder/sbin
   LIBRARIES=${LIBRARIES:+$LIBRARIES:}$folder/usr/lib/x86_64-linux-gnu
 done
 xorriso() { LD_LIBRARY_PATH=$LIBRARIES command xorriso "$@"; }
+# shellcheck disable=SC2034 # unpacked adds the sources of the boot loaders to it
+SOURCES=$OUT/sources
 SYSLINUX=$(unpacked syslinux-common)/usr/lib/syslinux/modules/bios
 ISOLINUX=$(unpacked isolinux)/usr/lib/ISOLINUX
 SHIM=$(unpacked shim-signed)/usr/lib/shim/shimx64.efi.signed
@@ -80,4 +82,5 @@ xorriso -as mkisofs -quiet -o "$OUT/ramdisk.iso" -V IR-VFD-DEV -R -J \
 COUNT=$(grep -aoF "$MARKER" "$OUT/ramdisk.iso" | wc -l)
 [ "$COUNT" = 2 ] || die "the marker is there $COUNT times"
 OFFSETS=$(grep -aboF "$MARKER" "$OUT/ramdisk.iso" | cut -d: -f1 | paste -sd ' ')
+LC_ALL=C sort -u -o "$SOURCES" "$SOURCES"
 say "$OUT/ramdisk.iso: $(stat -c %s "$OUT/ramdisk.iso") bytes; arguments at bytes $OFFSETS"

@@ -37,15 +37,20 @@ lists_of_machine() {
 
 # of_host PACKAGE   as unpacked, but of this host's architecture, for a program that runs here
 of_host() {
-  local APT=()
+  local APT=() SOURCES=
   unpacked "$1"
 }
 
-# unpacked PACKAGE   prints the folder with the unpacked newest version of the package
+# unpacked PACKAGE   prints the folder with the unpacked newest version of the package, and adds its source to the file SOURCES, if that is set
 unpacked() {
-  local package=$1 version folder download
-  version=$(apt-cache "${APT[@]}" show --no-all-versions "$package" 2>/dev/null | awk '$1 == "Version:" {print $2; exit}')
+  local package=$1 record version folder download
+  record=$(apt-cache "${APT[@]}" show --no-all-versions "$package" 2>/dev/null || true)
+  version=$(awk '$1 == "Version:" {print $2; exit}' <<<"$record")
   [ -n "$version" ] || die "apt knows no package $package: run apt-get update"
+  # deb-control(5): the version of the source stands in parentheses if it is another than the package's.
+  [ -z "${SOURCES:-}" ] || awk -v name="$package" -v version="$version" '
+    $1 == "Source:" { name = $2; if ($3 != "") { version = $3; gsub(/[()]/, "", version) } }
+    END { print name, version }' <<<"$record" >>"$SOURCES"
   folder=$CACHE/deb/$package-${version//[^A-Za-z0-9.+~-]/_}
   [ ${#APT[@]} = 0 ] || folder+=-$ARCHITECTURE
   if [ ! -d "$folder" ]; then
