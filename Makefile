@@ -1,7 +1,8 @@
 # make run     starts a rack and a cluster  make test    runs all tests and prints a table of them
 # make check   the checks of each commit    make soak    the tests that take hours
 # make build   programs and ramdisk         make lint  unit  test-fast  test-compat  test-browser  test-rack  test-clouds
-#                                           make test-agents  test-ironic  test-kubernetes  test-ignition  rustdoc
+#                                           make test-agents  test-ironic  test-kubernetes  test-ignition  test-packages  rustdoc
+# make packages           Debian packages of optimised programs, in target/packages
 # make image-hypervisor   a disk that becomes a compute host of an OpenStack
 # make bench   measures the documented figures   make clean   removes builds and racks
 #
@@ -17,7 +18,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: build ramdisk make-ramdisk machines make-machines run check test soak lint unit build-tests rustdoc mutants test-fast test-compat test-browser test-ironic test-rack test-agents test-clouds \
-  test-kubernetes test-ignition image-hypervisor bench bench-site clean build-packages
+  test-kubernetes test-ignition test-packages packages image-hypervisor bench bench-site clean build-packages
 
 # One build lints and compiles: clippy is the compiler of this workspace's crates, and its warnings are errors.
 export RUSTC_WORKSPACE_WRAPPER := clippy-driver
@@ -76,6 +77,12 @@ make-ramdisk:
 	images/ramdisk/iso.sh $(RAMDISK)
 	tests/deps-cache.sh save agent x86_64-unknown-linux-gnu/agent
 
+# The Debian packages, of optimised programs.
+packages: ramdisk
+	@$(PACKAGES) debhelper
+	rm -rf target/packages
+	deploy/packages/build.sh "$$(deploy/packages/programs.sh)" $(RAMDISK) target/packages
+
 # The parts of a rack of QEMU machines.
 machines: ramdisk
 	$(call once,machines)
@@ -98,7 +105,7 @@ check: lint rustdoc unit
 
 # All tests. Targets that mostly wait for machines run beside targets that mostly compute.
 test:
-	@tests/run.sh "lint | machines" "test-fast test-browser test-ironic | test-clouds test-compat | test-ignition test-rack test-kubernetes rustdoc"
+	@tests/run.sh "lint | machines" "test-fast test-browser test-ironic | test-clouds test-compat | test-ignition test-rack test-kubernetes test-packages rustdoc"
 
 # Takes hours: mutants of decision code, every kill point of the crash loops, the agents and conductors of others, rotation of every CA of
 # a running cluster, a site of ten thousand machines.
@@ -144,10 +151,12 @@ mutants: build-packages
 # Unit tests, the stores on both databases, emulators, drivers, daemons, scenarios, the guides on a Debian machine.
 test-fast: export BEDPLATE_LEFT = $(LEFT)/fast
 test-fast: build-packages $(if $(filter 0,$(shell id -u)),ramdisk)
-	@$(PACKAGES) atftp busybox-static curl dhcping dnsmasq-base docker-registry fish groff-base ignition iproute2 ipmitool ipxe ipxe-qemu isc-dhcp-client jq lldpd mmdebstrap ndisc6 openipmi ovmf procps \
+	@$(PACKAGES) atftp busybox-static curl debhelper dhcping dnsmasq-base docker-registry fish groff-base ignition iproute2 ipmitool ipxe ipxe-qemu isc-dhcp-client jq lldpd mmdebstrap ndisc6 openipmi ovmf procps \
 	  python3-aiosmtpd python3-venv qemu-system-x86 qemu-utils seabios tftp-hpa tmux xfsprogs zsh
 	@command -v kubectl >/dev/null || $(PACKAGES) kubernetes-client
 	cargo build --workspace --all-targets
+	@# The guides install these packages.
+	if [ "$$(id -u)" = 0 ]; then COMPRESSION=0 deploy/packages/build.sh target/debug $(RAMDISK) target/packages-of-tests; fi
 	$(forget_skips)
 	@$(call nothing_left,fast)
 	tests/real/postgres.sh tests/openstack-emulator/with-cloud.sh cargo $(TEST) $(call profile,fast) --workspace $(FAST) $(SHOWN) 2>&1 | tee $(LEFT)/fast/printed
@@ -274,6 +283,17 @@ run-test-ignition: build-packages
 	tests/real/fcos/image.sh
 	cargo build --workspace --all-targets
 	BEDPLATE_REAL=1 cargo $(TEST) $(call binary,real-clusters,fcos_machine)
+
+# The Debian packages of the programs that the tests use: two builds are equal, lintian accepts them, and Debian 12 and 13 install, upgrade and
+# purge them. It needs root for machines made of namespaces.
+test-packages:
+	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-packages, because it needs root"; else $(MAKE) --no-print-directory run-test-packages; fi
+
+.PHONY: run-test-packages
+run-test-packages: ramdisk
+	@$(PACKAGES) apt-utils debhelper gnupg lintian mmdebstrap xz-utils
+	cargo build --workspace --all-targets
+	tests/real/packaged.sh target/debug $(RAMDISK) bookworm trixie
 
 # A disk that becomes a compute host of an OpenStack. The build needs root because it makes accounts of another system.
 image-hypervisor: build-packages

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# host.sh - a Debian 12 host with systemd, made of namespaces, on which tests install services as an administrator does.
+# host.sh - a Debian host with systemd, made of namespaces, on which tests install services as an administrator does.
 #
 #   host.sh up FOLDER [PLACE=FOLDER...]  boots it; the other folders are mounted at their PLACEs, and changes to them stay in memory
 #   host.sh run FOLDER WHERE             runs the script on standard input there as root
@@ -8,6 +8,8 @@
 # The Debian tree is made once, in the cache, with the archives that apt-get finds there: the host has no network but lo and provisioning0
 # (10.0.0.1/24), and nobody listens at the other end of provisioning0. Services have users, credentials, namespaces and system call filters
 # as on any host. Control groups only track processes. Needs root.
+#
+#   HOST_SUITE  bookworm, for the guides (default), or trixie, with fewer packages
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=debian.sh disable=SC1091
@@ -17,27 +19,32 @@ HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=suites.sh disable=SC1091
 . "$HERE/suites.sh"
 
+SUITE=${HOST_SUITE:-bookworm}
 # packages that exist before the administrator comes
-PACKAGES=systemd,systemd-sysv,dbus,procps,iproute2,ca-certificates,sudo,curl,sqlite3,postgresql,python3-openstackclient
+PACKAGES=systemd,systemd-sysv,dbus,procps,iproute2,ca-certificates,sudo,curl,sqlite3
+case $SUITE in
+  bookworm) PACKAGES+=,postgresql,python3-openstackclient TREE=host- ;;
+  *) TREE=host-$SUITE- ;;
+esac
 # packages that the administrator installs
 ARCHIVES=(ipxe apache2-utils bash-completion man-db)
 PATHS=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 make_tree() { # prints its folder
   local tree
-  tree=$BEDPLATE_CACHE/host-$(printf '%s\n' "$PACKAGES" "${ARCHIVES[@]}" | sha256sum | cut -c1-16)
+  tree=$BEDPLATE_CACHE/$TREE$(printf '%s\n' "$PACKAGES" "${ARCHIVES[@]}" | sha256sum | cut -c1-16)
   mkdir -p "$BEDPLATE_CACHE"
   exec 9>"$BEDPLATE_CACHE/host.lock"
   flock 9
   if [ ! -f "$tree/.complete" ]; then
     needs mmdebstrap pgrep
-    rm -rf --one-file-system "$BEDPLATE_CACHE"/host-*/
+    rm -rf --one-file-system "$BEDPLATE_CACHE/$TREE"[0-9a-f]*/
     say "making $tree"
     # shellcheck disable=SC2016 # mmdebstrap's shell expands $1
     mmdebstrap --quiet --variant=minbase --include="$PACKAGES" --skip=cleanup/apt \
       --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
       --customize-hook="chroot \"\$1\" apt-get clean; chroot \"\$1\" apt-get -qq install -y --download-only ${ARCHIVES[*]}" \
-      bookworm "$tree.new" "deb [signed-by=$KEYRING] $(debian_mirror) bookworm main" >&2
+      "$SUITE" "$tree.new" "deb [signed-by=$KEYRING] $(debian_mirror) $SUITE main" >&2
     touch "$tree.new/.complete"
     mv "$tree.new" "$tree"
   fi
@@ -81,7 +88,8 @@ inside() { # TREE FOLDER PLACE=FOLDER...: runs as first process of the namespace
   mkdir "$root/dev/pts" "$root/dev/shm"
   mount -t devpts -o newinstance,ptmxmode=666 devpts "$root/dev/pts"
   ln -s pts/ptmx "$root/dev/ptmx"
-  if [ -f /sys/fs/cgroup/cgroup.controllers ]; then
+  # Debian 13's systemd wants version 2 of control groups, which exists without controllers beside version 1.
+  if [ -f /sys/fs/cgroup/cgroup.controllers ] || [ "$SUITE" != bookworm ]; then
     mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup"
   else
     mount -t tmpfs -o mode=755 tmpfs "$root/sys/fs/cgroup"

@@ -300,7 +300,7 @@ fn every_block_for_a_laptop_runs() {
     }
 }
 
-/// A Debian machine with systemd, an emulated cloud on that machine, and a checkout in which all programs are built.
+/// A Debian machine with systemd, an emulated cloud on that machine, and a checkout in which the packages are built.
 struct Host {
     folder: tempfile::TempDir,
 }
@@ -313,7 +313,7 @@ impl Host {
     }
 
     /// Boots the machine, and starts the emulated cloud.
-    fn start(ramdisk: &Path) -> Host {
+    fn start(packages: &Path) -> Host {
         let host = Host { folder: tempfile::tempdir().unwrap() };
         let programs = Path::new(BEDPLATE).parent().unwrap();
         let mut up = Host::script();
@@ -321,7 +321,7 @@ impl Host {
         for (place, folder) in [
             ("deploy", deploy().as_path()),
             ("target/debug", programs),
-            ("target/ramdisk", ramdisk),
+            ("target/packages", packages),
         ] {
             up.arg(format!("{}/{place}={}", Host::CHECKOUT, folder.display()));
         }
@@ -375,7 +375,7 @@ const FOLLOWED: &str = r#"
 set -x
 for unit in baremetald clusterd consoled; do
   test "$(systemctl show --property NRestarts --value $unit)" = 0
-  test "$(ps -o uid= -p "$(systemctl show --property MainPID --value $unit)")" -ge 61184 # systemd's for such accounts
+  test "$(ps -o user= -p "$(systemctl show --property MainPID --value $unit)")" = $unit
   if journalctl --quiet --unit $unit | grep -E 'panicked|ERROR'; then exit 1; fi
 done
 openstack --os-cloud alice catalog show container-infra -f value -c type | grep -x container-infra >/dev/null
@@ -438,14 +438,14 @@ fn every_block_for_a_machine_of_ones_own_runs() {
         "{} blocks",
         of(Environment::OnPostgres).count()
     );
-    let ramdisk = Path::new(BEDPLATE).ancestors().nth(2).unwrap().join("ramdisk");
+    let packages = Path::new(BEDPLATE).ancestors().nth(2).unwrap().join("packages-of-tests");
     if !rustix::process::geteuid().is_root() {
         return peers::skip("guides", "a Debian machine of namespaces needs root");
     }
-    if !peers::installed("mmdebstrap") || !ramdisk.is_dir() {
-        return peers::skip("guides", "mmdebstrap or what `make ramdisk` makes is not there");
+    if !peers::installed("mmdebstrap") || !packages.is_dir() {
+        return peers::skip("guides", "mmdebstrap or target/packages-of-tests is not there");
     }
-    let host = Host::start(&ramdisk);
+    let host = Host::start(&packages);
     host.follows(of(Environment::OnHost));
     host.runs("afterwards", FOLLOWED);
     host.follows(of(Environment::OnPostgres));
