@@ -120,7 +120,7 @@ lint: build-packages
 	@$(PACKAGES) shellcheck python3-venv
 	cargo fmt --all --check
 	@if command -v shellcheck >/dev/null; then shellcheck -x $(SCRIPTS); else echo "SKIPPED: shellcheck, because it is not installed"; fi
-	"$$(tests/real/venv.sh tests/compat/lint-requirements.txt)/bin/ruff" check --line-length 140 --select E,F,W,I,B tests
+	"$$(tests/real/venv.sh tests/compat/lint-requirements.txt)/bin/ruff" check --line-length 140 --select E,F,W,I,B deploy tests
 	"$$(tests/tool.sh cargo-machete 0.9.2)" .
 	"$$(tests/tool.sh cargo-deny 0.20.2)" --locked --log-level error check bans licenses sources
 	tests/advisories.sh "$$(tests/tool.sh cargo-deny 0.20.2)"
@@ -284,14 +284,14 @@ run-test-ignition: build-packages
 	cargo build --workspace --all-targets
 	BEDPLATE_REAL=1 cargo $(TEST) $(call binary,real-clusters,fcos_machine)
 
-# The Debian packages of the programs that the tests use: two builds are equal, lintian accepts them, and Debian 12 and 13 install, upgrade and
-# purge them. It needs root for machines made of namespaces.
+# A release of the programs that the tests use: two builds are equal, lintian accepts the packages, Debian 12 and 13 install, upgrade and purge
+# them, and podman runs an image. It needs root for machines made of namespaces.
 test-packages:
 	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-packages, because it needs root"; else $(MAKE) --no-print-directory run-test-packages; fi
 
 .PHONY: run-test-packages
 run-test-packages: ramdisk
-	@$(PACKAGES) apt-utils debhelper gnupg lintian mmdebstrap xz-utils
+	@$(PACKAGES) apt-utils buildah curl debhelper gnupg lintian mmdebstrap podman xz-utils
 	cargo build --workspace --all-targets
 	tests/real/packaged.sh target/debug $(RAMDISK) bookworm trixie
 

@@ -52,6 +52,18 @@ daemon consoled console.toml
 for unit in baremetald clusterd; do cp "$ROOT/deploy/systemd/$unit.service" "$TREE/debian/bedplate-$unit.$unit.service"; done
 cp "$ROOT/deploy/systemd/consoled.service" "$TREE/debian/bedplate-console.consoled.service"
 
+TARGET=$([ "$ARCHITECTURE" = amd64 ] && echo x86_64-unknown-linux-gnu || echo aarch64-unknown-linux-musl)
+bill() { # PACKAGE CRATE TARGET SOURCES...: its bill of materials, as a document of the package
+  mkdir -p "$TREE/bills/$1"
+  "$HERE/sbom.py" "$1" "$VERSION" "${@:2}" >"$TREE/bills/$1/sbom.cdx.json"
+  echo "bills/$1/sbom.cdx.json" >"$TREE/debian/$1.docs"
+}
+bill bedplate-baremetald baremetal "$TARGET"
+bill bedplate-clusterd cluster "$TARGET"
+bill bedplate-console console "$TARGET"
+bill bedplate bedplate "$TARGET"
+bill bedplate-ramdisk agent x86_64-unknown-linux-gnu "${SOURCES[@]}"
+
 printf 'ramdisk:Sources=%s\n' "$(LC_ALL=C sort -u "${SOURCES[@]}" | sed 's/ / (= /; s/$/)/' | paste -sd, | sed 's/,/, /g')" >"$TREE/debian/substvars"
 cat >"$TREE/debian/changelog" <<CHANGELOG
 bedplate ($VERSION) unstable; urgency=medium
@@ -66,4 +78,5 @@ KIND=$([ "$ARCHITECTURE" = amd64 ] && echo binary || echo binary-arch)
 (cd "$TREE" && dpkg-buildpackage --build="$([ "$KIND" = binary ] && echo binary || echo any)" --host-arch "$ARCHITECTURE" \
   --no-check-builddeps --no-sign >"$WORK/log" 2>&1) || { cat "$WORK/log" >&2; exit 1; }
 rm -f "$OUT"/*_"$ARCHITECTURE".deb
+[ "$ARCHITECTURE" != amd64 ] || rm -f "$OUT"/*_all.deb
 mv "$WORK"/*.deb "$OUT/"

@@ -23,7 +23,7 @@ else
   lists_of_machine
   COMPILER=aarch64-linux-gnu-gcc
   FLAGS+=' -C target-feature=+crt-static -C linker=rust-lld'
-  C_FLAGS+=" -nostdinc -isystem $(unpacked musl-dev)/usr/include/aarch64-linux-musl -isystem $($COMPILER -print-file-name=include)"
+  C_FLAGS+=" -nostdinc -isystem $(unpacked musl-dev)/usr/include/aarch64-linux-musl -isystem $($COMPILER -print-file-name=include) -mno-outline-atomics"
   export CC_aarch64_unknown_linux_musl=$COMPILER AR_aarch64_unknown_linux_musl=aarch64-linux-gnu-ar
 fi
 UPPER=$(printf '%s' "$TARGET" | tr 'a-z-' 'A-Z_')

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# packaged.sh PROGRAMS RAMDISK SUITE... - makes the packages twice and compares them, checks them by lintian, signs a repository of them with a
-# throw-away key, and installs, upgrades, removes and purges them by apt on a Debian machine of each suite.
+# packaged.sh PROGRAMS RAMDISK SUITE... - makes a release of finished programs with a throw-away key. Checks that two builds give the same bytes,
+# that lintian accepts the packages, and that podman runs the image of baremetald. Then installs, upgrades, removes and purges the packages by apt
+# from the signed repository, on a Debian machine of each suite.
 # shellcheck disable=SC2016 # the shell of the machine expands the scripts
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
@@ -24,23 +25,53 @@ end() {
 }
 trap end EXIT
 
-packages() { "$ROOT/deploy/packages/build.sh" "$PROGRAMS" "$RAMDISK" "$1"; }
-say "packages of $VERSION"
-packages "$WORK/packages"
-(umask 077 && cd / && TZ=Asia/Tokyo LC_ALL=C.UTF-8 packages "$WORK/again")
-diff -r "$WORK/packages" "$WORK/again" || die "two builds of the same programs differ"
-lintian --allow-root --fail-on warning,error --suppress-tags initial-upload-closes-no-bugs "$WORK"/packages/*.deb >&2 || die "lintian refuses a package"
-VERSION=$VERSION.1 packages "$WORK/newer"
-
 export GNUPGHOME=$WORK/key
 mkdir -m 700 "$GNUPGHOME"
 gpg --batch --quiet --passphrase '' --quick-generate-key 'Bedplate test' ed25519 sign 1d
-repository() { # FOLDER: what apt of the machines finds
-  rm -rf "$WORK/repository"/*
-  cp "$1"/*.deb "$WORK/repository/"
-  "$ROOT/deploy/packages/repository.sh" "$WORK/repository" 'Bedplate test'
+say "release $VERSION"
+SNAPSHOT=yes ARCHITECTURES=amd64 PROGRAMS=$PROGRAMS RAMDISK=$RAMDISK "$ROOT/deploy/packages/release.sh" 'Bedplate test' "$WORK/release"
+gpg --quiet --verify "$WORK/release/SHA256SUMS.asc" "$WORK/release/SHA256SUMS" 2>/dev/null || die "the signature of the checksums is wrong"
+(cd "$WORK/release" && sha256sum --quiet --check SHA256SUMS)
+lintian --allow-root --fail-on warning,error "$WORK"/release/*.deb >&2 || die "lintian refuses a package"
+
+packages() { "$ROOT/deploy/packages/build.sh" "$PROGRAMS" "$RAMDISK" "$1"; }
+(
+  umask 077
+  cd /
+  export TZ=Asia/Tokyo LC_ALL=C.UTF-8
+  packages "$WORK/again"
+  "$ROOT/deploy/packages/images.sh" "$WORK/again" "$WORK/again" bedplate-console
+)
+for file in "$WORK"/again/*; do cmp "$file" "$WORK/release/${file##*/}" || die "two builds of the same programs differ"; done
+VERSION=$VERSION.1 packages "$WORK/newer"
+
+# Runs as root of a mount namespace with version 2 of control groups alone, because crun refuses both versions together.
+in_container() { # IMAGE
+  local image process tries
+  container() { podman --root "$WORK/containers" --runroot "$WORK/containers-run" --storage-driver vfs --cgroup-manager cgroupfs --events-backend none "$@"; }
+  mount --make-rprivate /
+  umount -R /sys/fs/cgroup
+  mount -t cgroup2 cgroup2 /sys/fs/cgroup
+  mkdir "$WORK/configuration"
+  printf 'state_dir = "/var/lib/baremetald"\n[api]\nlisten = "127.0.0.1:6385"\n' >"$WORK/configuration/baremetald.toml"
+  image=$(container load --quiet --input "$1")
+  container run --detach --name baremetald --network none --cgroups disabled --ulimit nofile=1024:1024 --ulimit nproc=4096:4096 --read-only \
+    --cap-drop all --security-opt no-new-privileges --volume "$WORK/configuration:/etc/bedplate:ro" "${image##* }" >/dev/null
+  process=$(container inspect --format '{{.State.Pid}}' baremetald)
+  for ((tries = 0; tries < 300; tries++)); do
+    ! nsenter --target "$process" --net curl -sf http://127.0.0.1:6385/v1/nodes >"$WORK/answer" || break
+    sleep 0.2
+  done
+  [ "$(cat "$WORK/answer")" = '{"nodes":[]}' ] || { container logs baremetald; return 1; }
+  [ "$(awk '/^(Uid|CapEff):/ {print $2}' "/proc/$process/status" | paste -sd' ')" = "65532 0000000000000000" ]
+  container stop --time 10 baremetald >/dev/null
+  [ "$(container inspect --format '{{.State.ExitCode}}' baremetald)" = 0 ]
+  container rm baremetald >/dev/null
 }
-mkdir "$WORK/repository"
+export -f in_container
+export WORK
+unshare --mount bash -euo pipefail -c 'in_container "$1"' bash "$WORK"/release/bedplate-baremetald_*.oci.tar >&2 || die "the image of baremetald does not work"
+say "the image of baremetald works"
 
 # The functions of the scripts that run on a machine.
 FUNCTIONS='
@@ -134,10 +165,16 @@ for unit in $UNITS; do test "$(property $unit LoadState)" = not-found; done
 test -z "$(dpkg-query -W -f "\${db:Status-Abbrev} \${Package}\n" "bedplate*" 2>/dev/null | grep -v ^un)"
 '
 
+repository() { # FOLDER: what apt of the machines finds
+  mkdir -p "$WORK/repository"
+  rm -f "$WORK"/repository/*
+  cp "$1"/* "$WORK/repository/"
+  [ -f "$1/InRelease" ] || "$ROOT/deploy/packages/repository.sh" "$WORK/repository" 'Bedplate test'
+}
 for suite; do
   machine=$WORK/machine-$suite
   mkdir "$machine"
-  repository "$WORK/packages"
+  repository "$WORK/release"
   export HOST_SUITE=$suite
   "$HERE/host.sh" up "$machine" "/srv/packages=$WORK/repository"
   on_machine() { # NAME SCRIPT
