@@ -267,6 +267,7 @@ test-kubernetes:
 .PHONY: run-test-kubernetes
 run-test-kubernetes: build-packages
 	tests/real/kubernetes/nodes.sh deps
+	tests/real/kubernetes/accepts.sh deploy/kubernetes
 	cargo build --workspace --all-targets
 	trap 'tests/real/kubernetes/nodes.sh down-all' EXIT; export BEDPLATE_REAL=1; \
 	  cargo $(TEST) $(call binary,real-clusters,three_and_two); cargo $(TEST) $(call binary,real-clusters,contract)
@@ -291,7 +292,7 @@ test-packages:
 
 .PHONY: run-test-packages
 run-test-packages: ramdisk
-	@$(PACKAGES) apt-utils buildah curl debhelper gnupg lintian mmdebstrap podman xz-utils
+	@$(PACKAGES) apache2-utils apt-utils buildah curl debhelper gnupg lintian mmdebstrap openssl podman xz-utils
 	cargo build --workspace --all-targets
 	tests/real/packaged.sh target/debug $(RAMDISK) bookworm trixie
 

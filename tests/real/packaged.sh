@@ -45,31 +45,46 @@ packages() { "$ROOT/deploy/packages/build.sh" "$PROGRAMS" "$RAMDISK" "$1"; }
 for file in "$WORK"/again/*; do cmp "$file" "$WORK/release/${file##*/}" || die "two builds of the same programs differ"; done
 VERSION=$VERSION.1 packages "$WORK/newer"
 
-# Runs as root of a mount namespace with version 2 of control groups alone, because crun refuses both versions together.
+# Runs the image of baremetald with the configuration, the modes of files and the limits that deploy/kubernetes gives it. Version 2 of control groups
+# is mounted alone, because crun refuses both versions together.
 in_container() { # IMAGE
-  local image process tries
+  local pod=$WORK/pod image process tries url=https://baremetald.bedplate.svc:6385/v1/nodes
   container() { podman --root "$WORK/containers" --runroot "$WORK/containers-run" --storage-driver vfs --cgroup-manager cgroupfs --events-backend none "$@"; }
+  answers() {
+    nsenter --target "$process" --net curl -sf --cacert "$pod/tls/tls.crt" --resolve baremetald.bedplate.svc:6385:127.0.0.1 -u admin:secret "$url"
+  }
   mount --make-rprivate /
   umount -R /sys/fs/cgroup
   mount -t cgroup2 cgroup2 /sys/fs/cgroup
-  mkdir "$WORK/configuration"
-  printf 'state_dir = "/var/lib/baremetald"\n[api]\nlisten = "127.0.0.1:6385"\n' >"$WORK/configuration/baremetald.toml"
+  mkdir -p "$pod"/{tls,users,state}
+  cp "$ROOT/deploy/kubernetes/baremetald.toml" "$pod/"
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=baremetald \
+    -addext subjectAltName=DNS:baremetald.bedplate.svc -keyout "$pod/tls/tls.key" -out "$pod/tls/tls.crt" 2>/dev/null
+  htpasswd -bnBC 4 admin secret >"$pod/users/htpasswd"
+  chown -R 0:65532 "$pod"
+  chmod 440 "$pod"/{tls,users}/*
+  chmod 2775 "$pod/state"
   image=$(container load --quiet --input "$1")
   container run --detach --name baremetald --network none --cgroups disabled --ulimit nofile=1024:1024 --ulimit nproc=4096:4096 --read-only \
-    --cap-drop all --security-opt no-new-privileges --volume "$WORK/configuration:/etc/bedplate:ro" "${image##* }" >/dev/null
-  process=$(container inspect --format '{{.State.Pid}}' baremetald)
-  for ((tries = 0; tries < 300; tries++)); do
-    ! nsenter --target "$process" --net curl -sf http://127.0.0.1:6385/v1/nodes >"$WORK/answer" || break
-    sleep 0.2
+    --cap-drop all --security-opt no-new-privileges --volume "$pod/baremetald.toml:/etc/bedplate/baremetald.toml:ro" \
+    --volume "$pod/users:/etc/bedplate/users:ro" --volume "$pod/tls:/etc/bedplate/tls:ro" --volume "$pod/state:/var/lib/baremetald" \
+    "${image##* }" --config /etc/bedplate/baremetald.toml >/dev/null
+  for _ in first again; do
+    process=$(container inspect --format '{{.State.Pid}}' baremetald)
+    for ((tries = 0; tries < 300; tries++)); do
+      ! answers >"$WORK/answer" || break
+      sleep 0.2
+    done
+    [ "$(cat "$WORK/answer")" = '{"nodes":[]}' ] || { container logs baremetald; return 1; }
+    [ "$(awk '/^(Uid|CapEff):/ {print $2}' "/proc/$process/status" | paste -sd' ')" = "65532 0000000000000000" ]
+    container stop --time 10 baremetald >/dev/null
+    [ "$(container inspect --format '{{.State.ExitCode}}' baremetald)" = 0 ]
+    container start baremetald >/dev/null
   done
-  [ "$(cat "$WORK/answer")" = '{"nodes":[]}' ] || { container logs baremetald; return 1; }
-  [ "$(awk '/^(Uid|CapEff):/ {print $2}' "/proc/$process/status" | paste -sd' ')" = "65532 0000000000000000" ]
-  container stop --time 10 baremetald >/dev/null
-  [ "$(container inspect --format '{{.State.ExitCode}}' baremetald)" = 0 ]
-  container rm baremetald >/dev/null
+  container rm --force baremetald >/dev/null
 }
 export -f in_container
-export WORK
+export WORK ROOT
 unshare --mount bash -euo pipefail -c 'in_container "$1"' bash "$WORK"/release/bedplate-baremetald_*.oci.tar >&2 || die "the image of baremetald does not work"
 say "the image of baremetald works"
 

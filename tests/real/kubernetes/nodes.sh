@@ -34,7 +34,7 @@ machine() { # VERB MACHINE [COMMAND...]
 }
 
 deps() {
-  install_packages mmdebstrap ignition haproxy iproute2 iptables gcc libc6-dev binutils xz-utils patch python3 curl
+  install_packages mmdebstrap ignition haproxy iproute2 iptables gcc libc6-dev binutils xz-utils patch python3 curl openssl
   "$HERE/mirror.sh" >/dev/null
 }
 

@@ -19,12 +19,12 @@ fn samples() -> Vec<PathBuf> {
 #[test]
 fn every_sample_configuration_is_valid() {
     let samples = samples();
-    for kind in ["dev/baremetald.toml", "systemd/baremetald.toml"] {
+    for kind in ["dev/baremetald.toml", "kubernetes/baremetald.toml", "systemd/baremetald.toml"] {
         assert!(samples.iter().any(|file| file.ends_with(kind)), "deploy/{kind} is gone");
     }
     for file in samples {
         let boots_machines = load(&file).provisioning.is_some();
-        assert_eq!(boots_machines, !file.ends_with("systemd/baremetald.toml"), "{file:?}");
+        assert_eq!(boots_machines, file.ends_with("dev/baremetald.toml"), "{file:?}");
     }
 }
 

@@ -12,7 +12,9 @@ fn sample(path: &str) -> Config {
 
 #[test]
 fn the_sample_configuration_is_valid() {
-    assert_eq!(sample("systemd/clusterd.toml").api.listener.listen.port(), 9511);
+    for path in ["systemd/clusterd.toml", "kubernetes/clusterd.toml"] {
+        assert_eq!(sample(path).api.listener.listen.port(), 9511, "{path}");
+    }
 }
 
 #[test]

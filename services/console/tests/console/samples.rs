@@ -12,9 +12,11 @@ fn sample(path: &str) -> Config {
 
 #[test]
 fn the_sample_configuration_is_valid() {
-    let config = sample("systemd/console.toml");
-    assert_eq!(config.listen.port(), 9510);
-    assert_eq!(config.access, Access::HttpBasic);
+    for path in ["systemd/console.toml", "kubernetes/console.toml"] {
+        let config = sample(path);
+        assert_eq!(config.listen.port(), 9510, "{path}");
+        assert_eq!(config.access, Access::HttpBasic, "{path}");
+    }
 }
 
 #[test]
