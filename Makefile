@@ -2,7 +2,7 @@
 # make check   the checks of each commit    make soak    the tests that take hours
 # make build   programs and ramdisk         make lint  unit  test-fast  test-compat  test-browser  test-rack  test-clouds
 #                                           make test-agents  test-ironic  test-kubernetes  test-ignition  test-packages  rustdoc
-# make packages           Debian packages of optimised programs, in target/packages
+# make packages           Debian packages of optimised programs, in target/packages; make packages-arm64 for 64-bit ARM
 # make image-hypervisor   a disk that becomes a compute host of an OpenStack
 # make bench   measures the documented figures   make clean   removes builds and racks
 #
@@ -18,7 +18,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: build ramdisk make-ramdisk machines make-machines run check test soak lint unit build-tests rustdoc mutants test-fast test-compat test-browser test-ironic test-rack test-agents test-clouds \
-  test-kubernetes test-ignition test-packages packages image-hypervisor bench bench-site clean build-packages
+  test-kubernetes test-ignition test-packages packages packages-arm64 image-hypervisor bench bench-site clean build-packages
 
 # One build lints and compiles: clippy is the compiler of this workspace's crates, and its warnings are errors.
 export RUSTC_WORKSPACE_WRAPPER := clippy-driver
@@ -82,6 +82,13 @@ packages: ramdisk
 	@$(PACKAGES) debhelper
 	rm -rf target/packages
 	deploy/packages/build.sh "$$(deploy/packages/programs.sh)" $(RAMDISK) target/packages
+
+# The same for 64-bit ARM, in target/packages-arm64, without the package of the ramdisk.
+packages-arm64: packages
+	@$(PACKAGES) gcc-aarch64-linux-gnu
+	rm -rf target/packages-arm64
+	programs="$$(ARCHITECTURE=arm64 deploy/packages/programs.sh)"; \
+	  ARCHITECTURE=arm64 NATIVE=target/x86_64-unknown-linux-gnu/release/bedplate deploy/packages/build.sh "$$programs" $(RAMDISK) target/packages-arm64
 
 # The parts of a rack of QEMU machines.
 machines: ramdisk

@@ -19,7 +19,7 @@ export ARCHITECTURE=${ARCHITECTURE:-amd64}
 TIME=$SOURCE_DATE_EPOCH
 # shellcheck source-path=SCRIPTDIR source=../../images/ramdisk/lib.sh
 . "$ROOT/images/ramdisk/lib.sh"
-needs buildah dpkg-deb objdump
+needs buildah dpkg-deb readelf
 lists_of_machine
 
 WORK=$(mktemp -d)
@@ -34,7 +34,7 @@ libraries() { # TREE PROGRAM: copies the libraries that a program needs, with th
     found=$(find "$(unpacked libc6)" "$(unpacked libgcc-s1)" -name "$library" -path '*/lib*' | head -n 1)
     [ -n "$found" ] || die "$2 needs $library, which is in neither libc6 nor libgcc-s1"
     install -D -m 755 "$found" "$1/lib/$TRIPLET/$library"
-  done < <(objdump -p "$2" | awk '$1 == "NEEDED" {print $2}')
+  done < <(readelf --dynamic --wide "$2" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
   [ -d "$1/lib" ] || return 0
   mkdir -p "$1/${LOADER%/*}"
   install -m 755 "$(find "$(unpacked libc6)" -name "${LOADER##*/}" -path '*/lib*' | head -n 1)" "$1/$LOADER"

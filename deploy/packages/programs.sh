@@ -5,7 +5,7 @@
 # that are in it in its section .dep-v0 (cargo-auditable), from which sbom.py makes a bill of materials.
 #
 # amd64 links Debian 12's C library, which a later Debian can replace. arm64 is cross-compiled on amd64 by Debian's gcc-aarch64-linux-gnu, with
-# musl and its headers from Debian's musl-dev, into static programs: `rustup target add aarch64-unknown-linux-musl` is needed before.
+# musl and its headers from Debian's musl-dev, into static programs.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 ROOT=$(readlink -f "$HERE/../..")
@@ -20,6 +20,8 @@ if [ "$ARCHITECTURE" = amd64 ]; then
   TARGET=x86_64-unknown-linux-gnu
 else
   TARGET=aarch64-unknown-linux-musl
+  needs rustup aarch64-linux-gnu-gcc
+  rustup -q target add "$TARGET" >&2
   lists_of_machine
   COMPILER=aarch64-linux-gnu-gcc
   FLAGS+=' -C target-feature=+crt-static -C linker=rust-lld'
@@ -32,4 +34,7 @@ cd "$ROOT"
 env -u RUSTC_WORKSPACE_WRAPPER -u CLIPPY_ARGS "CARGO_TARGET_${UPPER}_RUSTFLAGS=$FLAGS" "CFLAGS_${TARGET//-/_}=$C_FLAGS" \
   "$AUDITABLE" auditable build --quiet --locked --release --target "$TARGET" --package baremetal --package cluster --package console \
   --package bedplate --bins >&2
+for program in baremetald clusterd consoled bedplate; do
+  readelf --sections --wide "target/$TARGET/release/$program" | grep -qF .dep-v0 || die "$program does not list its crates"
+done
 printf '%s\n' "$ROOT/target/$TARGET/release"
