@@ -11,7 +11,7 @@ mod steps;
 
 use std::path::{Path, PathBuf};
 
-use daemon::{DatabaseConfig, LogFormat};
+use daemon::{DatabaseConfig, LogFormat, MetricsConfig};
 use notices::NoticesConfig;
 use serde::Deserialize;
 
@@ -44,6 +44,9 @@ pub struct Config {
     pub api: ApiConfig,
     #[serde(default)]
     pub database: DatabaseConfig,
+    /// The listener of metrics; absent if none are served.
+    #[serde(default)]
+    pub metrics: Option<MetricsConfig>,
     #[serde(default)]
     pub conductor: ConductorConfig,
     /// Where agents report, besides the provisioning listener.

@@ -4,6 +4,7 @@ pub mod config;
 pub mod provisioning;
 mod provisioning_sockets;
 mod service;
+mod service_metrics;
 mod undelivered;
 
 pub use config::Config;

@@ -15,12 +15,12 @@ use baremetal_conductor::{
 };
 use baremetal_core::Timeouts;
 use baremetal_store::{AddressPool, Store, Tripwire};
-use daemon::ApiListener;
+use daemon::{ApiListener, MetricsListener};
 use hardware::AllowedHosts;
 use jiff::Timestamp;
 use notices::{OutboxSender, ReceiverKinds};
 use openstack::Session;
-use openstack_api::PlaceCounts;
+use openstack_api::{ApiSettings, PlaceCounts};
 use pxe::{Mode, Prober, RouterAdvertisementConfig, TftpConfig, TftpFiles};
 use sealing::Keyring;
 use serde::{Deserialize, Serialize};
@@ -35,6 +35,7 @@ use crate::config::{
 };
 use crate::provisioning::{self, Downloads, Files, IsoTemplate, Provisioning, RamdiskFiles};
 use crate::provisioning_sockets::{ProvisioningSockets, certificate};
+use crate::service_metrics::{NodeCounts, ServiceMetrics};
 use crate::undelivered::HistoryOfUndelivered;
 
 /// How long a BMC keeps its address after its last DHCP request. Nodes name their BMCs by address, so a BMC that was away for a while must
@@ -48,6 +49,7 @@ pub struct Service {
     notices: OutboxSender,
     store: Store,
     api: (ApiListener, axum::Router),
+    metrics: (ServiceMetrics, Option<MetricsListener>),
     provisioning: Option<(ProvisioningSockets, Provisioning)>,
     /// Network boot runs until this value is dropped.
     _boot: Option<pxe::Running>,
@@ -70,11 +72,21 @@ pub struct Listeners {
     pub tftp: Option<SocketAddr>,
     /// DHCP on the network of BMCs.
     pub bmc_dhcp: Option<SocketAddr>,
+    #[serde(default)]
+    pub metrics: Option<SocketAddr>,
 }
 
 impl Listeners {
     fn of_api(api: SocketAddr) -> Self {
-        Listeners { api, provisioning: None, https: None, dhcp: None, tftp: None, bmc_dhcp: None }
+        Listeners {
+            api,
+            provisioning: None,
+            https: None,
+            dhcp: None,
+            tftp: None,
+            bmc_dhcp: None,
+            metrics: None,
+        }
     }
 }
 
@@ -107,20 +119,24 @@ impl Service {
         let conductor = Conductor::new(settings, store.clone(), key).await?;
         let api = config.api.open().await?;
 
+        let (metrics, scraped) =
+            (ServiceMetrics::new(), MetricsListener::open(config.metrics).await?);
         let mut listeners = Listeners::of_api(api.address);
+        listeners.metrics = scraped.as_ref().map(|listener| listener.address);
         let app = App {
             store: store.clone(),
             conductor: conductor.clone(),
             clock: Timestamp::now,
             auth,
             lookers: PlaceCounts::default(),
-            settings: api_settings(&config),
+            settings: api_settings(&config, &metrics),
         };
         let mut service = Service {
             conductor: conductor.clone(),
             notices: pump,
             store,
             api: (api, baremetal_api::router(app)),
+            metrics: (metrics, scraped),
             provisioning: None,
             _boot: None,
             bmc_addresses: bmc_addresses(&config, &conductor).await?,
@@ -159,6 +175,12 @@ impl Service {
         let (listener, router) = self.api;
         let serving = listener.serve(router, stop.clone());
         tasks.spawn(async move { serving.await.context("a listener failed") });
+        if let (ServiceMetrics { page, nodes, .. }, Some(listener)) = self.metrics {
+            info!("serving metrics on {}", listener.address);
+            let counts = NodeCounts { store: self.store.clone(), gauges: nodes };
+            let serving = listener.serve(page, counts, stop.clone());
+            tasks.spawn(async move { serving.await.context("the listener of metrics failed") });
+        }
         if let Some((sockets, routes)) = self.provisioning {
             let loaders = provisioning::loaders(routes.clone());
             sockets.serve(provisioning::router(routes), loaders, &mut tasks, &stop);
@@ -225,9 +247,10 @@ async fn open_store(config: &Config, tripwire: Tripwire) -> anyhow::Result<Store
     store.with_keys(Arc::new(keys)).await.context("cannot seal the stored secrets")
 }
 
-fn api_settings(config: &Config) -> baremetal_api::Settings {
+fn api_settings(config: &Config, metrics: &ServiceMetrics) -> baremetal_api::Settings {
+    let requests = metrics.requests.clone();
     baremetal_api::Settings {
-        api: config.api.settings(),
+        api: ApiSettings { requests, ..config.api.settings() },
         power_timeout: config.timeouts.power.unsigned_abs(),
         consoles_each: config.consoles.viewed_by_one,
         novnc_url: config.consoles.novnc_url.clone(),

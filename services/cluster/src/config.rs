@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use daemon::{ConnectionLimits, DatabaseConfig, LogFormat, TlsFiles};
+use daemon::{ConnectionLimits, DatabaseConfig, LogFormat, MetricsConfig, TlsFiles};
 use jiff::SignedDuration;
 use notices::NoticesConfig;
 use openstack_api::{AuthConfig, AuthKind, HostName, KeystoneAccess, Limits, PlainHttp};
@@ -44,6 +44,9 @@ pub struct Config {
     pub quotas: QuotasConfig,
     #[serde(default)]
     pub database: DatabaseConfig,
+    /// The listener of metrics. Without this section, none are served.
+    #[serde(default)]
+    pub metrics: Option<MetricsConfig>,
     /// The cloud in which clusters are created. Without this section no cluster is created, and the status of each cluster says so.
     #[serde(default)]
     pub cloud: Option<CloudAccess>,

@@ -3,6 +3,7 @@
 pub mod config;
 pub mod nodes;
 mod service;
+mod service_metrics;
 mod undelivered;
 
 pub use config::Config;

@@ -9,11 +9,11 @@ use cluster_api::{App, Streams};
 use cluster_conductor::{Conductor, LendingSettings, MachineSettings, NodesListener};
 use cluster_core::RepairLimits;
 use cluster_store::Store;
-use daemon::{ApiListener, ConnectionLimits};
+use daemon::{ApiListener, ConnectionLimits, MetricsListener};
 use jiff::Timestamp;
 use notices::{Outbox, OutboxSender};
 use openstack::{CloudConfig, Session};
-use openstack_api::AuthConfig;
+use openstack_api::{ApiSettings, AuthConfig};
 use sealing::Keyring;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
@@ -24,6 +24,7 @@ use tracing::info;
 use uuid::Uuid;
 
 use crate::config::{CloudAccess, Tenancy};
+use crate::service_metrics::{ClusterCounts, ServiceMetrics};
 use crate::undelivered::UndeliveredAsEvent;
 use crate::{Config, nodes};
 
@@ -32,6 +33,7 @@ pub struct Service {
     conductor: Conductor,
     store: Store,
     api: (ApiListener, axum::Router),
+    metrics: (ServiceMetrics, Option<MetricsListener>),
     nodes: Option<NodesService>,
     streams: Streams,
     outbox: (OutboxSender, Outbox, UndeliveredAsEvent),
@@ -49,6 +51,8 @@ pub struct Listeners {
     pub api: SocketAddr,
     #[serde(default)]
     pub nodes: Option<SocketAddr>,
+    #[serde(default)]
+    pub metrics: Option<SocketAddr>,
 }
 
 impl Service {
@@ -77,6 +81,8 @@ impl Service {
         };
         let streams =
             Streams::at_most(config.api.event_streams).for_each(config.api.event_streams_each);
+        let (metrics, scraped) =
+            (ServiceMetrics::new(), MetricsListener::open(config.metrics).await?);
         let app = App {
             store: store.clone(),
             conductor: conductor.clone(),
@@ -84,7 +90,7 @@ impl Service {
             ids: Uuid::new_v4,
             auth,
             streams: streams.clone(),
-            settings: api_settings(&config),
+            settings: api_settings(&config, &metrics),
         };
         let api = config.api.listener.open().await?;
         let nodes = open_nodes(&config, certificate, &conductor).await?;
@@ -92,13 +98,25 @@ impl Service {
         let listeners = Listeners {
             api: api.address,
             nodes: of_nodes.transpose().context("the listener for members has no address")?,
+            metrics: scraped.as_ref().map(|listener| listener.address),
         };
         daemon::write_listeners(&config.state_dir, &listeners)
             .context("cannot write listeners.json")?;
         let given_up = UndeliveredAsEvent { store: store.clone(), conductor: conductor.clone() };
         let outbox = (pump, store.outbox(), given_up);
         let api = (api, cluster_api::router(app));
-        Ok(Service { conductor, store, api, nodes, streams, outbox, listeners, _lock: lock })
+        let metrics = (metrics, scraped);
+        Ok(Service {
+            conductor,
+            store,
+            api,
+            metrics,
+            nodes,
+            streams,
+            outbox,
+            listeners,
+            _lock: lock,
+        })
     }
 
     /// Returns the addresses of the listeners.
@@ -114,6 +132,12 @@ impl Service {
         let (listener, router) = self.api;
         let serving = listener.serve(router, stop.clone());
         tasks.spawn(async move { serving.await.context("a listener failed") });
+        if let (ServiceMetrics { page, clusters, .. }, Some(listener)) = self.metrics {
+            info!("serving metrics on {}", listener.address);
+            let counts = ClusterCounts { store: self.store.clone(), gauges: clusters };
+            let serving = listener.serve(page, counts, stop.clone());
+            tasks.spawn(async move { serving.await.context("the listener of metrics failed") });
+        }
         let (streams, ending) = (self.streams, stop.clone());
         tasks.spawn(async move {
             // The service waits for requests in progress, and event streams would never end by themselves.
@@ -210,9 +234,10 @@ fn conductor_settings(
     }
 }
 
-fn api_settings(config: &Config) -> cluster_api::Settings {
+fn api_settings(config: &Config, metrics: &ServiceMetrics) -> cluster_api::Settings {
+    let requests = metrics.requests.clone();
     cluster_api::Settings {
-        api: config.api.listener.settings(),
+        api: ApiSettings { requests, ..config.api.listener.settings() },
         project: config.api.project.clone(),
         quotas: config.quotas.defaults(),
         leases: config.leases.clusters,

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use axum::Router;
+use metrics::RequestMetrics;
 use openstack_api::{
     AccessError, AllowedHostNames, ApiSettings, Auth, AuthConfig, AuthKind, Forwarded, HostName,
     KeystoneAccess, Limits, ListenerRefused, PlainHttp, Scheme,
@@ -125,6 +126,7 @@ impl<const DEFAULT_PORT: u16> ApiListenerConfig<DEFAULT_PORT> {
             forwarded: Forwarded::Ignored,
             hosts: AllowedHostNames::new(self.listen.ip(), self.hosts.clone()),
             limits: self.limits,
+            requests: RequestMetrics::default(),
         }
     }
 

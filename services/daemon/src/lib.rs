@@ -7,6 +7,7 @@ mod connections;
 mod database;
 mod files;
 mod host;
+mod metrics_listener;
 mod parts;
 mod program;
 mod serve;
@@ -28,6 +29,7 @@ pub use database::DatabaseConfig;
 pub use files::{
     create_private_folder, instance_name, lock_state, read_or_create, replace_file, write_listeners,
 };
+pub use metrics_listener::{MetricsConfig, MetricsListener, MetricsListenerError, ScrapeCounts};
 pub use parts::stop_together;
 pub use program::Program;
 pub use serve::{serve, serve_api, serve_tls};

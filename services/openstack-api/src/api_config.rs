@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use audit::Trail;
 use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::{Router, response::IntoResponse};
 use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use jiff::Timestamp;
+use metrics::RequestMetrics;
 use tower::util::MapRequest;
 use tower_http::normalize_path::NormalizePath;
 use tracing::{Instrument, debug, debug_span, error};
@@ -58,6 +59,8 @@ pub struct ApiSettings {
     /// The host names under which clients may reach the API.
     pub hosts: AllowedHostNames,
     pub limits: Limits,
+    /// The counters of requests.
+    pub requests: RequestMetrics,
 }
 
 impl ApiSettings {
@@ -65,7 +68,13 @@ impl ApiSettings {
     pub fn sample(limits: Limits) -> Self {
         let hosts = HostName::try_from("api".to_owned());
         let hosts = AllowedHostNames::new([127, 0, 0, 1].into(), hosts.into_iter().collect());
-        ApiSettings { scheme: Scheme::Http, forwarded: Forwarded::Ignored, hosts, limits }
+        ApiSettings {
+            scheme: Scheme::Http,
+            forwarded: Forwarded::Ignored,
+            hosts,
+            limits,
+            requests: RequestMetrics::default(),
+        }
     }
 }
 
@@ -91,7 +100,7 @@ pub fn apply(router: Router, config: ApiConfig) -> Router {
         .layer(DefaultBodyLimit::max(longest))
         .fallback(unknown)
         .method_not_allowed_fallback(mismatch)
-        .layer(from_fn_with_state((Arc::new(config), limiter, tickets), handle_request));
+        .layer(from_fn_with_state((Arc::new(config), limiter, tickets), count_request));
     let router = MapRequest::new(router, serve_alias);
     // python-ironicclient requests lists as `/v1/nodes/?…`, and OpenStack's own services ignore a trailing slash.
     Router::new().fallback_service(NormalizePath::trim_trailing_slash(router))
@@ -120,6 +129,15 @@ fn serve_alias(
 }
 
 type Set = (Arc<ApiConfig>, Arc<Limiter>, Arc<SocketTickets>);
+
+/// Handles a request, and counts it under the template of its route.
+async fn count_request(set: State<Set>, request: Request, next: Next) -> Response {
+    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let timer = set.0.0.settings.requests.begin(request.method().as_str(), route);
+    let answer = handle_request(set, request, next).await;
+    timer.answered(answer.status().as_u16());
+    answer
+}
 
 async fn handle_request(
     State((config, limiter, tickets)): State<Set>,

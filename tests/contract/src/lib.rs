@@ -9,6 +9,7 @@ mod installation;
 pub mod key_rotation;
 pub mod listeners_file;
 pub mod openapi;
+pub mod openmetrics;
 pub mod other_sites;
 pub mod refused_starts;
 

@@ -5,6 +5,7 @@ mod graphical_consoles;
 mod identity;
 mod leases;
 mod limits;
+mod metrics;
 mod samples;
 mod second;
 mod secrets;

@@ -5,6 +5,7 @@ mod fixture;
 mod identity;
 mod leases;
 mod limits;
+mod metrics;
 mod nodes;
 mod rotation;
 mod samples;

@@ -1,0 +1,40 @@
+//! The metrics of baremetald, and the counts of nodes that a scrape reads.
+
+use baremetal_store::{Store, StoreError};
+use daemon::ScrapeCounts;
+use metrics::{Metrics, NodeCount, NodeGauges, RequestMetrics};
+
+/// The page of metrics, and the handles with which the parts of the service count.
+pub(crate) struct ServiceMetrics {
+    pub(crate) page: Metrics,
+    pub(crate) requests: RequestMetrics,
+    pub(crate) nodes: NodeGauges,
+}
+
+impl ServiceMetrics {
+    pub(crate) fn new() -> Self {
+        let mut page = Metrics::new("baremetald", env!("CARGO_PKG_VERSION"));
+        ServiceMetrics { requests: page.requests(), nodes: page.nodes(), page }
+    }
+}
+
+/// Counts the nodes in the database.
+pub(crate) struct NodeCounts {
+    pub(crate) store: Store,
+    pub(crate) gauges: NodeGauges,
+}
+
+impl ScrapeCounts for NodeCounts {
+    type Error = StoreError;
+
+    async fn refresh(&self) -> Result<(), StoreError> {
+        let counts = self.store.tally_nodes(None).await?;
+        self.gauges.replace(counts.into_iter().map(|it| NodeCount {
+            provision_state: it.state.as_str(),
+            is_busy: it.is_busy,
+            is_failed: it.is_failed,
+            count: it.count,
+        }));
+        Ok(())
+    }
+}

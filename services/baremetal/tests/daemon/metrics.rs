@@ -1,0 +1,74 @@
+//! The metrics of a baremetald that serves requests.
+#![expect(clippy::unwrap_used, reason = "a failed setup fails the test")]
+
+use baremetal::{Config, Service};
+use baremetal_core::{Driver, Node, NodeUuid};
+use baremetal_store::Store;
+use contract::openmetrics::Scrape;
+use jiff::Timestamp;
+use tokio_util::sync::CancellationToken;
+
+/// Reads the page of metrics.
+async fn scrape(url: &str) -> Scrape {
+    let answer = contract::client().get(url).send().await.unwrap();
+    let kind = answer.headers()["content-type"].to_str().unwrap();
+    assert_eq!(kind, "application/openmetrics-text; version=1.0.0; charset=utf-8");
+    Scrape::read(&answer.text().await.unwrap())
+}
+
+#[tokio::test]
+async fn requests_and_nodes_are_counted_without_a_word_of_the_caller() {
+    let state = tempfile::tempdir().unwrap();
+    let text = format!(
+        "state_dir = {:?}\n[api]\nlisten = '127.0.0.1:0'\n[metrics]\nlisten = '127.0.0.1:0'\n",
+        state.path()
+    );
+    let store = Store::open(&format!("sqlite://{}/baremetal.db", state.path().display())).await;
+    let node = Node::new(NodeUuid::new_v4(), Driver::FakeHardware, Timestamp::now());
+    store.unwrap().insert_node(&node).await.unwrap();
+    let config: Config = toml::from_str(&text).unwrap();
+    let service = Service::start(config).await.unwrap();
+    let listeners = service.listeners().clone();
+    let api = format!("http://{}", listeners.api);
+    let page = format!("http://{}/metrics", listeners.metrics.unwrap());
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(service.run(stop.clone()));
+
+    let client = contract::client();
+    let secret = "word-of-the-caller";
+    for path in ["/v1/nodes", "/v1/nodes", &format!("/v1/nodes/{secret}"), &format!("/{secret}")] {
+        client.get(format!("{api}{path}")).send().await.unwrap();
+    }
+    let method = reqwest::Method::from_bytes(b"WORD").unwrap();
+    client.request(method, format!("{api}/v1/nodes")).send().await.unwrap();
+
+    let scraped = scrape(&page).await;
+    let requests = |method: &str, route: &str, status: &str| {
+        let labels = format!("method=\"{method}\",route=\"{route}\",status=\"{status}\"");
+        scraped.value(&format!("bedplate_http_requests_total{{{labels}}}"))
+    };
+    assert_eq!(requests("GET", "/v1/nodes", "2xx"), Some(2.0));
+    assert_eq!(requests("GET", "/v1/nodes/{node}", "4xx"), Some(1.0));
+    assert_eq!(requests("GET", "unrouted", "4xx"), Some(1.0));
+    assert_eq!(requests("other", "/v1/nodes", "4xx"), Some(1.0));
+    let nodes = "bedplate_nodes{provision_state=\"enroll\",busy=\"false\",failed=\"false\"}";
+    assert_eq!(scraped.value(nodes), Some(1.0));
+    assert_eq!(scraped.value("bedplate_database_up"), Some(1.0));
+    for label in ["method", "route", "status", "provision_state"] {
+        let values = scraped.label(label);
+        assert!(!values.iter().any(|it| it.contains(secret) || it == "WORD"), "{values:?}");
+    }
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[test]
+fn the_section_needs_an_address_and_has_no_other_key() {
+    for (lines, words) in [
+        ("[metrics]", "missing field `listen`"),
+        ("[metrics]\nlisten = '127.0.0.1:0'\nauth = 'none'", "unknown field `auth`"),
+    ] {
+        let why = toml::from_str::<Config>(&format!("state_dir = '/tmp/x'\n{lines}")).unwrap_err();
+        assert!(why.to_string().contains(words), "{lines}: {why}");
+    }
+}

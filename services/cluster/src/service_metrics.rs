@@ -1,0 +1,35 @@
+//! The metrics of clusterd, and the counts that a scrape reads.
+
+use cluster_store::{Scope, Store, StoreError};
+use daemon::ScrapeCounts;
+use metrics::{ClusterGauges, Metrics, RequestMetrics};
+
+/// The page of metrics, and the handles with which the parts of the service count.
+pub(crate) struct ServiceMetrics {
+    pub(crate) page: Metrics,
+    pub(crate) requests: RequestMetrics,
+    pub(crate) clusters: ClusterGauges,
+}
+
+impl ServiceMetrics {
+    pub(crate) fn new() -> Self {
+        let mut page = Metrics::new("clusterd", env!("CARGO_PKG_VERSION"));
+        ServiceMetrics { requests: page.requests(), clusters: page.clusters(), page }
+    }
+}
+
+/// Counts the clusters in the database.
+pub(crate) struct ClusterCounts {
+    pub(crate) store: Store,
+    pub(crate) gauges: ClusterGauges,
+}
+
+impl ScrapeCounts for ClusterCounts {
+    type Error = StoreError;
+
+    async fn refresh(&self) -> Result<(), StoreError> {
+        let (clusters, members) = self.store.count_clusters(&Scope::All).await?;
+        self.gauges.set(clusters, members);
+        Ok(())
+    }
+}

@@ -1,0 +1,103 @@
+//! The page of metrics of one daemon.
+
+use std::fmt;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use prometheus_client::encoding::text;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::metrics::info::Info;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::{ClusterGauges, NodeGauges, RequestMetrics};
+
+/// The `Content-Type` of [`Metrics::text`].
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// All metrics of one daemon.
+#[derive(Debug)]
+pub struct Metrics {
+    pub(crate) registry: Registry,
+    /// Whether the last read of the database for a scrape succeeded.
+    database_up: Gauge,
+}
+
+impl Metrics {
+    /// Makes the page with the metrics that every daemon has: its build, its start, and whether its database answers.
+    pub fn new(daemon: &'static str, version: &'static str) -> Self {
+        let mut registry = Registry::default();
+        let build = Info::new([("daemon", daemon), ("version", version)]);
+        registry.register("bedplate_build", "The program and its version", build);
+        let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        registry.register_with_unit(
+            "process_start_time",
+            "When the program started, in seconds since 1970",
+            Unit::Seconds,
+            ConstGauge::new(begun.as_secs_f64()),
+        );
+        let database_up = Gauge::default();
+        registry.register(
+            "bedplate_database_up",
+            "Whether the database answered the last query for this page: 1 or 0",
+            database_up.clone(),
+        );
+        Metrics { registry, database_up }
+    }
+
+    /// Adds the requests to the API.
+    pub fn requests(&mut self) -> RequestMetrics {
+        let requests = RequestMetrics::default();
+        requests.register(&mut self.registry);
+        requests
+    }
+
+    /// Adds the numbers of nodes.
+    pub fn nodes(&mut self) -> NodeGauges {
+        let nodes = NodeGauges::default();
+        nodes.register(&mut self.registry);
+        nodes
+    }
+
+    /// Adds the numbers of clusters.
+    pub fn clusters(&mut self) -> ClusterGauges {
+        let clusters = ClusterGauges::default();
+        clusters.register(&mut self.registry);
+        clusters
+    }
+
+    /// Records whether the database answered the query for this page.
+    pub fn set_database_up(&self, is_up: bool) {
+        self.database_up.set(is_up.into());
+    }
+
+    /// Encodes the page.
+    ///
+    /// # Errors
+    ///
+    /// A number does not fit the format.
+    pub fn text(&self) -> Result<String, fmt::Error> {
+        let mut page = String::new();
+        text::encode(&mut page, &self.registry)?;
+        Ok(page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_names_the_daemon_and_ends_as_openmetrics_requires() {
+        let metrics = Metrics::new("baremetald", "1.2.3");
+        metrics.set_database_up(true);
+        let page = metrics.text().unwrap();
+        for line in [
+            "bedplate_build_info{daemon=\"baremetald\",version=\"1.2.3\"} 1",
+            "# TYPE process_start_time_seconds gauge",
+            "# UNIT process_start_time_seconds seconds",
+            "bedplate_database_up 1",
+        ] {
+            assert!(page.lines().any(|it| it == line), "no line {line} in:\n{page}");
+        }
+        assert!(page.ends_with("\n# EOF\n"), "{page}");
+    }
+}
