@@ -89,8 +89,9 @@ pub use oci::{OciBlob, OciImageError};
 pub use run::RunError;
 pub use secrets::ServiceKey;
 pub use settings::{
-    AcceptedBy, BmcSettings, CrawlSettings, DiscoverySettings, FailedBinding, Leases,
-    LendingSettings, NameSettings, NetworkSettings, Settings, SweepSettings, UnknownMachines,
+    AcceptedBy, BmcSettings, ConductorMetrics, CrawlSettings, DiscoverySettings, FailedBinding,
+    Leases, LendingSettings, NameSettings, NetworkSettings, Settings, SweepSettings,
+    UnknownMachines,
 };
 pub use vendor::{VendorCallError, VendorResult};
 pub use vifs::{VifLookupError, VifSeen};

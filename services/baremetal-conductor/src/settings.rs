@@ -12,6 +12,7 @@ use baremetal_store::AddressPool;
 use hardware::{AllowedHosts, CpuArchitecture};
 use jiff::Timestamp;
 use lease::LeaseSchedule;
+use metrics::TurnMetrics;
 use notices::ReceiverKinds;
 use openstack::Session;
 use pxe::Prober;
@@ -81,8 +82,16 @@ pub struct Settings {
     pub kernel_parameters: Vec<(String, Option<String>)>,
     /// The time without a heartbeat after which an agent counts as lost; agents learn this time from `lookup`.
     pub heartbeat_timeout: Duration,
+    /// The counters of the conductor's work.
+    pub metrics: ConductorMetrics,
     /// Returns the current time.
     pub clock: fn() -> Timestamp,
+}
+
+/// The counters of the conductor's work.
+#[derive(Clone, Debug, Default)]
+pub struct ConductorMetrics {
+    pub turns: TurnMetrics,
 }
 
 #[cfg(any(test, feature = "samples"))]
@@ -137,6 +146,7 @@ impl Settings {
             crawl: None,
             kernel_parameters: Vec::new(),
             heartbeat_timeout: minute,
+            metrics: ConductorMetrics::default(),
             clock,
         }
     }

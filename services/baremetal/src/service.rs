@@ -114,13 +114,13 @@ impl Service {
         };
         let sockets = provisioning.as_ref().map(|(_, sockets)| sockets);
         let pump = pump(&config)?;
-        let settings =
-            settings(&config, sockets, pump.addressees(), daemon::instance_name(lock.as_ref()))?;
+        let (metrics, scraped) =
+            (ServiceMetrics::new(), MetricsListener::open(config.metrics).await?);
+        let instance = daemon::instance_name(lock.as_ref());
+        let settings = settings(&config, sockets, pump.addressees(), instance, &metrics)?;
         let conductor = Conductor::new(settings, store.clone(), key).await?;
         let api = config.api.open().await?;
 
-        let (metrics, scraped) =
-            (ServiceMetrics::new(), MetricsListener::open(config.metrics).await?);
         let mut listeners = Listeners::of_api(api.address);
         listeners.metrics = scraped.as_ref().map(|listener| listener.address);
         let app = App {
@@ -289,6 +289,7 @@ fn settings(
     sockets: Option<&ProvisioningSockets>,
     addressees: ReceiverKinds,
     instance: String,
+    metrics: &ServiceMetrics,
 ) -> anyhow::Result<Settings> {
     let provisioning = config.provisioning.as_ref();
     let dhcp = provisioning.and_then(|it| it.dhcp.as_ref());
@@ -340,6 +341,7 @@ fn settings(
         kernel_parameters: provisioning.map(|it| it.kernel_parameters()).unwrap_or_default(),
         heartbeat_timeout: provisioning
             .map_or(Duration::from_secs(60), |section| section.heartbeat_timeout.unsigned_abs()),
+        metrics: metrics.conductor.clone(),
         clock: Timestamp::now,
     })
 }

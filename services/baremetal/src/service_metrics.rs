@@ -1,5 +1,6 @@
 //! The metrics of baremetald, and the counts of nodes that a scrape reads.
 
+use baremetal_conductor::ConductorMetrics;
 use baremetal_store::{Store, StoreError};
 use daemon::ScrapeCounts;
 use metrics::{Metrics, NodeCount, NodeGauges, RequestMetrics};
@@ -8,13 +9,19 @@ use metrics::{Metrics, NodeCount, NodeGauges, RequestMetrics};
 pub(crate) struct ServiceMetrics {
     pub(crate) page: Metrics,
     pub(crate) requests: RequestMetrics,
+    pub(crate) conductor: ConductorMetrics,
     pub(crate) nodes: NodeGauges,
 }
 
 impl ServiceMetrics {
     pub(crate) fn new() -> Self {
         let mut page = Metrics::new("baremetald", env!("CARGO_PKG_VERSION"));
-        ServiceMetrics { requests: page.requests(), nodes: page.nodes(), page }
+        ServiceMetrics {
+            requests: page.requests(),
+            conductor: ConductorMetrics { turns: page.turns() },
+            nodes: page.nodes(),
+            page,
+        }
     }
 }
 

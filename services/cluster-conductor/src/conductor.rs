@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cluster_store::{Store, StoreError};
 use openstack::Session;
 use reconcile::{Queue, Requeue, Watch, requeue};
-use replicas::{LeasePassed, LeaseRefused, Membership};
+use replicas::{LeasePassed, LeaseRefused, Membership, ShareKey};
 use sealing::Keyring;
 use tokio::sync::Notify;
 use tokio::task::{JoinError, JoinSet};
@@ -70,8 +70,8 @@ impl Conductor {
             member_configs: MemberConfigs::new(settings.machines.clone(), secrets.clone()),
             clients: Clients::new(secrets.clone()),
             watch: Watch::begin(clock()),
+            queue: Queue::measured(settings.metrics.turns.clone(), ResourceRef::kind),
             settings,
-            queue: Queue::default(),
             membership,
             store,
             cloud,

@@ -36,8 +36,8 @@ pub use openstack::compute::servers::Server;
 pub use openstack::compute::services::ComputeService;
 pub use preview::Preview;
 pub use settings::{
-    KubernetesSettings, LendingSettings, MachineSettings, NodesListener, OfferedImage, Settings,
-    SourceAddress, VmSettings,
+    ConductorMetrics, KubernetesSettings, LendingSettings, MachineSettings, NodesListener,
+    OfferedImage, Settings, SourceAddress, VmSettings,
 };
 pub use sizes::SizesUnknown;
 pub use tenancy::{Tenancy, TenancyError};

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use cluster_core::{RepairLimits, TurnPauses};
 use jiff::Timestamp;
+use metrics::TurnMetrics;
 use reconcile::RetryPauses;
 
 pub use lending::LendingSettings;
@@ -35,7 +36,15 @@ pub struct Settings {
     /// The stages at the end of clusters' leases, and the receivers of notices.
     pub lending: LendingSettings,
     pub vms: VmSettings,
+    /// The counters of the conductor's work.
+    pub metrics: ConductorMetrics,
     pub clock: fn() -> Timestamp,
+}
+
+/// The counters of the conductor's work.
+#[derive(Clone, Debug, Default)]
+pub struct ConductorMetrics {
+    pub turns: TurnMetrics,
 }
 
 impl Settings {

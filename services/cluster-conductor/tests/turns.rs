@@ -40,6 +40,7 @@ fn conductor(store: &Store, keys: SealingKeys) -> Conductor {
         vms: cluster_conductor::VmSettings::default(),
         repair: REPAIR,
         lending: Default::default(),
+        metrics: Default::default(),
         clock: now,
     };
     Conductor::new(settings, store.clone(), keys, None)

@@ -69,7 +69,9 @@ impl Service {
         let certificate = certificate(&config)?;
         let of_nodes = certificate.as_ref().map(|(settings, _)| settings.clone());
         let instance = daemon::instance_name(lock.as_ref());
-        let settings = conductor_settings(&config, instance, of_nodes, &pump);
+        let (metrics, scraped) =
+            (ServiceMetrics::new(), MetricsListener::open(config.metrics).await?);
+        let settings = conductor_settings(&config, instance, of_nodes, &pump, &metrics);
         let conductor = match cloud(&config)? {
             Some((session, Tenancy::Own)) => {
                 Conductor::of_tenants(settings, store.clone(), keys, session)
@@ -81,8 +83,6 @@ impl Service {
         };
         let streams =
             Streams::at_most(config.api.event_streams).for_each(config.api.event_streams_each);
-        let (metrics, scraped) =
-            (ServiceMetrics::new(), MetricsListener::open(config.metrics).await?);
         let app = App {
             store: store.clone(),
             conductor: conductor.clone(),
@@ -211,6 +211,7 @@ fn conductor_settings(
     instance: String,
     nodes: Option<NodesListener>,
     pump: &OutboxSender,
+    metrics: &ServiceMetrics,
 ) -> cluster_conductor::Settings {
     let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
     cluster_conductor::Settings {
@@ -230,6 +231,7 @@ fn conductor_settings(
             addressees: pump.addressees(),
         },
         vms: config.machines.settings(),
+        metrics: metrics.conductor.clone(),
         clock: Timestamp::now,
     }
 }

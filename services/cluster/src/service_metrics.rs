@@ -1,5 +1,6 @@
 //! The metrics of clusterd, and the counts that a scrape reads.
 
+use cluster_conductor::ConductorMetrics;
 use cluster_store::{Scope, Store, StoreError};
 use daemon::ScrapeCounts;
 use metrics::{ClusterGauges, Metrics, RequestMetrics};
@@ -8,13 +9,19 @@ use metrics::{ClusterGauges, Metrics, RequestMetrics};
 pub(crate) struct ServiceMetrics {
     pub(crate) page: Metrics,
     pub(crate) requests: RequestMetrics,
+    pub(crate) conductor: ConductorMetrics,
     pub(crate) clusters: ClusterGauges,
 }
 
 impl ServiceMetrics {
     pub(crate) fn new() -> Self {
         let mut page = Metrics::new("clusterd", env!("CARGO_PKG_VERSION"));
-        ServiceMetrics { requests: page.requests(), clusters: page.clusters(), page }
+        ServiceMetrics {
+            requests: page.requests(),
+            conductor: ConductorMetrics { turns: page.turns() },
+            clusters: page.clusters(),
+            page,
+        }
     }
 }
 

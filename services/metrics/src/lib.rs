@@ -5,6 +5,7 @@ mod page;
 mod clusters;
 mod nodes;
 mod requests;
+mod turns;
 
 mod durations;
 
@@ -12,3 +13,4 @@ pub use clusters::ClusterGauges;
 pub use nodes::{NodeCount, NodeGauges};
 pub use page::{CONTENT_TYPE, Metrics};
 pub use requests::{RequestMetrics, RequestTimer};
+pub use turns::TurnMetrics;

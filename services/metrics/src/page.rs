@@ -8,7 +8,7 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::{ClusterGauges, NodeGauges, RequestMetrics};
+use crate::{ClusterGauges, NodeGauges, RequestMetrics, TurnMetrics};
 
 /// The `Content-Type` of [`Metrics::text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -48,6 +48,13 @@ impl Metrics {
         let requests = RequestMetrics::default();
         requests.register(&mut self.registry);
         requests
+    }
+
+    /// Adds the turns of the conductor.
+    pub fn turns(&mut self) -> TurnMetrics {
+        let turns = TurnMetrics::default();
+        turns.register(&mut self.registry);
+        turns
     }
 
     /// Adds the numbers of nodes.

@@ -9,8 +9,10 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
+use metrics::TurnMetrics;
 use tokio::sync::Notify;
 use tokio::task::{JoinError, JoinSet};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue;
@@ -29,6 +31,13 @@ pub struct Queue<K> {
 struct WokenKeys<K> {
     keys: Mutex<Keys<K>>,
     notify: Notify,
+    meter: TurnMeter<K>,
+}
+
+/// Counts the turns of a loop by the kind of their keys.
+struct TurnMeter<K> {
+    metrics: TurnMetrics,
+    kind: fn(&K) -> &'static str,
 }
 
 struct Keys<K> {
@@ -45,11 +54,19 @@ impl<K> Default for Keys<K> {
 
 impl<K: Eq + Hash> Default for Queue<K> {
     fn default() -> Self {
-        Queue { woken: Arc::new(WokenKeys { keys: Mutex::default(), notify: Notify::new() }) }
+        Queue::measured(TurnMetrics::default(), |_| "any")
     }
 }
 
 impl<K: Eq + Hash> Queue<K> {
+    /// Makes a queue whose loop counts its turns. `kind` returns the word under which the turns of a key are counted.
+    pub fn measured(metrics: TurnMetrics, kind: fn(&K) -> &'static str) -> Self {
+        let meter = TurnMeter { metrics, kind };
+        Queue {
+            woken: Arc::new(WokenKeys { keys: Mutex::default(), notify: Notify::new(), meter }),
+        }
+    }
+
     /// Asks the loop to give `key` a turn soon. Never blocks; a key that already waits is not queued twice.
     pub fn wake(&self, key: K) {
         let new = self.keys().woken.insert(key);
@@ -91,8 +108,7 @@ where
     F: Fn(K) -> T,
     T: Future<Output = Requeue> + Send + 'static,
 {
-    let mut book =
-        KeyStates { ready: VecDeque::new(), slots: HashMap::new(), timers: DelayQueue::new() };
+    let mut book = KeyStates::new(&queue.woken.meter);
     let mut turns: JoinSet<(K, Requeue)> = JoinSet::new();
 
     loop {
@@ -130,29 +146,42 @@ where
 }
 
 /// The state of every key that waits for a turn, has a turn, or sleeps until a timer expires.
-struct KeyStates<K> {
-    ready: VecDeque<K>,
+struct KeyStates<'m, K> {
+    /// The keys that are due, with the time since when.
+    ready: VecDeque<(K, Instant)>,
     slots: HashMap<K, KeyState>,
     timers: DelayQueue<K>,
+    meter: &'m TurnMeter<K>,
 }
 
 enum KeyState {
     Ready,
-    Running { again: bool },
+    Running { again: bool, begun_at: Instant },
     Sleeping(delay_queue::Key),
 }
 
-impl<K: Copy + Eq + Hash> KeyStates<K> {
+impl<'m, K: Copy + Eq + Hash> KeyStates<'m, K> {
+    fn new(meter: &'m TurnMeter<K>) -> Self {
+        KeyStates {
+            ready: VecDeque::new(),
+            slots: HashMap::new(),
+            timers: DelayQueue::new(),
+            meter,
+        }
+    }
+
     fn next(&mut self) -> Option<K> {
-        let key = self.ready.pop_front()?;
-        self.slots.insert(key, KeyState::Running { again: false });
+        let (key, ready_at) = self.ready.pop_front()?;
+        let begun_at = Instant::now();
+        self.meter.metrics.begun((self.meter.kind)(&key), begun_at - ready_at);
+        self.slots.insert(key, KeyState::Running { again: false, begun_at });
         Some(key)
     }
 
     fn wake(&mut self, key: K) {
         match self.slots.get_mut(&key) {
             Some(KeyState::Ready) => return,
-            Some(KeyState::Running { again }) => {
+            Some(KeyState::Running { again, .. }) => {
                 *again = true;
                 return;
             }
@@ -162,7 +191,8 @@ impl<K: Copy + Eq + Hash> KeyStates<K> {
             None => {}
         }
         self.slots.insert(key, KeyState::Ready);
-        self.ready.push_back(key);
+        self.ready.push_back((key, Instant::now()));
+        self.meter.metrics.queued((self.meter.kind)(&key));
     }
 
     fn wake_resting(&mut self, key: K) {
@@ -172,7 +202,13 @@ impl<K: Copy + Eq + Hash> KeyStates<K> {
     }
 
     fn end(&mut self, key: K, requeue: Requeue) {
-        let again = matches!(self.slots.remove(&key), Some(KeyState::Running { again: true }));
+        let again = match self.slots.remove(&key) {
+            Some(KeyState::Running { again, begun_at }) => {
+                self.meter.metrics.ended((self.meter.kind)(&key), begun_at.elapsed());
+                again
+            }
+            Some(KeyState::Ready | KeyState::Sleeping(_)) | None => false,
+        };
         match requeue {
             _ if again => self.wake(key),
             Requeue::Now => self.wake(key),
@@ -266,6 +302,44 @@ mod tests {
         waker.wake(1);
         let third = turns.recv().await.unwrap();
         assert!(third - second < Duration::from_secs(1));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn turns_and_the_wait_for_them_are_counted_by_kind() {
+        let mut page = metrics::Metrics::new("test", "0");
+        let kind = |key: &u32| if key.is_multiple_of(2) { "even" } else { "odd" };
+        let queue = Queue::measured(page.turns(), kind);
+        for key in [1, 2, 3] {
+            queue.wake(key);
+        }
+        let (sender, mut turns) = mpsc::unbounded_channel();
+        let turn = move |key: u32| {
+            let sender = sender.clone();
+            async move {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                sender.send(key).unwrap();
+                Requeue::OnChange
+            }
+        };
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(run(queue.clone(), 1, stop.clone(), turn));
+        for _ in 0..3 {
+            turns.recv().await.unwrap();
+        }
+        // The loop has noted the end of the third turn once a fourth one runs.
+        queue.wake(4);
+        turns.recv().await.unwrap();
+        let text = page.text().unwrap();
+        for line in [
+            "bedplate_turn_duration_seconds_count{kind=\"odd\"} 2",
+            "bedplate_turn_wait_seconds_count{kind=\"even\"} 2",
+            "bedplate_turns_waiting{kind=\"odd\"} 0",
+            "bedplate_turns_running{kind=\"odd\"} 0",
+        ] {
+            assert!(text.lines().any(|it| it == line), "no line {line} in:\n{text}");
+        }
+        stop.cancel();
+        running.await.unwrap().unwrap();
     }
 
     #[tokio::test(start_paused = true)]

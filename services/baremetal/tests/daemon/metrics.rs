@@ -6,6 +6,7 @@ use baremetal_core::{Driver, Node, NodeUuid};
 use baremetal_store::Store;
 use contract::openmetrics::Scrape;
 use jiff::Timestamp;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 /// Reads the page of metrics.
@@ -54,6 +55,12 @@ async fn requests_and_nodes_are_counted_without_a_word_of_the_caller() {
     let nodes = "bedplate_nodes{provision_state=\"enroll\",busy=\"false\",failed=\"false\"}";
     assert_eq!(scraped.value(nodes), Some(1.0));
     assert_eq!(scraped.value("bedplate_database_up"), Some(1.0));
+    let verb = client.put(format!("{api}/v1/nodes/{}/states/provision", node.id));
+    let verb = verb.header("x-openstack-ironic-api-version", "1.80");
+    let answer = verb.json(&json!({"target": "manage"})).send().await.unwrap();
+    assert_eq!(answer.status(), 202);
+    let turns = "bedplate_turn_duration_seconds_count{kind=\"node\"}";
+    contract::until(async || scrape(&page).await.value(turns).filter(|turns| *turns >= 1.0)).await;
     for label in ["method", "route", "status", "provision_state"] {
         let values = scraped.label(label);
         assert!(!values.iter().any(|it| it.contains(secret) || it == "WORD"), "{values:?}");

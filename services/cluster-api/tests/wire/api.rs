@@ -134,6 +134,7 @@ impl Api {
                 ..RepairLimits::DEFAULT
             },
             lending: Default::default(),
+            metrics: Default::default(),
             clock: noon,
         };
         let conductor = Conductor::new(settings, store.clone(), keys, cloud);

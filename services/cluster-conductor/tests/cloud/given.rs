@@ -373,6 +373,7 @@ fn settings() -> Settings {
         vms: cluster_conductor::VmSettings::default(),
         repair: REPAIR,
         lending: Default::default(),
+        metrics: Default::default(),
         clock: Timestamp::now,
     }
 }

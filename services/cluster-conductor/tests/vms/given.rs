@@ -446,6 +446,7 @@ fn settings() -> Settings {
         repair,
         lending: LendingSettings::default(),
         vms,
+        metrics: Default::default(),
         clock: Timestamp::now,
     }
 }

@@ -69,6 +69,7 @@ async fn listening() -> Listening {
             nodes: Some(nodes),
         },
         lending: Default::default(),
+        metrics: Default::default(),
         clock: Timestamp::now,
     };
     let keys = SealingKeys::parse(&SealingKeys::generate().unwrap()).unwrap();
