@@ -9,13 +9,14 @@ use std::time::Duration;
 use baremetal_core::{AccountPassword, CREDENTIALS, Driver, Node, NodeUuid, Problem, Reason};
 use baremetal_store::{Secrets, Tripwire};
 use bmc::{Bmc, BmcError};
+use metrics::BmcMetrics;
 use replicas::Fence;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 use url::Url;
 
 use crate::allowed::check_bmc;
-use crate::gate::{Gate, gated};
+use crate::gate::{CallCounter, Gate, gated};
 use crate::{BmcSettings, fake};
 
 /// The port of IPMI's RMCP (IANA).
@@ -30,6 +31,7 @@ pub(crate) struct Bmcs {
     secrets: Secrets,
     tripwire: Tripwire,
     fence: Fence,
+    metrics: BmcMetrics,
     known: Mutex<HashMap<NodeUuid, CachedBmc>>,
 }
 
@@ -63,8 +65,10 @@ impl Bmcs {
         secrets: Secrets,
         tripwire: Tripwire,
         fence: Fence,
+        metrics: BmcMetrics,
     ) -> Self {
-        Bmcs { settings, redfish, ipmi, secrets, tripwire, fence, known: Mutex::default() }
+        let known = Mutex::default();
+        Bmcs { settings, redfish, ipmi, secrets, tripwire, fence, metrics, known }
     }
 
     /// Returns the BMC of the node. Opens no connection. While the password of the BMC's account is changed, only the change may log in:
@@ -110,9 +114,9 @@ impl Bmcs {
             // A person inserts media.
             Driver::ManualManagement => Bmc { media: None, ..fake::bmc(node.power_state) },
             Driver::Idrac | Driver::Redfish => {
-                self.gated_bmc(self.redfish.bmc(self.redfish_target(node)?))
+                self.gated_bmc(node, self.redfish.bmc(self.redfish_target(node)?))
             }
-            Driver::Ipmi => self.gated_bmc(self.ipmi.bmc(self.ipmi_target(node)?)),
+            Driver::Ipmi => self.gated_bmc(node, self.ipmi.bmc(self.ipmi_target(node)?)),
         };
         self.cache().insert(node.id, CachedBmc { stored, opened, bmc: bmc.clone() });
         Ok(bmc)
@@ -211,8 +215,9 @@ impl Bmcs {
         Ok(hasher.finish())
     }
 
-    fn gated_bmc(&self, bmc: Bmc) -> Bmc {
-        let gate = Gate::new(&self.settings, self.tripwire.clone(), self.fence.clone());
+    fn gated_bmc(&self, node: &Node, bmc: Bmc) -> Bmc {
+        let calls = CallCounter { metrics: self.metrics.clone(), driver: node.driver.as_str() };
+        let gate = Gate::new(&self.settings, self.tripwire.clone(), self.fence.clone(), calls);
         gated(bmc, Arc::new(gate))
     }
 

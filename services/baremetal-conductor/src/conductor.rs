@@ -72,6 +72,7 @@ impl Conductor {
                 store.secrets(),
                 store.tripwire().clone(),
                 membership.fence().clone(),
+                settings.metrics.bmc_calls.clone(),
             ),
             consoles: Consoles::new(settings.consoles),
             queue: Queue::measured(settings.metrics.turns.clone(), |_| "node"),

@@ -23,6 +23,7 @@ use hardware::{
 };
 use jiff::Timestamp;
 use jiff::tz::Offset;
+use metrics::BmcMetrics;
 use replicas::{Fence, LeasePassed};
 use tokio::time::{Instant, sleep_until};
 use url::Url;
@@ -39,6 +40,15 @@ pub(crate) struct Gate {
     every: Duration,
     slack: Duration,
     pace: Mutex<Pace>,
+    calls: CallCounter,
+}
+
+/// Counts the requests to one BMC.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CallCounter {
+    pub(crate) metrics: BmcMetrics,
+    /// The driver of the node.
+    pub(crate) driver: &'static str,
 }
 
 struct Pace {
@@ -51,11 +61,16 @@ struct Pace {
 }
 
 impl Gate {
-    pub(crate) fn new(settings: &BmcSettings, tripwire: Tripwire, fence: Fence) -> Self {
+    pub(crate) fn new(
+        settings: &BmcSettings,
+        tripwire: Tripwire,
+        fence: Fence,
+        calls: CallCounter,
+    ) -> Self {
         let every = Duration::from_secs(1) / settings.requests_per_second.max(1);
         let now = Instant::now();
         let pace = Mutex::new(Pace { full_at: now, rest_until: now, errors: 0 });
-        Gate { tripwire, fence, every, slack: every * settings.burst.max(1), pace }
+        Gate { tripwire, fence, every, slack: every * settings.burst.max(1), pace, calls }
     }
 
     /// Waits until the next request may be sent.
@@ -85,61 +100,65 @@ impl Gate {
 
 /// Wraps `bmc` so that every request passes through `gate`.
 pub(crate) fn gated(bmc: Bmc, gate: Arc<Gate>) -> Bmc {
-    let through = |gate: &Arc<Gate>| gate.clone();
+    let gate = &gate;
     Bmc {
-        power: Arc::new(Gated { inner: bmc.power, gate: through(&gate) }),
+        power: Arc::new(Gated::over(bmc.power, gate, "power")),
         interrupt: bmc
             .interrupt
-            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn Interrupt>),
-        boot: Arc::new(Gated { inner: bmc.boot, gate: through(&gate) }),
-        boot_settings: bmc
-            .boot_settings
-            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn BootSettings>),
-        bios: bmc
-            .bios
-            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn Bios>),
-        clock: bmc
-            .clock
-            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn Clock>),
+            .map(|inner| Arc::new(Gated::over(inner, gate, "interrupt")) as Arc<dyn Interrupt>),
+        boot: Arc::new(Gated::over(bmc.boot, gate, "boot")),
+        boot_settings: bmc.boot_settings.map(|inner| {
+            Arc::new(Gated::over(inner, gate, "boot_settings")) as Arc<dyn BootSettings>
+        }),
+        bios: bmc.bios.map(|inner| Arc::new(Gated::over(inner, gate, "bios")) as Arc<dyn Bios>),
+        clock: bmc.clock.map(|inner| Arc::new(Gated::over(inner, gate, "clock")) as Arc<dyn Clock>),
         firmware: bmc.firmware.map(|inner| {
-            Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn FirmwareUpdates>
+            Arc::new(Gated::over(inner, gate, "firmware")) as Arc<dyn FirmwareUpdates>
         }),
         raid: bmc
             .raid
-            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn RaidVolumes>),
-        media: bmc
-            .media
-            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn VirtualMedia>),
+            .map(|inner| Arc::new(Gated::over(inner, gate, "raid")) as Arc<dyn RaidVolumes>),
+        media: bmc.media.map(|inner| {
+            Arc::new(Gated::over(inner, gate, "virtual_media")) as Arc<dyn VirtualMedia>
+        }),
         inspection: bmc
             .inspection
-            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn Inspection>),
+            .map(|inner| Arc::new(Gated::over(inner, gate, "inspection")) as Arc<dyn Inspection>),
         sensors: bmc
             .sensors
-            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn Sensors>),
+            .map(|inner| Arc::new(Gated::over(inner, gate, "sensors")) as Arc<dyn Sensors>),
         events: bmc.events.map(|inner| {
-            Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn EventSubscriptions>
+            Arc::new(Gated::over(inner, gate, "events")) as Arc<dyn EventSubscriptions>
         }),
-        serial: bmc
-            .serial
-            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn SerialConsole>),
+        serial: bmc.serial.map(|inner| {
+            Arc::new(Gated::over(inner, gate, "serial_console")) as Arc<dyn SerialConsole>
+        }),
         account: bmc
             .account
-            .map(|inner| Arc::new(Gated { inner, gate: through(&gate) }) as Arc<dyn Account>),
+            .map(|inner| Arc::new(Gated::over(inner, gate, "account")) as Arc<dyn Account>),
     }
 }
 
 struct Gated<T: ?Sized> {
     inner: Arc<T>,
     gate: Arc<Gate>,
+    /// The word under which the requests are counted.
+    capability: &'static str,
 }
 
 impl<T: ?Sized> Gated<T> {
+    fn over(inner: Arc<T>, gate: &Arc<Gate>, capability: &'static str) -> Self {
+        Gated { inner, gate: gate.clone(), capability }
+    }
+
     async fn through<A>(
         &self,
         request: impl Future<Output = Result<A, BmcError>>,
     ) -> Result<A, BmcError> {
         self.gate.wait_for_permit().await;
+        let call = self.gate.calls.metrics.begin(self.gate.calls.driver, self.capability);
         let answer = request.await;
+        call.ended(outcome(&answer));
         self.gate.observe_answer(&answer);
         answer
     }
@@ -150,9 +169,14 @@ impl<T: ?Sized> Gated<T> {
         request: impl Future<Output = Result<A, BmcError>>,
     ) -> Result<A, BmcError> {
         self.gate.wait_for_permit().await;
+        let call = self.gate.calls.metrics.begin(self.gate.calls.driver, self.capability);
         let stopped = |why: LeasePassed| BmcError::Stopped { reason: why.to_string() };
-        let answer = self.gate.fence.permit(request).await.map_err(stopped)?;
-        self.gate.observe_answer(&answer);
+        let permitted = self.gate.fence.permit(request).await.map_err(stopped);
+        if let Ok(answer) = &permitted {
+            self.gate.observe_answer(answer);
+        }
+        let answer = permitted.flatten();
+        call.ended(outcome(&answer));
         answer
     }
 
@@ -164,6 +188,22 @@ impl<T: ?Sized> Gated<T> {
         request: impl Future<Output = Result<A, BmcError>>,
     ) -> Result<A, BmcError> {
         self.gate.tripwire.around(effect, self.fenced(request)).await
+    }
+}
+
+/// The word under which an answer is counted.
+fn outcome<T>(answer: &Result<T, BmcError>) -> &'static str {
+    match answer {
+        Ok(_) => "ok",
+        Err(BmcError::Unreachable { .. }) => "unreachable",
+        Err(BmcError::Untrusted { .. }) => "untrusted",
+        Err(BmcError::Unauthorized { .. }) => "unauthorized",
+        Err(BmcError::Busy { .. }) => "busy",
+        Err(BmcError::Stopped { .. }) => "stopped",
+        Err(BmcError::InUse { .. }) => "in_use",
+        Err(BmcError::Refused { .. }) => "refused",
+        Err(BmcError::Malformed { .. }) => "malformed",
+        Err(BmcError::Unsupported { .. }) => "unsupported",
     }
 }
 
@@ -425,7 +465,7 @@ mod tests {
             allow_unverified: false,
             authorities: Vec::new(),
         };
-        Gate::new(&settings, Tripwire::default(), Fence::default())
+        Gate::new(&settings, Tripwire::default(), Fence::default(), CallCounter::default())
     }
 
     #[tokio::test(start_paused = true)]
@@ -543,6 +583,26 @@ mod tests {
         assert_eq!(log.len(), 1, "the start of the machine is an event");
         sensors.identify(IdentifyLight::On).await.unwrap();
         assert_eq!(machine.log().pop().unwrap().request, Request::Identify(true));
+    }
+
+    #[tokio::test]
+    async fn every_request_is_counted_with_its_outcome() {
+        let SampleMachine { target, .. } = &SampleMachine::start().await;
+        let connector = redfish::Connector::new(b"", AllowedHosts::anywhere()).unwrap();
+        let mut page = metrics::Metrics::new("test", "0");
+        let calls = CallCounter { metrics: page.bmc_calls(), driver: "redfish" };
+        let gate = Arc::new(Gate { calls, ..gate(1000, 100) });
+        let bmc = gated(connector.bmc(target.clone()), gate.clone());
+        bmc.power.state().await.unwrap();
+        bmc.power.request(PowerChange::On).await.unwrap();
+        let address = "http://127.0.0.1:1".parse().unwrap();
+        let away = redfish::Target { address, ..target.clone() };
+        gated(connector.bmc(away), gate).boot.get().await.unwrap_err();
+        let text = page.text().unwrap();
+        let counted = |line: &str| text.lines().any(|it| it == line);
+        let calls = "bedplate_bmc_calls_total{driver=\"redfish\",capability=";
+        assert!(counted(&format!("{calls}\"power\",outcome=\"ok\"}} 2")), "{text}");
+        assert!(counted(&format!("{calls}\"boot\",outcome=\"unreachable\"}} 1")), "{text}");
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use baremetal_store::AddressPool;
 use hardware::{AllowedHosts, CpuArchitecture};
 use jiff::Timestamp;
 use lease::LeaseSchedule;
-use metrics::TurnMetrics;
+use metrics::{BmcMetrics, SweepMetrics, TurnMetrics};
 use notices::ReceiverKinds;
 use openstack::Session;
 use pxe::Prober;
@@ -92,6 +92,8 @@ pub struct Settings {
 #[derive(Clone, Debug, Default)]
 pub struct ConductorMetrics {
     pub turns: TurnMetrics,
+    pub bmc_calls: BmcMetrics,
+    pub sweeps: SweepMetrics,
 }
 
 #[cfg(any(test, feature = "samples"))]

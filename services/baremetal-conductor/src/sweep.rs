@@ -46,10 +46,14 @@ pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
             () = stop.cancelled() => return,
             _ = due.tick() => {}
         }
+        let begun = Instant::now();
         tokio::select! {
             () = stop.cancelled() => return,
             swept = sweep(&context, &mut agreeing) => match swept {
-                Ok((seen, changed)) => debug!(seen, changed, "read the power states of {seen} machines; {changed} had changed"),
+                Ok((seen, changed)) => {
+                    context.settings.metrics.sweeps.ended(begun.elapsed());
+                    debug!(seen, changed, "read the power states of {seen} machines; {changed} had changed");
+                }
                 Err(error) => warn!(error = chain(&error), "the power states cannot be refreshed"),
             }
         }
@@ -149,7 +153,7 @@ async fn look(
 ) -> Look {
     // The BMC of a record that has not changed needs no look at its `driver_info`.
     if let Some((known, bmc)) = known.zip(context.bmcs.find(id)) {
-        let answer = ask(&bmc).await;
+        let answer = ask(&context, &bmc).await;
         if let Ok(reported) = &answer
             && *reported == known.reported
         {
@@ -163,7 +167,7 @@ async fn look(
     }
     let Some(node) = find_node(&context, id, version).await else { return Look::Over };
     let Ok(bmc) = context.bmcs.of(&node) else { return Look::Over };
-    let answer = ask(&bmc).await;
+    let answer = ask(&context, &bmc).await;
     compare(&context, &node, answer).await
 }
 
@@ -178,15 +182,22 @@ async fn find_node(context: &TurnContext, id: NodeUuid, version: i64) -> Option<
     }
 }
 
-async fn ask(bmc: &Bmc) -> Result<PowerAndBootSettings, BmcError> {
+/// Asks a BMC, and counts whether it answers.
+async fn ask(context: &TurnContext, bmc: &Bmc) -> Result<PowerAndBootSettings, BmcError> {
     // No connection stays open: ten thousand open connections need a hundred MiB, and would be closed long before the next sweep.
-    match &bmc.boot_settings {
+    let answer = match &bmc.boot_settings {
         Some(settings) => settings.read_once().await,
         None => {
             let power = bmc.power.state_once().await;
             power.map(|power| PowerAndBootSettings { power, health: None, settings: None })
         }
+    };
+    let sweeps = &context.settings.metrics.sweeps;
+    match &answer {
+        Ok(_) => sweeps.answered(),
+        Err(_) => sweeps.failed(),
     }
+    answer
 }
 
 fn note_answer(context: &TurnContext, node: NodeUuid, power: PowerState) {
@@ -297,10 +308,11 @@ mod tests {
     use std::time::Duration;
 
     use baremetal_core::{Driver, State};
+    use metrics::Metrics;
     use replicas::Membership;
 
     use super::*;
-    use crate::samples;
+    use crate::samples::{self, SampleMachine};
 
     #[tokio::test]
     async fn a_sweep_records_nothing_without_a_lease() {
@@ -327,5 +339,26 @@ mod tests {
         assert_eq!(swept.changed, 1);
         let after = context.store.find_node(&ident).await.unwrap().unwrap();
         assert_eq!(after.power_state, Some(PowerState::Off));
+    }
+
+    #[tokio::test]
+    async fn a_machine_counts_in_each_sweep_even_if_its_record_is_not_read() {
+        let sample = SampleMachine::start().await;
+        let mut page = Metrics::new("test", "0");
+        let mut settings = samples::settings();
+        settings.metrics.sweeps = page.sweeps();
+        let context = samples::conductor(settings).await.context;
+        let (waiting, _) = sample.node();
+        let idle = Node { provision_state: State::Active, work: None, ..waiting };
+        context.store.insert_node(&idle).await.unwrap();
+        let mut agreeing = AgreeingNodes::new();
+        // The first sweep records what the BMC reports, the second one finds it recorded, and the third one does not read the record.
+        for known in [0, 1, 1] {
+            sweep(&context, &mut agreeing).await.unwrap();
+            assert_eq!(agreeing.len(), known);
+        }
+        let text = page.text().unwrap();
+        let line = "bedplate_sweep_machines_total{answered=\"true\"} 3";
+        assert!(text.lines().any(|it| it == line), "no line {line} in:\n{text}");
     }
 }

@@ -18,7 +18,11 @@ impl ServiceMetrics {
         let mut page = Metrics::new("baremetald", env!("CARGO_PKG_VERSION"));
         ServiceMetrics {
             requests: page.requests(),
-            conductor: ConductorMetrics { turns: page.turns() },
+            conductor: ConductorMetrics {
+                turns: page.turns(),
+                bmc_calls: page.bmc_calls(),
+                sweeps: page.sweeps(),
+            },
             nodes: page.nodes(),
             page,
         }

@@ -13,6 +13,10 @@ pub(crate) type Durations<L> = Family<L, Histogram>;
 
 /// Makes the histograms of one latency.
 pub(crate) fn durations<L: Clone + Hash + Eq>() -> Durations<L> {
-    let histogram: fn() -> Histogram = || Histogram::new(BUCKETS);
-    Family::new_with_constructor(histogram)
+    Family::new_with_constructor(histogram as fn() -> Histogram)
+}
+
+/// Makes the histogram of a latency without labels.
+pub(crate) fn histogram() -> Histogram {
+    Histogram::new(BUCKETS)
 }

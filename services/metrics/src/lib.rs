@@ -2,15 +2,19 @@
 
 mod page;
 
+mod bmc_calls;
 mod clusters;
 mod nodes;
 mod requests;
+mod sweeps;
 mod turns;
 
 mod durations;
 
+pub use bmc_calls::{BmcCallTimer, BmcMetrics};
 pub use clusters::ClusterGauges;
 pub use nodes::{NodeCount, NodeGauges};
 pub use page::{CONTENT_TYPE, Metrics};
 pub use requests::{RequestMetrics, RequestTimer};
+pub use sweeps::SweepMetrics;
 pub use turns::TurnMetrics;

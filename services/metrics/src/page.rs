@@ -8,7 +8,7 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::{ClusterGauges, NodeGauges, RequestMetrics, TurnMetrics};
+use crate::{BmcMetrics, ClusterGauges, NodeGauges, RequestMetrics, SweepMetrics, TurnMetrics};
 
 /// The `Content-Type` of [`Metrics::text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -55,6 +55,20 @@ impl Metrics {
         let turns = TurnMetrics::default();
         turns.register(&mut self.registry);
         turns
+    }
+
+    /// Adds the calls of BMCs.
+    pub fn bmc_calls(&mut self) -> BmcMetrics {
+        let calls = BmcMetrics::default();
+        calls.register(&mut self.registry);
+        calls
+    }
+
+    /// Adds the sweeps of power states.
+    pub fn sweeps(&mut self) -> SweepMetrics {
+        let sweeps = SweepMetrics::default();
+        sweeps.register(&mut self.registry);
+        sweeps
     }
 
     /// Adds the numbers of nodes.
