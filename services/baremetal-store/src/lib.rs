@@ -6,7 +6,7 @@ mod store;
 mod table;
 
 pub use database::table::{PagePart, PageRows, Position};
-pub use database::{Result, SchemaVersion, StoreError, Tripwire};
+pub use database::{Result, SchemaVersion, StoreError, Tripwire, WriteMetrics};
 pub use secrets::{SecretError, Secrets};
 pub use store::{
     AcceptOutcome, BackfillOutcome, ImportEffect, ImportedNode, MOST_IMPORTED_HISTORY,

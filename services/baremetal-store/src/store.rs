@@ -25,7 +25,8 @@ use baremetal_core::{
 use database::conductors::Conductors;
 use database::table::{PagePart, PageRows};
 use database::{
-    Database, Result, Schema, SchemaVersion, SizeLimit, Tripwire, WriteKind, reading, writing,
+    Database, Result, Schema, SchemaVersion, SizeLimit, Tripwire, WriteKind, WriteMetrics, reading,
+    writing,
 };
 use hardware::PowerState;
 use jiff::Timestamp;
@@ -114,10 +115,16 @@ impl Store {
         Store::of(Database::open(url, SCHEMA).await?).with_recorded_bmcs().await
     }
 
-    /// Opens a store as [`Store::open`] does, with a timeout for PostgreSQL, and with writes that report to this tripwire.
-    pub async fn open_with(url: &str, timeout: Duration, tripwire: Tripwire) -> Result<Store> {
+    /// Opens a store as [`Store::open`] does, with a timeout for PostgreSQL, and with writes that report to this tripwire and are counted.
+    pub async fn open_with(
+        url: &str,
+        timeout: Duration,
+        tripwire: Tripwire,
+        writes: WriteMetrics,
+    ) -> Result<Store> {
         let database = Database::open_within(url, SCHEMA, timeout).await?;
-        Store::of(database.with_tripwire(tripwire)).with_recorded_bmcs().await
+        let database = database.with_tripwire(tripwire).with_write_metrics(writes);
+        Store::of(database).with_recorded_bmcs().await
     }
 
     fn of(database: Database) -> Store {

@@ -104,7 +104,8 @@ impl Service {
         let auth = config.api.authentication()?;
         let url = config.database_url().context("cannot read database.url_file")?;
         let lock = daemon::lock_state("baremetald", Store::file(&url), &config.state_dir).await?;
-        let store = open_store(&config, tripwire).await?;
+        let metrics = ServiceMetrics::new();
+        let store = open_store(&config, tripwire, &metrics).await?;
         let key =
             service_key(&config.key_file()).context("cannot read or make the service's key")?;
 
@@ -114,8 +115,7 @@ impl Service {
         };
         let sockets = provisioning.as_ref().map(|(_, sockets)| sockets);
         let pump = pump(&config)?;
-        let (metrics, scraped) =
-            (ServiceMetrics::new(), MetricsListener::open(config.metrics).await?);
+        let scraped = MetricsListener::open(config.metrics).await?;
         let instance = daemon::instance_name(lock.as_ref());
         let settings = settings(&config, sockets, pump.addressees(), instance, &metrics)?;
         let conductor = Conductor::new(settings, store.clone(), key).await?;
@@ -236,9 +236,14 @@ fn pump(config: &Config) -> anyhow::Result<OutboxSender> {
 }
 
 /// Opens the store, and the keys that seal its secrets.
-async fn open_store(config: &Config, tripwire: Tripwire) -> anyhow::Result<Store> {
+async fn open_store(
+    config: &Config,
+    tripwire: Tripwire,
+    metrics: &ServiceMetrics,
+) -> anyhow::Result<Store> {
     let url = config.database_url().context("cannot read database.url_file")?;
-    let opened = Store::open_with(&url, config.database.timeout, tripwire).await;
+    let opened =
+        Store::open_with(&url, config.database.timeout, tripwire, metrics.writes.clone()).await;
     let store = opened.context("cannot open the database")?;
     let known = store.known_keys().await.context("cannot read the database")?;
     let keys = Keyring::open(&config.seal_keys_file(), &known)

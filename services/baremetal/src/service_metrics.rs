@@ -3,12 +3,13 @@
 use baremetal_conductor::ConductorMetrics;
 use baremetal_store::{Store, StoreError};
 use daemon::ScrapeCounts;
-use metrics::{Metrics, NodeCount, NodeGauges, RequestMetrics};
+use metrics::{Metrics, NodeCount, NodeGauges, RequestMetrics, WriteMetrics};
 
 /// The page of metrics, and the handles with which the parts of the service count.
 pub(crate) struct ServiceMetrics {
     pub(crate) page: Metrics,
     pub(crate) requests: RequestMetrics,
+    pub(crate) writes: WriteMetrics,
     pub(crate) conductor: ConductorMetrics,
     pub(crate) nodes: NodeGauges,
 }
@@ -18,6 +19,7 @@ impl ServiceMetrics {
         let mut page = Metrics::new("baremetald", env!("CARGO_PKG_VERSION"));
         ServiceMetrics {
             requests: page.requests(),
+            writes: page.writes(),
             conductor: ConductorMetrics {
                 turns: page.turns(),
                 bmc_calls: page.bmc_calls(),

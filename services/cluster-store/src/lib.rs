@@ -9,7 +9,7 @@ mod table;
 mod write_notifier;
 
 pub use database::table::{PagePart, PageRows, Position};
-pub use database::{Result, SchemaVersion, StoreError};
+pub use database::{Result, SchemaVersion, StoreError, WriteMetrics};
 pub use record::{
     AnyEvent, BootstrapReport, Certificate, Claim, ClusterChange, MachineReport, Quota,
     RedeemOutcome, Scope, ServiceSeen, SnapshotChange, VmChange, VmScope,

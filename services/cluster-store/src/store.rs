@@ -27,7 +27,8 @@ use database::outbox::{self, Outbox};
 use database::seals::RegisteredKeys;
 use database::table::{PagePart, PageRows};
 use database::{
-    Connection, Database, Result, Schema, SchemaVersion, SizeLimit, Tripwire, reading, writing,
+    Connection, Database, Result, Schema, SchemaVersion, SizeLimit, Tripwire, WriteMetrics,
+    reading, writing,
 };
 
 pub use drain::ServerOwners;
@@ -78,9 +79,10 @@ impl Store {
         Store::of(Database::open(url, SCHEMA).await?).await
     }
 
-    /// Opens a store as [`Store::open`] does, with another timeout for PostgreSQL.
-    pub async fn open_within(url: &str, timeout: Duration) -> Result<Store> {
-        Store::of(Database::open_within(url, SCHEMA, timeout).await?).await
+    /// Opens a store as [`Store::open`] does, with another timeout for PostgreSQL, and with writes that are counted.
+    pub async fn open_with(url: &str, timeout: Duration, writes: WriteMetrics) -> Result<Store> {
+        let database = Database::open_within(url, SCHEMA, timeout).await?;
+        Store::of(database.with_write_metrics(writes)).await
     }
 
     /// Returns the same store, with writes that report to this tripwire.

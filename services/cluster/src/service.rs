@@ -64,13 +64,12 @@ impl Service {
         let auth = config.api.listener.authentication()?;
         let url = config.database_url().context("cannot read database.url_file")?;
         let lock = daemon::lock_state("clusterd", Store::file(&url), &config.state_dir).await?;
-        let (store, keys) = open_store(&config).await?;
+        let metrics = ServiceMetrics::new();
+        let (store, keys) = open_store(&config, &metrics).await?;
         let pump = pump(&config)?;
         let certificate = certificate(&config)?;
         let of_nodes = certificate.as_ref().map(|(settings, _)| settings.clone());
         let instance = daemon::instance_name(lock.as_ref());
-        let (metrics, scraped) =
-            (ServiceMetrics::new(), MetricsListener::open(config.metrics).await?);
         let settings = conductor_settings(&config, instance, of_nodes, &pump, &metrics);
         let conductor = match cloud(&config)? {
             Some((session, Tenancy::Own)) => {
@@ -81,6 +80,7 @@ impl Service {
             }
             None => Conductor::new(settings, store.clone(), keys, None),
         };
+        let scraped = MetricsListener::open(config.metrics).await?;
         let streams =
             Streams::at_most(config.api.event_streams).for_each(config.api.event_streams_each);
         let app = App {
@@ -181,9 +181,12 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
 }
 
 /// Opens the store, and the keys that seal its secrets.
-async fn open_store(config: &Config) -> anyhow::Result<(Store, Arc<Keyring>)> {
+async fn open_store(
+    config: &Config,
+    metrics: &ServiceMetrics,
+) -> anyhow::Result<(Store, Arc<Keyring>)> {
     let url = config.database_url().context("cannot read database.url_file")?;
-    let opened = Store::open_within(&url, config.database.timeout).await;
+    let opened = Store::open_with(&url, config.database.timeout, metrics.writes.clone()).await;
     let store = opened.context("cannot open the database")?;
     let known = store.known_keys().await.context("cannot read the database")?;
     let keys = Keyring::open(&config.seal_keys_file(), &known)

@@ -3,12 +3,13 @@
 use cluster_conductor::ConductorMetrics;
 use cluster_store::{Scope, Store, StoreError};
 use daemon::ScrapeCounts;
-use metrics::{ClusterGauges, Metrics, RequestMetrics};
+use metrics::{ClusterGauges, Metrics, RequestMetrics, WriteMetrics};
 
 /// The page of metrics, and the handles with which the parts of the service count.
 pub(crate) struct ServiceMetrics {
     pub(crate) page: Metrics,
     pub(crate) requests: RequestMetrics,
+    pub(crate) writes: WriteMetrics,
     pub(crate) conductor: ConductorMetrics,
     pub(crate) clusters: ClusterGauges,
 }
@@ -18,6 +19,7 @@ impl ServiceMetrics {
         let mut page = Metrics::new("clusterd", env!("CARGO_PKG_VERSION"));
         ServiceMetrics {
             requests: page.requests(),
+            writes: page.writes(),
             conductor: ConductorMetrics { turns: page.turns() },
             clusters: page.clusters(),
             page,

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use metrics::WriteMetrics;
 use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 use tokio::time::sleep;
@@ -26,6 +27,7 @@ use crate::{
 pub struct Database {
     backend: Backend,
     tripwire: Tripwire,
+    writes: WriteMetrics,
     preceding: PrecedingFinder,
 }
 
@@ -74,6 +76,7 @@ impl Database {
         Ok(Database {
             backend,
             tripwire: Tripwire::default(),
+            writes: WriteMetrics::default(),
             preceding: Arc::new(OnceLock::new()),
         })
     }
@@ -87,6 +90,11 @@ impl Database {
     /// transactions would wait for each other's jobs.
     pub fn precede_writes(&self, find: Box<FindPreceding>) -> bool {
         matches!(self.backend, Backend::Sqlite { .. }) && self.preceding.set(find).is_ok()
+    }
+
+    /// Returns the same database, with writes that are counted here.
+    pub fn with_write_metrics(self, writes: WriteMetrics) -> Database {
+        Database { writes, ..self }
     }
 
     /// The tripwire that a test has set; disarmed by default.
@@ -178,13 +186,20 @@ impl Database {
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
         T: Send + 'static,
     {
-        match &self.backend {
+        let timer = self.writes.begin();
+        let written = match &self.backend {
             Backend::Sqlite { writer, .. } => {
                 let preceding = self.preceding.get().and_then(|find| find());
                 writer.run(extent, preceding, work).await
             }
             Backend::Postgres(pool) => pool.write(extent, work).await,
-        }
+        };
+        timer.ended(match &written {
+            Ok(_) => "committed",
+            Err(error) if error.is_transient() => "failed",
+            Err(_) => "refused",
+        });
+        written
     }
 }
 
@@ -248,6 +263,33 @@ async fn open_postgres(url: &str, schema: Schema, timeout: Duration) -> Result<B
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn writes_are_counted_by_their_outcome_and_reads_are_not() {
+        let mut page = metrics::Metrics::new("test", "0");
+        let database = Database::open("sqlite::memory:", &["CREATE TABLE t (n TEXT UNIQUE)"]).await;
+        let database = database.unwrap().with_write_metrics(page.writes());
+        let write = async || {
+            let written = database.write(WriteKind::OneStatement, |connection| {
+                Box::pin(async move {
+                    Ok(connection.execute("INSERT INTO t VALUES ('a')", Vec::new()).await?)
+                })
+            });
+            written.await
+        };
+        write().await.unwrap();
+        write().await.unwrap_err();
+        database.schema_version(&[""]).await.unwrap();
+        let text = page.text().unwrap();
+        for line in [
+            "bedplate_database_writes_total{outcome=\"committed\"} 1",
+            "bedplate_database_writes_total{outcome=\"refused\"} 1",
+            "bedplate_database_write_duration_seconds_count 2",
+            "bedplate_database_writes_waiting 0",
+        ] {
+            assert!(text.lines().any(|it| it == line), "no line {line} in:\n{text}");
+        }
+    }
 
     /// `PRAGMA synchronous` of the connection that writes; 2 is FULL, 1 is NORMAL.
     #[tokio::test]

@@ -29,6 +29,7 @@ pub use columns::Column;
 pub use connection::{Connection, Row};
 pub use database::{Database, SchemaVersion};
 pub use error::{Result, SqlError, StoreError};
+pub use metrics::WriteMetrics;
 pub use migrate::Schema;
 pub use notifications::{MAX_NOTIFICATION, Notifications};
 pub use preceding::{FindPreceding, Preceding};

@@ -8,6 +8,7 @@ mod nodes;
 mod requests;
 mod sweeps;
 mod turns;
+mod writes;
 
 mod durations;
 
@@ -18,3 +19,4 @@ pub use page::{CONTENT_TYPE, Metrics};
 pub use requests::{RequestMetrics, RequestTimer};
 pub use sweeps::SweepMetrics;
 pub use turns::TurnMetrics;
+pub use writes::{WriteMetrics, WriteTimer};

@@ -8,7 +8,9 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::{BmcMetrics, ClusterGauges, NodeGauges, RequestMetrics, SweepMetrics, TurnMetrics};
+use crate::{
+    BmcMetrics, ClusterGauges, NodeGauges, RequestMetrics, SweepMetrics, TurnMetrics, WriteMetrics,
+};
 
 /// The `Content-Type` of [`Metrics::text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -48,6 +50,13 @@ impl Metrics {
         let requests = RequestMetrics::default();
         requests.register(&mut self.registry);
         requests
+    }
+
+    /// Adds the writes to the database.
+    pub fn writes(&mut self) -> WriteMetrics {
+        let writes = WriteMetrics::default();
+        writes.register(&mut self.registry);
+        writes
     }
 
     /// Adds the turns of the conductor.
