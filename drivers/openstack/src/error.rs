@@ -112,6 +112,25 @@ impl fmt::Display for Refusal {
 }
 
 impl CloudError {
+    /// The kind of the error in one word, for metrics.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            CloudError::Unreachable { .. } => "unreachable",
+            CloudError::Untrusted { .. } => "untrusted",
+            CloudError::Busy { .. } => "busy",
+            CloudError::Failed(_) => "failed",
+            CloudError::Unauthorized(_) => "unauthorized",
+            CloudError::Forbidden(_) => "forbidden",
+            CloudError::NotFound(_) => "not_found",
+            CloudError::Conflict(_) => "conflict",
+            CloudError::QuotaExceeded(_) => "quota_exceeded",
+            CloudError::Refused(_) => "refused",
+            CloudError::Malformed { .. } => "malformed",
+            CloudError::NoEndpoint { .. } => "no_endpoint",
+            CloudError::InvalidId { .. } => "invalid_id",
+        }
+    }
+
     /// Whether the same call may succeed later although nobody changes anything.
     pub fn is_transient(&self) -> bool {
         match self {

@@ -27,4 +27,4 @@ pub use config::{
 pub use error::{CloudError, Refusal, Request, Result};
 pub use quota::QuotaUsage;
 pub use service::Service;
-pub use session::{Identity, ProjectSessions, Session, on_behalf_of, request_id};
+pub use session::{CallObserver, Identity, ProjectSessions, Session, on_behalf_of, request_id};

@@ -19,7 +19,7 @@ use daemon::{ApiListener, MetricsListener};
 use hardware::AllowedHosts;
 use jiff::Timestamp;
 use notices::{OutboxSender, ReceiverKinds};
-use openstack::Session;
+use openstack::{CallObserver, Session};
 use openstack_api::{ApiSettings, PlaceCounts};
 use pxe::{Mode, Prober, RouterAdvertisementConfig, TftpConfig, TftpFiles};
 use sealing::Keyring;
@@ -216,7 +216,7 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
     config.auto_discovery.settings(&config.bmc.credentials)?;
     config.bmc.crawl_settings()?;
     names(config)?;
-    config.cloud.as_ref().map(cloud).transpose()?;
+    config.cloud.as_ref().map(|it| cloud(it, CallObserver::default())).transpose()?;
     config.clusters.as_ref().map(clusters).transpose()?;
     Ok(())
 }
@@ -331,7 +331,7 @@ fn settings(
             schedule: config.leases.schedule.clone().without_snapshot(),
             addressees,
         },
-        cloud: config.cloud.as_ref().map(cloud).transpose()?,
+        cloud: config.cloud.as_ref().map(|it| cloud(it, metrics.cloud_observer())).transpose()?,
         networks: config.cloud.as_ref().map(|it| it.networks.settings()).unwrap_or_default(),
         names: names(config)?,
         clusters: config.clusters.as_ref().map(clusters).transpose()?,
@@ -420,8 +420,8 @@ fn names(config: &Config) -> anyhow::Result<Option<NameSettings>> {
 }
 
 /// Makes the session in the OpenStack that machines join.
-fn cloud(section: &CloudConfig) -> anyhow::Result<Session> {
-    session(&section.clouds_yaml, section.name.as_deref(), "cloud.clouds_yaml")
+fn cloud(section: &CloudConfig, observer: CallObserver) -> anyhow::Result<Session> {
+    session(&section.clouds_yaml, section.name.as_deref(), "cloud.clouds_yaml", observer)
 }
 
 /// Makes the client of clusterd, without contacting clusterd.
@@ -436,18 +436,25 @@ fn clusters(section: &ClusterdConfig) -> anyhow::Result<ClusterdClient> {
             Credentials::Password(user.clone(), password.into())
         }
         ClusterdIdentityConfig::Keystone(file, name) => {
-            Credentials::Keystone(session(file, name.as_deref(), "clusters.clouds_yaml")?)
+            let (key, observer) = ("clusters.clouds_yaml", CallObserver::default());
+            Credentials::Keystone(session(file, name.as_deref(), key, observer)?)
         }
     };
     Ok(ClusterdClient { url: section.url.clone(), caller })
 }
 
 /// Makes a session with the credentials that the configuration's `key` names, without contacting the cloud.
-fn session(file: &Path, name: Option<&str>, key: &str) -> anyhow::Result<Session> {
+fn session(
+    file: &Path,
+    name: Option<&str>,
+    key: &str,
+    observer: CallObserver,
+) -> anyhow::Result<Session> {
     let shown = file.display();
     let read = openstack::CloudConfig::read(file, name);
     let config = read.with_context(|| format!("cannot use {shown} ({key})"))?;
-    Session::new(config).with_context(|| format!("cannot use the cloud in {shown} ({key})"))
+    Session::observed(config, observer)
+        .with_context(|| format!("cannot use the cloud in {shown} ({key})"))
 }
 
 fn files(section: &ProvisioningConfig) -> anyhow::Result<Files> {

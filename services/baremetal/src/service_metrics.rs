@@ -3,13 +3,15 @@
 use baremetal_conductor::ConductorMetrics;
 use baremetal_store::{Store, StoreError};
 use daemon::ScrapeCounts;
-use metrics::{Metrics, NodeCount, NodeGauges, RequestMetrics, WriteMetrics};
+use metrics::{CloudMetrics, Metrics, NodeCount, NodeGauges, RequestMetrics, WriteMetrics};
+use openstack::CallObserver;
 
 /// The page of metrics, and the handles with which the parts of the service count.
 pub(crate) struct ServiceMetrics {
     pub(crate) page: Metrics,
     pub(crate) requests: RequestMetrics,
     pub(crate) writes: WriteMetrics,
+    pub(crate) cloud_calls: CloudMetrics,
     pub(crate) conductor: ConductorMetrics,
     pub(crate) nodes: NodeGauges,
 }
@@ -20,6 +22,7 @@ impl ServiceMetrics {
         ServiceMetrics {
             requests: page.requests(),
             writes: page.writes(),
+            cloud_calls: page.cloud_calls(),
             conductor: ConductorMetrics {
                 turns: page.turns(),
                 bmc_calls: page.bmc_calls(),
@@ -28,6 +31,14 @@ impl ServiceMetrics {
             nodes: page.nodes(),
             page,
         }
+    }
+
+    /// Returns the observer of the calls of a cloud.
+    pub(crate) fn cloud_observer(&self) -> CallObserver {
+        let calls = self.cloud_calls.clone();
+        CallObserver::new(move |service, outcome, took| {
+            calls.ended(service.as_str(), outcome, took);
+        })
     }
 }
 

@@ -12,7 +12,7 @@ use cluster_store::Store;
 use daemon::{ApiListener, ConnectionLimits, MetricsListener};
 use jiff::Timestamp;
 use notices::{Outbox, OutboxSender};
-use openstack::{CloudConfig, Session};
+use openstack::{CallObserver, CloudConfig, Session};
 use openstack_api::{ApiSettings, AuthConfig};
 use sealing::Keyring;
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ impl Service {
         let of_nodes = certificate.as_ref().map(|(settings, _)| settings.clone());
         let instance = daemon::instance_name(lock.as_ref());
         let settings = conductor_settings(&config, instance, of_nodes, &pump, &metrics);
-        let conductor = match cloud(&config)? {
+        let conductor = match cloud(&config, metrics.cloud_observer())? {
             Some((session, Tenancy::Own)) => {
                 Conductor::of_tenants(settings, store.clone(), keys, session)
             }
@@ -173,7 +173,7 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
     Store::check(&url).await.context("cannot open the database")?;
     Keyring::check_file(&config.seal_keys_file())
         .context("cannot use the sealing keys (seal_keys)")?;
-    cloud(config)?;
+    cloud(config, CallObserver::default())?;
     pump(config)?;
     let files = config.nodes.as_ref().and_then(|nodes| nodes.certificate.as_ref());
     files.map(nodes::read_certificate).transpose().context(NO_CERTIFICATE)?;
@@ -274,9 +274,9 @@ fn pump(config: &Config) -> anyhow::Result<OutboxSender> {
 }
 
 /// The session with the cloud, and the project in which clusters are created.
-fn cloud(config: &Config) -> anyhow::Result<Option<(Session, Tenancy)>> {
+fn cloud(config: &Config, observer: CallObserver) -> anyhow::Result<Option<(Session, Tenancy)>> {
     let Some(access) = &config.cloud else { return Ok(None) };
-    let session = session(access)?;
+    let session = session(access, observer)?;
     let knows_projects = matches!(config.api.listener.access, AuthConfig::Keystone(_));
     let is_bound = matches!(session.config().auth, openstack::Auth::ApplicationCredential { .. });
     let tenancy = match access.tenancy {
@@ -299,10 +299,10 @@ fn cloud(config: &Config) -> anyhow::Result<Option<(Session, Tenancy)>> {
 }
 
 /// The session with the cloud. Sends no request yet.
-fn session(cloud: &CloudAccess) -> anyhow::Result<Session> {
+fn session(cloud: &CloudAccess, observer: CallObserver) -> anyhow::Result<Session> {
     let file = cloud.clouds_yaml.display();
     let read = CloudConfig::read(&cloud.clouds_yaml, cloud.name.as_deref());
     let mut config = read.with_context(|| format!("cannot use {file} (cloud.clouds_yaml)"))?;
     config.calls_at_once = cloud.calls_at_once.unwrap_or(config.calls_at_once);
-    Session::new(config).with_context(|| format!("cannot use the cloud in {file}"))
+    Session::observed(config, observer).with_context(|| format!("cannot use the cloud in {file}"))
 }

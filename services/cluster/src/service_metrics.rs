@@ -3,13 +3,15 @@
 use cluster_conductor::ConductorMetrics;
 use cluster_store::{Scope, Store, StoreError};
 use daemon::ScrapeCounts;
-use metrics::{ClusterGauges, Metrics, RequestMetrics, WriteMetrics};
+use metrics::{CloudMetrics, ClusterGauges, Metrics, RequestMetrics, WriteMetrics};
+use openstack::CallObserver;
 
 /// The page of metrics, and the handles with which the parts of the service count.
 pub(crate) struct ServiceMetrics {
     pub(crate) page: Metrics,
     pub(crate) requests: RequestMetrics,
     pub(crate) writes: WriteMetrics,
+    pub(crate) cloud_calls: CloudMetrics,
     pub(crate) conductor: ConductorMetrics,
     pub(crate) clusters: ClusterGauges,
 }
@@ -20,10 +22,19 @@ impl ServiceMetrics {
         ServiceMetrics {
             requests: page.requests(),
             writes: page.writes(),
+            cloud_calls: page.cloud_calls(),
             conductor: ConductorMetrics { turns: page.turns() },
             clusters: page.clusters(),
             page,
         }
+    }
+
+    /// Returns the observer of the calls of a cloud.
+    pub(crate) fn cloud_observer(&self) -> CallObserver {
+        let calls = self.cloud_calls.clone();
+        CallObserver::new(move |service, outcome, took| {
+            calls.ended(service.as_str(), outcome, took);
+        })
     }
 }
 

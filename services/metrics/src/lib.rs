@@ -3,6 +3,7 @@
 mod page;
 
 mod bmc_calls;
+mod cloud_calls;
 mod clusters;
 mod nodes;
 mod requests;
@@ -13,6 +14,7 @@ mod writes;
 mod durations;
 
 pub use bmc_calls::{BmcCallTimer, BmcMetrics};
+pub use cloud_calls::CloudMetrics;
 pub use clusters::ClusterGauges;
 pub use nodes::{NodeCount, NodeGauges};
 pub use page::{CONTENT_TYPE, Metrics};

@@ -9,7 +9,8 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::{
-    BmcMetrics, ClusterGauges, NodeGauges, RequestMetrics, SweepMetrics, TurnMetrics, WriteMetrics,
+    BmcMetrics, CloudMetrics, ClusterGauges, NodeGauges, RequestMetrics, SweepMetrics, TurnMetrics,
+    WriteMetrics,
 };
 
 /// The `Content-Type` of [`Metrics::text`].
@@ -69,6 +70,13 @@ impl Metrics {
     /// Adds the calls of BMCs.
     pub fn bmc_calls(&mut self) -> BmcMetrics {
         let calls = BmcMetrics::default();
+        calls.register(&mut self.registry);
+        calls
+    }
+
+    /// Adds the calls of a cloud.
+    pub fn cloud_calls(&mut self) -> CloudMetrics {
+        let calls = CloudMetrics::default();
         calls.register(&mut self.registry);
         calls
     }

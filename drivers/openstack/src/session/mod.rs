@@ -5,6 +5,7 @@ mod behalf;
 mod call;
 mod clients;
 mod login;
+mod observer;
 mod patience;
 mod projects;
 mod send;
@@ -22,6 +23,7 @@ use crate::service::Service;
 
 pub use behalf::{on_behalf_of, request_id};
 pub(crate) use call::{Body, Call};
+pub use observer::CallObserver;
 pub use projects::ProjectSessions;
 pub use token::Identity;
 use token::Token;
@@ -42,6 +44,7 @@ struct Shared {
     client: Client,
     token: Mutex<Option<Arc<Token>>>,
     turns: Arc<CallLimits>,
+    observer: CallObserver,
 }
 
 /// The semaphores that limit simultaneous calls, shared by the sessions of all projects.
@@ -65,10 +68,15 @@ impl CallLimits {
 impl Session {
     /// Makes a session for the cloud of `config` without sending a request. Reads the PEM file that the configuration names.
     pub fn new(config: CloudConfig) -> Result<Session, ConfigError> {
+        Session::observed(config, CallObserver::default())
+    }
+
+    /// Makes a session as [`Session::new`] does, and tells `observer` about its calls, and about those of its sessions in other projects.
+    pub fn observed(config: CloudConfig, observer: CallObserver) -> Result<Session, ConfigError> {
         let client = clients::client(&config.tls)?;
         let token = Mutex::default();
         let turns = Arc::new(CallLimits::new(config.calls_at_once.get()));
-        Ok(Session { shared: Arc::new(Shared { config, client, token, turns }) })
+        Ok(Session { shared: Arc::new(Shared { config, client, token, turns, observer }) })
     }
 
     /// Returns a session of the same user in the project with this id; `None` if the credentials are bound to one project. The new session
@@ -78,9 +86,8 @@ impl Session {
         let auth = self.shared.config.auth.in_project(id)?;
         let config = CloudConfig { auth, ..self.shared.config.clone() };
         let (client, turns) = (self.shared.client.clone(), self.shared.turns.clone());
-        Some(Session {
-            shared: Arc::new(Shared { config, client, token: Mutex::default(), turns }),
-        })
+        let (token, observer) = (Mutex::default(), self.shared.observer.clone());
+        Some(Session { shared: Arc::new(Shared { config, client, token, turns, observer }) })
     }
 
     /// The configuration of this session.

@@ -41,7 +41,10 @@ impl Call<'_> {
             CallToken::Anonymous => self.session.token_permit().await,
         };
         // The future of sending takes KiB, and thousands may wait for a permit, so it is boxed and created after the wait.
-        Box::pin(self.send_now()).await
+        let call = self.session.shared.observer.begin(self.service);
+        let answer = Box::pin(self.send_now()).await;
+        call.ended(answer.as_ref().err());
+        answer
     }
 
     async fn send_now(mut self) -> Result<Answer> {
@@ -135,6 +138,13 @@ impl Call<'_> {
     pub(crate) async fn open(mut self) -> Result<Response> {
         let _leave = self.session.service_permit(self.service).await;
         let deadline = Instant::now() + self.session.config().patience.call_timeout;
+        let call = self.session.shared.observer.begin(self.service);
+        let opened = self.open_until(deadline).await;
+        call.ended(opened.as_ref().err());
+        opened
+    }
+
+    async fn open_until(&mut self, deadline: Instant) -> Result<Response> {
         let token = self.token_until(deadline).await?;
         match self.open_with(&token).await {
             Err(CloudError::Unauthorized(_)) => {

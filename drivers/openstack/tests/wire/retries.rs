@@ -1,11 +1,12 @@
 //! Tests of retries: which calls are repeated, and when.
 
 use std::num::NonZeroUsize;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use openstack::compute::servers;
 use openstack::network::{networks, ports};
-use openstack::{CloudConfig, CloudError, Session};
+use openstack::{CallObserver, CloudConfig, CloudError, Service, Session};
 use serde_json::json;
 use tokio::task::JoinSet;
 
@@ -29,6 +30,27 @@ async fn a_429_is_retried_after_the_requested_wait() {
     servers::create(&cloud.session(), &server()).await.unwrap();
     assert!(began.elapsed() >= Duration::from_secs(1), "it was not waited for");
     assert_eq!(cloud.asked().len(), 2);
+}
+
+#[tokio::test]
+async fn an_observer_is_told_about_each_call_once_and_not_about_its_retries() {
+    let answer = |asked: &ReceivedRequest, n| match asked.line.contains("/network/") {
+        true => Reply::json(403, json!({"message": "no"})),
+        false if n == 0 => busy(429),
+        false => fine(),
+    };
+    let cloud = Cloud::start(answer).await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let noted = seen.clone();
+    let observer = CallObserver::new(move |service, outcome, _| {
+        noted.lock().unwrap().push((service, outcome));
+    });
+    let session = Session::observed(cloud.config(), observer).unwrap();
+    servers::create(&session, &server()).await.unwrap();
+    networks::find(&session, "n").await.unwrap_err();
+    let seen: Vec<_> = seen.lock().unwrap().clone();
+    let others: Vec<_> = seen.iter().filter(|(service, _)| *service != Service::Identity).collect();
+    assert_eq!(others, [&(Service::Compute, "ok"), &(Service::Network, "forbidden")], "{seen:?}");
 }
 
 #[tokio::test]
