@@ -71,6 +71,15 @@ impl Service {
         self.daemon.is_some()
     }
 
+    /// Returns the address of a listener of our own daemon, by its name in `listeners.json`.
+    #[track_caller]
+    pub fn listener(&self, name: &str) -> String {
+        let daemon = self.daemon.as_ref().expect("another service has no listeners.json");
+        let text = fs::read(daemon.folder.join("listeners.json")).expect("the daemon listens");
+        let listeners: Value = serde_json::from_slice(&text).expect("listeners.json is JSON");
+        listeners[name].as_str().expect("the daemon has this listener").to_owned()
+    }
+
     fn nodes(&self) -> Vec<String> {
         let list = self.ask("GET", "/v1/nodes?fields=uuid").json();
         let nodes = list["nodes"].as_array().into_iter().flatten();

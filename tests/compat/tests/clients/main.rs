@@ -7,6 +7,7 @@ mod drivers;
 mod identity;
 mod listeners;
 mod metalsmith;
+mod metrics;
 mod microversions;
 mod nodes;
 mod ports;
