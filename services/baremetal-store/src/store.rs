@@ -19,8 +19,8 @@ use std::time::Duration;
 
 use audit_store::Recorder;
 use baremetal_core::{
-    BmcIdentity, HistoryEntry, InspectionChanges, Node, NodeFilter, NodeIdent, NodeSort, NodeUuid,
-    Page, Port, PortUuid,
+    BmcIdentity, Fault, HistoryEntry, InspectionChanges, Node, NodeFilter, NodeIdent, NodeSort,
+    NodeUuid, Page, Port, PortUuid,
 };
 use database::conductors::Conductors;
 use database::table::{PagePart, PageRows};
@@ -284,6 +284,11 @@ impl Store {
     pub async fn tally_nodes(&self, seen_by: Option<&str>) -> Result<Vec<NodeCount>> {
         let seen_by = seen_by.map(str::to_owned);
         reading!(self.database, |c| node::tally(c, seen_by.as_deref()).await)
+    }
+
+    /// Counts the nodes without a parent in each state, and all nodes with each fault, by indexes alone.
+    pub async fn tally_conditions(&self) -> Result<(Vec<NodeCount>, Vec<(Fault, u64)>)> {
+        reading!(self.database, |c| Ok((node::tally(c, None).await?, node::tally_faults(c).await?)))
     }
 
     /// Returns a part of the shards with the numbers of their nodes, nodes without a shard first.

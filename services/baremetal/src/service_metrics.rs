@@ -52,13 +52,15 @@ impl ScrapeCounts for NodeCounts {
     type Error = StoreError;
 
     async fn refresh(&self) -> Result<(), StoreError> {
-        let counts = self.store.tally_nodes(None).await?;
+        let (counts, faults) = self.store.tally_conditions().await?;
         self.gauges.replace(counts.into_iter().map(|it| NodeCount {
             provision_state: it.state.as_str(),
             is_busy: it.is_busy,
             is_failed: it.is_failed,
             count: it.count,
         }));
+        self.gauges
+            .replace_faults(faults.into_iter().map(|(fault, count)| (fault.as_str(), count)));
         Ok(())
     }
 }

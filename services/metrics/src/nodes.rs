@@ -9,6 +9,12 @@ use prometheus_client::registry::Registry;
 #[derive(Clone, Debug, Default)]
 pub struct NodeGauges {
     nodes: Family<NodeLabels, Gauge>,
+    faults: Family<FaultLabels, Gauge>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FaultLabels {
+    fault: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -39,11 +45,25 @@ impl NodeGauges {
         }
     }
 
+    /// Replaces the numbers of nodes with each fault. A fault that no node has is left out.
+    pub fn replace_faults(&self, counts: impl IntoIterator<Item = (&'static str, u64)>) {
+        self.faults.clear();
+        for (fault, count) in counts {
+            let gauge = self.faults.get_or_create(&FaultLabels { fault });
+            gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+        }
+    }
+
     pub(crate) fn register(&self, registry: &mut Registry) {
         registry.register(
             "bedplate_nodes",
             "Nodes without a parent, by provision state, whether work is in progress, and whether the last work failed",
             self.nodes.clone(),
+        );
+        registry.register(
+            "bedplate_node_faults",
+            "Nodes that the conductor put into maintenance, by fault",
+            self.faults.clone(),
         );
     }
 }
@@ -65,10 +85,17 @@ mod tests {
         };
         nodes.replace([count("available", 3), count("active", 1)]);
         nodes.replace([count("active", 4)]);
+        nodes.replace_faults([("power failure", 1)]);
+        nodes.replace_faults([("clean failure", 2)]);
         let page = metrics.text().unwrap();
         let lines: Vec<&str> =
             page.lines().filter(|it| it.starts_with("bedplate_nodes{")).collect();
         let active = r#"bedplate_nodes{provision_state="active",busy="false",failed="false"} 4"#;
         assert_eq!(lines, [active]);
+        let faults = page.lines().filter(|it| it.starts_with("bedplate_node_faults{"));
+        assert_eq!(
+            faults.collect::<Vec<_>>(),
+            [r#"bedplate_node_faults{fault="clean failure"} 2"#]
+        );
     }
 }

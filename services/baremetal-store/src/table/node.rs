@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 pub(crate) use free::FreeNodeSearch;
 pub use list::{NodeCount, NodeDetail, ShardCount};
-pub(crate) use list::{list, shards, tally};
+pub(crate) use list::{list, shards, tally, tally_faults};
 
 use crate::secrets;
 use crate::table::IDS_AT_ONCE;

@@ -198,6 +198,13 @@ async fn counts_by_state_agree_with_the_list(store: Store) {
     store.update_node(&Node { failure: None, ..failed_once }, &[]).await.unwrap();
     let failed =
         |all: Vec<NodeCount>| all.iter().filter(|it| it.is_failed).map(|it| it.count).sum::<u64>();
+    let (states, faults) = store.tally_conditions().await.unwrap();
+    assert_eq!(states, store.tally_nodes(None).await.unwrap());
+    for known in Fault::ALL {
+        let want = nodes.iter().filter(|node| node.fault() == Some(known)).count() as u64;
+        let counted = faults.iter().find(|(it, _)| *it == known).map_or(0, |(_, count)| *count);
+        assert_eq!(counted, want, "{known:?}");
+    }
     let before = nodes.iter().filter(|n| n.failure.is_some() && n.parent_node.is_none()).count();
     assert_eq!(failed(store.tally_nodes(None).await.unwrap()), before as u64 - 1);
 }

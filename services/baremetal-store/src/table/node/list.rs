@@ -94,6 +94,20 @@ pub(crate) async fn tally(
     rows.iter().map(tally).collect()
 }
 
+/// Counts the nodes with each fault. The index of faults has the nodes that have one.
+pub(crate) async fn tally_faults(connection: &mut Connection) -> Result<Vec<(Fault, u64)>> {
+    let mut query = Query::new("SELECT fault, count(*) FROM nodes");
+    query.and("fault IS NOT NULL");
+    let tally = |row: &Row| {
+        let text = row.text(0)?;
+        let fault = Fault::find(text);
+        let fault = fault.ok_or_else(|| StoreError::corrupt("nodes", text, "no such fault"))?;
+        Ok((fault, row.int(1)?.unsigned_abs()))
+    };
+    let rows = query.grouped_by("fault").rows(connection).await?;
+    rows.iter().map(tally).collect()
+}
+
 /// A shard with the number of its nodes; nodes without a shard are counted together.
 pub type ShardCount = (Option<String>, u64);
 
