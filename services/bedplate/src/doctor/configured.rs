@@ -119,6 +119,7 @@ impl Configured {
             self.address(&["provisioning", "https", "listen"])
                 .and_then(|it| tcp("boot loaders for firmware", it)),
             self.address(&["nodes", "listen"]).and_then(|it| tcp("configs for new members", it)),
+            self.address(&["metrics", "listen"]).and_then(|it| tcp("metrics", it)),
             dhcp.and_then(|it| udp("DHCP", it)),
             self.address(&["provisioning", "tftp"]).and_then(|it| udp("TFTP", it)),
         ];
@@ -208,11 +209,12 @@ mod tests {
     #[test]
     fn the_listeners_are_read_from_the_configuration() {
         let text = "[api]\nlisten = '0.0.0.0:6385'\ncertificate = '/dev/null'\n[provisioning]\nlisten = '10.0.0.1:6386'\n\
-                    tftp = '10.0.0.1:69'\n[provisioning.dhcp]\ninterface = 'p0'\n";
+                    tftp = '10.0.0.1:69'\n[provisioning.dhcp]\ninterface = 'p0'\n[metrics]\nlisten = '127.0.0.1:9638'\n";
         let (read, _) = configured(text);
         let read = read.unwrap();
         let all: Vec<String> = read.listeners().iter().map(|it| it.address.to_string()).collect();
-        assert_eq!(all, ["0.0.0.0:6385", "10.0.0.1:6386", "0.0.0.0:67", "10.0.0.1:69"]);
+        let want = ["0.0.0.0:6385", "10.0.0.1:6386", "127.0.0.1:9638", "0.0.0.0:67", "10.0.0.1:69"];
+        assert_eq!(all, want);
         assert_eq!(read.url(), "https://127.0.0.1:6385");
     }
 }
