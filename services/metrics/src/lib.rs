@@ -6,6 +6,7 @@ mod bmc_calls;
 mod cloud_calls;
 mod clusters;
 mod nodes;
+mod process;
 mod requests;
 mod sweeps;
 mod turns;

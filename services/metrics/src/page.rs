@@ -8,6 +8,7 @@ use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::process::ProcessCollector;
 use crate::{
     BmcMetrics, CloudMetrics, ClusterGauges, NodeGauges, RequestMetrics, SweepMetrics, TurnMetrics,
     WriteMetrics,
@@ -25,7 +26,8 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Makes the page with the metrics that every daemon has: its build, its start, and whether its database answers.
+    /// Makes the page with the metrics that every daemon has: its build, its start, the resources that it uses, and whether its
+    /// database answers.
     pub fn new(daemon: &'static str, version: &'static str) -> Self {
         let mut registry = Registry::default();
         let build = Info::new([("daemon", daemon), ("version", version)]);
@@ -37,6 +39,7 @@ impl Metrics {
             Unit::Seconds,
             ConstGauge::new(begun.as_secs_f64()),
         );
+        registry.register_collector(Box::new(ProcessCollector));
         let database_up = Gauge::default();
         registry.register(
             "bedplate_database_up",
@@ -135,6 +138,13 @@ mod tests {
             "bedplate_database_up 1",
         ] {
             assert!(page.lines().any(|it| it == line), "no line {line} in:\n{page}");
+        }
+        for family in [
+            "# TYPE process_cpu_seconds counter",
+            "# TYPE process_resident_memory_bytes gauge",
+            "# TYPE process_open_fds gauge",
+        ] {
+            assert!(page.lines().any(|it| it == family), "no line {family} in:\n{page}");
         }
         assert!(page.ends_with("\n# EOF\n"), "{page}");
     }

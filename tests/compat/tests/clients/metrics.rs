@@ -31,6 +31,8 @@ fn prometheus_reads_the_metrics_of_both_services() {
             "bedplate_http_requests counter ",
             "bedplate_http_request_duration_seconds histogram seconds",
             "process_start_time_seconds gauge seconds",
+            "process_cpu_seconds counter seconds",
+            "process_resident_memory_bytes gauge bytes",
         ] {
             assert!(families.lines().any(|it| it == family), "no {family:?} in:\n{families}");
         }
