@@ -3,6 +3,8 @@
 //! The sections are those of OpenMetrics 1.0, "Text format". `tests/compat` reads the same pages with Prometheus' own parser for Python.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
 
 /// The samples of a page.
 #[derive(Debug, Default)]
@@ -44,6 +46,22 @@ impl Scrape {
     /// Returns the names of all metric families.
     pub fn families(&self) -> BTreeSet<&str> {
         self.families.keys().map(String::as_str).collect()
+    }
+
+    /// Returns the metric families that the table in `deploy/docs/operations.md` does not list.
+    pub fn undocumented(&self) -> Vec<&str> {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/docs/operations.md");
+        let table = fs::read_to_string(file).unwrap();
+        let listed = |name: &str, kind: &str| {
+            let suffix = match kind {
+                "counter" => "_total",
+                "info" => "_info",
+                _ => "",
+            };
+            table.contains(&format!("\n| `{name}{suffix}` | {kind} |"))
+        };
+        let missing = self.families.iter().filter(|(name, kind)| !listed(name, kind));
+        missing.map(|(name, _)| name.as_str()).collect()
     }
 
     /// Reads a line of metadata. Returns the family that it describes.

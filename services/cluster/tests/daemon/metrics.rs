@@ -27,6 +27,7 @@ async fn requests_and_clusters_are_counted() {
     let requests =
         "bedplate_http_requests_total{method=\"GET\",route=\"/v1/clusters\",status=\"2xx\"}";
     assert_eq!(scraped.value(requests), Some(3.0));
+    assert_eq!(scraped.undocumented(), Vec::<&str>::new());
     assert_eq!(scraped.value("bedplate_clusters"), Some(0.0));
     assert_eq!(scraped.value("bedplate_cluster_members"), Some(0.0));
     assert_eq!(scraped.value("bedplate_database_up"), Some(1.0));
