@@ -20,7 +20,7 @@ use std::time::Duration;
 use audit_store::Recorder;
 use baremetal_core::{
     BmcIdentity, Fault, HistoryEntry, InspectionChanges, Node, NodeFilter, NodeIdent, NodeSort,
-    NodeUuid, Page, Port, PortUuid,
+    NodeUuid, Page, Port, PortUuid, Severity, State,
 };
 use database::conductors::Conductors;
 use database::table::{PagePart, PageRows};
@@ -30,6 +30,7 @@ use database::{
 };
 use hardware::PowerState;
 use jiff::Timestamp;
+use metrics::StateMetrics;
 use serde_json::Value;
 
 use crate::table::resource::{check_chassis, lock_of_node};
@@ -104,6 +105,7 @@ pub struct Store {
     /// The maximum number of allocations of a project, not counting failed ones and reservations.
     pub(crate) allocations_each: Option<NonZeroU32>,
     pub(crate) shared_bmcs: SharedBmcs,
+    states: StateMetrics,
 }
 
 impl Store {
@@ -137,6 +139,27 @@ impl Store {
             bound: SizeLimit::default(),
             allocations_each: None,
             shared_bmcs: SharedBmcs::default(),
+            states: StateMetrics::default(),
+        }
+    }
+
+    /// Measures here how long nodes are in each provision state.
+    pub fn with_state_metrics(self, states: StateMetrics) -> Store {
+        Store { states, ..self }
+    }
+
+    /// Measures the provision states that nodes left, once these entries of their history are committed.
+    pub(crate) fn measure_states<'h>(&self, entries: impl IntoIterator<Item = &'h HistoryEntry>) {
+        for entry in entries.into_iter().filter(|entry| entry.from != entry.to) {
+            let (Some(state), Some(seconds)) = (State::find(&entry.from), entry.seconds) else {
+                continue;
+            };
+            // A clock that was set back makes the time negative.
+            let seconds = u64::try_from(seconds).unwrap_or(0);
+            match entry.severity {
+                Severity::Info => self.states.left(state.as_str(), seconds),
+                Severity::Error => self.states.failed(state.as_str(), seconds),
+            }
         }
     }
 
@@ -316,14 +339,16 @@ impl Store {
         };
         let (node, lines) = (self.sealed(node).await?, history.to_vec());
         let shared = self.shared_bmcs;
-        writing!(self.database, extent, |c| {
+        let written = writing!(self.database, extent, |c| {
             if node.chassis.is_some() && !node::keeps_chassis(c, &node).await? {
                 check_chassis(c, &node).await?;
             }
             let written = node::update_checked(c, node, shared).await?;
             history::append(c, written.id, &lines).await?;
             Ok(written)
-        })
+        })?;
+        self.measure_states(history);
+        Ok(written)
     }
 
     /// Writes a node like [`Store::update_node`], together with the changes that its inspection made to its ports and its report.
@@ -337,7 +362,7 @@ impl Store {
         let (node, lines) = (self.sealed(node).await?, history.to_vec());
         let InspectionChanges { ports, report } = changes.clone();
         let shared = self.shared_bmcs;
-        writing!(self.database, AnyStatementCanFail, |c| {
+        let written = writing!(self.database, AnyStatementCanFail, |c| {
             let written = node::update_checked(c, node, shared).await?;
             port::update_all(c, &ports).await?;
             if let Some(report) = &report {
@@ -345,7 +370,9 @@ impl Store {
             }
             history::append(c, written.id, &lines).await?;
             Ok(written)
-        })
+        })?;
+        self.measure_states(history);
+        Ok(written)
     }
 
     /// Writes a node like [`Store::update_node`], together with child nodes, each with an entry for its history. Nothing is written if any of
@@ -367,7 +394,7 @@ impl Store {
         }
         // In this order, two writers of the same nodes do not wait for each other.
         all.sort_by_key(|(node, _)| node.id);
-        writing!(self.database, AnyStatementCanFail, |c| {
+        let written = writing!(self.database, AnyStatementCanFail, |c| {
             let mut written = node;
             for (node, lines) in all {
                 // A step changes no BMC, so no BMC is compared.
@@ -378,7 +405,9 @@ impl Store {
                 }
             }
             Ok(written)
-        })
+        })?;
+        self.measure_states(history.iter().chain(children.iter().map(|(_, entry)| entry)));
+        Ok(written)
     }
 
     /// Deletes a node with everything that belongs to it, including the leases of its ports, if its version has not changed since it was

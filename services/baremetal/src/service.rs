@@ -249,6 +249,7 @@ async fn open_store(
     let keys = Keyring::open(&config.seal_keys_file(), &known)
         .context("cannot use the sealing keys (seal_keys)")?;
     let store = store.with_shared_bmcs(config.bmc.shared.into());
+    let store = store.with_state_metrics(metrics.states.clone());
     store.with_keys(Arc::new(keys)).await.context("cannot seal the stored secrets")
 }
 

@@ -3,7 +3,9 @@
 use baremetal_conductor::ConductorMetrics;
 use baremetal_store::{Store, StoreError};
 use daemon::ScrapeCounts;
-use metrics::{CloudMetrics, Metrics, NodeCount, NodeGauges, RequestMetrics, WriteMetrics};
+use metrics::{
+    CloudMetrics, Metrics, NodeCount, NodeGauges, RequestMetrics, StateMetrics, WriteMetrics,
+};
 use openstack::CallObserver;
 
 /// The page of metrics, and the handles with which the parts of the service count.
@@ -11,6 +13,7 @@ pub(crate) struct ServiceMetrics {
     pub(crate) page: Metrics,
     pub(crate) requests: RequestMetrics,
     pub(crate) writes: WriteMetrics,
+    pub(crate) states: StateMetrics,
     pub(crate) cloud_calls: CloudMetrics,
     pub(crate) conductor: ConductorMetrics,
     pub(crate) nodes: NodeGauges,
@@ -22,6 +25,7 @@ impl ServiceMetrics {
         ServiceMetrics {
             requests: page.requests(),
             writes: page.writes(),
+            states: page.states(),
             cloud_calls: page.cloud_calls(),
             conductor: ConductorMetrics {
                 turns: page.turns(),

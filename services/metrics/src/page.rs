@@ -10,8 +10,8 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::process::ProcessCollector;
 use crate::{
-    BmcMetrics, CloudMetrics, ClusterGauges, NodeGauges, RequestMetrics, SweepMetrics, TurnMetrics,
-    WriteMetrics,
+    BmcMetrics, CloudMetrics, ClusterGauges, NodeGauges, RequestMetrics, StateMetrics,
+    SweepMetrics, TurnMetrics, WriteMetrics,
 };
 
 /// The `Content-Type` of [`Metrics::text`].
@@ -89,6 +89,13 @@ impl Metrics {
         let sweeps = SweepMetrics::default();
         sweeps.register(&mut self.registry);
         sweeps
+    }
+
+    /// Adds the time that nodes spend in each provision state.
+    pub fn states(&mut self) -> StateMetrics {
+        let states = StateMetrics::default();
+        states.register(&mut self.registry);
+        states
     }
 
     /// Adds the numbers of nodes.

@@ -264,12 +264,14 @@ impl Store {
         self.admit_node(node).await?;
         let (node, lines) = (self.sealed(node).await?, history.to_vec());
         let shared = self.shared_bmcs;
-        writing!(self.database, AnyStatementCanFail, |c| {
+        let written = writing!(self.database, AnyStatementCanFail, |c| {
             let written = node::update_checked(c, node, shared).await?;
             history::append(c, written.id, &lines).await?;
             allocation::remove(c, ended).await?;
             Ok(written)
-        })
+        })?;
+        self.measure_states(history);
+        Ok(written)
     }
 }
 

@@ -20,12 +20,14 @@ impl Store {
         now: Timestamp,
     ) -> Result<(Node, usize)> {
         let (node, lines, letters) = (self.sealed(node).await?, history.to_vec(), letters.to_vec());
-        writing!(self.database, OnlyFirstStatementCanFail, |c| {
+        let written = writing!(self.database, OnlyFirstStatementCanFail, |c| {
             let written = node::update(c, node).await?;
             history::append(c, written.id, &lines).await?;
             let lost = outbox::append(c, &letters, now).await?;
             Ok((written, lost))
-        })
+        })?;
+        self.measure_states(history);
+        Ok(written)
     }
 
     /// Gives up the delivery of a notice: removes it from the outbox, and adds `said` to the history of its node. If the notice was removed

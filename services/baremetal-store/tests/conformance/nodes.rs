@@ -22,6 +22,7 @@ on_both! { Store:
     lent_nodes_are_found
     notices_are_written_with_the_node
     the_sweep_reads_idle_nodes
+    the_time_in_a_state_is_measured_once_the_node_has_left_it
 }
 
 async fn a_node_is_found_by_id_and_by_name(store: Store) {
@@ -54,6 +55,28 @@ async fn an_update_of_an_older_version_is_refused(store: Store) {
     store.delete_node(&written).await.unwrap();
     assert_eq!(store.count_nodes().await.unwrap(), 0);
     assert_eq!(store.history(read.id, 10, None).await.unwrap(), []);
+}
+
+async fn the_time_in_a_state_is_measured_once_the_node_has_left_it(store: Store) {
+    let mut page = metrics::Metrics::new("test", "0");
+    let store = store.with_state_metrics(page.states());
+    let entered_at = Some(at(0));
+    let cleaning = Node {
+        provision_state: State::Cleaning,
+        provision_updated_at: entered_at,
+        ..named("r1u7")
+    };
+    store.insert_node(&cleaning).await.unwrap();
+    let failed = Node { provision_state: State::CleanFailed, ..cleaning.clone() };
+    let renamed = HistoryEntry::changed(&cleaning, &cleaning, "renamed".into(), at(7));
+    let left = HistoryEntry::failed(&cleaning, &failed, "it broke".into(), at(30));
+    store.update_node(&failed, &[renamed, left.clone()]).await.unwrap();
+    store.update_node(&failed, &[left]).await.unwrap_err();
+    let text = page.text().unwrap();
+    let series = "bedplate_node_state_duration_seconds_sum";
+    let measured: Vec<&str> = text.lines().filter(|line| line.starts_with(series)).collect();
+    let want = format!("{series}{{provision_state=\"cleaning\",failed=\"true\"}} 30.0");
+    assert_eq!(measured, [want]);
 }
 
 async fn a_clash_names_the_field(store: Store) {

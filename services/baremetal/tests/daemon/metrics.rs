@@ -61,7 +61,9 @@ async fn requests_and_nodes_are_counted_without_a_word_of_the_caller() {
     assert_eq!(answer.status(), 202);
     let turns = "bedplate_turn_duration_seconds_count{kind=\"node\"}";
     contract::until(async || scrape(&page).await.value(turns).filter(|turns| *turns >= 1.0)).await;
-    assert_eq!(scraped.undocumented(), Vec::<&str>::new());
+    let verified = "bedplate_node_state_duration_seconds_count{provision_state=\"verifying\",failed=\"false\"}";
+    contract::until(async || scrape(&page).await.value(verified)).await;
+    assert_eq!(scrape(&page).await.undocumented(), Vec::<&str>::new());
     for label in ["method", "route", "status", "provision_state"] {
         let values = scraped.label(label);
         assert!(!values.iter().any(|it| it.contains(secret) || it == "WORD"), "{values:?}");
