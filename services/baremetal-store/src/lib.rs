@@ -9,10 +9,10 @@ pub use database::table::{PagePart, PageRows, Position};
 pub use database::{Result, SchemaVersion, StoreError, Tripwire, WriteMetrics};
 pub use secrets::{SecretError, Secrets};
 pub use store::{
-    AcceptOutcome, BackfillOutcome, ImportEffect, ImportedNode, MOST_IMPORTED_HISTORY,
+    AcceptOutcome, BackfillOutcome, Capacity, ImportEffect, ImportedNode, MOST_IMPORTED_HISTORY,
     ReencryptionResult, ReserveOutcome, SCHEMA, SeenPower, Store,
 };
 pub use table::{
-    AddressPool, BMC_FIELD, DhcpLease, NodeCount, NodeDetail, NodeGroup, NodeVersion, ProfileRow,
-    Seen, ShardCount, SharedBmcs,
+    AddressPool, BMC_FIELD, ClassCapacity, DhcpLease, NodeCount, NodeDetail, NodeGroup,
+    NodeVersion, ProfileRow, Seen, ShardCount, SharedBmcs,
 };

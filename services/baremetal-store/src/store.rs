@@ -2,6 +2,7 @@
 
 mod allocation;
 mod bios;
+mod capacity;
 mod discovery;
 mod import;
 mod lending;
@@ -39,6 +40,7 @@ use crate::table::{
     lease, node, port, rack,
 };
 pub use allocation::{BackfillOutcome, ReserveOutcome};
+pub use capacity::Capacity;
 use database::WriteKind::{AnyStatementCanFail, OneStatement, OnlyFirstStatementCanFail};
 use database::seals::RegisteredKeys;
 pub use discovery::AcceptOutcome;

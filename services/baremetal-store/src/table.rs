@@ -17,7 +17,9 @@ pub(crate) mod seal;
 
 pub use discovery::Seen;
 pub use lease::{AddressPool, DhcpLease};
-pub use node::{BMC_FIELD, NodeCount, NodeDetail, NodeGroup, NodeVersion, ShardCount, SharedBmcs};
+pub use node::{
+    BMC_FIELD, ClassCapacity, NodeCount, NodeDetail, NodeGroup, NodeVersion, ShardCount, SharedBmcs,
+};
 pub use profile::ProfileRow;
 
 use baremetal_core::{MOST_PARTS, NodeUuid};

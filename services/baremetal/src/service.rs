@@ -35,7 +35,7 @@ use crate::config::{
 };
 use crate::provisioning::{self, Downloads, Files, IsoTemplate, Provisioning, RamdiskFiles};
 use crate::provisioning_sockets::{ProvisioningSockets, certificate};
-use crate::service_metrics::{NodeCounts, ServiceMetrics};
+use crate::service_metrics::ServiceMetrics;
 use crate::undelivered::HistoryOfUndelivered;
 
 /// How long a BMC keeps its address after its last DHCP request. Nodes name their BMCs by address, so a BMC that was away for a while must
@@ -175,9 +175,9 @@ impl Service {
         let (listener, router) = self.api;
         let serving = listener.serve(router, stop.clone());
         tasks.spawn(async move { serving.await.context("a listener failed") });
-        if let (ServiceMetrics { page, nodes, .. }, Some(listener)) = self.metrics {
+        if let (metrics, Some(listener)) = self.metrics {
             info!("serving metrics on {}", listener.address);
-            let counts = NodeCounts { store: self.store.clone(), gauges: nodes };
+            let (page, counts) = metrics.serving(self.store.clone());
             let serving = listener.serve(page, counts, stop.clone());
             tasks.spawn(async move { serving.await.context("the listener of metrics failed") });
         }

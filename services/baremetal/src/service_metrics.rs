@@ -1,12 +1,20 @@
-//! The metrics of baremetald, and the counts of nodes that a scrape reads.
+//! The metrics of baremetald, and the counts that a scrape reads.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use baremetal_conductor::ConductorMetrics;
-use baremetal_store::{Store, StoreError};
+use baremetal_store::{Capacity, Store, StoreError};
 use daemon::ScrapeCounts;
+use jiff::Timestamp;
 use metrics::{
-    CloudMetrics, Metrics, NodeCount, NodeGauges, RequestMetrics, StateMetrics, WriteMetrics,
+    CapacityGauges, ClassCount, CloudMetrics, Metrics, NodeCount, NodeGauges, RequestMetrics,
+    StateMetrics, WriteMetrics,
 };
 use openstack::CallObserver;
+
+/// The age of the capacity at which a scrape counts it again. The query reads the whole table of nodes.
+const CAPACITY_EVERY: Duration = Duration::from_secs(60);
 
 /// The page of metrics, and the handles with which the parts of the service count.
 pub(crate) struct ServiceMetrics {
@@ -16,7 +24,8 @@ pub(crate) struct ServiceMetrics {
     pub(crate) states: StateMetrics,
     pub(crate) cloud_calls: CloudMetrics,
     pub(crate) conductor: ConductorMetrics,
-    pub(crate) nodes: NodeGauges,
+    nodes: NodeGauges,
+    capacity: CapacityGauges,
 }
 
 impl ServiceMetrics {
@@ -33,6 +42,7 @@ impl ServiceMetrics {
                 sweeps: page.sweeps(),
             },
             nodes: page.nodes(),
+            capacity: page.capacity(),
             page,
         }
     }
@@ -44,27 +54,65 @@ impl ServiceMetrics {
             calls.ended(service.as_str(), outcome, took);
         })
     }
+
+    /// Returns the page, and the counts that are read from `store` before a scrape.
+    pub(crate) fn serving(self, store: Store) -> (Metrics, RecordCounts) {
+        let (nodes, capacity) = (self.nodes, self.capacity);
+        let capacity_read_at = Mutex::new(None);
+        (self.page, RecordCounts { store, nodes, capacity, capacity_read_at })
+    }
 }
 
-/// Counts the nodes in the database.
-pub(crate) struct NodeCounts {
-    pub(crate) store: Store,
-    pub(crate) gauges: NodeGauges,
+/// Counts the records in the database.
+pub(crate) struct RecordCounts {
+    store: Store,
+    nodes: NodeGauges,
+    capacity: CapacityGauges,
+    capacity_read_at: Mutex<Option<Instant>>,
 }
 
-impl ScrapeCounts for NodeCounts {
+impl ScrapeCounts for RecordCounts {
     type Error = StoreError;
 
     async fn refresh(&self) -> Result<(), StoreError> {
         let (counts, faults) = self.store.tally_conditions().await?;
-        self.gauges.replace(counts.into_iter().map(|it| NodeCount {
+        self.nodes.replace(counts.into_iter().map(|it| NodeCount {
             provision_state: it.state.as_str(),
             is_busy: it.is_busy,
             is_failed: it.is_failed,
             count: it.count,
         }));
-        self.gauges
-            .replace_faults(faults.into_iter().map(|(fault, count)| (fault.as_str(), count)));
+        self.nodes.replace_faults(faults.into_iter().map(|(fault, count)| (fault.as_str(), count)));
+        if self.is_capacity_old() {
+            let now = Timestamp::now();
+            self.show(self.store.capacity(now).await?);
+            let conductors = self.store.conductors().list(now).await?;
+            let alive = conductors.iter().filter(|it| it.is_alive).count();
+            self.capacity.set_conductors(alive as u64, (conductors.len() - alive) as u64);
+            *self.capacity_read_at.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(Instant::now());
+        }
         Ok(())
+    }
+}
+
+impl RecordCounts {
+    fn is_capacity_old(&self) -> bool {
+        let read_at = self.capacity_read_at.lock().unwrap_or_else(PoisonError::into_inner);
+        read_at.is_none_or(|at| at.elapsed() >= CAPACITY_EVERY)
+    }
+
+    fn show(&self, counted: Capacity) {
+        let Capacity { classes, allocations, lent_nodes, dhcp_leases } = counted;
+        let classes = classes.into_iter().map(|it| ClassCount {
+            class: it.class,
+            free: it.free,
+            used: it.used,
+            withheld: it.withheld,
+        });
+        self.capacity.replace_classes(classes.collect());
+        let allocations = allocations.into_iter().map(|(state, count)| (state.as_str(), count));
+        self.capacity.replace_allocations(allocations);
+        self.capacity.set_leases(lent_nodes, dhcp_leases);
     }
 }

@@ -3,6 +3,7 @@
 mod page;
 
 mod bmc_calls;
+mod capacity;
 mod cloud_calls;
 mod clusters;
 mod nodes;
@@ -14,8 +15,10 @@ mod turns;
 mod writes;
 
 mod durations;
+mod label;
 
 pub use bmc_calls::{BmcCallTimer, BmcMetrics};
+pub use capacity::{CapacityGauges, ClassCount};
 pub use cloud_calls::CloudMetrics;
 pub use clusters::ClusterGauges;
 pub use nodes::{NodeCount, NodeGauges};

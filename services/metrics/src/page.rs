@@ -10,8 +10,8 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::process::ProcessCollector;
 use crate::{
-    BmcMetrics, CloudMetrics, ClusterGauges, NodeGauges, RequestMetrics, StateMetrics,
-    SweepMetrics, TurnMetrics, WriteMetrics,
+    BmcMetrics, CapacityGauges, CloudMetrics, ClusterGauges, NodeGauges, RequestMetrics,
+    StateMetrics, SweepMetrics, TurnMetrics, WriteMetrics,
 };
 
 /// The `Content-Type` of [`Metrics::text`].
@@ -103,6 +103,13 @@ impl Metrics {
         let nodes = NodeGauges::default();
         nodes.register(&mut self.registry);
         nodes
+    }
+
+    /// Adds the capacity of the site and how much of it is in use.
+    pub fn capacity(&mut self) -> CapacityGauges {
+        let capacity = CapacityGauges::default();
+        capacity.register(&mut self.registry);
+        capacity
     }
 
     /// Adds the numbers of clusters.

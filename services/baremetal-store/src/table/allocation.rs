@@ -130,6 +130,13 @@ pub(crate) async fn count_limited(connection: &mut Connection, owner: &str) -> R
     Ok(row.map_or(Ok(0), |row| row.int(0))?.unsigned_abs())
 }
 
+/// Counts the allocations in each state that has any.
+pub(crate) async fn tally(connection: &mut Connection) -> Result<Vec<(AllocationState, u64)>> {
+    let query = Query::new("SELECT state, count(*) FROM allocations").grouped_by("state");
+    let tally = |row: &Row| Ok((row.parse(TABLE, 0)?, row.int(1)?.unsigned_abs()));
+    query.rows(connection).await?.iter().map(tally).collect()
+}
+
 /// The condition for rows that a project may see.
 const VISIBLE: &str = "owner = ?";
 

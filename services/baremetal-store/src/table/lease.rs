@@ -85,6 +85,13 @@ async fn find(connection: &mut Connection, mac: MacAddress) -> Result<Option<(Nu
     row.map(|row| Ok((read(&row)?, row.int(1)? != 0))).transpose()
 }
 
+/// Counts the leases that have not expired.
+pub(crate) async fn count(connection: &mut Connection, now: Timestamp) -> Result<u64> {
+    const COUNT: &str = "SELECT count(*) FROM leases WHERE expires_at IS NULL OR expires_at > $1";
+    let row = connection.row(COUNT, values![now]).await?;
+    Ok(row.map_or(Ok(0), |row| row.int(0))?.unsigned_abs())
+}
+
 /// Returns the leased addresses of a pool, in their order, without those of expired leases.
 pub(crate) async fn leased(
     connection: &mut Connection,

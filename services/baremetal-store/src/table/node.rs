@@ -1,5 +1,6 @@
 //! The table `nodes`.
 
+mod capacity;
 mod document;
 mod free;
 mod list;
@@ -13,6 +14,8 @@ use database::{
 use hardware::PowerState;
 use jiff::Timestamp;
 
+pub use capacity::ClassCapacity;
+pub(crate) use capacity::{capacity, count_lent};
 pub(crate) use free::FreeNodeSearch;
 pub use list::{NodeCount, NodeDetail, ShardCount};
 pub(crate) use list::{list, shards, tally, tally_faults};

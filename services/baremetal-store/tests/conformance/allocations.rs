@@ -7,7 +7,9 @@ use baremetal_core::{
     BackfillMismatch, Maintenance, Node, NodeIdent, NodeLease, NodePool, NodeUuid, Page,
     Reservation, ReservationRequest, State, WorkUuid, release,
 };
-use baremetal_store::{BackfillOutcome, PagePart, ReserveOutcome, Store, StoreError};
+use baremetal_store::{
+    BackfillOutcome, ClassCapacity, PagePart, ReserveOutcome, Store, StoreError,
+};
 use hardware::PowerState;
 use lease::{Lease, Length};
 use newtype_uuid::GenericUuid;
@@ -18,6 +20,7 @@ use crate::scratch::{at, bare_node, on_both, unfinished};
 on_both! { Store:
     two_hundred_ask_for_ten_nodes
     unavailable_and_foreign_nodes_are_not_allocated
+    the_capacity_counts_what_an_allocation_can_reserve
     a_node_with_the_allocations_name_is_preferred
     a_node_is_found_beyond_many_that_do_not_fit
     a_node_that_is_written_meanwhile_is_still_allocated
@@ -99,6 +102,34 @@ async fn two_hundred_ask_for_ten_nodes(store: Store) {
     let active =
         AllocationFilter { state: Some(AllocationState::Active), ..AllocationFilter::default() };
     assert_eq!(store.list_allocations(&active, &page(1000, None)).await.unwrap().len(), 10);
+}
+
+async fn the_capacity_counts_what_an_allocation_can_reserve(store: Store) {
+    for node in [
+        free(),
+        free(),
+        Node { maintenance: Some(Maintenance::requested(None)), ..free() },
+        Node { retired: Some(String::new()), ..free() },
+        Node { power_state: None, ..free() },
+        Node { provision_state: State::CleanWait, ..free() },
+        Node { provision_state: State::Active, ..free() },
+        bare_node(),
+        Node { parent_node: Some(NodeUuid::new_v4()), ..bare_node() },
+    ] {
+        store.insert_node(&node).await.unwrap();
+    }
+    allocate(&store, &wish()).await;
+    allocate(&store, &Allocation { resource_class: Some("tpu".to_owned()), ..wish() }).await;
+    let counted = store.capacity(at(9)).await.unwrap();
+    let class = |class: Option<&str>, free, used, withheld| ClassCapacity {
+        class: class.map(str::to_owned),
+        free,
+        used,
+        withheld,
+    };
+    assert_eq!(counted.classes, [class(None, 0, 0, 1), class(Some("gpu"), 1, 2, 4)]);
+    assert_eq!(counted.allocations, [(AllocationState::Active, 1), (AllocationState::Error, 1)]);
+    assert_eq!((counted.lent_nodes, counted.dhcp_leases), (0, 0));
 }
 
 async fn unavailable_and_foreign_nodes_are_not_allocated(store: Store) {

@@ -54,6 +54,9 @@ async fn requests_and_nodes_are_counted_without_a_word_of_the_caller() {
     assert_eq!(requests("other", "/v1/nodes", "4xx"), Some(1.0));
     let nodes = "bedplate_nodes{provision_state=\"enroll\",busy=\"false\",failed=\"false\"}";
     assert_eq!(scraped.value(nodes), Some(1.0));
+    let withheld = "bedplate_capacity_nodes{resource_class=\"(none)\",allocation=\"withheld\"}";
+    assert_eq!(scraped.value(withheld), Some(1.0));
+    assert_eq!(scraped.value("bedplate_leased_nodes"), Some(0.0));
     assert_eq!(scraped.value("bedplate_database_up"), Some(1.0));
     let verb = client.put(format!("{api}/v1/nodes/{}/states/provision", node.id));
     let verb = verb.header("x-openstack-ironic-api-version", "1.80");
