@@ -128,6 +128,7 @@ async fn beside(work: impl Future<Output = ()>) -> Result<(), RunError> {
 /// answer of the database was lost, the client hung up before, or the resource belonged to another conductor.
 async fn catch_up(context: Arc<ConductorContext>, stop: CancellationToken) {
     loop {
+        context.uncount_others();
         match context.subjects().await {
             Ok(all) => {
                 let own = all.into_iter().filter(|it| context.membership.has(it, GROUP));
@@ -179,6 +180,7 @@ impl ConductorContext {
     fn let_go(&self, subject: ResourceRef) {
         if let ResourceRef::Cluster(id) = subject {
             self.observation_cache.forget(id);
+            self.uncount_conditions(id);
         }
     }
 

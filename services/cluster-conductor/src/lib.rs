@@ -6,6 +6,7 @@ mod cloud;
 mod cluster_secrets;
 mod conductor;
 mod context;
+mod counted;
 mod drain;
 mod external_objects;
 mod hosts;

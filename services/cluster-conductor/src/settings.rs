@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cluster_core::{RepairLimits, TurnPauses};
 use jiff::Timestamp;
-use metrics::TurnMetrics;
+use metrics::{ConditionGauges, TurnMetrics};
 use reconcile::RetryPauses;
 
 pub use lending::LendingSettings;
@@ -45,6 +45,7 @@ pub struct Settings {
 #[derive(Clone, Debug, Default)]
 pub struct ConductorMetrics {
     pub turns: TurnMetrics,
+    pub clusters: ConditionGauges,
 }
 
 impl Settings {

@@ -22,7 +22,11 @@ pub(crate) async fn turn(
     context: &ConductorContext,
     id: ClusterUuid,
 ) -> Result<Requeue, TurnError> {
-    let Some(cluster) = context.cluster(id).await? else { return Ok(Requeue::OnChange) };
+    let Some(cluster) = context.cluster(id).await? else {
+        context.uncount_conditions(id);
+        return Ok(Requeue::OnChange);
+    };
+    context.count_conditions(&cluster);
     context.watch.answered((context.settings.clock)());
     // A request from before ids were recorded gets a new id in each turn.
     let request = cluster.asked_by.clone().unwrap_or_else(|| format!("req-{}", Uuid::new_v4()));
@@ -132,6 +136,7 @@ impl ClusterTurn<'_> {
         let after = cluster.clone();
         let change = ClusterChange { changed, events, letters, ..ClusterChange::of(cluster) };
         let written = self.0.store.change_cluster(&change).await?;
+        self.0.count_conditions(&written);
         if let Some(lease_notice) = &notice {
             info!("the lease of cluster {}: {}", before.id, lease_notice.message);
         }
@@ -152,6 +157,7 @@ impl ClusterTurn<'_> {
             Err(StoreError::InUse { .. }) => return Err(StoreError::Stale),
             deleted => deleted?,
         }
+        self.0.uncount_conditions(cluster.id);
         self.0.clients.forget(cluster.id);
         self.0.observation_cache.forget(cluster.id);
         info!("cluster {} is deleted, with everything it owned in the cloud", cluster.id);

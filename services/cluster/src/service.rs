@@ -24,7 +24,7 @@ use tracing::info;
 use uuid::Uuid;
 
 use crate::config::{CloudAccess, Tenancy};
-use crate::service_metrics::{ClusterCounts, ServiceMetrics};
+use crate::service_metrics::{RecordCounts, ServiceMetrics};
 use crate::undelivered::UndeliveredAsEvent;
 use crate::{Config, nodes};
 
@@ -134,7 +134,7 @@ impl Service {
         tasks.spawn(async move { serving.await.context("a listener failed") });
         if let (ServiceMetrics { page, clusters, .. }, Some(listener)) = self.metrics {
             info!("serving metrics on {}", listener.address);
-            let counts = ClusterCounts { store: self.store.clone(), gauges: clusters };
+            let counts = RecordCounts { store: self.store.clone(), gauges: clusters };
             let serving = listener.serve(page, counts, stop.clone());
             tasks.spawn(async move { serving.await.context("the listener of metrics failed") });
         }

@@ -23,7 +23,7 @@ impl ServiceMetrics {
             requests: page.requests(),
             writes: page.writes(),
             cloud_calls: page.cloud_calls(),
-            conductor: ConductorMetrics { turns: page.turns() },
+            conductor: ConductorMetrics { turns: page.turns(), clusters: page.conditions() },
             clusters: page.clusters(),
             page,
         }
@@ -38,18 +38,18 @@ impl ServiceMetrics {
     }
 }
 
-/// Counts the clusters in the database.
-pub(crate) struct ClusterCounts {
+/// Counts the records in the database.
+pub(crate) struct RecordCounts {
     pub(crate) store: Store,
     pub(crate) gauges: ClusterGauges,
 }
 
-impl ScrapeCounts for ClusterCounts {
+impl ScrapeCounts for RecordCounts {
     type Error = StoreError;
 
     async fn refresh(&self) -> Result<(), StoreError> {
         let (clusters, members) = self.store.count_clusters(&Scope::All).await?;
-        self.gauges.set(clusters, members);
+        self.gauges.set(clusters, members, self.store.count_vms().await?);
         Ok(())
     }
 }

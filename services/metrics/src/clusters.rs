@@ -1,19 +1,21 @@
-//! The numbers of clusters and of their members.
+//! The numbers of clusters, of their members and of VMs.
 
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// The numbers of clusters and of their members, as the database counted them last. Clones are the same gauges.
+/// The numbers of clusters, of their members and of VMs, as the database counted them last. Clones are the same gauges.
 #[derive(Clone, Debug, Default)]
 pub struct ClusterGauges {
     clusters: Gauge,
     members: Gauge,
+    vms: Gauge,
 }
 
 impl ClusterGauges {
-    /// Replaces both numbers.
-    pub fn set(&self, clusters: u64, members: u64) {
-        for (gauge, count) in [(&self.clusters, clusters), (&self.members, members)] {
+    /// Replaces the numbers.
+    pub fn set(&self, clusters: u64, members: u64, vms: u64) {
+        let counts = [(&self.clusters, clusters), (&self.members, members), (&self.vms, vms)];
+        for (gauge, count) in counts {
             gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
         }
     }
@@ -25,5 +27,6 @@ impl ClusterGauges {
             "Members that the node groups of all clusters ask for",
             self.members.clone(),
         );
+        registry.register("bedplate_vms", "VMs in the database", self.vms.clone());
     }
 }

@@ -10,8 +10,8 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::process::ProcessCollector;
 use crate::{
-    BmcMetrics, CapacityGauges, CloudMetrics, ClusterGauges, NodeGauges, RequestMetrics,
-    StateMetrics, SweepMetrics, TurnMetrics, WriteMetrics,
+    BmcMetrics, CapacityGauges, CloudMetrics, ClusterGauges, ConditionGauges, NodeGauges,
+    RequestMetrics, StateMetrics, SweepMetrics, TurnMetrics, WriteMetrics,
 };
 
 /// The `Content-Type` of [`Metrics::text`].
@@ -117,6 +117,13 @@ impl Metrics {
         let clusters = ClusterGauges::default();
         clusters.register(&mut self.registry);
         clusters
+    }
+
+    /// Adds the statuses and conditions of clusters.
+    pub fn conditions(&mut self) -> ConditionGauges {
+        let conditions = ConditionGauges::default();
+        conditions.register(&mut self.registry);
+        conditions
     }
 
     /// Records whether the database answered the query for this page.

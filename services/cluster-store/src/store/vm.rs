@@ -65,6 +65,11 @@ impl Store {
         reading!(self.database, |c| vm::list(c, (&scope, person.as_deref()), &page, &part).await)
     }
 
+    /// Returns the number of VMs.
+    pub async fn count_vms(&self) -> Result<u64> {
+        reading!(self.database, |c| vm::count(c).await)
+    }
+
     /// Returns the ids of all VMs, with which a conductor starts.
     pub async fn vm_ids(&self) -> Result<Vec<VmUuid>> {
         reading!(self.database, |c| vm::ids(c).await)

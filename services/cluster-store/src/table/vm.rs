@@ -178,6 +178,12 @@ pub(crate) async fn some(connection: &mut Connection, ids: &[VmUuid]) -> Result<
     query.rows(connection).await?.iter().map(read).collect()
 }
 
+/// Returns the number of VMs.
+pub(crate) async fn count(connection: &mut Connection) -> Result<u64> {
+    let row = connection.row("SELECT count(*) FROM vms", values![]).await?;
+    Ok(row.map_or(Ok(0), |row| row.int(0))?.unsigned_abs())
+}
+
 pub(crate) async fn ids(connection: &mut Connection) -> Result<Vec<VmUuid>> {
     let rows = connection.rows("SELECT id FROM vms ORDER BY id", values![]).await?;
     rows.iter().map(|row| row.parse(TABLE, 0)).collect()

@@ -308,4 +308,5 @@ async fn the_last_ten(scratch: Scratch) {
     }
     assert_eq!(had, 10);
     assert_eq!(stores[1].vm_ids().await.unwrap().len(), 11);
+    assert_eq!(stores[0].count_vms().await.unwrap(), 11);
 }

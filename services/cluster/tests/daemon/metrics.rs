@@ -30,6 +30,8 @@ async fn requests_and_clusters_are_counted() {
     assert_eq!(scraped.undocumented(), Vec::<&str>::new());
     assert_eq!(scraped.value("bedplate_clusters"), Some(0.0));
     assert_eq!(scraped.value("bedplate_cluster_members"), Some(0.0));
+    assert_eq!(scraped.value("bedplate_vms"), Some(0.0));
+    assert_eq!(scraped.value("bedplate_leased_clusters"), Some(0.0));
     assert_eq!(scraped.value("bedplate_database_up"), Some(1.0));
     stop.cancel();
     running.await.unwrap().unwrap();
