@@ -174,7 +174,7 @@ test-fast: build-packages $(if $(filter 0,$(shell id -u)),ramdisk)
 # The public OpenStack clients.
 test-compat: export BEDPLATE_LEFT = $(LEFT)/compat
 test-compat: build-packages
-	@$(PACKAGES) python3-venv
+	@$(PACKAGES) prometheus python3-venv
 	cargo build --workspace --all-targets
 	$(forget_skips)
 	@$(call nothing_left,compat)

@@ -11,6 +11,7 @@ mod metrics;
 mod microversions;
 mod nodes;
 mod ports;
+mod prometheus;
 mod provision_states;
 mod scan;
 mod sdk;
