@@ -25,7 +25,7 @@ pub use error::{BmcError, Result};
 pub use events::EventSubscriptions;
 pub use firmware::{FirmwareImage, FirmwareUpdates, ImageStream, ImageTransfer};
 pub use raid::RaidVolumes;
-pub use sensors::{LogEntry, Reading, ReadingHealth};
+pub use sensors::{LogEntry, Reading, ReadingHealth, Sensor, SensorKind};
 pub use serial::{SerialConsole, SerialSession};
 
 /// Power control of one machine, by whatever protocol its BMC speaks.
@@ -110,6 +110,10 @@ pub trait Inspection: Send + Sync {
 #[async_trait]
 pub trait Sensors: Send + Sync {
     async fn readings(&self) -> Result<Vec<Reading>, BmcError>;
+
+    /// Returns the readings of the sensors that work, for monitoring: also the health of power supplies and drives, which takes a Redfish
+    /// BMC more requests.
+    async fn monitored(&self) -> Result<Vec<Reading>, BmcError>;
 
     /// Returns the newest `limit` entries of the system event log, oldest first.
     async fn event_log(&self, limit: usize) -> Result<Vec<LogEntry>, BmcError>;

@@ -4,6 +4,7 @@ pub(crate) mod boot_options;
 pub(crate) mod chassis;
 pub(crate) mod completion;
 pub(crate) mod device;
+pub(crate) mod entity;
 pub(crate) mod event_log;
 pub(crate) mod event_text;
 pub(crate) mod fru;

@@ -3,11 +3,12 @@
 use std::collections::VecDeque;
 
 use async_trait::async_trait;
-use bmc::{BmcError, IdentifyLight, LogEntry, Reading, ReadingHealth, Sensors};
+use bmc::{BmcError, IdentifyLight, LogEntry, Reading, ReadingHealth, Sensor, SensorKind, Sensors};
 use tracing::debug;
 
 use crate::client::{Client, malformed};
 use crate::commands::chassis::ChassisIdentify;
+use crate::commands::entity::entity_name;
 use crate::commands::event_log::{GetLogEntry, GetLogInfo, LogInfo};
 use crate::commands::sensor_record::{RecordHeader, SensorRecord};
 use crate::commands::sensors::{GetReading, GetRecord, RawReading, ReserveRepository};
@@ -38,6 +39,12 @@ impl Sensors for Client {
             };
             readings.push(reading(sensor, raw));
         }
+        Ok(readings)
+    }
+
+    async fn monitored(&self) -> Result<Vec<Reading>, BmcError> {
+        let mut readings = self.readings().await?;
+        readings.retain(|reading| reading.sensor.is_enabled);
         Ok(readings)
     }
 
@@ -194,7 +201,26 @@ fn reading(sensor: SensorRecord, raw: RawReading) -> Reading {
         Some(_) | None => ReadingHealth::Unknown,
     };
     let value = value.filter(|value| value.is_finite());
-    Reading { name: sensor.name, value, unit: sensor.unit, health }
+    let [entity, instance] = sensor.entity;
+    let source = Sensor {
+        // As ipmitool names them, whose words Ironic uses.
+        id: format!("{} ({:#x})", sensor.name, sensor.number),
+        kind: kind(&sensor.unit),
+        place: format!("{entity}.{instance} ({})", entity_name(entity)),
+        is_enabled: raw.value.is_some(),
+    };
+    Reading { name: sensor.name, value, unit: sensor.unit, health, sensor: source }
+}
+
+fn kind(unit: &str) -> SensorKind {
+    match unit {
+        "degrees C" => SensorKind::Temperature,
+        "RPM" => SensorKind::Fan,
+        "Volts" => SensorKind::Voltage,
+        "Amps" => SensorKind::Current,
+        "Watts" => SensorKind::Consumption,
+        _ => SensorKind::Other,
+    }
 }
 
 /// Derives the health from the comparison with thresholds (IPMI 2.0 table 35-15): bits 0 to 2 (lower) and 3 to 5 (upper) are non-critical,

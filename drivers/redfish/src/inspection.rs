@@ -55,7 +55,7 @@ impl Service {
     }
 
     /// Returns the members of the collection that `of` links to as `name`, without empty slots.
-    async fn parts(&self, of: &Value, name: &str) -> Result<Vec<Value>> {
+    pub(crate) async fn parts(&self, of: &Value, name: &str) -> Result<Vec<Value>> {
         let Some(url) = self.link(of, name) else { return Ok(Vec::new()) };
         let mut parts = self.members(&url).await?;
         parts.retain(is_present);

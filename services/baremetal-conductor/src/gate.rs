@@ -391,6 +391,10 @@ impl Sensors for Gated<dyn Sensors> {
         self.through(self.inner.readings()).await
     }
 
+    async fn monitored(&self) -> Result<Vec<Reading>, BmcError> {
+        self.through(self.inner.monitored()).await
+    }
+
     async fn event_log(&self, limit: usize) -> Result<Vec<LogEntry>, BmcError> {
         self.through(self.inner.event_log(limit)).await
     }
@@ -579,6 +583,9 @@ mod tests {
         let readings = names(sensors.readings().await.unwrap());
         assert!(!readings.is_empty());
         assert_eq!(readings, names(direct.readings().await.unwrap()));
+        let monitored = names(sensors.monitored().await.unwrap());
+        assert!(monitored.len() > 1);
+        assert_eq!(monitored, names(direct.monitored().await.unwrap()));
         let log = sensors.event_log(1).await.unwrap();
         assert_eq!(log.len(), 1, "the start of the machine is an event");
         sensors.identify(IdentifyLight::On).await.unwrap();

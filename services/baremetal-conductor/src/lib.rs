@@ -7,6 +7,7 @@ mod crawler;
 mod machine_names;
 mod racks;
 mod replica;
+mod sensing;
 mod sweep;
 mod turn;
 
@@ -90,8 +91,8 @@ pub use run::RunError;
 pub use secrets::ServiceKey;
 pub use settings::{
     AcceptedBy, BmcSettings, ConductorMetrics, CrawlSettings, DiscoverySettings, FailedBinding,
-    Leases, LendingSettings, NameSettings, NetworkSettings, Settings, SweepSettings,
-    UnknownMachines,
+    Leases, LendingSettings, NameSettings, NetworkSettings, SensorSettings, Settings,
+    SweepSettings, UnknownMachines,
 };
 pub use vendor::{VendorCallError, VendorResult};
 pub use vifs::{VifLookupError, VifSeen};

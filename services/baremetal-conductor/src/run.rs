@@ -9,7 +9,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::conductor::Conductor;
 use crate::{
-    catch_up, crawler, machine_names, node_consoles, racks, replica, seal_keys, sweep, turn,
+    catch_up, crawler, machine_names, node_consoles, racks, replica, seal_keys, sensing, sweep,
+    turn,
 };
 
 /// The time limit for logging out of all BMCs when the process stops.
@@ -42,6 +43,7 @@ impl Conductor {
         tasks.spawn(async move { turns.await.map_err(RunError::Turn) });
         tasks.spawn(beside(catch_up::run(self.context.clone(), stop.clone())));
         tasks.spawn(beside(sweep::run(self.context.clone(), stop.clone())));
+        tasks.spawn(beside(sensing::run(self.context.clone(), stop.clone())));
         let replica = replica::run(self.context.clone(), stop.clone());
         tasks.spawn(async move { replica.await.map_err(RunError::Lease) });
         tasks.spawn(beside(crawler::run(self.context.clone(), stop.clone())));

@@ -12,7 +12,7 @@ use baremetal_store::AddressPool;
 use hardware::{AllowedHosts, CpuArchitecture};
 use jiff::Timestamp;
 use lease::LeaseSchedule;
-use metrics::{BmcMetrics, SweepMetrics, TurnMetrics};
+use metrics::{BmcMetrics, SensorGauges, SweepMetrics, TurnMetrics};
 use notices::ReceiverKinds;
 use openstack::Session;
 use pxe::Prober;
@@ -43,6 +43,8 @@ pub struct Settings {
     pub pull_secret_registries: Vec<OciRegistry>,
     /// How often power states are refreshed.
     pub sweep: SweepSettings,
+    /// How sensors are read for the metrics; `None`: they are not read.
+    pub sensors: Option<SensorSettings>,
     /// Whether ramdisks stay on for the next work, unless a node says otherwise.
     pub fast_track: bool,
     /// Whether ironic-python-agent may run programs of a partition image to install its boot loader.
@@ -94,6 +96,7 @@ pub struct ConductorMetrics {
     pub turns: TurnMetrics,
     pub bmc_calls: BmcMetrics,
     pub sweeps: SweepMetrics,
+    pub sensors: SensorGauges,
 }
 
 #[cfg(any(test, feature = "samples"))]
@@ -129,6 +132,7 @@ impl Settings {
             image_hosts: AllowedHosts::default(),
             pull_secret_registries: Vec::new(),
             sweep: SweepSettings { every: minute, at_once: 1, max_retries: 3 },
+            sensors: None,
             fast_track: false,
             bootloader_install: false,
             look_every: minute,
@@ -207,6 +211,17 @@ pub struct BmcSettings {
     pub allowed: AllowedHosts,
     /// The hosts to which BMCs may be told to send their events.
     pub event_hosts: AllowedHosts,
+}
+
+/// How the sensors of idle nodes are read.
+#[derive(Clone, Copy, Debug)]
+pub struct SensorSettings {
+    /// The interval between the starts of two rounds.
+    pub every: Duration,
+    /// How many BMCs are asked in parallel.
+    pub at_once: usize,
+    /// Whether nodes without an instance are read too.
+    pub undeployed_nodes: bool,
 }
 
 /// How power states of idle nodes are refreshed.

@@ -7,10 +7,12 @@ mod dhcp;
 mod discovery;
 mod leases;
 mod provisioning;
+mod sensors;
 mod steps;
 
 use std::path::{Path, PathBuf};
 
+use baremetal_conductor::SensorSettings;
 use daemon::{DatabaseConfig, LogFormat, MetricsConfig};
 use notices::NoticesConfig;
 use serde::Deserialize;
@@ -25,6 +27,7 @@ pub use dhcp::{BmcDhcpConfig, DhcpConfig, DhcpMode, DhcpV4Config, DhcpV6Config, 
 pub use discovery::{AutoDiscoveryConfig, BmcCredentialsConfig, CrawlConfig, VerifyCa};
 pub use leases::{AllocationsConfig, LeasesConfig, ReservationsConfig};
 pub use provisioning::{Aarch64Config, HttpsConfig, ProvisioningConfig};
+pub use sensors::SensorsConfig;
 pub use steps::StepsConfig;
 
 /// The content of `baremetald.toml`.
@@ -47,6 +50,9 @@ pub struct Config {
     /// The listener of metrics; absent if none are served.
     #[serde(default)]
     pub metrics: Option<MetricsConfig>,
+    /// How sensors of machines are read for the metrics; absent if they are not read.
+    #[serde(default)]
+    pub sensors: Option<SensorsConfig>,
     #[serde(default)]
     pub conductor: ConductorConfig,
     /// Where agents report, besides the provisioning listener.
@@ -94,6 +100,16 @@ pub struct Config {
 pub type ApiConfig = daemon::ApiListenerConfig<6385>;
 
 impl Config {
+    /// Returns how sensors are read. The metrics are the only place where their readings are shown.
+    pub fn sensor_settings(&self) -> anyhow::Result<Option<SensorSettings>> {
+        let is_shown = self.sensors.is_none() || self.metrics.is_some();
+        anyhow::ensure!(
+            is_shown,
+            "sensors: set metrics.listen, because the metrics show the readings, or remove the section"
+        );
+        self.sensors.as_ref().map(SensorsConfig::settings).transpose()
+    }
+
     /// Returns the URL of the database.
     pub fn database_url(&self) -> std::io::Result<String> {
         self.database

@@ -215,6 +215,7 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
     authorities(config)?;
     config.auto_discovery.settings(&config.bmc.credentials)?;
     config.bmc.crawl_settings()?;
+    config.sensor_settings()?;
     names(config)?;
     config.cloud.as_ref().map(|it| cloud(it, CallObserver::default())).transpose()?;
     config.clusters.as_ref().map(clusters).transpose()?;
@@ -320,6 +321,7 @@ fn settings(
         image_hosts: AllowedHosts::new(config.images.hosts.clone()),
         pull_secret_registries: config.images.pull_secret_registries.clone(),
         sweep: sweep(&config.conductor),
+        sensors: config.sensor_settings()?,
         fast_track: config.conductor.fast_track,
         bootloader_install: config.agents.enable_bios_bootloader_install,
         look_every: config.conductor.look_every.unsigned_abs(),

@@ -40,6 +40,7 @@ impl ServiceMetrics {
                 turns: page.turns(),
                 bmc_calls: page.bmc_calls(),
                 sweeps: page.sweeps(),
+                sensors: page.sensors(),
             },
             nodes: page.nodes(),
             capacity: page.capacity(),

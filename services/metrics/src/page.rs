@@ -11,7 +11,7 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::process::ProcessCollector;
 use crate::{
     BmcMetrics, CapacityGauges, CloudMetrics, ClusterGauges, ConditionGauges, NodeGauges,
-    RequestMetrics, StateMetrics, SweepMetrics, TurnMetrics, WriteMetrics,
+    RequestMetrics, SensorGauges, StateMetrics, SweepMetrics, TurnMetrics, WriteMetrics,
 };
 
 /// The `Content-Type` of [`Metrics::text`].
@@ -103,6 +103,13 @@ impl Metrics {
         let nodes = NodeGauges::default();
         nodes.register(&mut self.registry);
         nodes
+    }
+
+    /// Adds the sensors of machines.
+    pub fn sensors(&mut self) -> SensorGauges {
+        let sensors = SensorGauges::default();
+        sensors.register(&mut self.registry);
+        sensors
     }
 
     /// Adds the capacity of the site and how much of it is in use.

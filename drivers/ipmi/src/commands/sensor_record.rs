@@ -18,6 +18,8 @@ pub(crate) struct SensorRecord {
     pub(crate) number: u8,
     pub(crate) lun: u8,
     pub(crate) name: String,
+    /// The entity and its instance (table 43-13).
+    pub(crate) entity: [u8; 2],
     pub(crate) unit: String,
     /// The conversion of raw readings; `None` for a sensor that only has states.
     pub(crate) conversion: Option<Conversion>,
@@ -51,7 +53,7 @@ impl SensorRecord {
     pub(crate) fn read(header: RecordHeader, body: &[u8]) -> Result<Option<Self>, Malformed> {
         let mut reader = Reader::new(body);
         let [owner, lun, number] = reader.array()?;
-        let _entity_and_capabilities: [u8; 4] = reader.array()?;
+        let [entity, instance, _initialization, _capabilities]: [u8; 4] = reader.array()?;
         let [_sensor_type, reading_type] = reader.array()?;
         let _masks: [u8; 6] = reader.array()?;
         let units: [u8; 3] = reader.array()?;
@@ -76,6 +78,8 @@ impl SensorRecord {
             number,
             lun: lun & 0b11,
             name,
+            // The highest bit tells a part from a group of parts.
+            entity: [entity, instance & 0x7f],
             unit: if conversion.is_some() { unit_name(units) } else { String::new() },
             conversion,
             has_thresholds: reading_type == THRESHOLD,
@@ -103,7 +107,7 @@ mod tests {
     fn a_full_record_is_read() {
         let sensor = read(FULL, TEMPERATURE).unwrap().unwrap();
         assert_eq!((sensor.number, sensor.lun, sensor.name.as_str()), (1, 0, "MBTemp"));
-        assert_eq!(sensor.unit, "degrees C");
+        assert_eq!((sensor.entity, sensor.unit.as_str()), ([7, 1], "degrees C"));
         assert!(sensor.has_thresholds);
         let conversion = sensor.conversion.unwrap();
         assert_eq!((conversion.value(25), conversion.value(0xf6)), (25.0, -10.0));

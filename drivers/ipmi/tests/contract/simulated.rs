@@ -47,6 +47,10 @@ async fn sensors_have_the_values_ipmitool_shows() {
         ("PS1 Status", None, "", ReadingHealth::Unknown),
     ];
     assert_eq!(shown, want);
+    // As `ipmitool sdr elist -v` shows them as Sensor ID and Entity ID.
+    let named = readings.iter().map(|it| (it.sensor.id.as_str(), it.sensor.place.as_str()));
+    let ids = ["CPU Temp (0x1)", "Fan 1 (0x2)", "12V (0x3)", "PS1 Status (0x4)"];
+    assert_eq!(named.collect::<Vec<_>>(), ids.map(|id| (id, "7.1 (System Board)")));
 }
 
 #[tokio::test]

@@ -85,3 +85,22 @@ fn the_section_needs_an_address_and_has_no_other_key() {
         assert!(why.to_string().contains(words), "{lines}: {why}");
     }
 }
+
+#[test]
+fn sensors_are_read_for_the_metrics_only() {
+    let metrics = "[metrics]\nlisten = '127.0.0.1:0'\n";
+    let settings = |lines: &str| {
+        let text = format!("state_dir = '/tmp/x'\n{lines}");
+        toml::from_str::<Config>(&text).unwrap().sensor_settings()
+    };
+    assert!(settings("").unwrap().is_none());
+    let read = settings(&format!("{metrics}[sensors]\n")).unwrap().unwrap();
+    assert_eq!((read.every.as_secs(), read.at_once, read.undeployed_nodes), (600, 4, false));
+    for (lines, words) in [
+        ("[sensors]\n".to_owned(), "sensors: set metrics.listen"),
+        (format!("{metrics}[sensors]\nevery = '0s'\n"), "sensors.every: must be 1s or longer"),
+    ] {
+        let why = settings(&lines).unwrap_err().to_string();
+        assert!(why.contains(words), "{lines}: {why}");
+    }
+}

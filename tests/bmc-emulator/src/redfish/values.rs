@@ -298,6 +298,7 @@ fn sensors(face: &RedfishFace, wanted: impl Fn(&Sensor) -> bool) -> Vec<Value> {
             "id": sensor.id(),
             "name": sensor.name,
             "reading_type": reading_type,
+            "physical_context": physical_context(sensor),
             "units": units,
             "reading": reading,
             "lower_critical": sensor.lower_critical,
@@ -308,6 +309,17 @@ fn sensors(face: &RedfishFace, wanted: impl Fn(&Sensor) -> bool) -> Vec<Value> {
         })
     };
     SENSORS.iter().filter(|sensor| wanted(sensor)).map(describe).collect()
+}
+
+/// The place of a sensor in the words of Redfish (DSP0268 `PhysicalContext`). The entities are those of IPMI.
+fn physical_context(sensor: &Sensor) -> Option<&'static str> {
+    match sensor.entity {
+        0x03 => Some("CPU"),
+        0x07 => Some("SystemBoard"),
+        0x1D => Some("Chassis"),
+        0x37 => Some("Intake"),
+        _ => None,
+    }
 }
 
 fn subscriptions(face: &RedfishFace) -> Vec<Value> {
