@@ -17,6 +17,7 @@ use url::Url;
 
 use crate::allowed::check_bmc;
 use crate::gate::{CallCounter, Gate, gated};
+use crate::vendors::vendor;
 use crate::{BmcSettings, fake};
 
 /// The port of IPMI's RMCP (IANA).
@@ -216,7 +217,11 @@ impl Bmcs {
     }
 
     fn gated_bmc(&self, node: &Node, bmc: Bmc) -> Bmc {
-        let calls = CallCounter { metrics: self.metrics.clone(), driver: node.driver.as_str() };
+        let calls = CallCounter {
+            metrics: self.metrics.clone(),
+            driver: node.driver.as_str(),
+            vendor: vendor(node),
+        };
         let gate = Gate::new(&self.settings, self.tripwire.clone(), self.fence.clone(), calls);
         gated(bmc, Arc::new(gate))
     }

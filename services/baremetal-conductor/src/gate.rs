@@ -23,7 +23,7 @@ use hardware::{
 };
 use jiff::Timestamp;
 use jiff::tz::Offset;
-use metrics::BmcMetrics;
+use metrics::{BmcCall, BmcCallTimer, BmcMetrics};
 use replicas::{Fence, LeasePassed};
 use tokio::time::{Instant, sleep_until};
 use url::Url;
@@ -49,6 +49,15 @@ pub(crate) struct CallCounter {
     pub(crate) metrics: BmcMetrics,
     /// The driver of the node.
     pub(crate) driver: &'static str,
+    /// The vendor of the machine, as one of a few words.
+    pub(crate) vendor: &'static str,
+}
+
+impl CallCounter {
+    fn begin(&self, capability: &'static str) -> BmcCallTimer {
+        let CallCounter { driver, vendor, .. } = *self;
+        self.metrics.begin(BmcCall { driver, vendor, capability })
+    }
 }
 
 struct Pace {
@@ -156,7 +165,7 @@ impl<T: ?Sized> Gated<T> {
         request: impl Future<Output = Result<A, BmcError>>,
     ) -> Result<A, BmcError> {
         self.gate.wait_for_permit().await;
-        let call = self.gate.calls.metrics.begin(self.gate.calls.driver, self.capability);
+        let call = self.gate.calls.begin(self.capability);
         let answer = request.await;
         call.ended(outcome(&answer));
         self.gate.observe_answer(&answer);
@@ -169,7 +178,7 @@ impl<T: ?Sized> Gated<T> {
         request: impl Future<Output = Result<A, BmcError>>,
     ) -> Result<A, BmcError> {
         self.gate.wait_for_permit().await;
-        let call = self.gate.calls.metrics.begin(self.gate.calls.driver, self.capability);
+        let call = self.gate.calls.begin(self.capability);
         let stopped = |why: LeasePassed| BmcError::Stopped { reason: why.to_string() };
         let permitted = self.gate.fence.permit(request).await.map_err(stopped);
         if let Ok(answer) = &permitted {
@@ -597,7 +606,8 @@ mod tests {
         let SampleMachine { target, .. } = &SampleMachine::start().await;
         let connector = redfish::Connector::new(b"", AllowedHosts::anywhere()).unwrap();
         let mut page = metrics::Metrics::new("test", "0");
-        let calls = CallCounter { metrics: page.bmc_calls(), driver: "redfish" };
+        let metrics = page.bmc_calls();
+        let calls = CallCounter { metrics, driver: "redfish", vendor: "dell" };
         let gate = Arc::new(Gate { calls, ..gate(1000, 100) });
         let bmc = gated(connector.bmc(target.clone()), gate.clone());
         bmc.power.state().await.unwrap();
@@ -607,7 +617,7 @@ mod tests {
         gated(connector.bmc(away), gate).boot.get().await.unwrap_err();
         let text = page.text().unwrap();
         let counted = |line: &str| text.lines().any(|it| it == line);
-        let calls = "bedplate_bmc_calls_total{driver=\"redfish\",capability=";
+        let calls = "bedplate_bmc_calls_total{driver=\"redfish\",vendor=\"dell\",capability=";
         assert!(counted(&format!("{calls}\"power\",outcome=\"ok\"}} 2")), "{text}");
         assert!(counted(&format!("{calls}\"boot\",outcome=\"unreachable\"}} 1")), "{text}");
     }

@@ -65,6 +65,7 @@ mod registry;
 mod secrets;
 mod settings;
 mod turn_versions;
+mod vendors;
 
 mod config_drive;
 mod image_stream;

@@ -47,6 +47,7 @@ pub(crate) async fn run(context: Arc<TurnContext>, stop: CancellationToken) {
             _ = due.tick() => {}
         }
         let begun = Instant::now();
+        context.settings.metrics.sweeps.begin();
         tokio::select! {
             () = stop.cancelled() => return,
             swept = sweep(&context, &mut agreeing) => match swept {
@@ -182,7 +183,7 @@ async fn find_node(context: &TurnContext, id: NodeUuid, version: i64) -> Option<
     }
 }
 
-/// Asks a BMC, and counts whether it answers.
+/// Asks a BMC, and counts whether it answers, and with which health.
 async fn ask(context: &TurnContext, bmc: &Bmc) -> Result<PowerAndBootSettings, BmcError> {
     // No connection stays open: ten thousand open connections need a hundred MiB, and would be closed long before the next sweep.
     let answer = match &bmc.boot_settings {
@@ -194,7 +195,7 @@ async fn ask(context: &TurnContext, bmc: &Bmc) -> Result<PowerAndBootSettings, B
     };
     let sweeps = &context.settings.metrics.sweeps;
     match &answer {
-        Ok(_) => sweeps.answered(),
+        Ok(reported) => sweeps.answered(reported.health.map_or("unknown", Health::as_str)),
         Err(_) => sweeps.failed(),
     }
     answer

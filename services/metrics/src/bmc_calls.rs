@@ -16,18 +16,24 @@ const ABANDONED: &str = "abandoned";
 #[derive(Clone, Debug)]
 pub struct BmcMetrics {
     calls: Family<OutcomeLabels, Counter>,
-    durations: Durations<CallLabels>,
+    durations: Durations<BmcCall>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CallLabels {
-    driver: &'static str,
-    capability: &'static str,
+/// The kind of a call, in words of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub struct BmcCall {
+    /// The driver of the node.
+    pub driver: &'static str,
+    /// The vendor of the machine.
+    pub vendor: &'static str,
+    /// The capability of the BMC, such as `power`.
+    pub capability: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct OutcomeLabels {
     driver: &'static str,
+    vendor: &'static str,
     capability: &'static str,
     outcome: &'static str,
 }
@@ -36,7 +42,7 @@ struct OutcomeLabels {
 #[derive(Debug)]
 pub struct BmcCallTimer {
     metrics: BmcMetrics,
-    labels: CallLabels,
+    call: BmcCall,
     outcome: &'static str,
     begun: Instant,
 }
@@ -48,20 +54,15 @@ impl Default for BmcMetrics {
 }
 
 impl BmcMetrics {
-    /// Starts to measure a call of a capability of the BMC, such as `power`.
-    pub fn begin(&self, driver: &'static str, capability: &'static str) -> BmcCallTimer {
-        BmcCallTimer {
-            metrics: self.clone(),
-            labels: CallLabels { driver, capability },
-            outcome: ABANDONED,
-            begun: Instant::now(),
-        }
+    /// Starts to measure a call.
+    pub fn begin(&self, call: BmcCall) -> BmcCallTimer {
+        BmcCallTimer { metrics: self.clone(), call, outcome: ABANDONED, begun: Instant::now() }
     }
 
     pub(crate) fn register(&self, registry: &mut Registry) {
         registry.register(
             "bedplate_bmc_calls",
-            "Calls of BMCs, by driver, capability and outcome",
+            "Calls of BMCs, by driver, vendor, capability and outcome",
             self.calls.clone(),
         );
         registry.register_with_unit(
@@ -82,10 +83,10 @@ impl BmcCallTimer {
 
 impl Drop for BmcCallTimer {
     fn drop(&mut self) {
-        let CallLabels { driver, capability } = self.labels;
-        let labels = OutcomeLabels { driver, capability, outcome: self.outcome };
+        let BmcCall { driver, vendor, capability } = self.call;
+        let labels = OutcomeLabels { driver, vendor, capability, outcome: self.outcome };
         self.metrics.calls.get_or_create(&labels).inc();
-        let durations = self.metrics.durations.get_or_create(&self.labels);
+        let durations = self.metrics.durations.get_or_create(&self.call);
         durations.observe(self.begun.elapsed().as_secs_f64());
     }
 }
@@ -99,13 +100,14 @@ mod tests {
     fn a_call_whose_caller_left_is_counted_too() {
         let mut metrics = Metrics::new("test", "0");
         let calls = metrics.bmc_calls();
-        calls.begin("redfish", "power").ended("ok");
-        drop(calls.begin("redfish", "power"));
+        let call = BmcCall { driver: "redfish", vendor: "dell", capability: "power" };
+        calls.begin(call).ended("ok");
+        drop(calls.begin(call));
         let page = metrics.text().unwrap();
         for line in [
-            r#"bedplate_bmc_calls_total{driver="redfish",capability="power",outcome="ok"} 1"#,
-            r#"bedplate_bmc_calls_total{driver="redfish",capability="power",outcome="abandoned"} 1"#,
-            r#"bedplate_bmc_call_duration_seconds_count{driver="redfish",capability="power"} 2"#,
+            r#"bedplate_bmc_calls_total{driver="redfish",vendor="dell",capability="power",outcome="ok"} 1"#,
+            r#"bedplate_bmc_calls_total{driver="redfish",vendor="dell",capability="power",outcome="abandoned"} 1"#,
+            r#"bedplate_bmc_call_duration_seconds_count{driver="redfish",vendor="dell",capability="power"} 2"#,
         ] {
             assert!(page.lines().any(|it| it == line), "no line {line} in:\n{page}");
         }

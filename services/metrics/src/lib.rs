@@ -19,7 +19,7 @@ mod writes;
 mod durations;
 mod label;
 
-pub use bmc_calls::{BmcCallTimer, BmcMetrics};
+pub use bmc_calls::{BmcCall, BmcCallTimer, BmcMetrics};
 pub use capacity::{CapacityGauges, ClassCount};
 pub use cloud_calls::CloudMetrics;
 pub use clusters::ClusterGauges;
