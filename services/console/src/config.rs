@@ -5,7 +5,7 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use daemon::{ConnectionLimits, DatabaseConfig, LogFormat, TlsFiles};
+use daemon::{ConnectionLimits, DatabaseConfig, LogFormat, MetricsConfig, TlsFiles};
 use jiff::SignedDuration;
 use openstack_api::{AuthKind, PlainHttp};
 use serde::Deserialize;
@@ -19,6 +19,8 @@ use crate::live_page_registry::LivePages;
 pub struct Config {
     pub log: LogFormat,
     pub listen: SocketAddr,
+    /// The listener of metrics; `None` if none are served.
+    pub metrics: Option<MetricsConfig>,
     /// The certificate and key for TLS; `None` means plain HTTP.
     pub tls: Option<TlsFiles>,
     /// The addresses at which plain HTTP is permitted.
@@ -104,6 +106,7 @@ impl Default for RawSessions {
 struct Raw {
     log: LogFormat,
     listen: SocketAddr,
+    metrics: Option<MetricsConfig>,
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
     plain_http: PlainHttp,
@@ -126,6 +129,7 @@ impl Default for Raw {
         Raw {
             log: LogFormat::default(),
             listen: SocketAddr::from(([127, 0, 0, 1], 9510)),
+            metrics: None,
             certificate: None,
             key: None,
             plain_http: PlainHttp::default(),
@@ -187,6 +191,7 @@ impl TryFrom<Raw> for Config {
         Ok(Config {
             log: raw.log,
             listen: raw.listen,
+            metrics: raw.metrics,
             tls: TlsFiles::new(raw.certificate, raw.key)?,
             plain_http: raw.plain_http,
             access,

@@ -4,15 +4,17 @@ use std::net::SocketAddr;
 
 use anyhow::{Context, bail};
 use axum::Router;
-use axum::extract::{Query, Request, State};
+use axum::extract::{MatchedPath, Query, Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use console_store::Store;
-use daemon::{ConnectionLimits, Tls, TlsFiles};
+use daemon::{ConnectionLimits, MetricsListener, Tls, TlsFiles};
 use http::{Method, StatusCode};
+use metrics::{Metrics, RequestMetrics};
 use openstack_api::{ListenerRefused, PlainHttp};
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::info;
 
@@ -30,6 +32,7 @@ pub struct Service {
     connections: ConnectionLimits,
     console: Console,
     address: SocketAddr,
+    metrics: Option<MetricsListener>,
 }
 
 impl Service {
@@ -60,12 +63,19 @@ impl Service {
         let listener =
             listener.with_context(|| format!("cannot listen on {} (listen)", config.listen))?;
         let address = listener.local_addr().context("the listener has no address")?;
-        Ok(Service { listener, tls, connections: config.connections, console, address })
+        let metrics = MetricsListener::open(config.metrics).await?;
+        let connections = config.connections;
+        Ok(Service { listener, tls, connections, console, address, metrics })
     }
 
     /// Returns the address of the listener.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Returns the address of the listener of metrics, if they are served.
+    pub fn metrics_address(&self) -> Option<SocketAddr> {
+        self.metrics.as_ref().map(|listener| listener.address)
     }
 
     /// Serves until `stop` is cancelled.
@@ -78,15 +88,23 @@ impl Service {
         info!(console = %self.address, "serving the console at {scheme}://{}/", self.address);
         let ending = self.console.ending().clone();
         let stopped = stop.clone();
-        let router = router(self.console);
+        let mut page = Metrics::new("consoled", env!("CARGO_PKG_VERSION"));
+        let router = router(self.console, page.requests());
         tokio::spawn(async move {
             // The service waits for requests in progress, and live pages would never end by themselves.
             stopped.cancelled().await;
             ending.cancel();
         });
-        daemon::serve_api(self.listener, self.tls, router, self.connections, stop)
-            .await
-            .context("the listener failed")
+        let mut tasks: JoinSet<anyhow::Result<()>> = JoinSet::new();
+        if let Some(listener) = self.metrics {
+            info!("serving metrics on {}", listener.address);
+            let serving = listener.serve_without_counts(page, stop.clone());
+            tasks.spawn(async move { serving.await.context("the listener of metrics failed") });
+        }
+        let connections = self.connections;
+        let serving = daemon::serve_api(self.listener, self.tls, router, connections, stop.clone());
+        tasks.spawn(async move { serving.await.context("the listener failed") });
+        daemon::stop_together(tasks, &stop).await
     }
 }
 
@@ -125,7 +143,7 @@ fn check_listener(config: &Config) -> anyhow::Result<()> {
     }
 }
 
-fn router(console: Console) -> Router {
+fn router(console: Console, requests: RequestMetrics) -> Router {
     let pages = pages::routes().fallback(nothing).with_state(console.clone());
     let followed = pages.clone();
     let live = move |State(console): State<Console>,
@@ -144,6 +162,20 @@ fn router(console: Console) -> Router {
         .layer(from_fn_with_state(console.clone(), attach_page_request))
         .layer(from_fn_with_state(console, headers::protect))
         .layer(from_fn(known_methods))
+        .layer(from_fn_with_state(requests, count_request))
+}
+
+/// Counts a request under the template of its route.
+async fn count_request(
+    State(requests): State<RequestMetrics>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let timer = requests.begin(request.method().as_str(), route);
+    let answer = next.run(request).await;
+    timer.answered(answer.status().as_u16());
+    answer
 }
 
 /// Refuses methods that no page uses before anything else looks at the request.

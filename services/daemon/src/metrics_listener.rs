@@ -1,5 +1,6 @@
 //! The listener of metrics: the section `[metrics]` of a configuration, and `GET /metrics`.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +14,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use metrics::Metrics;
+use metrics::{DatabaseUp, Metrics};
 use serde::Deserialize;
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
@@ -44,6 +45,15 @@ pub trait ScrapeCounts: Send + Sync + 'static {
 
     /// Reads the counts with one bounded query, and sets the gauges.
     fn refresh(&self) -> impl Future<Output = Result<(), Self::Error>> + Send;
+}
+
+/// The counts of a daemon without a database: there are none.
+impl ScrapeCounts for Infallible {
+    type Error = Infallible;
+
+    async fn refresh(&self) -> Result<(), Infallible> {
+        match *self {}
+    }
 }
 
 /// The open listener of metrics.
@@ -78,28 +88,46 @@ impl MetricsListener {
     /// As [`serve`].
     pub async fn serve(
         self,
-        metrics: Metrics,
+        mut metrics: Metrics,
         counts: impl ScrapeCounts,
         stop: CancellationToken,
     ) -> io::Result<()> {
+        let database_up = metrics.database_up();
+        self.answer(router(metrics, Some((counts, database_up))), stop).await
+    }
+
+    /// Like [`MetricsListener::serve`], for a daemon without a database.
+    ///
+    /// # Errors
+    ///
+    /// As [`serve`].
+    pub async fn serve_without_counts(
+        self,
+        metrics: Metrics,
+        stop: CancellationToken,
+    ) -> io::Result<()> {
+        self.answer(router::<Infallible>(metrics, None), stop).await
+    }
+
+    async fn answer(self, router: Router, stop: CancellationToken) -> io::Result<()> {
         let limits = ConnectionLimits {
             at_most: CONNECTIONS,
             from_one_address: CONNECTIONS,
             ..ConnectionLimits::default()
         };
-        serve(self.listener, router(metrics, counts), limits, stop).await
+        serve(self.listener, router, limits, stop).await
     }
 }
 
 /// The metrics with the counts that a scrape refreshes.
 struct ScrapedPage<C> {
     metrics: Metrics,
-    counts: C,
+    counts: Option<(C, DatabaseUp)>,
     /// When the counts were read last.
     read_at: Mutex<Option<Instant>>,
 }
 
-fn router<C: ScrapeCounts>(metrics: Metrics, counts: C) -> Router {
+fn router<C: ScrapeCounts>(metrics: Metrics, counts: Option<(C, DatabaseUp)>) -> Router {
     let page = ScrapedPage { metrics, counts, read_at: Mutex::new(None) };
     Router::new().route("/metrics", get(show::<C>)).with_state(Arc::new(page))
 }
@@ -127,7 +155,8 @@ impl<C: ScrapeCounts> ScrapedPage<C> {
     }
 
     async fn refresh(&self) {
-        let problem = match timeout(QUERY_TIMEOUT, self.counts.refresh()).await {
+        let Some((counts, database_up)) = &self.counts else { return };
+        let problem = match timeout(QUERY_TIMEOUT, counts.refresh()).await {
             Ok(Ok(())) => None,
             Ok(Err(why)) => Some(why.to_string()),
             Err(_) => Some(format!("the database did not answer within {QUERY_TIMEOUT:?}")),
@@ -135,7 +164,7 @@ impl<C: ScrapeCounts> ScrapedPage<C> {
         if let Some(problem) = &problem {
             warn!("the metrics show earlier counts: {problem}");
         }
-        self.metrics.set_database_up(problem.is_none());
+        database_up.set(problem.is_none());
     }
 }
 
@@ -179,7 +208,9 @@ mod tests {
     fn page(database: Database) -> (Router, Arc<AtomicUsize>) {
         let queries = Arc::<AtomicUsize>::default();
         let counts = Counts { database, queries: queries.clone() };
-        (router(Metrics::new("test", "0"), counts), queries)
+        let mut metrics = Metrics::new("test", "0");
+        let database_up = metrics.database_up();
+        (router(metrics, Some((counts, database_up))), queries)
     }
 
     async fn ask(router: &Router, method: &str, path: &str) -> (StatusCode, String) {
@@ -215,6 +246,15 @@ mod tests {
             }
             assert_eq!(queries.load(SeqCst), 1);
         }
+    }
+
+    #[tokio::test]
+    async fn a_daemon_without_a_database_shows_none() {
+        let router = router::<Infallible>(Metrics::new("test", "0"), None);
+        let (status, text) = ask(&router, "GET", "/metrics").await;
+        assert_eq!(status, StatusCode::OK);
+        assert!(text.contains("bedplate_build_info{daemon=\"test\""), "{text}");
+        assert!(!text.contains("bedplate_database_up"), "{text}");
     }
 
     #[tokio::test]

@@ -25,7 +25,7 @@ pub use cloud_calls::CloudMetrics;
 pub use clusters::ClusterGauges;
 pub use conditions::{ClusterConditions, ConditionGauges};
 pub use nodes::{NodeCount, NodeGauges};
-pub use page::{CONTENT_TYPE, Metrics};
+pub use page::{CONTENT_TYPE, DatabaseUp, Metrics};
 pub use requests::{RequestMetrics, RequestTimer};
 pub use sensors::{NodeSensors, SensorGauges, SensorSample};
 pub use states::StateMetrics;

@@ -20,14 +20,22 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 /// All metrics of one daemon.
 #[derive(Debug)]
 pub struct Metrics {
-    pub(crate) registry: Registry,
-    /// Whether the last read of the database for a scrape succeeded.
-    database_up: Gauge,
+    registry: Registry,
+}
+
+/// Whether the last read of the database for a scrape succeeded.
+#[derive(Clone, Debug, Default)]
+pub struct DatabaseUp(Gauge);
+
+impl DatabaseUp {
+    /// Records whether the database answered the query for this page.
+    pub fn set(&self, is_up: bool) {
+        self.0.set(is_up.into());
+    }
 }
 
 impl Metrics {
-    /// Makes the page with the metrics that every daemon has: its build, its start, the resources that it uses, and whether its
-    /// database answers.
+    /// Makes the page with the metrics that every daemon has: its build, its start, and the resources that it uses.
     pub fn new(daemon: &'static str, version: &'static str) -> Self {
         let mut registry = Registry::default();
         let build = Info::new([("daemon", daemon), ("version", version)]);
@@ -40,13 +48,18 @@ impl Metrics {
             ConstGauge::new(begun.as_secs_f64()),
         );
         registry.register_collector(Box::new(ProcessCollector));
-        let database_up = Gauge::default();
-        registry.register(
+        Metrics { registry }
+    }
+
+    /// Adds whether the database answers.
+    pub fn database_up(&mut self) -> DatabaseUp {
+        let database_up = DatabaseUp::default();
+        self.registry.register(
             "bedplate_database_up",
             "Whether the database answered the last query for this page: 1 or 0",
-            database_up.clone(),
+            database_up.0.clone(),
         );
-        Metrics { registry, database_up }
+        database_up
     }
 
     /// Adds the requests to the API.
@@ -133,11 +146,6 @@ impl Metrics {
         conditions
     }
 
-    /// Records whether the database answered the query for this page.
-    pub fn set_database_up(&self, is_up: bool) {
-        self.database_up.set(is_up.into());
-    }
-
     /// Encodes the page.
     ///
     /// # Errors
@@ -156,8 +164,8 @@ mod tests {
 
     #[test]
     fn a_page_names_the_daemon_and_ends_as_openmetrics_requires() {
-        let metrics = Metrics::new("baremetald", "1.2.3");
-        metrics.set_database_up(true);
+        let mut metrics = Metrics::new("baremetald", "1.2.3");
+        metrics.database_up().set(true);
         let page = metrics.text().unwrap();
         for line in [
             "bedplate_build_info{daemon=\"baremetald\",version=\"1.2.3\"} 1",

@@ -6,6 +6,7 @@ mod destroys;
 mod fixture;
 mod hosts;
 mod many;
+mod metrics;
 mod pages;
 mod profiles;
 mod quotas;

@@ -51,7 +51,8 @@ impl Prometheus {
         let at_once: Vec<&str> = at_once.collect();
         let config = file("prometheus.yml").replace("15s", "200ms");
         let config = config.replace("127.0.0.1:9638", target);
-        let config: Vec<&str> = config.lines().filter(|line| !line.contains(":9639")).collect();
+        let is_other = |line: &&str| line.contains(":9639") || line.contains(":9640");
+        let config: Vec<&str> = config.lines().filter(|line| !is_other(line)).collect();
         let write = |name: &str, text: String| {
             fs::write(folder.path().join(name), text).expect("a file can be written");
         };
