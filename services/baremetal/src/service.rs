@@ -20,7 +20,7 @@ use hardware::AllowedHosts;
 use jiff::Timestamp;
 use notices::{OutboxSender, ReceiverKinds};
 use openstack::{CallObserver, Session};
-use openstack_api::{ApiSettings, PlaceCounts};
+use openstack_api::{ApiSettings, Auth, PlaceCounts};
 use pxe::{Mode, Prober, RouterAdvertisementConfig, TftpConfig, TftpFiles};
 use sealing::Keyring;
 use serde::{Deserialize, Serialize};
@@ -123,14 +123,7 @@ impl Service {
 
         let mut listeners = Listeners::of_api(api.address);
         listeners.metrics = scraped.as_ref().map(|listener| listener.address);
-        let app = App {
-            store: store.clone(),
-            conductor: conductor.clone(),
-            clock: Timestamp::now,
-            auth,
-            lookers: PlaceCounts::default(),
-            settings: api_settings(&config, &metrics),
-        };
+        let app = app(&config, auth, &store, &conductor, &metrics);
         let mut service = Service {
             conductor: conductor.clone(),
             notices: pump,
@@ -254,6 +247,23 @@ async fn open_store(
     store.with_keys(Arc::new(keys)).await.context("cannot seal the stored secrets")
 }
 
+fn app(
+    config: &Config,
+    auth: Auth,
+    store: &Store,
+    conductor: &Conductor,
+    metrics: &ServiceMetrics,
+) -> App {
+    App {
+        store: store.clone(),
+        conductor: conductor.clone(),
+        clock: Timestamp::now,
+        auth,
+        lookers: PlaceCounts::default(),
+        settings: api_settings(config, metrics),
+    }
+}
+
 fn api_settings(config: &Config, metrics: &ServiceMetrics) -> baremetal_api::Settings {
     let requests = metrics.requests.clone();
     baremetal_api::Settings {
@@ -291,6 +301,18 @@ fn sweep(conductor: &ConductorConfig) -> SweepSettings {
     }
 }
 
+fn bmc_settings(config: &Config) -> anyhow::Result<BmcSettings> {
+    Ok(BmcSettings {
+        request_timeout: config.bmc.request_timeout.unsigned_abs(),
+        requests_per_second: config.bmc.requests_per_second,
+        burst: config.bmc.burst,
+        allow_unverified: config.bmc.allow_unverified,
+        authorities: authorities(config)?,
+        allowed: AllowedHosts::within(config.bmc.networks.clone()),
+        event_hosts: AllowedHosts::new(config.bmc.event_hosts.clone()),
+    })
+}
+
 fn settings(
     config: &Config,
     sockets: Option<&ProvisioningSockets>,
@@ -309,15 +331,7 @@ fn settings(
         workers: config.conductor.workers.get(),
         timeouts: timeouts(&config.timeouts),
         step_priorities: config.steps.priorities(),
-        bmc: BmcSettings {
-            request_timeout: config.bmc.request_timeout.unsigned_abs(),
-            requests_per_second: config.bmc.requests_per_second,
-            burst: config.bmc.burst,
-            allow_unverified: config.bmc.allow_unverified,
-            authorities: authorities(config)?,
-            allowed: AllowedHosts::within(config.bmc.networks.clone()),
-            event_hosts: AllowedHosts::new(config.bmc.event_hosts.clone()),
-        },
+        bmc: bmc_settings(config)?,
         image_hosts: AllowedHosts::new(config.images.hosts.clone()),
         pull_secret_registries: config.images.pull_secret_registries.clone(),
         sweep: sweep(&config.conductor),

@@ -105,12 +105,11 @@ impl Service {
         let given_up = UndeliveredAsEvent { store: store.clone(), conductor: conductor.clone() };
         let outbox = (pump, store.outbox(), given_up);
         let api = (api, cluster_api::router(app));
-        let metrics = (metrics, scraped);
         Ok(Service {
             conductor,
             store,
             api,
-            metrics,
+            metrics: (metrics, scraped),
             nodes,
             streams,
             outbox,

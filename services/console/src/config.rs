@@ -149,6 +149,21 @@ impl Default for Raw {
     }
 }
 
+impl TryFrom<RawSessions> for Sessions {
+    type Error = String;
+
+    fn try_from(raw: RawSessions) -> Result<Self, Self::Error> {
+        let RawSessions { at_most, idle_timeout, longest } = raw;
+        for (name, time) in [("idle_timeout", idle_timeout), ("longest", longest)] {
+            if !time.is_positive() {
+                return Err(format!("sessions.{name}: must be more than 0s"));
+            }
+        }
+        let (idle_timeout, longest) = (idle_timeout.unsigned_abs(), longest.unsigned_abs());
+        Ok(Sessions { at_most, idle_timeout, longest })
+    }
+}
+
 impl TryFrom<Raw> for Config {
     type Error = String;
 
@@ -182,12 +197,6 @@ impl TryFrom<Raw> for Config {
                 return Err(format!("{name}: must be an http:// or https:// URL"));
             }
         }
-        let RawSessions { at_most, idle_timeout, longest } = raw.sessions;
-        for (name, time) in [("idle_timeout", idle_timeout), ("longest", longest)] {
-            if !time.is_positive() {
-                return Err(format!("sessions.{name}: must be more than 0s"));
-            }
-        }
         Ok(Config {
             log: raw.log,
             listen: raw.listen,
@@ -199,11 +208,7 @@ impl TryFrom<Raw> for Config {
             clusters,
             ca_file: raw.ca_file,
             database: raw.database,
-            sessions: Sessions {
-                at_most,
-                idle_timeout: idle_timeout.unsigned_abs(),
-                longest: longest.unsigned_abs(),
-            },
+            sessions: raw.sessions.try_into()?,
             connections: raw.connections,
             live_pages: LivePages {
                 at_most: raw.live_pages.get(),
