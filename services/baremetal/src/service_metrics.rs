@@ -8,10 +8,11 @@ use baremetal_store::{Capacity, Store, StoreError};
 use daemon::ScrapeCounts;
 use jiff::Timestamp;
 use metrics::{
-    CapacityGauges, ClassCount, CloudMetrics, Metrics, NodeCount, NodeGauges, RequestMetrics,
-    StateMetrics, WriteMetrics,
+    CapacityGauges, ClassCount, CloudMetrics, ConductorGauges, Metrics, NodeCount, NodeGauges,
+    RequestMetrics, StateMetrics, WriteMetrics,
 };
 use openstack::CallObserver;
+use replicas::LivingConductors;
 
 /// The age of the capacity at which a scrape counts it again. The query reads the whole table of nodes.
 const CAPACITY_EVERY: Duration = Duration::from_secs(60);
@@ -25,6 +26,7 @@ pub(crate) struct ServiceMetrics {
     pub(crate) cloud_calls: CloudMetrics,
     pub(crate) conductor: ConductorMetrics,
     nodes: NodeGauges,
+    conductors: ConductorGauges,
     capacity: CapacityGauges,
 }
 
@@ -43,6 +45,7 @@ impl ServiceMetrics {
                 sensors: page.sensors(),
             },
             nodes: page.nodes(),
+            conductors: page.conductors(),
             capacity: page.capacity(),
             page,
         }
@@ -58,9 +61,9 @@ impl ServiceMetrics {
 
     /// Returns the page, and the counts that are read from `store` before a scrape.
     pub(crate) fn serving(self, store: Store) -> (Metrics, RecordCounts) {
-        let (nodes, capacity) = (self.nodes, self.capacity);
+        let ServiceMetrics { page, nodes, conductors, capacity, .. } = self;
         let capacity_read_at = Mutex::new(None);
-        (self.page, RecordCounts { store, nodes, capacity, capacity_read_at })
+        (page, RecordCounts { store, nodes, conductors, capacity, capacity_read_at })
     }
 }
 
@@ -68,6 +71,7 @@ impl ServiceMetrics {
 pub(crate) struct RecordCounts {
     store: Store,
     nodes: NodeGauges,
+    conductors: ConductorGauges,
     capacity: CapacityGauges,
     capacity_read_at: Mutex<Option<Instant>>,
 }
@@ -84,12 +88,12 @@ impl ScrapeCounts for RecordCounts {
             count: it.count,
         }));
         self.nodes.replace_faults(faults.into_iter().map(|(fault, count)| (fault.as_str(), count)));
+        let now = Timestamp::now();
+        let conductors = self.store.conductors();
+        let tally = LivingConductors::tally(&conductors.list(now).await?, &conductors);
+        self.conductors.replace(tally.map(|(state, count)| (state.as_str(), count)));
         if self.is_capacity_old() {
-            let now = Timestamp::now();
             self.show(self.store.capacity(now).await?);
-            let conductors = self.store.conductors().list(now).await?;
-            let alive = conductors.iter().filter(|it| it.is_alive).count();
-            self.capacity.set_conductors(alive as u64, (conductors.len() - alive) as u64);
             *self.capacity_read_at.lock().unwrap_or_else(PoisonError::into_inner) =
                 Some(Instant::now());
         }

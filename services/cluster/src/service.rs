@@ -24,7 +24,7 @@ use tracing::info;
 use uuid::Uuid;
 
 use crate::config::{CloudAccess, Tenancy};
-use crate::service_metrics::{RecordCounts, ServiceMetrics};
+use crate::service_metrics::ServiceMetrics;
 use crate::undelivered::UndeliveredAsEvent;
 use crate::{Config, nodes};
 
@@ -131,9 +131,9 @@ impl Service {
         let (listener, router) = self.api;
         let serving = listener.serve(router, stop.clone());
         tasks.spawn(async move { serving.await.context("a listener failed") });
-        if let (ServiceMetrics { page, clusters, .. }, Some(listener)) = self.metrics {
+        if let (metrics, Some(listener)) = self.metrics {
             info!("serving metrics on {}", listener.address);
-            let counts = RecordCounts { store: self.store.clone(), gauges: clusters };
+            let (page, counts) = metrics.serving(self.store.clone());
             let serving = listener.serve(page, counts, stop.clone());
             tasks.spawn(async move { serving.await.context("the listener of metrics failed") });
         }

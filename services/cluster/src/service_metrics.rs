@@ -3,8 +3,12 @@
 use cluster_conductor::ConductorMetrics;
 use cluster_store::{Scope, Store, StoreError};
 use daemon::ScrapeCounts;
-use metrics::{CloudMetrics, ClusterGauges, Metrics, RequestMetrics, WriteMetrics};
+use jiff::Timestamp;
+use metrics::{
+    CloudMetrics, ClusterGauges, ConductorGauges, Metrics, RequestMetrics, WriteMetrics,
+};
 use openstack::CallObserver;
+use replicas::LivingConductors;
 
 /// The page of metrics, and the handles with which the parts of the service count.
 pub(crate) struct ServiceMetrics {
@@ -13,7 +17,8 @@ pub(crate) struct ServiceMetrics {
     pub(crate) writes: WriteMetrics,
     pub(crate) cloud_calls: CloudMetrics,
     pub(crate) conductor: ConductorMetrics,
-    pub(crate) clusters: ClusterGauges,
+    clusters: ClusterGauges,
+    conductors: ConductorGauges,
 }
 
 impl ServiceMetrics {
@@ -25,6 +30,7 @@ impl ServiceMetrics {
             cloud_calls: page.cloud_calls(),
             conductor: ConductorMetrics { turns: page.turns(), clusters: page.conditions() },
             clusters: page.clusters(),
+            conductors: page.conductors(),
             page,
         }
     }
@@ -36,12 +42,19 @@ impl ServiceMetrics {
             calls.ended(service.as_str(), outcome, took);
         })
     }
+
+    /// Returns the page, and the counts that are read from `store` before a scrape.
+    pub(crate) fn serving(self, store: Store) -> (Metrics, RecordCounts) {
+        let ServiceMetrics { page, clusters, conductors, .. } = self;
+        (page, RecordCounts { store, clusters, conductors })
+    }
 }
 
 /// Counts the records in the database.
 pub(crate) struct RecordCounts {
-    pub(crate) store: Store,
-    pub(crate) gauges: ClusterGauges,
+    store: Store,
+    clusters: ClusterGauges,
+    conductors: ConductorGauges,
 }
 
 impl ScrapeCounts for RecordCounts {
@@ -49,7 +62,11 @@ impl ScrapeCounts for RecordCounts {
 
     async fn refresh(&self) -> Result<(), StoreError> {
         let (clusters, members) = self.store.count_clusters(&Scope::All).await?;
-        self.gauges.set(clusters, members, self.store.count_vms().await?);
+        self.clusters.set(clusters, members, self.store.count_vms().await?);
+        let conductors = self.store.conductors();
+        let rows = conductors.list(Timestamp::now()).await?;
+        let tally = LivingConductors::tally(&rows, &conductors);
+        self.conductors.replace(tally.map(|(state, count)| (state.as_str(), count)));
         Ok(())
     }
 }

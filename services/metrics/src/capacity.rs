@@ -21,7 +21,6 @@ pub struct CapacityGauges {
     allocations: Family<StateLabels, Gauge>,
     lent_nodes: Gauge,
     dhcp_leases: Gauge,
-    conductors: Family<AliveLabels, Gauge>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -33,11 +32,6 @@ struct CapacityLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct StateLabels {
     state: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct AliveLabels {
-    alive: bool,
 }
 
 /// The nodes of one resource class.
@@ -82,13 +76,6 @@ impl CapacityGauges {
         self.dhcp_leases.set(signed(dhcp_leases));
     }
 
-    /// Replaces the numbers of conductors that are alive, and of those that are not.
-    pub fn set_conductors(&self, alive: u64, dead: u64) {
-        for (is_alive, count) in [(true, alive), (false, dead)] {
-            self.conductors.get_or_create(&AliveLabels { alive: is_alive }).set(signed(count));
-        }
-    }
-
     pub(crate) fn register(&self, registry: &mut Registry) {
         registry.register(
             "bedplate_capacity_nodes",
@@ -105,11 +92,6 @@ impl CapacityGauges {
             "bedplate_dhcp_leases",
             "Addresses that DHCP has leased",
             self.dhcp_leases.clone(),
-        );
-        registry.register(
-            "bedplate_conductors",
-            "Conductors, by whether they are alive",
-            self.conductors.clone(),
         );
     }
 }

@@ -10,8 +10,9 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::process::ProcessCollector;
 use crate::{
-    BmcMetrics, CapacityGauges, CloudMetrics, ClusterGauges, ConditionGauges, NodeGauges,
-    RequestMetrics, SensorGauges, StateMetrics, SweepMetrics, TurnMetrics, WriteMetrics,
+    BmcMetrics, CapacityGauges, CloudMetrics, ClusterGauges, ConditionGauges, ConductorGauges,
+    NodeGauges, RequestMetrics, SensorGauges, StateMetrics, SweepMetrics, TurnMetrics,
+    WriteMetrics,
 };
 
 /// The `Content-Type` of [`Metrics::text`].
@@ -20,6 +21,7 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 /// All metrics of one daemon.
 #[derive(Debug)]
 pub struct Metrics {
+    daemon: &'static str,
     registry: Registry,
 }
 
@@ -48,7 +50,7 @@ impl Metrics {
             ConstGauge::new(begun.as_secs_f64()),
         );
         registry.register_collector(Box::new(ProcessCollector));
-        Metrics { registry }
+        Metrics { daemon, registry }
     }
 
     /// Adds whether the database answers.
@@ -130,6 +132,13 @@ impl Metrics {
         let capacity = CapacityGauges::default();
         capacity.register(&mut self.registry);
         capacity
+    }
+
+    /// Adds the conductors that share the database.
+    pub fn conductors(&mut self) -> ConductorGauges {
+        let conductors = ConductorGauges::of(self.daemon);
+        conductors.register(&mut self.registry);
+        conductors
     }
 
     /// Adds the numbers of clusters.

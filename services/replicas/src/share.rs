@@ -117,6 +117,15 @@ impl LivingConductors {
         LivingConductors::new(rows.iter().filter(is_living).map(LivingConductor::of).collect())
     }
 
+    /// Counts the conductors among these rows of a database by their state.
+    pub fn tally(rows: &[ConductorRow], of: &Conductors) -> [(ConductorState, u64); 5] {
+        let living = LivingConductors::listed(rows, of);
+        ConductorState::ALL.map(|state| {
+            let count = rows.iter().filter(|row| living.state_of(&row.hostname) == state).count();
+            (state, count as u64)
+        })
+    }
+
     /// The same for equal lists, and different for different ones.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint

@@ -66,6 +66,8 @@ async fn requests_and_nodes_are_counted_without_a_word_of_the_caller() {
     contract::until(async || scrape(&page).await.value(turns).filter(|turns| *turns >= 1.0)).await;
     let verified = "bedplate_node_state_duration_seconds_count{provision_state=\"verifying\",failed=\"false\"}";
     contract::until(async || scrape(&page).await.value(verified)).await;
+    let working = "bedplate_conductors{daemon=\"baremetald\",state=\"working\"}";
+    contract::until(async || scrape(&page).await.value(working).filter(|it| *it >= 1.0)).await;
     assert_eq!(scrape(&page).await.undocumented(), Vec::<&str>::new());
     for label in ["method", "route", "status", "provision_state"] {
         let values = scraped.label(label);

@@ -22,8 +22,11 @@ async fn requests_and_clusters_are_counted() {
         client.get(format!("http://{}/v1/clusters", listeners.api)).send().await.unwrap();
     }
     let page = format!("http://{}/metrics", listeners.metrics.unwrap());
-    let answer = client.get(page).send().await.unwrap();
-    let scraped = Scrape::read(&answer.text().await.unwrap());
+    let scrape = async || {
+        let answer = client.get(&page).send().await.unwrap();
+        Scrape::read(&answer.text().await.unwrap())
+    };
+    let scraped = scrape().await;
     let requests =
         "bedplate_http_requests_total{method=\"GET\",route=\"/v1/clusters\",status=\"2xx\"}";
     assert_eq!(scraped.value(requests), Some(3.0));
@@ -33,6 +36,8 @@ async fn requests_and_clusters_are_counted() {
     assert_eq!(scraped.value("bedplate_vms"), Some(0.0));
     assert_eq!(scraped.value("bedplate_leased_clusters"), Some(0.0));
     assert_eq!(scraped.value("bedplate_database_up"), Some(1.0));
+    let working = "bedplate_conductors{daemon=\"clusterd\",state=\"working\"}";
+    contract::until(async || scrape().await.value(working).filter(|it| *it >= 1.0)).await;
     stop.cancel();
     running.await.unwrap().unwrap();
 }
