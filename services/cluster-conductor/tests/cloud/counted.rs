@@ -7,7 +7,7 @@ use metrics::Metrics;
 use crate::given::{ClusterFixture, PATIENCE};
 
 /// Waits until the page has this line.
-async fn until_line(page: &Metrics, line: &str) {
+pub(crate) async fn until_line(page: &Metrics, line: &str) {
     let looking = async {
         while !page.text().unwrap().lines().any(|it| it == line) {
             tokio::time::sleep(Duration::from_millis(5)).await;

@@ -6,10 +6,12 @@ use std::time::{Duration, Instant};
 
 use cluster_core::NodeGroup;
 use jiff::{SignedDuration, Timestamp};
+use metrics::Metrics;
 use openstack_emulator::{Act, Call, Rule};
 use replicas::{ConductorState, DrainOutcome, LivingConductors};
 use tokio::time::{sleep, timeout};
 
+use crate::counted::until_line;
 use crate::given::{ClusterFixture, PATIENCE};
 use crate::life::workers;
 use crate::process::Process;
@@ -33,6 +35,8 @@ const LANDS_WITHIN: SignedDuration = SignedDuration::from_secs(20);
 struct Site {
     given: ClusterFixture,
     processes: BTreeMap<&'static str, Process>,
+    /// The metrics of each conductor.
+    pages: BTreeMap<&'static str, Metrics>,
 }
 
 impl Site {
@@ -40,8 +44,14 @@ impl Site {
     async fn start() -> Option<Site> {
         let mut given = ClusterFixture::cluster_on_postgres(1, 1).await?;
         given.settings.repair.lands_within = LANDS_WITHIN;
-        let processes = BOTH.map(|hostname| (hostname, given.process_as(hostname)));
-        let site = Site { processes: BTreeMap::from(processes), given };
+        let (mut processes, mut pages) = (BTreeMap::new(), BTreeMap::new());
+        for hostname in BOTH {
+            let mut page = Metrics::new("test", "0");
+            given.settings.metrics.clusters = page.conditions();
+            processes.insert(hostname, given.process_as(hostname));
+            pages.insert(hostname, page);
+        }
+        let site = Site { given, processes, pages };
         site.until_shared_by(&BOTH).await;
         site.given.until_complete().await;
         Some(site)
@@ -140,6 +150,10 @@ async fn a_drained_conductor_works_on_nothing() {
     };
     timeout(PATIENCE, drained).await.unwrap();
     assert_eq!(site.living().await.conductor_of(&site.given.id, ""), Some(other));
+    for (hostname, count) in [(owner, 0), (other, 1)] {
+        let line = format!("bedplate_cluster_statuses{{status=\"CREATE_COMPLETE\"}} {count}");
+        until_line(&site.pages[hostname], &line).await;
+    }
     site.begins_to_grow().await;
     site.is_grown_once().await;
     site.given.deleted().await;
