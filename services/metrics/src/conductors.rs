@@ -44,7 +44,6 @@ impl ConductorGauges {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::Metrics;
 
     #[test]

@@ -113,7 +113,6 @@ fn status_class(status: u16) -> &'static str {
 mod tests {
     use expect_test::expect;
 
-    use super::*;
     use crate::Metrics;
 
     #[test]

@@ -55,7 +55,6 @@ impl StateMetrics {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::Metrics;
 
     #[test]

@@ -255,13 +255,13 @@ async fn lowest_free(
     }
     let mut free_of_lease = BTreeSet::new();
     for number in blocked.range(low..=last) {
-        if count(connection, *number, *number).await? == 0 {
+        if count_between(connection, *number, *number).await? == 0 {
             free_of_lease.insert(*number);
         }
     }
     let taken_without_lease =
         |low: Number, high: Number| free_of_lease.range(low..=high).count() as u64;
-    let taken = count(connection, low, last).await? + taken_without_lease(low, last);
+    let taken = count_between(connection, low, last).await? + taken_without_lease(low, last);
     if taken > last - low {
         return Ok(None);
     }
@@ -269,7 +269,8 @@ async fn lowest_free(
     let mut high = last.min(low.saturating_add(taken));
     while low < high {
         let middle = low + (high - low) / 2;
-        let taken = count(connection, low, middle).await? + taken_without_lease(low, middle);
+        let taken =
+            count_between(connection, low, middle).await? + taken_without_lease(low, middle);
         match taken > middle - low {
             true => low = middle + 1,
             false => high = middle,
@@ -279,7 +280,7 @@ async fn lowest_free(
 }
 
 /// Returns how many of these numbers are leased, expired leases included.
-async fn count(connection: &mut Connection, low: Number, high: Number) -> Result<u64> {
+async fn count_between(connection: &mut Connection, low: Number, high: Number) -> Result<u64> {
     const BETWEEN: &str = "SELECT count(*) FROM leases WHERE address BETWEEN $1 AND $2";
     // The numbers from 2^63 on are negative in the database.
     const AROUND: &str = "SELECT count(*) FROM leases WHERE address >= $1 OR address <= $2";
