@@ -16,6 +16,11 @@ pub trait BootSettings: Send + Sync {
         self.read().await
     }
 
+    /// Like [`BootSettings::read_once`], but tells the settings only if they cost no further request.
+    async fn read_power_once(&self) -> Result<PowerAndBootSettings, BmcError> {
+        self.read_once().await
+    }
+
     /// Asks for a change. Some BMCs apply the change at the next restart of the machine; [`BootSettings::read`] tells whether it is applied.
     ///
     /// Idempotent: asking for the current value succeeds.

@@ -47,6 +47,12 @@ impl bmc::BootSettings for Service {
         Ok(PowerAndBootSettings { power, health: health(&system.body), settings })
     }
 
+    async fn read_power_once(&self) -> Result<PowerAndBootSettings> {
+        let system = self.system_and_close().await?;
+        let (power, health) = (self.reported(&system.body)?, health(&system.body));
+        Ok(PowerAndBootSettings { power, health, settings: None })
+    }
+
     async fn request(&self, wanted: BootSetting) -> Result<()> {
         let system = self.system().await?;
         match wanted {

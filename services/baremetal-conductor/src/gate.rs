@@ -263,6 +263,10 @@ impl BootSettings for Gated<dyn BootSettings> {
         self.through(self.inner.read_once()).await
     }
 
+    async fn read_power_once(&self) -> Result<PowerAndBootSettings, BmcError> {
+        self.through(self.inner.read_power_once()).await
+    }
+
     async fn request(&self, wanted: BootSetting) -> Result<(), BmcError> {
         self.changing("bmc: boot setting", self.inner.request(wanted)).await
     }

@@ -9,6 +9,7 @@ use baremetal_store::{NodeVersion, SeenPower, StoreError};
 use bmc::{Bmc, BmcError};
 use hardware::{Health, PowerAndBootSettings, PowerState};
 use jiff::Timestamp;
+use newtype_uuid::GenericUuid;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tokio_util::sync::CancellationToken;
@@ -24,6 +25,10 @@ const PAGE: u32 = 100;
 /// How many power states are recorded in one transaction.
 const RECORDED_AT_ONCE: usize = 500;
 
+/// How many sweeps in a row only read the power state and the health of a machine whose record agrees with its BMC. Secure Boot costs another
+/// request, and changes only when a machine starts.
+const SWEEPS_OF_POWER: u8 = 9;
+
 /// The nodes whose records agreed with their BMCs at the last sweep. A sweep reads such a record only if its version or the report of the BMC
 /// has changed.
 type AgreeingNodes = HashMap<NodeUuid, Agreement>;
@@ -33,6 +38,25 @@ type AgreeingNodes = HashMap<NodeUuid, Agreement>;
 struct Agreement {
     version: i64,
     reported: PowerAndBootSettings,
+    /// How many more sweeps only read the power state.
+    sweeps_of_power: u8,
+}
+
+impl Agreement {
+    fn new(node: &Node, reported: PowerAndBootSettings) -> Agreement {
+        // The first turn comes at a random time, so that the BMCs of a rack that was enrolled at once take turns.
+        let sweeps_of_power = node.id.as_untyped_uuid().as_bytes()[15] % (SWEEPS_OF_POWER + 1);
+        Agreement { version: node.version, reported, sweeps_of_power }
+    }
+
+    /// The same record after another answer of the BMC; `None` if it may no longer agree.
+    fn after(self, answer: PowerAndBootSettings) -> Option<Agreement> {
+        let PowerAndBootSettings { power, health, settings } = answer;
+        let agrees = (power, health) == (self.reported.power, self.reported.health)
+            && settings.is_none_or(|settings| self.reported.settings == Some(settings));
+        let sweeps_of_power = self.sweeps_of_power.checked_sub(1).unwrap_or(SWEEPS_OF_POWER);
+        agrees.then_some(Agreement { sweeps_of_power, ..self })
+    }
 }
 
 /// Sweeps until `stop` is cancelled.
@@ -154,12 +178,12 @@ async fn look(
 ) -> Look {
     // The BMC of a record that has not changed needs no look at its `driver_info`.
     if let Some((known, bmc)) = known.zip(context.bmcs.find(id)) {
-        let answer = ask(&context, &bmc).await;
+        let answer = ask(&context, &bmc, known.sweeps_of_power > 0).await;
         if let Ok(reported) = &answer
-            && *reported == known.reported
+            && let Some(still) = known.after(*reported)
         {
             note_answer(&context, id, reported.power);
-            return Look::Agrees(id, known);
+            return Look::Agrees(id, still);
         }
         return match find_node(&context, id, version).await {
             Some(node) => compare(&context, &node, answer).await,
@@ -168,7 +192,7 @@ async fn look(
     }
     let Some(node) = find_node(&context, id, version).await else { return Look::Over };
     let Ok(bmc) = context.bmcs.of(&node) else { return Look::Over };
-    let answer = ask(&context, &bmc).await;
+    let answer = ask(&context, &bmc, false).await;
     compare(&context, &node, answer).await
 }
 
@@ -184,9 +208,14 @@ async fn find_node(context: &TurnContext, id: NodeUuid, version: i64) -> Option<
 }
 
 /// Asks a BMC, and counts whether it answers, and with which health.
-async fn ask(context: &TurnContext, bmc: &Bmc) -> Result<PowerAndBootSettings, BmcError> {
+async fn ask(
+    context: &TurnContext,
+    bmc: &Bmc,
+    only_power: bool,
+) -> Result<PowerAndBootSettings, BmcError> {
     // No connection stays open: ten thousand open connections need a hundred MiB, and would be closed long before the next sweep.
     let answer = match &bmc.boot_settings {
+        Some(settings) if only_power => settings.read_power_once().await,
         Some(settings) => settings.read_once().await,
         None => {
             let power = bmc.power.state_once().await;
@@ -236,7 +265,7 @@ async fn compare(
             if health == node.health && keeps_settings {
                 return match node.power_state {
                     Some(known) if known == power => {
-                        Look::Agrees(node.id, Agreement { version: node.version, reported })
+                        Look::Agrees(node.id, Agreement::new(node, reported))
                     }
                     Some(_) | None => Look::OtherPower(SeenPower::of(node, power)),
                 };
@@ -309,6 +338,7 @@ mod tests {
     use std::time::Duration;
 
     use baremetal_core::{Driver, State};
+    use hardware::BootSettings;
     use metrics::Metrics;
     use replicas::Membership;
 
@@ -340,6 +370,29 @@ mod tests {
         assert_eq!(swept.changed, 1);
         let after = context.store.find_node(&ident).await.unwrap().unwrap();
         assert_eq!(after.power_state, Some(PowerState::Off));
+    }
+
+    #[test]
+    fn secure_boot_is_read_in_one_sweep_of_ten() {
+        let node = Node::new(NodeUuid::new_v4(), Driver::Redfish, Timestamp::UNIX_EPOCH);
+        let settings = Some(BootSettings { mode: None, secure_boot: Some(true) });
+        let whole = PowerAndBootSettings { power: PowerState::On, health: None, settings };
+        let power = PowerAndBootSettings { settings: None, ..whole };
+        let mut agreement = Agreement::new(&node, whole);
+        let mut read = 0;
+        for _ in 0..100 {
+            let answer = if agreement.sweeps_of_power > 0 { power } else { whole };
+            read += usize::from(answer == whole);
+            agreement = agreement.after(answer).unwrap();
+        }
+        assert_eq!(read, 10);
+        let off = PowerAndBootSettings { power: PowerState::Off, ..power };
+        let unhealthy = PowerAndBootSettings { health: Some(Health::Critical), ..power };
+        let settings = Some(BootSettings { mode: None, secure_boot: Some(false) });
+        let insecure = PowerAndBootSettings { settings, ..whole };
+        for changed in [off, unhealthy, insecure] {
+            assert!(agreement.after(changed).is_none());
+        }
     }
 
     #[tokio::test]

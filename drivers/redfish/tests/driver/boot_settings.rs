@@ -128,6 +128,18 @@ async fn a_bmc_that_fails_to_show_secure_boot_still_tells_the_power_state() {
 }
 
 #[tokio::test]
+async fn the_power_state_alone_costs_one_request() {
+    let fixture = Fixture::serve(&with_secure_boot(&json!({})), |_, _| None).await;
+    let bmc = fixture.bmc(Auth::Basic).boot_settings.unwrap();
+    let before = bmc.read_once().await.unwrap();
+    let asked = fixture.count("GET", SECURE_BOOT);
+    let read = bmc.read_power_once().await.unwrap();
+    assert_eq!((read.power, read.health), (before.power, before.health));
+    assert_eq!(read.settings, None);
+    assert_eq!(fixture.count("GET", SECURE_BOOT), asked);
+}
+
+#[tokio::test]
 async fn the_task_of_a_change_at_the_next_start_is_not_awaited() {
     let tree = with_secure_boot(&json!({"SecureBootEnable": false}));
     let fixture = Fixture::serve(&tree, |asked, _| match asked.method.as_str() {
