@@ -4,7 +4,10 @@
 # postgres.sh --up FOLDER PORT DATABASE...      starts a server at 127.0.0.1:PORT, with these databases
 # postgres.sh --stop FOLDER | --start FOLDER    stops the server, and starts it again
 # postgres.sh --freeze FOLDER | --thaw FOLDER   stops its processes where they are (SIGSTOP), and lets them continue
+# postgres.sh --kill FOLDER                     kills its processes (SIGKILL), as a host does that loses its power
 # postgres.sh --down FOLDER                     ends the server, even a frozen one
+# postgres.sh --standby FOLDER PORT PRIMARY     starts a standby of the server in the folder PRIMARY, for which each commit there waits
+# postgres.sh --promote FOLDER                  makes a standby a server that writes
 #
 # The server is Debian's, with its data and its socket in a temporary folder. It stops when the command ends. As root, a missing server is
 # installed. Without a server, the command runs anyway, and the script says so.
@@ -56,6 +59,26 @@ signal_server() { # FOLDER SIGNAL
   kill "-$2" $(cat "/proc/$first/task/$first/children") 2>/dev/null || true
 }
 
+say_sql() { # FOLDER SQL: prints the answer
+  as_server "$BIN/psql" -h "$1" -p "$(cat "$1/port")" -U postgres -qtAc "$2"
+}
+# The standby is synchronous from the moment when it has everything: a commit is answered once the standby has it too.
+standby_up() { # FOLDER PORT PRIMARY
+  local tries=150
+  ! is_root || chown postgres: "$1"
+  chmod 755 "$1"
+  (cd "$1" && as_server "$BIN/pg_basebackup" -h "$3" -p "$(cat "$3/port")" -U postgres -D "$1/data" -c fast --no-sync -R)
+  echo "$2" >"$1/port"
+  printf '%s\n' "-c listen_addresses=127.0.0.1 -c port=$2 -c synchronous_commit=on" >"$1/options"
+  start_server "$1" "$(cat "$1/options")"
+  say_sql "$3" "ALTER SYSTEM SET synchronous_standby_names = '*'"
+  say_sql "$3" "SELECT pg_reload_conf()" >/dev/null
+  until [ "$(say_sql "$3" "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'")" = 1 ]; do
+    ((tries--)) || die "the standby does not follow the server in $3"
+    sleep 0.1
+  done
+}
+
 BIN=$(newest_server)
 if [ -z "$BIN" ] && is_root; then
   install_server
@@ -67,7 +90,9 @@ case ${1:-} in
     [ -n "$BIN" ] || die "no PostgreSQL here and no root to install it"
     folder=$2
     make_data "$folder"
-    printf '%s\n' "-c listen_addresses=127.0.0.1 -c port=$3" >"$folder/options"
+    echo "$3" >"$folder/port"
+    # with a standby, a commit waits for it
+    printf '%s\n' "-c listen_addresses=127.0.0.1 -c port=$3 -c synchronous_commit=on" >"$folder/options"
     start_server "$folder" "$(cat "$folder/options")"
     for database in "${@:4}"; do as_server "$BIN/createdb" -h "$folder" -p "$3" -U postgres "$database"; done
     exit
@@ -76,6 +101,9 @@ case ${1:-} in
   --stop) stop_server "$2" fast; exit ;;
   --freeze) signal_server "$2" STOP; exit ;;
   --thaw) signal_server "$2" CONT; exit ;;
+  --kill) signal_server "$2" KILL; exit ;;
+  --standby) standby_up "$2" "$3" "$4"; exit ;;
+  --promote) (cd "$2" && as_server "$BIN/pg_ctl" -D "$2/data" -w promote >/dev/null); exit ;;
   --down)
     signal_server "$2" CONT 2>/dev/null || true
     stop_server "$2" immediate 2>/dev/null || true
