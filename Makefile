@@ -1,7 +1,8 @@
 # make run     starts a rack and a cluster  make test    runs all tests and prints a table of them
 # make check   the checks of each commit    make soak    the tests that take hours
 # make build   programs and ramdisk         make lint  unit  test-fast  test-compat  test-browser  test-rack  test-clouds
-#                                           make test-agents  test-ironic  test-kubernetes  test-ignition  test-packages  rustdoc
+#                                           make test-agents  test-ironic  test-kubernetes  test-ignition  test-packages
+#                                           test-replicas  rustdoc
 # make packages           Debian packages of optimised programs, in target/packages; make packages-arm64 for 64-bit ARM
 # make image-hypervisor   a disk that becomes a compute host of an OpenStack
 # make bench   measures the documented figures   make clean   removes builds and racks
@@ -18,7 +19,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: build ramdisk make-ramdisk machines make-machines run check test soak lint unit build-tests rustdoc mutants test-fast test-compat test-browser test-ironic test-rack test-agents test-clouds \
-  test-kubernetes test-ignition test-packages packages packages-arm64 image-hypervisor bench bench-site clean build-packages
+  test-kubernetes test-ignition test-replicas test-packages packages packages-arm64 image-hypervisor bench bench-site clean build-packages
 
 # One build lints and compiles: clippy is the compiler of this workspace's crates, and its warnings are errors.
 export RUSTC_WORKSPACE_WRAPPER := clippy-driver
@@ -33,10 +34,12 @@ SCRIPTS := $(shell find . -path ./target -prune -o \( -name '*.sh' -o -path ./.c
 # The subcommand of cargo that runs tests: nextest where it is installed.
 TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || echo test)
 
+# The stories of test-replicas.
+NEVER_DOWN := (package(scenarios) and test(/^never_down::/))
 # The tests of one crate. Each command builds the whole workspace, so all commands use the same features and cargo builds each dependency
 # once.
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
-FAST = $(if $(NEXTEST),-E 'not (package(real) or package(real-clusters) or package(compat) or package(browser) or package(ironic))',--exclude real --exclude real-clusters --exclude compat --exclude browser --exclude ironic)
+FAST = $(if $(NEXTEST),-E 'not (package(real) or package(real-clusters) or package(compat) or package(browser) or package(ironic) or $(NEVER_DOWN))',--exclude real --exclude real-clusters --exclude compat --exclude browser --exclude ironic)
 only = $(if $(NEXTEST),--workspace -E 'package($(1))',-p $(1))
 binary = $(if $(NEXTEST),--workspace -E 'package($(1)) and binary($(2))',-p $(1) --test $(2))
 named = $(if $(NEXTEST),--workspace -E 'package($(1)) and binary($(2)) and test($(3))',-p $(1) --test $(2) $(3))
@@ -112,7 +115,7 @@ check: lint rustdoc unit
 
 # All tests. Targets that mostly wait for machines run beside targets that mostly compute.
 test:
-	@tests/run.sh "lint | machines" "test-fast test-browser test-ironic | test-clouds test-compat | test-ignition test-rack test-kubernetes test-packages rustdoc"
+	@tests/run.sh "lint | machines" "test-fast test-browser test-ironic | test-clouds test-compat | test-ignition test-rack test-replicas test-kubernetes test-packages rustdoc"
 
 # Takes hours: mutants of decision code, every kill point of the crash loops, the agents and conductors of others, rotation of every CA of
 # a running cluster, a site of ten thousand machines.
@@ -210,7 +213,7 @@ run-real-ironic:
 test-rack:
 	@if [ "$$(id -u)" != 0 ]; then echo "SKIPPED: test-rack, because it needs root"; else $(MAKE) --no-print-directory run-test-rack; fi
 
-RACKS := $(if $(NEXTEST),--workspace -E 'package(real) and not (binary(rack_to_cloud) or binary(nova_on_machine) or binary(/agent/))',-p real)
+RACKS := $(if $(NEXTEST),--workspace -E 'package(real) and not (binary(rack_to_cloud) or binary(nova_on_machine) or binary(rack_of_replicas) or binary(/agent/))',-p real)
 
 .PHONY: run-test-rack
 run-test-rack: machines
@@ -219,6 +222,22 @@ run-test-rack: machines
 	  export RACK_NAME=contract; tests/real/rack.sh up uefi; \
 	  tests/real/rack.sh exec env BEDPLATE_TEST_REDFISH='https://10.78.1.10:8443 admin password mac=52:54:00:78:00:00 firmware=http://10.78.1.1/bios.bin' \
 	  cargo $(TEST) $(call binary,redfish,contract)
+
+# Three of each service on PostgreSQL behind haproxy, with emulated machines and an emulated cloud. As root also three baremetald with a QEMU
+# machine, each in a network namespace of its own.
+REPLICAS = $(if $(NEXTEST),--workspace -E '$(NEVER_DOWN)$(if $(filter 0,$(shell id -u)), or (package(real) and binary(rack_of_replicas)))',-p scenarios --test stories never_down)
+
+test-replicas: export BEDPLATE_LEFT = $(LEFT)/replicas
+test-replicas: export BEDPLATE_RACKS := racks-of-replicas
+test-replicas: build-packages $(if $(filter 0,$(shell id -u)),machines)
+	@$(PACKAGES) haproxy libfaketime python3
+	cargo build --workspace --all-targets
+	$(forget_skips)
+	@$(call nothing_left,replicas)
+	trap '[ "$$(id -u)" != 0 ] || tests/real/rack.sh down-all' EXIT; BEDPLATE_REAL=$(if $(filter 0,$(shell id -u)),1,) \
+	  tests/real/postgres.sh cargo $(TEST) $(call profile,replicas) $(REPLICAS) $(SHOWN) 2>&1 | tee $(LEFT)/replicas/printed
+	$(call no_secret_left,replicas)
+	$(tell_skips)
 
 # Agents and conductors of others on QEMU machines: the released ironic-python-agent under baremetald, and our agent under a real Ironic.
 test-agents:

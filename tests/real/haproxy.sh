@@ -19,7 +19,8 @@ HERE=$(dirname "$(readlink -f "$0")")
 # haproxy is in sbin, which the PATH of an ordinary user may lack
 PATH=$PATH:/usr/sbin
 
-# A server that died is found by the first connection that it refuses, and by the next check.
+# A server that died is found by the first connection that it refuses. One that is stopped but not gone accepts connections and answers
+# nothing, so its sessions end when it fails the checks; one that finishes its last requests has two seconds for them.
 head_of_configuration() { # FOLDER
   cat <<C
 global
@@ -29,11 +30,12 @@ defaults
   timeout connect 2s
   timeout check 2s
   timeout client 1h
-  timeout server 1h
+  timeout server 1m
+  timeout tunnel 1h
   timeout http-request 10s
   option redispatch 1
   retries 4
-  default-server check inter 500ms fall 2 rise 1
+  default-server check inter 1s fall 3 rise 1 on-marked-down shutdown-sessions
 C
 }
 
@@ -58,7 +60,7 @@ C
 }
 
 # The messages of PostgreSQL's protocol (55.7): a start as postgres, ReadyForQuery, `select pg_is_in_recovery()`, an answer of 75 bytes with
-# the row `f`. When a server becomes unusable, its sessions end, so that nobody writes there.
+# the row `f`. A session may be idle for long.
 postgres_rules() {
   cat <<'C'
   mode tcp
@@ -68,7 +70,8 @@ postgres_rules() {
   tcp-check expect binary 5a0000000549
   tcp-check send-binary 510000001f73656c6563742070675f69735f696e5f7265636f76657279282900
   tcp-check expect min-recv 75 binary 440000000b00010000000166
-  default-server fall 1 on-marked-down shutdown-sessions
+  timeout server 1h
+  default-server inter 500ms fall 1
 C
 }
 

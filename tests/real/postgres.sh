@@ -59,6 +59,16 @@ signal_server() { # FOLDER SIGNAL
   kill "-$2" $(cat "/proc/$first/task/$first/children") 2>/dev/null || true
 }
 
+# Nothing of it may answer anyone after its first process is gone.
+kill_server() { # FOLDER
+  local first children
+  first=$(first_process "$1") || return
+  kill -STOP "$first"
+  children=$(cat "/proc/$first/task/$first/children")
+  # shellcheck disable=SC2086 # several words
+  kill -KILL $children "$first"
+}
+
 say_sql() { # FOLDER SQL: prints the answer
   as_server "$BIN/psql" -h "$1" -p "$(cat "$1/port")" -U postgres -qtAc "$2"
 }
@@ -101,7 +111,7 @@ case ${1:-} in
   --stop) stop_server "$2" fast; exit ;;
   --freeze) signal_server "$2" STOP; exit ;;
   --thaw) signal_server "$2" CONT; exit ;;
-  --kill) signal_server "$2" KILL; exit ;;
+  --kill) kill_server "$2"; exit ;;
   --standby) standby_up "$2" "$3" "$4"; exit ;;
   --promote) (cd "$2" && as_server "$BIN/pg_ctl" -D "$2/data" -w promote >/dev/null); exit ;;
   --down)

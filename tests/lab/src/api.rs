@@ -13,7 +13,7 @@ use url::Url;
 use websocket::Socket;
 
 /// The polling interval of the waiting functions.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The longest time that anything may take on a busy computer.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(120);
 

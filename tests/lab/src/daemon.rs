@@ -1,5 +1,6 @@
 //! Runs baremetald inside the test process, or as a child process that can be killed.
 
+use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -27,6 +28,8 @@ pub(crate) enum Daemon {
     Child(ChildDaemon),
     /// Runs in the test process, on a runtime of its own that can be dropped at any moment.
     Mortal(KillableDaemon),
+    /// The lab has several replicas, which the test holds.
+    Elsewhere,
 }
 
 /// A service that dies at the points selected by its trap.
@@ -40,6 +43,7 @@ pub(crate) struct KillableDaemon {
 #[derive(Default)]
 pub(crate) struct ChildDaemon {
     config: PathBuf,
+    environment: Vec<(&'static str, OsString)>,
     pid: Option<u32>,
     log: Arc<Mutex<Vec<String>>>,
     stop: CancellationToken,
@@ -70,7 +74,7 @@ impl Daemon {
 
     /// Starts the service as a child process.
     pub(crate) async fn child(config: &Path, state: &Path) -> (Daemon, Listeners) {
-        let (outside, listeners) = ChildDaemon::listening(config, state).await;
+        let (outside, listeners) = ChildDaemon::listening(config, state, Vec::new()).await;
         (Daemon::Child(outside), listeners)
     }
 }
@@ -94,7 +98,7 @@ impl Drop for Daemon {
                 let last = log[log.len().saturating_sub(60)..].join("\n");
                 eprintln!("baremetald said last:\n{last}");
             }
-            Daemon::Child(_) => {}
+            Daemon::Child(_) | Daemon::Elsewhere => {}
             Daemon::Mortal(mortal) => {
                 // Does not wait for the end of the runtime, because drop may run inside a runtime, where waiting is not possible.
                 if let Some((runtime, _)) = mortal.life.take() {
@@ -152,9 +156,14 @@ fn lacks_a_port(error: &anyhow::Error) -> bool {
 }
 
 impl ChildDaemon {
-    /// Starts the program, and waits until it listens.
-    pub(crate) async fn listening(config: &Path, state: &Path) -> (ChildDaemon, Listeners) {
-        let mut outside = ChildDaemon { config: config.to_owned(), ..ChildDaemon::default() };
+    /// Starts the program with further variables in its environment, and waits until it listens.
+    pub(crate) async fn listening(
+        config: &Path,
+        state: &Path,
+        environment: Vec<(&'static str, OsString)>,
+    ) -> (ChildDaemon, Listeners) {
+        let config = config.to_owned();
+        let mut outside = ChildDaemon { config, environment, ..ChildDaemon::default() };
         outside.start(usize::MAX);
         let listeners = outside.listeners(state).await;
         (outside, listeners)
@@ -176,6 +185,7 @@ impl ChildDaemon {
                 "RUST_LOG",
                 "info,baremetal_conductor=debug,baremetal_api=debug,redfish=debug,ipmi=debug",
             )
+            .envs(self.environment.iter().cloned())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -205,6 +215,19 @@ impl ChildDaemon {
         let ended = self.reading.join_next().await.expect("a child is there");
         let killed = ended.expect("reading does not panic");
         assert_eq!(killed, KillResult::AtLine, "baremetald ended by itself");
+    }
+
+    /// Waits until the program has ended by itself.
+    pub(crate) async fn ended(&mut self) {
+        while let Some(ended) = self.reading.join_next().await {
+            ended.expect("reading does not panic");
+        }
+    }
+
+    /// Returns whether a line of the program's log contains this text.
+    pub(crate) fn says(&self, text: &str) -> bool {
+        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        log.iter().any(|line| line.contains(text))
     }
 
     /// Kills the program now, unless it is dead already; returns whether it was killed at its line before.

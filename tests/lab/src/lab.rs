@@ -15,11 +15,9 @@ use url::Url;
 use crate::api::Api;
 use crate::daemon::Daemon;
 use crate::files;
+use crate::haproxy::Haproxy;
 use crate::images::{Image, Images};
 use crate::machine::{AgentChoice, Machine, RackedMachine};
-
-/// At this speed the self-test of the firmware takes 30 ms.
-const SPEED: f64 = 100.0;
 
 /// A whole installation on free ports, which stops on drop.
 pub struct Lab {
@@ -33,6 +31,34 @@ pub struct Lab {
     pub(crate) settings: Settings,
     pub(crate) folder: TempDir,
     pub(crate) records: OnceCell<Store>,
+    _haproxy: Option<Haproxy>,
+}
+
+/// Where the machines and the clients of a lab reach the service.
+pub(crate) struct Addresses {
+    pub(crate) api: SocketAddr,
+    pub(crate) provisioning: SocketAddr,
+    pub(crate) bmc_dhcp: Option<SocketAddr>,
+    pub(crate) networks: Vec<Network>,
+    pub(crate) haproxy: Option<Haproxy>,
+}
+
+impl Addresses {
+    /// The addresses of a service's own listeners.
+    fn of(listeners: &Listeners) -> Addresses {
+        Addresses {
+            api: listeners.api,
+            provisioning: listeners.provisioning.expect("a provisioning listener is configured"),
+            bmc_dhcp: listeners.bmc_dhcp,
+            networks: vec![network(listeners)],
+            haproxy: None,
+        }
+    }
+}
+
+/// The servers from which machines boot by these listeners.
+pub(crate) fn network(listeners: &Listeners) -> Network {
+    Network { dhcp: listeners.dhcp.expect("DHCP is configured"), tftp: listeners.tftp }
 }
 
 /// The settings in which labs differ, with the names used in `baremetald.toml`.
@@ -62,8 +88,24 @@ pub struct Settings {
     pub cloud: Option<PathBuf>,
     /// The URL of a PostgreSQL database that may take one second for each answer; `None` means a SQLite file.
     pub database: Option<String>,
+    /// The URL by which machines reach the service; `None` means the service's own listener.
+    pub provisioning_url: Option<Url>,
+    /// How many times faster than real machines the emulated ones are. At 100 the self-test of the firmware takes 30 ms.
+    pub speed: f64,
+    /// Whether each replica has a clock of its own, which the test can set.
+    pub clocks: ReplicaClocks,
     /// Further tables of the configuration file.
     pub more: String,
+}
+
+/// The clocks of replicas.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplicaClocks {
+    /// The clock of this computer.
+    #[default]
+    OfComputer,
+    /// Debian's libfaketime has to be installed.
+    Faked,
 }
 
 impl Default for Settings {
@@ -83,6 +125,9 @@ impl Default for Settings {
             unknown_machines: "refuse",
             cloud: None,
             database: None,
+            provisioning_url: None,
+            speed: 100.0,
+            clocks: ReplicaClocks::default(),
             more: String::new(),
         }
     }
@@ -98,7 +143,7 @@ impl Lab {
     pub async fn start_with(settings: Settings) -> Lab {
         let (folder, config) = prepare(&settings);
         let (daemon, listeners) = Daemon::inside(&config).await;
-        Lab::around(daemon, &listeners, folder, settings).await
+        Lab::around(daemon, Addresses::of(&listeners), folder, settings).await
     }
 
     /// Starts a lab with baremetald as a child process, which can be killed.
@@ -108,7 +153,7 @@ impl Lab {
         // After a restart the service must listen at the addresses that machines and agents know.
         std::fs::write(&config, configuration(&settings, &folder, FIRST, Some(&listeners)))
             .expect("the configuration can be written");
-        Lab::around(daemon, &listeners, folder, settings).await
+        Lab::around(daemon, Addresses::of(&listeners), folder, settings).await
     }
 
     /// Starts a lab with baremetald inside the test process, to be killed at its effects and writes.
@@ -118,22 +163,20 @@ impl Lab {
         // After a restart the service must listen at the addresses that machines and agents know.
         std::fs::write(&config, configuration(&settings, &folder, FIRST, Some(&listeners)))
             .expect("the configuration can be written");
-        Lab::around(daemon, &listeners, folder, settings).await
+        Lab::around(daemon, Addresses::of(&listeners), folder, settings).await
     }
 
-    async fn around(
+    pub(crate) async fn around(
         daemon: Daemon,
-        listeners: &Listeners,
+        addresses: Addresses,
         folder: TempDir,
         settings: Settings,
     ) -> Lab {
-        let network =
-            Network { dhcp: listeners.dhcp.expect("DHCP is configured"), tftp: listeners.tftp };
-        let rack = Rack::start_with(network, Speed::times(SPEED), systems(&settings)).await;
-        let rack = rack.expect("a rack starts");
+        let Addresses { api, provisioning, bmc_dhcp, networks, haproxy } = addresses;
+        let (speed, systems) = (Speed::times(settings.speed), systems(&settings));
+        let rack = Rack::start_among(networks, speed, systems).await.expect("a rack starts");
         let images = Images::start().await.expect("an image server starts");
-        let base = Url::parse(&format!("http://{}/", listeners.api));
-        let provisioning = listeners.provisioning.expect("a provisioning listener is configured");
+        let base = Url::parse(&format!("http://{api}/"));
         let provisioning = Url::parse(&format!("http://{provisioning}/"));
         Lab {
             daemon: Mutex::new(daemon),
@@ -141,11 +184,12 @@ impl Lab {
             image: images.bootable("system.raw"),
             images,
             provisioning: provisioning.expect("an address makes a URL"),
-            bmc_dhcp: listeners.bmc_dhcp,
+            bmc_dhcp,
             rack: Mutex::new(rack),
             settings,
             folder,
             records: OnceCell::new(),
+            _haproxy: haproxy,
         }
     }
 
@@ -221,7 +265,7 @@ fn systems(settings: &Settings) -> Systems {
     if settings.cloud.is_some() { Systems::ComputeHosts } else { Systems::Inert }
 }
 
-fn prepare(settings: &Settings) -> (TempDir, PathBuf) {
+pub(crate) fn prepare(settings: &Settings) -> (TempDir, PathBuf) {
     // Fails if another test has installed the provider already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     left::keep_logs();
@@ -235,7 +279,7 @@ fn prepare(settings: &Settings) -> (TempDir, PathBuf) {
 }
 
 /// The host name and the state folder of the lab's first baremetald.
-const FIRST: (&str, &str) = ("lab", "state");
+pub(crate) const FIRST: (&str, &str) = ("lab", "state");
 
 /// The text of `baremetald.toml`: with free ports, or with the addresses `at` of an earlier start.
 pub(crate) fn configuration(
@@ -248,12 +292,15 @@ pub(crate) fn configuration(
     let api = at.map_or(free, |at| at.api);
     let provisioning = at.and_then(|at| at.provisioning).unwrap_or(free);
     let dhcp = at.and_then(|at| at.dhcp).unwrap_or(free);
+    let server = dhcp.ip();
     let tftp = at.and_then(|at| at.tftp).unwrap_or(free);
     let folder = folder.path().display();
     let Settings { boot_timeout, bmc_timeout, power_timeout, silence_timeout, .. } = settings;
     let Settings { ask_again, poll_every, power_sync_every, requests_per_second, more, .. } =
         settings;
     let Settings { unknown_machines, firmware_timeout, fast_track, .. } = settings;
+    let url = settings.provisioning_url.as_ref();
+    let url = url.map(|url| format!("url = \"{url}\"")).unwrap_or_default();
     let mut text = String::new();
     let written = write!(
         text,
@@ -283,6 +330,7 @@ networks = ["127.0.0.0/8"]
 hosts = ["127.0.0.0/8"]
 [provisioning]
 listen = "{provisioning}"
+{url}
 kernel = "{folder}/kernel"
 ramdisk = "{folder}/ramdisk"
 iso = "{folder}/boot.iso"
@@ -292,7 +340,7 @@ tftp = "{tftp}"
 unknown_machines = "{unknown_machines}"
 [provisioning.dhcp]
 listen = "{dhcp}"
-server = "127.0.0.1"
+server = "{server}"
 prefix = 8
 range = "127.1.0.1-127.1.255.254"
 {more}"#

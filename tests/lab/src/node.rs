@@ -202,7 +202,9 @@ impl Lab {
     pub async fn steps(&self) -> Vec<String> {
         match &*self.daemon.lock().await {
             Daemon::Child(outside) => outside.steps(),
-            Daemon::Inside { .. } | Daemon::Mortal(_) => panic!("baremetald is no child"),
+            Daemon::Inside { .. } | Daemon::Mortal(_) | Daemon::Elsewhere => {
+                panic!("baremetald is no child")
+            }
         }
     }
 

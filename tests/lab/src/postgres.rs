@@ -1,4 +1,4 @@
-//! A PostgreSQL server for one test, which can stop, freeze and start again; and a proxy that loses answers of the server.
+//! A PostgreSQL server for one test, which can stop, freeze and start again; one with a standby; and a proxy that loses answers of a server.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,6 +11,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinSet, spawn_blocking};
 
+use crate::haproxy::{Haproxy, Proxy, ProxyKind, ServerState};
+use crate::ports::free_ports;
+
 /// A server with its data in a folder, until this is dropped.
 pub struct Postgres {
     folder: TempDir,
@@ -20,14 +23,9 @@ pub struct Postgres {
 impl Postgres {
     /// Starts a server with these databases; returns `None` if PostgreSQL is not installed on this computer.
     pub async fn start(databases: &[&str]) -> Option<Postgres> {
-        let folder = tempfile::Builder::new().prefix("postgres-").tempdir();
-        let folder = folder.expect("a temporary folder can be made");
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port is free");
-        let port = free.local_addr().expect("it has an address").port();
-        drop(free);
+        let server = Postgres::new();
         let mut up = Command::new(script());
-        up.arg("--up").arg(folder.path()).arg(port.to_string()).args(databases);
-        let server = Postgres { folder, port };
+        up.arg("--up").arg(server.folder.path()).arg(server.port.to_string()).args(databases);
         match spawn_blocking(move || run(up)).await.expect("it can be waited for") {
             Ok(()) => Some(server),
             Err(said) => {
@@ -37,9 +35,31 @@ impl Postgres {
         }
     }
 
+    /// A server that was not started yet.
+    fn new() -> Postgres {
+        let folder = tempfile::Builder::new().prefix("postgres-").tempdir();
+        let [at] = free_ports();
+        Postgres { folder: folder.expect("a temporary folder can be made"), port: at.port() }
+    }
+
+    /// Starts a standby of this server. From then on, each commit waits until the standby has it too.
+    async fn standby(&self) -> Postgres {
+        let standby = Postgres::new();
+        let mut up = Command::new(script());
+        up.arg("--standby").arg(standby.folder.path()).arg(standby.port.to_string());
+        up.arg(self.folder.path());
+        let done = spawn_blocking(move || run(up)).await.expect("it can be waited for");
+        done.unwrap_or_else(|said| panic!("no standby: {said}"));
+        standby
+    }
+
+    fn address(&self) -> SocketAddr {
+        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
+    }
+
     /// The URL of a database.
     pub fn url(&self, database: &str) -> String {
-        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+        format!("postgres://postgres@{}/{database}", self.address())
     }
 
     /// Stops the server: sessions end, and nobody listens any more.
@@ -77,6 +97,49 @@ impl Drop for Postgres {
         if let Err(said) = run(down) {
             eprintln!("PostgreSQL is not down: {said}");
         }
+    }
+}
+
+/// A server with a synchronous standby, behind haproxy, which passes connections to the one that writes.
+pub struct ReplicatedPostgres {
+    writes: Postgres,
+    standby: Postgres,
+    haproxy: Haproxy,
+    at: SocketAddr,
+}
+
+impl ReplicatedPostgres {
+    /// Starts both servers with these databases; returns `None` if PostgreSQL or haproxy is not installed on this computer.
+    pub async fn start(databases: &[&str]) -> Option<ReplicatedPostgres> {
+        let writes = Postgres::start(databases).await?;
+        let standby = writes.standby().await;
+        let ([at], servers) = (free_ports(), vec![writes.address(), standby.address()]);
+        let haproxy = Haproxy::start(&[Proxy { kind: ProxyKind::Postgres, at, servers }])?;
+        haproxy.sees(standby.address(), ServerState::Down).await;
+        haproxy.sees(writes.address(), ServerState::Up).await;
+        Some(ReplicatedPostgres { writes, standby, haproxy, at })
+    }
+
+    /// The URL of a database at haproxy.
+    pub fn url(&self, database: &str) -> String {
+        format!("postgres://postgres@{}/{database}", self.at)
+    }
+
+    /// The server that writes until a failover.
+    pub fn writes(&self) -> &Postgres {
+        &self.writes
+    }
+
+    /// The standby until a failover.
+    pub fn standby(&self) -> &Postgres {
+        &self.standby
+    }
+
+    /// Kills the server that writes, and lets the standby write.
+    pub async fn fail_over(&self) {
+        self.writes.does("--kill").await;
+        self.standby.does("--promote").await;
+        self.haproxy.sees(self.standby.address(), ServerState::Up).await;
     }
 }
 

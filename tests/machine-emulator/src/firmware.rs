@@ -116,8 +116,7 @@ async fn boot_by_tftp(machine: &Machine, world: &RackContext) -> Result<Handover
     if is_efi != (machine.chassis().boot_mode() == Firmware::Uefi) {
         return Err(format!("this firmware cannot run {file}"));
     }
-    let server = world.tftp.unwrap_or(SocketAddr::from((lease.next_server, 69)));
-    let bytes = tftp::read(own_address(lease.address), server, &file)
+    let bytes = tftp::read(own_address(lease.address), world.tftp(&lease), &file)
         .await
         .map_err(|error| chain(&error))?;
     machine.tell(Event::LoadedLoader(file, bytes));

@@ -35,5 +35,5 @@ pub use event::{BootSource, Event, Stage};
 pub use fault::{FaultSet, InventoryLie};
 pub use machine::{AgentKind, Machine};
 pub use pace::Speed;
-pub use rack::{Network, Rack};
-pub use rack_context::Systems;
+pub use rack::Rack;
+pub use rack_context::{Network, Systems};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -14,18 +14,9 @@ use crate::fetch;
 use crate::life;
 use crate::machine::{AgentKind, Machine};
 use crate::pace::Speed;
-use crate::rack_context::{RackContext, Systems};
+use crate::rack_context::{Network, RackContext, Systems};
 use crate::relay::Relay;
 use crate::saved_state::StateFile;
-
-/// The network that machines boot from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Network {
-    /// The DHCP server, which receives requests as from a relay.
-    pub dhcp: SocketAddr,
-    /// The TFTP server; `None` uses the server in the DHCP answer, on port 69.
-    pub tftp: Option<SocketAddr>,
-}
 
 /// Machines that run until this value is dropped.
 pub struct Rack {
@@ -44,15 +35,24 @@ impl Rack {
 
     /// Starts an empty rack on `network`, with this software on machines that boot their disks.
     pub async fn start_with(network: Network, pace: Speed, systems: Systems) -> io::Result<Rack> {
+        Rack::start_among(vec![network], pace, systems).await
+    }
+
+    /// Starts an empty rack on a network with several servers. Each gets the requests of all machines, and a machine takes the first answer.
+    pub async fn start_among(
+        networks: Vec<Network>,
+        pace: Speed,
+        systems: Systems,
+    ) -> io::Result<Rack> {
         // Fails if the process has a provider already, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let relay = Relay::open(network.dhcp).await?;
+        let servers = networks.iter().map(|network| network.dhcp).collect();
+        let relay = Relay::open(servers).await?;
         let http = fetch::client().map_err(io::Error::other)?;
         let mut tasks = JoinSet::new();
         tasks.spawn(relay.clone().run());
         let identity = OnceLock::new();
-        let tftp = network.tftp;
-        let world = Arc::new(RackContext { relay, tftp, http, pace, systems, identity });
+        let world = Arc::new(RackContext { relay, networks, http, pace, systems, identity });
         Ok(Rack { world, machines: Vec::new(), served: Vec::new(), tasks, keeper: None })
     }
 

@@ -11,6 +11,15 @@ use crate::machine::Machine;
 use crate::pace::Speed;
 use crate::relay::{Lease, Relay, Speaker};
 
+/// The servers that machines boot from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network {
+    /// The DHCP server, which receives requests as from a relay.
+    pub dhcp: SocketAddr,
+    /// The TFTP server; `None` uses the server in the DHCP answer, on port 69.
+    pub tftp: Option<SocketAddr>,
+}
+
 /// The software on machines that boot their disks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Systems {
@@ -23,7 +32,7 @@ pub enum Systems {
 /// The state that all machines of a rack share.
 pub(crate) struct RackContext {
     pub(crate) relay: Arc<Relay>,
-    pub(crate) tftp: Option<SocketAddr>,
+    pub(crate) networks: Vec<Network>,
     pub(crate) http: Client,
     pub(crate) pace: Speed,
     pub(crate) systems: Systems,
@@ -47,5 +56,12 @@ impl RackContext {
         });
         machine.tell(Event::Leased(lease.address, shown));
         Ok(lease)
+    }
+
+    /// Returns the TFTP server that belongs to a lease.
+    pub(crate) fn tftp(&self, lease: &Lease) -> SocketAddr {
+        let of_server = self.networks.iter().find(|network| network.dhcp == lease.from);
+        let tftp = of_server.and_then(|network| network.tftp);
+        tftp.unwrap_or(SocketAddr::from((lease.next_server, 69)))
     }
 }

@@ -34,6 +34,8 @@ pub(crate) enum Speaker {
 /// The result of a DHCP exchange.
 #[derive(Clone, Debug)]
 pub(crate) struct Lease {
+    /// The server that gave the address.
+    pub(crate) from: SocketAddr,
     pub(crate) address: Ipv4Addr,
     pub(crate) next_server: Ipv4Addr,
     pub(crate) boot_file: Option<String>,
@@ -42,16 +44,20 @@ pub(crate) struct Lease {
 /// The relay agent of a rack.
 pub(crate) struct Relay {
     socket: UdpSocket,
-    server: SocketAddr,
+    /// Each packet goes to all servers, as a broadcast does.
+    servers: Vec<SocketAddr>,
     address: Ipv4Addr,
-    asking: Mutex<HashMap<u32, mpsc::Sender<Reply>>>,
+    asking: Mutex<Transactions>,
 }
 
+/// Where the answers of each transaction go, with the server that sent them.
+type Transactions = HashMap<u32, mpsc::Sender<(SocketAddr, Reply)>>;
+
 impl Relay {
-    pub(crate) async fn open(server: SocketAddr) -> io::Result<Arc<Relay>> {
+    pub(crate) async fn open(servers: Vec<SocketAddr>) -> io::Result<Arc<Relay>> {
         let address = Ipv4Addr::LOCALHOST;
         let socket = UdpSocket::bind((address, 0)).await?;
-        Ok(Arc::new(Relay { socket, server, address, asking: Mutex::default() }))
+        Ok(Arc::new(Relay { socket, servers, address, asking: Mutex::default() }))
     }
 
     /// Delivers answers to the waiting clients, for ever.
@@ -63,14 +69,14 @@ impl Relay {
                 tokio::task::yield_now().await;
                 continue;
             };
-            if from != self.server {
+            if !self.servers.contains(&from) {
                 continue;
             }
             let Some(reply) = dhcp::decode(&packet[..length]) else { continue };
             let asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(client) = asking.get(&reply.transaction) {
                 // A client that reads too slowly loses packets, as on a real network.
-                let _ = client.try_send(reply);
+                let _ = client.try_send((from, reply));
             }
         }
     }
@@ -92,7 +98,8 @@ impl Relay {
         discover.extend(about.iter().cloned());
         let packet = dhcp::encode(transaction, mac, self.address, &discover);
         let wanted = |reply: &Reply| reply.kind == OFFER && fits(speaker, reply);
-        let offer = self.ask(machine, &packet, first_timeout, &mut replies, mac, wanted).await?;
+        let (_, offer) =
+            self.ask(machine, &packet, first_timeout, &mut replies, mac, wanted).await?;
 
         let mut request = vec![
             (option::MESSAGE_TYPE, vec![REQUEST]),
@@ -102,8 +109,10 @@ impl Relay {
         request.extend(about);
         let packet = dhcp::encode(transaction, mac, self.address, &request);
         let wanted = |reply: &Reply| reply.kind == ACK && reply.your_address == offer.your_address;
-        let ack = self.ask(machine, &packet, first_timeout, &mut replies, mac, wanted).await?;
+        let (from, ack) =
+            self.ask(machine, &packet, first_timeout, &mut replies, mac, wanted).await?;
         Some(Lease {
+            from,
             address: ack.your_address,
             next_server: ack.next_server,
             boot_file: ack.boot_file.or(offer.boot_file),
@@ -116,18 +125,18 @@ impl Relay {
         machine: &Machine,
         packet: &[u8],
         first_timeout: Duration,
-        replies: &mut mpsc::Receiver<Reply>,
+        replies: &mut mpsc::Receiver<(SocketAddr, Reply)>,
         mac: [u8; 6],
         wanted: impl Fn(&Reply) -> bool,
-    ) -> Option<Reply> {
+    ) -> Option<(SocketAddr, Reply)> {
         let mut patience = first_timeout;
         for _ in 0..TRIES {
             self.send(machine, packet).await;
             let heard = async {
                 loop {
-                    let reply = replies.recv().await?;
+                    let (from, reply) = replies.recv().await?;
                     if !machine.faults().deaf_to_dhcp && reply.mac == mac && wanted(&reply) {
-                        return Some(reply);
+                        return Some((from, reply));
                     }
                 }
             };
@@ -149,23 +158,25 @@ impl Relay {
         }
         let copies = if faults.duplicate_dhcp { 2 } else { 1 };
         for _ in 0..copies {
-            // A packet that cannot be sent counts as lost.
-            let _ = self.socket.send_to(packet, self.server).await;
+            for server in &self.servers {
+                // A packet that cannot be sent counts as lost.
+                let _ = self.socket.send_to(packet, server).await;
+            }
         }
     }
 }
 
 /// A DHCP transaction in progress; dropped from the table when it ends.
 struct Asking<'a> {
-    all: &'a Mutex<HashMap<u32, mpsc::Sender<Reply>>>,
+    all: &'a Mutex<Transactions>,
     transaction: u32,
 }
 
 impl<'a> Asking<'a> {
     fn new(
-        all: &'a Mutex<HashMap<u32, mpsc::Sender<Reply>>>,
+        all: &'a Mutex<Transactions>,
         transaction: u32,
-        sender: mpsc::Sender<Reply>,
+        sender: mpsc::Sender<(SocketAddr, Reply)>,
     ) -> Self {
         all.lock().unwrap_or_else(PoisonError::into_inner).insert(transaction, sender);
         Asking { all, transaction }

@@ -1,11 +1,11 @@
 //! A rack becomes hypervisors of a cloud.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 
 use api_client::baremetald::{GoalProgress, Hypervisor, Node, Rack};
 use futures::{StreamExt, stream};
-use lab::{KillResult, Lab, Machine, RackedMachine, Settings};
+use lab::{Image, KillResult, Lab, Machine, RackedMachine, Settings};
 use openstack::compute::aggregates;
 use openstack::compute::services::{self, State, Status};
 use openstack_emulator::{Act, Cloud, Emulator, Kind, Rule};
@@ -22,6 +22,38 @@ const AT_ONCE: usize = 3;
 const DEPLOYED: usize = 11;
 /// A deployment that joins the cloud logs fewer lines than this.
 const MOST_LINES: usize = 60;
+
+/// Writes the file of a profile for hosts of this cloud with this image; the files of its secrets are in the same folder.
+pub(crate) fn write_profile(
+    folder: &Path,
+    cloud: &Cloud,
+    image: &Image,
+    kind: &str,
+    limit: &str,
+) -> PathBuf {
+    let bus = format!("rabbit://nova:bus-secret@{}/", cloud.address());
+    std::fs::write(folder.join("bus"), bus).expect("a file");
+    std::fs::write(folder.join("password"), PASSWORD).expect("a file");
+    let profile = json!({
+        "name": "kvm", "kind": kind, "instance_info": image.instance_info(),
+        "settings": {
+            "keystone": {"auth_url": cloud.auth_url(), "username": "nova", "password": {"file": "password"}},
+            "message_bus": {"transport_url": {"file": "bus"}},
+            "compute": {"virtualization": "qemu"},
+        },
+        "placement": {"availability_zone": "rack", "aggregate": {"fixed": "kvm"}},
+        "joining": {"resource_provider": limit},
+    });
+    let file = folder.join("profile.yaml");
+    // The text is JSON, which is valid YAML.
+    std::fs::write(&file, profile.to_string()).expect("a file");
+    file
+}
+
+/// Adds the user of nova-compute to a cloud.
+pub(crate) fn add_nova(cloud: &Cloud) {
+    cloud.add_user_with("nova", PASSWORD, "service", &ROLES);
+}
 
 /// The password of nova-compute's user. The state and the output of the service are searched for it.
 const PASSWORD: &str = left::canary::KEYSTONE;
@@ -50,7 +82,7 @@ impl HypervisorSite {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let emulator = Emulator::start(no_hosts()).await.expect("the emulator starts");
         let cloud = emulator.cloud.clone();
-        cloud.add_user_with("nova", PASSWORD, "service", &ROLES);
+        add_nova(&cloud);
         let folder = tempfile::tempdir().expect("a folder");
         let clouds = folder.path().join("clouds.yaml");
         std::fs::write(&clouds, cloud.clouds_yaml()).expect("a file");
@@ -59,26 +91,8 @@ impl HypervisorSite {
         HypervisorSite { cloud, admin, lab, folder, _emulator: emulator }
     }
 
-    /// Writes the file of a profile; the files of its secrets are in the same folder.
     fn profile(&self, kind: &str, limit: &str) -> PathBuf {
-        let path = |name: &str| self.folder.path().join(name);
-        let bus = format!("rabbit://nova:bus-secret@{}/", self.cloud.address());
-        std::fs::write(path("bus"), bus).expect("a file");
-        std::fs::write(path("password"), PASSWORD).expect("a file");
-        let profile = json!({
-            "name": "kvm", "kind": kind, "instance_info": self.lab.image().instance_info(),
-            "settings": {
-                "keystone": {"auth_url": self.cloud.auth_url(), "username": "nova", "password": {"file": "password"}},
-                "message_bus": {"transport_url": {"file": "bus"}},
-                "compute": {"virtualization": "qemu"},
-            },
-            "placement": {"availability_zone": "rack", "aggregate": {"fixed": "kvm"}},
-            "joining": {"resource_provider": limit},
-        });
-        let file = path("profile.yaml");
-        // The text is JSON, which is valid YAML.
-        std::fs::write(&file, profile.to_string()).expect("a file");
-        file
+        write_profile(self.folder.path(), &self.cloud, self.lab.image(), kind, limit)
     }
 
     async fn bedplate(&self, arguments: &[&str]) -> Output {
@@ -208,7 +222,7 @@ async fn a_host_that_fails_to_join_explains_why_and_joins_on_retry() {
     assert_eq!(status, Status::Disabled, "it takes no servers");
 
     // The cause is gone, because the cloud accepts the password now. In addition, the answer to the first creation of an aggregate is lost.
-    given.cloud.add_user_with("nova", PASSWORD, "service", &ROLES);
+    add_nova(&given.cloud);
     given.cloud.misbehave(Rule::new("POST", "/compute/v2.1/os-aggregates", Act::LoseAnswer).nth(1));
     given.done(&["rack", "up", "r1", "--yes", "--profile", "kvm"]).await;
     assert_eq!(given.hypervisor("r1u1").await.state, "joined");

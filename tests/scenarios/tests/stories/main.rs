@@ -28,6 +28,7 @@ mod manual;
 mod metal3;
 mod names;
 mod networks;
+mod never_down;
 mod oci;
 mod oci_registry;
 mod own_vm;

@@ -1,6 +1,6 @@
 //! baremetald and clusterd as processes beside an emulated cloud, in which clusterd's user is an administrator, and `bedplate`.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::process::Stdio;
 
 use api_client::{Service, baremetald};
@@ -15,6 +15,9 @@ use url::Url;
 
 use crate::own_vm::{ProgramOutput, until};
 use crate::site::Site;
+
+/// The files that several clusterd have in common.
+pub(crate) const KEYS: [&str; 2] = ["seal.keys", "nodes.authority"];
 
 /// Nothing downloads or runs these programs: emulated servers become a cluster without them.
 const PROGRAM: &str = "{ url = 'https://mirror.example/program', sha256 = '0000000000000000000000000000000000000000000000000000000000000000' }";
@@ -47,7 +50,7 @@ impl Clusters {
         // The address is fixed in advance, because servers get it in their configs before clusterd listens.
         let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
         let free = free.expect("a port");
-        let config = configuration(folder, "clusterd", (free, free)) + more;
+        let config = configuration(folder, "clusterd", FREE, (free, free)) + more;
         let (daemon, api) = daemon(folder, Service::Clusterd, &config).await;
         Clusters { site, api, daemon, members: free }
     }
@@ -57,11 +60,10 @@ impl Clusters {
         let folder = &self.site.folder;
         let [first, state] = ["clusterd", hostname].map(|name| folder.path().join(name));
         std::fs::create_dir(&state).expect("a folder");
-        for file in ["seal.keys", "nodes.authority"] {
+        for file in KEYS {
             std::fs::copy(first.join(file), state.join(file)).expect("the file can be copied");
         }
-        let free = SocketAddr::from(([127, 0, 0, 1], 0));
-        let config = configuration(folder, hostname, (free, self.members)) + more;
+        let config = configuration(folder, hostname, FREE, (FREE, self.members)) + more;
         daemon_named(folder, Service::Clusterd, hostname, &config).await
     }
 
@@ -88,14 +90,19 @@ impl Clusters {
     }
 }
 
-/// The configuration of a clusterd. It listens for members at the first address, and members reach it at the second.
-fn configuration(
+/// Any free port.
+const FREE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// The configuration of a clusterd with this address of its API. It listens for members at the first of the other addresses, and members reach
+/// it at the second.
+pub(crate) fn configuration(
     folder: &TempDir,
     hostname: &str,
+    api: SocketAddr,
     (listen, reached): (SocketAddr, SocketAddr),
 ) -> String {
     format!(
-        "state_dir = 'STATE'\n[api]\nlisten = '127.0.0.1:0'\n\
+        "state_dir = 'STATE'\n[api]\nlisten = '{api}'\n\
          [cloud]\nclouds_yaml = '{}/clouds.yaml'\nname = 'clusterd'\n\
          [conductor]\nhostname = '{hostname}'\nlook_every = '1s'\n\
          [machines]\nnetwork = 'lab'\nimages = [{{ name = 'cirros' }}]\n\

@@ -17,8 +17,13 @@ pub(crate) struct Site {
 impl Site {
     /// Starts a cloud in which this user of its clouds.yaml creates a network `lab`.
     pub(crate) async fn start(user: &str) -> Site {
+        Site::start_with(user, Settings::default()).await
+    }
+
+    /// Starts a cloud with these settings.
+    pub(crate) async fn start_with(user: &str, settings: Settings) -> Site {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let emulator = Emulator::start(Settings::default()).await.expect("the emulator starts");
+        let emulator = Emulator::start(settings).await.expect("the emulator starts");
         let cloud = emulator.cloud.clone();
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("clouds.yaml"), cloud.clouds_yaml()).expect("a file");

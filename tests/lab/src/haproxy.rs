@@ -1,0 +1,100 @@
+//! Debian's haproxy before several servers.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tempfile::TempDir;
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+
+use crate::api::{LOOK_EVERY, TIMEOUT};
+
+/// The place of haproxy in Debian.
+const PROGRAM: &str = "/usr/sbin/haproxy";
+
+/// The kinds of `tests/real/haproxy.sh`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProxyKind {
+    /// An API, the provisioning listener or the console.
+    Http,
+    /// Any protocol over TCP.
+    Tcp,
+    /// PostgreSQL with a standby.
+    Postgres,
+}
+
+/// An address of haproxy, and the servers behind it.
+#[derive(Clone, Debug)]
+pub struct Proxy {
+    pub kind: ProxyKind,
+    pub at: SocketAddr,
+    pub servers: Vec<SocketAddr>,
+}
+
+/// Whether haproxy uses a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerState {
+    Up,
+    Down,
+}
+
+/// A running haproxy, which is killed on drop.
+pub struct Haproxy {
+    folder: TempDir,
+    _process: Child,
+}
+
+impl Proxy {
+    /// The words of `haproxy.sh`.
+    fn argument(&self) -> String {
+        let kind = match self.kind {
+            ProxyKind::Http => "http",
+            ProxyKind::Tcp => "tcp",
+            ProxyKind::Postgres => "postgres",
+        };
+        let servers: Vec<String> = self.servers.iter().map(ToString::to_string).collect();
+        format!("{kind}={}={}", self.at, servers.join(","))
+    }
+}
+
+impl Haproxy {
+    /// Starts haproxy; returns `None` if it is not installed on this computer.
+    pub fn start(proxies: &[Proxy]) -> Option<Haproxy> {
+        if !Path::new(PROGRAM).is_file() {
+            return None;
+        }
+        let folder = tempfile::Builder::new().prefix("haproxy-").tempdir();
+        let folder = folder.expect("a temporary folder can be made");
+        let process = Command::new(script())
+            .arg("run")
+            .arg(folder.path())
+            .args(proxies.iter().map(Proxy::argument))
+            .stdin(Stdio::null())
+            .kill_on_drop(true)
+            .spawn();
+        Some(Haproxy { folder, _process: process.expect("haproxy starts") })
+    }
+
+    /// Waits until haproxy uses the server, or does not use it any more.
+    pub async fn sees(&self, server: SocketAddr, state: ServerState) {
+        let word = match state {
+            ServerState::Up => "UP",
+            ServerState::Down => "DOWN",
+        };
+        let (line, deadline) = (format!(" {server} {word}"), Instant::now() + TIMEOUT);
+        loop {
+            let said = Command::new(script()).arg("servers").arg(self.folder.path()).output().await;
+            let said = String::from_utf8_lossy(&said.expect("the script runs").stdout).into_owned();
+            if said.lines().any(|it| it.ends_with(&line)) {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{server} is not {word}:\n{said}");
+            sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+fn script() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../real/haproxy.sh")
+}
