@@ -11,6 +11,7 @@
 #   rack.sh exec COMMAND...    run a command inside the rack's network
 #   rack.sh virsh ARGUMENT...  run virsh against the rack's own libvirtd
 #   rack.sh uplink ADDRESS     connect the rack to ADDRESS of this host; one rack at a time
+#   rack.sh replica NUMBER     add the interface pNUMBER with 10.78.0.(1+NUMBER) to the provisioning network, for a service of its own
 #   rack.sh pull MACHINE DISK  remove a disk, vda or vdb, of a machine that is off
 #   rack.sh plug MACHINE DISK  put the disk back
 #
@@ -408,6 +409,16 @@ uplink() { # ADDRESS
   ip route add $PROVISIONING.0/24 via $WAY.2
 }
 
+# All replicas are in the rack's network namespace, and each gets the broadcasts of the machines on its own interface. Packets leave by br0,
+# which is on the same network, so the kernel must not compare the interfaces of both directions.
+replica() { # NUMBER
+  inside ip link add "p$1" type veth peer name "p$1-br0"
+  inside ip link set "p$1-br0" master br0 up
+  inside sysctl -qw net.ipv4.conf.all.rp_filter=0 "net.ipv4.conf.p$1.rp_filter=0"
+  inside ip addr add "$PROVISIONING.$((1 + $1))/24" dev "p$1"
+  inside ip link set "p$1" up
+}
+
 # A disk comes back with its place in the boot order, without which OVMF does not boot from it.
 pull() { # MACHINE DISK
   virsh_ dumpxml --inactive --xpath "//disk[target/@dev='$2']" "$1" >"$RACK/$1/$2.xml"
@@ -478,9 +489,10 @@ case ${1:-} in
   exec) exec ip netns exec "$NETWORK" "${@:2}" ;;
   virsh) virsh_ "${@:2}" ;;
   uplink) uplink "${2:?an address}" ;;
+  replica) replica "${2:?a number}" ;;
   pull | plug) "$1" "${2:?a machine}" "${3:?a disk}" ;;
   *)
-    sed -n '2,28p' "$0" | sed 's/^# \{0,1\}//'
+    sed -n '2,29p' "$0" | sed 's/^# \{0,1\}//'
     exit 2
     ;;
 esac

@@ -84,6 +84,12 @@ impl Rack {
         Rack { name: name.to_owned(), machines, folder }
     }
 
+    /// Adds an interface with the address 10.78.0.(1 + `number`) for a replica of the service.
+    #[track_caller]
+    pub(crate) fn add_interface(&self, number: usize) {
+        script(&self.name, &["replica", &number.to_string()], &[]);
+    }
+
     /// Returns the words that run a command in the rack's network namespace.
     pub fn launcher(&self) -> Vec<String> {
         ["ip", "netns", "exec", &format!("bedplate-{}", self.name)].map(str::to_owned).into()

@@ -82,6 +82,14 @@ pub fn deploy_and_undeploy(
 /// Creates the node and its port, and makes the service verify the BMC's credentials.
 #[track_caller]
 pub fn enroll(story: &mut Story, machine: &Machine, reach: &ManagementAccess) {
+    create(story, machine, reach);
+    story.client.done(&["node", "manage", &machine.name, "--wait", "60"]);
+    assert_eq!(story.field(&machine.name, "provision_state"), "manageable");
+}
+
+/// Creates the node and its port.
+#[track_caller]
+pub fn create(story: &mut Story, machine: &Machine, reach: &ManagementAccess) {
     let mut words = vec!["node", "create", "--name", &machine.name, "--driver", reach.driver];
     words.extend(["--boot-interface", reach.boot_interface]);
     for pair in &reach.driver_info {
@@ -90,9 +98,6 @@ pub fn enroll(story: &mut Story, machine: &Machine, reach: &ManagementAccess) {
     let node = story.client.json(&words);
     let uuid = node["uuid"].as_str().expect("a uuid").to_owned();
     story.client.done(&["port", "create", &machine.mac, "--node", &uuid]);
-
-    story.client.done(&["node", "manage", &machine.name, "--wait", "60"]);
-    assert_eq!(story.field(&machine.name, "provision_state"), "manageable");
 }
 
 /// Inspects the machine: the inventory must equal QEMU's settings.

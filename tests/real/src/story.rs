@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::daemon::{API, last_lines};
 use crate::ironic::{self, Ironic};
-use crate::{Daemon, Firmware, Machine, Network, Rack, RackOptions};
+use crate::{Daemon, Firmware, Machine, Network, Rack, RackOptions, Replicas};
 
 /// The port of the image server.
 const IMAGES_PORT: u16 = 8000;
@@ -22,15 +22,16 @@ const IMAGES_PORT: u16 = 8000;
 pub struct Story {
     pub client: CommandLine,
     // Dropped in this order: the rack is last, because the others run in its network.
-    _service: Service,
+    service: Service,
     _images: Images,
     pub rack: Rack,
 }
 
 /// The service that manages the rack. It ends when the value is dropped.
-#[expect(dead_code, reason = "the values are only kept")]
+#[expect(dead_code, reason = "most values are only kept")]
 enum Service {
     Ours(Daemon),
+    Replicas(Replicas),
     Ironic(Ironic),
 }
 
@@ -48,6 +49,13 @@ impl Story {
     pub fn begin_given(name: &str, firmware: &[Firmware], given: &RackOptions<'_>) -> Option<Self> {
         let start = |rack: &Rack| Service::Ours(Daemon::start(rack, given));
         Story::begin_under(name, firmware, given, API, start)
+    }
+
+    /// Begins a story in which three baremetald manage the rack.
+    #[track_caller]
+    pub fn begin_with_replicas(name: &str, firmware: &[Firmware]) -> Option<Self> {
+        let start = |rack: &Rack| Service::Replicas(Replicas::start(rack));
+        Story::begin_under(name, firmware, &RackOptions::default(), API, start)
     }
 
     /// Begins a story in which a real Ironic manages the rack, and the machines boot our ramdisk.
@@ -78,7 +86,15 @@ impl Story {
             Some(cloud) => CommandLine::baremetal_in_cloud(&cloud.clouds_yaml, "admin"),
             None => CommandLine::start_within(&launcher, api),
         };
-        Some(Story { client, _service: service, _images: images, rack })
+        Some(Story { client, service, _images: images, rack })
+    }
+
+    /// The three baremetald of the story.
+    pub fn replicas(&mut self) -> &mut Replicas {
+        match &mut self.service {
+            Service::Replicas(replicas) => replicas,
+            Service::Ours(_) | Service::Ironic(_) => panic!("the story has one service"),
+        }
     }
 
     /// Returns the machine with this number.
