@@ -88,6 +88,7 @@ pub use consoles::{
 pub use glance::GlanceError;
 pub use observations::{LastSeen, TimedObservation};
 pub use oci::{OciBlob, OciImageError};
+pub use replicas::now;
 pub use run::RunError;
 pub use secrets::ServiceKey;
 pub use settings::{

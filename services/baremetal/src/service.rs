@@ -257,7 +257,7 @@ fn app(
     App {
         store: store.clone(),
         conductor: conductor.clone(),
-        clock: Timestamp::now,
+        clock: baremetal_conductor::now,
         auth,
         lookers: PlaceCounts::default(),
         settings: api_settings(config, metrics),
@@ -364,7 +364,7 @@ fn settings(
         heartbeat_timeout: provisioning
             .map_or(Duration::from_secs(60), |section| section.heartbeat_timeout.unsigned_abs()),
         metrics: metrics.conductor.clone(),
-        clock: Timestamp::now,
+        clock: baremetal_conductor::now,
     })
 }
 

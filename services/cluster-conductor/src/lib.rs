@@ -36,6 +36,7 @@ pub use openstack::compute::consoles::ConsoleKind;
 pub use openstack::compute::servers::Server;
 pub use openstack::compute::services::ComputeService;
 pub use preview::Preview;
+pub use replicas::now;
 pub use settings::{
     ConductorMetrics, KubernetesSettings, LendingSettings, MachineSettings, NodesListener,
     OfferedImage, Settings, SourceAddress, VmSettings,

@@ -86,7 +86,7 @@ impl Service {
         let app = App {
             store: store.clone(),
             conductor: conductor.clone(),
-            clock: Timestamp::now,
+            clock: cluster_conductor::now,
             ids: Uuid::new_v4,
             auth,
             streams: streams.clone(),
@@ -234,7 +234,7 @@ fn conductor_settings(
         },
         vms: config.machines.settings(),
         metrics: metrics.conductor.clone(),
-        clock: Timestamp::now,
+        clock: cluster_conductor::now,
     }
 }
 

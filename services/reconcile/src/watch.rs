@@ -40,6 +40,11 @@ impl Watch {
         watched.has_failed = false;
     }
 
+    /// Notes that the clock was set, and shows `now`: the time before does not count.
+    pub fn clock_was_set(&self, now: Timestamp) {
+        *self.watched() = Watched { since: now, answered_at: now, has_failed: false };
+    }
+
     /// Notes that the database did not answer.
     pub fn failed(&self) {
         self.watched().has_failed = true;
@@ -71,6 +76,15 @@ mod tests {
         // A database that was not asked for a long time has not failed.
         watch.answered(at(3000));
         assert_eq!(watch.since(), at(300));
+    }
+
+    #[test]
+    fn time_before_the_clock_was_set_does_not_count() {
+        let watch = Watch::begin(at(4000));
+        watch.clock_was_set(at(400));
+        assert_eq!(watch.since(), at(400));
+        watch.answered(at(410));
+        assert_eq!(watch.since(), at(400));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod clock;
 mod exchange;
 mod fence;
 mod last_renewals;
@@ -8,6 +9,7 @@ mod participant;
 mod replica;
 mod share;
 
+pub use clock::now;
 pub use database::conductors::{ConductorRow, Conductors, DrainOutcome, NewConductor};
 pub use fence::{Fence, LeasePassed};
 pub use membership::{Membership, TurnGuard};

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use uuid::Uuid;
 
+use crate::clock::{self, ClockChange};
 use crate::exchange::{listen, tell, tell_members};
 use crate::fence;
 use crate::last_renewals::LastRenewals;
@@ -223,6 +224,14 @@ impl<P: Participant> Replica<P> {
             return Ok(Duration::ZERO);
         };
         membership.fence().open(sent + fence::LASTS);
+        // The own row has the time of the renewal.
+        let renewed_at = rows.iter().find(|row| row.hostname == lease.hostname);
+        if renewed_at.is_some_and(|row| clock::follow(row.seen_at) == ClockChange::Set) {
+            warn!(
+                "the clock of the database differs from the time until now; deadlines begin anew"
+            );
+            participant.watch().clock_was_set(participant.now());
+        }
         participant.watch().answered(participant.now());
         self.observe(&rows);
         if report.settled != self.published {
