@@ -8,6 +8,7 @@
 #   http      an API, the provisioning listener or the console. A request goes to another server if the connection fails, or if a server ends
 #             before it answers a read. The client's address is in X-Forwarded-For. WebSockets pass.
 #   tcp       TLS that the servers end themselves: clusterd's listener for members.
+#   http+proxy, tcp+proxy  the same with the PROXY protocol, which tells the client's address at the begin of each connection.
 #   postgres  PostgreSQL with a standby: the server that is no standby, as it says itself.
 #
 # It needs no root. As root, a missing haproxy is installed.
@@ -45,6 +46,9 @@ http_rules() {
   mode http
   balance roundrobin
   option forwardfor
+  http-request set-header X-Forwarded-Proto http
+  http-request del-header X-Forwarded-Host
+  http-request del-header X-Forwarded-Prefix
   option httpchk GET /
   http-check expect status 200-499
   retry-on conn-failure empty-response
@@ -76,16 +80,17 @@ C
 }
 
 proxy() { # KIND ADDRESS SERVERS
-  local server servers number=0
-  printf 'listen %s-%s\n  bind %s\n' "$1" "$2" "$2"
+  local server servers number=0 more=''
+  printf 'listen %s-%s\n  bind %s\n' "${1%+proxy}" "$2" "$2"
   case $1 in
     http | tcp | postgres) "$1_rules" ;;
+    http+proxy | tcp+proxy) "${1%+proxy}_rules" && more=' send-proxy-v2' ;;
     *) die "$1 is no kind of proxy: http, tcp or postgres" ;;
   esac
   IFS=, read -ra servers <<<"$3"
   for server in "${servers[@]}"; do
     number=$((number + 1))
-    printf '  server %d %s\n' "$number" "$server"
+    printf '  server %d %s%s\n' "$number" "$server" "$more"
   done
 }
 
@@ -123,7 +128,7 @@ P
 case ${1:-} in
   run | config | servers) [ $# -ge 2 ] || die "$1 needs a folder"; "$@" ;;
   *)
-    sed -n '2,15p' "$0" | sed 's/^# \{0,1\}//'
+    sed -n '2,16p' "$0" | sed 's/^# \{0,1\}//'
     exit 2
     ;;
 esac

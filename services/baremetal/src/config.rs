@@ -158,7 +158,7 @@ mod tests {
         check(
             "state_dir = '/tmp/s'\n[api]\nlisten_on = 'x'",
             expect![[
-                r#"unknown field `listen_on`, expected one of `listen`, `auth`, `htpasswd`, `keystone`, `certificate`, `key`, `plain_http`, `hosts`, `limits`, `connections`"#
+                r#"unknown field `listen_on`, expected one of `listen`, `auth`, `htpasswd`, `keystone`, `certificate`, `key`, `plain_http`, `hosts`, `trusted_proxies`, `limits`, `connections`"#
             ]],
         );
     }

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use axum::Router;
 use metrics::RequestMetrics;
 use openstack_api::{
-    AccessError, AllowedHostNames, ApiSettings, Auth, AuthConfig, AuthKind, Forwarded, HostName,
-    KeystoneAccess, Limits, ListenerRefused, PlainHttp, Scheme,
+    AccessError, AllowedHostNames, ApiSettings, Auth, AuthConfig, AuthKind, HostName,
+    KeystoneAccess, Limits, ListenerRefused, PlainHttp, Scheme, TrustedProxies,
 };
 use serde::de::{Deserialize, Deserializer, Error};
 use tokio::net::TcpListener;
@@ -29,6 +29,8 @@ pub struct ApiListenerConfig<const DEFAULT_PORT: u16> {
     pub plain_http: PlainHttp,
     /// The host names that requests may name, besides this host's own names and the address that it listens on.
     pub hosts: Vec<HostName>,
+    /// The proxies whose headers `X-Forwarded-For`, `-Proto`, `-Host` and `-Prefix` are trusted.
+    pub trusted_proxies: TrustedProxies,
     pub limits: Limits,
     /// The maximum number of connections, and the timeouts for slow clients.
     pub connections: ConnectionLimits,
@@ -46,6 +48,7 @@ struct ApiListenerKeys {
     key: Option<PathBuf>,
     plain_http: PlainHttp,
     hosts: Vec<HostName>,
+    trusted_proxies: TrustedProxies,
     limits: Limits,
     connections: ConnectionLimits,
 }
@@ -75,6 +78,7 @@ impl<'de, const DEFAULT_PORT: u16> Deserialize<'de> for ApiListenerConfig<DEFAUL
             tls: tls.map_err(D::Error::custom)?,
             plain_http: keys.plain_http,
             hosts: keys.hosts,
+            trusted_proxies: keys.trusted_proxies,
             limits: keys.limits,
             connections: keys.connections,
         })
@@ -89,6 +93,7 @@ impl<const DEFAULT_PORT: u16> Default for ApiListenerConfig<DEFAULT_PORT> {
             tls: None,
             plain_http: PlainHttp::default(),
             hosts: Vec::new(),
+            trusted_proxies: TrustedProxies::default(),
             limits: Limits::default(),
             connections: ConnectionLimits::default(),
         }
@@ -123,7 +128,7 @@ impl<const DEFAULT_PORT: u16> ApiListenerConfig<DEFAULT_PORT> {
     pub fn settings(&self) -> ApiSettings {
         ApiSettings {
             scheme: self.scheme(),
-            forwarded: Forwarded::Ignored,
+            proxies: self.trusted_proxies,
             hosts: AllowedHostNames::new(self.listen.ip(), self.hosts.clone()),
             limits: self.limits,
             requests: RequestMetrics::default(),

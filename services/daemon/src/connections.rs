@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use jiff::SignedDuration;
+use openstack_api::TrustedProxies;
 use serde::Deserialize;
 
 /// The limits of a listener, a section of a configuration file. Times are written like `10s`.
@@ -26,6 +27,8 @@ pub struct ConnectionLimits {
     pub answer_timeout: Duration,
     /// How long a connection may be idle between two requests; with 0s each connection is closed after one request.
     pub idle_timeout: Duration,
+    /// The load balancers whose connections begin with a header of the PROXY protocol, which tells the address of the client.
+    pub proxy_protocol_from: TrustedProxies,
 }
 
 /// The largest head of a request, in bytes; a larger one ends the connection with 431.
@@ -43,6 +46,7 @@ struct Raw {
     slowest_body: NonZeroUsize,
     answer_timeout: SignedDuration,
     idle_timeout: SignedDuration,
+    proxy_protocol_from: TrustedProxies,
 }
 
 impl Default for Raw {
@@ -57,6 +61,7 @@ impl Default for Raw {
             slowest_body: NonZeroUsize::MIN.saturating_add(1023),
             answer_timeout: SignedDuration::from_secs(60),
             idle_timeout: SignedDuration::from_secs(75),
+            proxy_protocol_from: TrustedProxies::default(),
         }
     }
 }
@@ -83,6 +88,7 @@ impl ConnectionLimits {
             slowest_body: raw.slowest_body,
             answer_timeout: raw.answer_timeout.unsigned_abs(),
             idle_timeout: raw.idle_timeout.unsigned_abs(),
+            proxy_protocol_from: raw.proxy_protocol_from,
         }
     }
 }
@@ -124,6 +130,7 @@ mod tests {
             ("at_most = 0", "nonzero"),
             ("body_timeout = '0s'", "body_timeout: must be greater than 0s"),
             ("idle_timeout = '-1s'", "idle_timeout: must not be negative"),
+            ("proxy_protocol_from = ['balancer']", "\"balancer\" is neither an IP address"),
             ("colour = 1", "unknown field `colour`"),
         ] {
             let why = toml::from_str::<ConnectionLimits>(text).unwrap_err().to_string();

@@ -10,6 +10,7 @@ mod host;
 mod metrics_listener;
 mod parts;
 mod program;
+mod proxy_header;
 mod serve;
 mod timeouts;
 mod tls;

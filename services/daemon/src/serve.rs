@@ -26,11 +26,11 @@ use tower::ServiceExt;
 use tracing::{debug, error};
 
 use crate::bodies::{RequestBody, ResponseBody};
-use crate::client_counts::ClientCounts;
+use crate::client_counts::{ClientConnection, ClientCounts};
 use crate::connections::{LONGEST_HEAD, MOST_HEADERS};
 use crate::timeouts::{RequestState, TimeoutStream};
 use crate::tls::Tls;
-use crate::{ConnectionLimits, host};
+use crate::{ConnectionLimits, host, proxy_header};
 
 /// How long requests in progress may take to finish once the service is told to stop.
 const GRACE: Duration = Duration::from_secs(5);
@@ -107,16 +107,19 @@ async fn accept(
             }
             next = next => next,
         };
-        let Some(neighbour) = neighbours.enter(from.ip(), limits.from_one_address.get()) else {
-            debug!("closing a connection from {from}: the address has too many connections");
+        // The clients of a load balancer are counted once they are known.
+        let is_proxy = limits.proxy_protocol_from.contain(from.ip());
+        let neighbour = if is_proxy { None } else { counted(&neighbours, from, limits) };
+        if neighbour.is_none() && !is_proxy {
             continue;
-        };
+        }
         let connection = Connection { from, router: router.clone(), limits, stop: stop.clone() };
-        let tls = tls.clone();
+        let (tls, neighbours) = (tls.clone(), neighbours.clone());
         open.spawn(async move {
-            match tls {
-                Some(tls) => connection.handshake(stream, tls).await,
-                None => connection.serve(stream).await,
+            if is_proxy {
+                connection.of_proxy(stream, tls, &neighbours).await;
+            } else {
+                connection.begin(stream, tls).await;
             }
             drop((place, neighbour));
         });
@@ -129,6 +132,19 @@ async fn accept(
     };
     // Connections that are still open after the grace period are dropped.
     let _ = tokio::time::timeout(GRACE, ending).await;
+}
+
+/// Counts a connection of this client; `None` if the client has too many.
+fn counted(
+    neighbours: &ClientCounts,
+    from: SocketAddr,
+    limits: ConnectionLimits,
+) -> Option<ClientConnection> {
+    let counted = neighbours.enter(from.ip(), limits.from_one_address.get());
+    if counted.is_none() {
+        debug!("closing a connection from {from}: the address has too many connections");
+    }
+    counted
 }
 
 fn tell(ended: Result<(), JoinError>) {
@@ -146,6 +162,31 @@ struct Connection {
 }
 
 impl Connection {
+    /// Learns from a load balancer who the client is, then serves.
+    async fn of_proxy(
+        self,
+        mut stream: TcpStream,
+        tls: Option<TlsAcceptor>,
+        neighbours: &ClientCounts,
+    ) {
+        let (proxy, limits) = (self.from, self.limits);
+        let header = proxy_header::read(&mut stream);
+        let from = match tokio::time::timeout(limits.header_timeout, header).await {
+            Ok(Ok(client)) => client.unwrap_or(proxy),
+            Ok(Err(why)) => return debug!("closing a connection from the proxy {proxy}: {why}"),
+            Err(_) => return debug!("the PROXY header of {proxy} timed out"),
+        };
+        let Some(_neighbour) = counted(neighbours, from, limits) else { return };
+        Connection { from, ..self }.begin(stream, tls).await;
+    }
+
+    async fn begin(self, stream: TcpStream, tls: Option<TlsAcceptor>) {
+        match tls {
+            Some(tls) => self.handshake(stream, tls).await,
+            None => self.serve(stream).await,
+        }
+    }
+
     /// Completes the TLS handshake, then serves.
     async fn handshake(self, stream: TcpStream, tls: TlsAcceptor) {
         let from = self.from;

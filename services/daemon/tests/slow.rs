@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::State;
 use axum::extract::rejection::BytesRejection;
+use axum::extract::{ConnectInfo, State};
 use axum::response::Response;
 use axum::routing::{get, post};
 use bytes::Bytes;
@@ -65,6 +65,7 @@ async fn listening(limits: &str) -> (SocketAddr, mpsc::UnboundedReceiver<()>) {
         .route("/slow", get(slow))
         .route("/endless", get(endless))
         .route("/read", post(read))
+        .route("/client", get(async |ConnectInfo(from): ConnectInfo<SocketAddr>| from.to_string()))
         .with_state(sender);
     let limits: ConnectionLimits = toml::from_str(limits).unwrap();
     tokio::spawn(daemon::serve(listener, router, limits, CancellationToken::new()));
@@ -122,6 +123,32 @@ async fn a_head_sent_byte_by_byte_times_out() {
     }
     answered(&mut quick, "here").await;
     assert_eq!(slow.await.unwrap(), "");
+}
+
+#[tokio::test]
+async fn a_load_balancer_tells_who_the_client_is() {
+    let (at, _) = listening(
+        "proxy_protocol_from = ['127.0.0.1']\nheader_timeout = '300ms'\nfrom_one_address = 1",
+    )
+    .await;
+    let ask = "GET /client HTTP/1.1\r\nhost: x\r\n\r\n";
+    let connect = async |header: &str| {
+        let mut stream = TcpStream::connect(at).await.unwrap();
+        stream.write_all(format!("{header}{ask}").as_bytes()).await.unwrap();
+        stream
+    };
+    let mut first = connect("PROXY TCP4 192.0.2.1 127.0.0.1 4711 80\r\n").await;
+    answered(&mut first, "192.0.2.1:4711").await;
+    // The clients are counted, and not the load balancer.
+    let mut other = connect("PROXY TCP4 192.0.2.2 127.0.0.1 4712 80\r\n").await;
+    answered(&mut other, "192.0.2.2:4712").await;
+    let mut second = connect("PROXY TCP4 192.0.2.1 127.0.0.1 4713 80\r\n").await;
+    assert_eq!(rest(&mut second).await, "");
+    // A connection without a header is closed, and so is one that sends nothing.
+    let mut direct = connect("").await;
+    assert_eq!(rest(&mut direct).await, "");
+    let mut silent = TcpStream::connect(at).await.unwrap();
+    assert_eq!(rest(&mut silent).await, "");
 }
 
 #[tokio::test]

@@ -1,11 +1,12 @@
 //! The layer around all handlers: checks each request before its handler, and completes each answer after it.
 
+use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use audit::Trail;
 use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
+use axum::extract::{ConnectInfo, DefaultBodyLimit, MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use axum::{Router, response::IntoResponse};
@@ -24,8 +25,8 @@ use crate::routes::no_such_method;
 use crate::security_headers::guard;
 use crate::socket_tickets::SocketTickets;
 use crate::{
-    AllowedHostNames, ApiError, BrowserCheck, Envelope, Forwarded, HostName, Kind, Limits,
-    Microversion, RequestId, Scheme, VersionHeaders,
+    AllowedHostNames, ApiError, BrowserCheck, Envelope, HostName, Kind, Limits, Microversion,
+    RequestId, Scheme, TrustedProxies, VersionHeaders,
 };
 
 /// The behaviour of one API that does not depend on the route.
@@ -54,8 +55,8 @@ pub struct ApiConfig {
 #[derive(Clone, Debug)]
 pub struct ApiSettings {
     pub scheme: Scheme,
-    /// Whether the headers of a proxy are trusted.
-    pub forwarded: Forwarded,
+    /// The proxies whose headers are trusted.
+    pub proxies: TrustedProxies,
     /// The host names under which clients may reach the API.
     pub hosts: AllowedHostNames,
     pub limits: Limits,
@@ -70,7 +71,7 @@ impl ApiSettings {
         let hosts = AllowedHostNames::new([127, 0, 0, 1].into(), hosts.into_iter().collect());
         ApiSettings {
             scheme: Scheme::Http,
-            forwarded: Forwarded::Ignored,
+            proxies: TrustedProxies::default(),
             hosts,
             limits,
             requests: RequestMetrics::default(),
@@ -157,7 +158,9 @@ async fn handle_request(
     let bearable = limiter.check_head(request.uri(), request.headers());
     let bearable = bearable.and_then(|()| tickets.admit(&mut request));
     let bearable = bearable.and_then(|()| config.browsers.check(&request));
-    let watch = RequestRecorder::begin(&config.trail, id, &request, config.settings.forwarded);
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let forwarded = config.settings.proxies.forwarded(peer.map(|peer| peer.0.ip()));
+    let watch = RequestRecorder::begin(&config.trail, id, &request, forwarded);
     let looks = request.method().is_safe();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     // Held until the answer is complete.
@@ -167,7 +170,7 @@ async fn handle_request(
             let extensions = request.extensions_mut();
             extensions.insert(version);
             extensions.insert(id);
-            extensions.insert((config.settings.scheme, config.settings.forwarded));
+            extensions.insert((config.settings.scheme, forwarded));
             extensions.insert((limiter, seat.clone()));
             extensions.insert(tickets);
             extensions.insert(watch.clone());

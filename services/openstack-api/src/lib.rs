@@ -44,6 +44,7 @@ mod query;
 mod segment;
 mod shown;
 mod time;
+mod trusted_proxies;
 mod unique_keys;
 
 mod error;
@@ -83,5 +84,6 @@ pub use rule::{Relation, Role, Rule};
 pub use segment::PathParam;
 pub use socket_tickets::{OpenedByTicket, TICKET_LIFETIME, TicketIssuer};
 pub use time::Time;
+pub use trusted_proxies::TrustedProxies;
 pub use unique_keys::check_unique_keys;
 pub use versions::{ApiVersions, VersionLayout, version_routes};

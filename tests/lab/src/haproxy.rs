@@ -16,10 +16,12 @@ const PROGRAM: &str = "/usr/sbin/haproxy";
 /// The kinds of `tests/real/haproxy.sh`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyKind {
-    /// An API, the provisioning listener or the console.
+    /// An API or the console.
     Http,
-    /// Any protocol over TCP.
-    Tcp,
+    /// The provisioning listener, which is told the client's address by the PROXY protocol.
+    HttpOfClient,
+    /// TLS, with the PROXY protocol.
+    TcpOfClient,
     /// PostgreSQL with a standby.
     Postgres,
 }
@@ -50,7 +52,8 @@ impl Proxy {
     fn argument(&self) -> String {
         let kind = match self.kind {
             ProxyKind::Http => "http",
-            ProxyKind::Tcp => "tcp",
+            ProxyKind::HttpOfClient => "http+proxy",
+            ProxyKind::TcpOfClient => "tcp+proxy",
             ProxyKind::Postgres => "postgres",
         };
         let servers: Vec<String> = self.servers.iter().map(ToString::to_string).collect();

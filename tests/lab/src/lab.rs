@@ -88,7 +88,7 @@ pub struct Settings {
     pub cloud: Option<PathBuf>,
     /// The URL of a PostgreSQL database that may take one second for each answer; `None` means a SQLite file.
     pub database: Option<String>,
-    /// The URL by which machines reach the service; `None` means the service's own listener.
+    /// The URL of a load balancer with the PROXY protocol, by which machines reach the service; `None` means the service's own listener.
     pub provisioning_url: Option<Url>,
     /// How many times faster than real machines the emulated ones are. At 100 the self-test of the firmware takes 30 ms.
     pub speed: f64,
@@ -300,7 +300,9 @@ pub(crate) fn configuration(
         settings;
     let Settings { unknown_machines, firmware_timeout, fast_track, .. } = settings;
     let url = settings.provisioning_url.as_ref();
-    let url = url.map(|url| format!("url = \"{url}\"")).unwrap_or_default();
+    let behind =
+        "connections = { proxy_protocol_from = [\"127.0.0.1\"], answer_timeout = \"15m\" }";
+    let url = url.map(|url| format!("url = \"{url}\"\n{behind}")).unwrap_or_default();
     let mut text = String::new();
     let written = write!(
         text,

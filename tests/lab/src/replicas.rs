@@ -21,7 +21,7 @@ impl Lab {
         let own = all.iter().filter_map(|it| it.provisioning).collect();
         let haproxy = Haproxy::start(&[
             Proxy { kind: ProxyKind::Http, at: api, servers: apis },
-            Proxy { kind: ProxyKind::Http, at: provisioning, servers: own },
+            Proxy { kind: ProxyKind::HttpOfClient, at: provisioning, servers: own },
         ])?;
         let url = Url::parse(&format!("http://{provisioning}/"));
         settings.provisioning_url = Some(url.expect("an address makes a URL"));

@@ -150,7 +150,7 @@ impl Proxy {
         let mut command = rack.command(script("haproxy.sh"));
         command.arg("run").arg(&rack.folder);
         command.arg(format!("http=127.0.0.1:6385={}", apis.join(",")));
-        command.arg(format!("http={GATEWAY}:6386={}", boots.join(",")));
+        command.arg(format!("http+proxy={GATEWAY}:6386={}", boots.join(",")));
         let process = rack.spawn("haproxy", &mut command);
         wait_for("haproxy to pass requests on", START_TIMEOUT, || {
             let mut ask = rack.command("curl");
@@ -235,6 +235,7 @@ ca_file = "{authority}"
 [provisioning]
 listen = "{listen}"
 url = "http://{GATEWAY}:6386/"
+connections = {{ proxy_protocol_from = ["{GATEWAY}"], answer_timeout = "15m" }}
 kernel = "{ramdisk}/kernel"
 ramdisk = "{ramdisk}/ramdisk"
 # QEMU without hardware virtualisation loses ticks on a busy host, and Linux then panics in its check of the timer.

@@ -72,7 +72,7 @@ impl Three {
         let servers = |from: usize| apis[from..from + NAMES.len()].to_vec();
         let haproxy = Haproxy::start(&[
             Proxy { kind: ProxyKind::Http, at: clusters, servers: servers(0) },
-            Proxy { kind: ProxyKind::Tcp, at: members, servers: servers(3) },
+            Proxy { kind: ProxyKind::TcpOfClient, at: members, servers: servers(3) },
             Proxy { kind: ProxyKind::Http, at: console, servers: servers(6) },
         ])?;
         let settings = Settings {
@@ -99,8 +99,9 @@ impl Three {
             let (at, own) = (apis[number], apis[number + 3]);
             let config = configuration(&site.folder, name, at, (own, members));
             let config = config.replace("STATE", &state.display().to_string());
-            let config =
-                format!("{config}[database]\nurl = '{}'\ntimeout = '1s'\n", url("clusterd"));
+            let behind = "[nodes.connections]\nproxy_protocol_from = ['127.0.0.1']\n";
+            let database = format!("[database]\nurl = '{}'\ntimeout = '1s'\n", url("clusterd"));
+            let config = config + behind + &database;
             let started = Program::start("clusterd", name, folder.to_owned(), at, &config).await;
             clusterds.push(started);
         }
