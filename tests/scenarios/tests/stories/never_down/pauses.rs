@@ -134,10 +134,8 @@ async fn a_paused_process_has_no_effect_after_its_lease() {
     let before = Requests::when_quiet(&machines, cloud).await;
     tokio::join!(baremetald.signal("CONT"), clusterd.signal("CONT"));
     let url = Url::parse(&format!("http://{}/", clusterd.at)).expect("an address makes a URL");
-    tokio::join!(
-        refuses(baremetald.api(), "/v1/nodes"),
-        refuses(&Api::new(Service::Clusterd, url), "/v1/clusters")
-    );
+    let clusters = Api::new(Service::Clusterd, url);
+    tokio::join!(refuses(baremetald.api(), "/v1/nodes"), refuses(&clusters, "/v1/clusters"));
     assert_eq!(Requests::of(&machines, cloud), before);
 
     // Everybody goes on, and everything ends as it should.

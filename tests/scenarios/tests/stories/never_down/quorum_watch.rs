@@ -36,7 +36,8 @@ impl QuorumWatch {
         cluster: &str,
     ) -> QuorumWatch {
         let path = format!("/bedplate/v1/clusters/{cluster}/machines");
-        let Members { machines } = clusters.get(&path).await;
+        let (answer, _) = send(clusters, Method::GET, &path, None).await;
+        let Members { machines } = answer.read("the members");
         let masters = machines.into_iter().filter(|it| it.role == "master");
         let masters: BTreeSet<String> = masters.filter_map(|it| it.server_id).collect();
         assert_eq!(masters.len(), 3);

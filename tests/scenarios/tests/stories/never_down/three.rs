@@ -1,6 +1,7 @@
 //! Three baremetald, three clusterd and three consoled behind haproxy, an emulated cloud that clusterd and the hypervisors of baremetald
 //! use, and a rack of emulated machines.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use api_client::Service;
@@ -116,7 +117,8 @@ impl Three {
             let started = Program::start("consoled", name, folder.to_owned(), at, &config).await;
             consoleds.push(started);
         }
-        let url = |at| Url::parse(&format!("http://{at}/")).expect("an address makes a URL");
+        let url =
+            |at: SocketAddr| Url::parse(&format!("http://{at}/")).expect("an address makes a URL");
         let three = Three {
             lab,
             baremetalds,
