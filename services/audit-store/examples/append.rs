@@ -90,6 +90,7 @@ fn router(database: &Database, trail: Arc<dyn Trail>) -> Router {
         challenge: String::new(),
         browsers: BrowserCheck::new(&Auth::None, settings.hosts.clone()),
         trail,
+        ticket_keys: None,
         longest_body: 1 << 20,
         settings,
     };

@@ -61,14 +61,15 @@ async fn show(
     let node = request.node(&ident).await?;
     let novnc = request.app.settings.novnc_url.as_ref();
     let info = || match node.console_interface().is_graphical() {
-        false => Info { r#type: "websocket", url: address(&origin, node.id) },
+        false => Ok(Info { r#type: "websocket", url: address(&origin, node.id) }),
         true => {
-            let path = tickets.issue(&format!("/bedplate/v1/nodes/{}/vnc", node.id));
+            let path = tickets.issue(&format!("/bedplate/v1/nodes/{}/vnc", node.id))?;
             let page = novnc.and_then(|page| novnc_page(page, &origin, &path));
-            Info { r#type: "vnc", url: page.unwrap_or_else(|| socket_url(&origin, &path)) }
+            let url = page.unwrap_or_else(|| socket_url(&origin, &path));
+            Ok::<_, ApiError>(Info { r#type: "vnc", url })
         }
     };
-    let console_info = node.console_enabled.then(info);
+    let console_info = node.console_enabled.then(info).transpose()?;
     Ok(json(StatusCode::OK, &Shown { console_enabled: node.console_enabled, console_info }))
 }
 

@@ -122,6 +122,7 @@ pub fn router(app: App) -> Router {
         challenge: app.auth.challenge("Baremetal API"),
         browsers: BrowserCheck::new(&app.auth, app.settings.api.hosts.clone()),
         trail: Arc::new(app.store.trail().clone()),
+        ticket_keys: app.store.keyring().cloned(),
         longest_body: BODY_LIMIT,
         settings: app.settings.api.clone(),
     };

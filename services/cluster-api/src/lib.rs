@@ -74,6 +74,7 @@ pub fn router(app: App) -> Router {
         challenge: app.auth.challenge("Container Infra API"),
         browsers: BrowserCheck::new(&app.auth, app.settings.api.hosts.clone()),
         trail: Arc::new(app.store.trail().clone()),
+        ticket_keys: None,
         longest_body: BODY_LIMIT,
         settings: app.settings.api.clone(),
     };

@@ -14,6 +14,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use jiff::Timestamp;
 use metrics::RequestMetrics;
+use sealing::Keyring;
 use tower::util::MapRequest;
 use tower_http::normalize_path::NormalizePath;
 use tracing::{Instrument, debug, debug_span, error};
@@ -46,6 +47,8 @@ pub struct ApiConfig {
     pub browsers: BrowserCheck,
     /// The audit trail that requests are recorded in.
     pub trail: Arc<dyn Trail>,
+    /// The keys that seal tickets for WebSockets; `None` if one process issues and opens them.
+    pub ticket_keys: Option<Arc<Keyring>>,
     /// The largest body, in bytes, if neither the route nor `limits` sets a limit.
     pub longest_body: usize,
     pub settings: ApiSettings,
@@ -96,7 +99,7 @@ pub fn apply(router: Router, config: ApiConfig) -> Router {
     let serve_alias = move |request| serve_alias(request, &dialect, alias);
     let longest = config.settings.limits.body.map_or(config.longest_body, NonZeroUsize::get);
     let limiter = Arc::new(Limiter::new(config.settings.limits));
-    let tickets = Arc::<SocketTickets>::default();
+    let tickets = Arc::new(SocketTickets::new(config.ticket_keys.clone()));
     let router = router
         .layer(DefaultBodyLimit::max(longest))
         .fallback(unknown)

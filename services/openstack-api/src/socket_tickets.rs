@@ -1,43 +1,53 @@
 //! Tickets for WebSockets. A page in a browser can send no header with the request that opens a WebSocket, so the URL carries a ticket.
 //!
-//! A ticket stands for the credentials of the request that it was issued to. It opens one path, once, for a short time, and is kept in the
-//! memory of this process only.
+//! A ticket contains the credentials of the request that it was issued to, sealed with the keys of the service, so each process of the
+//! service can open it. It opens one path for a short time, and at each process once.
 
 use std::collections::HashMap;
 use std::fmt;
+use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::extract::{FromRequestParts, Request};
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::header::UPGRADE;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, StatusCode, Uri};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use jiff::Timestamp;
+use sealing::{Keyring, SealError, SealingKeys};
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use uuid::Uuid;
 
 use crate::auth::CREDENTIAL_HEADERS;
 use crate::{ApiError, Query};
 
 /// How long a ticket is valid.
 pub const TICKET_LIFETIME: Duration = Duration::from_mins(5);
-/// The most tickets that are kept. The oldest is dropped for a new one.
-const MAX_TICKETS: usize = 4096;
+/// The most used tickets that are remembered. With more, the ticket that expires first is forgotten.
+const MAX_USED: usize = 4096;
 /// The query parameter with the ticket.
 const PARAMETER: &str = "ticket";
 
-/// The tickets that are not used yet, by their digests.
-#[derive(Debug, Default)]
-pub(crate) struct SocketTickets(Mutex<HashMap<[u8; 32], SocketTicket>>);
-
-struct SocketTicket {
-    path: String,
-    proofs: HeaderMap,
-    issued_at: Instant,
+/// Opens tickets, and remembers which were used, by their digests, until they expire.
+pub(crate) struct SocketTickets {
+    /// `None` if the system gives no random numbers; then there are no tickets.
+    keys: Option<Arc<Keyring>>,
+    used: Mutex<HashMap<[u8; 32], Timestamp>>,
 }
 
-impl fmt::Debug for SocketTicket {
+/// The content of a ticket, in JSON. Its path is the place that it is sealed for.
+#[derive(Serialize, Deserialize)]
+struct TicketContent {
+    expires_at: Timestamp,
+    /// The headers with credentials.
+    proofs: Vec<(String, String)>,
+}
+
+impl fmt::Debug for SocketTickets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SocketTicket").field("path", &self.path).finish_non_exhaustive()
+        f.debug_struct("SocketTickets").finish_non_exhaustive()
     }
 }
 
@@ -46,28 +56,62 @@ impl fmt::Debug for SocketTicket {
 pub struct OpenedByTicket;
 
 impl SocketTickets {
-    fn issue(&self, path: String, proofs: HeaderMap, now: Instant) -> String {
-        // 244 random bits.
-        let ticket = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
-        let mut tickets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        tickets.retain(|_, ticket| now.duration_since(ticket.issued_at) < TICKET_LIFETIME);
-        if tickets.len() >= MAX_TICKETS {
-            let oldest = tickets.iter().min_by_key(|(_, ticket)| ticket.issued_at);
-            let oldest = oldest.map(|(digest, _)| *digest);
-            if let Some(oldest) = oldest {
-                tickets.remove(&oldest);
-            }
-        }
-        tickets.insert(digest(&ticket), SocketTicket { path, proofs, issued_at: now });
-        ticket
+    /// Tickets that are sealed with these keys. With `None`, only this process can open them.
+    pub(crate) fn new(keys: Option<Arc<Keyring>>) -> Self {
+        let own = || {
+            let text = SealingKeys::generate().ok()?;
+            SealingKeys::parse(&text).ok().map(Arc::<Keyring>::from)
+        };
+        SocketTickets { keys: keys.or_else(own), used: Mutex::default() }
     }
 
-    /// Takes the credentials of a ticket, if it is valid for this path. Any use ends the ticket.
-    fn redeem(&self, ticket: &str, path: &str, now: Instant) -> Option<HeaderMap> {
-        let mut tickets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let found = tickets.remove(&digest(ticket))?;
-        let is_valid = found.path == path && now.duration_since(found.issued_at) < TICKET_LIFETIME;
-        is_valid.then_some(found.proofs)
+    fn issue(&self, path: &str, proofs: &HeaderMap, now: Timestamp) -> Result<String, SealError> {
+        let text = |(name, value): (&HeaderName, &HeaderValue)| {
+            Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+        };
+        let expires_at = now.saturating_add(TICKET_LIFETIME).unwrap_or(Timestamp::MAX);
+        let content =
+            TicketContent { expires_at, proofs: proofs.iter().filter_map(text).collect() };
+        // Texts and a time always make a JSON text.
+        let content = serde_json::to_vec(&content).unwrap_or_default();
+        let keys = self.keys.as_ref().ok_or(SealError::NoRandom)?;
+        Ok(BASE64_URL_SAFE_NO_PAD.encode(keys.seal(&place(path), &content)?))
+    }
+
+    /// Takes the credentials of a ticket, if it is valid for this path and was not used here.
+    fn redeem(&self, ticket: &str, path: &str, now: Timestamp) -> Option<HeaderMap> {
+        let sealed = BASE64_URL_SAFE_NO_PAD.decode(ticket).ok()?;
+        let sealed = String::from_utf8(sealed).ok()?;
+        let content = self.keys.as_ref()?.open_sealed(&place(path), &sealed).ok()?;
+        let content: TicketContent = serde_json::from_slice(&content).ok()?;
+        if content.expires_at <= now || !self.is_first_use(&sealed, content.expires_at, now) {
+            return None;
+        }
+        let header = |(name, value): &(String, String)| {
+            let mut value = HeaderValue::from_str(value).ok()?;
+            value.set_sensitive(true);
+            Some((HeaderName::from_str(name).ok()?, value))
+        };
+        Some(content.proofs.iter().filter_map(header).collect())
+    }
+
+    /// Notes the use of a ticket. Returns whether it was the first one.
+    fn is_first_use(&self, sealed: &str, expires_at: Timestamp, now: Timestamp) -> bool {
+        let digest: [u8; 32] = Sha256::digest(sealed.as_bytes()).into();
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.retain(|_, expires_at| *expires_at > now);
+        if used.contains_key(&digest) {
+            return false;
+        }
+        if used.len() >= MAX_USED {
+            let first = used.iter().min_by_key(|(_, expires_at)| **expires_at);
+            let first = first.map(|(digest, _)| *digest);
+            if let Some(first) = first {
+                used.remove(&first);
+            }
+        }
+        used.insert(digest, expires_at);
+        true
     }
 
     /// Replaces the credentials of a request for a WebSocket by those of the ticket in its URL, if the URL has one.
@@ -81,7 +125,7 @@ impl SocketTickets {
         }
         let mut query = Query::parse(request.uri().query().unwrap_or_default())?;
         let Some(ticket) = query.take(PARAMETER) else { return Ok(()) };
-        let proofs = self.redeem(&ticket, request.uri().path(), Instant::now());
+        let proofs = self.redeem(&ticket, request.uri().path(), Timestamp::now());
         let why = "the ticket in the URL is unknown, used or expired: get another one";
         let proofs = proofs.ok_or_else(|| ApiError::protocol(StatusCode::UNAUTHORIZED, why))?;
         let target = format!("{}{}", request.uri().path(), query.encode());
@@ -99,8 +143,9 @@ impl SocketTickets {
     }
 }
 
-fn digest(ticket: &str) -> [u8; 32] {
-    Sha256::digest(ticket.as_bytes()).into()
+/// The place that a ticket for this path is sealed for.
+fn place(path: &str) -> String {
+    format!("ticket of {path}")
 }
 
 /// Issues tickets to the caller of a request.
@@ -112,9 +157,14 @@ pub struct TicketIssuer {
 
 impl TicketIssuer {
     /// Issues a ticket for a WebSocket at `path`; returns the path with the ticket.
-    pub fn issue(&self, path: &str) -> String {
-        let ticket = self.tickets.issue(path.to_owned(), self.proofs.clone(), Instant::now());
-        format!("{path}?{PARAMETER}={ticket}")
+    ///
+    /// # Errors
+    ///
+    /// 500 if the ticket cannot be sealed.
+    pub fn issue(&self, path: &str) -> Result<String, ApiError> {
+        let ticket = self.tickets.issue(path, &self.proofs, Timestamp::now());
+        let ticket = ticket.map_err(|why| ApiError::broken(format!("no ticket: {why}")))?;
+        Ok(format!("{path}?{PARAMETER}={ticket}"))
     }
 }
 
@@ -151,31 +201,47 @@ mod tests {
         )])
     }
 
-    #[test]
-    fn a_ticket_opens_its_path_once_and_for_a_short_time() {
-        let (tickets, now) = (SocketTickets::default(), Instant::now());
-        let issue = |at| tickets.issue("/a".to_owned(), with_token("t"), at);
-        let ticket = issue(now);
-        let later = now + TICKET_LIFETIME - Duration::from_secs(1);
-        assert_eq!(tickets.redeem(&ticket, "/a", later), Some(with_token("t")));
-        assert_eq!(tickets.redeem(&ticket, "/a", later), None, "it was used");
-        let ticket = issue(now);
-        assert_eq!(tickets.redeem(&ticket, "/b", now), None, "it is for another path");
-        assert_eq!(tickets.redeem(&ticket, "/a", now), None, "the other path used it");
-        assert_eq!(tickets.redeem(&issue(now), "/a", now + TICKET_LIFETIME), None);
-        assert_eq!(tickets.redeem("", "/a", now), None);
+    fn at(seconds: i64) -> Timestamp {
+        Timestamp::from_second(seconds).unwrap()
     }
 
     #[test]
-    fn the_number_of_tickets_is_limited() {
-        let (tickets, now) = (SocketTickets::default(), Instant::now());
-        let issue = |at| tickets.issue("/a".to_owned(), HeaderMap::new(), at);
-        let (first, second) = (issue(now), issue(now + Duration::from_millis(1)));
-        for _ in 0..MAX_TICKETS - 1 {
-            issue(now + Duration::from_millis(2));
+    fn a_ticket_opens_its_path_once_and_for_a_short_time() {
+        let tickets = SocketTickets::new(None);
+        let issue = || tickets.issue("/a", &with_token("t"), at(0)).unwrap();
+        let (ticket, end) = (issue(), i64::try_from(TICKET_LIFETIME.as_secs()).unwrap());
+        assert_eq!(tickets.redeem(&ticket, "/b", at(0)), None, "it is for another path");
+        assert_eq!(tickets.redeem(&ticket, "/a", at(end - 1)), Some(with_token("t")));
+        assert_eq!(tickets.redeem(&ticket, "/a", at(end - 1)), None, "it was used");
+        assert_eq!(tickets.redeem(&issue(), "/a", at(end)), None, "it has expired");
+        for wrong in ["", "x", &BASE64_URL_SAFE_NO_PAD.encode("sealed:v1:k:x")] {
+            assert_eq!(tickets.redeem(wrong, "/a", at(0)), None, "{wrong}");
         }
-        assert_eq!(tickets.redeem(&first, "/a", now), None, "it was the oldest");
-        assert!(tickets.redeem(&second, "/a", now).is_some());
+        assert!(!issue().contains("x-auth-token"), "it is sealed");
+    }
+
+    #[test]
+    fn each_process_with_the_keys_of_a_service_opens_its_tickets() {
+        let text = SealingKeys::generate().unwrap();
+        let process = || SocketTickets::new(Some(SealingKeys::parse(&text).unwrap().into()));
+        let (one, other, stranger) = (process(), process(), SocketTickets::new(None));
+        let ticket = one.issue("/a", &with_token("t"), at(0)).unwrap();
+        assert_eq!(stranger.redeem(&ticket, "/a", at(1)), None);
+        assert_eq!(other.redeem(&ticket, "/a", at(1)), Some(with_token("t")));
+    }
+
+    #[test]
+    fn the_number_of_used_tickets_is_limited() {
+        let tickets = SocketTickets::new(None);
+        let is_first =
+            |number: i64| tickets.is_first_use(&number.to_string(), at(number + 9), at(0));
+        let most = i64::try_from(MAX_USED).unwrap();
+        assert!((0..most).all(is_first));
+        assert!(!is_first(most - 1));
+        assert_eq!(tickets.used.lock().unwrap().len(), MAX_USED);
+        // The one that expires first is forgotten.
+        assert!(is_first(most) && is_first(0));
+        assert!(!tickets.is_first_use(&most.to_string(), at(most + 9), at(0)));
     }
 
     fn asked(uri: &str, headers: &[(&str, &str)]) -> Request {
@@ -188,8 +254,8 @@ mod tests {
 
     #[test]
     fn a_ticket_replaces_the_credentials_of_a_request() {
-        let tickets = SocketTickets::default();
-        let issue = || tickets.issue("/a".to_owned(), with_token("t"), Instant::now());
+        let tickets = SocketTickets::new(None);
+        let issue = || tickets.issue("/a", &with_token("t"), Timestamp::now()).unwrap();
         let socket = [("upgrade", "websocket"), ("authorization", "Basic b"), ("origin", "null")];
         let mut request = asked(&format!("/a?x=1&ticket={}", issue()), &socket);
         tickets.admit(&mut request).unwrap();
