@@ -1,11 +1,11 @@
 //! Enrolls and changes nodes: gathers the facts that the rules of `baremetal-core` need, and records what they accept.
 
 use baremetal_core::{
-    CREDENTIALS, Driver, Interface, Interfaces, Node, NodeChange, NodeIdent, NodeUuid, Passwords,
+    CREDENTIALS, Driver, Interface, Node, NodeChange, NodeIdent, NodeUuid, Passwords,
     RequestRefused, State as Stage, check_conductor_group, check_new_node, ended_allocation,
     glance_image, settle_password,
 };
-use openstack_api::{ApiError, Caller, Microversion, Operation, Query, Relation, flag};
+use openstack_api::{ApiError, Caller, Microversion, Op, Operation, Query, Relation, flag};
 use serde_json::{Map, Value};
 
 use super::owner_and_lessee;
@@ -58,7 +58,7 @@ pub(crate) async fn check_glance_access(
 pub(super) struct NodePatch {
     ident: String,
     operations: Vec<Operation>,
-    /// Whether the new driver chooses all interfaces.
+    /// Whether a new driver chooses every interface that the patch does not change.
     reset_interfaces: bool,
     /// The clusters, or the host, that the change may disrupt.
     forced: Vec<String>,
@@ -78,6 +78,10 @@ impl NodePatch {
                 flag("reset_interfaces", &raw)?
             }
         };
+        if reset_interfaces && !operations.iter().any(sets_driver) {
+            let problem = "can only be used together with a change of driver";
+            return Err(ApiError::bad_field("reset_interfaces", problem));
+        }
         let forced = forced(&mut query);
         query.finish()?;
         Ok(NodePatch { ident, operations, reset_interfaces, forced })
@@ -150,21 +154,21 @@ impl NodePatch {
     }
 
     fn applied_to(&self, before: &Node, asked: Microversion) -> Result<Node, ApiError> {
-        let patch = self.operations.clone();
-        if !self.reset_interfaces {
-            let after = patched(before, patch.clone(), asked)?;
-            return match after.driver == before.driver {
-                true => Ok(after),
-                // As in Ironic, the interfaces stay as they are, also those that are the defaults of the former driver.
-                false => patched(&with_chosen_interfaces(before), patch, asked),
-            };
+        let after = patched(before, self.operations.clone(), asked)?;
+        if after.driver == before.driver {
+            return Ok(after);
         }
-        if !patch.iter().any(|operation| operation.field().is_ok_and(|field| field == "driver")) {
-            let problem = "can only be used together with a change of driver";
-            return Err(ApiError::bad_field("reset_interfaces", problem));
+        // As in Ironic, the interfaces stay as they are, also those that are the defaults of the former driver.
+        let mut after = patched(&with_chosen_interfaces(before), self.operations.clone(), asked)?;
+        if self.reset_interfaces {
+            // As in Ironic, an interface that the patch names with its former implementation is reset too.
+            for interface in Interface::ALL {
+                if after.interface(interface) == before.interface(interface) {
+                    after.interfaces.reset(interface);
+                }
+            }
         }
-        let reset = Node { interfaces: Interfaces::default(), ..before.clone() };
-        patched(&reset, patch, asked)
+        Ok(after)
     }
 
     /// The keys of `driver_info` for which the patch gives a password, instead of keeping the stored one. The last operation on a key
@@ -173,6 +177,10 @@ impl NodePatch {
         let keys = CREDENTIALS.map(|credential| credential.password).into_iter();
         keys.filter(|key| gives(&self.operations, key)).collect()
     }
+}
+
+fn sets_driver(operation: &Operation) -> bool {
+    operation.path == "/driver" && operation.op != Op::Remove
 }
 
 /// Returns the node with every interface chosen that is now the default of its driver.

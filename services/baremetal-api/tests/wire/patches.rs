@@ -95,9 +95,35 @@ async fn interfaces_follow_the_driver() {
         (&node["boot_interface"], &node["inspect_interface"]),
         (&"ipxe".into(), &"agent".into())
     );
-    let name = r#"[{"op": "replace", "path": "/name", "value": "n"}]"#;
+}
+
+/// As `update_node` of Ironic's conductor does, which looks at the fields that have another value than before.
+#[tokio::test]
+async fn a_reset_of_interfaces_needs_another_driver_and_keeps_changed_interfaces() {
+    let api = Api::start().await;
+    api.enroll(r#", "inspect_interface": "no-inspect""#).await;
+    let path = format!("/v1/nodes/{ID}?reset_interfaces=True");
+    let same = r#"[{"op": "replace", "path": "/driver", "value": "fake-hardware"}]"#;
+    let node = api.send("PATCH", &path, NEWEST, same).await.has(200).json();
+    assert_eq!(node["inspect_interface"], "no-inspect");
+    // The management interface changes, so it stays. The inspect interface has its value already, so it becomes the default.
+    let other = r#"[{"op": "replace", "path": "/driver", "value": "ipmi"},
+        {"op": "replace", "path": "/management_interface", "value": "noop"},
+        {"op": "replace", "path": "/inspect_interface", "value": "no-inspect"}]"#;
+    let node = api.send("PATCH", &path, NEWEST, other).await.has(200).json();
+    assert_eq!(
+        (&node["management_interface"], &node["inspect_interface"]),
+        (&"noop".into(), &"agent".into())
+    );
     let words = "reset_interfaces: can only be used together with a change of driver";
+    let name = r#"[{"op": "replace", "path": "/name", "value": "n"}]"#;
     api.send("PATCH", &path, NEWEST, name).await.refuses(400, words);
+    let removed = r#"[{"op": "remove", "path": "/driver"}]"#;
+    api.send("PATCH", &path, NEWEST, removed).await.refuses(400, words);
+    // The parameter is checked before the node is looked for.
+    let missing = "/v1/nodes/no-such-node?reset_interfaces=True";
+    api.send("PATCH", missing, NEWEST, name).await.refuses(400, words);
+    api.send("PATCH", missing, NEWEST, same).await.has(404);
 }
 
 #[tokio::test]
