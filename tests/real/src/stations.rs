@@ -192,12 +192,13 @@ pub fn choose(story: &mut Story, machine: &Machine, image: &Image) {
     ]);
 }
 
-/// Installs `tiny-partition.raw` with a swap and an ephemeral partition, and checks that it boots and finds each partition.
+/// Installs `tiny-partition.raw`, which these fields of `instance_info` mark as the image of a partition, with a swap and an ephemeral
+/// partition. Checks that it boots and finds each partition.
 #[track_caller]
-pub fn deploy_partition(story: &mut Story, machine: &Machine) {
+pub fn deploy_partition(story: &mut Story, machine: &Machine, marks: &[&str]) {
     let mut words = vec!["node", "set", &machine.name];
-    for field in ["image_type=partition", "root_gb=1", "swap_mb=64", "ephemeral_gb=1"] {
-        words.extend(["--instance-info", field]);
+    for field in marks.iter().chain(&["root_gb=1", "swap_mb=64", "ephemeral_gb=1"]) {
+        words.extend(["--instance-info", *field]);
     }
     story.client.done(&words);
     deploy(story, machine, &image("tiny-partition.raw"));

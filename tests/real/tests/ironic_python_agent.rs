@@ -30,17 +30,20 @@ fn ramdisk(release: &str) -> PathBuf {
 /// Begins a story with the agent of this release.
 #[track_caller]
 fn begin(name: &str, firmware: Firmware, release: &str) -> Option<Story> {
+    begin_configured(name, firmware, release, "")
+}
+
+/// Begins a story with the agent of this release, and with further tables of `baremetald.toml`.
+#[track_caller]
+fn begin_configured(name: &str, firmware: Firmware, release: &str, tables: &str) -> Option<Story> {
     if std::env::var_os("BEDPLATE_REAL").is_none() {
         peers::skip(name, "it needs a rack; `make test-agents` brings one up");
         return None;
     }
     let ramdisk = ramdisk(release);
     let sizes = &[("RACK_MEMORY", MEMORY)];
-    Story::begin_given(
-        name,
-        &[firmware],
-        &RackOptions { sizes, ramdisk: Some(&ramdisk), ..RackOptions::default() },
-    )
+    let given = RackOptions { sizes, tables, ramdisk: Some(&ramdisk), ..RackOptions::default() };
+    Story::begin_given(name, &[firmware], &given)
 }
 
 /// Cleans the machine by the steps that the agent reports with a priority, which erase the disks completely; deploys it, rescues it, and
@@ -99,7 +102,24 @@ fn debians_agent_installs_the_image_of_a_partition() {
     let reach = ManagementAccess::redfish(&machine, "ipxe");
     stations::enroll(&mut story, &machine, &reach);
     stations::provide(&mut story, &machine);
-    stations::deploy_partition(&mut story, &machine);
+    stations::deploy_partition(&mut story, &machine, &["image_type=partition"]);
+    stations::give_back(&mut story, &machine, 1);
+}
+
+/// The same by release 13, which installs boot loaders only if the conductor permits it. A kernel and a ramdisk mark the image, as Nova and
+/// Glance mark it: nothing reads them, because the machine boots the kernel in the image.
+#[test]
+fn pypis_agent_installs_the_image_of_a_partition() {
+    let permit = "[agents]\nenable_bios_bootloader_install = true";
+    let begun = begin_configured("ipa-partition13", Firmware::Uefi, "pypi", permit);
+    let Some(mut story) = begun else { return };
+    let machine = story.machine(0);
+    let reach = ManagementAccess::redfish(&machine, "ipxe");
+    stations::enroll(&mut story, &machine, &reach);
+    stations::provide(&mut story, &machine);
+    let marks =
+        ["kernel=http://10.78.0.1:8000/vmlinuz", "ramdisk=http://10.78.0.1:8000/initrd.img"];
+    stations::deploy_partition(&mut story, &machine, &marks);
     stations::give_back(&mut story, &machine, 1);
 }
 

@@ -9,7 +9,7 @@ fn a_uefi_machine_boots_the_image_of_a_partition() {
     let machine = story.machine(0);
     stations::enroll(&mut story, &machine, &ManagementAccess::redfish(&machine, "ipxe"));
     stations::provide(&mut story, &machine);
-    stations::deploy_partition(&mut story, &machine);
+    stations::deploy_partition(&mut story, &machine, &["image_type=partition"]);
     stations::give_back(&mut story, &machine, 1);
 }
 
@@ -19,6 +19,6 @@ fn a_bios_machine_boots_the_image_of_a_partition() {
     let machine = story.machine(0);
     stations::enroll(&mut story, &machine, &ManagementAccess::ipmi(&machine, "ipxe"));
     stations::provide(&mut story, &machine);
-    stations::deploy_partition(&mut story, &machine);
+    stations::deploy_partition(&mut story, &machine, &["image_type=partition"]);
     stations::give_back(&mut story, &machine, 1);
 }
