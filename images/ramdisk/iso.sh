@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # iso.sh OUT - builds OUT/ramdisk.iso from OUT/kernel and OUT/ramdisk, for booting as virtual media by BIOS and by UEFI.
 #
+#   ARCHITECTURE  the machine's: amd64 (default) or arm64, which boots by UEFI only
+#
 # The image needs no network to start and no DHCP: a server writes a machine's arguments into the image while it streams it (README.md).
 # The ramdisk has ramdisk-agent or a released ironic-python-agent.
 # UEFI boots through Debian's signed shim and GRUB to Debian's signed kernel, so Secure Boot can stay on.
@@ -21,16 +23,19 @@ done
 xorriso() { LD_LIBRARY_PATH=$LIBRARIES command xorriso "$@"; }
 # shellcheck disable=SC2034 # unpacked adds the sources of the boot loaders to it
 SOURCES=$OUT/sources
-SYSLINUX=$(unpacked syslinux-common)/usr/lib/syslinux/modules/bios
-ISOLINUX=$(unpacked isolinux)/usr/lib/ISOLINUX
-SHIM=$(unpacked shim-signed)/usr/lib/shim/shimx64.efi.signed
+case $ARCHITECTURE in
+  amd64) EFI_NAME=x64 GRUB_TARGET=x86_64-efi CONSOLES='console=tty0 console=ttyS0,115200' ;;
+  arm64) EFI_NAME=aa64 GRUB_TARGET=arm64-efi CONSOLES='console=tty0 console=ttyS0,115200 console=ttyAMA0,115200' ;;
+esac
+lists_of_machine
+SHIM=$(unpacked shim-signed)/usr/lib/shim/shim$EFI_NAME.efi.signed
 # the GRUB of Debian's own CDs, which looks for /.disk/info and reads /boot/grub/grub.cfg
-GRUB=$(unpacked grub-efi-amd64-signed)/usr/lib/grub/x86_64-efi-signed/gcdx64.efi.signed
+GRUB=$(unpacked "grub-efi-$ARCHITECTURE-signed")/usr/lib/grub/$GRUB_TARGET-signed/gcd$EFI_NAME.efi.signed
 
 WORK=$(mktemp -d)
 trap 'rm -rf "$WORK"' EXIT
 ISO=$WORK/iso
-mkdir -p "$ISO"/{.disk,boot/grub,isolinux}
+mkdir -p "$ISO"/{.disk,boot/grub}
 cp "$OUT/kernel" "$OUT/ramdisk" "$ISO/boot/"
 echo bedplate >"$ISO/.disk/info"
 
@@ -45,9 +50,15 @@ archive "$WORK/arguments" >"$ISO/boot/arguments"
 # ironic-python-agent reads them in this file, if the kernel has boot_method=vmedia and the medium has the label IR-VFD-DEV.
 cp "$WORK/arguments/etc/bedplate/arguments" "$ISO/parameters.txt"
 
-KERNEL_ARGUMENTS='boot_method=vmedia console=tty0 console=ttyS0,115200 quiet'
-cp "$ISOLINUX/isolinux.bin" "$SYSLINUX/ldlinux.c32" "$ISO/isolinux/"
-cat >"$ISO/isolinux/isolinux.cfg" <<CFG
+KERNEL_ARGUMENTS="boot_method=vmedia $CONSOLES quiet"
+BY_BIOS=() BY_UEFI=(-e boot/efi.img -no-emul-boot)
+boots_by_bios() { # makes the CD, and a disk with the same bytes, boot by BIOS
+  local syslinux isolinux
+  syslinux=$(unpacked syslinux-common)/usr/lib/syslinux/modules/bios
+  isolinux=$(unpacked isolinux)/usr/lib/ISOLINUX
+  mkdir "$ISO/isolinux"
+  cp "$isolinux/isolinux.bin" "$syslinux/ldlinux.c32" "$ISO/isolinux/"
+  cat >"$ISO/isolinux/isolinux.cfg" <<CFG
 SERIAL 0 115200
 DEFAULT ramdisk
 PROMPT 0
@@ -56,6 +67,11 @@ LABEL ramdisk
   INITRD /boot/ramdisk,/boot/arguments
   APPEND $KERNEL_ARGUMENTS
 CFG
+  BY_BIOS=(-isohybrid-mbr "$isolinux/isohdpfx.bin"
+    -b isolinux/isolinux.bin -c isolinux/boot.cat -no-emul-boot -boot-load-size 4 -boot-info-table -eltorito-alt-boot)
+  BY_UEFI+=(-isohybrid-gpt-basdat)
+}
+[ "$ARCHITECTURE" != amd64 ] || boots_by_bios
 cat >"$ISO/boot/grub/grub.cfg" <<CFG
 set timeout=0
 menuentry ramdisk {
@@ -70,14 +86,12 @@ mkfs.vfat -C -i BEDB1A7E -n BEDPLATE --invariant "$EFI" 8192 >/dev/null
 export MTOOLS_SKIP_CHECK=1
 for file in "$SHIM" "$GRUB"; do cp "$file" "$WORK/"; touch -d "@$SOURCE_DATE_EPOCH" "$WORK/${file##*/}"; done
 mmd -i "$EFI" ::/EFI ::/EFI/BOOT
-mcopy -m -i "$EFI" "$WORK/${SHIM##*/}" ::/EFI/BOOT/BOOTX64.EFI
-mcopy -m -i "$EFI" "$WORK/${GRUB##*/}" ::/EFI/BOOT/grubx64.efi
+mcopy -m -i "$EFI" "$WORK/${SHIM##*/}" "::/EFI/BOOT/BOOT${EFI_NAME^^}.EFI"
+mcopy -m -i "$EFI" "$WORK/${GRUB##*/}" "::/EFI/BOOT/grub$EFI_NAME.efi"
 
 xorriso -as mkisofs -quiet -o "$OUT/ramdisk.iso" -V IR-VFD-DEV -R -J \
   --modification-date="$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y%m%d%H%M%S00)" --set_all_file_dates "@$SOURCE_DATE_EPOCH" \
-  -isohybrid-mbr "$ISOLINUX/isohdpfx.bin" \
-  -b isolinux/isolinux.bin -c isolinux/boot.cat -no-emul-boot -boot-load-size 4 -boot-info-table \
-  -eltorito-alt-boot -e boot/efi.img -no-emul-boot -isohybrid-gpt-basdat "$ISO"
+  "${BY_BIOS[@]}" "${BY_UEFI[@]}" "$ISO"
 
 COUNT=$(grep -aoF "$MARKER" "$OUT/ramdisk.iso" | wc -l)
 [ "$COUNT" = 2 ] || die "the marker is there $COUNT times"

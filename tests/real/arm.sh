@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# arm.sh - makes everything that a machine with 64-bit ARM boots, and prints its folder: iPXE of Debian 13, our ramdisk and its kernel. Also
-# makes the image tiny-arm.qcow2, a 64 MiB disk that prints "DISK-BOOTED UEFI" on the serial console.
+# arm.sh - makes everything that a machine with 64-bit ARM boots, and prints its folder: iPXE of Debian 13, our ramdisk, its kernel and a CD of
+# both. Also makes the image tiny-arm.qcow2, a 64 MiB disk that prints "DISK-BOOTED UEFI" on the serial console.
 #
 # Needs QEMU and firmware for the machine, and a cross compiler for the agent (images/ramdisk/agent.sh); root installs the packages.
 #   AGENT  the static agent; cargo builds it by default
@@ -63,6 +63,7 @@ done
 export MTOOLS_SKIP_CHECK=1
 lists_of_machine
 "$HERE/../../images/ramdisk/build.sh" "$FOLDER"
+"$HERE/../../images/ramdisk/iso.sh" "$FOLDER"
 loader
 image
 printf '%s\n' "$FOLDER"

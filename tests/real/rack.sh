@@ -202,7 +202,8 @@ disks() { [ "$DISKS" = 1 ] && echo vda || echo vda vdb; }
 domain_xml() { # INDEX FIRMWARE
   case $2 in arm) arm_xml "$1" ;; *) x86_xml "$1" "$2" ;; esac
 }
-# No IPMI interface to its own BMC and no CD drive: QEMU's board has neither bus.
+# No IPMI interface to its own BMC: QEMU's board has no bus for it. sushy-emulator adds a CD drive on SCSI when it inserts a medium, and AAVMF
+# has a driver for this controller only.
 arm_xml() { # INDEX
   local name
   name=$(machine "$1")
@@ -225,6 +226,7 @@ arm_xml() { # INDEX
     $(for disk in $(disks); do disk_xml "$name" "$disk"; done)
     <interface type='bridge'><source bridge='br0'/><mac address='$(mac "$1")'/><model type='virtio'/><target dev='tap-$name'/><rom enabled="no"/></interface>
     <serial type='unix'><source mode='bind' path='$RACK/$name/console.sock'/><log file='$RACK/$name/console.log' append='on'/><target port='0'/></serial>
+    <controller type='scsi' index='0' model='virtio-scsi'/>
     <rng model='virtio'><backend model='random'>/dev/urandom</backend></rng>
     <memballoon model='none'/>
   </devices>

@@ -51,6 +51,14 @@ pub enum BootError {
     Store(#[from] StoreError),
 }
 
+/// The virtual CD for one boot of a machine.
+#[derive(Clone, Debug)]
+pub struct Medium {
+    pub architecture: CpuArchitecture,
+    /// The kernel parameters that are written into the CD.
+    pub parameters: Vec<(String, Option<String>)>,
+}
+
 impl TurnContext {
     /// Returns the URL of the boot script for a machine that boots by iPXE.
     pub(crate) fn script_url(
@@ -94,8 +102,9 @@ impl TurnContext {
 
     /// Returns the URL of the virtual CD for the current work. The first call creates the boot that the CD belongs to.
     pub(crate) async fn medium(&self, node: &Node) -> Result<Url, ActionError> {
-        if node.cpu_architecture() == Some(CpuArchitecture::Aarch64) {
-            return Err(no_medium().into());
+        let architecture = medium_architecture(node);
+        if !self.settings.media.contains(&architecture) {
+            return Err(no_medium(architecture).into());
         }
         let boot = match self.boot_of_work(node).await? {
             Some(boot) => boot,
@@ -332,13 +341,13 @@ impl Conductor {
         kernel_script(kernel, initrd, parameters)
     }
 
-    /// Returns the kernel parameters for the virtual CD that was requested with this capability.
-    pub async fn medium_parameters(
+    /// Returns the virtual CD that was requested with this capability.
+    pub async fn medium(
         &self,
         id: NodeUuid,
         work: WorkUuid,
         capability: &str,
-    ) -> Result<Vec<(String, Option<String>)>, BootError> {
+    ) -> Result<Medium, BootError> {
         let context = &self.context;
         let boot = context.store.find_boot(id).await?.filter(|boot| boot.work == work);
         let boot = boot.ok_or(BootError::NotFound { what: "a boot in progress" })?;
@@ -356,8 +365,15 @@ impl Conductor {
             None => None,
         };
         context.sightings.note(id, ObservedPart::Http, "its BMC fetched the boot medium");
-        Ok(context.parameters(&node, &boot, port).await)
+        let parameters = context.parameters(&node, &boot, port).await;
+        Ok(Medium { architecture: medium_architecture(&node), parameters })
     }
+}
+
+/// Returns the architecture of the virtual CD for this node. A BMC does not tell which firmware the machine has, so a node without
+/// `properties.cpu_arch` gets the CD of x86-64.
+fn medium_architecture(node: &Node) -> CpuArchitecture {
+    node.cpu_architecture().unwrap_or(CpuArchitecture::X86_64)
 }
 
 /// Returns the file name of the boot script for a machine with this firmware.
@@ -447,9 +463,14 @@ fn no_address() -> Problem {
     Problem { reason: Reason::BadRequest, cause, transient: false }
 }
 
-fn no_medium() -> Problem {
-    let cause = "the virtual CD of the service boots x86-64 only; set the node's boot interface to ipxe or http-ipxe, or driver_info.deploy_iso"
-        .to_owned();
+fn no_medium(architecture: CpuArchitecture) -> Problem {
+    let key = match architecture {
+        CpuArchitecture::X86_64 => "iso of [provisioning]",
+        CpuArchitecture::Aarch64 => "iso of [provisioning.aarch64]",
+    };
+    let cause = format!(
+        "the service has no virtual CD for {architecture}; set {key} in its configuration, the boot interface of the node to ipxe or http-ipxe, or driver_info.deploy_iso"
+    );
     Problem { reason: Reason::BadRequest, cause, transient: false }
 }
 

@@ -79,7 +79,7 @@ mod samples;
 
 pub use agent_reports::Heartbeat;
 pub use bmc_directory::BmcDirectory;
-pub use boots::{BootError, firmware_of_script};
+pub use boots::{BootError, Medium, firmware_of_script};
 pub use clusterd::ClusterdClient;
 pub use conductor::{Conductor, StartError};
 pub use consoles::{

@@ -70,6 +70,8 @@ pub struct Settings {
     pub https_url: Option<Url>,
     /// The architectures that have a kernel, a ramdisk and a build of iPXE. x86-64 always has them.
     pub architectures: Vec<CpuArchitecture>,
+    /// The architectures that have a virtual CD.
+    pub media: Vec<CpuArchitecture>,
     /// The addresses for machines; `None` if another DHCP server assigns addresses.
     pub leases: Option<Leases>,
     /// The addresses for BMCs; `None` if the service leases none.
@@ -145,6 +147,7 @@ impl Settings {
             provisioning_url: None,
             https_url: None,
             architectures: vec![CpuArchitecture::X86_64],
+            media: vec![CpuArchitecture::X86_64],
             leases: None,
             bmc_leases: None,
             unknown_machines: UnknownMachines::Refuse,

@@ -355,6 +355,7 @@ fn settings(
         provisioning_url: sockets.map(|sockets| sockets.url.clone()),
         https_url: sockets.and_then(ProvisioningSockets::https_url),
         architectures: provisioning.map(ProvisioningConfig::architectures).unwrap_or_default(),
+        media: provisioning.map(ProvisioningConfig::media).unwrap_or_default(),
         leases,
         bmc_leases: config.bmc.dhcp.as_ref().and_then(|dhcp| v4_leases(&dhcp.0, KEEP_BMC_ADDRESS)),
         unknown_machines: provisioning.map(|section| section.unknown_machines).unwrap_or_default(),
@@ -475,23 +476,29 @@ fn session(
 }
 
 fn files(section: &ProvisioningConfig) -> anyhow::Result<Files> {
-    let iso = section.iso.as_ref().map(|file| {
-        IsoTemplate::open(file)
-            .with_context(|| format!("cannot use {} (provisioning.iso)", file.display()))
-    });
     let (kernel, ramdisk) = (section.kernel.clone(), section.ramdisk.clone());
     let of_arm = section.aarch64.as_ref();
+    let iso_of_arm = of_arm.and_then(|files| files.iso.as_deref());
     Ok(Files {
         ramdisk: RamdiskFiles { kernel, ramdisk },
         ramdisk_of_arm: of_arm.map(|files| RamdiskFiles {
             kernel: files.kernel.clone(),
             ramdisk: files.ramdisk.clone(),
         }),
-        iso: iso.transpose()?,
+        iso: iso(section.iso.as_deref(), "provisioning.iso")?,
+        iso_of_arm: iso(iso_of_arm, "provisioning.aarch64.iso")?,
         loaders: section.loader_files(),
         images: section.images.clone(),
         downloads: Downloads::default(),
     })
+}
+
+/// Opens the template of the virtual CD that the configuration's `key` names.
+fn iso(file: Option<&Path>, key: &str) -> anyhow::Result<Option<IsoTemplate>> {
+    let opened = file.map(|file| {
+        IsoTemplate::open(file).with_context(|| format!("cannot use {} ({key})", file.display()))
+    });
+    opened.transpose()
 }
 
 fn network_boot(section: &ProvisioningConfig) -> anyhow::Result<pxe::Config> {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use real::stations::{ManagementAccess, deploy, enroll, give_back, inspect, provide};
-use real::{Firmware, RackOptions, Story, image};
+use real::{Firmware, Machine, RackOptions, Story, image};
 
 /// Makes what the machine boots, and returns the folder.
 #[track_caller]
@@ -16,6 +16,12 @@ fn boot_files() -> String {
     String::from_utf8_lossy(&made.stdout).trim().to_owned()
 }
 
+/// Returns how often the firmware tried to boot from the network.
+fn network_boots(machine: &Machine) -> usize {
+    let printed = machine.printed();
+    ["Start PXE", "Start HTTP Boot"].map(|attempt| printed.matches(attempt).count()).iter().sum()
+}
+
 #[test]
 fn a_machine_with_arm_is_deployed_and_undeployed() {
     let name = "arm";
@@ -24,7 +30,8 @@ fn a_machine_with_arm_is_deployed_and_undeployed() {
     }
     let files = boot_files();
     let tables = format!(
-        "[provisioning.aarch64]\nkernel = \"{files}/kernel\"\nramdisk = \"{files}/ramdisk\"\nloader = \"{files}/ipxe-arm64.efi\""
+        "[provisioning.aarch64]\nkernel = \"{files}/kernel\"\nramdisk = \"{files}/ramdisk\"\niso = \"{files}/ramdisk.iso\"\n\
+         loader = \"{files}/ipxe-arm64.efi\""
     );
     let options = RackOptions {
         sizes: &[("RACK_MEMORY", "1024")],
@@ -40,5 +47,14 @@ fn a_machine_with_arm_is_deployed_and_undeployed() {
     assert_eq!(story.field(&machine.name, "properties")["cpu_arch"], "aarch64");
     provide(&mut story, &machine);
     deploy(&mut story, &machine, &image("tiny-arm.qcow2"));
+    let before = network_boots(&machine);
+    assert!(before > 0, "the firmware does not print its boots from the network");
+
+    // The last cleaning boots the virtual CD. An interface of a machine in use changes in maintenance only.
+    let media = ["node", "set", &machine.name, "--boot-interface", "redfish-virtual-media"];
+    story.client.done(&["node", "maintenance", "set", &machine.name]);
+    story.client.done(&media);
+    story.client.done(&["node", "maintenance", "unset", &machine.name]);
     give_back(&mut story, &machine, 1);
+    assert_eq!(network_boots(&machine), before, "the machine booted from the network");
 }

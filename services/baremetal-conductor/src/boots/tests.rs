@@ -82,15 +82,38 @@ async fn the_architecture_of_a_node_selects_its_kernel_and_ramdisk() {
     assert_eq!(folder(&[X86_64], Some("aarch64"), Aarch64).await, "ramdisk");
 }
 
-#[tokio::test]
-async fn a_machine_with_arm_gets_no_virtual_cd_of_the_service() {
-    let conductor = conductor(settings()).await;
+/// Returns the architecture of the virtual CD, if the service has CDs of these architectures and the node has this `cpu_arch`.
+async fn medium_of(
+    media: &[CpuArchitecture],
+    property: Option<&str>,
+) -> Result<CpuArchitecture, String> {
+    let media = media.to_vec();
+    let conductor = conductor(crate::Settings { media, ..settings() }).await;
     let machine = SampleMachine::start().await;
     let (mut node, _) = machine.node();
     node.interfaces.boot = Some(BootInterface::VirtualMedia);
-    node.properties.insert("cpu_arch".to_owned(), "aarch64".into());
+    node.properties.extend(property.map(|name| ("cpu_arch".to_owned(), name.into())));
     conductor.context.store.insert_node(&node).await.unwrap();
-    assert!(conductor.context.medium(&node).await.is_err());
+    let url = match conductor.context.medium(&node).await {
+        Ok(url) => url,
+        Err(problem) => return Err(problem.to_string()),
+    };
+    let work = node.work.as_ref().unwrap().id;
+    Ok(conductor.medium(node.id, work, &capability(&url)).await.unwrap().architecture)
+}
+
+#[tokio::test]
+async fn a_machine_gets_the_virtual_cd_of_its_architecture() {
+    let both = [X86_64, Aarch64];
+    assert_eq!(medium_of(&both, Some("aarch64")).await, Ok(Aarch64));
+    assert_eq!(medium_of(&both, Some("x86_64")).await, Ok(X86_64));
+    assert_eq!(medium_of(&both, None).await, Ok(X86_64));
+    let missing = medium_of(&[X86_64], Some("aarch64")).await.unwrap_err();
+    let words = "the service has no virtual CD for aarch64; set iso of [provisioning.aarch64]";
+    assert!(missing.starts_with(words), "{missing}");
+    let missing = medium_of(&[], None).await.unwrap_err();
+    let words = "the service has no virtual CD for x86_64; set iso of [provisioning]";
+    assert!(missing.starts_with(words), "{missing}");
 }
 
 #[tokio::test]
@@ -158,7 +181,7 @@ async fn a_machine_that_boots_by_virtual_cd_is_told_its_leased_address() {
         let url = conductor.context.medium(&node).await.unwrap();
         let capability = capability(&url);
         let work = node.work.as_ref().unwrap().id;
-        let given = conductor.medium_parameters(node.id, work, &capability).await.unwrap();
+        let given = conductor.medium(node.id, work, &capability).await.unwrap().parameters;
         let address = given.iter().find(|(key, _)| key == "bedplate.address");
         assert_eq!(address.and_then(|(_, value)| value.as_deref()), want);
     }
@@ -188,7 +211,7 @@ async fn the_ramdisk_gets_the_network_that_the_node_names_for_it() {
     store.insert_port(&port).await.unwrap();
     let url = conductor.context.medium(&node).await.unwrap();
     let work = node.work.as_ref().unwrap().id;
-    let given = conductor.medium_parameters(node.id, work, &capability(&url)).await.unwrap();
+    let given = conductor.medium(node.id, work, &capability(&url)).await.unwrap().parameters;
     for (key, want) in [
         ("BOOTIF", "01-52-54-00-aa-00-01"),
         ("bedplate.mtu", "1400"),

@@ -71,6 +71,9 @@ pub struct Aarch64Config {
     /// The ramdisk's kernel.
     pub kernel: PathBuf,
     pub ramdisk: PathBuf,
+    /// The ramdisk as a CD, for boots from virtual media.
+    #[serde(default)]
+    pub iso: Option<PathBuf>,
     /// iPXE for UEFI, by default of Debian's package `ipxe` since Debian 13.
     #[serde(default = "arm_loader")]
     pub loader: PathBuf,
@@ -119,6 +122,13 @@ impl ProvisioningConfig {
     pub fn architectures(&self) -> Vec<CpuArchitecture> {
         let arm = self.aarch64.as_ref().map(|_| CpuArchitecture::Aarch64);
         [CpuArchitecture::X86_64].into_iter().chain(arm).collect()
+    }
+
+    /// Returns the architectures that have a virtual CD.
+    pub fn media(&self) -> Vec<CpuArchitecture> {
+        let x86 = self.iso.as_ref().map(|_| CpuArchitecture::X86_64);
+        let arm = self.aarch64.as_ref().and_then(|files| files.iso.as_ref());
+        x86.into_iter().chain(arm.map(|_| CpuArchitecture::Aarch64)).collect()
     }
 
     /// Returns the additional kernel parameters, each split at its first `=`.

@@ -47,11 +47,11 @@ pub(super) async fn medium(
     Path((node, work, capability)): Path<(NodeUuid, WorkUuid, String)>,
     headers: HeaderMap,
 ) -> Result<Response, ErrorAnswer> {
-    let Some(iso) = &provisioning.files.iso else {
+    let medium = provisioning.conductor.medium(node, work, &capability).await?;
+    let Some(iso) = provisioning.files.iso_for(medium.architecture) else {
         return Err(ErrorAnswer::not_found("a boot medium"));
     };
-    let parameters = provisioning.conductor.medium_parameters(node, work, &capability).await?;
-    iso.serve(&parameters, &headers)
+    iso.serve(&medium.parameters, &headers)
         .await
         .map_err(|error| ErrorAnswer::bad_request(error.to_string()))
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRef;
 use baremetal_conductor::Conductor;
+use hardware::CpuArchitecture;
 use pxe::Loader;
 
 use super::downloads::Downloads;
@@ -32,12 +33,24 @@ pub struct Files {
     pub ramdisk_of_arm: Option<RamdiskFiles>,
     /// The ramdisk as a CD.
     pub iso: Option<IsoTemplate>,
+    /// The ramdisk for 64-bit ARM as a CD.
+    pub iso_of_arm: Option<IsoTemplate>,
     /// The builds of iPXE.
     pub loaders: Vec<(Loader, PathBuf)>,
     /// The folder with images.
     pub images: Option<PathBuf>,
     /// Limits the downloads of kernels and ramdisks.
     pub downloads: Downloads,
+}
+
+impl Files {
+    /// Returns the ramdisk for this architecture as a CD.
+    pub(super) fn iso_for(&self, architecture: CpuArchitecture) -> Option<&IsoTemplate> {
+        match architecture {
+            CpuArchitecture::X86_64 => self.iso.as_ref(),
+            CpuArchitecture::Aarch64 => self.iso_of_arm.as_ref(),
+        }
+    }
 }
 
 /// A ramdisk and its kernel.

@@ -136,6 +136,7 @@ impl Configured {
             &["provisioning", "loaders"],
             &["provisioning", "aarch64", "kernel"],
             &["provisioning", "aarch64", "ramdisk"],
+            &["provisioning", "aarch64", "iso"],
             &["provisioning", "aarch64", "loader"],
             &["provisioning", "images"],
             &["provisioning", "https", "certificate"],

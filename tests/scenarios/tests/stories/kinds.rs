@@ -2,7 +2,7 @@
 
 use api_client::baremetald::VirtualDrive;
 use bmc_emulator::{PowerRequest, Request};
-use lab::{Lab, Machine, RackedMachine};
+use lab::{Lab, Machine, RackedMachine, Settings};
 use machine_emulator::{BootSource, Event, Stage};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -47,6 +47,34 @@ async fn redfish_boots_uefi_by_http() {
 #[tokio::test]
 async fn redfish_boots_a_virtual_cd() {
     check(Machine::redfish("m").uefi().boot("redfish-virtual-media"), BootSource::Cd).await;
+}
+
+#[tokio::test]
+async fn a_machine_with_arm_boots_its_own_virtual_cd() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let file = |name: &str, content: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).expect("a file can be written");
+        path
+    };
+    // Another size than the CD for x86 has.
+    let mut cd = vec![0; 160 << 10];
+    let area = b"# bedplate arguments: 4096 bytes from here may be overwritten";
+    cd[1024..1024 + area.len()].copy_from_slice(area);
+    let more = format!(
+        "[provisioning.aarch64]\nkernel = {:?}\nramdisk = {:?}\nloader = {:?}\niso = {:?}\n",
+        file("kernel", b"kernel"),
+        file("ramdisk", b"ramdisk"),
+        file("loader", b"loader"),
+        file("boot.iso", &cd),
+    );
+    let lab = Lab::start_with(Settings { more, ..Settings::default() }).await;
+    let machine = lab.rack(Machine::redfish("m").uefi().boot("redfish-virtual-media")).await;
+    let node = lab.manageable(&machine).await;
+    lab.set(node, "/properties/cpu_arch", json!("aarch64")).await;
+    lab.provision(node, "provide").await.reaches("available").await;
+    let loaded = Event::LoadedLoader("the virtual CD".to_owned(), 160 << 10);
+    assert!(machine.events().contains(&loaded), "{:#?}", machine.events());
 }
 
 #[tokio::test]
