@@ -11,7 +11,7 @@ mod relay;
 mod reply;
 mod server;
 
-pub use config::ServerConfig;
+pub use config::{ServerConfig, server_identifier};
 pub use message::{DecodeError, Message, MessageType};
 pub use options::{CutOff, Options};
 pub use relay::{Received, Relay};

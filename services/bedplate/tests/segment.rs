@@ -21,27 +21,43 @@ fn a_foreign_dhcp_server_is_found_and_its_offer_reported() {
         return peers::skip(NAME, format_args!("needs {program}"));
     }
     let segment = Segment::new();
-    let dhcp = |said: &str| said.lines().find(|line| line.contains(" eth0")).map(str::to_owned);
 
+    // No version of IP has a server.
     let alone = segment.doctor();
-    let reported = dhcp(&alone).unwrap_or_else(|| panic!("{alone}"));
-    assert!(reported.starts_with("OK"), "{reported}");
+    let is_fine = |line: &&str| line.starts_with("OK") && line.contains(" eth0");
+    assert_eq!(alone.lines().filter(is_fine).count(), 2, "{alone}");
 
     // A server that only assigns addresses may be intended. A server that also names a boot file breaks network boot.
-    for (more, verdict, offers) in [
-        (None, "WARN", "10.79.0.1 offers the address 10.79.0.20"),
-        (Some("--dhcp-boot=theirs.efi"), "FAIL", "the boot file \"theirs.efi\""),
+    let boot_files =
+        ["--dhcp-boot=theirs.efi", "--dhcp-option=option6:59,http://[fd79::1]/theirs.efi"];
+    for (more, verdict, boot_file_of_v4, boot_file_of_v6) in [
+        (&[][..], "WARN", "", ""),
+        (
+            &boot_files[..],
+            "FAIL",
+            " and the boot file \"theirs.efi\"",
+            " and the boot file \"http://[fd79::1]/theirs.efi\"",
+        ),
     ] {
         let server = segment.dnsmasq(more);
         let found = segment.doctor();
         drop(server);
-        let reported = dhcp(&found).unwrap_or_else(|| panic!("{found}"));
-        assert!(reported.starts_with(verdict) && reported.contains(offers), "{reported}");
+        for offers in [
+            format!(
+                "DHCP server answers on eth0: 10.79.0.1 offers the address 10.79.0.20{boot_file_of_v4}"
+            ),
+            format!(
+                "DHCPv6 server answers on eth0: fe80::1 offers the address fd79::20{boot_file_of_v6}"
+            ),
+        ] {
+            let is_found = |line: &str| line.starts_with(verdict) && line.contains(&offers);
+            assert!(found.lines().any(is_found), "no {verdict} {offers} in {found}");
+        }
     }
 }
 
-/// Two network namespaces joined by a virtual cable. The doctor looks at `eth0`, which has no address, as before an installation. The DHCP
-/// server runs at the other end.
+/// Two network namespaces joined by a virtual cable. The doctor looks at `eth0`, which has only an address for its link, as before an
+/// installation. The DHCP server runs at the other end.
 struct Segment {
     looks: String,
     serves: String,
@@ -59,6 +75,9 @@ impl Segment {
             format!("-n {looks} link set eth0 up"),
             format!("-n {serves} link set port0 up"),
             format!("-n {serves} addr add 10.79.0.1/24 dev port0"),
+            format!("-n {serves} addr add fd79::1/64 dev port0 nodad"),
+            format!("-n {serves} addr add fe80::1/64 dev port0 nodad"),
+            format!("-n {looks} addr add fe80::2/64 dev eth0 nodad"),
         ] {
             let done = Command::new("ip").args(command.split(' ')).status().unwrap();
             assert!(done.success(), "ip {command}");
@@ -67,22 +86,23 @@ impl Segment {
     }
 
     /// Starts dnsmasq, and waits until dnsmasq listens.
-    fn dnsmasq(&self, more: Option<&str>) -> Server {
+    fn dnsmasq(&self, more: &[&str]) -> Server {
         let arguments = "--no-daemon --conf-file=/dev/null --port=0 --user=root --interface=port0 \
             --bind-interfaces --dhcp-range=10.79.0.20,10.79.0.20,255.255.255.0,10m --no-ping \
-            --dhcp-authoritative --leasefile-ro";
+            --dhcp-range=fd79::20,fd79::20,64,10m --dhcp-authoritative --leasefile-ro";
         let mut command = within(&self.serves, Path::new("dnsmasq"));
         command.args(arguments.split_whitespace()).args(more).stdin(Stdio::null());
         let server = Server(command.spawn().unwrap());
         let begun = Instant::now();
-        loop {
+        let listens = |port: &str| {
             let mut sockets = within(&self.serves, Path::new("ss"));
-            if !sockets.args(["-Huln", "sport", "=", ":67"]).output().unwrap().stdout.is_empty() {
-                return server;
-            }
+            !sockets.args(["-Huln", "sport", "=", port]).output().unwrap().stdout.is_empty()
+        };
+        while !listens(":67") || !listens(":547") {
             assert!(begun.elapsed() < PATIENCE, "dnsmasq does not listen");
             sleep(Duration::from_millis(20));
         }
+        server
     }
 
     /// Runs the doctor without any configuration, and returns the output.

@@ -8,6 +8,10 @@ pub const SERVER_IDENTIFIER: u16 = 2;
 pub const IA_NA: u16 = 3;
 /// An address of an identity association (RFC 8415 §21.6).
 pub const IA_ADDRESS: u16 = 5;
+/// The options that the client asks for (RFC 8415 §21.7).
+pub const OPTION_REQUEST: u16 = 6;
+/// The time since the client's first message (RFC 8415 §21.9).
+pub const ELAPSED_TIME: u16 = 8;
 /// The message that a relay forwards (RFC 8415 §21.10).
 pub const RELAY_MESSAGE: u16 = 9;
 /// The result of a request (RFC 8415 §21.13).

@@ -95,7 +95,7 @@ impl Configured {
     }
 
     /// Whether the provisioning network has IPv6.
-    pub(crate) fn has_dhcp_v6(&self) -> bool {
+    fn has_dhcp_v6(&self) -> bool {
         let server = self.text(&["provisioning", "dhcp", "server"]);
         server.is_some_and(|server| server.parse::<std::net::Ipv6Addr>().is_ok())
     }

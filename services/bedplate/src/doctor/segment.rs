@@ -1,27 +1,23 @@
 //! Finds other DHCP servers on the provisioning network: sends a DISCOVER, and reports every server that makes an offer and is not ours.
 
+mod exchange;
+mod v6;
+
 use std::collections::BTreeSet;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use dhcp::{Message, MessageType, Operation, Options, code};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::UdpSocket;
-use tokio::time::{Instant, timeout_at};
 
 use super::configured::Configured;
 use super::finding::{Check, Findings};
-
-/// How long servers may take. A server checks first whether the address is in use, which takes a second or two.
-const PATIENCE: Duration = Duration::from_secs(4);
+use exchange::{OURS, PATIENCE, answers, description};
 
 /// RFC 2131 §2: the longest message that every server accepts.
 const LONGEST: usize = 576;
-
-/// An Ethernet address that no card has, because it is locally administered (IEEE 802, 8.4), so that a server reserves nothing for a real
-/// card.
-const OURS: [u8; 6] = [0x02, 0xbe, 0xd0, 0x1a, 0x7e, 0x00];
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct DhcpOffer {
@@ -38,34 +34,52 @@ pub(crate) async fn look(
     findings: &mut Findings,
 ) {
     let text = |key: &str| configured?.text(&["provisioning", "dhcp", key]);
-    let own: Option<Ipv4Addr> = text("server").and_then(|server| server.parse().ok());
-    if configured.is_some_and(Configured::has_dhcp_v6) {
-        let what = "the provisioning network has IPv6: other DHCPv6 servers are not searched for";
-        return findings.skipped(Check::Dhcp, what);
-    }
     let Some(interface) = said.map(str::to_owned).or_else(|| text("interface")) else {
         let what = "no interface is configured: set --interface to search for DHCP servers";
         return findings.skipped(Check::Dhcp, what);
     };
-    let everybody = SocketAddr::from((Ipv4Addr::BROADCAST, 67));
-    let found = match client_socket(&interface) {
-        Ok(socket) => offers(&socket, everybody, PATIENCE).await,
-        Err(why) => Err(why),
+    // The provisioning network has the version of our server's address. Without our server, the network may have both versions.
+    let own: Option<IpAddr> = text("server").and_then(|server| server.parse().ok());
+    let searched = match own {
+        Some(IpAddr::V4(own)) => search(&interface, Some(own), findings).await,
+        Some(IpAddr::V6(own)) => v6::search(&interface, Some(own), findings).await,
+        None => search_both(&interface, findings).await,
     };
-    match found {
-        Ok(servers) => judge(&interface, own, &servers, findings),
-        Err(why) if why.kind() == io::ErrorKind::PermissionDenied => {
-            let what = format!("sending a DHCP request on {interface} needs root");
-            findings.skipped(Check::Dhcp, what);
-        }
-        Err(why) if why.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error()) => {
-            let next = "list the interfaces with `ip link`, and set provisioning.dhcp.interface";
-            findings.fail(Check::Dhcp, format!("the interface {interface} does not exist"), next);
-        }
-        Err(why) => {
-            let next = format!("check the interface with `ip link show {interface}`");
-            findings.fail(Check::Dhcp, format!("cannot send on {interface}: {why}"), next);
-        }
+    if let Err(why) = searched {
+        report(&interface, &why, findings);
+    }
+}
+
+/// Searches a network of which nothing is known.
+async fn search_both(interface: &str, findings: &mut Findings) -> io::Result<()> {
+    search(interface, None, findings).await?;
+    if let Err(why) = v6::search(interface, None, findings).await {
+        let what = format!("cannot search {interface} for DHCPv6 servers: {why}");
+        findings.skipped(Check::Dhcp, what);
+    }
+    Ok(())
+}
+
+/// Searches the segment of this interface. `own` is the address of our own server.
+async fn search(interface: &str, own: Option<Ipv4Addr>, findings: &mut Findings) -> io::Result<()> {
+    let socket = client_socket(interface)?;
+    let everybody = SocketAddr::from((Ipv4Addr::BROADCAST, 67));
+    let servers = offers(&socket, everybody, PATIENCE).await?;
+    judge(interface, own, &servers, findings);
+    Ok(())
+}
+
+/// Reports that no request could be sent.
+fn report(interface: &str, why: &io::Error, findings: &mut Findings) {
+    if why.kind() == io::ErrorKind::PermissionDenied {
+        let what = format!("sending a DHCP request on {interface} needs root");
+        findings.skipped(Check::Dhcp, what);
+    } else if why.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error()) {
+        let next = "list the interfaces with `ip link`, and set provisioning.dhcp.interface";
+        findings.fail(Check::Dhcp, format!("the interface {interface} does not exist"), next);
+    } else {
+        let next = format!("check the interface with `ip link show {interface}`");
+        findings.fail(Check::Dhcp, format!("cannot send on {interface}: {why}"), next);
     }
 }
 
@@ -88,15 +102,10 @@ async fn offers(
 ) -> io::Result<BTreeSet<DhcpOffer>> {
     let transaction = u32::from_be_bytes(*b"beds");
     let request = discover(transaction).encode(LONGEST).map_err(io::Error::other)?;
-    socket.send_to(&request, servers).await?;
-    let deadline = Instant::now() + patience;
-    let (mut found, mut packet) = (BTreeSet::new(), vec![0; 2048]);
-    while let Ok(received) = timeout_at(deadline, socket.recv_from(&mut packet)).await {
-        let (length, from) = received?;
-        let octets = packet.get(..length).unwrap_or_default();
-        found.extend(Message::decode(octets).ok().and_then(|it| offer(&it, transaction, from)));
-    }
-    Ok(found)
+    let read = |octets: &[u8], from: SocketAddr| {
+        Message::decode(octets).ok().and_then(|it| offer(&it, transaction, from))
+    };
+    answers(socket, &request, servers, patience, read).await
 }
 
 /// PXE 2.1 §2.2.1: a request like the one of UEFI firmware, so that servers that offer only a boot file answer too.
@@ -158,14 +167,7 @@ fn judge(
         return findings.ok(Check::Dhcp, format!("no other DHCP server answers on {interface}"));
     }
     for DhcpOffer { address, offered, boot_file } in foreign {
-        let offers = match (offered, boot_file) {
-            (Some(offered), Some(file)) => {
-                format!("the address {offered} and the boot file {file:?}")
-            }
-            (Some(offered), None) => format!("the address {offered}"),
-            (None, Some(file)) => format!("the boot file {file:?}"),
-            (None, None) => "nothing".to_owned(),
-        };
+        let offers = description(offered.map(IpAddr::V4), boot_file.as_deref());
         let what = format!("another DHCP server answers on {interface}: {address} offers {offers}");
         match boot_file {
             // Beside a server that only assigns addresses, baremetald works as a ProxyDHCP server.
