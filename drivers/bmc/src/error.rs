@@ -15,6 +15,11 @@ pub enum BmcError {
     /// The user name or the password is wrong, or the account lacks the privilege.
     #[error("the BMC at {host} rejected our credentials")]
     Unauthorized { host: String },
+    /// The BMC rejected our credentials too often in a row, so it gets no login for a while.
+    #[error(
+        "the BMC at {host} rejected our credentials {times} times in a row; it gets no other login within an hour, because it could lock the account"
+    )]
+    LoginWithheld { host: String, times: u32 },
     /// Every session slot of the BMC is taken, or it told us to slow down.
     #[error("the BMC at {host} is busy: {reason}")]
     Busy {
@@ -60,6 +65,7 @@ impl BmcError {
             BmcError::Refused { transient, .. } => *transient,
             BmcError::Untrusted { .. }
             | BmcError::Unauthorized { .. }
+            | BmcError::LoginWithheld { .. }
             | BmcError::InUse { .. }
             | BmcError::Malformed { .. }
             | BmcError::Unsupported { .. } => false,

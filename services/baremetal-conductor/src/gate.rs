@@ -1,4 +1,5 @@
-//! The gate before one BMC: a token bucket, and a pause after errors. BMCs are slow computers that fail under load.
+//! The gate before one BMC: a token bucket, a pause after errors, and a stop after rejected credentials. BMCs are slow computers that fail
+//! under load, and lock accounts after wrong passwords.
 //!
 //! The bucket is four lines of `wait_for_permit`. The crate `governor` would wait by a timer of its own (`futures-timer`), which tests with
 //! tokio's paused clock cannot advance.
@@ -26,12 +27,19 @@ use jiff::tz::Offset;
 use metrics::{BmcCall, BmcCallTimer, BmcMetrics};
 use replicas::{Fence, LeasePassed};
 use tokio::time::{Instant, sleep_until};
+use tracing::warn;
 use url::Url;
 
 use crate::BmcSettings;
 
 /// The longest pause after errors.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
+
+/// How often in a row a BMC may reject our credentials before it gets no further login. Many BMCs lock an account after five wrong passwords.
+const MAX_REJECTIONS: u32 = 3;
+
+/// How long such a BMC gets no login, unless `driver_info` changes: a changed node has a new gate.
+const LOGIN_PAUSE: Duration = Duration::from_secs(60 * 60);
 
 /// Delays requests to the pace that a BMC can handle.
 pub(crate) struct Gate {
@@ -67,6 +75,10 @@ struct Pace {
     rest_until: Instant,
     /// The number of errors in a row.
     errors: u32,
+    /// How often the BMC has rejected our credentials since it last answered a request.
+    rejections: u32,
+    /// The name of a BMC that gets no login, and the end of that time.
+    withheld: Option<(String, Instant)>,
 }
 
 impl Gate {
@@ -78,7 +90,8 @@ impl Gate {
     ) -> Self {
         let every = Duration::from_secs(1) / settings.requests_per_second.max(1);
         let now = Instant::now();
-        let pace = Mutex::new(Pace { full_at: now, rest_until: now, errors: 0 });
+        let pace = Pace { full_at: now, rest_until: now, errors: 0, rejections: 0, withheld: None };
+        let pace = Mutex::new(pace);
         Gate { tripwire, fence, every, slack: every * settings.burst.max(1), pace, calls }
     }
 
@@ -94,9 +107,34 @@ impl Gate {
         sleep_until(due).await;
     }
 
-    /// Adapts the pause to an answer: every transient error in a row doubles it.
+    /// Refuses a request to a BMC that has rejected our credentials too often.
+    fn check_login(&self) -> Result<(), BmcError> {
+        let pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        match &pace.withheld {
+            Some((host, until)) if Instant::now() < *until => {
+                Err(BmcError::LoginWithheld { host: host.clone(), times: pace.rejections })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// Adapts the pause to an answer: every transient error in a row doubles it. Counts rejected credentials; silence does not end the
+    /// count.
     fn observe_answer<T>(&self, answer: &Result<T, BmcError>) {
         let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        if answer.is_ok() {
+            pace.rejections = 0;
+            pace.withheld = None;
+        } else if let Err(BmcError::Unauthorized { host }) = answer {
+            pace.rejections += 1;
+            if pace.rejections >= MAX_REJECTIONS {
+                warn!(
+                    "the BMC at {host} rejected our credentials {} times in a row; it gets no login within an hour",
+                    pace.rejections
+                );
+                pace.withheld = Some((host.clone(), Instant::now() + LOGIN_PAUSE));
+            }
+        }
         if answer.as_ref().is_err_and(BmcError::is_transient) {
             let rest = Duration::from_millis(250) * 2_u32.pow(pace.errors.min(7));
             pace.errors += 1;
@@ -165,6 +203,8 @@ impl<T: ?Sized> Gated<T> {
         request: impl Future<Output = Result<A, BmcError>>,
     ) -> Result<A, BmcError> {
         self.gate.wait_for_permit().await;
+        // Another request may have been rejected meanwhile.
+        self.gate.check_login()?;
         let call = self.gate.calls.begin(self.capability);
         let answer = request.await;
         call.ended(outcome(&answer));
@@ -178,6 +218,7 @@ impl<T: ?Sized> Gated<T> {
         request: impl Future<Output = Result<A, BmcError>>,
     ) -> Result<A, BmcError> {
         self.gate.wait_for_permit().await;
+        self.gate.check_login()?;
         let call = self.gate.calls.begin(self.capability);
         let stopped = |why: LeasePassed| BmcError::Stopped { reason: why.to_string() };
         let permitted = self.gate.fence.permit(request).await.map_err(stopped);
@@ -207,6 +248,7 @@ fn outcome<T>(answer: &Result<T, BmcError>) -> &'static str {
         Err(BmcError::Unreachable { .. }) => "unreachable",
         Err(BmcError::Untrusted { .. }) => "untrusted",
         Err(BmcError::Unauthorized { .. }) => "unauthorized",
+        Err(BmcError::LoginWithheld { .. }) => "login_withheld",
         Err(BmcError::Busy { .. }) => "busy",
         Err(BmcError::Stopped { .. }) => "stopped",
         Err(BmcError::InUse { .. }) => "in_use",
@@ -534,6 +576,37 @@ mod tests {
         let begun = Instant::now();
         gate.wait_for_permit().await;
         assert_eq!(begun.elapsed().as_millis(), 250);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bmc_that_rejects_our_credentials_gets_no_login_for_an_hour() {
+        let gate = gate(1000, 100);
+        let rejected = || Err::<(), _>(BmcError::Unauthorized { host: "bmc".to_owned() });
+        let silent = || {
+            let source = std::io::ErrorKind::TimedOut.into();
+            Err::<(), _>(BmcError::Unreachable { host: "bmc".to_owned(), source })
+        };
+        gate.observe_answer(&rejected());
+        gate.observe_answer(&rejected());
+        gate.observe_answer(&Ok(()));
+        // An answer begins a new count, and silence does not.
+        gate.observe_answer(&rejected());
+        gate.observe_answer(&silent());
+        gate.observe_answer(&rejected());
+        gate.check_login().unwrap();
+        gate.observe_answer(&rejected());
+        let refused = gate.check_login().unwrap_err().to_string();
+        let words = "the BMC at bmc rejected our credentials 3 times in a row; it gets no other";
+        assert!(refused.starts_with(words), "{refused}");
+        // After the hour there is one try.
+        tokio::time::advance(LOGIN_PAUSE).await;
+        gate.check_login().unwrap();
+        gate.observe_answer(&rejected());
+        gate.check_login().unwrap_err();
+        tokio::time::advance(LOGIN_PAUSE).await;
+        gate.observe_answer(&Ok(()));
+        gate.observe_answer(&rejected());
+        gate.check_login().unwrap();
     }
 
     #[tokio::test]

@@ -47,7 +47,9 @@ pub(crate) fn of_bmc(error: &BmcError) -> Problem {
         | BmcError::Busy { .. }
         | BmcError::Stopped { .. }
         | BmcError::Malformed { .. } => Reason::BmcUnreachable,
-        BmcError::Untrusted { .. } | BmcError::Unauthorized { .. } => Reason::BmcRefusesUs,
+        BmcError::Untrusted { .. }
+        | BmcError::Unauthorized { .. }
+        | BmcError::LoginWithheld { .. } => Reason::BmcRefusesUs,
         BmcError::InUse { .. } | BmcError::Refused { .. } | BmcError::Unsupported { .. } => {
             Reason::BmcFailed
         }
@@ -63,6 +65,7 @@ pub(crate) fn is_refusal(error: &BmcError) -> bool {
         }
         BmcError::Untrusted { .. }
         | BmcError::Unauthorized { .. }
+        | BmcError::LoginWithheld { .. }
         | BmcError::Busy { .. }
         | BmcError::InUse { .. }
         | BmcError::Refused { .. }

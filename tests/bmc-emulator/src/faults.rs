@@ -14,6 +14,8 @@ pub struct Faults {
     set: RwLock<Active>,
     /// The number of datagrams counted for `lose_every`.
     counted: AtomicU32,
+    /// The number of wrong passwords in a row.
+    wrong_passwords: AtomicU32,
     /// How often all sessions were forgotten. A session of an earlier era is invalid.
     era: AtomicU64,
 }
@@ -47,6 +49,8 @@ pub struct FaultSet {
     /// The health of the system that the BMC reports, instead of `OK`.
     pub reported_health: Option<String>,
     pub refuse_credentials: bool,
+    /// After this number of wrong passwords in a row, the Redfish service locks the account.
+    pub lock_account_after: Option<u32>,
     /// Every new password breaks the rules of the BMC.
     pub refuse_passwords: bool,
     /// The BMC accepts a new password, and keeps the old one.
@@ -189,6 +193,21 @@ impl Faults {
         if let Some(slow) = slow {
             tokio::time::sleep(slow).await;
         }
+    }
+
+    /// Counts a password if wrong ones can lock the account, and returns whether the account is locked.
+    pub(crate) fn locks_account(&self, is_right: bool) -> bool {
+        let Some(limit) = self.with(|faults| faults.lock_account_after) else { return false };
+        let wrong = &self.wrong_passwords;
+        if wrong.load(Ordering::Relaxed) >= limit {
+            return true;
+        }
+        if is_right {
+            wrong.store(0, Ordering::Relaxed);
+        } else {
+            wrong.fetch_add(1, Ordering::Relaxed);
+        }
+        false
     }
 
     /// Whether the next IPMI datagram is lost.

@@ -63,8 +63,10 @@ impl RedfishFace {
 
     fn knows(&self, user: &str, password: &str) -> bool {
         let bmc = &self.machine.spec().bmc;
-        let refused = self.machine.faults().with(|faults| faults.refuse_credentials);
-        !refused && user == bmc.username && password == self.machine.password()
+        let faults = self.machine.faults();
+        let refused = faults.with(|faults| faults.refuse_credentials);
+        let is_right = !refused && user == bmc.username && password == self.machine.password();
+        !faults.locks_account(is_right) && is_right
     }
 }
 

@@ -73,6 +73,19 @@ async fn a_bmc_refuses_and_fills_up() {
 }
 
 #[tokio::test]
+async fn a_bmc_locks_its_account() {
+    let bench = TestMachine::redfish("generic").await;
+    bench.machine.faults().update(|faults| faults.lock_account_after = Some(2));
+    // A right password begins a new count.
+    for refuses in [true, false, true, true] {
+        bench.machine.faults().update(|faults| faults.refuse_credentials = refuses);
+        assert_eq!(log_in(&bench).await.status(), if refuses { 401 } else { 201 });
+    }
+    bench.machine.faults().update(|faults| faults.refuse_credentials = false);
+    assert_eq!(log_in(&bench).await.status(), 401, "the right password does not open it");
+}
+
+#[tokio::test]
 async fn a_bmc_answers_again_after_it_dropped_requests() {
     let bench = TestMachine::redfish("generic").await;
     bench.machine.faults().update(|faults| faults.drop = true);

@@ -60,10 +60,7 @@ async fn a_shutdown_of_an_installed_machine_is_noticed_and_left_alone() {
     assert!(!machine.chassis().power().borrow().on, "the lessee may switch it off");
 
     // A BMC that does not answer changes nothing at first.
-    machine.chassis().faults().update(|faults| {
-        faults.refuse_credentials = true;
-        faults.forget_sessions = true;
-    });
+    machine.chassis().faults().update(|faults| faults.drop = true);
     machine.chassis().push_power_button();
     let neighbour = lab.rack(Machine::redfish("neighbour")).await;
     let neighbours = lab.available(&neighbour).await;
@@ -106,6 +103,32 @@ async fn a_silent_bmc_is_a_power_failure_until_it_answers_again() {
     assert_eq!((seen.maintenance, seen.fault), (false, None));
     let seen = is_recorded(&lab, held_node, "power off").await;
     assert!(seen.maintenance, "the maintenance of a person stays");
+}
+
+/// Sweeps stop before the BMC locks the account, so the node recovers as soon as its password is correct.
+#[tokio::test]
+async fn a_wrong_password_does_not_lock_the_account_of_a_bmc() {
+    let lab = watchful().await;
+    let machine = lab.rack(Machine::redfish("m")).await;
+    let node = lab.available(&machine).await;
+    is_recorded(&lab, node, "power off").await;
+    machine.chassis().faults().update(|faults| faults.lock_account_after = Some(5));
+
+    let password = "/driver_info/redfish_password";
+    lab.set(node, password, json!("wrong")).await;
+    let is_failed = |it: &baremetald::Node| it.fault.as_deref() == Some("power failure");
+    let seen = lab.until(node, "power failure", is_failed).await;
+    let reason = seen.maintenance_reason.unwrap_or_default();
+    assert!(reason.contains("rejected our credentials 3 times in a row"), "{reason}");
+    // Sweeps go on.
+    let neighbour = lab.rack(Machine::redfish("neighbour")).await;
+    let neighbours = lab.available(&neighbour).await;
+    neighbour.chassis().push_power_button();
+    is_recorded(&lab, neighbours, "power on").await;
+
+    lab.set(node, password, machine.driver_info()["redfish_password"].clone()).await;
+    let seen = is_recorded(&lab, node, "power off").await;
+    assert_eq!((seen.maintenance, seen.fault), (false, None));
 }
 
 #[tokio::test]
