@@ -108,9 +108,10 @@ fn check_url_of(
         Some(rest) => Cow::Owned(format!("https://{rest}")),
         None => Cow::Borrowed(url),
     });
-    // Text that is not a URL, such as a checksum, is refused together with all other problems of the image. An image in Glance has no
-    // address.
-    let url = url.and_then(|url| Url::parse(&url).ok()).filter(|url| url.scheme() != "glance");
+    // Text that is not a URL, such as a checksum, is refused together with all other problems of the image. An image in Glance and a file
+    // have no address.
+    let url = url.and_then(|url| Url::parse(&url).ok());
+    let url = url.filter(|url| !matches!(url.scheme(), "glance" | "file"));
     let Some(url) = url else { return Ok(()) };
     check_image_host(allowed, &format!("{field}.{key}"), &url)
 }

@@ -26,6 +26,7 @@ use crate::allowed;
 use crate::bmcs::{Bmcs, InvalidDriverInfo};
 use crate::consoles::{ConsoleEnd, ConsoleError, ConsoleViewer, Consoles, GraphicalViewer};
 use crate::context::TurnContext;
+use crate::image_folder::check_folder;
 use crate::observations::{LastSeen, ObservationCache};
 use crate::rack_changes::RackChanges;
 use crate::secrets::ServiceKey;
@@ -214,6 +215,10 @@ impl Conductor {
     pub fn check_hosts(&self, before: Option<&Node>, node: &Node) -> Result<(), RequestRefused> {
         let settings = &self.context.settings;
         allowed::check_hosts(&settings.bmc.allowed, &settings.image_hosts, before, node)?;
+        let image = |node: &Node| node.instance_info.get("image_source").cloned();
+        if before.and_then(image) != image(node) {
+            check_folder(settings.image_folder.as_deref(), &node.instance_info)?;
+        }
         let secret = |node: &Node| node.driver_info.get(PULL_SECRET).cloned();
         match before.and_then(secret) == secret(node) {
             true => Ok(()),
@@ -221,7 +226,7 @@ impl Conductor {
         }
     }
 
-    /// Refuses an image at an address that is not allowed.
+    /// Refuses an image at an address that is not allowed, and a file of this host that is not in the folder of images.
     ///
     /// # Errors
     ///
@@ -230,7 +235,9 @@ impl Conductor {
         &self,
         instance_info: &Map<String, Value>,
     ) -> Result<(), RequestRefused> {
-        allowed::check_image(&self.context.settings.image_hosts, instance_info)
+        let settings = &self.context.settings;
+        allowed::check_image(&settings.image_hosts, instance_info)?;
+        check_folder(settings.image_folder.as_deref(), instance_info)
     }
 
     /// Returns the boot device override that is set in the BMC.

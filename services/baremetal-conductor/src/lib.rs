@@ -59,6 +59,7 @@ mod clusterd;
 mod consoles;
 mod fake;
 mod gate;
+mod image_folder;
 mod observations;
 mod rack_changes;
 mod registry;

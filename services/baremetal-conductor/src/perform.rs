@@ -2,10 +2,10 @@
 
 use agent_protocol::{ChecksumAlgorithm, Command, ImageInfo, name, step};
 use baremetal_core::{
-    Action, ActionOutcome, AgentCommand, CommandSeen, DeployInterface, HASHED_RESCUE_PASSWORD,
-    Image, ImageChecksum, Interface, Node, NodeUpdate, Observed, PlanRules, Problem, Reason,
-    RequestRefused, State, StepKind, Task, Work, WorkUuid, after_action, bootable_container,
-    check_raid_step, glance_image, image, layout_at_url, plan,
+    Action, ActionOutcome, AgentCommand, CommandSeen, DeployInterface, FILE_SCHEME,
+    HASHED_RESCUE_PASSWORD, Image, ImageChecksum, Interface, Node, NodeUpdate, Observed, PlanRules,
+    Problem, Reason, RequestRefused, State, StepKind, Task, Work, WorkUuid, after_action,
+    bootable_container, check_raid_step, glance_image, image, layout_at_url, plan,
 };
 use bmc::{Bmc, BmcError};
 use decision::{Decision, Requeue};
@@ -14,6 +14,7 @@ use reconcile::{Decided, Turn};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 use tracing::{debug, info};
+use url::Url;
 
 use crate::agent_command::{CommandParams, StepArgs, StepParams, WriteImage, image_type};
 use crate::agents;
@@ -21,9 +22,11 @@ use crate::allowed::check_image;
 use crate::checksum_file::fetch_checksum;
 use crate::config_drive::config_drive;
 use crate::context::TurnContext;
+use crate::image_folder::name_in_folder;
 use crate::observations::ObservedPart;
 use crate::problem::{self, ActionError, Result, bad_request, cannot};
 use crate::record::TurnError;
+use crate::served_image::only_host_of;
 
 /// The key of `instance_info` with the hints for the root disk. They come before those of `properties`, as in Ironic.
 const ROOT_DEVICE: &str = "root_device";
@@ -346,7 +349,13 @@ impl TurnContext {
         let checked =
             check_image(&self.settings.image_hosts, &node.instance_info).and_then(|()| image(node));
         let refuse = |refusal: RequestRefused| bad_request(refusal.to_string());
-        let (image, layout) = (checked.map_err(refuse)?, layout_at_url(node).map_err(refuse)?);
+        let (mut image, layout) = (checked.map_err(refuse)?, layout_at_url(node).map_err(refuse)?);
+        let mut image_hosts = self.settings.image_hosts.clone();
+        if let Some(path) = image.url.strip_prefix(FILE_SCHEME) {
+            let url = self.url_of_file(path)?;
+            image_hosts = only_host_of(&url);
+            image.url = url.into();
+        }
         let (os_hash_algo, os_hash_value) = self.checksum_of(&image).await?;
         Ok(ImageInfo {
             id: name_in(&image.url),
@@ -359,8 +368,16 @@ impl TurnContext {
             layout,
             stream_raw_images: true,
             image_ca: image.ca,
-            image_hosts: self.settings.image_hosts.clone(),
+            image_hosts,
         })
+    }
+
+    /// Returns the URL at which the provisioning listener serves this file of the host.
+    fn url_of_file(&self, path: &str) -> Result<Url, Problem> {
+        let name = name_in_folder(self.settings.image_folder.as_deref(), path);
+        let name = name.map_err(|refusal| bad_request(refusal.to_string()))?;
+        self.provisioning(&format!("images/{name}"))
+            .ok_or_else(|| bad_request("the image needs a provisioning address".to_owned()))
     }
 
     /// Returns the checksum of an image. The file of checksums is fetched if the node names one.

@@ -4,6 +4,7 @@
 use agent_protocol::{ChecksumAlgorithm, DiskFormat, DiskLayout, ImageInfo};
 use baremetal_core::{AgentCommand, Node, NodeIdent, NodeUuid, Task, Work, WorkUuid};
 use hardware::AllowedHosts;
+use url::Url;
 
 use crate::agent_command::image_type;
 use crate::boots::BootError;
@@ -47,6 +48,14 @@ pub(crate) struct ServedImage {
     pub(crate) layout: Option<DiskLayout>,
 }
 
+/// Returns the only host that an agent may fetch an image from: this service, wherever it is.
+pub(crate) fn only_host_of(url: &Url) -> AllowedHosts {
+    let own = url.host_str().and_then(|host| {
+        host.trim_start_matches('[').trim_end_matches(']').to_owned().try_into().ok()
+    });
+    AllowedHosts::new(own.map(|own| vec![own]))
+}
+
 impl TurnContext {
     /// Returns the image as the agent of `node` gets it: at a URL of this service, for the current boot.
     pub(crate) async fn served_image(&self, node: &Node, image: ServedImage) -> Result<ImageInfo> {
@@ -60,13 +69,9 @@ impl TurnContext {
         let url = self.provisioning(&path).ok_or_else(|| {
             bad_request("the image needs a provisioning address; set [provisioning] in the service's configuration".to_owned())
         })?;
-        // The agent may fetch from this service, wherever it is.
-        let own = url.host_str().and_then(|host| {
-            host.trim_start_matches('[').trim_end_matches(']').to_owned().try_into().ok()
-        });
         Ok(ImageInfo {
             id,
-            image_hosts: AllowedHosts::new(own.map(|own| vec![own])),
+            image_hosts: only_host_of(&url),
             urls: vec![url.to_string()],
             disk_format: format,
             os_hash_algo: algorithm,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use baremetal_core::{
@@ -39,6 +40,8 @@ pub struct Settings {
     pub bmc: BmcSettings,
     /// The hosts from which images may be fetched.
     pub image_hosts: AllowedHosts,
+    /// The folder from which the provisioning listener serves images; `None` if it serves none.
+    pub image_folder: Option<PathBuf>,
     /// The OCI registries that may get `image_pull_secret` of `driver_info`.
     pub pull_secret_registries: Vec<OciRegistry>,
     /// How often power states are refreshed.
@@ -132,6 +135,7 @@ impl Settings {
                 event_hosts: AllowedHosts::default(),
             },
             image_hosts: AllowedHosts::default(),
+            image_folder: None,
             pull_secret_registries: Vec::new(),
             sweep: SweepSettings { every: minute, at_once: 1, max_retries: 3 },
             sensors: None,

@@ -3,6 +3,23 @@
 /// The longest URL, in bytes.
 const LONGEST: usize = 2048;
 
+/// The beginning of the location of an image on the host of the service.
+pub const FILE_SCHEME: &str = "file://";
+
+/// Checks the location of an image: a URL, or `file://` and the path of a file on the host of the service.
+pub(crate) fn check_source(source: &str) -> Result<(), &'static str> {
+    let Some(path) = source.strip_prefix(FILE_SCHEME) else { return check_url(source) };
+    let names = path.strip_prefix('/').ok_or("must have an absolute path: file:///FOLDER/NAME")?;
+    // No character has a meaning in a URL, so the path is a part of one as it is.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+@=,".contains(&byte);
+    let is_name = |part: &str| !matches!(part, "" | "." | "..") && part.bytes().all(is_plain);
+    if names.split('/').all(is_name) && source.len() <= LONGEST {
+        Ok(())
+    } else {
+        Err("the path of a file has names of letters, digits and -._~+@=, between slashes")
+    }
+}
+
 /// Checks a URL from which an agent, a BMC or the service loads a file. The error tells what is wrong with the URL.
 pub(crate) fn check_url(url: &str) -> Result<(), &'static str> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
@@ -39,6 +56,19 @@ mod tests {
         }
         assert!(check_url("http://h/x y").is_err());
         assert!(check_url(&format!("http://h/{}", "x".repeat(LONGEST))).is_err());
+    }
+
+    #[test]
+    fn an_image_is_at_a_url_or_in_a_file() {
+        assert_eq!(check_source("https://images/x.raw?y=1"), Ok(()));
+        assert_eq!(check_source("file:///srv/images/debian/12+b@1.qcow2"), Ok(()));
+        for bad in ["file://", "file:///", "file://srv/x", "file:/srv/x", "file:///srv//x"] {
+            assert!(check_source(bad).is_err(), "{bad}");
+        }
+        for bad in ["file:///srv/../x", "file:///srv/./x", "file:///srv/x?y", "file:///srv/%2e"] {
+            assert!(check_source(bad).is_err(), "{bad}");
+        }
+        assert!(check_source(&format!("file:///{}", "x".repeat(LONGEST))).is_err());
     }
 
     #[test]

@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::checksum_file::algorithm_of;
-use crate::image_url::check_url;
+use crate::image_url::{check_source, check_url};
 use crate::{Driver, Node, NodeUuid, RequestRefused};
 
 /// An image to install, with its checksum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Image {
-    /// An `http` or `https` URL.
+    /// An `http` or `https` URL, or [`FILE_SCHEME`](crate::FILE_SCHEME) and the path of a file on the host of the service.
     pub url: String,
     /// The checksum of the bytes as served.
     pub checksum: ImageChecksum,
@@ -114,7 +114,7 @@ fn image_url(node: &Node) -> Result<&str, RequestRefused> {
     let url = text(node, field)?.ok_or_else(|| {
         refuse(field, "missing; set it to the http or https URL of an image".into())
     })?;
-    check_url(url).map_err(|problem| refuse(field, problem.to_owned()))?;
+    check_source(url).map_err(|problem| refuse(field, problem.to_owned()))?;
     Ok(url)
 }
 
@@ -270,12 +270,16 @@ mod tests {
             json!({}),
             "instance_info.image_source: missing; set it to the http or https URL of an image",
         );
-        for bad in ["file:///etc/shadow", "ftp://h/x", "b7f1b8a4-6c2b-4a1e-8b57-6a1d4f6c2a11"] {
+        for bad in ["ftp://h/x", "b7f1b8a4-6c2b-4a1e-8b57-6a1d4f6c2a11"] {
             check(
                 json!({"image_source": bad}),
                 "instance_info.image_source: must be an http or https URL",
             );
         }
+        check(
+            json!({"image_source": "file://srv/x"}),
+            "instance_info.image_source: must have an absolute path: file:///FOLDER/NAME",
+        );
         check(
             json!({"image_source": "http:///x"}),
             "instance_info.image_source: the URL names no host",

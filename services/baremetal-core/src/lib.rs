@@ -187,6 +187,7 @@ pub use ids::{
     AllocationKind, AllocationUuid, HistoryUuid, InvalidName, NodeIdent, NodeKind, NodeName,
     NodeUuid, PortKind, PortUuid, RESERVED_NODE_NAMES, WorkKind, WorkUuid,
 };
+pub use image_url::FILE_SCHEME;
 pub use import::{ImportRefused, check_imported, check_imported_vifs};
 pub use indicator::{Indicator, IndicatorRefused, find_indicator, indicators, setting_refused};
 pub use inspection::{apply_bmc_inventory, apply_inventory};

@@ -333,6 +333,7 @@ fn settings(
         step_priorities: config.steps.priorities(),
         bmc: bmc_settings(config)?,
         image_hosts: AllowedHosts::new(config.images.hosts.clone()),
+        image_folder: provisioning.and_then(|section| section.images.clone()),
         pull_secret_registries: config.images.pull_secret_registries.clone(),
         sweep: sweep(&config.conductor),
         sensors: config.sensor_settings()?,

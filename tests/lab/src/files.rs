@@ -7,8 +7,9 @@ use std::path::Path;
 const MARKER: &str = "# bedplate arguments: 4096 bytes from here may be overwritten";
 const AREA: usize = 4096;
 
-/// Writes loaders, kernel, ramdisk and CD into `folder`.
+/// Writes loaders, kernel, ramdisk and CD into `folder`, and an empty folder of images.
 pub(crate) fn write(folder: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(folder.join("images"))?;
     std::fs::create_dir_all(folder.join("loaders"))?;
     for loader in ["undionly.kpxe", "snponly.efi"] {
         std::fs::write(folder.join("loaders").join(loader), stand_in(20_000))?;

@@ -44,6 +44,11 @@ pub struct Image {
 }
 
 impl Image {
+    /// The image with this content, at this location.
+    pub(crate) fn of(url: String, format: &'static str, content: &[u8]) -> Image {
+        Image { url, checksum: hex::encode(Sha256::digest(content)), format }
+    }
+
     /// The `instance_info` of a node that gets this image.
     pub fn instance_info(&self) -> Value {
         json!({
@@ -65,10 +70,10 @@ impl Images {
     /// Serves `content` under `name`.
     pub fn put(&self, name: &str, format: &'static str, content: impl Into<Bytes>) -> Image {
         let content = content.into();
-        let checksum = hex::encode(Sha256::digest(&content));
+        let image = Image::of(format!("http://{}/{name}", self.address), format, &content);
         let mut served = self.served.lock().unwrap_or_else(PoisonError::into_inner);
         served.insert(name.to_owned(), (content, ImageFault::None));
-        Image { url: format!("http://{}/{name}", self.address), checksum, format }
+        image
     }
 
     /// Serves a small raw image with a boot sector.

@@ -221,6 +221,13 @@ impl Lab {
         &self.image
     }
 
+    /// Writes an image into the folder from which the service serves images, and returns the image as a file of the host.
+    pub fn image_in_folder(&self, name: &str, content: &[u8]) -> Image {
+        let path = self.folder.path().join("images").join(name);
+        std::fs::write(&path, content).expect("a file can be written");
+        Image::of(format!("file://{}", path.display()), "raw", content)
+    }
+
     /// The URL at which machines and their agents reach the service.
     pub fn provisioning(&self) -> &Url {
         &self.provisioning
@@ -336,6 +343,7 @@ listen = "{provisioning}"
 kernel = "{folder}/kernel"
 ramdisk = "{folder}/ramdisk"
 iso = "{folder}/boot.iso"
+images = "{folder}/images"
 loaders = "{folder}/loaders"
 heartbeat_timeout = "10s"
 tftp = "{tftp}"

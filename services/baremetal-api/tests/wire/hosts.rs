@@ -66,6 +66,10 @@ async fn an_image_url_on_the_fetching_machine_is_refused() {
     let named = refused("instance_info.image_source", why, IMAGE);
     let node = json!({"uuid": ID, "driver": "fake-hardware", "instance_info": info});
     api.send("POST", "/v1/nodes", NEWEST, &node.to_string()).await.refuses(400, &named);
+    let file = json!({"image_source": "file:///etc/shadow", "image_checksum": "a".repeat(64)});
+    let with_file = json!({"uuid": ID, "driver": "fake-hardware", "instance_info": file});
+    let words = "instance_info.image_source: a file of the service's host has to be in the folder that images of [provisioning] names in its configuration";
+    api.send("POST", "/v1/nodes", NEWEST, &with_file.to_string()).await.refuses(400, words);
     api.enroll("").await;
     let set = json!([{"op": "add", "path": "/instance_info", "value": info}]);
     let path = format!("/v1/nodes/{ID}");

@@ -191,6 +191,29 @@ async fn a_partition_image_is_described_with_each_field_that_agents_read() {
 }
 
 #[tokio::test]
+async fn an_image_of_the_folder_is_read_from_this_service() {
+    let image_folder = Some("/srv/images".into());
+    let context = conductor(crate::Settings { image_folder, ..settings() }).await.context;
+    let sent = async |source: &str| {
+        let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, context.now());
+        let info = json!({"image_source": source, "image_checksum": "0".repeat(64)});
+        node.instance_info = info.as_object().unwrap().clone();
+        context.store.insert_node(&node).await.unwrap();
+        node = context.store.find_node(&NodeIdent::Id(node.id)).await.unwrap().unwrap();
+        node.provision_state = State::DeployWait;
+        context.request_of(&node, AgentCommand::WriteImage).await
+    };
+    let (_, params) = sent("file:///srv/images/debian/12.qcow2").await.unwrap();
+    let params = json!(params);
+    let image = &params["step"]["args"]["image_info"];
+    assert_eq!(image["urls"], json!(["http://10.0.0.1:8080/images/debian/12.qcow2"]));
+    assert_eq!(image["id"], "12.qcow2");
+    assert_eq!(image["disk_format"], "qcow2");
+    let refused = sent("file:///etc/shadow").await.err().unwrap().to_string();
+    assert!(refused.starts_with("instance_info.image_source: a file of the"), "{refused}");
+}
+
+#[tokio::test]
 async fn a_container_is_described_as_ironic_python_agent_reads_it() {
     let context = conductor(settings()).await.context;
     let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, context.now());

@@ -37,6 +37,23 @@ async fn a_machine_is_deployed_and_given_back() {
     assert!(!machine.chassis().power().borrow().on, "nobody needs a clean machine to run");
 }
 
+/// The machine reads the image from the provisioning listener.
+#[tokio::test]
+async fn a_machine_is_installed_with_a_file_of_the_host() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(Machine::redfish("r1u8")).await;
+    let node = lab.available(&machine).await;
+    let image = lab.image_in_folder("disk.raw", &[7; 1 << 20]);
+    lab.choose(node, &image).await;
+    lab.provision(node, "active").await.reaches("active").await;
+    let disks = machine.disks();
+    let [Content::Image { name, checksum, .. }] = &disks[..] else {
+        panic!("the disk holds {disks:?}");
+    };
+    let url = lab.provisioning().join("images/disk.raw").expect("a URL");
+    assert_eq!((name.as_str(), checksum), (url.as_str(), &image.checksum));
+}
+
 /// The agent gets the ids of the partitions that it made, because it installs the boot loader only then.
 #[tokio::test]
 async fn a_machine_is_installed_with_a_partition_image() {
