@@ -363,6 +363,37 @@ mod tests {
         }
     }
 
+    /// A row in Ironic's words: it deletes where Bedplate undeploys, and two of its events have the names of verbs.
+    fn in_words_of_ironic((from, event, to): &(State, Event, State)) -> String {
+        let event = match (from, event) {
+            (_, Undeploy) => "delete",
+            (_, DoneManually) => "manage",
+            (Deleting, Done) => "clean",
+            (_, event) => event.as_str(),
+        };
+        format!("{from}, {event}, {to}")
+    }
+
+    /// `state/ironic.txt` has the transitions of `ironic/common/state_machine.py` of Ironic 39.
+    #[test]
+    fn the_table_is_that_of_ironic() {
+        // The agent's report of an inspection is taken in by the conductor, which then works; and Ironic's conductor has events for a service
+        // that has failed or is held.
+        let unused = [
+            "inspect wait, done, manageable",
+            "service failed, hold, service hold",
+            "service failed, wait, service wait",
+            "service hold, fail, service failed",
+        ];
+        let ironic: Vec<&str> = include_str!("state/ironic.txt").lines().collect();
+        let ours: Vec<String> = TRANSITIONS.iter().map(in_words_of_ironic).collect();
+        for row in &ours {
+            assert!(ironic.contains(&row.as_str()), "Ironic has no {row}");
+        }
+        let is_missing = |row: &&str| !ours.iter().any(|own| own == row);
+        assert_eq!(ironic.into_iter().filter(is_missing).collect::<Vec<_>>(), unused);
+    }
+
     #[test]
     fn the_diagram_is_the_table() {
         expect_file!["../docs/node-states.mmd"].assert_eq(&mermaid(TRANSITIONS));
