@@ -2,7 +2,7 @@
 
 use bmc_emulator::DiskSpec;
 use lab::{Lab, Machine, Settings};
-use machine_emulator::InventoryLie;
+use machine_emulator::{Event, InventoryLie};
 use serde_json::json;
 
 #[tokio::test]
@@ -36,6 +36,25 @@ async fn an_inventory_describes_the_hardware_of_the_machine() {
 
     let properties = lab.node(node).await.properties;
     assert_eq!((&properties["cpus"], &properties["memory_mb"]), (&json!(24), &json!(96 << 10)));
+}
+
+/// The inspection of a BMC needs no agent: the machine is never started.
+#[tokio::test]
+async fn a_bmc_tells_the_hardware_of_its_machine_without_the_agent() {
+    let lab = Lab::start().await;
+    for (mut blueprint, interface) in
+        [(Machine::redfish("r1u3"), "redfish"), (Machine::idrac("r1u4"), "idrac-redfish")]
+    {
+        blueprint.spec.memory_mib = 96 << 10;
+        let machine = lab.rack(blueprint).await;
+        let node = lab.manageable(&machine).await;
+        lab.set(node, "/inspect_interface", json!(interface)).await;
+        lab.provision(node, "inspect").await.reaches("manageable").await;
+        let properties = lab.node(node).await.properties;
+        assert_eq!(properties["memory_mb"], json!(96 << 10), "{interface}");
+        let events = machine.events();
+        assert!(!events.contains(&Event::Started), "{interface}: {events:#?}");
+    }
 }
 
 #[tokio::test]
