@@ -7,6 +7,7 @@ mod clock;
 mod error;
 mod events;
 mod firmware;
+mod indicators;
 mod raid;
 mod sensors;
 mod serial;
@@ -24,6 +25,7 @@ pub use clock::Clock;
 pub use error::{BmcError, Result};
 pub use events::EventSubscriptions;
 pub use firmware::{FirmwareImage, FirmwareUpdates, ImageStream, ImageTransfer};
+pub use indicators::Indicators;
 pub use raid::RaidVolumes;
 pub use sensors::{LogEntry, Reading, ReadingHealth, Sensor, SensorKind};
 pub use serial::{SerialConsole, SerialSession};
@@ -144,6 +146,7 @@ pub struct Bmc {
     pub media: Option<Arc<dyn VirtualMedia>>,
     pub inspection: Option<Arc<dyn Inspection>>,
     pub sensors: Option<Arc<dyn Sensors>>,
+    pub indicators: Option<Arc<dyn Indicators>>,
     pub events: Option<Arc<dyn EventSubscriptions>>,
     pub serial: Option<Arc<dyn SerialConsole>>,
     pub account: Option<Arc<dyn Account>>,

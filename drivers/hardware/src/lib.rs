@@ -7,6 +7,7 @@ mod boot;
 mod boot_setting;
 mod cpu_architecture;
 mod health;
+mod indicator;
 mod inventory;
 mod mac_address;
 mod media;
@@ -21,6 +22,7 @@ pub use boot::{BootDevice, BootMode, BootOverride, Persistence, UnknownBootDevic
 pub use boot_setting::{BootSetting, BootSettings, PowerAndBootSettings, SecureBootKeys};
 pub use cpu_architecture::CpuArchitecture;
 pub use health::Health;
+pub use indicator::{Indicator, IndicatorComponent, IndicatorState};
 pub use inventory::{Disk, Firmware, Inventory, Nic, Processor};
 pub use mac_address::{InvalidMacAddress, MacAddress};
 pub use media::MediaKind;

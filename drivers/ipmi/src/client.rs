@@ -41,6 +41,7 @@ impl Client {
             media: None,
             inspection: Some(client.clone()),
             sensors: Some(client.clone()),
+            indicators: None,
             events: None,
             serial: Some(client.clone()),
             account: Some(client),

@@ -64,6 +64,7 @@ impl Connector {
             media: Some(service.clone()),
             inspection: Some(service.clone()),
             sensors: Some(service.clone()),
+            indicators: Some(service.clone()),
             events: Some(service.clone()),
             serial: Some(service.clone()),
             account: Some(service),

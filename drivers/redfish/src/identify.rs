@@ -8,8 +8,8 @@ use crate::document::Document;
 use crate::service::{Resource, Service};
 
 /// The property since ComputerSystem 1.13 and Chassis 1.14, followed by the older property.
-const ACTIVE: &str = "LocationIndicatorActive";
-const LED: &str = "IndicatorLED";
+pub(crate) const ACTIVE: &str = "LocationIndicatorActive";
+pub(crate) const LED: &str = "IndicatorLED";
 
 impl Service {
     /// Switches the light of the system or, if the system has none, of its chassis.

@@ -33,6 +33,7 @@ mod clock;
 mod event_log;
 mod firmware;
 mod identify;
+mod indicators;
 mod inspection;
 mod interrupt;
 mod media;

@@ -1,7 +1,10 @@
 //! `/v1/nodes/{node}/management/indicators`: the lamps of a machine.
 
 use axum::response::Response;
-use baremetal_core::{NodeUuid, find_indicator, indicators, setting_refused};
+use baremetal_core::{
+    IndicatorSource, Node, NodeUuid, find_indicator, indicator_source, settable_state,
+};
+use hardware::Indicator;
 use http::StatusCode;
 use openstack_api::{JsonShape, Links, Origin, PathParam, Route, Routes, StrictJson, json_field};
 use serde::{Deserialize, Serialize};
@@ -22,12 +25,15 @@ pub(crate) fn routes() -> Routes<App> {
     ]);
     let list = Route::get("List the indicators of a node", list)
         .with_rule(rule::READ)
+        .refuses([StatusCode::BAD_GATEWAY])
         .returns(JsonShape::object([("indicators", JsonShape::list(shape))]));
     let show = Route::get("Show the state of an indicator", show)
         .with_rule(rule::READ)
+        .refuses([StatusCode::BAD_GATEWAY])
         .returns(JsonShape::object([("state", JsonShape::text())]));
-    let set = Route::put("Refuse to set an indicator", set)
+    let set = Route::put("Set an indicator", set)
         .with_rule(rule::OPERATE)
+        .refuses([StatusCode::BAD_GATEWAY])
         .reads(Body::schema())
         .answers(StatusCode::NO_CONTENT);
     Routes::new("management")
@@ -42,7 +48,17 @@ struct View<'a> {
     links: Links<'a, NodeUuid>,
     name: String,
     readonly: bool,
-    states: &'static [&'static str],
+    states: Vec<&'static str>,
+}
+
+/// Returns where the indicators of the node are, and reads them.
+async fn read(request: &Request, node: &Node) -> Result<(IndicatorSource, Vec<Indicator>)> {
+    let source = indicator_source(node)?;
+    let indicators = match &source {
+        IndicatorSource::Fixed(all) => all.clone(),
+        IndicatorSource::Bmc => request.app.conductor.indicators(node).await?,
+    };
+    Ok((source, indicators))
 }
 
 /// `GET /v1/nodes/{node}/management/indicators`: lists the indicators of a node.
@@ -52,15 +68,15 @@ async fn list(
     PathParam(ident): PathParam<String>,
 ) -> Result<Response> {
     let node = request.node(&ident).await?;
-    let indicators = indicators(&node)?;
+    let (_, indicators) = read(&request, &node).await?;
     let parts = indicators.iter().map(|it| format!("/management/indicators/{}", it.name()));
     let parts: Vec<String> = parts.collect();
     let views = indicators.iter().zip(&parts).map(|(indicator, part)| View {
-        component: indicator.component,
+        component: indicator.component.as_str(),
         links: Links { origin: &origin, collection: "nodes", id: node.id, part },
         name: indicator.name(),
         readonly: indicator.is_read_only,
-        states: indicator.states,
+        states: indicator.states.iter().map(|state| state.as_str()).collect(),
     });
     let views: Vec<View<'_>> = views.collect();
     Ok(json_field(StatusCode::OK, "indicators", &views))
@@ -72,22 +88,27 @@ async fn show(
     PathParam((ident, name)): PathParam<(String, String)>,
 ) -> Result<Response> {
     let node = request.node(&ident).await?;
-    Ok(json_field(StatusCode::OK, "state", &find_indicator(&node, &name)?.state))
+    let (_, indicators) = read(&request, &node).await?;
+    let found = find_indicator(&node, &indicators, &name)?;
+    Ok(json_field(StatusCode::OK, "state", &found.state.as_str()))
 }
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct Body {
-    #[expect(dead_code, reason = "no indicator can be set")]
     state: String,
 }
 
-/// `PUT /v1/nodes/{node}/management/indicators/{indicator}`: always refused, because no driver sets indicators.
+/// `PUT /v1/nodes/{node}/management/indicators/{indicator}`: sets an indicator.
 async fn set(
     request: Request,
     PathParam((ident, name)): PathParam<(String, String)>,
-    StrictJson(_): StrictJson<Body>,
+    StrictJson(body): StrictJson<Body>,
 ) -> Result<StatusCode> {
     let node = request.node(&ident).await?;
-    Err(setting_refused(&node, &name).into())
+    let (source, indicators) = read(&request, &node).await?;
+    let found = find_indicator(&node, &indicators, &name)?;
+    let state = settable_state(&node, &source, found, &body.state)?;
+    request.app.conductor.set_indicator(&node, found, state).await?;
+    Ok(StatusCode::NO_CONTENT)
 }

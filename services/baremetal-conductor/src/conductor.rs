@@ -13,7 +13,7 @@ use baremetal_core::{
 use baremetal_store::{Store, StoreError};
 use bmc::{BmcError, IdentifyLight, LogEntry, Reading, VirtualDrive};
 use bytes::Bytes;
-use hardware::{BootDevice, BootOverride};
+use hardware::{BootDevice, BootOverride, Indicator, IndicatorState};
 use lease::LeaseSchedule;
 use reconcile::{Queue, Watch};
 use replicas::Membership;
@@ -317,6 +317,22 @@ impl Conductor {
         self.sensing(node)?.identify(light).await
     }
 
+    /// Returns the indicators that the BMC reports.
+    pub async fn indicators(&self, node: &Node) -> Result<Vec<Indicator>, BmcError> {
+        self.indicating(node)?.indicators().await
+    }
+
+    /// Sets an indicator.
+    pub async fn set_indicator(
+        &self,
+        node: &Node,
+        indicator: &Indicator,
+        state: IndicatorState,
+    ) -> Result<(), BmcError> {
+        let Indicator { component, id, .. } = indicator;
+        self.indicating(node)?.set_indicator(*component, id, state).await
+    }
+
     /// Opens the serial console of the node's machine for one viewer, who can read and type.
     pub fn watch_console(&self, node: &Node) -> Result<ConsoleViewer, ConsoleError> {
         self.context.watch_console(node)
@@ -351,6 +367,11 @@ impl Conductor {
     pub(crate) fn media(&self, node: &Node) -> Result<Arc<dyn bmc::VirtualMedia>, BmcError> {
         let none = || BmcError::Unsupported { what: "offer a virtual CD drive".to_owned() };
         self.bmc(node)?.media.ok_or_else(none)
+    }
+
+    fn indicating(&self, node: &Node) -> Result<Arc<dyn bmc::Indicators>, BmcError> {
+        let none = || BmcError::Unsupported { what: "report its indicators".to_owned() };
+        self.bmc(node)?.indicators.ok_or_else(none)
     }
 
     fn sensing(&self, node: &Node) -> Result<Arc<dyn bmc::Sensors>, BmcError> {

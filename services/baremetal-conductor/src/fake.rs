@@ -39,6 +39,7 @@ pub(crate) fn bmc(power: Option<PowerState>) -> Bmc {
         media: Some(fake),
         inspection: None,
         sensors: None,
+        indicators: None,
         events: None,
         serial: Some(Arc::new(Port)),
         account: None,

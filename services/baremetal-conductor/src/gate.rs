@@ -13,14 +13,14 @@ use async_trait::async_trait;
 use baremetal_store::Tripwire;
 use bmc::{
     Account, Bios, Bmc, BmcError, Boot, BootSettings, Clock, EventSubscriptions, FirmwareImage,
-    FirmwareUpdates, IdentifyLight, ImageTransfer, Inspection, Interrupt, LogEntry, Power,
-    RaidVolumes, Reading, Sensors, SerialConsole, SerialSession, VirtualDrive, VirtualMedia,
+    FirmwareUpdates, IdentifyLight, ImageTransfer, Indicators, Inspection, Interrupt, LogEntry,
+    Power, RaidVolumes, Reading, Sensors, SerialConsole, SerialSession, VirtualDrive, VirtualMedia,
 };
 use hardware::{
     ApplyTime, BiosAttribute, BiosValue, BiosValues, BmcTask, BootDevice, BootOverride,
-    BootSetting, Firmware, Inventory, MediaKind, NewSubscription, NewVolume, PowerAndBootSettings,
-    PowerChange, PowerState, RaidVolume, SecureBootKeys, StorageController, Subscription,
-    SubscriptionList,
+    BootSetting, Firmware, Indicator, IndicatorComponent, IndicatorState, Inventory, MediaKind,
+    NewSubscription, NewVolume, PowerAndBootSettings, PowerChange, PowerState, RaidVolume,
+    SecureBootKeys, StorageController, Subscription, SubscriptionList,
 };
 use jiff::Timestamp;
 use jiff::tz::Offset;
@@ -174,6 +174,9 @@ pub(crate) fn gated(bmc: Bmc, gate: Arc<Gate>) -> Bmc {
         sensors: bmc
             .sensors
             .map(|inner| Arc::new(Gated::over(inner, gate, "sensors")) as Arc<dyn Sensors>),
+        indicators: bmc
+            .indicators
+            .map(|inner| Arc::new(Gated::over(inner, gate, "indicators")) as Arc<dyn Indicators>),
         events: bmc.events.map(|inner| {
             Arc::new(Gated::over(inner, gate, "events")) as Arc<dyn EventSubscriptions>
         }),
@@ -460,6 +463,22 @@ impl Sensors for Gated<dyn Sensors> {
 }
 
 #[async_trait]
+impl Indicators for Gated<dyn Indicators> {
+    async fn indicators(&self) -> Result<Vec<Indicator>, BmcError> {
+        self.through(self.inner.indicators()).await
+    }
+
+    async fn set_indicator(
+        &self,
+        component: IndicatorComponent,
+        id: &str,
+        state: IndicatorState,
+    ) -> Result<(), BmcError> {
+        self.through(self.inner.set_indicator(component, id, state)).await
+    }
+}
+
+#[async_trait]
 impl EventSubscriptions for Gated<dyn EventSubscriptions> {
     async fn event_types(&self) -> Result<Vec<String>, BmcError> {
         self.through(self.inner.event_types()).await
@@ -676,6 +695,13 @@ mod tests {
         assert_eq!(log.len(), 1, "the start of the machine is an event");
         sensors.identify(IdentifyLight::On).await.unwrap();
         assert_eq!(machine.log().pop().unwrap().request, Request::Identify(true));
+
+        let indicators = bmc.indicators.unwrap();
+        let found = indicators.indicators().await.unwrap();
+        let system = found.iter().find(|it| it.component == IndicatorComponent::System).unwrap();
+        assert_eq!(system.state, IndicatorState::Blinking);
+        indicators.set_indicator(system.component, &system.id, IndicatorState::Off).await.unwrap();
+        assert_eq!(machine.log().pop().unwrap().request, Request::Identify(false));
     }
 
     #[tokio::test]

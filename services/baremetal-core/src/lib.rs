@@ -189,7 +189,9 @@ pub use ids::{
 };
 pub use image_url::FILE_SCHEME;
 pub use import::{ImportRefused, check_imported, check_imported_vifs};
-pub use indicator::{Indicator, IndicatorRefused, find_indicator, indicators, setting_refused};
+pub use indicator::{
+    IndicatorRefused, IndicatorSource, find_indicator, indicator_source, settable_state,
+};
 pub use inspection::{apply_bmc_inventory, apply_inventory};
 pub use inspection_rule::{
     ActionOperator, Condition, ConditionOperator, InspectedMachine, InspectionRule, LogLevel,

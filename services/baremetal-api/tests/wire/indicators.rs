@@ -35,7 +35,7 @@ async fn indicators_are_listed_and_shown() {
 }
 
 #[tokio::test]
-async fn no_indicator_can_be_set() {
+async fn an_indicator_of_a_fake_machine_cannot_be_set() {
     let api = Api::start().await;
     api.enroll("").await;
     let path = format!("/v1/nodes/{ID}/management/indicators/led@system");

@@ -159,6 +159,30 @@ async fn an_interrupt_reaches_the_machine() {
 }
 
 #[tokio::test]
+async fn the_indicators_of_a_machine_are_set() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(Machine::redfish("r1u18")).await;
+    let node = lab.manageable(&machine).await;
+    let path = format!("{}/management/indicators", node.path());
+    let listed: Value = lab.api().get(&path).await;
+    let name = format!("{}@system", machine.spec().uuid);
+    let mut listed = listed["indicators"].as_array().expect("a list").iter();
+    let found = listed.find(|it| it["name"] == name).expect("the indicator of the system");
+    assert_eq!(found["states"], json!(["blinking", "off", "on"]));
+    let one = format!("{path}/{name}");
+    for state in ["blinking", "off"] {
+        let body = json!({"state": state});
+        lab.api().send(Method::PUT, &one, Some(&body)).await.expect("it is set");
+        assert_eq!(lab.api().get::<Value>(&one).await, body);
+    }
+    let wrong = json!({"state": "green"});
+    let refused = lab.api().refused(Method::PUT, &one, Some(&wrong)).await;
+    assert_eq!(refused.status, 400);
+    let message = refused.message.unwrap_or_default();
+    assert!(message.contains("cannot be \"green\"; it can be blinking, off, on"), "{message}");
+}
+
+#[tokio::test]
 async fn a_bmc_without_an_interrupt_refuses_by_name() {
     let lab = Lab::start().await;
     let mut blueprint = Machine::redfish("r1u15");
