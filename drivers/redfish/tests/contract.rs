@@ -15,8 +15,8 @@ use bmc_emulator::{
 };
 use hardware::{
     ApplyTime, BiosValue, BiosValues, BmcTask, BootDevice, BootMode, BootOverride, BootSetting,
-    BootSettings, Health, MacAddress, NewSubscription, NewVolume, Persistence, PowerChange,
-    PowerState, RaidLevel, StorageController,
+    BootSettings, Health, IndicatorState, MacAddress, NewSubscription, NewVolume, Persistence,
+    PowerChange, PowerState, RaidLevel, StorageController,
 };
 use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp};
@@ -229,6 +229,7 @@ async fn honours_the_contract(candidates: Vec<Candidate>) {
             volumes_are_made_and_deleted(&bmc, &controllers).await;
         }
         clock_is_set(&bmc).await;
+        indicators_change(&bmc).await;
         a_subscription_is_made_and_deleted(&bmc).await;
         health_is_told(&bmc).await;
         password_is_known(&bmc).await;
@@ -376,6 +377,25 @@ async fn clock_is_set(bmc: &Bmc) {
     let Some(()) = if_supported(clock.set_clock(now, utc).await) else { return };
     clock.set_clock(now - SignedDuration::from_hours(24), utc).await.unwrap();
     clock.set_clock(Timestamp::now(), utc).await.unwrap();
+}
+
+/// A lamp that is set to be lit may be shown as one that blinks. In the end each lamp is off.
+async fn indicators_change(bmc: &Bmc) {
+    let lamps = bmc.indicators.as_ref().unwrap();
+    let found = lamps.indicators().await.unwrap();
+    eprintln!("{found:#?}");
+    for it in &found {
+        for state in [IndicatorState::On, IndicatorState::Off] {
+            if !it.states.contains(&state) {
+                continue;
+            }
+            lamps.set_indicator(it.component, &it.id, state).await.unwrap();
+            let now = lamps.indicators().await.unwrap();
+            let now = now.iter().find(|now| now.name() == it.name()).unwrap();
+            let is_off = now.state == IndicatorState::Off;
+            assert_eq!(is_off, state == IndicatorState::Off, "{now:?}");
+        }
+    }
 }
 
 async fn a_subscription_is_made_and_deleted(bmc: &Bmc) {
