@@ -123,6 +123,22 @@ fn pypis_agent_installs_the_image_of_a_partition() {
     stations::give_back(&mut story, &machine, 1);
 }
 
+/// The ramdisk of the inspection also cleans and installs the machine: only the last cleaning boots it again.
+#[test]
+fn pypis_agent_stays_on_from_inspection_to_deployment() {
+    let Some(mut story) = begin("ipa-fast", Firmware::Uefi, "pypi") else { return };
+    let machine = story.machine(0);
+    let reach = ManagementAccess::redfish(&machine, "ipxe");
+    stations::enroll(&mut story, &machine, &reach);
+    stations::keeps_ramdisk(&mut story, &machine, true);
+    stations::inspect(&mut story, &machine);
+    stations::provide_running(&mut story, &machine);
+    stations::deploy(&mut story, &machine, &image("tiny-gpt.qcow2"));
+    assert_eq!(machine.printed().matches("] ramdisk started").count(), 1);
+    stations::keeps_ramdisk(&mut story, &machine, false);
+    stations::give_back(&mut story, &machine, 1);
+}
+
 #[test]
 fn pypis_agent_installs_a_bios_machine_over_ipmi() {
     let Some(mut story) = begin("ipa-pypi", Firmware::Bios, "pypi") else { return };
