@@ -182,6 +182,30 @@ async fn a_bmc_that_answers_503_is_retried_and_then_reported() {
     story.succeeds().await;
 }
 
+/// Others have taken every session of the BMC, so each request carries the password.
+#[tokio::test]
+async fn a_redfish_bmc_without_a_free_session_is_used_without_one() {
+    let story = Story::begin(Settings::default(), Machine::redfish("m")).await;
+    story.machine.chassis().faults().update(|faults| {
+        faults.sessions_full = true;
+        faults.forget_sessions = true;
+    });
+    story.succeeds().await;
+}
+
+#[tokio::test]
+async fn an_ipmi_bmc_without_a_free_session_is_reported_and_can_be_corrected() {
+    let settings = Settings { power_timeout: "3s", bmc_timeout: "3s", ..Settings::default() };
+    let story = Story::begin(settings, Machine::ipmi("m")).await;
+    story.machine.chassis().faults().update(|faults| {
+        faults.sessions_full = true;
+        faults.forget_sessions = true;
+    });
+    story.fails(&["the BMC at", "is busy"]).await;
+    story.machine.chassis().faults().clear();
+    story.succeeds().await;
+}
+
 #[tokio::test]
 async fn a_bmc_that_is_busy_for_a_while_is_tolerated() {
     let story = Story::begin(Settings::default(), Machine::redfish("m")).await;
