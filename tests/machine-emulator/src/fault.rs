@@ -27,6 +27,8 @@ pub struct FaultSet {
     pub agent_refuses: Option<u16>,
     /// The agent sends heartbeats, but its port is closed. Evaluated at the agent's start.
     pub agent_does_not_listen: bool,
+    /// The agent reports another certificate than it shows. Evaluated at the agent's start.
+    pub agent_shows_another_certificate: bool,
     /// Limit of downloads in bytes per second.
     pub download_rate: Option<u64>,
     /// The agent stops after the next piece of an image until this fault ends.

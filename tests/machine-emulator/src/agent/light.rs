@@ -148,7 +148,11 @@ impl Agent<'_> {
             self.heartbeats(&node, at, &identity, &commands).await;
             return std::future::pending().await;
         }
-        let server = web::run(listener, Some(identity.acceptor.clone()), move |request| {
+        let shown = match self.machine.faults().agent_shows_another_certificate {
+            true => Identity::for_addresses(&BTreeSet::from([address.into()]))?.acceptor,
+            false => identity.acceptor.clone(),
+        };
+        let server = web::run(listener, Some(shown), move |request| {
             let api = api.clone();
             async move { api.answer(request).await }
         });

@@ -260,6 +260,15 @@ async fn an_unreachable_agent_is_reported_and_can_be_corrected() {
 }
 
 #[tokio::test]
+async fn an_agent_with_another_certificate_is_reported_and_can_be_corrected() {
+    is_reported_and_can_be_corrected(
+        |faults| faults.agent_shows_another_certificate = true,
+        &["is pinned"],
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn a_restart_during_the_image_is_reported_and_can_be_corrected() {
     let settings = Settings { silence_timeout: "2s", ..Settings::default() };
     let story = Story::begin(settings, Machine::redfish("m")).await;
