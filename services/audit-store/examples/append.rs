@@ -90,7 +90,7 @@ fn router(database: &Database, trail: Arc<dyn Trail>) -> Router {
         challenge: String::new(),
         browsers: BrowserCheck::new(&Auth::None, settings.hosts.clone()),
         trail,
-        ticket_keys: None,
+        ticket_keys: Option::None,
         longest_body: 1 << 20,
         settings,
     };

@@ -65,8 +65,17 @@ fn blocks() -> Vec<Block> {
                 (Some(_), Some(_)) => {
                     let (kind, block) = open.take().unwrap();
                     assert!(
-                        ["sh", "sh system", "sh postgres", "sh unrun", "toml", "yaml", "mermaid"]
-                            .contains(&kind.as_str()),
+                        [
+                            "sh",
+                            "sh system",
+                            "sh postgres",
+                            "sh unrun",
+                            "toml",
+                            "yaml",
+                            "mermaid",
+                            "text"
+                        ]
+                        .contains(&kind.as_str()),
                         "{}: {kind:?}",
                         block.place
                     );

@@ -14,7 +14,9 @@ use std::path::PathBuf;
 use daemon::{ConnectionLimits, DatabaseConfig, LogFormat, MetricsConfig, TlsFiles};
 use jiff::SignedDuration;
 use notices::NoticesConfig;
-use openstack_api::{AuthConfig, AuthKind, HostName, KeystoneAccess, Limits, PlainHttp};
+use openstack_api::{
+    AuthConfig, AuthKind, HostName, KeystoneAccess, Limits, PlainHttp, TrustedProxies,
+};
 use serde::Deserialize;
 
 pub use kubernetes::KubernetesConfig;
@@ -100,6 +102,7 @@ struct ApiKeys {
     key: Option<PathBuf>,
     plain_http: PlainHttp,
     hosts: Vec<HostName>,
+    trusted_proxies: TrustedProxies,
     project: String,
     event_streams: u32,
     event_streams_each: u32,
@@ -120,6 +123,7 @@ impl Default for ApiKeys {
             key: None,
             plain_http: listener.plain_http,
             hosts: listener.hosts,
+            trusted_proxies: listener.trusted_proxies,
             project,
             event_streams,
             event_streams_each,
@@ -149,6 +153,7 @@ impl TryFrom<ApiKeys> for ApiConfig {
             tls: TlsFiles::new(keys.certificate, keys.key)?,
             plain_http: keys.plain_http,
             hosts: keys.hosts,
+            trusted_proxies: keys.trusted_proxies,
             limits: keys.limits,
             connections: keys.connections,
         };

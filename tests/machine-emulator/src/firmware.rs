@@ -110,7 +110,7 @@ async fn boot_disk(machine: &Machine, world: &RackContext) -> Result<Handover, S
 
 async fn boot_by_tftp(machine: &Machine, world: &RackContext) -> Result<Handover, String> {
     let lease = world.lease(machine, Speaker::Pxe).await?;
-    let file = lease.boot_file.ok_or("DHCP names nothing to boot")?;
+    let file = lease.boot_file.clone().ok_or("DHCP names nothing to boot")?;
     // Firmware runs only programs of its own kind.
     let is_efi = file.ends_with(".efi");
     if is_efi != (machine.chassis().boot_mode() == Firmware::Uefi) {

@@ -140,6 +140,9 @@ async fn a_conductor_that_was_stalled_leaves_nothing_twice() {
 async fn a_drained_conductor_works_on_nothing() {
     let Some(site) = Site::start().await else { return };
     let [owner, other] = site.owner_and_other().await;
+    let counted =
+        |count: u32| format!("bedplate_cluster_statuses{{status=\"CREATE_COMPLETE\"}} {count}");
+    until_line(&site.pages[owner], &counted(1)).await;
     let conductors = site.given.store.conductors();
     let drained = conductors.drain(owner, Timestamp::now()).await.unwrap();
     assert_eq!(drained, DrainOutcome::Recorded);
@@ -151,8 +154,7 @@ async fn a_drained_conductor_works_on_nothing() {
     timeout(PATIENCE, drained).await.unwrap();
     assert_eq!(site.living().await.conductor_of(&site.given.id, ""), Some(other));
     for (hostname, count) in [(owner, 0), (other, 1)] {
-        let line = format!("bedplate_cluster_statuses{{status=\"CREATE_COMPLETE\"}} {count}");
-        until_line(&site.pages[hostname], &line).await;
+        until_line(&site.pages[hostname], &counted(count)).await;
     }
     site.begins_to_grow().await;
     site.is_grown_once().await;
