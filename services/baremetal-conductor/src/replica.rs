@@ -6,6 +6,7 @@ use baremetal_core::NodeUuid;
 use jiff::Timestamp;
 use reconcile::Watch;
 use replicas::{Applicant, Conductors, LeaseRefused, Membership, NewConductor, Participant};
+use sealing::Keyring;
 use tokio_util::sync::CancellationToken;
 
 use crate::context::TurnContext;
@@ -46,6 +47,10 @@ impl Participant for TurnContext {
 
     fn watch(&self) -> &Watch {
         &self.watch
+    }
+
+    fn keyring(&self) -> Option<&Arc<Keyring>> {
+        self.store.keyring()
     }
 
     fn now(&self) -> Timestamp {

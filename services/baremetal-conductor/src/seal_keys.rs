@@ -25,10 +25,10 @@ impl Conductor {
         Ok(KeyUsage::count(&keyring.keys(), &stored))
     }
 
-    /// Creates a key that seals from now on, and returns its id. Records sealed with older keys are re-encrypted soon.
+    /// Creates a key that seals from now on at all living conductors, and returns its id. Records sealed with older keys are re-encrypted soon.
     pub async fn rotate_keys(&self) -> Result<String, KeyFileError> {
-        let keyring = self.context.store.keyring().ok_or(KeyFileError::NoFile)?.clone();
-        let id = on_blocking_thread(move || keyring.rotate()).await?;
+        let keyring = self.context.store.keyring().ok_or(KeyFileError::NoFile)?;
+        let id = replicas::rotate_key(&self.context.membership, keyring).await?;
         self.context.rotated.notify_one();
         Ok(id)
     }

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use reconcile::Watch;
 use replicas::{Applicant, Conductors, LeaseRefused, Membership, NewConductor, Participant};
 use ring::digest::{SHA256, digest};
+use sealing::Keyring;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -119,6 +120,10 @@ impl Participant for ConductorContext {
 
     fn watch(&self) -> &Watch {
         &self.watch
+    }
+
+    fn keyring(&self) -> Option<&Arc<Keyring>> {
+        Some(&self.keyring)
     }
 
     fn now(&self) -> Timestamp {

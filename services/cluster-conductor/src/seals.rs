@@ -34,10 +34,9 @@ impl Conductor {
         Ok(KeyUsage::count(&self.context.keyring.keys(), &stored))
     }
 
-    /// Makes a new key that seals from now on, and returns its id. Secrets of other keys are re-encrypted soon.
+    /// Makes a new key that seals from now on at all living conductors, and returns its id. Secrets of other keys are re-encrypted soon.
     pub async fn rotate_keys(&self) -> Result<String, KeyFileError> {
-        let context = self.context.clone();
-        let id = off_the_runtime(move || context.keyring.rotate()).await?;
+        let id = replicas::rotate_key(&self.context.membership, &self.context.keyring).await?;
         self.context.rotated.notify_one();
         Ok(id)
     }

@@ -48,7 +48,7 @@ where
 
 /// The refusal for a key file that cannot be used or changed. The cause is logged.
 pub fn key_file(why: &KeyFileError) -> ApiError {
-    if matches!(why, KeyFileError::NoFile) {
+    if matches!(why, KeyFileError::NoFile | KeyFileError::NotEverywhere { .. }) {
         return ApiError::conflict(why.to_string());
     }
     error!("cannot use the sealing keys: {}", chain(why));

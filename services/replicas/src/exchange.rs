@@ -8,6 +8,7 @@ use reconcile::with_sources;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
+use crate::key_exchange::{SEALING_KEY, hear};
 use crate::participant::Participant;
 
 /// The pause after the connection for notifications was lost.
@@ -19,7 +20,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// The keys in one notification. A key is a UUID, with at most 13 characters before it.
 const KEYS_AT_ONCE: usize = MAX_NOTIFICATION / 50 - 1;
 
-/// The words of notifications, which follow the name of the sender. Anything else is the name of a task.
+/// The words of notifications, which follow the name of the sender, beside those of `key_exchange`. Anything else is the name of a task.
 const MEMBERS: &str = "members";
 const KEYS: &str = "keys";
 
@@ -99,6 +100,12 @@ fn follow<P: Participant>(participant: &P, own: &str, text: &str) {
         (KEYS, keys) => {
             let keys = keys.split(' ').filter_map(|key| key.parse::<P::Key>().ok());
             keys.for_each(|key| participant.wake(key));
+        }
+        (SEALING_KEY, rest) => {
+            if let Some(keyring) = participant.keyring() {
+                // Writes a file, which is rare.
+                hear(participant.membership(), keyring, rest);
+            }
         }
         _ => participant.hear(message),
     }

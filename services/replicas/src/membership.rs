@@ -13,6 +13,7 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use crate::fence::Fence;
+use crate::key_answers::KeyAnswers;
 use crate::share::{ConductorShare, LivingConductors, ShareChange, ShareKey};
 
 /// How often a conductor looks whether a task has become its own.
@@ -30,6 +31,8 @@ pub struct Membership<K> {
     pub(crate) share_changed: Notify,
     /// Notified when there is something to tell the other conductors.
     pub(crate) has_news: Notify,
+    /// The answers to this conductor in a rotation of the sealing keys.
+    pub(crate) key_answers: KeyAnswers,
 }
 
 struct Shared<K> {
@@ -56,7 +59,7 @@ struct RunningTurn {
 pub(crate) struct News<K> {
     /// Resources that may belong to others, and for which something was recorded.
     pub(crate) keys: BTreeSet<K>,
-    /// Tasks that have something to do and may belong to others.
+    /// Tasks that have something to do and may belong to others, and other messages.
     pub(crate) tasks: BTreeSet<String>,
     /// Whether a conductor was drained or undrained.
     pub(crate) members: bool,
@@ -94,6 +97,7 @@ impl<K: ShareKey> Membership<K> {
             look_again: Notify::new(),
             share_changed: Notify::new(),
             has_news: Notify::new(),
+            key_answers: KeyAnswers::default(),
         }
     }
 
@@ -149,6 +153,18 @@ impl<K: ShareKey> Membership<K> {
             None => vec![self.hostname.clone()],
             Some(it) => locked(&it.work).share.living().hostnames().map(str::to_owned).collect(),
         }
+    }
+
+    /// Returns the host names of the other living conductors, as far as this one knows.
+    pub(crate) fn others(&self) -> Vec<String> {
+        let mut others = self.hostnames();
+        others.retain(|hostname| *hostname != self.hostname);
+        others
+    }
+
+    /// The host name of this conductor.
+    pub(crate) fn own_hostname(&self) -> &str {
+        &self.hostname
     }
 
     /// Returns the conductor groups of all living conductors; `None` if there are no others.
@@ -252,6 +268,13 @@ impl<K: ShareKey> Membership<K> {
             locked(&shared.news).tasks.insert(task);
             self.has_news.notify_one();
         }
+    }
+
+    /// Tells a message to all other conductors.
+    pub(crate) fn tell_all(&self, message: String) {
+        let Some(shared) = &self.shared else { return };
+        locked(&shared.news).tasks.insert(message);
+        self.has_news.notify_one();
     }
 
     /// Has all conductors look at each other now.

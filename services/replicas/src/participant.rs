@@ -1,8 +1,11 @@
 //! A process of a service, as far as the other processes concern it.
 
+use std::sync::Arc;
+
 use database::conductors::{Conductors, NewConductor};
 use jiff::Timestamp;
 use reconcile::Watch;
+use sealing::Keyring;
 
 use crate::membership::Membership;
 use crate::share::ShareKey;
@@ -20,6 +23,9 @@ pub trait Participant: Send + Sync + 'static {
 
     /// Told whether the database answers.
     fn watch(&self) -> &Watch;
+
+    /// The keys that seal secrets in the database; `None` if nothing is sealed.
+    fn keyring(&self) -> Option<&Arc<Keyring>>;
 
     /// The current time.
     fn now(&self) -> Timestamp;

@@ -9,8 +9,8 @@ use tracing::{info, warn};
 
 use crate::file::{self, Privacy, PrivacyViolation, Stamp};
 use crate::{
-    DecryptedSecret, DerivedToken, KeyMismatch, Purpose, RegisteredKey, SealError, SealingKeys,
-    id_of,
+    DecryptedSecret, DerivedToken, KeyMismatch, NewKey, Purpose, RegisteredKey, SealError,
+    SealingKeys, id_of,
 };
 
 /// The keys of a service, read again whenever the key file was replaced. `Debug` prints only the ids of the keys.
@@ -24,6 +24,9 @@ struct LoadedKeys {
     keys: Arc<SealingKeys>,
     stamp: Option<Stamp>,
 }
+
+/// The place that new keys are sealed for.
+const NEW_KEY: &str = "new sealing key";
 
 /// Why a key file cannot be used or changed. The file is left as it was.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +75,14 @@ pub enum KeyFileError {
     /// The keyring was made from text, so there is no file to change.
     #[error("these keys were not read from a file, so they cannot be changed")]
     NoFile,
+    /// A process that shares the database does not have the new key.
+    #[error(
+        "conductor {process} on this database has not added the new key, so nothing is sealed with it: try again, or stop that conductor and copy the key file to it"
+    )]
+    NotEverywhere {
+        /// The host name of the conductor.
+        process: String,
+    },
     /// The key to retire is the key that seals; only an older key can be retired.
     #[error("key {id} is the key that seals and cannot be retired: rotate the keys first")]
     Seals { id: String },
@@ -184,6 +195,39 @@ impl Keyring {
         Ok(id)
     }
 
+    /// Seals a new key with the current one, so that other programs with the current key can add it.
+    pub fn seal_key(&self, key: &NewKey) -> Result<String, SealError> {
+        self.seal(NEW_KEY, key.line.as_bytes())
+    }
+
+    /// Opens a new key that another program has sealed.
+    pub fn open_key(&self, sealed: &str) -> Result<NewKey, SealError> {
+        NewKey::of(self.open_sealed(NEW_KEY, sealed)?.text()?)
+    }
+
+    /// Adds a key at the end of the file, where it opens and does not seal; does nothing if the file holds the key.
+    pub fn add(&self, key: &NewKey) -> Result<(), KeyFileError> {
+        self.change(|keys, text| {
+            let ends = text.is_empty() || text.ends_with('\n');
+            let line = if keys.holds(&key.id) { "" } else { key.line.as_str() };
+            let end = if ends { "" } else { "\n" };
+            Ok(((), zeroize::Zeroizing::new([text, end, line].concat())))
+        })?;
+        Ok(())
+    }
+
+    /// Makes a key of the file the first one, which seals; does nothing if the file does not hold the key.
+    pub fn seal_with(&self, id: &str) -> Result<(), KeyFileError> {
+        self.change(|_, text| {
+            let is_it = |line: &&str| line.trim().split_once(':').is_some_and(|(it, _)| it == id);
+            let first = text.lines().filter(is_it);
+            let rest = text.lines().filter(|line| !is_it(line));
+            let lines = first.chain(rest).flat_map(|line| [line, "\n"]);
+            Ok(((), zeroize::Zeroizing::new(lines.collect())))
+        })?;
+        Ok(())
+    }
+
     /// Removes a key from the file; does nothing if the file does not hold the key.
     pub fn retire(&self, id: &str) -> Result<(), KeyFileError> {
         let (changed, _) = self.change(|keys, text| {
@@ -293,6 +337,33 @@ mod tests {
         let second = ring.rotate().unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(format!("{ring:?}"), format!("Keyring({second}, {first})"));
+    }
+
+    #[test]
+    fn a_new_key_is_told_to_another_file_and_seals_when_both_have_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] = ["one.keys", "other.keys"].map(|name| folder.path().join(name));
+        let first = open(&one);
+        fs::copy(&one, &other).unwrap();
+        let second = open(&other);
+        let (key, before) = (NewKey::generate().unwrap(), ids(&first));
+        let told = first.seal_key(&key).unwrap();
+        assert!(!told.contains(&key.line[key.id.len()..]));
+        first.add(&key).unwrap();
+        for _ in 0..2 {
+            second.add(&second.open_key(&told).unwrap()).unwrap();
+        }
+        let both = [before[0].clone(), key.id.clone()];
+        assert_eq!([ids(&first), ids(&second)], [both.to_vec(), both.to_vec()]);
+        first.seal_with(&key.id).unwrap();
+        let sealed = first.seal("p", b"s").unwrap();
+        assert_eq!(&*second.open_sealed("p", &sealed).unwrap(), b"s");
+        second.seal_with(&key.id).unwrap();
+        assert_eq!(ids(&second), [key.id.clone(), before[0].clone()]);
+        second.seal_with("unknown").unwrap();
+        assert_eq!(ids(&second), ids(&first));
+        let stranger = open(&folder.path().join("stranger.keys"));
+        assert!(stranger.open_key(&told).is_err());
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod error;
 mod file;
 mod keyring;
 mod keys;
+mod new_key;
 mod registered_keys;
 mod usage;
 
@@ -12,5 +13,6 @@ pub use decrypted_secret::DecryptedSecret;
 pub use error::SealError;
 pub use keyring::{KeyFileError, Keyring};
 pub use keys::{DerivedToken, Purpose, SealingKeys, id_of, is_sealed, random};
+pub use new_key::NewKey;
 pub use registered_keys::{KeyMismatch, RegisteredKey};
 pub use usage::{KeyUsage, RetireError};
