@@ -213,3 +213,20 @@ async fn a_second_process_with_the_host_name_of_a_living_one_ends() {
     assert!(stranger.contains("with another key"), "{stranger}");
     assert!(is_alive(&site.lab, SECOND).await);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_sealing_key_reaches_all_processes() {
+    let Some(site) = Site::start().await else { return };
+    let rotated = site.third.api().send(Method::POST, "/bedplate/v1/keys/rotate", None).await;
+    let id = rotated.expect("a rotation")["id"].clone();
+    for api in [site.lab.api(), site.second.api(), site.third.api()] {
+        let keys: Value = api.get("/bedplate/v1/keys").await;
+        let first =
+            keys["keys"].as_array().and_then(|keys| keys.iter().find(|it| it["seals"] == true));
+        assert_eq!(first.map(|key| &key["id"]), Some(&id), "{keys}");
+    }
+    // The process that installs the machine opens the password of its BMC, which another one has sealed with the new key.
+    site.lab.set(site.node, "/driver_info/redfish_password", left::canary::BMC.into()).await;
+    let before = site.begins_to_install().await;
+    site.is_installed_once(&before).await;
+}
