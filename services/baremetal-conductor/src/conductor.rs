@@ -65,6 +65,7 @@ impl Conductor {
             true => Membership::shared(&settings.hostname),
             false => Membership::alone(&settings.hostname),
         };
+        let membership = membership.with_address(settings.peer_url.as_ref().map(Url::to_string));
         let context = TurnContext {
             bmcs: Bmcs::new(
                 settings.bmc.clone(),
@@ -118,6 +119,12 @@ impl Conductor {
     /// Returns the name of the conductor that works on the node; `None` if no living conductor is in its conductor group.
     pub fn conductor_of(&self, node: &Node) -> Option<Cow<'_, str>> {
         self.context.membership.conductor_of(&node.id, &node.conductor_group)
+    }
+
+    /// Returns the URL of the API of another baremetald that works on the node, if it has told one.
+    pub fn peer_of(&self, node: &Node) -> Option<Url> {
+        let owner = self.conductor_of(node)?;
+        self.context.membership.address_of(&owner)?.parse().ok()
     }
 
     /// Returns the names of the living conductors.

@@ -29,6 +29,8 @@ pub struct Settings {
     pub hostname: String,
     /// The name of the state folder, which only one process uses at a time.
     pub instance: String,
+    /// The URL at which other conductors reach the API of this process; `None` if they do not.
+    pub peer_url: Option<Url>,
     /// The conductor groups whose nodes this conductor manages, at least one. New nodes are in the first.
     pub groups: Vec<String>,
     /// How many turns run in parallel.
@@ -112,6 +114,7 @@ impl Settings {
         Settings {
             hostname: "host-1".to_owned(),
             instance: "instance-1".to_owned(),
+            peer_url: None,
             groups: vec![String::new()],
             workers: 1,
             timeouts: Timeouts {

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 pub mod config;
+mod console_owner;
 pub mod provisioning;
 mod provisioning_sockets;
 mod service;

@@ -33,6 +33,7 @@ use crate::config::{
     BmcDhcpConfig, CloudConfig, ClusterdConfig, ClusterdIdentityConfig, ConductorConfig,
     DhcpConfig, DhcpMode, DhcpV4Config, DhcpV6Config, ProvisioningConfig, TimeoutsConfig,
 };
+use crate::console_owner;
 use crate::provisioning::{self, Downloads, Files, IsoTemplate, Provisioning, RamdiskFiles};
 use crate::provisioning_sockets::{ProvisioningSockets, certificate};
 use crate::service_metrics::ServiceMetrics;
@@ -124,11 +125,12 @@ impl Service {
         let mut listeners = Listeners::of_api(api.address);
         listeners.metrics = scraped.as_ref().map(|listener| listener.address);
         let app = app(&config, auth, &store, &conductor, &metrics);
+        let router = console_owner::wrap(app, &config.conductor)?;
         let mut service = Service {
             conductor: conductor.clone(),
             notices: pump,
             store,
-            api: (api, baremetal_api::router(app)),
+            api: (api, router),
             metrics: (metrics, scraped),
             provisioning: None,
             _boot: None,
@@ -327,6 +329,7 @@ fn settings(
     Ok(Settings {
         hostname: config.conductor.hostname.clone().unwrap_or_else(own_name),
         instance,
+        peer_url: config.conductor.peer_url.clone(),
         groups: config.conductor.groups.0.clone(),
         workers: config.conductor.workers.get(),
         timeouts: timeouts(&config.timeouts),

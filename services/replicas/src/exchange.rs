@@ -23,10 +23,12 @@ const KEYS_AT_ONCE: usize = MAX_NOTIFICATION / 50 - 1;
 /// The words of notifications, which follow the name of the sender, beside those of `key_exchange`. Anything else is the name of a task.
 const MEMBERS: &str = "members";
 const KEYS: &str = "keys";
+const ADDRESS: &str = "address";
 
-/// Has the other conductors look at each other now.
+/// Has the other conductors look at each other now, and tells them the URL of this one. They tell theirs.
 pub(crate) async fn tell_members(participant: &impl Participant, sender: &str) {
     notify(participant, format!("{sender} {MEMBERS}")).await;
+    participant.membership().tell_address(ADDRESS);
 }
 
 async fn notify(participant: &impl Participant, text: String) {
@@ -60,6 +62,7 @@ pub(crate) async fn listen(participant: &impl Participant, sender: &str) {
         match participant.conductors().notifications().await {
             Ok(Some(mut notifications)) => {
                 // Some may have been lost before.
+                tell_members(participant, sender).await;
                 participant.membership().look_again.notify_one();
                 participant.membership().share_changed.notify_one();
                 receive(participant, sender, &mut notifications).await;
@@ -96,7 +99,14 @@ fn follow<P: Participant>(participant: &P, own: &str, text: &str) {
         return;
     }
     match message.split_once(' ').unwrap_or((message, "")) {
-        (MEMBERS, _) => participant.membership().look_again.notify_one(),
+        (MEMBERS, _) => {
+            participant.membership().look_again.notify_one();
+            participant.membership().tell_address(ADDRESS);
+        }
+        (ADDRESS, rest) => match rest.split_once(' ') {
+            Some((hostname, address)) => participant.membership().note_address(hostname, address),
+            None => debug!("an address without a host name: {rest}"),
+        },
         (KEYS, keys) => {
             let keys = keys.split(' ').filter_map(|key| key.parse::<P::Key>().ok());
             keys.for_each(|key| participant.wake(key));

@@ -33,6 +33,10 @@ pub struct Membership<K> {
     pub(crate) has_news: Notify,
     /// The answers to this conductor in a rotation of the sealing keys.
     pub(crate) key_answers: KeyAnswers,
+    /// The URL at which the other conductors reach this process.
+    own_address: Option<String>,
+    /// The URLs of the others, as far as they have told them.
+    addresses: Mutex<HashMap<String, String>>,
 }
 
 struct Shared<K> {
@@ -98,7 +102,14 @@ impl<K: ShareKey> Membership<K> {
             share_changed: Notify::new(),
             has_news: Notify::new(),
             key_answers: KeyAnswers::default(),
+            own_address: None,
+            addresses: Mutex::default(),
         }
+    }
+
+    /// The same conductor, which the others reach at this URL.
+    pub fn with_address(self, address: Option<String>) -> Membership<K> {
+        Membership { own_address: address, ..self }
     }
 
     /// Whether other conductors may work on the database.
@@ -152,6 +163,24 @@ impl<K: ShareKey> Membership<K> {
         match &self.shared {
             None => vec![self.hostname.clone()],
             Some(it) => locked(&it.work).share.living().hostnames().map(str::to_owned).collect(),
+        }
+    }
+
+    /// Returns the URL of another living conductor, if it has told one.
+    pub fn address_of(&self, hostname: &str) -> Option<String> {
+        let is_alive = self.others().iter().any(|it| it == hostname);
+        is_alive.then(|| locked(&self.addresses).get(hostname).cloned()).flatten()
+    }
+
+    /// Takes note of the URL of another conductor.
+    pub(crate) fn note_address(&self, hostname: &str, address: &str) {
+        locked(&self.addresses).insert(hostname.to_owned(), address.to_owned());
+    }
+
+    /// Tells the URL of this process to all other conductors.
+    pub(crate) fn tell_address(&self, word: &str) {
+        if let Some(address) = &self.own_address {
+            self.tell_all(format!("{word} {} {address}", self.hostname));
         }
     }
 
@@ -456,6 +485,21 @@ mod tests {
         };
         assert_eq!(membership.take_news(), want);
         assert_eq!(membership.take_news(), News::default());
+    }
+
+    #[tokio::test]
+    async fn the_address_of_a_living_conductor_is_known() {
+        let membership = Membership::<NodeUuid>::shared("a").with_address(Some("http://a/".into()));
+        membership.tell_address("address");
+        let told = membership.take_news().tasks;
+        assert_eq!(told, BTreeSet::from(["address a http://a/".to_owned()]));
+        membership.note_address("b", "http://b/");
+        assert_eq!(membership.address_of("b"), None, "it is not alive");
+        membership.observe(living(&["a", "b", "c"]));
+        assert_eq!(membership.address_of("b").as_deref(), Some("http://b/"));
+        assert_eq!(membership.address_of("c"), None);
+        membership.observe(living(&["a", "c"]));
+        assert_eq!(membership.address_of("b"), None);
     }
 
     #[tokio::test]

@@ -300,6 +300,7 @@ pub(crate) fn configuration(
     let provisioning = at.and_then(|at| at.provisioning).unwrap_or(free);
     let dhcp = at.and_then(|at| at.dhcp).unwrap_or(free);
     let server = dhcp.ip();
+    let peer_url = at.map(|at| format!("peer_url = \"http://{}/\"", at.api)).unwrap_or_default();
     let tftp = at.and_then(|at| at.tftp).unwrap_or(free);
     let folder = folder.path().display();
     let Settings { boot_timeout, bmc_timeout, power_timeout, silence_timeout, .. } = settings;
@@ -318,6 +319,7 @@ pub(crate) fn configuration(
 listen = "{api}"
 [conductor]
 hostname = "{hostname}"
+{peer_url}
 power_sync_every = "{power_sync_every}"
 look_every = "1s"
 fast_track = {fast_track}

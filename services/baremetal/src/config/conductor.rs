@@ -19,6 +19,10 @@ use super::{BmcCredentialsConfig, BmcDhcpConfig, CrawlConfig};
 pub struct ConductorConfig {
     /// The name under which the conductor is listed, different for each baremetald on one database; by default the host's name.
     pub hostname: Option<String>,
+    /// The URL at which the other baremetald on the database reach the API of this one, for serial consoles.
+    pub peer_url: Option<Url>,
+    /// A PEM file with CAs for the certificates of the others, in addition to those of the system.
+    pub peer_ca_file: Option<PathBuf>,
     /// The conductor groups whose nodes this conductor manages. New nodes are in the first; the empty name is the default group.
     pub groups: ConductorGroups,
     /// How many turns run in parallel.
@@ -40,6 +44,8 @@ impl Default for ConductorConfig {
     fn default() -> Self {
         ConductorConfig {
             hostname: None,
+            peer_url: None,
+            peer_ca_file: None,
             groups: ConductorGroups(vec![String::new()]),
             workers: NonZeroUsize::MIN.saturating_add(255),
             power_sync_every: SignedDuration::from_secs(60),

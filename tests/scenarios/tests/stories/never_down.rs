@@ -5,6 +5,7 @@
 
 mod client;
 mod clocks;
+mod consoles;
 mod effects;
 mod failover;
 mod handovers;

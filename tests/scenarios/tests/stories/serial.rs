@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
-use lab::{Lab, Machine, Node, Settings};
+use lab::{Api, Lab, Machine, Node, Settings};
 use machine_emulator::Stage;
 use reqwest::Method;
 use serde_json::json;
@@ -31,7 +31,7 @@ async fn shows_a_deployment(machine: Machine, interface: &str) {
     let switch = format!("{}/states/console", node.path());
     lab.api().send(Method::PUT, &switch, Some(&enabled)).await.expect("it is enabled");
 
-    let mut console = look(&lab, node).await;
+    let mut console = Console::open(lab.api(), node).await;
     console.reads("the console is open").await;
     let asked = lab.provision(node, "active").await;
     // The ramdisk boots, then the installed disk.
@@ -49,7 +49,7 @@ async fn shows_a_deployment(machine: Machine, interface: &str) {
     lab.restart().await;
     while let Some(Ok(_)) = console.socket.next().await {}
     assert!(lab.node(node).await.console_enabled, "that it is enabled is not lost");
-    let mut console = look(&lab, node).await;
+    let mut console = Console::open(lab.api(), node).await;
     console.reads("the console is open").await;
     console.types("\r").await;
     console.reads("r1u7 login: ").await;
@@ -66,20 +66,21 @@ async fn shows_a_deployment(machine: Machine, interface: &str) {
 }
 
 /// A viewer of a machine's console.
-struct Console {
+pub(crate) struct Console {
     socket: Socket,
     /// Received output that was not read yet.
     rest: String,
 }
 
-async fn look(lab: &Lab, node: Node) -> Console {
-    let socket = lab.api().socket(&format!("/bedplate/v1/nodes/{}/console", node.0)).await;
-    Console { socket, rest: String::new() }
-}
-
 impl Console {
+    /// Opens the console of a node.
+    pub(crate) async fn open(api: &Api, node: Node) -> Console {
+        let socket = api.socket(&format!("/bedplate/v1/nodes/{}/console", node.0)).await;
+        Console { socket, rest: String::new() }
+    }
+
     /// Reads the output up to and including `words`.
-    async fn reads(&mut self, words: &str) {
+    pub(crate) async fn reads(&mut self, words: &str) {
         loop {
             if let Some((_, rest)) = self.rest.split_once(words) {
                 self.rest = rest.to_owned();

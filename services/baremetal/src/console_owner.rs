@@ -1,0 +1,161 @@
+//! Passes requests for a serial console on to the baremetald that works on the node. A BMC offers its machine's serial port to one session, so
+//! all viewers have to share the one of that process.
+//!
+//! The request arrives there as the client sent it: that process authenticates the caller, counts the viewer and records the request.
+
+use std::io;
+use std::time::Duration;
+
+use anyhow::Context;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{CONNECTION, TRANSFER_ENCODING};
+use axum::http::request::Parts;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use baremetal_api::App;
+use baremetal_conductor::Conductor;
+use baremetal_core::NodeIdent;
+use baremetal_store::Store;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use reqwest::Client;
+use tokio::io::copy_bidirectional;
+use tokio::time::timeout;
+use tracing::{debug, warn};
+use url::Url;
+
+use crate::config::ConductorConfig;
+
+/// Marks a request that was passed on, so that it is passed on once.
+const PASSED_ON: HeaderName = HeaderName::from_static("x-bedplate-passed-on");
+
+/// How long a connection to another baremetald may take to open.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long another baremetald may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The other baremetald, and a client of them.
+#[derive(Clone)]
+struct ConsoleOwners {
+    conductor: Conductor,
+    store: Store,
+    client: Client,
+}
+
+/// Returns the router of the API, which passes these requests on.
+pub(crate) fn wrap(app: App, config: &ConductorConfig) -> anyhow::Result<Router> {
+    let client = api_client::http_client(config.peer_ca_file.as_deref());
+    let client = client.context("cannot use the CAs of the others (conductor.peer_ca_file)")?;
+    let client = client.connect_timeout(CONNECT_TIMEOUT).build();
+    let client = client.context("cannot make an HTTP client for the others")?;
+    let (conductor, store) = (app.conductor.clone(), app.store.clone());
+    let owners = ConsoleOwners { conductor, store, client };
+    Ok(baremetal_api::router(app).layer(from_fn_with_state(owners, pass_on)))
+}
+
+/// Answers with the answer of the owner, or handles the request here if this process is the owner or the owner cannot be reached.
+async fn pass_on(State(owners): State<ConsoleOwners>, request: Request, next: Next) -> Response {
+    let Some(owner) = owners.find(&request).await else { return next.run(request).await };
+    let (mut head, body) = request.into_parts();
+    match timeout(ANSWER_TIMEOUT, owners.ask(&owner, &head)).await {
+        Ok(Ok(answer)) => return pass_back(answer, head.extensions.remove::<OnUpgrade>()),
+        Ok(Err(why)) => warn!("cannot reach the baremetald at {owner}: {why}"),
+        Err(_) => warn!("the baremetald at {owner} does not answer"),
+    }
+    next.run(Request::from_parts(head, body)).await
+}
+
+/// Returns the node in the path of a serial console.
+fn console_of(path: &str) -> Option<&str> {
+    let (node, rest) = path.strip_prefix("/bedplate/v1/nodes/")?.split_once('/')?;
+    ["console", "console/log"].contains(&rest).then_some(node)
+}
+
+impl ConsoleOwners {
+    /// Returns the URL of another baremetald that has to answer the request.
+    async fn find(&self, request: &Request) -> Option<Url> {
+        let node: NodeIdent = console_of(request.uri().path())?.parse().ok()?;
+        if request.method() != Method::GET || request.headers().contains_key(PASSED_ON) {
+            return None;
+        }
+        // A node that is not found, or a database that does not answer, is told by the API itself.
+        let node = self.store.find_node(&node).await.ok()??;
+        self.conductor.peer_of(&node)
+    }
+
+    /// Sends the request to its owner.
+    async fn ask(&self, owner: &Url, head: &Parts) -> reqwest::Result<reqwest::Response> {
+        let mut url = owner.clone();
+        url.set_path(&format!("{}{}", owner.path().trim_end_matches('/'), head.uri.path()));
+        url.set_query(head.uri.query());
+        let mut headers = head.headers.clone();
+        headers.insert(PASSED_ON, HeaderValue::from_static("yes"));
+        self.client.get(url).headers(headers).send().await
+    }
+}
+
+/// Passes the answer of the owner back to the client, and the messages of a WebSocket in both directions.
+fn pass_back(answer: reqwest::Response, client: Option<OnUpgrade>) -> Response {
+    let (status, mut headers) = (answer.status(), answer.headers().clone());
+    let body = match (status, client) {
+        (StatusCode::SWITCHING_PROTOCOLS, Some(client)) => {
+            tokio::spawn(connect(client, answer));
+            Body::empty()
+        }
+        (StatusCode::SWITCHING_PROTOCOLS, None) => {
+            let mut refusal = Response::new(Body::from("the connection cannot be upgraded\n"));
+            *refusal.status_mut() = StatusCode::BAD_GATEWAY;
+            return refusal;
+        }
+        _ => {
+            // These tell about the connection to the owner.
+            headers.remove(CONNECTION);
+            headers.remove(TRANSFER_ENCODING);
+            Body::from_stream(answer.bytes_stream())
+        }
+    };
+    let mut passed = Response::new(body);
+    *passed.status_mut() = status;
+    *passed.headers_mut() = headers;
+    passed
+}
+
+/// Connects the client and the owner until one of them closes its connection.
+async fn connect(client: OnUpgrade, owner: reqwest::Response) {
+    let connected = async {
+        let mut owner = owner.upgrade().await.map_err(io::Error::other)?;
+        let mut client = TokioIo::new(client.await.map_err(io::Error::other)?);
+        copy_bidirectional(&mut client, &mut owner).await
+    };
+    if let Err(why) = connected.await {
+        debug!("the connection of a serial console has ended: {why}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_requests_for_serial_consoles_are_passed_on_and_only_once() {
+        for (path, want) in [
+            ("/bedplate/v1/nodes/r1u7/console", Some("r1u7")),
+            ("/bedplate/v1/nodes/r1u7/console/log", Some("r1u7")),
+            ("/bedplate/v1/nodes/r1u7/vnc", None),
+            ("/bedplate/v1/nodes/r1u7/console/other", None),
+            ("/v1/nodes/r1u7/states/console", None),
+            ("/bedplate/v1/nodes/console", None),
+        ] {
+            let mut request = Request::new(Body::empty());
+            *request.uri_mut() = path.parse().unwrap();
+            let want = want.map(|name| name.parse().unwrap());
+            assert_eq!(console_of(&request), want, "{path}");
+            request.headers_mut().insert(PASSED_ON, HeaderValue::from_static("yes"));
+            assert_eq!(console_of(&request), None, "{path}");
+        }
+    }
+}
