@@ -82,7 +82,7 @@ impl ConsoleOwners {
         if request.method() != Method::GET || request.headers().contains_key(PASSED_ON) {
             return None;
         }
-        // A node that is not found, or a database that does not answer, is told by the API itself.
+        // The API itself reports a node that is not found, or a database that does not answer.
         let node = self.store.find_node(&node).await.ok()??;
         self.conductor.peer_of(&node)
     }

@@ -30,7 +30,7 @@ const QUIET: Duration = Duration::from_secs(1);
 /// meanwhile.
 const REFUSALS: usize = 4;
 
-/// What the emulators were asked to do.
+/// The requests that the emulators got.
 #[derive(Debug, PartialEq)]
 struct Requests {
     /// Each change of a machine that its BMC was asked for.
