@@ -1,5 +1,5 @@
-//! The PROXY protocol, versions 1 and 2, by which a load balancer tells the address of the client at the begin of a connection (the document
-//! `proxy-protocol.txt` of HAProxy).
+//! The PROXY protocol, versions 1 and 2: a load balancer tells the address of the client at the begin of a connection. HAProxy's document
+//! `proxy-protocol.txt` has the sections that are cited here.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};

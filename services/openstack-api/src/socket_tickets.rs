@@ -1,7 +1,7 @@
 //! Tickets for WebSockets. A page in a browser can send no header with the request that opens a WebSocket, so the URL carries a ticket.
 //!
-//! A ticket contains the credentials of the request that it was issued to, sealed with the keys of the service, so each process of the
-//! service can open it. It opens one path for a short time, and at each process once.
+//! A ticket contains the credentials of the request that it was issued to. They are sealed with the keys of the service, so each of its
+//! processes can open them. A ticket opens one path for a short time, and at each process once.
 
 use std::collections::HashMap;
 use std::fmt;

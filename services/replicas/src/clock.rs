@@ -1,7 +1,7 @@
 //! The time by the clock that all conductors share: PostgreSQL's.
 //!
 //! The clock of a computer may be set. For one conductor, the deadlines in the records would then have passed, or be an hour away. So a process
-//! with a lease takes the time that PostgreSQL told when the lease was renewed, and adds the time since then by the monotonic clock.
+//! with a lease takes the time that PostgreSQL told at the last renewal. It adds the time since then by the monotonic clock.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};

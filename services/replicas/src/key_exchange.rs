@@ -1,7 +1,7 @@
 //! A new sealing key reaches all living conductors before it seals.
 //!
-//! The conductor that rotates the keys adds the new key to its key file, seals it with the current key, and tells it to the others, which add it
-//! to theirs. When all have answered, the new key becomes the first of each file, and seals from then on. Until then nothing depends on it.
+//! The conductor that rotates the keys adds the new key to its key file, and tells it to the others, sealed with the current key. They add it to
+//! their files. When all have answered, the new key becomes the first of each file, and seals from then on. Until then nothing depends on it.
 
 use std::sync::Arc;
 use std::time::Duration;
