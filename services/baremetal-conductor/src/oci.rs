@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use agent_protocol::{DiskFormat, ImageInfo};
 use baremetal_core::{
-    DeployInterface, Node, NodeUuid, OciDigest, OciDisk, OciDocument, OciImage, OciIndex,
+    DeployMethod, Node, NodeUuid, OciDigest, OciDisk, OciDocument, OciImage, OciIndex,
     OciReference, OciRefused, OciVersion, PULL_SECRET, Problem, Reason, RequestRefused, WorkUuid,
     layout_in_registry, oci_image,
 };
@@ -85,7 +85,7 @@ impl Conductor {
     /// Fails if the image cannot be installed, or if the registry does not answer.
     pub async fn check_oci_image(&self, node: &Node) -> Result<(), OciImageError> {
         let context = &self.context;
-        if node.deploy_interface() != DeployInterface::Direct {
+        if node.deploy_method() != DeployMethod::Direct {
             return Ok(());
         }
         let Ok(Some(image)) = context.oci_image(node) else { return Ok(()) };

@@ -2,7 +2,7 @@
 
 use agent_protocol::{ChecksumAlgorithm, Command, ImageInfo, name, step};
 use baremetal_core::{
-    Action, ActionOutcome, AgentCommand, CommandSeen, DeployInterface, FILE_SCHEME,
+    Action, ActionOutcome, AgentCommand, CommandSeen, DeployMethod, FILE_SCHEME,
     HASHED_RESCUE_PASSWORD, Image, ImageChecksum, Interface, Node, NodeUpdate, Observed, PlanRules,
     Problem, Reason, RequestRefused, State, StepKind, Task, Work, WorkUuid, after_action,
     bootable_container, check_raid_step, glance_image, image, layout_at_url, plan,
@@ -271,12 +271,12 @@ impl TurnContext {
             AgentCommand::ListSteps(StepKind::Deploy) => name::GET_DEPLOY_STEPS,
             AgentCommand::ListSteps(StepKind::Service) => name::GET_SERVICE_STEPS,
             AgentCommand::WriteImage => {
-                params.step = Some(match node.deploy_interface() {
-                    DeployInterface::Bootc => self.install_container(node).await?,
-                    DeployInterface::Direct
-                    | DeployInterface::CustomAgent
-                    | DeployInterface::Ramdisk
-                    | DeployInterface::Fake => self.write_image(node).await?,
+                params.step = Some(match node.deploy_method() {
+                    DeployMethod::Bootc => self.install_container(node).await?,
+                    DeployMethod::Direct
+                    | DeployMethod::CustomAgent
+                    | DeployMethod::Ramdisk
+                    | DeployMethod::Fake => self.write_image(node).await?,
                 });
                 params.more.insert("deploy_version".to_owned(), Value::Null);
                 name::EXECUTE_DEPLOY_STEP
@@ -442,18 +442,18 @@ impl TurnContext {
             let known = known.filter_map(|key| node.instance_info.get_key_value(key));
             known.map(|(key, value)| (key.clone(), value.clone())).collect::<Map<_, _>>()
         };
-        match node.deploy_interface() {
-            DeployInterface::CustomAgent if is_deploying => {}
-            DeployInterface::Bootc if is_deploying => {
+        match node.deploy_method() {
+            DeployMethod::CustomAgent if is_deploying => {}
+            DeployMethod::Bootc if is_deploying => {
                 let container = bootable_container(&self.with_instance(node).map_err(refused)?);
                 let settings = container.map_err(refused)?.settings;
                 return Ok(hints().into_iter().chain(settings).collect());
             }
-            DeployInterface::CustomAgent
-            | DeployInterface::Bootc
-            | DeployInterface::Direct
-            | DeployInterface::Ramdisk
-            | DeployInterface::Fake => return Ok(hints()),
+            DeployMethod::CustomAgent
+            | DeployMethod::Bootc
+            | DeployMethod::Direct
+            | DeployMethod::Ramdisk
+            | DeployMethod::Fake => return Ok(hints()),
         }
         let opened = self.with_instance(node).map_err(refused)?;
         let drive = config_drive(&self.settings.image_hosts, &opened).await?;

@@ -4,48 +4,50 @@ use agent_protocol::RootDeviceHints;
 use serde_json::{Map, Value};
 
 use crate::bootc::bootable_container;
+use crate::deploy_method::check_chosen_interfaces;
 use crate::fast_track::check_fast_track;
 use crate::instance::refuse;
 use crate::partition_image::{check_layout, layout_at_url};
 use crate::wanted_boot::{WantedBoot, declared_boot_mode, declared_word, wanted_boot};
 use crate::{
-    BootInterface, DeployInterface, Node, Port, RequestRefused, check_agent_ramdisk,
-    config_drive_of, glance_image, image, oci_image, own_image,
+    BootInterface, DeployMethod, Node, Port, RequestRefused, check_agent_ramdisk, config_drive_of,
+    glance_image, image, oci_image, own_image,
 };
 
 /// Checks that `node` has everything that its installation needs. A node without an agent and a node with a custom agent need nothing, and
 /// Glance and OCI registries know what their images need.
 pub fn check_deploy(node: &Node) -> Result<(), RequestRefused> {
+    check_chosen_interfaces(node)?;
     check_wanted_boot(node)?;
     check_root_device(node)?;
-    match node.deploy_interface() {
-        DeployInterface::Direct if glance_image(node).is_some() => {
+    match node.deploy_method() {
+        DeployMethod::Direct if glance_image(node).is_some() => {
             check_layout(node)?;
             config_drive_of(node).map(drop)
         }
-        DeployInterface::Direct if oci_image(node)?.is_some() => {
+        DeployMethod::Direct if oci_image(node)?.is_some() => {
             check_layout(node)?;
             config_drive_of(node).map(drop)
         }
-        DeployInterface::Direct => {
+        DeployMethod::Direct => {
             image(node)?;
             layout_at_url(node).map(drop)
         }
-        DeployInterface::Ramdisk => own_image(node).map(|_| ()),
-        DeployInterface::Bootc => {
+        DeployMethod::Ramdisk => own_image(node).map(|_| ()),
+        DeployMethod::Bootc => {
             bootable_container(node)?;
             config_drive_of(node).map(drop)
         }
-        DeployInterface::CustomAgent => config_drive_of(node).map(|_| ()),
-        DeployInterface::Fake => Ok(()),
+        DeployMethod::CustomAgent => config_drive_of(node).map(|_| ()),
+        DeployMethod::Fake => Ok(()),
     }
 }
 
 /// Refuses root device hints that are not valid: those of the instance, which come before the node's own. Only agents read them.
 fn check_root_device(node: &Node) -> Result<(), RequestRefused> {
-    match node.deploy_interface() {
-        DeployInterface::Direct | DeployInterface::CustomAgent | DeployInterface::Bootc => {}
-        DeployInterface::Ramdisk | DeployInterface::Fake => return Ok(()),
+    match node.deploy_method() {
+        DeployMethod::Direct | DeployMethod::CustomAgent | DeployMethod::Bootc => {}
+        DeployMethod::Ramdisk | DeployMethod::Fake => return Ok(()),
     }
     let field = "root_device";
     let of = |object: &Map<String, Value>| object.get(field).filter(|it| !is_empty(it)).cloned();

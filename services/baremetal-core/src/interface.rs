@@ -179,9 +179,11 @@ interfaces! {
         Bootc = "bootc",
         /// The machine boots an ISO image or a kernel of its user. Nothing is written to its disk.
         Ramdisk = "ramdisk",
+        /// One of the others, by the image of the instance.
+        Autodetect = "autodetect",
     } {
         FakeHardware: Fake Direct;
-        Idrac | Ipmi | ManualManagement | Redfish: Direct CustomAgent Ramdisk Bootc;
+        Idrac | Ipmi | ManualManagement | Redfish: Direct CustomAgent Ramdisk Bootc Autodetect;
     }
 
     /// How firmware is updated.
@@ -345,6 +347,13 @@ impl ConsoleInterface {
             | ConsoleInterface::IpmitoolSocat
             | ConsoleInterface::RedfishSerial => false,
         }
+    }
+}
+
+impl DeployInterface {
+    /// Returns the implementation called `name`, if `driver` supports it.
+    pub(crate) fn of_driver(driver: Driver, name: &str) -> Option<Self> {
+        Self::named(name).filter(|it| driver.supported(Interface::Deploy).contains(&it.as_str()))
     }
 }
 

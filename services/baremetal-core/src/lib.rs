@@ -35,6 +35,7 @@ mod conductor_group;
 mod conductor_step;
 mod console;
 mod deploy_check;
+mod deploy_method;
 mod fast_track;
 mod import;
 mod indicator;
@@ -157,6 +158,7 @@ pub use conductor_step::{
 pub use console::{NoConsole, switch_console};
 pub use crawl::{CrawlRange, FoundBmc, InvalidCrawlRange, crawl_targets};
 pub use deploy_check::{check_boot, check_deploy};
+pub use deploy_method::DeployMethod;
 pub use deploy_template::{DeployTemplate, TemplatesConflict, instance_traits, with_templates};
 pub use drain::{
     NewDrainRequest, drain_refused, drain_stuck, end_maintenance_drain, wait_for_drain,

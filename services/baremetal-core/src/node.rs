@@ -13,10 +13,10 @@ use uuid::Uuid;
 use crate::secret::Masked;
 use crate::{
     AllocationUuid, BiosInterface, BootInterface, BootSettingRequest, ConsoleInterface,
-    DeployInterface, DrainRequest, Driver, Failure, Fault, FirmwareComponent, FirmwareInterface,
-    Hypervisor, InspectInterface, Interface, Interfaces, ManagementInterface, NetworkChanges,
-    NetworkInterface, NodeLease, NodeName, NodeUuid, PasswordRotation, PowerRequest, RackLocation,
-    RaidInterface, RescueInterface, State, VendorInterface, WantedSteps, Work,
+    DrainRequest, Driver, Failure, Fault, FirmwareComponent, FirmwareInterface, Hypervisor,
+    InspectInterface, Interface, Interfaces, ManagementInterface, NetworkChanges, NetworkInterface,
+    NodeLease, NodeName, NodeUuid, PasswordRotation, PowerRequest, RackLocation, RaidInterface,
+    RescueInterface, State, VendorInterface, WantedSteps, Work,
 };
 
 /// The most ports, port groups, volume connectors and volume targets that a node has, each. Turns and requests read all of a node at once.
@@ -290,22 +290,6 @@ impl Node {
     pub fn with_firmware(&self, read: &[Firmware], now: Timestamp) -> Node {
         let firmware = FirmwareComponent::read_again(&self.firmware, read, now);
         Node { firmware, ..self.clone() }
-    }
-
-    /// Returns how the machine is installed.
-    pub fn deploy_interface(&self) -> DeployInterface {
-        self.interfaces.deploy.unwrap_or(DeployInterface::default_of(self.driver))
-    }
-
-    /// Returns whether the agent cleans and serves the machine.
-    pub fn uses_agent(&self) -> bool {
-        match self.deploy_interface() {
-            DeployInterface::Direct
-            | DeployInterface::CustomAgent
-            | DeployInterface::Bootc
-            | DeployInterface::Ramdisk => true,
-            DeployInterface::Fake => false,
-        }
     }
 
     /// Returns how the hardware is inspected.

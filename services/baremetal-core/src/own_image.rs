@@ -4,7 +4,7 @@
 
 use crate::image_url::{check_ipxe_url, check_url};
 use crate::instance::{config_drive_of, refuse, text};
-use crate::{BootInterface, ConfigDrive, DeployInterface, Node, RequestRefused, State, Work};
+use crate::{BootInterface, ConfigDrive, DeployMethod, Node, RequestRefused, State, Work};
 
 /// The image that the machine boots at every start.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl Node {
     ///
     /// A machine in use boots the image at every start. During work, the latest task that set a boot decides.
     pub fn boots_own_image(&self) -> bool {
-        if self.deploy_interface() != DeployInterface::Ramdisk {
+        if self.deploy_method() != DeployMethod::Ramdisk {
             return false;
         }
         let in_work = self.work.as_ref().and_then(Work::chose_own_image);
@@ -115,7 +115,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{Driver, NodeUuid, Task, WorkUuid};
+    use crate::{DeployInterface, Driver, NodeUuid, Task, WorkUuid};
 
     fn node(boot: BootInterface, info: Value) -> Node {
         let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, Timestamp::UNIX_EPOCH);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::fast_track::flag;
 use crate::instance::{refuse, text};
 use crate::wanted_boot::{declared_boot_mode, declared_capability, wanted_boot};
-use crate::{DeployInterface, Node, RequestRefused, glance_image};
+use crate::{DeployMethod, Node, RequestRefused, glance_image};
 
 /// The largest partition in MiB: one PiB.
 const LARGEST_MIB: u64 = 1 << 30;
@@ -47,7 +47,7 @@ impl Node {
     /// Whether the image of the node may be a partition image, as far as its record tells: it does not know the properties of an image in
     /// Glance.
     pub fn may_have_partition_image(&self) -> bool {
-        self.deploy_interface() == DeployInterface::Direct
+        self.deploy_method() == DeployMethod::Direct
             && match named_type(self) {
                 Ok(Some(named)) => named == ImageType::Partition,
                 Ok(None) => glance_image(self).is_some() || has_kernel(self),

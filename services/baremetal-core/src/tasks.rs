@@ -4,8 +4,8 @@ use hardware::{BootSetting, PowerState};
 
 use crate::wanted_boot::changed_boot;
 use crate::{
-    AgentCommand, DeployInterface, InspectInterface, Node, RescueInterface, ServiceNetwork,
-    StepKind, Task, WantedSteps,
+    AgentCommand, DeployMethod, InspectInterface, Node, RescueInterface, ServiceNetwork, StepKind,
+    Task, WantedSteps,
 };
 
 /// The tasks that check a node's BMC, and read what the BMC knows of the machine's firmware.
@@ -17,18 +17,18 @@ pub(crate) fn verify(node: &Node) -> Vec<Task> {
 
 /// The tasks that take over a machine that is in use. The image of its user is made its boot again, as in Ironic.
 pub(crate) fn adopt(node: &Node) -> Vec<Task> {
-    let is_diskless = node.deploy_interface() == DeployInterface::Ramdisk;
+    let is_diskless = node.deploy_method() == DeployMethod::Ramdisk;
     verify(node).into_iter().chain(is_diskless.then_some(Task::BootOwnImage)).collect()
 }
 
 /// The task that makes the system of the machine's user its next boot.
 fn boot_system(node: &Node) -> Task {
-    match node.deploy_interface() {
-        DeployInterface::Ramdisk => Task::BootOwnImage,
-        DeployInterface::Direct
-        | DeployInterface::CustomAgent
-        | DeployInterface::Bootc
-        | DeployInterface::Fake => Task::BootDisk,
+    match node.deploy_method() {
+        DeployMethod::Ramdisk => Task::BootOwnImage,
+        DeployMethod::Direct
+        | DeployMethod::CustomAgent
+        | DeployMethod::Bootc
+        | DeployMethod::Fake => Task::BootDisk,
     }
 }
 
@@ -97,25 +97,25 @@ fn start_system(node: &Node) -> Vec<Task> {
 pub(crate) fn deploy(node: &Node, steps: &WantedSteps) -> Vec<Task> {
     let off = Task::Power(PowerState::Off);
     let bind = node.keeps_vifs().then_some(Task::BindVifs);
-    let writes: &[AgentCommand] = match node.deploy_interface() {
-        DeployInterface::Fake => {
+    let writes: &[AgentCommand] = match node.deploy_method() {
+        DeployMethod::Fake => {
             let tasks = plan_without_agent(steps).into_iter().chain([off]);
             return tasks.chain(start_system(node)).collect();
         }
-        DeployInterface::Ramdisk => {
+        DeployMethod::Ramdisk => {
             let mode = changed_boot(node).mode.map(BootSetting::Mode);
             let boot = [off].into_iter().chain(mode.map(Task::SetBoot)).chain([Task::BootOwnImage]);
             let tasks = bind.into_iter().chain(plan_without_agent(steps)).chain(boot);
             return tasks.chain(start_system(node)).chain(mode.map(Task::ConfirmBoot)).collect();
         }
-        DeployInterface::Direct if node.may_have_partition_image() => {
+        DeployMethod::Direct if node.may_have_partition_image() => {
             &[AgentCommand::WriteImage, AgentCommand::ListPartitions, AgentCommand::SetNextBoot]
         }
-        DeployInterface::Direct => &[AgentCommand::WriteImage, AgentCommand::SetNextBoot],
+        DeployMethod::Direct => &[AgentCommand::WriteImage, AgentCommand::SetNextBoot],
         // The program of the container makes the boot entry.
-        DeployInterface::Bootc => &[AgentCommand::WriteImage],
+        DeployMethod::Bootc => &[AgentCommand::WriteImage],
         // The requested steps write whatever the machine boots (ironic, `CustomAgentDeploy`).
-        DeployInterface::CustomAgent => &[],
+        DeployMethod::CustomAgent => &[],
     };
     let list = AgentCommand::ListSteps(StepKind::Deploy);
     let ends = [AgentCommand::Sync, AgentCommand::PowerOff];
@@ -179,7 +179,7 @@ pub(crate) fn unrescue(node: &Node) -> Vec<Task> {
 /// The tasks that take a node out of use, before cleaning. The image of its user is not booted again, also if nothing is cleaned. Secure Boot
 /// ends with the instance that wanted it (ironic, `deconfigure_secure_boot_if_needed`).
 pub(crate) fn undeploy(node: &Node) -> Vec<Task> {
-    let is_diskless = node.deploy_interface() == DeployInterface::Ramdisk;
+    let is_diskless = node.deploy_method() == DeployMethod::Ramdisk;
     let disk = is_diskless.then_some(Task::BootDisk);
     let detach = node.keeps_vifs().then_some(Task::DetachVifs);
     let secure = changed_boot(node).secure_boot;

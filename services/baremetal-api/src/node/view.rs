@@ -1,7 +1,7 @@
 //! The values of a node's fields that are computed from its record.
 
 use baremetal_core::{
-    AgentCommand, ChildNodes, DeployInterface, Node, State, Step, StepKind, Task, Work,
+    AgentCommand, ChildNodes, DeployMethod, Node, State, Step, StepKind, Task, Work,
 };
 use openstack_api::Microversion;
 
@@ -67,12 +67,12 @@ fn step_of(step: &Step) -> Shown<'_> {
 pub(super) fn deploy_step(node: &Node) -> Shown<'_> {
     let step = match node.work.as_ref().and_then(Work::task) {
         Some(Task::Step(step)) if step.kind == StepKind::Deploy => return step_of(step),
-        Some(Task::Agent(AgentCommand::WriteImage)) => match node.deploy_interface() {
-            DeployInterface::Bootc => "execute_bootc_install",
-            DeployInterface::Direct
-            | DeployInterface::CustomAgent
-            | DeployInterface::Ramdisk
-            | DeployInterface::Fake => "write_image",
+        Some(Task::Agent(AgentCommand::WriteImage)) => match node.deploy_method() {
+            DeployMethod::Bootc => "execute_bootc_install",
+            DeployMethod::Direct
+            | DeployMethod::CustomAgent
+            | DeployMethod::Ramdisk
+            | DeployMethod::Fake => "write_image",
         },
         Some(Task::Agent(AgentCommand::ListPartitions | AgentCommand::SetNextBoot)) => {
             "prepare_instance_boot"

@@ -329,7 +329,7 @@ async fn every_mistake_of_a_node_is_named() {
     body["node"]["driver"] = "redfish".into();
     body["node"]["deploy_interface"] = "fake".into();
     body["node"]["storage_interface"] = "fake".into();
-    let why = "deploy_interface: driver redfish does not support \"fake\"; it supports direct, custom-agent, ramdisk, bootc; \
+    let why = "deploy_interface: driver redfish does not support \"fake\"; it supports direct, custom-agent, ramdisk, bootc, autodetect; \
         storage_interface: driver redfish does not support \"fake\"; it supports noop";
     put(&api, "nodes", ID, &body).await.refuses(400, why);
 

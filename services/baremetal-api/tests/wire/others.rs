@@ -29,7 +29,7 @@ async fn drivers_are_listed_and_shown() {
             "name": "ipmi", "hosts": ["host-1"], "links": {}, "properties": {}, "type": "dynamic",
             "default_boot_interface": "ipxe", "enabled_boot_interfaces": ["ipxe", "http-ipxe"],
              "default_console_interface": "no-console", "enabled_console_interfaces": ["no-console", "ipmitool-socat", "bmc-vnc"],
-             "default_deploy_interface": "direct", "enabled_deploy_interfaces": ["direct", "custom-agent", "ramdisk", "bootc"],
+             "default_deploy_interface": "direct", "enabled_deploy_interfaces": ["direct", "custom-agent", "ramdisk", "bootc", "autodetect"],
             "default_inspect_interface": "agent", "enabled_inspect_interfaces": ["agent", "no-inspect"],
             "default_management_interface": "ipmitool", "enabled_management_interfaces": ["ipmitool", "noop"],
             "default_network_interface": "noop", "enabled_network_interfaces": ["noop", "flat", "neutron"],

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::net::SocketAddr;
 
-use baremetal_core::{Driver, NodeIdent, start_next_task};
+use baremetal_core::{DeployInterface, Driver, NodeIdent, start_next_task};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

@@ -1,8 +1,8 @@
 //! Tests of the actions on a machine, with an emulated BMC.
 
 use baremetal_core::{
-    Driver, InspectInterface, NetworkChanges, NodeIdent, NodeUuid, RaidInterface, Step, StepKind,
-    StepName, StepRunner,
+    DeployInterface, Driver, InspectInterface, NetworkChanges, NodeIdent, NodeUuid, RaidInterface,
+    Step, StepKind, StepName, StepRunner,
 };
 use hardware::{Inventory, MacAddress, Nic};
 use serde_json::json;

@@ -7,7 +7,7 @@ use machine_emulator::{BootSource, ConfigDrive, Content, Event, Stage};
 use reqwest::Method;
 use serde_json::json;
 
-use crate::kill_points::StateBefore;
+use crate::kill_points::{self, StateBefore};
 
 #[tokio::test]
 async fn a_machine_is_deployed_and_given_back() {
@@ -103,6 +103,31 @@ async fn a_machine_is_installed_from_a_container() {
     machine.stage().wait_for(|stage| *stage == Stage::Installed).await.expect("it boots its disk");
     let ran = ["get_deploy_steps", "execute_bootc_install", "sync"];
     assert_eq!(before.steps(&machine), ran);
+}
+
+/// The node leaves the choice to its instances. Two boot their own image, and one is written to the disk.
+#[tokio::test]
+async fn an_instance_decides_how_its_machine_is_installed() {
+    let lab = Lab::start().await;
+    let machine = lab.rack(Machine::redfish("r1u10").without_tls()).await;
+    let node = lab.available(&machine).await;
+    lab.set(node, "/deploy_interface", json!("autodetect")).await;
+    let iso = kill_points::live_iso(&lab, "live.iso");
+    let is_live = |stage: &Stage| matches!(stage, Stage::Live(BootSource::Network, _));
+    for info in [
+        json!({"boot_iso": iso, "ironic_ramdisk_deploy": "true"}),
+        json!({"boot_iso": iso, "deploy_interface": "ramdisk"}),
+    ] {
+        lab.set(node, "/instance_info", info).await;
+        lab.provision(node, "active").await.reaches("active").await;
+        machine.stage().wait_for(is_live).await.expect("it runs its own image");
+        assert!(machine.disks_are_blank(), "nothing is written");
+        lab.provision(node, "deleted").await.reaches("available").await;
+    }
+
+    lab.choose(node, lab.image()).await;
+    lab.provision(node, "active").await.reaches("active").await;
+    machine.stage().wait_for(|stage| *stage == Stage::Installed).await.expect("it boots its disk");
 }
 
 #[tokio::test]
