@@ -59,7 +59,12 @@ pub(crate) fn wrap(app: App, config: &ConductorConfig) -> anyhow::Result<Router>
 
 /// Answers with the answer of the owner, or handles the request here if this process is the owner or the owner cannot be reached.
 async fn pass_on(State(owners): State<ConsoleOwners>, request: Request, next: Next) -> Response {
-    let Some(owner) = owners.find(&request).await else { return next.run(request).await };
+    // The request is not looked at while the database answers, because its body may stay on one thread only.
+    let owner = match console_of(&request) {
+        Some(node) => owners.find(&node).await,
+        None => None,
+    };
+    let Some(owner) = owner else { return next.run(request).await };
     let (mut head, body) = request.into_parts();
     match timeout(ANSWER_TIMEOUT, owners.ask(&owner, &head)).await {
         Ok(Ok(answer)) => return pass_back(answer, head.extensions.remove::<OnUpgrade>()),
@@ -69,21 +74,21 @@ async fn pass_on(State(owners): State<ConsoleOwners>, request: Request, next: Ne
     next.run(Request::from_parts(head, body)).await
 }
 
-/// Returns the node in the path of a serial console.
-fn console_of(path: &str) -> Option<&str> {
-    let (node, rest) = path.strip_prefix("/bedplate/v1/nodes/")?.split_once('/')?;
-    ["console", "console/log"].contains(&rest).then_some(node)
+/// Returns the node whose serial console the request asks for, unless the request was passed on already.
+fn console_of(request: &Request) -> Option<NodeIdent> {
+    let (node, rest) = request.uri().path().strip_prefix("/bedplate/v1/nodes/")?.split_once('/')?;
+    let is_asked = ["console", "console/log"].contains(&rest) && request.method() == Method::GET;
+    if !is_asked || request.headers().contains_key(PASSED_ON) {
+        return None;
+    }
+    node.parse().ok()
 }
 
 impl ConsoleOwners {
-    /// Returns the URL of another baremetald that has to answer the request.
-    async fn find(&self, request: &Request) -> Option<Url> {
-        let node: NodeIdent = console_of(request.uri().path())?.parse().ok()?;
-        if request.method() != Method::GET || request.headers().contains_key(PASSED_ON) {
-            return None;
-        }
-        // The API itself reports a node that is not found, or a database that does not answer.
-        let node = self.store.find_node(&node).await.ok()??;
+    /// Returns the URL of another baremetald that has to answer for this node.
+    async fn find(&self, node: &NodeIdent) -> Option<Url> {
+        // A node that is not found, or a database that does not answer, is told by the API itself.
+        let node = self.store.find_node(node).await.ok()??;
         self.conductor.peer_of(&node)
     }
 
