@@ -34,6 +34,7 @@ defaults
   timeout server 1m
   timeout tunnel 1h
   timeout http-request 10s
+  timeout http-keep-alive 1h
   option redispatch 1
   retries 4
   default-server check inter 1s fall 3 rise 1 on-marked-down shutdown-sessions
