@@ -4,9 +4,10 @@
 //! with a lease takes the time that PostgreSQL told at the last renewal. It adds the time since then by the monotonic clock.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use tokio::time::Instant;
 
 /// A smaller difference between two renewals is the time that an answer takes. The clock does not jump for it.
 const TOLERATED: SignedDuration = SignedDuration::from_secs(1);
@@ -38,9 +39,9 @@ pub fn now() -> Timestamp {
     CLOCK.now(Instant::now()).unwrap_or_else(Timestamp::now)
 }
 
-/// Takes note of the time that PostgreSQL has just told.
-pub(crate) fn follow(time: Timestamp) -> ClockChange {
-    CLOCK.follow(time, Instant::now(), Timestamp::now())
+/// Takes note of the time that PostgreSQL has just told. Before the first time, the clock of the process shows `own`.
+pub(crate) fn follow(time: Timestamp, own: Timestamp) -> ClockChange {
+    CLOCK.follow(time, Instant::now(), own)
 }
 
 impl SharedClock {
@@ -48,7 +49,7 @@ impl SharedClock {
         self.told().map(|told| told.now(at))
     }
 
-    /// Takes note of a time that is told at `at`, when the clock of this computer shows `own`.
+    /// Takes note of a time that is told at `at`.
     fn follow(&self, time: Timestamp, at: Instant, own: Timestamp) -> ClockChange {
         let mut told = self.told();
         let expected = told.map_or(own, |told| told.now(at));

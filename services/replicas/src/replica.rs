@@ -226,7 +226,7 @@ impl<P: Participant> Replica<P> {
         membership.fence().open(sent + fence::LASTS);
         // The own row has the time of the renewal.
         let renewed_at = rows.iter().find(|row| row.hostname == lease.hostname);
-        if renewed_at.is_some_and(|row| clock::follow(row.seen_at) == ClockChange::Set) {
+        if renewed_at.is_some_and(|row| clock::follow(row.seen_at, now) == ClockChange::Set) {
             warn!(
                 "the clock of the database differs from the time until now; deadlines begin anew"
             );
