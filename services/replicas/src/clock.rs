@@ -12,6 +12,9 @@ use tokio::time::Instant;
 /// A smaller difference between two renewals is the time that an answer takes. The clock does not jump for it.
 const TOLERATED: SignedDuration = SignedDuration::from_secs(1);
 
+/// The time in an answer that takes longer is too old.
+pub(crate) const PROMPT: Duration = Duration::from_secs(1);
+
 /// A larger difference means that a clock was set. Deadlines must not count it.
 const SET: SignedDuration = SignedDuration::from_secs(5);
 

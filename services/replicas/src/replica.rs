@@ -225,7 +225,8 @@ impl<P: Participant> Replica<P> {
         };
         membership.fence().open(sent + fence::LASTS);
         // The own row has the time of the renewal.
-        let renewed_at = rows.iter().find(|row| row.hostname == lease.hostname);
+        let own = rows.iter().find(|row| row.hostname == lease.hostname);
+        let renewed_at = own.filter(|_| sent.elapsed() < clock::PROMPT);
         if renewed_at.is_some_and(|row| clock::follow(row.seen_at, now) == ClockChange::Set) {
             warn!(
                 "the clock of the database differs from the time until now; deadlines begin anew"
