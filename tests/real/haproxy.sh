@@ -129,7 +129,7 @@ P
 case ${1:-} in
   run | config | servers) [ $# -ge 2 ] || die "$1 needs a folder"; "$@" ;;
   *)
-    sed -n '2,16p' "$0" | sed 's/^# \{0,1\}//'
+    sed -n '2,14p' "$0" | sed 's/^# \{0,1\}//'
     exit 2
     ;;
 esac
