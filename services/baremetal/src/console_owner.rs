@@ -46,8 +46,11 @@ struct ConsoleOwners {
     client: Client,
 }
 
-/// Returns the router of the API, which passes these requests on.
+/// Returns the router of the API, which passes these requests on if there may be others.
 pub(crate) fn wrap(app: App, config: &ConductorConfig) -> anyhow::Result<Router> {
+    if !app.store.conductors().is_shared() {
+        return Ok(baremetal_api::router(app));
+    }
     let client = api_client::http_client(config.peer_ca_file.as_deref());
     let client = client.context("cannot use the CAs of the others (conductor.peer_ca_file)")?;
     let client = client.connect_timeout(CONNECT_TIMEOUT).build();

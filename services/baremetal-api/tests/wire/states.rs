@@ -143,7 +143,7 @@ async fn a_deployment_that_cannot_succeed_does_not_begin() {
     )
     .await;
     deploy(
-        r#"{"image_source": "file:///etc/shadow"}"#,
+        r#"{"image_source": "ftp://h/i"}"#,
         "instance_info.image_source: must be an http or https URL",
     )
     .await;
