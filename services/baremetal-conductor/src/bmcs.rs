@@ -6,7 +6,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use baremetal_core::{AccountPassword, CREDENTIALS, Driver, Node, NodeUuid, Problem, Reason};
+use baremetal_core::{
+    AccountPassword, CREDENTIALS, Driver, Node, NodeUuid, Problem, Reason, Unheeded, unheeded_boot,
+    unheeded_way,
+};
 use baremetal_store::{Secrets, Tripwire};
 use bmc::{Bmc, BmcError};
 use metrics::BmcMetrics;
@@ -151,10 +154,11 @@ impl Bmcs {
     /// Checks `driver_info` without any connection.
     pub(crate) fn check(&self, node: &Node) -> Result<(), InvalidDriverInfo> {
         match node.driver {
-            Driver::FakeHardware | Driver::ManualManagement => Ok(()),
-            Driver::Idrac | Driver::Redfish => self.redfish_target(node).map(drop),
-            Driver::Ipmi => self.ipmi_target(node).map(drop),
+            Driver::FakeHardware | Driver::ManualManagement => {}
+            Driver::Idrac | Driver::Redfish => drop(self.redfish_target(node)?),
+            Driver::Ipmi => drop(self.ipmi_target(node)?),
         }
+        refuse(unheeded_boot(node.driver, &node.driver_info))
     }
 
     /// Like [`Bmcs::check`], with the keys of the console interface.
@@ -228,6 +232,7 @@ impl Bmcs {
 
     fn redfish_target(&self, node: &Node) -> Result<redfish::Target, InvalidDriverInfo> {
         let info = &node.driver_info;
+        refuse(unheeded_way(node.driver, info))?;
         let raw = text(info, "redfish_address")?.ok_or_else(|| missing("redfish_address"))?;
         let spelled = if raw.contains("://") { raw.to_owned() } else { format!("https://{raw}") };
         let wrong = |problem: &str| InvalidDriverInfo {
@@ -300,6 +305,7 @@ impl Bmcs {
 
     fn ipmi_target(&self, node: &Node) -> Result<ipmi::Target, InvalidDriverInfo> {
         let info = &node.driver_info;
+        refuse(unheeded_way(node.driver, info))?;
         let raw = text(info, "ipmi_address")?.ok_or_else(|| missing("ipmi_address"))?;
         let address: IpAddr =
             raw.parse().map_err(|_| invalid("ipmi_address", "must be an IP address"))?;
@@ -351,6 +357,11 @@ fn fingerprint(node: &Node) -> u64 {
     node.driver.hash(&mut hasher);
     node.driver_info.hash(&mut hasher);
     hasher.finish()
+}
+
+/// Refuses a key that changes nothing here.
+fn refuse(unheeded: Option<&'static Unheeded>) -> Result<(), InvalidDriverInfo> {
+    unheeded.map_or(Ok(()), |it| Err(invalid(it.key, it.problem)))
 }
 
 fn missing(key: &'static str) -> InvalidDriverInfo {

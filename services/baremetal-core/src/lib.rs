@@ -113,6 +113,7 @@ mod secret;
 mod state;
 mod stored;
 mod traits;
+mod unheeded;
 
 pub use acceptance::{
     Acceptance, AcceptanceFacts, AcceptanceRequest, BmcCredentials, MissingAddress, bmc_addresses,
@@ -297,6 +298,7 @@ pub use step::{
 pub use stored::{Content, Stored, StoredFilter, StoredSort};
 pub use take_out::{TakeOutRefused, check_take_out};
 pub use traits::{InvalidTrait, Trait};
+pub use unheeded::{Unheeded, unheeded_boot, unheeded_way};
 pub use vendor::{
     VendorAnswer, VendorCall, VendorMethod, VendorRefused, check_vendor_call, driver_call_refused,
 };

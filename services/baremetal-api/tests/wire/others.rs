@@ -196,6 +196,33 @@ async fn validation_names_missing_settings() {
 }
 
 #[tokio::test]
+async fn a_setting_of_a_bmc_that_is_not_obeyed_is_not_valid() {
+    let api = Api::start().await;
+    api.enroll("").await;
+    for (driver, key, harmless, other) in [
+        (Driver::Ipmi, "ipmi_bridging", json!("no"), json!("single")),
+        (Driver::Ipmi, "ipmi_force_boot_device", json!(false), json!("True")),
+        (Driver::Redfish, "redfish_tls_ciphers", json!(""), json!("AES256")),
+    ] {
+        for (value, is_valid) in [(harmless, true), (other, false)] {
+            let mut info = json!({"ipmi_address": "192.0.2.1", "redfish_address": "192.0.2.1"});
+            info[key] = value;
+            api.edit(|node| {
+                node.driver = driver;
+                node.driver_info = info.as_object().unwrap().clone();
+            })
+            .await;
+            let verdicts = api.get(&format!("/v1/nodes/{ID}/validate")).await.has(200).json();
+            assert_eq!(verdicts["power"]["result"], is_valid, "{info}");
+            if !is_valid {
+                let why = verdicts["power"]["reason"].as_str().unwrap();
+                assert!(why.starts_with(&format!("driver_info/{key}: must be ")), "{why}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_missing_interface_is_not_valid() {
     let api = Api::start().await;
     api.enroll("").await;
