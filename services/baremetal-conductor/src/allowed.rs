@@ -24,14 +24,15 @@ const IMAGE_KEYS: [&str; 7] = [
     "configdrive",
 ];
 
-/// The keys of `driver_info` with addresses of a ramdisk that belongs to a single node.
-const AGENT_IMAGE_KEYS: [&str; 6] = [
+/// The keys of `driver_info` with addresses of a ramdisk that belongs to a single node, or of the service as its BMC sees it.
+const AGENT_IMAGE_KEYS: [&str; 7] = [
     "deploy_kernel",
     "deploy_ramdisk",
     "deploy_iso",
     "rescue_kernel",
     "rescue_ramdisk",
     "rescue_iso",
+    "external_http_url",
 ];
 
 /// Checks the addresses of a node's BMC and images, except addresses that did not change since `before`.

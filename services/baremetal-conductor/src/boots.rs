@@ -116,10 +116,15 @@ impl TurnContext {
                 boot
             }
         };
+        let external = node.external_url();
         let (node, work) = (boot.node.to_string(), boot.work.to_string());
         let capability = self.key.derive(Purpose::BootMedium, &[&node, &work, &boot.nonce]);
-        let url = self.provisioning(&format!("media/{node}/{work}/{capability}/boot.iso"));
-        Ok(url.ok_or_else(no_address)?)
+        let path = format!("media/{node}/{work}/{capability}/boot.iso");
+        let url = match external {
+            Some(base) => Url::parse(&format!("{}/", base.trim_end_matches('/'))).ok(),
+            None => self.settings.provisioning_url.clone(),
+        };
+        Ok(url.and_then(|base| base.join(&path).ok()).ok_or_else(no_address)?)
     }
 
     /// Records that somebody else boots the ramdisk for the current work. The agent gets its token when it looks up its node.

@@ -8,16 +8,20 @@ use hardware::CpuArchitecture;
 use serde_json::{Map, Value};
 
 use crate::image_url::{check_ipxe_url, check_url};
+use crate::unheeded::check_medium_keys;
 use crate::{BootInterface, Node, RequestRefused, State};
 
 /// The kernel parameters of a node, in `driver_info` and in `instance_info`.
 const PARAMETERS: &str = "kernel_append_params";
 
+/// The key of `driver_info` with the URL at which the BMC reaches the listener for machines.
+const EXTERNAL_URL: &str = "external_http_url";
+
 /// The word in the kernel parameters of a node that stands for the configured parameters.
 const DEFAULT: &str = "%default%";
 
 /// The keys of `driver_info` that nodes of every driver with a machine have, with their descriptions. None of them is required.
-pub const BOOT_PROPERTIES: [(&str, &str); 8] = [
+pub const BOOT_PROPERTIES: [(&str, &str); 9] = [
     (
         "deploy_kernel",
         "URL of a kernel that iPXE boots with deploy_ramdisk instead of the configured one.",
@@ -27,6 +31,10 @@ pub const BOOT_PROPERTIES: [(&str, &str); 8] = [
     ("rescue_kernel", "Like deploy_kernel, for a rescue system."),
     ("rescue_ramdisk", "Like deploy_ramdisk, for a rescue system."),
     ("rescue_iso", "Like deploy_iso, for a rescue system."),
+    (
+        EXTERNAL_URL,
+        "URL at which the BMC reaches the service for the virtual CD, instead of the configured one.",
+    ),
     (
         PARAMETERS,
         "Kernel parameters instead of the configured ones, for which %default% stands among them.",
@@ -69,6 +77,11 @@ impl Node {
     /// Returns the URL of the node's own ISO image with an agent.
     pub fn agent_iso(&self) -> Option<&str> {
         text(&self.driver_info, &self.agent_key("iso"))
+    }
+
+    /// Returns the URL at which the node's BMC reaches the listener for machines, if it is another one than the machine's.
+    pub fn external_url(&self) -> Option<&str> {
+        text(&self.driver_info, EXTERNAL_URL)
     }
 
     /// Returns the node's own kernel and ramdisk with an agent, if the node has both.
@@ -137,6 +150,10 @@ pub fn check_agent_ramdisk(node: &Node) -> Result<(), RequestRefused> {
     match node.boot_interface() {
         BootInterface::Fake => Ok(()),
         boot @ (BootInterface::VirtualMedia | BootInterface::IdracVirtualMedia) => {
+            check_medium_keys(node)?;
+            if let Some(url) = node.driver_info.get(EXTERNAL_URL).filter(|url| !is_empty(url)) {
+                checked(EXTERNAL_URL, url, check_url)?;
+            }
             match (find("iso"), find("kernel"), find("ramdisk")) {
                 ((key, Some(_)), _, _) if !node.network_data.is_empty() => {
                     let problem = format!("the ISO image of {key} takes no configuration");
@@ -171,6 +188,10 @@ fn checked(
 ) -> Result<(), RequestRefused> {
     let url = value.as_str().ok_or_else(|| refuse(key, "must be text".to_owned()))?;
     check(url).map_err(|problem| refuse(key, problem.to_owned()))
+}
+
+fn is_empty(value: &Value) -> bool {
+    value.is_null() || value == ""
 }
 
 fn refuse(key: &str, problem: String) -> RequestRefused {
@@ -247,6 +268,19 @@ mod tests {
         let kernel = json!({"deploy_kernel": "http://h/k", "deploy_ramdisk": "http://h/r"});
         check(VirtualMedia, kernel, Some(refused));
         check(VirtualMedia, json!({"deploy_iso": 7}), Some("driver_info.deploy_iso: must be text"));
+        let url = json!({"external_http_url": "https://[2001:db8::1]:6183"});
+        assert_eq!(
+            node(VirtualMedia, url.clone()).external_url(),
+            url["external_http_url"].as_str()
+        );
+        check(VirtualMedia, url, None);
+        check(VirtualMedia, json!({"external_http_url": null}), None);
+        let refused = "driver_info.external_http_url: must be an http or https URL";
+        check(VirtualMedia, json!({"external_http_url": "nfs://h"}), Some(refused));
+        check(VirtualMedia, json!({"vmedia_transport_protocol": "HTTPS"}), None);
+        let refused = "driver_info.vmedia_transport_protocol: must be HTTP or HTTPS: the service offers no other protocol";
+        check(VirtualMedia, json!({"vmedia_transport_protocol": "NFS"}), Some(refused));
+        check(BootInterface::Ipxe, json!({"vmedia_transport_protocol": "NFS"}), None);
         let mut own = node(VirtualMedia, json!({"deploy_iso": "http://h/i"}));
         own.network_data.insert("links".to_owned(), json!([]));
         let refused = check_agent_ramdisk(&own).unwrap_err().to_string();

@@ -8,6 +8,7 @@ use crate::deploy_method::check_chosen_interfaces;
 use crate::fast_track::check_fast_track;
 use crate::instance::refuse;
 use crate::partition_image::{check_layout, layout_at_url};
+use crate::unheeded::check_image_keys;
 use crate::wanted_boot::{WantedBoot, declared_boot_mode, declared_word, wanted_boot};
 use crate::{
     BootInterface, DeployMethod, Node, Port, RequestRefused, check_agent_ramdisk, config_drive_of,
@@ -19,7 +20,7 @@ use crate::{
 pub fn check_deploy(node: &Node) -> Result<(), RequestRefused> {
     check_chosen_interfaces(node)?;
     check_wanted_boot(node)?;
-    check_root_device(node)?;
+    check_agent_settings(node)?;
     match node.deploy_method() {
         DeployMethod::Direct if glance_image(node).is_some() => {
             check_layout(node)?;
@@ -43,12 +44,13 @@ pub fn check_deploy(node: &Node) -> Result<(), RequestRefused> {
     }
 }
 
-/// Refuses root device hints that are not valid: those of the instance, which come before the node's own. Only agents read them.
-fn check_root_device(node: &Node) -> Result<(), RequestRefused> {
+/// Refuses settings of the agent that are not valid: proxies, and root device hints. The hints of the instance come before the node's own.
+fn check_agent_settings(node: &Node) -> Result<(), RequestRefused> {
     match node.deploy_method() {
         DeployMethod::Direct | DeployMethod::CustomAgent | DeployMethod::Bootc => {}
         DeployMethod::Ramdisk | DeployMethod::Fake => return Ok(()),
     }
+    check_image_keys(node)?;
     let field = "root_device";
     let of = |object: &Map<String, Value>| object.get(field).filter(|it| !is_empty(it)).cloned();
     let (object, hints) = match (of(&node.instance_info), of(&node.properties)) {
@@ -190,6 +192,20 @@ mod tests {
         assert!(refused(&machine).starts_with("instance_info.root_device: "));
         machine.driver = Driver::FakeHardware;
         assert_eq!(check_deploy(&machine), Ok(()));
+    }
+
+    #[test]
+    fn an_image_is_read_without_a_proxy() {
+        let mut machine =
+            node(json!({"image_source": "http://h/i", "image_checksum": "0".repeat(64)}));
+        machine.driver_info.insert("image_https_proxy".to_owned(), "".into());
+        assert_eq!(check_deploy(&machine), Ok(()));
+        machine.driver_info.insert("image_https_proxy".to_owned(), "http://proxy:3128".into());
+        let refused = check_deploy(&machine).unwrap_err().to_string();
+        assert_eq!(
+            refused,
+            "driver_info.image_https_proxy: must be empty: the machine uses no proxy"
+        );
     }
 
     #[test]

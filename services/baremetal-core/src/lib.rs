@@ -63,6 +63,7 @@ mod rescue_password;
 mod service_network;
 mod subscription;
 mod tasks;
+mod unheeded;
 mod vendor;
 mod vif;
 mod wanted_boot;
@@ -113,7 +114,6 @@ mod secret;
 mod state;
 mod stored;
 mod traits;
-mod unheeded;
 
 pub use acceptance::{
     Acceptance, AcceptanceFacts, AcceptanceRequest, BmcCredentials, MissingAddress, bmc_addresses,

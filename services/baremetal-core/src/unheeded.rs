@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::Driver;
+use crate::{Driver, Node, RequestRefused};
 
 /// A key of `driver_info` that is refused unless its value asks for nothing.
 #[derive(Debug, PartialEq, Eq)]
@@ -53,6 +53,50 @@ const BOOT_OF_IPMI: [Unheeded; 1] = [Unheeded {
     problem: "must be false: the boot device is not set again at each start",
     harmless: &["0", "f", "false", "off", "n", "no"],
 }];
+
+/// The keys that change how the virtual CD of the service reaches a BMC.
+const OF_MEDIUM: [Unheeded; 2] = [
+    Unheeded {
+        key: "vmedia_transport_protocol",
+        problem: "must be HTTP or HTTPS: the service offers no other protocol",
+        harmless: &["http", "https"],
+    },
+    Unheeded {
+        key: "config_via_removable",
+        problem: "must be false: the virtual CD itself has the configuration of the ramdisk",
+        harmless: &["0", "f", "false", "off", "n", "no"],
+    },
+];
+
+/// The keys that change how a machine reads its image.
+const OF_IMAGE: [Unheeded; 2] = [
+    Unheeded {
+        key: "image_http_proxy",
+        problem: "must be empty: the machine uses no proxy",
+        harmless: &[],
+    },
+    Unheeded {
+        key: "image_https_proxy",
+        problem: "must be empty: the machine uses no proxy",
+        harmless: &[],
+    },
+];
+
+/// Refuses the keys of `driver_info` that would change how the BMC of `node` reads the virtual CD.
+pub(crate) fn check_medium_keys(node: &Node) -> Result<(), RequestRefused> {
+    refuse(find(&OF_MEDIUM, &node.driver_info))
+}
+
+/// Refuses the keys of `driver_info` that would change how the machine of `node` reads its image.
+pub(crate) fn check_image_keys(node: &Node) -> Result<(), RequestRefused> {
+    refuse(find(&OF_IMAGE, &node.driver_info))
+}
+
+fn refuse(unheeded: Option<&Unheeded>) -> Result<(), RequestRefused> {
+    let Some(Unheeded { key, problem, .. }) = unheeded else { return Ok(()) };
+    let field = format!("driver_info.{key}");
+    Err(RequestRefused::Field { field, problem: (*problem).to_owned() })
+}
 
 /// Returns the first key of `info` that would change how the BMC is reached. A node with such a key has no BMC.
 pub fn unheeded_way(driver: Driver, info: &Map<String, Value>) -> Option<&'static Unheeded> {

@@ -117,6 +117,24 @@ async fn a_machine_gets_the_virtual_cd_of_its_architecture() {
 }
 
 #[tokio::test]
+async fn a_bmc_reads_the_virtual_cd_at_the_external_url_of_its_node() {
+    let conductor = conductor(crate::Settings { media: vec![X86_64], ..settings() }).await;
+    let machine = SampleMachine::start().await;
+    let (mut node, _) = machine.node();
+    node.interfaces.boot = Some(BootInterface::VirtualMedia);
+    conductor.context.store.insert_node(&node).await.unwrap();
+    for (external, want) in [
+        ("", "http://10.0.0.1:8080/media/"),
+        ("https://[2001:db8::1]:6183", "https://[2001:db8::1]:6183/media/"),
+        ("http://h/at/", "http://h/at/media/"),
+    ] {
+        node.driver_info.insert("external_http_url".to_owned(), external.into());
+        let url = conductor.context.medium(&node).await.unwrap();
+        assert!(url.as_str().starts_with(want), "{url}");
+    }
+}
+
+#[tokio::test]
 async fn a_machine_in_use_gets_the_boot_script_of_its_own_image() {
     let conductor = with_parameter().await;
     let machine = SampleMachine::start().await;
