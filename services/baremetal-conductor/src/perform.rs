@@ -5,7 +5,7 @@ use baremetal_core::{
     Action, ActionOutcome, AgentCommand, CommandSeen, DeployMethod, FILE_SCHEME,
     HASHED_RESCUE_PASSWORD, Image, ImageChecksum, Interface, Node, NodeUpdate, Observed, PlanRules,
     Problem, Reason, RequestRefused, State, StepKind, Task, Work, WorkUuid, after_action,
-    bootable_container, check_raid_step, glance_image, image, layout_at_url, plan,
+    bootable_container, check_raid_step, glance_image, image, layout_at_url, mirrored_root, plan,
 };
 use bmc::{Bmc, BmcError};
 use decision::{Decision, Requeue};
@@ -312,6 +312,10 @@ impl TurnContext {
             ("root_uuid".to_owned(), Value::Null),
             ("target_boot_mode".to_owned(), node.boot_mode.map(BootMode::as_str).into()),
         ]);
+        let mirrored = mirrored_root(node).map_err(|why| bad_request(why.to_string()))?;
+        if let Some(root) = mirrored {
+            params.insert("root_uuid".to_owned(), root.into());
+        }
         if !node.may_have_partition_image() {
             return Ok(params);
         }

@@ -7,7 +7,7 @@ use crate::bootc::bootable_container;
 use crate::deploy_method::check_chosen_interfaces;
 use crate::fast_track::check_fast_track;
 use crate::instance::refuse;
-use crate::partition_image::{check_layout, layout_at_url};
+use crate::partition_image::{check_layout, layout_at_url, mirrored_root};
 use crate::unheeded::check_image_keys;
 use crate::wanted_boot::{WantedBoot, declared_boot_mode, declared_word, wanted_boot};
 use crate::{
@@ -44,13 +44,15 @@ pub fn check_deploy(node: &Node) -> Result<(), RequestRefused> {
     }
 }
 
-/// Refuses settings of the agent that are not valid: proxies, and root device hints. The hints of the instance come before the node's own.
+/// Refuses settings of the agent that are not valid: proxies, the root of the image, and root device hints. The hints of the instance come
+/// before the node's own.
 fn check_agent_settings(node: &Node) -> Result<(), RequestRefused> {
     match node.deploy_method() {
         DeployMethod::Direct | DeployMethod::CustomAgent | DeployMethod::Bootc => {}
         DeployMethod::Ramdisk | DeployMethod::Fake => return Ok(()),
     }
     check_image_keys(node)?;
+    mirrored_root(node)?;
     let field = "root_device";
     let of = |object: &Map<String, Value>| object.get(field).filter(|it| !is_empty(it)).cloned();
     let (object, hints) = match (of(&node.instance_info), of(&node.properties)) {

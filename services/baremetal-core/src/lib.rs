@@ -245,7 +245,9 @@ pub use oci_reference::{
     InvalidDigest, InvalidRegistry, OCI_SCHEME, OciDigest, OciReference, OciRegistry, OciVersion,
 };
 pub use own_image::{OwnImage, own_image};
-pub use partition_image::{ImageProperties, layout_at_url, layout_in_glance, layout_in_registry};
+pub use partition_image::{
+    ImageProperties, layout_at_url, layout_in_glance, layout_in_registry, mirrored_root,
+};
 pub use password_rotation::{AccountPassword, PasswordRotation, RotationStage};
 pub use plan::{
     Action, ActionOutcome, AgentSeen, BootSettingsSeen, CommandSeen, FirmwareSeen, Observed,

@@ -181,6 +181,18 @@ fn capability<'a>(node: &'a Node, name: &str) -> Option<&'a Value> {
     node.instance_info.get("capabilities")?.get(name)
 }
 
+/// Returns the id of the root file system in the image, if the image is written to software RAID. ironic-python-agent installs a boot loader
+/// for BIOS only if it gets the id (ironic, `configure_local_boot`).
+pub fn mirrored_root(node: &Node) -> Result<Option<&str>, RequestRefused> {
+    let key = "image_rootfs_uuid";
+    let Some(root) = text(node, key)? else { return Ok(None) };
+    let is_legal = |byte: u8| byte.is_ascii_hexdigit() || byte == b'-';
+    if root.len() > 36 || !root.bytes().all(is_legal) {
+        return Err(refuse(key, "must be the UUID of a file system".to_owned()));
+    }
+    Ok(has_software_raid(node).then_some(root))
+}
+
 fn has_software_raid(node: &Node) -> bool {
     let disks = node.raid_config.get("logical_disks").and_then(Value::as_array);
     disks.is_some_and(|disks| {
@@ -334,6 +346,22 @@ mod tests {
         let why = layout_at_url(&machine).unwrap_err().to_string();
         let want = "instance_info.image_type: only whole-disk images are written to software RAID";
         assert_eq!(why, want);
+    }
+
+    #[test]
+    fn the_root_of_an_image_is_told_for_software_raid_only() {
+        let root = "6f9619ff-8b86-d011-b42d-00c04fc964ff";
+        let mut machine = node(json!({"image_rootfs_uuid": root}));
+        assert_eq!(mirrored_root(&machine), Ok(None));
+        let raid = json!({"logical_disks": [{"controller": "software"}]});
+        machine.raid_config = raid.as_object().unwrap().clone();
+        assert_eq!(mirrored_root(&machine), Ok(Some(root)));
+        let long = "0".repeat(37);
+        for wrong in ["root; reboot", "LABEL=root", long.as_str()] {
+            machine.instance_info.insert("image_rootfs_uuid".to_owned(), wrong.into());
+            let why = mirrored_root(&machine).unwrap_err().to_string();
+            assert_eq!(why, "instance_info.image_rootfs_uuid: must be the UUID of a file system");
+        }
     }
 
     #[test]

@@ -214,6 +214,20 @@ async fn an_image_of_the_folder_is_read_from_this_service() {
 }
 
 #[tokio::test]
+async fn an_agent_gets_the_root_of_an_image_on_software_raid() {
+    let context = conductor(settings()).await.context;
+    let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, context.now());
+    let root = "6f9619ff-8b86-d011-b42d-00c04fc964ff";
+    node.instance_info.insert("image_rootfs_uuid".to_owned(), root.into());
+    for (controller, want) in [("hardware", json!(null)), ("software", json!(root))] {
+        let disks = json!([{"controller": controller}]);
+        node.raid_config.insert("logical_disks".to_owned(), disks);
+        let params = context.next_boot(&node).await.unwrap();
+        assert_eq!(params["root_uuid"], want, "{controller}");
+    }
+}
+
+#[tokio::test]
 async fn a_container_is_described_as_ironic_python_agent_reads_it() {
     let context = conductor(settings()).await.context;
     let mut node = Node::new(NodeUuid::new_v4(), Driver::Redfish, context.now());
