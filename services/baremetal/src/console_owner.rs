@@ -90,7 +90,7 @@ fn console_of(request: &Request) -> Option<NodeIdent> {
 impl ConsoleOwners {
     /// Returns the URL of another baremetald that has to answer for this node.
     async fn find(&self, node: &NodeIdent) -> Option<Url> {
-        // A node that is not found, or a database that does not answer, is told by the API itself.
+        // The API itself answers if there is no such node, or if the database does not answer.
         let node = self.store.find_node(node).await.ok()??;
         self.conductor.peer_of(&node)
     }

@@ -1,6 +1,6 @@
 //! The layer around all handlers: checks each request before its handler, and completes each answer after it.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -159,10 +159,9 @@ async fn handle_request(
     }
     let negotiated = config.dialect.negotiate(request.headers()).map_err(ApiError::from);
     let bearable = limiter.check_head(request.uri(), request.headers());
-    let bearable = bearable.and_then(|()| tickets.admit(&mut request));
-    let bearable = bearable.and_then(|()| config.browsers.check(&request));
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-    let forwarded = config.settings.proxies.forwarded(peer.map(|peer| peer.0.ip()));
+    let admitted = bearable.and_then(|()| tickets.admit(&mut request));
+    let bearable = admitted.and_then(|()| config.browsers.check(&request));
+    let forwarded = config.settings.proxies.forwarded(peer(&request));
     let watch = RequestRecorder::begin(&config.trail, id, &request, forwarded);
     let looks = request.method().is_safe();
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
@@ -203,6 +202,11 @@ async fn handle_request(
     }
     debug!(answer.status = answer.status().as_u16(), "answered {}", answer.status());
     answer
+}
+
+/// The address that the connection comes from.
+fn peer(request: &Request) -> Option<IpAddr> {
+    request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip())
 }
 
 /// Replaces the status of the answer to a request that no route takes.
