@@ -20,5 +20,6 @@ pub mod rescue;
 pub mod root;
 #[cfg(test)]
 mod scratch;
+pub mod skipped;
 pub mod steps;
 pub mod task;

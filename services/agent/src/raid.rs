@@ -41,23 +41,23 @@ pub fn is_software(config: &Map<String, Value>) -> bool {
     disks.is_some_and(|disks| disks.iter().any(|disk| disk["controller"] == "software"))
 }
 
-/// Checks that the agent can make the configuration on the machine's disks.
-pub fn validate(root: &Root, config: &Map<String, Value>) -> Result<(), RaidError> {
-    plan(root, config).map(|_| ())
+/// Checks that the agent can make the configuration on these disks.
+pub fn validate(root: &Root, disks: &[Disk], config: &Map<String, Value>) -> Result<(), RaidError> {
+    plan(root, disks, config).map(|_| ())
 }
 
 fn plan(
     root: &Root,
+    disks: &[Disk],
     config: &Map<String, Value>,
 ) -> Result<(Vec<TablePlan>, Vec<ArrayPlan>), RaidError> {
-    let disks = inventory::disks(root);
     let logical = config::parse(config, disks.len())?;
-    layout::plan(&logical, &disks, inventory::boot_mode(root))
+    layout::plan(&logical, disks, inventory::boot_mode(root))
 }
 
-/// Makes the arrays of a configuration on disks without partitions.
-pub fn create(root: &Root, config: &Map<String, Value>) -> Result<(), RaidError> {
-    let (tables, arrays) = plan(root, config)?;
+/// Makes the arrays of a configuration on these disks, which have no partitions.
+pub fn create(root: &Root, disks: &[Disk], config: &Map<String, Value>) -> Result<(), RaidError> {
+    let (tables, arrays) = plan(root, disks, config)?;
     for table in &tables {
         let device = shared(root, &table.disk)?;
         let found = table::partitions(&device).map_err(|source| failed(&table.disk, source))?;
@@ -81,20 +81,20 @@ pub fn create(root: &Root, config: &Map<String, Value>) -> Result<(), RaidError>
     Ok(())
 }
 
-/// Removes all arrays, and the partition tables of their disks.
-pub fn delete(root: &Root) -> Result<(), RaidError> {
+/// Removes the arrays of these disks, and the disks' partition tables. The arrays of other disks are only stopped.
+pub fn delete(root: &Root, disks: &[Disk]) -> Result<(), RaidError> {
     let mut holders: BTreeSet<String> = BTreeSet::new();
     for array in arrays::running(root) {
         holders.extend(arrays::disks_of(root, &array));
     }
     stop_all(root)?;
-    for disk in inventory::disks(root) {
-        let device = open(root, &disk)?;
-        let is_member = md::has_member(&device).map_err(|source| failed(&disk, source))?;
+    for disk in disks {
+        let device = open(root, disk)?;
+        let is_member = md::has_member(&device).map_err(|source| failed(disk, source))?;
         if is_member || holders.contains(&disk.name) {
             erase::metadata(&device, &inventory::partitions_of(root, &disk.name))?;
             drop(device);
-            read_table_again(root, &disk)?;
+            read_table_again(root, disk)?;
             info!(disk.name = %disk.name, "removed the arrays' partitions from {}", disk.name);
         }
     }

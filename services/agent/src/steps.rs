@@ -17,7 +17,7 @@ use crate::machine::{Ending, Machine};
 use crate::meter::ProgressMeter;
 use crate::raid::{self, RaidError, arrays};
 use crate::task::{ApplyRaid, CleanStep, Erasure, StepRequest, Task, WriteImage};
-use crate::{efi, hints, rescue};
+use crate::{efi, hints, rescue, skipped};
 
 /// The result of a command that did not fail.
 pub enum Outcome {
@@ -48,7 +48,9 @@ pub async fn run(
             json!({"clean_result": blocking(machine, work).await?, "clean_step": request.step})
         }
         Task::ApplyRaid(request, arguments) => {
-            let applied = blocking(machine, move |machine| apply_raid(machine, arguments)).await?;
+            let node = request.node;
+            let work = move |machine: &Machine| apply_raid(machine, &node, arguments);
+            let applied = blocking(machine, work).await?;
             json!({"deploy_result": applied, "deploy_step": request.step})
         }
         Task::WriteImage(request, arguments) => {
@@ -148,37 +150,43 @@ fn clean(
     progress: &ProgressMeter,
 ) -> Result<Value, CommandError> {
     let config = |field: &str| node.get(field).and_then(Value::as_object);
+    let disks = &skipped::usable(inventory::disks(&machine.root), node)?;
     match what {
         CleanStep::Erase(what) => {
             raid::stop_all(&machine.root).map_err(raid_failure)?;
-            let erased = erase(machine, what, progress)?;
+            let erased = erase(machine, disks, what, progress)?;
             // The node keeps its RAID until raid.delete_configuration, and the content of the arrays is gone.
             if let Some(kept) = config("raid_config").filter(|it| raid::is_software(it)) {
-                raid::create(&machine.root, kept).map_err(raid_failure)?;
+                raid::create(&machine.root, disks, kept).map_err(raid_failure)?;
             }
             Ok(erased.into())
         }
         CleanStep::CreateRaid => match config("target_raid_config") {
             Some(wanted) if raid::is_software(wanted) => {
-                raid::create(&machine.root, wanted).map_err(raid_failure)?;
+                raid::create(&machine.root, disks, wanted).map_err(raid_failure)?;
                 Ok(Value::Object(wanted.clone()))
             }
             Some(_) | None => Ok(json!({})),
         },
         CleanStep::DeleteRaid => {
-            raid::delete(&machine.root).map_err(raid_failure)?;
+            raid::delete(&machine.root, disks).map_err(raid_failure)?;
             Ok(Value::Null)
         }
     }
 }
 
-fn apply_raid(machine: &Machine, arguments: ApplyRaid) -> Result<Value, CommandError> {
+fn apply_raid(
+    machine: &Machine,
+    node: &Map<String, Value>,
+    arguments: ApplyRaid,
+) -> Result<Value, CommandError> {
     let ApplyRaid { raid_config, delete_existing } = arguments;
-    raid::validate(&machine.root, &raid_config).map_err(raid_failure)?;
+    let (root, disks) = (&machine.root, skipped::usable(inventory::disks(&machine.root), node)?);
+    raid::validate(root, &disks, &raid_config).map_err(raid_failure)?;
     if delete_existing {
-        raid::delete(&machine.root).map_err(raid_failure)?;
+        raid::delete(root, &disks).map_err(raid_failure)?;
     }
-    raid::create(&machine.root, &raid_config).map_err(raid_failure)?;
+    raid::create(root, &disks, &raid_config).map_err(raid_failure)?;
     Ok(Value::Object(raid_config))
 }
 
@@ -187,19 +195,19 @@ fn raid_failure(error: RaidError) -> CommandError {
     failure("SoftwareRAIDError", "the step of the RAID interface failed", &text)
 }
 
-/// Erases every disk; the first error fails the step.
+/// Erases each of these disks; the first error fails the step.
 fn erase(
     machine: &Machine,
+    disks: &[Disk],
     what: Erasure,
     progress: &ProgressMeter,
 ) -> Result<Vec<Value>, CommandError> {
-    let disks = inventory::disks(&machine.root);
     if what == Erasure::Everything {
         progress.expect(disks.iter().map(|disk| disk.size).sum());
     }
     let mut record = Vec::new();
     for disk in disks {
-        let device = open(machine, &disk).map_err(|error| {
+        let device = open(machine, disk).map_err(|error| {
             let text = format!("Cannot open {}: {error}. Nothing was erased on it.", disk.name);
             failure("EraseError", "cannot erase the disks", &text)
         })?;
@@ -295,27 +303,33 @@ fn partitions_of(
     Ok(Some(planned))
 }
 
-/// Chooses the disk for the image. If the node has software RAID, the disks that hold an array cannot be chosen, and without hints an array
-/// is chosen.
+/// Chooses the disk for the image, among those that are not skipped. If the node has software RAID, the disks that hold an array cannot be
+/// chosen, and without hints an array is chosen.
 fn root_disk(machine: &Machine, node: &Map<String, Value>) -> Result<Disk, CommandError> {
     let (root, hints) = (&machine.root, machine.hints(node));
-    let mut disks = inventory::disks(root);
+    let all = inventory::disks(root);
+    let mut disks = skipped::usable(all.clone(), node)?;
     let config = node.get("raid_config").and_then(Value::as_object);
     if let Some(config) = config.filter(|config| raid::is_software(config)) {
-        let found = raid::assemble(root).map_err(raid_failure)?;
+        let mut found = raid::assemble(root).map_err(raid_failure)?;
         let held: Vec<String> =
             found.iter().flat_map(|array| arrays::disks_of(root, array)).collect();
+        let left_alone = all.iter().filter(|disk| !disks.contains(disk));
+        let left_alone: Vec<&String> = left_alone.map(|disk| &disk.name).collect();
+        found.retain(|array| {
+            arrays::disks_of(root, array).iter().all(|holder| !left_alone.contains(&holder))
+        });
         let chosen = raid::root_volume(root, config, &found).map_err(raid_failure)?;
         let candidates = chosen.map_or(&*found, std::slice::from_ref);
         if candidates.is_empty() && hints.is_empty() {
             return Err(raid_failure(RaidError::NoArray));
         }
-        let all = candidates.iter().map(arrays::Array::as_disk);
+        let arrays = candidates.iter().map(arrays::Array::as_disk);
         if hints.is_empty() || chosen.is_some() {
             disks.clear();
         }
         disks.retain(|disk| !held.contains(&disk.name));
-        disks.extend(all);
+        disks.extend(arrays);
         let hints = if chosen.is_some() { Map::new() } else { hints };
         let disk = choose(&disks, &hints, machine.least_mib())?;
         let is_array = candidates.iter().any(|array| array.name == disk.name);

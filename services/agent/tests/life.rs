@@ -119,6 +119,31 @@ fn erasing_leaves_a_record_and_a_blank_disk() {
 }
 
 #[test]
+fn a_disk_that_the_node_skips_is_left_alone() {
+    let machine = Machine::start();
+    let before = machine.disk();
+    let node = json!({"properties": {"skip_block_devices": [{"name": "/dev/vda"}]}});
+    for name in ["erase_devices_metadata", "erase_devices"] {
+        let step = json!({"step": {"step": name, "interface": "deploy"}, "node": node});
+        let ended = machine.run("clean.execute_clean_step", step);
+        assert_eq!(ended["command_status"], "SUCCEEDED", "{ended}");
+        assert_eq!(ended["command_result"]["clean_result"], json!([]));
+    }
+    let info = images::info("http://127.0.0.1:9/image", "raw", &images::disk());
+    let mut parameters = harness::write_image(info, Value::Null);
+    parameters["node"] = node;
+    let refused = machine.run("deploy.execute_deploy_step", parameters);
+    harness::assert_failed(&refused, "DeviceNotFound", "the machine has no disk at all");
+
+    let node = json!({"properties": {"skip_block_devices": "vda"}});
+    let step = json!({"step": {"step": "erase_devices", "interface": "deploy"}, "node": node});
+    let refused = machine.run("clean.execute_clean_step", step);
+    let sentence = "skip_block_devices of the node's properties: it must be a list.";
+    harness::assert_failed(&refused, "DeviceNotFound", sentence);
+    assert!(machine.disk() == before);
+}
+
+#[test]
 fn a_long_command_reports_progress_and_excludes_others() {
     let machine = Machine::start();
     let served = images::disk();

@@ -173,6 +173,28 @@ fn a_deletion_removes_the_arrays_and_their_partitions_alone() {
 }
 
 #[test]
+fn a_disk_that_the_node_skips_is_no_part_of_its_raid() {
+    let machine = machine(true, &[("sda", 2048), ("sdb", 2048), ("sdc", 2048)]);
+    // A member of an array that does not run: its superblock is of version 1.2.
+    let mut member = vec![0x11; 64 * MIB];
+    member[4096..4100].copy_from_slice(&[0xfc, 0x4e, 0x2b, 0xa9]);
+    fs::write(machine.path("dev/sdc"), &member).unwrap();
+    let node = json!({
+        "target_raid_config": mirror(),
+        "properties": {"skip_block_devices": [{"serial": "serial-sdc"}]},
+    });
+    assert_succeeded(&clean(&machine, "raid", "create_configuration", node.clone()));
+    assert!(calls(&machine)[0].ends_with(" --raid-devices 2 /dev/sda1 /dev/sdb1"));
+    assert_succeeded(&clean(&machine, "raid", "delete_configuration", node));
+    assert!(head(&machine, "sda").iter().all(|byte| *byte == 0));
+    assert!(head(&machine, "sdc") == member[..MIB]);
+
+    let kept = json!({"properties": {"skip_block_devices": [{"volume_name": "data"}]}});
+    let refused = clean(&machine, "raid", "delete_configuration", kept);
+    assert_failed(&refused, "DeviceNotFound", "volume_name: this agent cannot keep an array");
+}
+
+#[test]
 fn an_array_that_does_not_stop_is_reported() {
     let machine = two_disks(true);
     assert_succeeded(&create(&machine, &mirror()));
