@@ -18,6 +18,8 @@ pub mod parameter {
     pub const COLLECT_LLDP: &str = "ipa-collect-lldp";
     /// `1` switches off the check of the API's certificate.
     pub const INSECURE: &str = "ipa-insecure";
+    /// `0` makes the agent erase also the file systems of clusters, such as VMFS.
+    pub const GUARD_SPECIAL_FILE_SYSTEMS: &str = "ipa-guard-special-filesystems";
     /// Bedplate only: `ADDRESS/PREFIX[,GATEWAY]` for a boot without DHCP.
     pub const STATIC_ADDRESS: &str = "bedplate.address";
     /// Bedplate only: `NETWORK/PREFIX-GATEWAY`, separated by commas, for a boot without DHCP.
@@ -41,6 +43,8 @@ pub struct KernelParameters {
     pub inspection_collectors: Vec<String>,
     pub collect_lldp: bool,
     pub insecure: bool,
+    /// Whether the file systems of clusters are erased.
+    pub erases_clusters: bool,
     pub static_address: Option<String>,
     /// Size of the disk in MiB.
     pub root_disk_minimum_mib: Option<u64>,
@@ -69,6 +73,7 @@ impl KernelParameters {
                 }
                 parameter::COLLECT_LLDP => found.collect_lldp = is_true(value),
                 parameter::INSECURE => found.insecure = is_true(value),
+                parameter::GUARD_SPECIAL_FILE_SYSTEMS => found.erases_clusters = is_false(value),
                 parameter::STATIC_ADDRESS => found.static_address = Some(value.to_owned()),
                 parameter::ROOT_DISK_MINIMUM => found.root_disk_minimum_mib = value.parse().ok(),
                 _ => {}
@@ -81,6 +86,11 @@ impl KernelParameters {
 /// Whether ironic-python-agent reads the value of a switch as true.
 fn is_true(value: &str) -> bool {
     matches!(value, "1" | "true" | "True")
+}
+
+/// Whether ironic-python-agent reads the value of a switch as false.
+fn is_false(value: &str) -> bool {
+    matches!(&*value.to_ascii_lowercase(), "0" | "false" | "no" | "off")
 }
 
 #[cfg(test)]
@@ -108,7 +118,7 @@ mod tests {
             "ipa-inspection-collectors=default,lldp ipa-insecure=1 bedplate.root-disk-minimum=64",
         );
         assert_eq!(found.inspection_collectors, ["default", "lldp"]);
-        assert!(found.insecure);
+        assert!(found.insecure && !found.erases_clusters);
         assert_eq!(found.root_disk_minimum_mib, Some(64));
     }
 
@@ -117,7 +127,7 @@ mod tests {
         let found = KernelParameters::parse(
             "ipa-api-url=http://10.0.0.1:6386 ipa-inspection-callback-url=http://10.0.0.1:6386/v1/continue_inspection \
              ipa-agent-token=s3cret ipa-listen-port=9998 BOOTIF=52:54:00:78:00:01 ipa-inspection-collectors=lldp \
-             ipa-collect-lldp=1 ipa-insecure=True bedplate.address=10.0.0.20/24,10.0.0.254 bedplate.root-disk-minimum=64",
+             ipa-collect-lldp=1 ipa-insecure=True ipa-guard-special-filesystems=False bedplate.address=10.0.0.20/24,10.0.0.254 bedplate.root-disk-minimum=64",
         );
         assert_eq!(
             found,
@@ -132,6 +142,7 @@ mod tests {
                 inspection_collectors: vec!["lldp".to_owned()],
                 collect_lldp: true,
                 insecure: true,
+                erases_clusters: true,
                 static_address: Some("10.0.0.20/24,10.0.0.254".to_owned()),
                 root_disk_minimum_mib: Some(64),
             }

@@ -2,6 +2,7 @@
 
 pub mod blocks;
 pub mod buffer;
+pub mod cluster;
 pub mod config_drive;
 pub mod device;
 pub mod erase;

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 
-use agent_protocol::{CommandError, Disk, ImageInfo, ImageType, step};
+use agent_protocol::{CommandError, Disk, ImageInfo, ImageType, parameter, step};
 use hardware::BootMode;
 use serde_json::{Map, Value, json};
 use tracing::info;
 
 use crate::disk::device::Device;
-use crate::disk::{config_drive, erase};
+use crate::disk::{cluster, config_drive, erase};
 use crate::error::{chain, failure};
 use crate::image::{self, ImageError, Job, PartitionImage};
 use crate::inventory::{self, MANAGER, MANAGER_VERSION};
@@ -154,6 +154,7 @@ fn clean(
     match what {
         CleanStep::Erase(what) => {
             raid::stop_all(&machine.root).map_err(raid_failure)?;
+            guard_clusters(machine, disks)?;
             let erased = erase(machine, disks, what, progress)?;
             // The node keeps its RAID until raid.delete_configuration, and the content of the arrays is gone.
             if let Some(kept) = config("raid_config").filter(|it| raid::is_software(it)) {
@@ -193,6 +194,31 @@ fn apply_raid(
 fn raid_failure(error: RaidError) -> CommandError {
     let text = format!("{}. {}", chain(&error), error.advice());
     failure("SoftwareRAIDError", "the step of the RAID interface failed", &text)
+}
+
+/// Fails if one of the disks has a file system that other machines may use now.
+fn guard_clusters(machine: &Machine, disks: &[Disk]) -> Result<(), CommandError> {
+    if machine.parameters.erases_clusters {
+        return Ok(());
+    }
+    let failed = |kind: &str, text: &str| failure(kind, "cannot erase the disks", text);
+    for disk in disks {
+        let read = open(machine, disk).and_then(|device| cluster::file_system(&device));
+        let found = read.map_err(|error| {
+            let text = format!("Cannot read {}: {error}. No disk was erased.", disk.name);
+            failed("EraseError", &text)
+        })?;
+        if let Some(name) = found {
+            let text = format!(
+                "{} has the file system {name}, which other machines may use now. No disk was erased. Detach the disk, name it in \
+                 skip_block_devices of the node's properties, or boot with the kernel parameter {}=0.",
+                disk.name,
+                parameter::GUARD_SPECIAL_FILE_SYSTEMS,
+            );
+            return Err(failed("ProtectedDeviceError", &text));
+        }
+    }
+    Ok(())
 }
 
 /// Erases each of these disks; the first error fails the step.

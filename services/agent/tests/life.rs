@@ -144,6 +144,29 @@ fn a_disk_that_the_node_skips_is_left_alone() {
 }
 
 #[test]
+fn the_file_system_of_a_cluster_is_erased_on_demand_only() {
+    let step = json!({"step": {"step": "erase_devices_metadata", "interface": "deploy"}});
+    let with_vmfs = |arguments: &str| {
+        let machine = Machine::with(Setup { arguments: arguments.to_owned(), ..Setup::default() });
+        let mut disk = machine.disk();
+        disk[446..462].copy_from_slice(&[0, 0, 0, 0, 0xfb, 0, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0]);
+        disk[510..512].copy_from_slice(&[0x55, 0xaa]);
+        std::fs::write(machine.path("dev/vda"), &disk).unwrap();
+        (machine, disk)
+    };
+    let (machine, disk) = with_vmfs("");
+    let refused = machine.run("clean.execute_clean_step", step.clone());
+    let sentence = "/dev/vda has the file system VMFS, which other machines may use now.";
+    harness::assert_failed(&refused, "ProtectedDeviceError", sentence);
+    assert!(machine.disk() == disk);
+
+    let (machine, _) = with_vmfs("ipa-guard-special-filesystems=0");
+    let ended = machine.run("clean.execute_clean_step", step);
+    assert_eq!(ended["command_status"], "SUCCEEDED", "{ended}");
+    harness::assert_unbootable(&machine.disk());
+}
+
+#[test]
 fn a_long_command_reports_progress_and_excludes_others() {
     let machine = Machine::start();
     let served = images::disk();
