@@ -8,7 +8,7 @@ use hardware::CpuArchitecture;
 use serde_json::{Map, Value};
 
 use crate::image_url::{check_ipxe_url, check_url};
-use crate::unheeded::check_medium_keys;
+use crate::unheeded::{check_medium_keys, check_network_boot_keys};
 use crate::{BootInterface, Node, RequestRefused, State};
 
 /// The kernel parameters of a node, in `driver_info` and in `instance_info`.
@@ -168,16 +168,19 @@ pub fn check_agent_ramdisk(node: &Node) -> Result<(), RequestRefused> {
                 _ => Ok(()),
             }
         }
-        BootInterface::Ipxe | BootInterface::HttpIpxe => match (find("kernel"), find("ramdisk")) {
-            ((_, None), (_, None)) => Ok(()),
-            ((kernel_key, Some(kernel)), (ramdisk_key, Some(ramdisk))) => {
-                checked(&kernel_key, &kernel, check_ipxe_url)?;
-                checked(&ramdisk_key, &ramdisk, check_ipxe_url)
+        BootInterface::Ipxe | BootInterface::HttpIpxe => {
+            check_network_boot_keys(node)?;
+            match (find("kernel"), find("ramdisk")) {
+                ((_, None), (_, None)) => Ok(()),
+                ((kernel_key, Some(kernel)), (ramdisk_key, Some(ramdisk))) => {
+                    checked(&kernel_key, &kernel, check_ipxe_url)?;
+                    checked(&ramdisk_key, &ramdisk, check_ipxe_url)
+                }
+                ((missing, None), (given, Some(_))) | ((given, Some(_)), (missing, None)) => {
+                    Err(refuse(&missing, format!("missing, because the node has a {given}")))
+                }
             }
-            ((missing, None), (given, Some(_))) | ((given, Some(_)), (missing, None)) => {
-                Err(refuse(&missing, format!("missing, because the node has a {given}")))
-            }
-        },
+        }
     }
 }
 
@@ -256,6 +259,8 @@ mod tests {
         let id = json!({"deploy_kernel": kernel, "deploy_ramdisk": "8f2a"});
         check(Ipxe, id, Some("driver_info.deploy_ramdisk: must be an http or https URL"));
         check(Ipxe, json!({"deploy_iso": "http://h/i"}), None);
+        let refused = "driver_info.pxe_template: must be empty: the boot script is not made of a template; set kernel_append_params";
+        check(Ipxe, json!({"pxe_template": "/etc/ironic/boot.ipxe"}), Some(refused));
     }
 
     #[test]

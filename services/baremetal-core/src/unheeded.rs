@@ -68,6 +68,13 @@ const OF_MEDIUM: [Unheeded; 2] = [
     },
 ];
 
+/// The keys that change how a machine boots over the network.
+const OF_NETWORK_BOOT: [Unheeded; 1] = [Unheeded {
+    key: "pxe_template",
+    problem: "must be empty: the boot script is not made of a template; set kernel_append_params",
+    harmless: &[],
+}];
+
 /// The keys that change how a machine reads its image.
 const OF_IMAGE: [Unheeded; 2] = [
     Unheeded {
@@ -85,6 +92,11 @@ const OF_IMAGE: [Unheeded; 2] = [
 /// Refuses the keys of `driver_info` that would change how the BMC of `node` reads the virtual CD.
 pub(crate) fn check_medium_keys(node: &Node) -> Result<(), RequestRefused> {
     refuse(find(&OF_MEDIUM, &node.driver_info))
+}
+
+/// Refuses the keys of `driver_info` that would change how the machine of `node` boots over the network.
+pub(crate) fn check_network_boot_keys(node: &Node) -> Result<(), RequestRefused> {
+    refuse(find(&OF_NETWORK_BOOT, &node.driver_info))
 }
 
 /// Refuses the keys of `driver_info` that would change how the machine of `node` reads its image.
