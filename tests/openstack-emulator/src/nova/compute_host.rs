@@ -13,10 +13,11 @@ use crate::world::{World, new_id};
 /// The hidden field of hosts from the settings, whose compute service always counts as up.
 const ALWAYS: &str = "always";
 
-/// Creates the service and the hypervisor of a host from the settings. The hypervisor has the id of its resource provider.
+/// Creates the service and the hypervisor of a host from the settings, which is not new. The hypervisor has the id of its resource provider.
 pub(super) fn plant(world: &mut World, id: &str, host: &Hypervisor) {
     insert(world, id, host);
     world.store.keep(Kind::ComputeHost, id, ALWAYS, true);
+    world.store.keep(Kind::ComputeHost, id, "disabled", false);
 }
 
 fn insert(world: &mut World, id: &str, host: &Hypervisor) {
