@@ -6,7 +6,6 @@ mod bmc_passwords;
 mod bmc_steps;
 mod children;
 mod cloud_user;
-mod cluster_replicas;
 mod crash;
 mod crawled;
 mod database_away;

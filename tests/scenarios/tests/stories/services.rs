@@ -26,9 +26,7 @@ const PROGRAM: &str = "{ url = 'https://mirror.example/program', sha256 = '00000
 pub(crate) struct Clusters {
     pub(crate) site: Site,
     pub(crate) api: Api,
-    pub(crate) daemon: Child,
-    /// The address at which members fetch their configs.
-    members: SocketAddr,
+    _daemon: Child,
 }
 
 /// A cloud, and both services.
@@ -52,19 +50,7 @@ impl Clusters {
         let free = free.expect("a port");
         let config = configuration(folder, "clusterd", FREE, (free, free)) + more;
         let (daemon, api) = daemon(folder, Service::Clusterd, &config).await;
-        Clusters { site, api, daemon, members: free }
-    }
-
-    /// Starts another clusterd of this host name, with the keys and the certificate authority of the first one.
-    pub(crate) async fn another(&self, hostname: &str, more: &str) -> (Child, Api) {
-        let folder = &self.site.folder;
-        let [first, state] = ["clusterd", hostname].map(|name| folder.path().join(name));
-        std::fs::create_dir(&state).expect("a folder");
-        for file in KEYS {
-            std::fs::copy(first.join(file), state.join(file)).expect("the file can be copied");
-        }
-        let config = configuration(folder, hostname, FREE, (FREE, self.members)) + more;
-        daemon_named(folder, Service::Clusterd, hostname, &config).await
+        Clusters { site, api, _daemon: daemon }
     }
 
     /// Runs `bedplate …` with further arguments before those.
@@ -178,16 +164,7 @@ pub(crate) async fn bedplate(arguments: &[&str]) -> ProgramOutput {
 
 /// Starts a service with this configuration, and waits until it listens.
 pub(crate) async fn daemon(folder: &TempDir, service: Service, config: &str) -> (Child, Api) {
-    daemon_named(folder, service, service.program(), config).await
-}
-
-/// Starts one of several services, with a state folder of this name.
-async fn daemon_named(
-    folder: &TempDir,
-    service: Service,
-    name: &str,
-    config: &str,
-) -> (Child, Api) {
+    let name = service.program();
     let state = folder.path().join(name);
     let listeners = state.join("listeners.json");
     // An earlier life of the service may have left the file.
