@@ -235,7 +235,8 @@ ca_file = "{authority}"
 [provisioning]
 listen = "{listen}"
 url = "http://{GATEWAY}:6386/"
-connections = {{ proxy_protocol_from = ["{GATEWAY}"], answer_timeout = "15m" }}
+# haproxy runs on the same host, so its connections come from the address that they go to.
+connections = {{ proxy_protocol_from = ["{address}"], answer_timeout = "15m" }}
 kernel = "{ramdisk}/kernel"
 ramdisk = "{ramdisk}/ramdisk"
 # QEMU without hardware virtualisation loses ticks on a busy host, and Linux then panics in its check of the timer.
