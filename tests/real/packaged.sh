@@ -8,7 +8,7 @@ HERE=$(dirname "$(readlink -f "$0")")
 ROOT=$HERE/../..
 # shellcheck source-path=SCRIPTDIR source=debian.sh disable=SC1091
 . "$HERE/debian.sh"
-PROGRAMS=${1:?usage: packaged.sh PROGRAMS RAMDISK SUITE...} RAMDISK=${2:?}
+PROGRAMS=$(readlink -e "${1:?usage: packaged.sh PROGRAMS RAMDISK SUITE...}") RAMDISK=$(readlink -e "${2:?}")
 shift 2
 # shellcheck source-path=SCRIPTDIR source=../../deploy/packages/version.sh disable=SC1091
 . "$ROOT/deploy/packages/version.sh"

@@ -85,7 +85,7 @@ impl MetricsListener {
     ///
     /// # Errors
     ///
-    /// As [`serve`].
+    /// As [`serve()`].
     pub async fn serve(
         self,
         mut metrics: Metrics,
@@ -100,7 +100,7 @@ impl MetricsListener {
     ///
     /// # Errors
     ///
-    /// As [`serve`].
+    /// As [`MetricsListener::serve`].
     pub async fn serve_without_counts(
         self,
         metrics: Metrics,
