@@ -1,18 +1,20 @@
 //! Passes requests for a serial console on to the baremetald that works on the node. A BMC offers its machine's serial port to one session, so
 //! all viewers have to share the one of that process.
 //!
-//! The request arrives there as the client sent it: that process authenticates the caller, counts the viewer and records the request.
+//! The request arrives there as the client sent it: that process authenticates the caller, counts the viewer and records the request. It
+//! believes the address of the client if its `trusted_proxies` name this process.
 
 use std::io;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::header::{CONNECTION, TRANSFER_ENCODING};
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use baremetal_api::App;
@@ -21,6 +23,7 @@ use baremetal_core::NodeIdent;
 use baremetal_store::Store;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use openstack_api::TrustedProxies;
 use reqwest::Client;
 use tokio::io::copy_bidirectional;
 use tokio::time::timeout;
@@ -31,6 +34,13 @@ use crate::config::ConductorConfig;
 
 /// Marks a request that was passed on, so that it is passed on once.
 const PASSED_ON: HeaderName = HeaderName::from_static("x-bedplate-passed-on");
+
+/// The headers by which proxies tell who the client is.
+const FORWARDED: [&str; 5] =
+    [FORWARDED_FOR, "x-forwarded-proto", "x-forwarded-host", "x-forwarded-prefix", "forwarded"];
+
+/// The one with the address of the client.
+const FORWARDED_FOR: &str = "x-forwarded-for";
 
 /// How long a connection to another baremetald may take to open.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -44,6 +54,7 @@ struct ConsoleOwners {
     conductor: Conductor,
     store: Store,
     client: Client,
+    proxies: TrustedProxies,
 }
 
 /// Returns the router of the API, which passes these requests on if there may be others.
@@ -56,7 +67,7 @@ pub(crate) fn wrap(app: App, config: &ConductorConfig) -> anyhow::Result<Router>
     let client = client.connect_timeout(CONNECT_TIMEOUT).build();
     let client = client.context("cannot make an HTTP client for the others")?;
     let (conductor, store) = (app.conductor.clone(), app.store.clone());
-    let owners = ConsoleOwners { conductor, store, client };
+    let owners = ConsoleOwners { conductor, store, client, proxies: app.settings.api.proxies };
     Ok(baremetal_api::router(app).layer(from_fn_with_state(owners, pass_on)))
 }
 
@@ -100,10 +111,26 @@ impl ConsoleOwners {
         let mut url = owner.clone();
         url.set_path(&format!("{}{}", owner.path().trim_end_matches('/'), head.uri.path()));
         url.set_query(head.uri.query());
-        let mut headers = head.headers.clone();
-        headers.insert(PASSED_ON, HeaderValue::from_static("yes"));
-        self.client.get(url).headers(headers).send().await
+        self.client.get(url).headers(passed_on(head, &self.proxies)).send().await
     }
+}
+
+/// Returns the headers of a request that is passed on, with the address of the client. Only a trusted proxy may have written such headers.
+fn passed_on(head: &Parts, proxies: &TrustedProxies) -> HeaderMap {
+    let mut headers = head.headers.clone();
+    headers.insert(PASSED_ON, HeaderValue::from_static("yes"));
+    let peer = head.extensions.get::<ConnectInfo<SocketAddr>>();
+    let peer = peer.map(|ConnectInfo(from)| from.ip().to_canonical());
+    if peer.is_some_and(|peer| proxies.contain(peer)) {
+        return headers;
+    }
+    for name in FORWARDED {
+        headers.remove(name);
+    }
+    if let Some(address) = peer.and_then(|peer| peer.to_string().parse().ok()) {
+        headers.insert(FORWARDED_FOR, address);
+    }
+    headers
 }
 
 /// Passes the answer of the owner back to the client, and the messages of a WebSocket in both directions.
@@ -165,5 +192,26 @@ mod tests {
             request.headers_mut().insert(PASSED_ON, HeaderValue::from_static("yes"));
             assert_eq!(console_of(&request), None, "{path}");
         }
+    }
+
+    #[test]
+    fn the_owner_is_told_the_address_of_the_client_that_was_seen() {
+        let mut request = Request::new(Body::empty());
+        let forged = HeaderValue::from_static("192.0.2.66");
+        for name in FORWARDED {
+            request.headers_mut().insert(name, forged.clone());
+        }
+        let client: SocketAddr = "203.0.113.9:40000".parse().unwrap();
+        request.extensions_mut().insert(ConnectInfo(client));
+        let head = request.into_parts().0;
+        let told = |proxies: &TrustedProxies| {
+            let headers = passed_on(&head, proxies);
+            assert_eq!(headers[PASSED_ON], "yes");
+            FORWARDED.map(|name| headers.get(name).cloned())
+        };
+        let seen = Some(HeaderValue::from_static("203.0.113.9"));
+        assert_eq!(told(&TrustedProxies::default()), [seen, None, None, None, None]);
+        let proxies = vec!["203.0.113.0/24".to_owned()].try_into().unwrap();
+        assert_eq!(told(&proxies), FORWARDED.map(|_| Some(forged.clone())));
     }
 }
