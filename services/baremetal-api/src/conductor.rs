@@ -129,7 +129,7 @@ fn page(
     }
     if let Some(marker) = marker {
         let at = known.iter().position(|it| it.hostname == marker).ok_or_else(|| {
-            let marker: String = marker.chars().take(64).collect();
+            let marker = short(&marker);
             ApiError::not_found(format!("marker: Conductor {marker} could not be found."))
         })?;
         known.drain(..=at);
@@ -172,9 +172,17 @@ async fn show(
     let shown = requested(&mut query, FIELDS.len())?;
     query.finish()?;
     let known = app.store.conductors().list((app.clock)()).await?;
-    let found = known.iter().find(|it| it.hostname == hostname).ok_or_else(|| {
-        let hostname: String = hostname.chars().take(64).collect();
-        ApiError::not_found(format!("Conductor {hostname} could not be found."))
-    })?;
+    let found = known.iter().find(|it| it.hostname == hostname);
+    let found = found.ok_or_else(|| missing(&hostname))?;
     Ok(json(StatusCode::OK, &View { row: found, origin: &origin, shown: &shown }))
+}
+
+/// The error for a host name that no conductor has.
+pub(crate) fn missing(hostname: &str) -> ApiError {
+    ApiError::not_found(format!("Conductor {} could not be found.", short(hostname)))
+}
+
+/// A host name as an error shows it.
+pub(crate) fn short(hostname: &str) -> String {
+    hostname.chars().take(64).collect()
 }

@@ -9,6 +9,7 @@ use replicas::{ConductorRow, ConductorState, DrainOutcome, LivingConductors};
 use serde::Serialize;
 
 use crate::app::App;
+use crate::conductor::{missing, short};
 use crate::error::Result;
 use crate::request::Request;
 use crate::rule;
@@ -160,12 +161,4 @@ async fn recorded(app: &App, hostname: &str, outcome: DrainOutcome) -> Result<Re
         ),
     };
     Err(ApiError::conflict(why).into())
-}
-
-fn missing(hostname: &str) -> ApiError {
-    ApiError::not_found(format!("Conductor {} could not be found.", short(hostname)))
-}
-
-fn short(hostname: &str) -> String {
-    hostname.chars().take(64).collect()
 }
