@@ -1,4 +1,4 @@
-//! Limits of wrong passwords that all consoles on one database have in common, with the rates of `openstack_api::Guesses`.
+//! The limits of wrong passwords that all consoles on one database share, with the rates of [`Guesses`].
 
 use std::net::IpAddr;
 use std::num::NonZeroU32;
@@ -6,16 +6,13 @@ use std::time::Duration;
 
 use console_store::{GuessLimit, Store};
 use jiff::Timestamp;
+use openstack_api::Guesses;
 use ring::digest::{SHA256, digest};
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 
 use crate::problem::{Problem, Result};
 
-/// The rate of an address, and of a name from all addresses, as a multiple of the rate of a name from one address.
-const WIDER: u32 = 10;
-/// How many wrong guesses are verified in a burst, in seconds of the average rate.
-const AT_ONCE: u32 = 10;
 /// How long a guess waits for its turn.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -41,8 +38,8 @@ impl SharedGuesses {
     pub(crate) async fn turn(&self, name: &str, network: IpAddr) -> Result<SharedGuess> {
         let limits = vec![
             self.limit(&format!("name {name} at {network}"), 1),
-            self.limit(&format!("address {network}"), WIDER),
-            self.limit(&format!("name {name}"), WIDER),
+            self.limit(&format!("address {network}"), Guesses::NAMES_PER_ADDRESS),
+            self.limit(&format!("name {name}"), Guesses::ADDRESSES),
         ];
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -66,7 +63,7 @@ impl SharedGuesses {
         GuessLimit {
             id: hex::encode(digest(&SHA256, of.as_bytes())),
             every: Duration::from_secs(60) / per_minute,
-            at_once: (per_minute.saturating_mul(AT_ONCE) / 60).max(2),
+            at_once: (per_minute.saturating_mul(Guesses::AT_ONCE) / 60).max(2),
         }
     }
 }

@@ -22,13 +22,6 @@ use crate::ApiError;
 const MAX_COUNTERS: usize = 10_000;
 /// How many requests may wait for their turn at one counter.
 const WAITING: usize = 8;
-/// The rate of an address, as a multiple of the rate of a name at an address: several people share an address.
-const NAMES_PER_ADDRESS: u32 = 10;
-/// The rate of a name from all addresses, as a multiple of the rate from one address: a person has several addresses, while an attacker may
-/// have thousands.
-const ADDRESSES: u32 = 10;
-/// How many wrong guesses are verified in a burst, in seconds of the average rate.
-const AT_ONCE: f64 = 10.0;
 
 /// The counters of wrong guesses.
 #[derive(Debug)]
@@ -92,17 +85,25 @@ enum GuessState {
 pub struct Guess(Vec<Arc<GuessCounter>>);
 
 impl Guesses {
+    /// The rate of an address, as a multiple of the rate of a name at an address: several people share an address.
+    pub const NAMES_PER_ADDRESS: u32 = 10;
+    /// The rate of a name from all addresses, as a multiple of the rate from one address: a person has several addresses, while an attacker
+    /// may have thousands.
+    pub const ADDRESSES: u32 = 10;
+    /// How many wrong guesses are verified in a burst, in seconds of the average rate.
+    pub const AT_ONCE: u32 = 10;
+
     /// Allows `per_minute` wrong guesses for a name from one address, and ten times as many for an address and for a name from all
     /// addresses.
     pub fn new(per_minute: NonZeroU32) -> Self {
         let pace = |times: u32| {
             let per_second = f64::from(per_minute.get()) * f64::from(times) / 60.0;
-            Pace { per_second, burst: (per_second * AT_ONCE).max(2.0) }
+            Pace { per_second, burst: (per_second * f64::from(Self::AT_ONCE)).max(2.0) }
         };
         Guesses {
             of_a_name: pace(1),
-            of_an_address: pace(NAMES_PER_ADDRESS),
-            of_a_name_anywhere: pace(ADDRESSES),
+            of_an_address: pace(Self::NAMES_PER_ADDRESS),
+            of_a_name_anywhere: pace(Self::ADDRESSES),
             suspects: Mutex::new(RecentMap::of(MAX_COUNTERS)),
             hasher: RandomState::new(),
         }
