@@ -1,13 +1,11 @@
 //! The gate before one BMC: a token bucket, a pause after errors, and a stop after rejected credentials. BMCs are slow computers that fail
 //! under load, and lock accounts after wrong passwords.
-//!
-//! The bucket is four lines of `wait_for_permit`. The crate `governor` would wait by a timer of its own (`futures-timer`), which tests with
-//! tokio's paused clock cannot advance.
+
+mod pace;
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use baremetal_store::Tripwire;
@@ -26,28 +24,16 @@ use jiff::Timestamp;
 use jiff::tz::Offset;
 use metrics::{BmcCall, BmcCallTimer, BmcMetrics};
 use replicas::{Fence, LeasePassed};
-use tokio::time::{Instant, sleep_until};
-use tracing::warn;
 use url::Url;
 
 use crate::BmcSettings;
-
-/// The longest pause after errors.
-const MAX_PAUSE: Duration = Duration::from_secs(30);
-
-/// How often in a row a BMC may reject our credentials before it gets no further login. Many BMCs lock an account after five wrong passwords.
-const MAX_REJECTIONS: u32 = 3;
-
-/// How long such a BMC gets no login, unless `driver_info` changes: a changed node has a new gate.
-const LOGIN_PAUSE: Duration = Duration::from_secs(60 * 60);
+use pace::Pace;
 
 /// Delays requests to the pace that a BMC can handle.
 pub(crate) struct Gate {
     tripwire: Tripwire,
     fence: Fence,
-    every: Duration,
-    slack: Duration,
-    pace: Mutex<Pace>,
+    pace: Pace,
     calls: CallCounter,
 }
 
@@ -68,19 +54,6 @@ impl CallCounter {
     }
 }
 
-struct Pace {
-    /// When the bucket will be full again. This is the virtual scheduling form of a token bucket: one timestamp replaces the counter.
-    full_at: Instant,
-    /// The end of the pause after errors. No request is sent before.
-    rest_until: Instant,
-    /// The number of errors in a row.
-    errors: u32,
-    /// How often the BMC has rejected our credentials since it last answered a request.
-    rejections: u32,
-    /// The name of a BMC that gets no login, and the end of that time.
-    withheld: Option<(String, Instant)>,
-}
-
 impl Gate {
     pub(crate) fn new(
         settings: &BmcSettings,
@@ -88,60 +61,8 @@ impl Gate {
         fence: Fence,
         calls: CallCounter,
     ) -> Self {
-        let every = Duration::from_secs(1) / settings.requests_per_second.max(1);
-        let now = Instant::now();
-        let pace = Pace { full_at: now, rest_until: now, errors: 0, rejections: 0, withheld: None };
-        let pace = Mutex::new(pace);
-        Gate { tripwire, fence, every, slack: every * settings.burst.max(1), pace, calls }
-    }
-
-    /// Waits until the next request may be sent.
-    async fn wait_for_permit(&self) {
-        let due = {
-            let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
-            let now = Instant::now();
-            pace.full_at = pace.full_at.max(now) + self.every;
-            let earliest = pace.full_at.checked_sub(self.slack).unwrap_or(now);
-            earliest.max(pace.rest_until)
-        };
-        sleep_until(due).await;
-    }
-
-    /// Refuses a request to a BMC that has rejected our credentials too often.
-    fn check_login(&self) -> Result<(), BmcError> {
-        let pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
-        match &pace.withheld {
-            Some((host, until)) if Instant::now() < *until => {
-                Err(BmcError::LoginWithheld { host: host.clone(), times: pace.rejections })
-            }
-            Some(_) | None => Ok(()),
-        }
-    }
-
-    /// Adapts the pause to an answer: every transient error in a row doubles it. Counts rejected credentials; silence does not end the
-    /// count.
-    fn observe_answer<T>(&self, answer: &Result<T, BmcError>) {
-        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
-        if answer.is_ok() {
-            pace.rejections = 0;
-            pace.withheld = None;
-        } else if let Err(BmcError::Unauthorized { host }) = answer {
-            pace.rejections += 1;
-            if pace.rejections >= MAX_REJECTIONS {
-                warn!(
-                    "the BMC at {host} rejected our credentials {} times in a row; it gets no login within an hour",
-                    pace.rejections
-                );
-                pace.withheld = Some((host.clone(), Instant::now() + LOGIN_PAUSE));
-            }
-        }
-        if answer.as_ref().is_err_and(BmcError::is_transient) {
-            let rest = Duration::from_millis(250) * 2_u32.pow(pace.errors.min(7));
-            pace.errors += 1;
-            pace.rest_until = Instant::now() + rest.min(MAX_PAUSE);
-        } else {
-            pace.errors = 0;
-        }
+        let pace = Pace::new(settings.requests_per_second, settings.burst);
+        Gate { tripwire, fence, pace, calls }
     }
 }
 
@@ -205,13 +126,13 @@ impl<T: ?Sized> Gated<T> {
         &self,
         request: impl Future<Output = Result<A, BmcError>>,
     ) -> Result<A, BmcError> {
-        self.gate.wait_for_permit().await;
+        self.gate.pace.wait_for_permit().await;
         // Another request may have been rejected meanwhile.
-        self.gate.check_login()?;
+        self.gate.pace.check_login()?;
         let call = self.gate.calls.begin(self.capability);
         let answer = request.await;
         call.ended(outcome(&answer));
-        self.gate.observe_answer(&answer);
+        self.gate.pace.observe_answer(&answer);
         answer
     }
 
@@ -220,13 +141,13 @@ impl<T: ?Sized> Gated<T> {
         &self,
         request: impl Future<Output = Result<A, BmcError>>,
     ) -> Result<A, BmcError> {
-        self.gate.wait_for_permit().await;
-        self.gate.check_login()?;
+        self.gate.pace.wait_for_permit().await;
+        self.gate.pace.check_login()?;
         let call = self.gate.calls.begin(self.capability);
         let stopped = |why: LeasePassed| BmcError::Stopped { reason: why.to_string() };
         let permitted = self.gate.fence.permit(request).await.map_err(stopped);
         if let Ok(answer) = &permitted {
-            self.gate.observe_answer(answer);
+            self.gate.pace.observe_answer(answer);
         }
         let answer = permitted.flatten();
         call.ended(outcome(&answer));
@@ -527,8 +448,11 @@ impl SerialConsole for Gated<dyn SerialConsole> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use bmc_emulator::{PowerRequest, Request};
     use hardware::{AllowedHosts, Persistence};
+    use tokio::time::Instant;
 
     use super::*;
     use crate::samples::SampleMachine;
@@ -546,20 +470,6 @@ mod tests {
         Gate::new(&settings, Tripwire::default(), Fence::default(), CallCounter::default())
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_burst_passes_immediately_and_the_rest_at_the_pace() {
-        let gate = gate(10, 5);
-        let begun = Instant::now();
-        for _ in 0..5 {
-            gate.wait_for_permit().await;
-        }
-        assert_eq!(begun.elapsed(), Duration::ZERO);
-        for _ in 0..10 {
-            gate.wait_for_permit().await;
-        }
-        assert_eq!(begun.elapsed().as_millis() / 100, 10);
-    }
-
     #[tokio::test]
     async fn nothing_is_changed_without_a_lease() {
         let SampleMachine { machine, target, .. } = &SampleMachine::start().await;
@@ -574,58 +484,6 @@ mod tests {
         fence.open(Instant::now() + Duration::from_secs(60));
         bmc.power.request(PowerChange::On).await.unwrap();
         assert_eq!(machine.log().len(), before + 1);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn consecutive_errors_lengthen_the_pause() {
-        let gate = gate(1000, 100);
-        let busy = || {
-            Err::<(), _>(BmcError::Busy { host: "bmc".to_owned(), reason: "slow down".to_owned() })
-        };
-        let mut rests = Vec::new();
-        for _ in 0..3 {
-            gate.observe_answer(&busy());
-            let begun = Instant::now();
-            gate.wait_for_permit().await;
-            rests.push(begun.elapsed().as_millis());
-        }
-        assert_eq!(rests, [250, 500, 1000]);
-        gate.observe_answer(&Ok(()));
-        gate.observe_answer(&busy());
-        let begun = Instant::now();
-        gate.wait_for_permit().await;
-        assert_eq!(begun.elapsed().as_millis(), 250);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_bmc_that_rejects_our_credentials_gets_no_login_for_an_hour() {
-        let gate = gate(1000, 100);
-        let rejected = || Err::<(), _>(BmcError::Unauthorized { host: "bmc".to_owned() });
-        let silent = || {
-            let source = std::io::ErrorKind::TimedOut.into();
-            Err::<(), _>(BmcError::Unreachable { host: "bmc".to_owned(), source })
-        };
-        gate.observe_answer(&rejected());
-        gate.observe_answer(&rejected());
-        gate.observe_answer(&Ok(()));
-        // An answer begins a new count, and silence does not.
-        gate.observe_answer(&rejected());
-        gate.observe_answer(&silent());
-        gate.observe_answer(&rejected());
-        gate.check_login().unwrap();
-        gate.observe_answer(&rejected());
-        let refused = gate.check_login().unwrap_err().to_string();
-        let words = "the BMC at bmc rejected our credentials 3 times in a row; it gets no other";
-        assert!(refused.starts_with(words), "{refused}");
-        // After the hour there is one try.
-        tokio::time::advance(LOGIN_PAUSE).await;
-        gate.check_login().unwrap();
-        gate.observe_answer(&rejected());
-        gate.check_login().unwrap_err();
-        tokio::time::advance(LOGIN_PAUSE).await;
-        gate.observe_answer(&Ok(()));
-        gate.observe_answer(&rejected());
-        gate.check_login().unwrap();
     }
 
     #[tokio::test]
