@@ -395,7 +395,7 @@ impl Indicators for Gated<dyn Indicators> {
         id: &str,
         state: IndicatorState,
     ) -> Result<(), BmcError> {
-        self.through(self.inner.set_indicator(component, id, state)).await
+        self.changing("bmc: indicator", self.inner.set_indicator(component, id, state)).await
     }
 }
 
@@ -478,6 +478,11 @@ mod tests {
         let gate = Gate { fence: fence.clone(), ..gate(1000, 100) };
         let bmc = gated(connector.bmc(target.clone()), Arc::new(gate));
         let refused = bmc.power.request(PowerChange::On).await.unwrap_err();
+        assert!(matches!(refused, BmcError::Stopped { .. }), "{refused:?}");
+        let indicators = bmc.indicators.unwrap();
+        let system = IndicatorComponent::System;
+        let refused = indicators.set_indicator(system, "led", IndicatorState::On).await;
+        let refused = refused.unwrap_err();
         assert!(matches!(refused, BmcError::Stopped { .. }), "{refused:?}");
         assert_eq!(machine.log().len(), before);
         bmc.power.state().await.unwrap();
