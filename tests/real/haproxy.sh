@@ -8,7 +8,7 @@
 #   http      an API, the provisioning listener or the console. A request goes to another server if the connection fails, or if a server ends
 #             before it answers a read. The client's address is in X-Forwarded-For. WebSockets pass.
 #   tcp       TLS that the servers end themselves: clusterd's listener for members.
-#   http+proxy, tcp+proxy  the same with the PROXY protocol, which tells the client's address at the begin of each connection.
+#   http+proxy, tcp+proxy  the same with the PROXY protocol, which tells the client's address at the beginning of each connection.
 #   postgres  PostgreSQL with a standby: the server that is no standby, as it says itself.
 #
 # It needs no root. As root, a missing haproxy is installed.

@@ -43,7 +43,7 @@ pub struct MetricsConfig {
 pub trait ScrapeCounts: Send + Sync + 'static {
     type Error: fmt::Display + Send;
 
-    /// Reads the counts with one bounded query, and sets the gauges.
+    /// Reads the counts with bounded queries, and sets the gauges.
     fn refresh(&self) -> impl Future<Output = Result<(), Self::Error>> + Send;
 }
 

@@ -1,4 +1,4 @@
-//! The PROXY protocol, versions 1 and 2: a load balancer tells the address of the client at the begin of a connection. HAProxy's document
+//! The PROXY protocol, versions 1 and 2: a load balancer tells the address of the client at the beginning of a connection. HAProxy's document
 //! `proxy-protocol.txt` has the sections that are cited here.
 
 use std::io;

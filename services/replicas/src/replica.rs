@@ -121,7 +121,7 @@ struct Replica<P> {
     taken_since: Option<Instant>,
     /// Since when resources have been moving between conductors.
     moving_since: Option<Instant>,
-    /// What the others last read of this conductor.
+    /// The report that the others last read of this conductor.
     published: String,
     renewals: LastRenewals,
     /// The name of this process in notifications.

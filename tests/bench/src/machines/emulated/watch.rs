@@ -25,7 +25,7 @@ pub(crate) struct Outcome {
     pub(crate) refused_sessions: usize,
 }
 
-/// What was seen of all machines.
+/// The observations of all machines.
 #[derive(Clone)]
 pub(super) struct Watched(Arc<Mutex<Vec<Seen>>>);
 
