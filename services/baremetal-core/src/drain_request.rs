@@ -13,7 +13,6 @@ use crate::{Verb, WantedSteps};
 
 /// A request that waits until the node's compute host is drained.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct DrainRequest {
     /// The name of the compute host in the cloud.
     pub host: String,

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 /// A component with firmware of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct FirmwareComponent {
     /// `bios` or `bmc`.
     pub component: String,

@@ -7,7 +7,6 @@ use crate::DrainOwner;
 
 /// The lease of a node, beside the `lessee` in its record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct NodeLease {
     /// The end of the lease and the stages taken so far.
     pub lease: Lease,
@@ -26,7 +25,6 @@ pub struct NodeLease {
 
 /// The drain of a compute host that the end of a lease needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct LeaseDrain {
     /// The name of the compute host in the cloud.
     pub host: String,

@@ -72,6 +72,7 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-20.sql"),
     include_str!("schema-21.sql"),
     include_str!("schema-22.sql"),
+    include_str!("schema-23.sql"),
 ];
 
 /// The channel of the notifications of conductors.
@@ -226,7 +227,7 @@ impl Store {
 
     /// Returns the kind of the database and the version of its tables.
     pub async fn schema(&self) -> Result<(&'static str, SchemaVersion)> {
-        Ok((self.database.kind(), self.database.schema_version(SCHEMA).await?))
+        Ok((self.database.kind(), self.database.schema_version().await?))
     }
 
     /// Returns the tripwire, by which crash tests stop the process before or after an effect.

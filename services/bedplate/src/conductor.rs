@@ -89,9 +89,10 @@ async fn list_of_machines(api: &Api) -> anyhow::Result<Answer> {
         let groups: Vec<&str> = one.conductor_groups.iter().map(|it| named(it)).collect();
         let (nodes, busy) = (one.nodes.to_string(), one.busy_nodes.to_string());
         let seen = readable::time(one.last_seen_at);
-        vec![plain(&one.hostname), plain(&groups.join(", ")), plain(&one.state), nodes, busy, seen]
+        let (state, version) = (plain(&one.state), plain(&one.version));
+        vec![plain(&one.hostname), plain(&groups.join(", ")), state, version, nodes, busy, seen]
     };
-    let heads = ["Conductor", "Groups", "State", "Nodes", "Busy", "Last seen"];
+    let heads = ["Conductor", "Groups", "State", "Version", "Nodes", "Busy", "Last seen"];
     Ok(Answer::list("conductors", found, &heads, row))
 }
 
@@ -101,9 +102,12 @@ async fn list_of_clusters(api: &Api) -> anyhow::Result<Answer> {
         let counts = [one.clusters, one.machines, one.snapshots, one.drains];
         let [clusters, vms, snapshots, drains] = counts.map(|count| count.to_string());
         let seen = readable::time(one.last_seen_at);
-        vec![plain(&one.hostname), plain(&one.state), clusters, vms, snapshots, drains, seen]
+        let (name, state, version) = (&one.hostname, &one.state, &one.version);
+        let [name, state, version] = [name, state, version].map(|text| plain(text));
+        vec![name, state, version, clusters, vms, snapshots, drains, seen]
     };
-    let heads = ["Conductor", "State", "Clusters", "VMs", "Snapshots", "Drains", "Last seen"];
+    let heads =
+        ["Conductor", "State", "Version", "Clusters", "VMs", "Snapshots", "Drains", "Last seen"];
     Ok(Answer::list("conductors", found, &heads, row))
 }
 

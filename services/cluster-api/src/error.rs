@@ -239,6 +239,7 @@ fn store(why: &StoreError) -> ApiError {
         }
         StoreError::Corrupt { .. }
         | StoreError::NewerSchema { .. }
+        | StoreError::OlderProgram { .. }
         | StoreError::BadUrl
         | StoreError::NoThread(_)
         | StoreError::CannotCreate { .. }

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cluster_store::{ServiceSeen, StoreError};
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use reconcile::Watch;
 use replicas::{Applicant, Conductors, LeaseRefused, Membership, NewConductor, Participant};
 use ring::digest::{SHA256, digest};
@@ -23,20 +22,11 @@ const ALIVE_EVERY: Duration = Duration::from_secs(10);
 const OTHER_KEY: &str = "has another certificate authority for members; copy its nodes.authority to the state folder of this \
      conductor, or give all of them one certificate (nodes.certificate)";
 
-/// How long a clusterd of an earlier version, which knows no leases, may still be running after its last report. It reports every ten seconds.
-const WITHOUT_LEASE: SignedDuration = SignedDuration::from_secs(30);
-/// How often to look for such a clusterd.
-const LOOK_EVERY: Duration = Duration::from_secs(5);
-
 /// Keeps the lease and the share of this conductor until `stop` is cancelled.
 pub(crate) async fn run(
     context: Arc<ConductorContext>,
     stop: CancellationToken,
 ) -> Result<(), LeaseRefused> {
-    tokio::select! {
-        () = stop.cancelled() => return Ok(()),
-        () = earlier_versions_have_ended(&context) => {}
-    }
     let alive = stay_alive(&context, &stop);
     let keeping = keep_lease(context.clone(), stop.clone());
     tokio::pin!(keeping);
@@ -44,33 +34,6 @@ pub(crate) async fn run(
         () = alive => keeping.await,
         kept = &mut keeping => kept,
     }
-}
-
-/// Waits until no clusterd of an earlier version works on a shared database.
-async fn earlier_versions_have_ended(context: &ConductorContext) {
-    while context.membership.is_shared() {
-        match find_earlier_version(context).await {
-            Ok(None) => return,
-            Ok(Some(hostname)) => warn!(
-                "clusterd {hostname} of an earlier version works on everything; stop it, so that this one can begin"
-            ),
-            Err(error) => warn!("cannot read who works on the database: {error}"),
-        }
-        sleep(LOOK_EVERY).await;
-    }
-}
-
-/// Returns the host name of a clusterd that has reported, and never had a lease.
-async fn find_earlier_version(context: &ConductorContext) -> Result<Option<String>, StoreError> {
-    let now = (context.settings.clock)();
-    let known = context.store.conductors().list(now).await?;
-    let is_earlier = |it: &ServiceSeen| {
-        it.hostname != context.settings.hostname
-            && now.duration_since(it.seen_at) < WITHOUT_LEASE
-            && !known.iter().any(|known| known.hostname == it.hostname)
-    };
-    let services = context.store.list_services().await?;
-    Ok(services.into_iter().find(is_earlier).map(|it| it.hostname))
 }
 
 /// Records at regular intervals that this conductor is alive, for the list of services.

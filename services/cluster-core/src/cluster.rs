@@ -137,7 +137,6 @@ impl Cluster {
 
 /// The lease of a cluster, with the address for its notices.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct ClusterLease {
     /// The length of the lease, and the stages that were already taken.
     pub lease: Lease,

@@ -53,6 +53,7 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-10.sql"),
     include_str!("schema-11.sql"),
     include_str!("schema-12.sql"),
+    include_str!("schema-13.sql"),
 ];
 
 /// The channel of the notifications of conductors.
@@ -123,7 +124,7 @@ impl Store {
 
     /// Returns the kind of the database and the schema version of its tables.
     pub async fn schema(&self) -> Result<(&'static str, SchemaVersion)> {
-        Ok((self.database.kind(), self.database.schema_version(SCHEMA).await?))
+        Ok((self.database.kind(), self.database.schema_version().await?))
     }
 
     /// Returns the audit trail, which is in the same database.

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use console_store::{GuessLimit, NewSession, SessionLimits, SessionUse, Store};
+use console_store::{GuessLimit, NewSession, SCHEMA, SessionLimits, SessionUse, Store};
 use database::scratch::Scratch;
+use database::{Database, WriteKind};
 use jiff::{SignedDuration, Timestamp};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -114,4 +115,45 @@ async fn programs_take_from_the_same_buckets() {
         assert_eq!(taken, Duration::ZERO);
     }
     assert_ne!(one.take_guesses(&[slow], at(0)).await.unwrap(), Duration::ZERO);
+}
+
+/// The rows of each version, starting with version 1.
+const FIXTURES: &[&str] = &[include_str!("fixtures/version-1.sql")];
+
+#[test]
+fn every_version_of_the_tables_has_a_fixture() {
+    assert_eq!(FIXTURES.len(), SCHEMA.len(), "a new version needs tests/fixtures/version-N.sql");
+}
+
+#[test]
+fn no_script_waits_for_older_consoles() {
+    assert!(SCHEMA.iter().all(|sql| !sql.contains("-- needs schema")), "consoles have no leases");
+}
+
+#[tokio::test]
+async fn every_version_is_opened_and_read() {
+    for version in 1..=FIXTURES.len() {
+        let mut scratches = vec![Scratch::sqlite()];
+        scratches.extend(Scratch::postgres().await);
+        for scratch in scratches {
+            is_read(&scratch, version).await;
+        }
+    }
+}
+
+async fn is_read(scratch: &Scratch, version: usize) {
+    let before = Database::open(&scratch.url, &SCHEMA[..version]).await.unwrap();
+    let fixture = FIXTURES[version - 1].to_owned();
+    let written = before.write(WriteKind::AnyStatementCanFail, |c| {
+        Box::pin(async move { Ok(c.script(fixture).await?) })
+    });
+    written.await.unwrap();
+    let store = Store::open_within(&scratch.url, TIMEOUT).await.unwrap();
+    let forever = SessionLimits { idle_timeout: Duration::from_secs(4_000_000_000), ..LIMITS };
+    let now = at(3_999_999_999);
+    let found = store.find_session("a", SessionUse::Check, forever, now).await.unwrap();
+    assert_eq!(found.as_deref(), Some("sealed a"), "version {version}");
+    let limit = GuessLimit { id: "b".to_owned(), every: HOUR, at_once: 1 };
+    let wait = store.take_guesses(&[limit], now).await.unwrap();
+    assert!(wait > Duration::ZERO, "version {version}");
 }

@@ -39,7 +39,10 @@ pub(crate) fn id(cookie: &str) -> String {
 
 /// Seals a session for its cookie.
 pub(crate) fn seal(cookie: &str, session: &Session) -> Result<String, SealFailed> {
-    let mut text = serde_json::to_vec(&content(session)).map_err(|_| SealFailed)?;
+    seal_text(cookie, serde_json::to_vec(&content(session)).map_err(|_| SealFailed)?)
+}
+
+fn seal_text(cookie: &str, mut text: Vec<u8>) -> Result<String, SealFailed> {
     let mut nonce = [0; NONCE_LEN];
     SystemRandom::new().fill(&mut nonce).map_err(|_| SealFailed)?;
     let key = key(cookie).ok_or(SealFailed)?;
@@ -137,5 +140,15 @@ mod tests {
             assert!(open("cookie", &format!("{sealed}00")).is_none());
             assert!(open("cookie", "00").is_none());
         }
+    }
+
+    #[test]
+    fn a_session_of_a_console_of_another_version_is_opened() {
+        let mut content =
+            serde_json::to_value(content(&session(Credential::Token("t0ken".into())))).unwrap();
+        content["newer"] = true.into();
+        content.as_object_mut().unwrap().remove("clusters");
+        let sealed = seal_text("cookie", content.to_string().into_bytes()).unwrap();
+        assert_eq!(open("cookie", &sealed).unwrap().account, "ann");
     }
 }

@@ -4,6 +4,9 @@ use std::fmt::Write;
 
 use crate::{AssertSqlSafe, Connection, SqlError, Value};
 
+/// The column with the number of the newest program whose fields the document of the row may have.
+pub(crate) const WRITTEN_BY: &str = "written_by";
+
 /// A column of a row, with its value.
 #[derive(Clone, Debug)]
 pub struct Column {
@@ -30,7 +33,8 @@ pub async fn insert(
     connection.execute(AssertSqlSafe(sql), values(columns)).await.map(drop)
 }
 
-/// Updates the row with this key if its version is still the one that was read, and raises the version. Returns the number of rows.
+/// Updates the row with this key if its version is still the one that was read, and raises the version. A row that a newer program has written
+/// is not updated. Returns the number of rows.
 pub async fn update(
     connection: &mut Connection,
     table: &'static str,
@@ -117,6 +121,9 @@ fn update_sql(table: &str, columns: &[Column], kept: &[&str], more: &str) -> Str
             _ if kept.contains(&name) => {
                 write!(only, " AND {name} IS NOT DISTINCT FROM ${place}")
             }
+            _ if name == WRITTEN_BY => {
+                write!(set, ", {name} = ${place}").and(write!(only, " AND {name} <= ${place}"))
+            }
             _ => write!(set, ", {name} = ${place}"),
         };
     }
@@ -157,5 +164,13 @@ mod tests {
         let want = "UPDATE cats SET version = $2 + 1, age = $4 \
                     WHERE id = $1 AND version = $2 AND name IS NOT DISTINCT FROM $3";
         check(&["name"], "", want);
+    }
+
+    #[test]
+    fn an_update_finds_no_row_of_a_newer_program() {
+        let columns = columns![id: "c1", version: 3_i64, written_by: 1000_i64];
+        let want = "UPDATE cats SET version = $2 + 1, written_by = $3 \
+                    WHERE id = $1 AND version = $2 AND written_by <= $3";
+        assert_eq!(update_sql("cats", &columns, &[], ""), want);
     }
 }

@@ -14,7 +14,9 @@
 //!     epoch            BIGINT NOT NULL DEFAULT 0,
 //!     draining         BIGINT NOT NULL DEFAULT 0,
 //!     settled          TEXT   NOT NULL DEFAULT '',
-//!     turns            BIGINT NOT NULL DEFAULT 0
+//!     turns            BIGINT NOT NULL DEFAULT 0,
+//!     program          TEXT   NOT NULL DEFAULT '',
+//!     schema_known     BIGINT NOT NULL DEFAULT 0
 //! );
 //! ```
 
@@ -25,14 +27,14 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::WriteKind::{AnyStatementCanFail, OneStatement};
-use crate::{Connection, Database, Notifications, Result, reading, writing};
+use crate::{Connection, Database, Notifications, Result, migrate, reading, writing};
 pub use rows::{ConductorLease, ConductorReport, ConductorRow, NewConductor};
 
 /// The name of the lock under which leases change, so that all conductors see these changes in one order: the clock of the database is read
 /// under the lock, and a lease that passed while its renewal waited is not renewed.
 const LEASE_LOCK: &str = "conductors";
 
-/// How long a conductor of an earlier version, which has no lease, may still be running after its last sign of life. It gives one every ten
+/// How long a conductor without a lease, which is older than leases, may still be running after its last sign of life. It gives one every ten
 /// seconds.
 const WITHOUT_LEASE: Duration = Duration::from_secs(30);
 
@@ -54,10 +56,12 @@ pub enum RegisterOutcome {
         /// The host name of the other conductor.
         hostname: String,
     },
-    /// Another conductor works on everything without a lease, because its version knows none.
-    WithoutLease {
+    /// Another conductor is too old to work beside others of this version.
+    TooOld {
         /// The host name of the other conductor.
         hostname: String,
+        /// The version of its program; empty if it is too old to record that.
+        program: String,
     },
 }
 
@@ -95,8 +99,9 @@ impl Conductors {
     /// Records that the conductor on `hostname`, which shares the database with no other, is alive.
     pub async fn touch(&self, hostname: &str, groups: &[String], now: Timestamp) -> Result<()> {
         let (hostname, groups) = (hostname.to_owned(), groups.to_vec());
+        let known = self.database.schema_known();
         writing!(self.database, OneStatement, |c| {
-            rows::touch(c, &hostname, &groups, ALIVE_FOR, now).await
+            rows::touch(c, &hostname, &groups, known, (now, ALIVE_FOR)).await
         })
     }
 
@@ -116,15 +121,17 @@ impl Conductors {
         lasts: Duration,
         now: Timestamp,
     ) -> Result<RegisterOutcome> {
-        let new = new.clone();
+        let (new, known) = (new.clone(), self.database.schema_known());
         writing!(self.database, AnyStatementCanFail, |c| {
             let now = locked(c, now).await?;
             let all = rows::list(c, now).await?;
-            if let Some(refused) = refusal(&all, &new, now) {
+            // The process may have been paused while newer programs narrowed the database.
+            let needed = migrate::check_known(c, known).await?;
+            if let Some(refused) = refusal(&all, &new, needed, now) {
                 return Ok(refused);
             }
             rows::forget_dead(c, now - KEPT).await?;
-            let epoch = rows::register(c, &new, lasts, now).await?;
+            let epoch = rows::register(c, &new, known, (now, lasts)).await?;
             Ok(RegisterOutcome::Registered(ConductorLease { hostname: new.hostname, epoch }))
         })
     }
@@ -196,6 +203,11 @@ impl Conductors {
         })
     }
 
+    /// Runs the parts of an upgrade that waited until no older conductor lives, if none does.
+    pub async fn finish_upgrade(&self) -> Result<()> {
+        self.database.finish_upgrade().await
+    }
+
     /// Sends a notification to the conductors on the database.
     pub async fn notify(&self, text: String) -> Result<()> {
         self.database.notify(self.channel, text).await
@@ -207,19 +219,28 @@ impl Conductors {
     }
 }
 
-/// Returns why a conductor gets no lease beside `all`.
-fn refusal(all: &[ConductorRow], new: &NewConductor, now: Timestamp) -> Option<RegisterOutcome> {
+/// Returns why a conductor gets no lease beside `all`. All of them have to know the schema version `needed`.
+fn refusal(
+    all: &[ConductorRow],
+    new: &NewConductor,
+    needed: i64,
+    now: Timestamp,
+) -> Option<RegisterOutcome> {
     all.iter().find_map(|other| {
         let (hostname, is_own) = (other.hostname.clone(), other.hostname == new.hostname);
+        let program = other.program.clone();
         match (other.epoch > 0, is_own) {
             (true, true) if other.is_alive && other.instance != new.instance => {
                 Some(RegisterOutcome::Taken)
+            }
+            (true, false) if other.is_alive && other.schema_known < needed => {
+                Some(RegisterOutcome::TooOld { hostname, program })
             }
             (true, false) if other.is_alive && other.installation != new.installation => {
                 Some(RegisterOutcome::OtherKey { hostname })
             }
             (false, false) if other.seen_at > now - WITHOUT_LEASE => {
-                Some(RegisterOutcome::WithoutLease { hostname })
+                Some(RegisterOutcome::TooOld { hostname, program })
             }
             (true | false, true | false) => None,
         }

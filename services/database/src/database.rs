@@ -4,6 +4,7 @@ use std::any::type_name;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,9 @@ use crate::{
 #[derive(Clone)]
 pub struct Database {
     backend: Backend,
+    schema: Schema,
+    /// The version of the tables, as far as this program has migrated them or found them.
+    version: Arc<AtomicI64>,
     tripwire: Tripwire,
     writes: WriteMetrics,
     preceding: PrecedingFinder,
@@ -53,12 +57,17 @@ pub struct SchemaVersion {
 /// The pause before another attempt to open a locked file.
 const BUSY_PAUSE: Duration = Duration::from_millis(10);
 
+/// How long to try to migrate a PostgreSQL database whose tables others use, and the pause before each further attempt.
+const MIGRATION_ATTEMPTS: Duration = Duration::from_secs(60);
+const MIGRATION_PAUSE: Duration = Duration::from_millis(250);
+
 /// The time that PostgreSQL may take to give a connection, and for each statement, unless another timeout is configured.
 const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Database {
     /// Opens `sqlite:///path/file.db`, `sqlite::memory:` or `postgres://user@host/database`, and migrates its tables to the newest version
-    /// of `schema`.
+    /// of `schema`, as far as older programs on a PostgreSQL database permit. A database that a newer program has migrated is opened, unless
+    /// that program has recorded that older ones cannot work on it.
     ///
     /// A missing file is created, readable only by its owner. The SQLite writer is a thread, which ends after the last clone of the database
     /// was dropped. Queries of SQLite run on the thread that polls them.
@@ -68,13 +77,15 @@ impl Database {
 
     /// Opens a database as [`Database::open`] does, with another timeout for PostgreSQL.
     pub async fn open_within(url: &str, schema: Schema, timeout: Duration) -> Result<Database> {
-        let backend = match url.split_once(':') {
+        let (backend, version) = match url.split_once(':') {
             Some(("sqlite", _)) => open_sqlite(url, schema).await?,
             Some(("postgres" | "postgresql", _)) => open_postgres(url, schema, timeout).await?,
             _ => return Err(StoreError::BadUrl),
         };
         Ok(Database {
             backend,
+            schema,
+            version: Arc::new(version.into()),
             tripwire: Tripwire::default(),
             writes: WriteMetrics::default(),
             preceding: Arc::new(OnceLock::new()),
@@ -150,9 +161,25 @@ impl Database {
     }
 
     /// Reads the schema version of the database. A newer program may have migrated the database since it was opened.
-    pub async fn schema_version(&self, schema: Schema) -> Result<SchemaVersion> {
+    pub async fn schema_version(&self) -> Result<SchemaVersion> {
         let found = self.read(|connection| Box::pin(migrate::found(connection))).await?;
-        Ok(SchemaVersion { found, known: schema.len() as i64 })
+        Ok(SchemaVersion { found, known: self.schema_known() })
+    }
+
+    /// The newest schema version that this program knows.
+    pub(crate) fn schema_known(&self) -> i64 {
+        self.schema.len() as i64
+    }
+
+    /// Runs the scripts of the schema that waited until older programs ended, if they have ended.
+    pub async fn finish_upgrade(&self) -> Result<()> {
+        let is_behind = self.version.load(Ordering::Relaxed) < self.schema_known();
+        if let Backend::Postgres(pool) = &self.backend
+            && is_behind
+        {
+            self.version.store(migrate_postgres(pool, self.schema).await?, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Runs `work`, which only reads.
@@ -203,7 +230,8 @@ impl Database {
     }
 }
 
-async fn open_sqlite(url: &str, schema: Schema) -> Result<Backend> {
+/// Opens a file, and returns it with the version of its tables.
+async fn open_sqlite(url: &str, schema: Schema) -> Result<(Backend, i64)> {
     let place = SqlitePlace::parse(url)?;
     let connection = match &place {
         SqlitePlace::Memory => SqliteConnection::writer(&place)?,
@@ -218,7 +246,7 @@ async fn open_sqlite(url: &str, schema: Schema) -> Result<Backend> {
     };
     let mut connection = Connection::Sqlite(connection);
     connection.execute("BEGIN IMMEDIATE", Vec::new()).await?;
-    migrate::migrate(&mut connection, schema).await?;
+    let version = migrate::migrate(&mut connection, schema).await?;
     connection.execute("COMMIT", Vec::new()).await?;
 
     let readers = match place {
@@ -226,7 +254,7 @@ async fn open_sqlite(url: &str, schema: Schema) -> Result<Backend> {
         SqlitePlace::File(path) => Some(Arc::new(Readers::new(path))),
     };
     let writer = Writer::start(connection).map_err(StoreError::NoThread)?;
-    Ok(Backend::Sqlite { writer, readers })
+    Ok((Backend::Sqlite { writer, readers }, version))
 }
 
 /// Connects, and repeats this while the file is locked. SQLite waits for locks by itself, except while two programs switch a new file to WAL.
@@ -251,13 +279,34 @@ fn create_private(path: &Path) -> io::Result<()> {
     std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(path).map(drop)
 }
 
-async fn open_postgres(url: &str, schema: Schema, timeout: Duration) -> Result<Backend> {
+/// Connects to a server, and returns the database with the version of its tables.
+async fn open_postgres(url: &str, schema: Schema, timeout: Duration) -> Result<(Backend, i64)> {
     let options = PgConnectOptions::from_str(url)
         .map_err(|_| StoreError::BadUrl)?
         .disable_statement_logging();
     let pool = Arc::new(Pool::new(options, timeout));
-    pool.migrate(move |connection| Box::pin(migrate::migrate(connection, schema))).await?;
-    Ok(Backend::Postgres(pool))
+    let version = migrate_postgres(&pool, schema).await?;
+    Ok((Backend::Postgres(pool), version))
+}
+
+/// Migrates the tables, and returns their version. A table that others use for long is tried again, because its other users wait meanwhile.
+async fn migrate_postgres(pool: &Arc<Pool>, schema: Schema) -> Result<i64> {
+    let end = Instant::now() + MIGRATION_ATTEMPTS;
+    let version = loop {
+        let migrated =
+            pool.migrate(move |connection| Box::pin(migrate::migrate(connection, schema)));
+        match migrated.await {
+            Err(error) if migrate::is_locked_out(&error) && Instant::now() < end => {
+                sleep(MIGRATION_PAUSE).await;
+            }
+            migrated => break migrated?,
+        }
+    };
+    let reached = schema.get(..version as usize).unwrap_or(schema);
+    if migrate::has_concurrent_indexes(reached) {
+        pool.index(move |connection| Box::pin(migrate::build_indexes(connection, reached))).await?;
+    }
+    Ok(version)
 }
 
 #[cfg(test)]
@@ -279,7 +328,7 @@ mod tests {
         };
         write().await.unwrap();
         write().await.unwrap_err();
-        database.schema_version(&[""]).await.unwrap();
+        database.schema_version().await.unwrap();
         let text = page.text().unwrap();
         for line in [
             "bedplate_database_writes_total{outcome=\"committed\"} 1",

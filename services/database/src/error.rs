@@ -77,14 +77,28 @@ pub enum StoreError {
     /// A stored row cannot be read: this program did not write it.
     #[error("the stored row {id} of table {table} cannot be read")]
     Corrupt { table: &'static str, id: String, source: Box<dyn std::error::Error + Send + Sync> },
+    /// A newer program has changed the database so that this one cannot work on it. Nothing was changed.
     #[error(
-        "the database has schema version {found}, but this program supports only up to {known}: start the newer program"
+        "the database needs version {program} or newer: it has schema version {found}, and this program, version {own}, knows {known}",
+        own = crate::program::VERSION
     )]
     NewerSchema {
         /// The version of the tables in the database.
         found: i64,
         /// The newest version that this program knows.
         known: i64,
+        /// The oldest version of the program that may work on the database.
+        program: String,
+    },
+    /// An older program works on the database that this one cannot work beside. Nothing was changed.
+    #[error(
+        "conductor {hostname} on this database runs version {version}, which cannot work beside version {own}: upgrade one version after the other, or stop that conductor",
+        own = crate::program::VERSION
+    )]
+    OlderProgram {
+        /// The host name of the conductor.
+        hostname: String,
+        version: String,
     },
     /// The URL is not valid. The URL may hold a password, so the message does not repeat it.
     #[error("the database URL is not valid: use sqlite:///PATH or postgres://USER@HOST/DATABASE")]
@@ -154,6 +168,7 @@ impl StoreError {
             | StoreError::Unrecorded { .. }
             | StoreError::Corrupt { .. }
             | StoreError::NewerSchema { .. }
+            | StoreError::OlderProgram { .. }
             | StoreError::BadUrl
             | StoreError::NoThread(_)
             | StoreError::CannotCreate { .. }

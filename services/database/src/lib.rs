@@ -4,6 +4,7 @@ pub mod columns;
 pub mod conductors;
 mod connection;
 mod database;
+pub mod documents;
 mod error;
 mod integrity;
 mod migrate;
@@ -11,6 +12,7 @@ mod notifications;
 pub mod outbox;
 mod postgres;
 mod preceding;
+pub mod program;
 mod query;
 mod readers;
 #[cfg(any(test, feature = "scratch"))]

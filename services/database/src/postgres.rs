@@ -45,6 +45,8 @@ enum Kind {
     Read,
     Write(WriteKind),
     Migration,
+    /// Statements outside of a transaction that may take as long as a migration.
+    Indexing,
 }
 
 impl Pool {
@@ -72,11 +74,20 @@ impl Pool {
     }
 
     /// Runs `work`, which migrates the tables, in one transaction.
-    pub(crate) async fn migrate<F>(self: &Arc<Self>, work: F) -> Result<()>
+    pub(crate) async fn migrate<T, F>(self: &Arc<Self>, work: F) -> Result<T>
+    where
+        F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
+        T: Send + 'static,
+    {
+        in_own_task(Box::pin(self.clone().run(Kind::Migration, work))).await
+    }
+
+    /// Runs `work`, which builds indexes, outside of a transaction.
+    pub(crate) async fn index<F>(self: &Arc<Self>, work: F) -> Result<()>
     where
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<()>> + Send + 'static,
     {
-        in_own_task(Box::pin(self.clone().run(Kind::Migration, work))).await
+        in_own_task(Box::pin(self.clone().run(Kind::Indexing, work))).await
     }
 
     /// Opens a connection of its own, which receives the notifications of a channel.
@@ -107,6 +118,7 @@ impl Pool {
                 let limit = format!("SET LOCAL statement_timeout = {}", millis(MIGRATION_TIMEOUT));
                 transaction(&mut connection, Some(limit), work).await
             }
+            Kind::Indexing => return index(connection, work).await,
         };
         if let Connection::Postgres(connection) = connection {
             self.release(connection);
@@ -210,6 +222,18 @@ where
             Err(error)
         }
     }
+}
+
+/// Runs `work` with the timeout of a migration for each statement, and closes the connection.
+async fn index<T, F>(mut connection: Connection, work: F) -> Result<T>
+where
+    F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>>,
+{
+    if let Connection::Postgres(connection) = &mut connection {
+        connection.timeout = MIGRATION_TIMEOUT;
+    }
+    connection.script(format!("SET statement_timeout = {}", millis(MIGRATION_TIMEOUT))).await?;
+    work(&mut connection).await
 }
 
 /// Returns the error of a commit. Only a refusal proves that nothing was written.

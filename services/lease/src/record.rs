@@ -8,7 +8,6 @@ use crate::{LeaseSchedule, LeaseStage, Length, TermError, Terms};
 
 /// The lease of one resource: until when the resource is lent, and which stages of the end have been taken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Lease {
     /// When the resource was first lent. Extensions do not change this time.
     pub granted_at: Timestamp,
@@ -26,7 +25,6 @@ pub struct Lease {
 
 /// One extension of a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Extension {
     /// The id of the user who extended the lease.
     pub by: String,
@@ -36,7 +34,7 @@ pub struct Extension {
 /// The stages of a lease's end that have been taken. Every stage is recorded before its effect, except the snapshot, which is recorded
 /// afterwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[serde(default)]
 pub struct StagesTaken {
     /// The warnings that the lease ends.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,7 +55,6 @@ pub struct StagesTaken {
 
 /// When the lessee was warned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct Warned {
     /// The first warning. The notice counts from here.
     pub first: Timestamp,

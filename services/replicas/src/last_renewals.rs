@@ -63,6 +63,8 @@ mod tests {
             turns: 0,
             instance: String::new(),
             installation: String::new(),
+            program: String::new(),
+            schema_known: 0,
         }
     }
 

@@ -25,6 +25,9 @@ use crate::share::{LivingConductors, ShareChange};
 /// How often a conductor that is alone records that it is alive.
 const ANNOUNCE_EVERY: Duration = Duration::from_secs(10);
 
+/// How often to look whether a part of an upgrade that waits for older conductors can go on.
+const FINISH_EVERY: Duration = Duration::from_secs(5);
+
 /// How long a lease lasts in the database.
 const LEASE: Duration = Duration::from_secs(6);
 
@@ -83,6 +86,7 @@ pub async fn run<P: Participant>(
             () = told.cancelled() => {}
             () = tell(&*participant, &sender) => {}
             () = listen(&*participant, &sender) => {}
+            () = finish_upgrade(&*participant) => {}
         }
     };
     let work = async {
@@ -109,6 +113,16 @@ async fn announce(participant: &impl Participant, new: &NewConductor, stop: &Can
             () = stop.cancelled() => return,
             () = sleep(ANNOUNCE_EVERY) => {}
         }
+    }
+}
+
+/// Runs the parts of an upgrade that wait for older conductors, once they have ended. It never returns.
+async fn finish_upgrade(participant: &impl Participant) {
+    loop {
+        if let Err(error) = participant.conductors().finish_upgrade().await {
+            warn!(error = with_sources(&error), "cannot finish the upgrade of the database");
+        }
+        sleep(FINISH_EVERY).await;
     }
 }
 
@@ -200,9 +214,10 @@ impl<P: Participant> Replica<P> {
                 let difference = self.applicant.other_key;
                 Ok(Err(LeaseRefused::OtherKey { hostname, difference }))
             }
-            RegisterOutcome::WithoutLease { hostname } => {
+            RegisterOutcome::TooOld { hostname, program } => {
                 warn!(
-                    "conductor {hostname} of an earlier version works on everything; stop it, so that this one can begin"
+                    program,
+                    "conductor {hostname} is too old to work beside this one; stop it, so that this one can begin"
                 );
                 Ok(Ok(ANNOUNCE_EVERY))
             }

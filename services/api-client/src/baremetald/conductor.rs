@@ -10,6 +10,8 @@ pub struct Conductor {
     pub conductor_groups: Vec<String>,
     /// `working`, `rebalancing`, `draining`, `drained` or `dead`.
     pub state: String,
+    /// The version of its program; empty if the program is older than this field.
+    pub version: String,
     /// How many nodes belong to it.
     pub nodes: u64,
     /// How many of these have work or a change in progress.

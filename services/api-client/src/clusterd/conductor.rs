@@ -9,6 +9,8 @@ pub struct Conductor {
     pub hostname: String,
     /// `working`, `rebalancing`, `draining`, `drained` or `dead`.
     pub state: String,
+    /// The version of its program; empty if the program is older than this field.
+    pub version: String,
     /// How many clusters belong to it.
     pub clusters: u64,
     /// How many VMs belong to it.

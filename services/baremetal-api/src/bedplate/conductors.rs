@@ -44,6 +44,8 @@ shaped! {
         hostname: &'a str,
         conductor_groups: &'a [String],
         state: &'static str = JsonShape::enumeration(ConductorState::ALL.map(ConductorState::as_str)),
+        /// The version of its program; empty if the program is older than this field.
+        version: &'a str,
         /// How many nodes belong to it.
         nodes: u64,
         /// How many of these have work or a change in progress.
@@ -89,6 +91,7 @@ impl Shares {
             hostname: &row.hostname,
             conductor_groups: &row.groups,
             state: self.living.state_of(&row.hostname).as_str(),
+            version: &row.program,
             nodes: all,
             busy_nodes: busy,
             turns_of_others: row.turns,

@@ -66,6 +66,9 @@ async fn drivers_are_listed_and_shown() {
     api.get("/v1/drivers?type=zz").await.refuses(400, "type: must be classic or dynamic");
 }
 
+/// The version of the programs of this workspace.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 #[tokio::test]
 async fn conductors_are_shown_with_their_shares() {
     let api = Api::start().await;
@@ -77,7 +80,7 @@ async fn conductors_are_shown_with_their_shares() {
     api.enroll("").await;
     let one = |name: &str, state: &str, nodes: u32, seen: &str| {
         format!(
-            r#"{{"hostname": "{name}", "conductor_groups": [""], "state": "{state}", "nodes": {nodes}, "busy_nodes": 0,
+            r#"{{"hostname": "{name}", "conductor_groups": [""], "state": "{state}", "version": "{VERSION}", "nodes": {nodes}, "busy_nodes": 0,
                 "turns_of_others": 0, "last_seen_at": "{seen}"}}"#
         )
     };

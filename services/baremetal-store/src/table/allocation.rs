@@ -6,11 +6,13 @@ use baremetal_core::{
     Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid, NodeName,
     NodeUuid, Page, Reservation,
 };
+use database::documents::{self, known_part};
 use database::table::{
     Listing, PagePart, PageRows, changed_one, is_missing_owner, violated_unique_column,
 };
 use database::{
-    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, Tie, columns, values,
+    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, Tie, columns, program,
+    values,
 };
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -45,8 +47,9 @@ pub(crate) async fn update(
     connection: &mut Connection,
     allocation: &Allocation,
 ) -> Result<Allocation> {
-    let written = columns::update(connection, TABLE, columns(allocation)?).await;
-    changed_one(written.map_err(|error| refused(allocation, error))?)?;
+    let (columns, refused) = (|| columns(allocation), |error| refused(allocation, error));
+    let known = known_part::<Document>;
+    changed_one(documents::update(connection, TABLE, columns, known, refused).await?)?;
     Ok(Allocation { version: allocation.version + 1, ..allocation.clone() })
 }
 
@@ -206,6 +209,7 @@ fn columns(allocation: &Allocation) -> Result<Vec<Column>> {
         resource_class: allocation.resource_class.as_deref(),
         owner: allocation.owner.as_deref(),
         document: document,
+        written_by: program::NUMBER,
         reserved: allocation.reservation.is_some(),
     ])
 }

@@ -9,7 +9,7 @@ use baremetal_core::{BmcIdentity, Fault, Node, NodeIdent, NodeName, NodeUuid, St
 use database::table::{changed_one, violated_unique_column};
 use database::{
     AssertSqlSafe, Column, Connection, Query, Result, Row, SqlError, StoreError, Value, columns,
-    values,
+    documents, program, values,
 };
 use hardware::PowerState;
 use jiff::Timestamp;
@@ -152,12 +152,14 @@ pub(crate) async fn update_checked(
     node: Node,
     shared: SharedBmcs,
 ) -> Result<Node> {
-    let columns = columns(&node)?;
+    let mut columns = columns(&node)?;
     let kept = match connection {
         Connection::Sqlite(_) => unchanged(connection, &node, &columns).await?,
         Connection::Postgres(_) => {
-            let written = columns::update_except(connection, TABLE, columns.clone(), &BMC).await;
-            if written.map_err(|error| refused(&node, error))? == 1 {
+            if write_beside_bmc(connection, &node, &columns).await?
+                || documents::keep_unknown(connection, TABLE, &mut columns, document::known).await?
+                    && write_beside_bmc(connection, &node, &columns).await?
+            {
                 return Ok(Node { version: node.version + 1, ..node });
             }
             Vec::new()
@@ -167,6 +169,16 @@ pub(crate) async fn update_checked(
         check_bmc(connection, &node, shared).await?;
     }
     write(connection, node, columns, &kept).await
+}
+
+/// Writes a node that keeps its BMC; returns whether it keeps its BMC.
+async fn write_beside_bmc(
+    connection: &mut Connection,
+    node: &Node,
+    columns: &[Column],
+) -> Result<bool> {
+    let written = columns::update_except(connection, TABLE, columns.to_vec(), &BMC).await;
+    Ok(written.map_err(|error| refused(node, error))? == 1)
 }
 
 pub(crate) async fn update(connection: &mut Connection, node: Node) -> Result<Node> {
@@ -198,7 +210,8 @@ async fn unchanged(
     Ok(unchanged)
 }
 
-/// Writes the columns of a node other than `kept`, if its version has not changed since it was read.
+/// Writes the columns of a node other than `kept`, if its version has not changed since it was read. The fields that only a newer program
+/// knows are kept.
 async fn write(
     connection: &mut Connection,
     node: Node,
@@ -206,7 +219,15 @@ async fn write(
     kept: &[&str],
 ) -> Result<Node> {
     let written = columns::update_except(connection, TABLE, columns, kept).await;
-    changed_one(written.map_err(|error| refused(&node, error))?)?;
+    let mut written = written.map_err(|error| refused(&node, error))?;
+    if written == 0 {
+        let mut columns = self::columns(&node)?;
+        if documents::keep_unknown(connection, TABLE, &mut columns, document::known).await? {
+            let again = columns::update_except(connection, TABLE, columns, kept).await;
+            written = again.map_err(|error| refused(&node, error))?;
+        }
+    }
+    changed_one(written)?;
     Ok(Node { version: node.version + 1, ..node })
 }
 
@@ -229,10 +250,17 @@ pub(crate) async fn sealed_by(
 /// Writes the re-encrypted secrets of a node, and returns whether it did: a node that was written since it was read is skipped. Nothing
 /// else of the node changes.
 pub(crate) async fn reseal(connection: &mut Connection, node: &Node) -> Result<bool> {
-    const RESEAL: &str = "UPDATE nodes SET version = version + 1, document = $3, sealed_by = $4 \
-         WHERE id = $1 AND version = $2";
-    let values = values![node.id, node.version, document_of(node)?, secrets::node_sealed_by(node)];
-    Ok(connection.execute(RESEAL, values).await? == 1)
+    let columns = || -> Result<Vec<Column>> {
+        Ok(columns![
+            id: node.id,
+            version: node.version,
+            document: document_of(node)?,
+            sealed_by: secrets::node_sealed_by(node),
+            written_by: program::NUMBER,
+        ])
+    };
+    let known = document::known;
+    Ok(documents::update(connection, TABLE, columns, known, StoreError::from).await? == 1)
 }
 
 pub(crate) async fn keeps_chassis(connection: &mut Connection, node: &Node) -> Result<bool> {
@@ -420,6 +448,7 @@ fn columns(node: &Node) -> Result<Vec<Column>> {
             || node.leaving.is_some(),
         lent: node.lending.is_some(),
         document: document_of(node)?,
+        written_by: program::NUMBER,
         sealed_by: secrets::node_sealed_by(node),
         joining: node.looks_at_cloud(),
         host: node.hypervisor.as_ref().map(|hypervisor| hypervisor.host.as_str()),

@@ -1,11 +1,13 @@
 //! The table `ports`.
 
 use crate::table::{IDS_AT_ONCE, check_limit, no_node};
+use database::documents::{self, known_part};
 use database::table::{
     Listing, PagePart, PageRows, changed_one, is_missing_owner, violated_unique_column,
 };
 use database::{
-    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, Tie, Value, columns, values,
+    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, Tie, Value, columns,
+    program, values,
 };
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -78,8 +80,9 @@ pub(crate) async fn counts(
 }
 
 pub(crate) async fn update(connection: &mut Connection, port: &Port) -> Result<Port> {
-    let written = columns::update(connection, "ports", columns(port)?).await;
-    changed_one(written.map_err(|error| refused(port, error))?)?;
+    let (columns, refused) = (|| columns(port), |error| refused(port, error));
+    let known = known_part::<Document<'static>>;
+    changed_one(documents::update(connection, "ports", columns, known, refused).await?)?;
     Ok(Port { version: port.version + 1, ..port.clone() })
 }
 
@@ -219,6 +222,7 @@ fn columns(port: &Port) -> Result<Vec<Column>> {
         name: port.name.clone(),
         description: port.description.clone(),
         document: document,
+        written_by: program::NUMBER,
     ])
 }
 

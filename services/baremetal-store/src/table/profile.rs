@@ -1,10 +1,11 @@
 //! The table `hypervisor_profiles`: one document per profile.
 
 use baremetal_core::Profile;
+use database::documents::{self, known_part};
 use database::table::{
     PagePart, PageRows, changed_one, cut, is_missing_owner, violated_unique_column,
 };
-use database::{Connection, Query, Result, Row, StoreError, values};
+use database::{Connection, Query, Result, Row, StoreError, columns, program, values};
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -21,6 +22,7 @@ pub struct ProfileRow {
     pub updated_at: Option<Timestamp>,
 }
 
+const TABLE: &str = "hypervisor_profiles";
 const SELECT: &str =
     "SELECT name, version, created_at, updated_at, document FROM hypervisor_profiles";
 
@@ -30,10 +32,15 @@ pub(crate) async fn insert(
     document: &Value,
     now: Timestamp,
 ) -> Result<()> {
-    const INSERT: &str = "INSERT INTO hypervisor_profiles (name, version, created_at, document, sealed_by) \
-         VALUES ($1, 1, $2, $3, $4)";
-    let values = values![name, now, document.to_string(), secrets::sealed_by(document)];
-    match connection.execute(INSERT, values).await {
+    let columns = columns![
+        name: name,
+        version: 1_i64,
+        created_at: now,
+        document: document.to_string(),
+        written_by: program::NUMBER,
+        sealed_by: secrets::sealed_by(document),
+    ];
+    match columns::insert(connection, TABLE, columns).await {
         Err(error) if violated_unique_column(&error).is_some() => {
             Err(StoreError::Duplicate { field: "name", value: name.to_owned() })
         }
@@ -48,10 +55,18 @@ pub(crate) async fn update(
     version: i64,
     now: Timestamp,
 ) -> Result<()> {
-    const UPDATE: &str = "UPDATE hypervisor_profiles SET version = $2 + 1, updated_at = $3, document = $4, \
-         sealed_by = $5 WHERE name = $1 AND version = $2";
-    let values = values![name, version, now, document.to_string(), secrets::sealed_by(document)];
-    changed_one(connection.execute(UPDATE, values).await?)
+    let columns = || {
+        Ok(columns![
+            name: name,
+            version: version,
+            updated_at: now,
+            document: document.to_string(),
+            written_by: program::NUMBER,
+            sealed_by: secrets::sealed_by(document),
+        ])
+    };
+    let known = known_part::<Profile>;
+    changed_one(documents::update(connection, TABLE, columns, known, StoreError::from).await?)
 }
 
 /// Writes the re-encrypted secrets of a profile. Nothing else of the profile changes.
@@ -110,13 +125,11 @@ pub(crate) async fn sealed_by(
         Some(key) => query.and_value("sealed_by = ?", key),
         None => query.and("sealed_by IS NULL"),
     }
-    let read =
-        |row: &Row| Ok((row.text(0)?.to_owned(), row.json("hypervisor_profiles", 2)?, row.int(1)?));
+    let read = |row: &Row| Ok((row.text(0)?.to_owned(), row.json(TABLE, 2)?, row.int(1)?));
     query.rows(connection).await?.iter().map(read).collect()
 }
 
 fn read(row: &Row) -> Result<ProfileRow> {
-    const TABLE: &str = "hypervisor_profiles";
     Ok(ProfileRow {
         profile: row.json(TABLE, 4)?,
         version: row.int(1)?,

@@ -1,22 +1,25 @@
-//! The table `racks`: one document per rack. The only part of the document known here is the name of the hypervisor profile.
+//! The table `racks`: one document per rack.
 
+use baremetal_core::Rack;
+use database::documents::{self, known_part};
 use database::table::{
     PagePart, PageRows, changed_one, cut, is_missing_owner, violated_unique_column,
 };
-use database::{Connection, Query, Result, Row, StoreError, values};
+use database::{
+    Column, Connection, Query, Result, Row, SqlError, StoreError, columns, program, values,
+};
 use serde_json::Value;
 
 use crate::secrets;
+
+const TABLE: &str = "racks";
 
 pub(crate) async fn insert(
     connection: &mut Connection,
     name: &str,
     document: &Value,
 ) -> Result<()> {
-    const INSERT: &str = "INSERT INTO racks (name, version, document, sealed_by, profile) VALUES ($1, 1, $2, $3, $4)";
-    let sealed_by = secrets::sealed_by(document);
-    let values = values![name, document.to_string(), sealed_by, profile(document)];
-    match connection.execute(INSERT, values).await {
+    match columns::insert(connection, TABLE, columns(name, document, 1)).await {
         // The profile was deleted meanwhile.
         Err(error) if is_missing_owner(&error) => Err(StoreError::Stale),
         Err(error) if violated_unique_column(&error).is_some() => {
@@ -32,14 +35,23 @@ pub(crate) async fn update(
     document: &Value,
     version: i64,
 ) -> Result<()> {
-    const UPDATE: &str = "UPDATE racks SET version = $2 + 1, document = $3, sealed_by = $4, \
-         profile = $5 WHERE name = $1 AND version = $2";
-    let sealed_by = secrets::sealed_by(document);
-    let values = values![name, version, document.to_string(), sealed_by, profile(document)];
-    match connection.execute(UPDATE, values).await {
-        Err(error) if is_missing_owner(&error) => Err(StoreError::Stale),
-        written => changed_one(written?),
-    }
+    let columns = || Ok(columns(name, document, version));
+    let refused = |error: SqlError| match is_missing_owner(&error) {
+        true => StoreError::Stale,
+        false => error.into(),
+    };
+    changed_one(documents::update(connection, TABLE, columns, known_part::<Rack>, refused).await?)
+}
+
+fn columns(name: &str, document: &Value, version: i64) -> Vec<Column> {
+    columns![
+        name: name,
+        version: version,
+        document: document.to_string(),
+        written_by: program::NUMBER,
+        sealed_by: secrets::sealed_by(document),
+        profile: profile(document),
+    ]
 }
 
 /// Returns the hypervisor profile that the rack's goal names. The foreign key of this column keeps the profile from being deleted.
@@ -94,5 +106,5 @@ pub(crate) async fn list_part(
 }
 
 fn read(row: &Row) -> Result<(String, Value, i64)> {
-    Ok((row.text(0)?.to_owned(), row.json("racks", 2)?, row.int(1)?))
+    Ok((row.text(0)?.to_owned(), row.json(TABLE, 2)?, row.int(1)?))
 }

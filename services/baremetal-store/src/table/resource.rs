@@ -4,11 +4,13 @@ use baremetal_core::{
     Chassis, Content, DeployTemplate, InspectionRule, Node, NodeUuid, Page, Port, PortGroup,
     Runbook, Stored, StoredFilter, StoredSort, VolumeTarget,
 };
+use database::documents::{self, known_part};
 use database::table::{
     Listing, PagePart, PageRows, changed_one, is_missing_owner, violated_unique_column,
 };
 use database::{
-    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, Tie, columns, values,
+    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, Tie, columns, program,
+    values,
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -62,8 +64,9 @@ pub(crate) async fn update<C: Content>(
     it: &Stored<C>,
     document: &Value,
 ) -> Result<Stored<C>> {
-    let written = columns::update(connection, TABLE, columns(it, document)).await;
-    changed_one(written.map_err(|error| refused(it, error))?)?;
+    let (columns, refused) = (|| Ok(columns(it, document)), |error| refused(it, error));
+    let known = known_part::<C>;
+    changed_one(documents::update(connection, TABLE, columns, known, refused).await?)?;
     Ok(Stored { version: it.version + 1, ..it.clone() })
 }
 
@@ -260,6 +263,7 @@ fn columns<C: Content>(it: &Stored<C>, document: &Value) -> Vec<Column> {
         owner: it.content.owner().map(str::to_owned),
         is_public: it.content.is_public(),
         document: document.to_string(),
+        written_by: program::NUMBER,
         sealed_by: secrets::resource_sealed_by(document, C::SECRETS),
     ]
 }

@@ -6,7 +6,9 @@ use baremetal_store::Store;
 use database::conductors::{
     ConductorLease, ConductorReport, ConductorRow, DrainOutcome, NewConductor, RegisterOutcome,
 };
+use database::program;
 use jiff::{SignedDuration, Timestamp};
+use sqlx::{Connection as _, PgConnection};
 
 use crate::scratch::{HeldLocks, Scratch, at, bare_node, on_both};
 
@@ -16,7 +18,8 @@ on_both! { Store:
     a_lease_that_passed_is_not_renewed
     a_renewal_tells_who_lives
     conductors_with_another_key_are_refused
-    a_conductor_of_an_earlier_version_is_waited_for
+    a_conductor_without_a_lease_is_waited_for
+    conductors_tell_their_version
     conductors_are_forgotten_after_a_month
     the_last_conductor_of_a_group_is_not_drained
     one_of_several_processes_gets_a_host_name
@@ -131,7 +134,7 @@ async fn conductors_with_another_key_are_refused(store: Store) {
     assert!(matches!(own, RegisterOutcome::Registered(_)), "{own:?}");
 }
 
-async fn a_conductor_of_an_earlier_version_is_waited_for(store: Store) {
+async fn a_conductor_without_a_lease_is_waited_for(store: Store) {
     // The clock of PostgreSQL counts there.
     let now = if store.conductors().is_shared() { Timestamp::now() } else { at(0) };
     store.conductors().touch("old", &[String::new()], now).await.unwrap();
@@ -139,12 +142,54 @@ async fn a_conductor_of_an_earlier_version_is_waited_for(store: Store) {
         store.conductors().register(&conductor(hostname, hostname), HOUR, now).await.unwrap()
     };
     let refused = registered("new").await;
-    assert_eq!(refused, RegisterOutcome::WithoutLease { hostname: "old".to_owned() });
+    assert!(
+        matches!(&refused, RegisterOutcome::TooOld { hostname, .. } if hostname == "old"),
+        "{refused:?}"
+    );
     // The process of the earlier version was replaced by this one.
     let replaced = registered("old").await;
     assert!(matches!(replaced, RegisterOutcome::Registered(_)), "{replaced:?}");
     let beside = registered("new").await;
     assert!(matches!(beside, RegisterOutcome::Registered(_)), "{beside:?}");
+}
+
+async fn conductors_tell_their_version(store: Store) {
+    let (_, schema) = store.schema().await.unwrap();
+    register(&store, "a", HOUR).await;
+    store.conductors().touch("b", &[String::new()], at(-31)).await.unwrap();
+    for row in store.conductors().list(at(1)).await.unwrap() {
+        assert_eq!((row.program.as_str(), row.schema_known), (program::VERSION, schema.known));
+    }
+}
+
+/// Asserts that a conductor that was paused while newer programs narrowed the database gets no lease.
+#[tokio::test]
+async fn a_conductor_that_has_become_too_old_is_refused() {
+    const NARROWED: &str = "INSERT INTO schema_needs (version, program) VALUES (999, '9.0.0')";
+    let Some(scratch) = Scratch::postgres().await else { return };
+    let store = Store::open(&scratch.url).await.unwrap();
+    let mut connection = PgConnection::connect(&scratch.url).await.unwrap();
+    sqlx::query(NARROWED).execute(&mut connection).await.unwrap();
+    let refused = store.conductors().register(&conductor("a", "a"), HOUR, at(0)).await;
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("needs version 9.0.0 or newer"), "{refused}");
+}
+
+/// Asserts that a conductor gets no lease beside a living one that is too old.
+#[tokio::test]
+async fn a_conductor_of_a_version_before_the_first_release_is_waited_for() {
+    const OLDER: &str = "UPDATE conductors SET program = '', schema_known = 22";
+    let Some(scratch) = Scratch::postgres().await else { return };
+    let store = Store::open(&scratch.url).await.unwrap();
+    register(&store, "old", HOUR).await;
+    let mut connection = PgConnection::connect(&scratch.url).await.unwrap();
+    sqlx::query(OLDER).execute(&mut connection).await.unwrap();
+    let conductors = store.conductors();
+    let refused = conductors.register(&conductor("new", "new"), HOUR, at(0)).await.unwrap();
+    let (hostname, program) = ("old".to_owned(), String::new());
+    assert_eq!(refused, RegisterOutcome::TooOld { hostname, program });
+    register(&store, "old", HOUR).await;
+    register(&store, "new", HOUR).await;
 }
 
 async fn conductors_are_forgotten_after_a_month(store: Store) {

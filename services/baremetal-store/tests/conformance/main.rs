@@ -25,4 +25,5 @@ mod resources;
 mod roundtrip;
 mod scratch;
 mod seals;
+mod upgrades;
 mod versions;

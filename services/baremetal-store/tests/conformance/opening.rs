@@ -150,11 +150,12 @@ async fn a_newer_schema_is_refused_on_postgres() {
     refuses_the_future(&scratch).await;
 }
 
-const FROM_THE_FUTURE: &str = "INSERT INTO schema_version (version) VALUES (999)";
+const FROM_THE_FUTURE: &str = "INSERT INTO schema_needs (version, program) VALUES (999, '9.0.0')";
 
 async fn refuses_the_future(scratch: &Scratch) {
     let refused = Store::open(&scratch.url).await.err().unwrap();
-    assert!(matches!(refused, StoreError::NewerSchema { found: 999, known: 1.. }), "{refused:?}");
+    assert!(matches!(refused, StoreError::NewerSchema { known: 1.., .. }), "{refused:?}");
+    assert!(refused.to_string().contains("needs version 9.0.0 or newer"), "{refused}");
 }
 
 #[tokio::test]

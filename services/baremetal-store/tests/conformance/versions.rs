@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use crate::scratch::{at, pool, unfinished};
 
 /// The records that each version wrote, the first version first.
-const FIXTURES: &[&str] = &[
+pub(crate) const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-1.sql"),
     include_str!("../fixtures/version-2.sql"),
     include_str!("../fixtures/version-3.sql"),
@@ -44,9 +44,10 @@ const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-20.sql"),
     include_str!("../fixtures/version-21.sql"),
     include_str!("../fixtures/version-22.sql"),
+    include_str!("../fixtures/version-23.sql"),
 ];
 /// The key file that sealed the secrets in the fixtures, from the time when key ids were numbers instead of fingerprints.
-const KEYS: &str = include_str!("../fixtures/seal.keys");
+pub(crate) const KEYS: &str = include_str!("../fixtures/seal.keys");
 
 #[test]
 fn every_version_of_the_tables_has_a_fixture() {
@@ -140,7 +141,7 @@ async fn goes_on_cleaning(scratch: &Scratch, command: &str, step: &str) {
 }
 
 /// Writes `fixture` into an empty database of this version.
-async fn write(scratch: &Scratch, version: usize, fixture: String) {
+pub(crate) async fn write(scratch: &Scratch, version: usize, fixture: String) {
     let database = Database::open(&scratch.url, &SCHEMA[..version]).await.unwrap();
     let written = database.write(WriteKind::AnyStatementCanFail, |c| {
         Box::pin(async move { Ok(c.script(fixture).await?) })
@@ -230,6 +231,7 @@ async fn holds_all(store: &Store, version: usize) {
     assert_eq!((conductors[0].created_at, conductors[0].seen_at), (created_at, at(0)));
     let has_lease = FIXTURES[version - 1].contains("'host/3'");
     assert_eq!(*epoch, if has_lease { 3 } else { 0 }, "version {version}");
+    assert_eq!(conductors[0].program, if version >= 23 { "0.1.0" } else { "" });
     let page = Page { limit: 100, marker: None, sort: NodeSort::Creation, descending: false };
     let created = store.list_nodes(&NodeFilter::default(), &page).await.unwrap();
     assert_eq!(created, [enrolled.clone(), working.clone(), active.clone()], "version {version}");

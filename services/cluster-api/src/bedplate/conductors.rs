@@ -42,6 +42,8 @@ shaped! {
     struct Share<'a> {
         hostname: &'a str,
         state: &'static str = JsonShape::enumeration(ConductorState::ALL.map(ConductorState::as_str)),
+        /// The version of its program; empty if the program is older than this field.
+        version: &'a str,
         /// How many clusters belong to it.
         clusters: u64,
         /// How many VMs belong to it.
@@ -100,6 +102,7 @@ impl Shares {
         Share {
             hostname: &row.hostname,
             state: self.living.state_of(&row.hostname).as_str(),
+            version: &row.program,
             clusters,
             machines,
             snapshots,

@@ -4,6 +4,9 @@ use jiff::SignedDuration;
 
 use crate::api::{Api, NEWEST};
 
+/// The version of the programs of this workspace.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 #[tokio::test]
 async fn conductors_are_shown_with_their_shares() {
     let api = Api::start().await;
@@ -16,7 +19,7 @@ async fn conductors_are_shown_with_their_shares() {
     api.cluster("c", "").await;
     let one = |name: &str, state: &str, clusters: u32, seen: &str| {
         format!(
-            r#"{{"hostname": "{name}", "state": "{state}", "clusters": {clusters}, "machines": 0, "snapshots": 0,
+            r#"{{"hostname": "{name}", "state": "{state}", "version": "{VERSION}", "clusters": {clusters}, "machines": 0, "snapshots": 0,
                 "drains": 0, "turns_of_others": 0, "last_seen_at": "{seen}"}}"#
         )
     };

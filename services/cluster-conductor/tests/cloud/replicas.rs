@@ -160,18 +160,3 @@ async fn a_drained_conductor_works_on_nothing() {
     site.is_grown_once().await;
     site.given.deleted().await;
 }
-
-#[tokio::test]
-async fn a_clusterd_of_an_earlier_version_is_waited_for() {
-    let Some(given) = ClusterFixture::cluster_on_postgres(1, 1).await else { return };
-    let reported_at = Timestamp::now() - SignedDuration::from_secs(27);
-    given.store.touch_service("old", reported_at).await.unwrap();
-    let _process = given.process_as("a");
-    let begins = async {
-        while given.store.conductors().list(Timestamp::now()).await.unwrap().is_empty() {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(PATIENCE, begins).await.unwrap();
-    assert!(Timestamp::now().duration_since(reported_at) >= SignedDuration::from_secs(30));
-}

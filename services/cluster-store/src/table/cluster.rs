@@ -1,9 +1,11 @@
 //! The table `clusters`.
 
 use cluster_core::{Cluster, ClusterSort, ClusterUuid, Ident, Page};
+use database::documents::{self, known_part};
 use database::table::{Listing, PagePart, PageRows, changed_one};
 use database::{
-    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, Tie, columns, values,
+    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, Tie, columns, program,
+    values,
 };
 use newtype_uuid::GenericUuid;
 
@@ -19,8 +21,9 @@ pub(crate) async fn insert(connection: &mut Connection, cluster: &Cluster) -> Re
 }
 
 pub(crate) async fn update(connection: &mut Connection, cluster: &Cluster) -> Result<Cluster> {
-    let written = columns::update(connection, TABLE, columns(cluster)?).await;
-    changed_one(written.map_err(|error| refuse(cluster, error))?)?;
+    let (columns, refused) = (|| columns(cluster), |error| refuse(cluster, error));
+    let known = known_part::<Cluster>;
+    changed_one(documents::update(connection, TABLE, columns, known, refused).await?)?;
     Ok(Cluster { version: cluster.version + 1, ..cluster.clone() })
 }
 
@@ -133,6 +136,7 @@ fn columns(cluster: &Cluster) -> Result<Vec<Column>> {
         name: cluster.name.as_str(),
         template: cluster.template,
         document: document,
+        written_by: program::NUMBER,
     ])
 }
 

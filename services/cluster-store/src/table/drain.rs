@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cluster_core::{ClusterUuid, Drain, DrainUuid, HostName, Member, MemberName};
+use database::documents::{self, known_part};
 use database::table::changed_one;
-use database::{Column, Connection, Query, Result, Row, StoreError, columns, values};
+use database::{Column, Connection, Query, Result, Row, StoreError, columns, program, values};
 
 const TABLE: &str = "drains";
 const TAKES: &str = "drain_takes";
@@ -22,7 +23,9 @@ pub(crate) async fn update(
     drain: &Drain,
     before: &BTreeSet<Member>,
 ) -> Result<Drain> {
-    changed_one(columns::update(connection, TABLE, columns(drain)?).await?)?;
+    let (columns, known) = (|| columns(drain), known_part::<Drain>);
+    let written = documents::update(connection, TABLE, columns, known, StoreError::from).await?;
+    changed_one(written)?;
     take(connection, drain, before).await?;
     Ok(Drain { version: drain.version + 1, ..drain.clone() })
 }
@@ -131,5 +134,6 @@ fn columns(drain: &Drain) -> Result<Vec<Column>> {
         version: drain.version,
         asked_at: drain.asked_at,
         document: document,
+        written_by: program::NUMBER,
     ])
 }

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 
 use cluster_core::{ClusterUuid, NodeGroup};
+use database::documents::{self, known_part};
 use database::table::changed_one;
-use database::{Column, Connection, Query, Result, Row, SqlError, StoreError, columns, values};
+use database::{
+    Column, Connection, Query, Result, Row, SqlError, StoreError, columns, program, values,
+};
 
 use super::{of_cluster, refused};
 
@@ -16,8 +19,9 @@ pub(crate) async fn insert(connection: &mut Connection, group: &NodeGroup) -> Re
 }
 
 pub(crate) async fn update(connection: &mut Connection, group: &NodeGroup) -> Result<()> {
-    let written = columns::update(connection, TABLE, columns(group)?).await;
-    changed_one(written.map_err(|error| refuse(group, error))?)
+    let (columns, refused) = (|| columns(group), |error| refuse(group, error));
+    let known = known_part::<NodeGroup>;
+    changed_one(documents::update(connection, TABLE, columns, known, refused).await?)
 }
 
 pub(crate) async fn delete(connection: &mut Connection, group: &NodeGroup) -> Result<()> {
@@ -72,6 +76,7 @@ fn columns(group: &NodeGroup) -> Result<Vec<Column>> {
         created_at: group.created_at,
         node_count: group.node_count(),
         document: document,
+        written_by: program::NUMBER,
     ])
 }
 

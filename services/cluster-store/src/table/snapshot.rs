@@ -1,8 +1,11 @@
 //! The table `snapshots`: snapshots of VMs, which may be deleted already.
 
 use cluster_core::{Ident, Page, Snapshot, SnapshotUuid, VmSort, VmUuid};
+use database::documents::{self, known_part};
 use database::table::{PagePart, PageRows, changed_one};
-use database::{Column, Connection, Query, Result, Row, SqlError, StoreError, columns, values};
+use database::{
+    Column, Connection, Query, Result, Row, SqlError, StoreError, columns, program, values,
+};
 use newtype_uuid::GenericUuid;
 
 use super::vm::{called, page_part};
@@ -18,8 +21,9 @@ pub(crate) async fn insert(connection: &mut Connection, snapshot: &Snapshot) -> 
 }
 
 pub(crate) async fn update(connection: &mut Connection, snapshot: &Snapshot) -> Result<Snapshot> {
-    let written = columns::update(connection, TABLE, columns(snapshot)?).await;
-    changed_one(written.map_err(|error| refuse(snapshot, error))?)?;
+    let (columns, refused) = (|| columns(snapshot), |error| refuse(snapshot, error));
+    let known = known_part::<Snapshot>;
+    changed_one(documents::update(connection, TABLE, columns, known, refused).await?)?;
     Ok(Snapshot { version: snapshot.version + 1, ..snapshot.clone() })
 }
 
@@ -77,6 +81,7 @@ fn columns(snapshot: &Snapshot) -> Result<Vec<Column>> {
         name: snapshot.name.as_str(),
         vm: snapshot.vm,
         document: document,
+        written_by: program::NUMBER,
     ])
 }
 

@@ -1,8 +1,11 @@
 //! The table `templates`.
 
 use cluster_core::{Ident, Page, Template, TemplateSort, TemplateUuid};
+use database::documents::{self, known_part};
 use database::table::{Listing, PagePart, PageRows, changed_one};
-use database::{Column, Connection, Key, Query, Result, Row, StoreError, Tie, columns, values};
+use database::{
+    Column, Connection, Key, Query, Result, Row, StoreError, Tie, columns, program, values,
+};
 use newtype_uuid::GenericUuid;
 
 use super::{deleted, refused};
@@ -19,8 +22,9 @@ pub(crate) async fn insert(connection: &mut Connection, template: &Template) -> 
 }
 
 pub(crate) async fn update(connection: &mut Connection, template: &Template) -> Result<Template> {
-    let written = columns::update(connection, TABLE, columns(template)?).await;
-    changed_one(written.map_err(|error| refuse(template, error))?)?;
+    let (columns, refused) = (|| columns(template), |error| refuse(template, error));
+    let known = known_part::<Template>;
+    changed_one(documents::update(connection, TABLE, columns, known, refused).await?)?;
     Ok(Template { version: template.version + 1, ..template.clone() })
 }
 
@@ -88,6 +92,7 @@ fn columns(template: &Template) -> Result<Vec<Column>> {
         public: template.public,
         hidden: template.hidden,
         document: document,
+        written_by: program::NUMBER,
     ])
 }
 

@@ -1,9 +1,11 @@
 //! The table `vms`. The sealed user-data of a VM is in its row until the server is built.
 
 use cluster_core::{Ident, Page, Vm, VmSort, VmUuid};
+use database::documents::{keep_unknown, known_part};
 use database::table::{Listing, PagePart, PageRows, changed_one};
 use database::{
-    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, Tie, columns, values,
+    Column, Connection, Key, Query, Result, Row, SqlError, StoreError, Tie, columns, program,
+    values,
 };
 use newtype_uuid::GenericUuid;
 use sealing::id_of;
@@ -30,9 +32,15 @@ pub(crate) async fn update(connection: &mut Connection, vm: &Vm) -> Result<Vm> {
     const SEALED: &str = "sealed = CASE WHEN ? = 1 THEN sealed ELSE NULL END, \
          sealed_by = CASE WHEN ? = 1 THEN sealed_by ELSE NULL END";
     let is_kept = vm.user_data.as_ref().is_some_and(|it| it.is_kept);
-    let more = (SEALED, is_kept.into());
-    let written = columns::update_with(connection, TABLE, columns(vm)?, more).await;
-    changed_one(written.map_err(|error| refuse(vm, error))?)?;
+    let more = || (SEALED, database::Value::from(is_kept));
+    let mut columns = columns(vm)?;
+    let written = columns::update_with(connection, TABLE, columns.clone(), more()).await;
+    let mut written = written.map_err(|error| refuse(vm, error))?;
+    if written == 0 && keep_unknown(connection, TABLE, &mut columns, known_part::<Vm>).await? {
+        let again = columns::update_with(connection, TABLE, columns, more()).await;
+        written = again.map_err(|error| refuse(vm, error))?;
+    }
+    changed_one(written)?;
     Ok(Vm { version: vm.version + 1, ..vm.clone() })
 }
 
@@ -205,6 +213,7 @@ fn columns(vm: &Vm) -> Result<Vec<Column>> {
         person: vm.user.as_str(),
         name: vm.name.as_str(),
         document: document,
+        written_by: program::NUMBER,
     ])
 }
 

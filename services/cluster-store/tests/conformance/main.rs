@@ -13,5 +13,6 @@ mod records;
 mod samples;
 mod seals;
 mod templates;
+mod upgrades;
 mod versions;
 mod vms;

@@ -15,7 +15,7 @@ use sealing::{Keyring, SealingKeys};
 use crate::samples::at;
 
 /// The rows of each version, starting with version 1.
-const FIXTURES: &[&str] = &[
+pub(crate) const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-1.sql"),
     include_str!("../fixtures/version-2.sql"),
     include_str!("../fixtures/version-3.sql"),
@@ -28,6 +28,7 @@ const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-10.sql"),
     include_str!("../fixtures/version-11.sql"),
     include_str!("../fixtures/version-12.sql"),
+    include_str!("../fixtures/version-13.sql"),
 ];
 /// The key file that seals the secrets in the fixtures, from before key ids were fingerprints.
 const KEYS: &str = include_str!("../fixtures/seal.keys");

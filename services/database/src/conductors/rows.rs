@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::{Connection, Result, Row, values};
+use crate::{Connection, Result, Row, program, values};
 
 /// A conductor, alive or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +31,10 @@ pub struct ConductorRow {
     pub instance: String,
     /// Names the key with which the process makes the tokens or certificates of machines.
     pub installation: String,
+    /// The version of the program; empty if it is too old to record that.
+    pub program: String,
+    /// The newest schema version that the program knows; 0 if it is too old to record that.
+    pub schema_known: i64,
 }
 
 /// The lease of a conductor.
@@ -58,37 +62,40 @@ pub struct ConductorReport {
 
 const TABLE: &str = "conductors";
 
-/// Records a sign of life of a conductor without a lease, which counts as alive for `lasts`.
+/// Records a sign of life of a conductor without a lease, which knows the schema version `known` and counts as alive for `lasts`.
 pub(super) async fn touch(
     connection: &mut Connection,
     hostname: &str,
     groups: &[String],
-    lasts: Duration,
-    now: Timestamp,
+    known: i64,
+    (now, lasts): (Timestamp, Duration),
 ) -> Result<()> {
-    const TOUCH: &str = "INSERT INTO conductors (hostname, seen_at, created_at, alive_until, conductor_groups) \
-         VALUES ($1, $2, $2, $3, $4) ON CONFLICT (hostname) DO UPDATE SET seen_at = $2, alive_until = $3, conductor_groups = $4";
-    let values = values![hostname, now, end(now, lasts), json(groups)];
+    const TOUCH: &str = "INSERT INTO conductors (hostname, seen_at, created_at, alive_until, conductor_groups, program, schema_known) \
+         VALUES ($1, $2, $2, $3, $4, $5, $6) ON CONFLICT (hostname) DO UPDATE SET seen_at = $2, alive_until = $3, conductor_groups = $4, \
+             program = $5, schema_known = $6";
+    let until = end(now, lasts);
+    let values = values![hostname, now, until, json(groups), program::VERSION, known];
     connection.execute(TOUCH, values).await?;
     Ok(())
 }
 
-/// Gives a conductor a lease with a new epoch, which it returns.
+/// Gives a conductor that knows the schema version `known` a lease with a new epoch, which it returns.
 pub(super) async fn register(
     connection: &mut Connection,
     new: &NewConductor,
-    lasts: Duration,
-    now: Timestamp,
+    known: i64,
+    (now, lasts): (Timestamp, Duration),
 ) -> Result<i64> {
     const REGISTER: &str = "INSERT INTO conductors (hostname, seen_at, created_at, alive_until, conductor_groups, instance, installation, \
-             epoch) VALUES ($1, $2, $2, $3, $4, $5, $6, 1) \
+             epoch, program, schema_known) VALUES ($1, $2, $2, $3, $4, $5, $6, 1, $7, $8) \
          ON CONFLICT (hostname) DO UPDATE SET seen_at = $2, alive_until = $3, conductor_groups = $4, instance = $5, installation = $6, \
-             epoch = conductors.epoch + 1, draining = 0, settled = '', turns = 0 \
+             epoch = conductors.epoch + 1, draining = 0, settled = '', turns = 0, program = $7, schema_known = $8 \
          RETURNING epoch";
     let NewConductor { hostname, groups, instance, installation } = new;
     let (hostname, instance) = (hostname.as_str(), instance.as_str());
     let until = end(now, lasts);
-    let values = values![hostname, now, until, json(groups), instance, installation.as_str()];
+    let mut values = values![hostname, now, until, json(groups), instance, installation.as_str()];
+    values.extend(values![program::VERSION, known]);
     let row = connection.row(REGISTER, values).await?;
     Ok(row.map_or(Ok(0), |row| row.int(0))?)
 }
@@ -146,7 +153,7 @@ pub(super) async fn undrain(connection: &mut Connection, hostname: &str) -> Resu
 /// Returns all conductors in the order of their creation.
 pub(super) async fn list(connection: &mut Connection, now: Timestamp) -> Result<Vec<ConductorRow>> {
     const LIST: &str = "SELECT hostname, created_at, seen_at, alive_until, conductor_groups, epoch, draining, settled, turns, instance, \
-         installation FROM conductors ORDER BY created_at, hostname";
+         installation, program, schema_known FROM conductors ORDER BY created_at, hostname";
     connection.rows(LIST, values![]).await?.iter().map(|row| read(row, now)).collect()
 }
 
@@ -165,6 +172,8 @@ fn read(row: &Row, now: Timestamp) -> Result<ConductorRow> {
         turns: u32::try_from(row.int(8)?).unwrap_or(u32::MAX),
         instance: row.text(9)?.to_owned(),
         installation: row.text(10)?.to_owned(),
+        program: row.text(11)?.to_owned(),
+        schema_known: row.int(12)?,
     })
 }
 

@@ -12,5 +12,6 @@ mod processes;
 mod prose;
 mod runs;
 mod samples;
+mod schemas;
 mod vocabulary;
 mod words;

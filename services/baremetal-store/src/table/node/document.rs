@@ -123,6 +123,12 @@ pub(super) fn write(node: &Node) -> Result<String, serde_json::Error> {
     serde_json::to_string(&Document(node))
 }
 
+/// The part of a stored document that this program knows.
+pub(super) fn known(stored: &str) -> Result<Value, serde_json::Error> {
+    let Document(node) = serde_json::from_str(stored)?;
+    serde_json::from_str(&write(&node)?)
+}
+
 /// The node in a document, without the fields that only columns hold.
 #[derive(Deserialize)]
 pub(super) struct Document(#[serde(with = "Fields")] pub(super) Node);
