@@ -21,6 +21,9 @@ trap 'rm -rf "$WORK"' EXIT
 if [ "${SNAPSHOT:-}" != yes ]; then
   [ "$VERSION" = "$RELEASE" ] || die "this commit has no tag v$RELEASE"
   [ -z "$(git -C "$ROOT" status --porcelain)" ] || die "the checkout has changes that are in no commit"
+  # `--version` of the programs prints this.
+  BEDPLATE_VERSION="$VERSION ($(git -C "$ROOT" rev-parse --short=12 HEAD))"
+  export BEDPLATE_VERSION
 fi
 if [ -d "$OUT" ] && [ -n "$(ls -A "$OUT")" ]; then die "$OUT is not empty"; fi
 

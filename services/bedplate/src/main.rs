@@ -49,9 +49,15 @@ use crate::connection::Connection;
 use crate::exit::Exit;
 use crate::output::Format;
 
+/// The version for `--version`, with the commit of a release, as in the services.
+const VERSION: &str = match option_env!("BEDPLATE_VERSION") {
+    Some(version) => version,
+    None => concat!(env!("CARGO_PKG_VERSION"), " (not a release)"),
+};
+
 /// Manages bare-metal racks and hosts, Kubernetes clusters and VMs of an OpenStack cloud.
 #[derive(Parser)]
-#[command(name = "bedplate", version, propagate_version = true, after_help = exit::help())]
+#[command(name = "bedplate", version = VERSION, propagate_version = true, after_help = exit::help())]
 struct Arguments {
     #[command(flatten)]
     connection: Connection,

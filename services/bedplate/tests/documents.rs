@@ -152,6 +152,16 @@ fn every_command_can_be_read() {
 }
 
 #[test]
+fn every_program_tells_its_version() {
+    for name in ["bedplate", "baremetald", "clusterd", "consoled"] {
+        let program = Path::new(BEDPLATE).with_file_name(name);
+        let output = Command::new(program).arg("--version").output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.starts_with(&format!("{name} {} (", env!("CARGO_PKG_VERSION"))), "{said}");
+    }
+}
+
+#[test]
 fn commands_are_found_in_lines() {
     let found = |line| commands(line).iter().map(|words| words.join(" ")).collect::<Vec<_>>();
     assert_eq!(

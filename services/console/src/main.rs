@@ -8,7 +8,7 @@ use console::{Config, Service};
 
 /// The web console of baremetald and clusterd.
 #[derive(Parser)]
-#[command(version)]
+#[command(name = "consoled", version = daemon::VERSION)]
 struct Arguments {
     /// Configuration file.
     #[arg(long, default_value = "/etc/bedplate/console.toml")]

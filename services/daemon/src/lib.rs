@@ -32,7 +32,7 @@ pub use files::{
 };
 pub use metrics_listener::{MetricsConfig, MetricsListener, MetricsListenerError, ScrapeCounts};
 pub use parts::stop_together;
-pub use program::Program;
+pub use program::{Program, VERSION};
 pub use serve::{serve, serve_api, serve_tls};
 pub use tls::{Tls, TlsError, TlsFiles};
 

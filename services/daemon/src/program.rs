@@ -10,6 +10,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{LogFormat, load, log_to_stderr, stop_on_signal};
 
+/// The version for `--version`, with the commit of a release: the build of a release sets the variable (`deploy/packages/release.sh`).
+pub const VERSION: &str = match option_env!("BEDPLATE_VERSION") {
+    Some(version) => version,
+    None => concat!(env!("CARGO_PKG_VERSION"), " (not a release)"),
+};
+
 /// A program with the configuration `Config`.
 #[derive(Clone, Copy, Debug)]
 pub struct Program<Config> {
@@ -82,7 +88,7 @@ impl<Config: DeserializeOwned + Send + 'static> Program<Config> {
         let check = Arg::new("check").long("check").action(ArgAction::SetTrue);
         Command::new(self.name)
             .about(self.about)
-            .version(env!("CARGO_PKG_VERSION"))
+            .version(VERSION)
             .arg(file.help("Path of the configuration file"))
             .arg(check.help("Check the configuration and the files that it names, and exit"))
     }

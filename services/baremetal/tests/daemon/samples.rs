@@ -9,11 +9,9 @@ use baremetal::Config;
 fn samples() -> Vec<PathBuf> {
     let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
     let kinds = fs::read_dir(&deploy).expect("there are samples");
-    let files = kinds.flat_map(|kind| {
-        fs::read_dir(kind.expect("a folder can be read").path()).expect("a folder can be read")
-    });
-    let files = files.map(|file| file.expect("a folder can be read").path());
-    files.filter(|file| file.file_name().is_some_and(|name| name == "baremetald.toml")).collect()
+    let files =
+        kinds.map(|kind| kind.expect("a folder can be read").path().join("baremetald.toml"));
+    files.filter(|file| file.is_file()).collect()
 }
 
 #[test]

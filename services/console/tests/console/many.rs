@@ -1,7 +1,7 @@
 //! Ten thousand nodes: a page costs as many requests as with ten nodes, and at most 100 ms.
 //!
-//! The time is asserted only in a release build (`cargo test --release -p console@0.0.0`). A debug build prints the time and uses fewer
-//! nodes. `BEDPLATE_NODES` sets the number of nodes.
+//! The time is asserted only in a release build (`cargo test --release --manifest-path services/console/Cargo.toml`). A debug build prints the
+//! time and uses fewer nodes. `BEDPLATE_NODES` sets the number of nodes.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};

@@ -10,6 +10,7 @@ mod licences;
 mod manifests;
 mod processes;
 mod prose;
+mod releases;
 mod runs;
 mod samples;
 mod schemas;
