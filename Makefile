@@ -2,7 +2,7 @@
 # make check   the checks of each commit    make soak    the tests that take hours
 # make build   programs and ramdisk         make lint  unit  test-fast  test-compat  test-browser  test-rack  test-clouds
 #                                           make test-agents  test-ironic  test-kubernetes  test-ignition  test-packages
-#                                           test-replicas  rustdoc
+#                                           test-replicas  test-upgrade  rustdoc
 # make packages           Debian packages of optimised programs, in target/packages; make packages-arm64 for 64-bit ARM
 # make image-hypervisor   a disk that becomes a compute host of an OpenStack
 # make bench   measures the documented figures   make clean   removes builds and racks
@@ -19,7 +19,7 @@ SHELL := /bin/bash
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 .PHONY: build ramdisk make-ramdisk machines make-machines run check test soak lint unit build-tests rustdoc mutants test-fast test-compat test-browser test-ironic test-rack test-agents test-clouds \
-  test-kubernetes test-ignition test-replicas test-packages packages packages-arm64 image-hypervisor bench bench-site clean build-packages
+  test-kubernetes test-ignition test-replicas test-upgrade test-packages packages packages-arm64 image-hypervisor bench bench-site clean build-packages
 
 # One build lints and compiles: clippy is the compiler of this workspace's crates, and its warnings are errors.
 export RUSTC_WORKSPACE_WRAPPER := clippy-driver
@@ -34,8 +34,9 @@ SCRIPTS := $(shell find . -path ./target -prune -o \( -name '*.sh' -o -path ./.c
 # The subcommand of cargo that runs tests: nextest where it is installed.
 TEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo nextest run || echo test)
 
-# The stories of test-replicas.
+# The stories of test-replicas and of test-upgrade.
 NEVER_DOWN := (package(scenarios) and test(/^never_down::/))
+UPGRADE := (package(scenarios) and test(/^never_down::upgrade::/))
 # The tests of one crate. Each command builds the whole workspace, so all commands use the same features and cargo builds each dependency
 # once.
 NEXTEST := $(shell cargo nextest --version >/dev/null 2>&1 && echo yes)
@@ -115,7 +116,7 @@ check: lint rustdoc unit
 
 # All tests. Targets that mostly wait for machines run beside targets that mostly compute.
 test:
-	@tests/run.sh "lint | machines" "test-fast test-browser test-ironic | test-clouds test-compat | test-ignition test-rack test-replicas test-kubernetes test-packages rustdoc"
+	@tests/run.sh "lint | machines" "test-fast test-browser test-ironic | test-clouds test-compat | test-ignition test-rack test-replicas test-upgrade test-kubernetes test-packages rustdoc"
 
 # Takes hours: mutants of decision code, every kill point of the crash loops, the agents and conductors of others, rotation of every CA of
 # a running cluster, a site of ten thousand machines.
@@ -225,7 +226,7 @@ run-test-rack: machines
 
 # Three of each service on PostgreSQL behind haproxy, with emulated machines and an emulated cloud. As root also three baremetald with a QEMU
 # machine, each in a network namespace of its own.
-REPLICAS = $(if $(NEXTEST),--workspace -E '$(NEVER_DOWN)$(if $(filter 0,$(shell id -u)), or (package(real) and binary(rack_of_replicas)))',-p scenarios --test stories never_down)
+REPLICAS = $(if $(NEXTEST),--workspace -E '($(NEVER_DOWN) and not $(UPGRADE))$(if $(filter 0,$(shell id -u)), or (package(real) and binary(rack_of_replicas)))',-p scenarios --test stories never_down)
 
 test-replicas: export BEDPLATE_LEFT = $(LEFT)/replicas
 test-replicas: export BEDPLATE_RACKS := racks-of-replicas
@@ -237,6 +238,19 @@ test-replicas: build-packages $(if $(filter 0,$(shell id -u)),machines)
 	trap '[ "$$(id -u)" != 0 ] || tests/real/rack.sh down-all' EXIT; BEDPLATE_REAL=$(if $(filter 0,$(shell id -u)),1,) \
 	  tests/real/postgres.sh cargo $(TEST) $(call profile,replicas) $(REPLICAS) $(SHOWN) 2>&1 | tee $(LEFT)/replicas/printed
 	$(call no_secret_left,replicas)
+	$(tell_skips)
+
+# The last release and this tree, side by side: three of each service are upgraded one after the other, and go back. The last release is
+# built once, and kept in the cache.
+test-upgrade: export BEDPLATE_LEFT = $(LEFT)/upgrade
+test-upgrade: build-packages
+	@$(PACKAGES) haproxy python3
+	tests/real/last-release.sh programs
+	cargo build --workspace --all-targets
+	$(forget_skips)
+	@$(call nothing_left,upgrade)
+	tests/real/postgres.sh cargo $(TEST) $(call profile,upgrade) $(if $(NEXTEST),--workspace -E '$(UPGRADE)',-p scenarios --test stories never_down::upgrade) $(SHOWN) 2>&1 | tee $(LEFT)/upgrade/printed
+	$(call no_secret_left,upgrade)
 	$(tell_skips)
 
 # Agents and conductors of others on QEMU machines: the released ironic-python-agent under baremetald, and our agent under a real Ironic.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # haproxy.sh run FOLDER PROXY...    Debian's haproxy before several servers, in the foreground; its files are in FOLDER
 # haproxy.sh config FOLDER PROXY... prints its configuration, which is also the example for a site
+# haproxy.sh state FOLDER SERVER drain|ready   sends a server no new requests, or requests again
 # haproxy.sh servers FOLDER         prints each server with its state: `http-127.0.0.1:6385 127.0.0.1:7001 UP`
 #
 # A PROXY is KIND=ADDRESS=SERVER[,SERVER...] with addresses HOST:PORT. The kinds:
@@ -126,10 +127,31 @@ with socket.socket(socket.AF_UNIX) as admin:
 P
 }
 
+# A server that is drained ends the requests that it has.
+state() { # FOLDER SERVER drain|ready
+  python3 - "$1/haproxy.sock" "$2" "$3" <<'P'
+import socket, sys
+
+
+def ask(line):
+    with socket.socket(socket.AF_UNIX) as admin:
+        admin.connect(sys.argv[1])
+        admin.sendall(line.encode() + b"\n")
+        return admin.makefile().read()
+
+
+for line in ask("show servers state").splitlines()[2:]:
+    field = line.split()
+    if field and f"{field[4]}:{field[18]}" == sys.argv[2]:
+        sys.exit(ask(f"set server {field[1]}/{field[3]} state {sys.argv[3]}").strip() or 0)
+sys.exit(f"there is no server {sys.argv[2]}")
+P
+}
+
 case ${1:-} in
-  run | config | servers) [ $# -ge 2 ] || die "$1 needs a folder"; "$@" ;;
+  run | config | servers | state) [ $# -ge 2 ] || die "$1 needs a folder"; "$@" ;;
   *)
-    sed -n '2,14p' "$0" | sed 's/^# \{0,1\}//'
+    sed -n '2,15p' "$0" | sed 's/^# \{0,1\}//'
     exit 2
     ;;
 esac

@@ -2,8 +2,9 @@
 # last-release.sh programs    builds the programs of the last release, once, and prints their folder
 # last-release.sh name        prints its version and its commit
 #
-# Both print nothing before the first release. deploy/releases.txt names the commit, so that a clone without tags finds it. The programs are
-# built as `cargo build` builds them, and kept in the cache with those of the release before.
+# Both print nothing before the first release, and `programs` prints nothing in a clone without its commit (a shallow one). deploy/releases.txt
+# names the commit, so that a clone without tags finds it. The programs are built as `cargo build` builds them, and kept in the cache with
+# those of the release before.
 set -euo pipefail
 HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=debian.sh disable=SC1091
@@ -16,8 +17,6 @@ name() { awk '!/^#/ && NF { print $1, $2; exit }' deploy/releases.txt; }
 
 build() { # VERSION COMMIT FOLDER
   local version=$1 commit=$2 folder=$3 work
-  git cat-file -e "$commit^{commit}" 2>/dev/null ||
-    die "the commit $commit of release $version is not in this clone: git fetch --unshallow, or git fetch origin tag v$version"
   say "building release $version, which takes some minutes"
   work=$(mktemp -d "$RELEASES/build-XXXXXX")
   # shellcheck disable=SC2064 # the folder of now
@@ -43,6 +42,10 @@ programs() {
   mkdir -p "$RELEASES"
   exec 9>"$RELEASES/.lock"
   flock 9
+  if [ ! -d "$folder" ] && ! git cat-file -e "$commit^{commit}" 2>/dev/null; then
+    say "the commit $commit of release $version is not in this clone: git fetch --unshallow, or git fetch origin tag v$version"
+    return
+  fi
   [ -d "$folder" ] || build "$version" "$commit" "$folder"
   touch "$folder"
   find "$RELEASES" -mindepth 1 -maxdepth 1 -type d -printf '%T@ %p\n' | sort -rn | tail -n +3 | cut -d' ' -f2- | xargs -r rm -rf
@@ -52,7 +55,7 @@ programs() {
 case ${1:-} in
   programs | name) "$1" ;;
   *)
-    sed -n '2,6p' "$0" | sed 's/^# \{0,1\}//'
+    sed -n '2,7p' "$0" | sed 's/^# \{0,1\}//'
     exit 2
     ;;
 esac

@@ -18,6 +18,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::api::TIMEOUT;
+use crate::programs::Programs;
 use crate::trap::Trap;
 
 /// A running service, which stops on drop.
@@ -43,6 +44,8 @@ pub(crate) struct KillableDaemon {
 #[derive(Default)]
 pub(crate) struct ChildDaemon {
     config: PathBuf,
+    /// The programs of the next start.
+    pub(crate) programs: Programs,
     environment: Vec<(&'static str, OsString)>,
     pid: Option<u32>,
     log: Arc<Mutex<Vec<String>>>,
@@ -74,7 +77,9 @@ impl Daemon {
 
     /// Starts the service as a child process.
     pub(crate) async fn child(config: &Path, state: &Path) -> (Daemon, Listeners) {
-        let (outside, listeners) = ChildDaemon::listening(config, state, Vec::new()).await;
+        let programs = Programs::default();
+        let (outside, listeners) =
+            ChildDaemon::listening(config, state, programs, Vec::new()).await;
         (Daemon::Child(outside), listeners)
     }
 }
@@ -156,14 +161,15 @@ fn lacks_a_port(error: &anyhow::Error) -> bool {
 }
 
 impl ChildDaemon {
-    /// Starts the program with further variables in its environment, and waits until it listens.
+    /// Starts the program of a build with further variables in its environment, and waits until it listens.
     pub(crate) async fn listening(
         config: &Path,
         state: &Path,
+        programs: Programs,
         environment: Vec<(&'static str, OsString)>,
     ) -> (ChildDaemon, Listeners) {
         let config = config.to_owned();
-        let mut outside = ChildDaemon { config, environment, ..ChildDaemon::default() };
+        let mut outside = ChildDaemon { config, programs, environment, ..ChildDaemon::default() };
         outside.start(usize::MAX);
         let listeners = outside.listeners(state).await;
         (outside, listeners)
@@ -178,7 +184,7 @@ impl ChildDaemon {
 
     /// Starts the program and kills it (SIGKILL) as soon as it has logged `lines` lines that report an action or a state.
     pub(crate) fn start(&mut self, lines: usize) {
-        let mut child = Command::new(compat::program("baremetald"))
+        let mut child = Command::new(self.programs.path("baremetald"))
             .arg("--config")
             .arg(&self.config)
             .env(

@@ -41,6 +41,14 @@ pub enum ServerState {
     Down,
 }
 
+/// Whether haproxy sends requests to a server that it may use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traffic {
+    Sent,
+    /// The server gets no new requests, so that it can be stopped.
+    Drained,
+}
+
 /// A running haproxy, which is killed on drop.
 pub struct Haproxy {
     folder: TempDir,
@@ -77,6 +85,18 @@ impl Haproxy {
             .kill_on_drop(true)
             .spawn();
         Some(Haproxy { folder, _process: process.expect("haproxy starts") })
+    }
+
+    /// Sends a server no new requests, or sends it requests again.
+    pub async fn set(&self, server: SocketAddr, traffic: Traffic) {
+        let word = match traffic {
+            Traffic::Sent => "ready",
+            Traffic::Drained => "drain",
+        };
+        let mut script = Command::new(script());
+        script.arg("state").arg(self.folder.path()).arg(server.to_string()).arg(word);
+        let set = script.output().await.expect("the script runs");
+        assert!(set.status.success(), "{server}: {}", String::from_utf8_lossy(&set.stderr));
     }
 
     /// Waits until haproxy uses the server, or does not use it any more.

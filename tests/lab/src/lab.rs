@@ -18,6 +18,7 @@ use crate::files;
 use crate::haproxy::Haproxy;
 use crate::images::{Image, Images};
 use crate::machine::{AgentChoice, Machine, RackedMachine};
+use crate::programs::Programs;
 
 /// A whole installation on free ports, which stops on drop.
 pub struct Lab {
@@ -31,7 +32,7 @@ pub struct Lab {
     pub(crate) settings: Settings,
     pub(crate) folder: TempDir,
     pub(crate) records: OnceCell<Store>,
-    _haproxy: Option<Haproxy>,
+    pub(crate) haproxy: Option<Haproxy>,
 }
 
 /// Where the machines and the clients of a lab reach the service.
@@ -86,8 +87,12 @@ pub struct Settings {
     pub unknown_machines: &'static str,
     /// A clouds.yaml with the cloud `admin`. If set, machines with the image of a compute host join this cloud.
     pub cloud: Option<PathBuf>,
-    /// The URL of a PostgreSQL database that may take one second for each answer; `None` means a SQLite file.
+    /// The URL of a PostgreSQL database; `None` means a SQLite file.
     pub database: Option<String>,
+    /// How long PostgreSQL may take for each answer.
+    pub database_timeout: &'static str,
+    /// The programs of replicas at their first start.
+    pub programs: Programs,
     /// The URL of a load balancer with the PROXY protocol, by which machines reach the service; `None` means the service's own listener.
     pub provisioning_url: Option<Url>,
     /// How many times faster than real machines the emulated ones are. At 100 the self-test of the firmware takes 30 ms.
@@ -125,6 +130,8 @@ impl Default for Settings {
             unknown_machines: "refuse",
             cloud: None,
             database: None,
+            database_timeout: "1s",
+            programs: Programs::default(),
             provisioning_url: None,
             speed: 100.0,
             clocks: ReplicaClocks::default(),
@@ -189,7 +196,7 @@ impl Lab {
             settings,
             folder,
             records: OnceCell::new(),
-            _haproxy: haproxy,
+            haproxy,
         }
     }
 
@@ -359,7 +366,8 @@ range = "127.1.0.1-127.1.255.254"
     );
     written.expect("text can be written to a text");
     if let Some(url) = &settings.database {
-        text += &format!("[database]\nurl = \"{url}\"\ntimeout = \"1s\"\n");
+        let timeout = settings.database_timeout;
+        text += &format!("[database]\nurl = \"{url}\"\ntimeout = \"{timeout}\"\n");
     }
     if let Some(clouds) = &settings.cloud {
         text += &format!("[cloud]\nclouds_yaml = \"{}\"\nname = \"admin\"\n", clouds.display());

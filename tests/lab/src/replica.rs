@@ -1,6 +1,7 @@
 //! One of several baremetald on one database, as a child process.
 
 use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -14,11 +15,13 @@ use url::Url;
 use crate::api::Api;
 use crate::daemon::ChildDaemon;
 use crate::lab::{FIRST, Lab, ReplicaClocks, Settings, configuration};
+use crate::programs::Programs;
 
 /// One of several baremetald. It is killed on drop.
 pub struct Replica {
     hostname: String,
     daemon: Mutex<ChildDaemon>,
+    servers: Vec<SocketAddr>,
     api: Api,
     clock: PathBuf,
 }
@@ -112,15 +115,23 @@ impl Replica {
             ReplicaClocks::Faked => faked_clock(&clock),
         };
         let state = folder.path().join(state);
-        let (daemon, listeners) = ChildDaemon::listening(&config, &state, environment).await;
+        let programs = settings.programs.clone();
+        let (daemon, listeners) =
+            ChildDaemon::listening(&config, &state, programs, environment).await;
+        let servers = [listeners.api].into_iter().chain(listeners.provisioning).collect();
         let base = Url::parse(&format!("http://{}/", listeners.api));
         let api = Api::new(Service::Baremetald, base.expect("an address makes a URL"));
-        Replica { hostname: hostname.to_owned(), daemon: Mutex::new(daemon), api, clock }
+        Replica { hostname: hostname.to_owned(), daemon: Mutex::new(daemon), servers, api, clock }
     }
 
     /// Its host name, by which the API names the conductor.
     pub fn hostname(&self) -> &str {
         &self.hostname
+    }
+
+    /// The addresses of its API and of its provisioning listener.
+    pub fn servers(&self) -> &[SocketAddr] {
+        &self.servers
     }
 
     /// A client of its API.
@@ -151,6 +162,11 @@ impl Replica {
     /// Starts it again after its end, on the same ports.
     pub async fn start_again(&self) {
         self.daemon.lock().await.start(usize::MAX);
+    }
+
+    /// Chooses the programs of the next start.
+    pub async fn replace(&self, programs: &Programs) {
+        self.daemon.lock().await.programs = programs.clone();
     }
 
     /// Sets its clock so many seconds before or behind that of this computer. The process takes a second to notice.

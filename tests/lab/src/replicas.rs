@@ -42,6 +42,13 @@ impl Lab {
     }
 }
 
+impl Lab {
+    /// The load balancer before the replicas.
+    pub fn haproxy(&self) -> &Haproxy {
+        self.haproxy.as_ref().expect("the lab is behind haproxy")
+    }
+}
+
 /// The addresses of a replica. Machines tell the DHCP servers apart by their addresses.
 fn listeners(number: u8, api: SocketAddr, provisioning: SocketAddr) -> Listeners {
     let [dhcp, tftp] = free_udp_ports(Ipv4Addr::new(127, 0, 0, number));

@@ -43,14 +43,15 @@ pub(super) async fn send(
     }
 }
 
-/// Sends a request that has to be accepted. A repetition may find what an earlier try has done: these are the statuses that say so.
+/// Sends a request that has to be accepted. A repetition may find what an earlier try has done: these are the statuses that say so. Returns how
+/// often the request was sent before.
 pub(super) async fn done(
     api: &Api,
     method: Method,
     path: &str,
     body: Option<&Value>,
     repeated: &[u16],
-) {
+) -> u32 {
     let (answer, before) = send(api, method.clone(), path, body).await;
     let is_done = answer.status < 300 || (before > 0 && repeated.contains(&answer.status));
     assert!(
@@ -58,6 +59,7 @@ pub(super) async fn done(
         "{method} {path}, sent {before} times before: {} {}",
         answer.status, answer.body
     );
+    before
 }
 
 /// Clients that read and write until they are stopped.
@@ -65,6 +67,8 @@ pub(super) struct Load {
     stop: CancellationToken,
     tasks: JoinSet<()>,
     requests: Arc<AtomicUsize>,
+    /// How often a request had to be sent again.
+    repeated: Arc<AtomicUsize>,
     written: Arc<AtomicUsize>,
     nodes: Api,
 }
@@ -76,6 +80,7 @@ impl Load {
             stop: CancellationToken::new(),
             tasks: JoinSet::new(),
             requests: Arc::default(),
+            repeated: Arc::default(),
             written: Arc::default(),
             nodes: nodes.clone(),
         };
@@ -92,9 +97,11 @@ impl Load {
 
     fn reads(&mut self, api: &Api, path: &'static str) {
         let (api, stop, requests) = (api.clone(), self.stop.clone(), self.requests.clone());
+        let repeated = self.repeated.clone();
         self.tasks.spawn(async move {
             while !stop.is_cancelled() {
-                let (answer, _) = send(&api, Method::GET, path, None).await;
+                let (answer, before) = send(&api, Method::GET, path, None).await;
+                repeated.fetch_add(before as usize, Ordering::Relaxed);
                 assert_eq!(answer.status, 200, "{path}: {}", answer.body);
                 requests.fetch_add(1, Ordering::Relaxed);
                 sleep(PAUSE).await;
@@ -105,6 +112,7 @@ impl Load {
     /// Reads a page of the console, which reads both APIs.
     fn looks(&mut self, console: Url) {
         let (stop, requests) = (self.stop.clone(), self.requests.clone());
+        let repeated = self.repeated.clone();
         let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build();
         let client = client.expect("a client for plain HTTP can be made");
         let page = console.join("nodes").expect("a path of letters is valid");
@@ -117,8 +125,13 @@ impl Load {
                         answered = Instant::now();
                         requests.fetch_add(1, Ordering::Relaxed);
                     }
-                    Ok(status) => assert!(REPEATED.contains(&status), "{page}: {status}"),
-                    Err(_) => {}
+                    Ok(status) => {
+                        assert!(REPEATED.contains(&status), "{page}: {status}");
+                        repeated.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Err(_) => {
+                        repeated.fetch_add(1, Ordering::Relaxed);
+                    }
                 }
                 assert!(answered.elapsed() < PATIENCE, "{page} is not answered: {status:?}");
                 sleep(PAUSE).await;
@@ -130,14 +143,16 @@ impl Load {
     fn writes(&mut self) {
         let (api, stop) = (self.nodes.clone(), self.stop.clone());
         let (requests, written) = (self.requests.clone(), self.written.clone());
+        let repeated = self.repeated.clone();
         self.tasks.spawn(async move {
             while !stop.is_cancelled() {
                 let number = written.load(Ordering::Relaxed);
                 let node = json!({"name": name(number), "driver": "fake-hardware"});
-                done(&api, Method::POST, "/v1/nodes", Some(&node), &[409]).await;
+                let before = done(&api, Method::POST, "/v1/nodes", Some(&node), &[409]).await;
                 let patch = json!([{"op": "add", "path": "/extra/written", "value": number}]);
                 let path = format!("/v1/nodes/{}", name(number));
-                done(&api, Method::PATCH, &path, Some(&patch), &[]).await;
+                let before = before + done(&api, Method::PATCH, &path, Some(&patch), &[]).await;
+                repeated.fetch_add(before as usize, Ordering::Relaxed);
                 written.fetch_add(1, Ordering::Relaxed);
                 requests.fetch_add(2, Ordering::Relaxed);
                 sleep(2 * PAUSE).await;
@@ -148,6 +163,11 @@ impl Load {
     /// Returns how many writes were answered so far.
     pub(super) fn written(&self) -> usize {
         self.written.load(Ordering::Relaxed)
+    }
+
+    /// Returns how often a request had to be sent again so far.
+    pub(super) fn repeated(&self) -> usize {
+        self.repeated.load(Ordering::Relaxed)
     }
 
     /// Stops the clients, and asserts that everything that was answered is there, once. Returns the number of answered requests.

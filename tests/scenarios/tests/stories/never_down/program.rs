@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Stdio;
 
+use lab::Programs;
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 use tokio::sync::Mutex;
@@ -19,20 +20,22 @@ pub(super) struct Program {
     folder: PathBuf,
     /// The address of its listener.
     pub(super) at: SocketAddr,
+    /// The programs of the next start.
+    programs: Mutex<Programs>,
     running: Mutex<Option<Child>>,
 }
 
 impl Program {
-    /// Starts a program with this configuration, and waits until it listens.
+    /// Starts a program of a build with this configuration, and waits until it listens.
     pub(super) async fn start(
-        program: &'static str,
+        (program, programs): (&'static str, &Programs),
         name: &str,
         folder: PathBuf,
         at: SocketAddr,
         config: &str,
     ) -> Program {
-        let started =
-            Program { program, name: name.to_owned(), folder, at, running: Mutex::default() };
+        let (name, programs) = (name.to_owned(), Mutex::new(programs.clone()));
+        let started = Program { program, name, folder, at, programs, running: Mutex::default() };
         std::fs::write(started.file("toml"), config).expect("a file");
         started.start_again().await;
         started
@@ -42,10 +45,32 @@ impl Program {
         self.folder.join(format!("{}-{}.{kind}", self.program, self.name))
     }
 
+    /// Chooses the programs of the next start.
+    pub(super) async fn replace(&self, programs: &Programs) {
+        *self.programs.lock().await = programs.clone();
+    }
+
     /// Starts it again after its end, and waits until it listens.
     pub(super) async fn start_again(&self) {
+        self.launch().await;
+        self.listens().await;
+    }
+
+    /// Waits until it listens.
+    pub(super) async fn listens(&self) {
+        until(&self.name, async || TcpStream::connect(self.at).await.ok()).await;
+    }
+
+    /// Returns whether it has logged a line with this text.
+    pub(super) fn says(&self, text: &str) -> bool {
+        std::fs::read_to_string(self.file("log")).is_ok_and(|log| log.contains(text))
+    }
+
+    /// Starts it again after its end.
+    pub(super) async fn launch(&self) {
         let log = std::fs::File::options().create(true).append(true).open(self.file("log"));
-        let child = Command::new(compat::program(self.program))
+        let program = self.programs.lock().await.path(self.program);
+        let child = Command::new(program)
             .arg("--config")
             .arg(self.file("toml"))
             .stdin(Stdio::null())
@@ -54,7 +79,6 @@ impl Program {
             .kill_on_drop(true)
             .spawn();
         *self.running.lock().await = Some(child.expect("the program starts"));
-        until(&self.name, async || TcpStream::connect(self.at).await.ok()).await;
     }
 
     /// Kills it (SIGKILL), and waits until it is gone.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use api_client::Service;
 use api_client::shared::ConductorProgress;
-use lab::{Api, Haproxy, Lab, Proxy, ProxyKind, Replica, Settings, free_ports};
+use lab::{Api, Haproxy, Lab, Programs, Proxy, ProxyKind, Replica, Settings, free_ports};
 use openstack_emulator::Times;
 use reqwest::Url;
 use serde::Deserialize;
@@ -32,7 +32,9 @@ pub(super) struct Three {
     /// The console behind haproxy.
     pub(super) console: Url,
     pub(super) site: Site,
-    _haproxy: Haproxy,
+    /// Before clusterd, its listeners for members, and the console.
+    haproxy: Haproxy,
+    members: Vec<SocketAddr>,
 }
 
 /// One of the processes.
@@ -85,6 +87,7 @@ impl Three {
             more: format!("[clusters]\nurl = 'http://{clusters}'\n"),
             ..settings
         };
+        let (programs, timeout) = (settings.programs.clone(), settings.database_timeout);
         let (lab, baremetalds) = Lab::behind_haproxy(settings).await?;
         let folder = site.folder.path();
         let mut clusterds = Vec::new();
@@ -101,10 +104,11 @@ impl Three {
             let config = configuration(&site.folder, name, at, (own, members));
             let config = config.replace("STATE", &state.display().to_string());
             let behind = "[nodes.connections]\nproxy_protocol_from = ['127.0.0.1']\n";
-            let database = format!("[database]\nurl = '{}'\ntimeout = '1s'\n", url("clusterd"));
+            let database =
+                format!("[database]\nurl = '{}'\ntimeout = '{timeout}'\n", url("clusterd"));
             let config = config + behind + &database;
-            let started = Program::start("clusterd", name, folder.to_owned(), at, &config).await;
-            clusterds.push(started);
+            let (program, folder) = (("clusterd", &programs), folder.to_owned());
+            clusterds.push(Program::start(program, name, folder, at, &config).await);
         }
         let mut consoleds = Vec::new();
         for (number, name) in NAMES.into_iter().enumerate() {
@@ -114,8 +118,8 @@ impl Three {
                 lab.api().url(),
                 url("consoled")
             );
-            let started = Program::start("consoled", name, folder.to_owned(), at, &config).await;
-            consoleds.push(started);
+            let (program, folder) = (("consoled", &programs), folder.to_owned());
+            consoleds.push(Program::start(program, name, folder, at, &config).await);
         }
         let url =
             |at: SocketAddr| Url::parse(&format!("http://{at}/")).expect("an address makes a URL");
@@ -127,7 +131,8 @@ impl Three {
             clusters: Api::new(Service::Clusterd, url(clusters)),
             console: url(console),
             site,
-            _haproxy: haproxy,
+            haproxy,
+            members: servers(3),
         };
         three.all_work().await;
         Some(three)
@@ -165,37 +170,96 @@ impl Three {
 
     /// Starts a process again, and waits until it takes part in the work.
     pub(super) async fn start_again(&self, process: Process) {
-        match process {
-            Process::Baremetald(number) => self.baremetalds[number].start_again().await,
-            Process::Clusterd(number) => self.clusterds[number].start_again().await,
-            Process::Consoled(number) => return self.consoleds[number].start_again().await,
-        }
-        self.all_work().await;
+        self.launch(process).await;
+        self.works(process).await;
     }
 
-    /// Tells a process to stop (SIGTERM), and asserts that its work goes on elsewhere in time. Returns the time.
-    pub(super) async fn stop(&self, process: Process) -> Duration {
-        let begun = Instant::now();
-        let (api, number) = match process {
-            Process::Baremetald(number) => {
-                self.baremetalds[number].signal("TERM").await;
-                (self.lab.api(), number)
-            }
+    /// Starts a process again.
+    pub(super) async fn launch(&self, process: Process) {
+        match process {
+            Process::Baremetald(number) => self.baremetalds[number].start_again().await,
+            Process::Clusterd(number) => self.clusterds[number].launch().await,
+            Process::Consoled(number) => self.consoleds[number].launch().await,
+        }
+    }
+
+    /// Waits until a process listens and takes part in the work.
+    pub(super) async fn works(&self, process: Process) {
+        match process {
+            Process::Baremetald(_) => self.all_work().await,
             Process::Clusterd(number) => {
-                self.clusterds[number].signal("TERM").await;
-                (&self.clusters, number)
+                self.clusterds[number].listens().await;
+                self.all_work().await;
             }
-            Process::Consoled(_) => panic!("nobody takes over from a console"),
-        };
-        others_have_taken_over(api, NAMES[number]).await;
-        let took = begun.elapsed();
-        assert!(took < HANDED_OVER, "{process:?} is taken over after {took:?}");
+            Process::Consoled(number) => self.consoleds[number].listens().await,
+        }
+    }
+
+    /// Returns whether a process has logged a line with this text.
+    pub(super) async fn says(&self, process: Process, text: &str) -> bool {
+        match process {
+            Process::Baremetald(number) => self.baremetalds[number].says(text).await,
+            Process::Clusterd(number) => self.clusterds[number].says(text),
+            Process::Consoled(number) => self.consoleds[number].says(text),
+        }
+    }
+
+    /// Waits until a process has ended by itself.
+    pub(super) async fn ended(&self, process: Process) {
         match process {
             Process::Baremetald(number) => self.baremetalds[number].ended().await,
             Process::Clusterd(number) => self.clusterds[number].ended().await,
             Process::Consoled(number) => self.consoleds[number].ended().await,
         }
+    }
+
+    /// Tells a process to stop (SIGTERM), and asserts that its work goes on elsewhere in time. Returns the time.
+    pub(super) async fn stop(&self, process: Process) -> Duration {
+        let took = self.hand_over(process).await;
+        assert!(took < HANDED_OVER, "{process:?} is taken over after {took:?}");
         took
+    }
+
+    /// Tells a process to stop (SIGTERM), and waits until its work goes on elsewhere and it has ended. Returns the time until the work goes on.
+    pub(super) async fn hand_over(&self, process: Process) -> Duration {
+        let begun = Instant::now();
+        match process {
+            Process::Baremetald(number) => {
+                self.baremetalds[number].signal("TERM").await;
+                others_have_taken_over(self.lab.api(), NAMES[number]).await;
+            }
+            Process::Clusterd(number) => {
+                self.clusterds[number].signal("TERM").await;
+                others_have_taken_over(&self.clusters, NAMES[number]).await;
+            }
+            // Nobody takes over from a console.
+            Process::Consoled(number) => self.consoleds[number].signal("TERM").await,
+        }
+        let took = begun.elapsed();
+        self.ended(process).await;
+        took
+    }
+
+    /// The load balancer of a process, and the addresses of the process there.
+    pub(super) fn at_haproxy(&self, process: Process) -> (&Haproxy, Vec<SocketAddr>) {
+        match process {
+            Process::Baremetald(number) => {
+                (self.lab.haproxy(), self.baremetalds[number].servers().to_vec())
+            }
+            Process::Clusterd(number) => {
+                (&self.haproxy, vec![self.clusterds[number].at, self.members[number]])
+            }
+            Process::Consoled(number) => (&self.haproxy, vec![self.consoleds[number].at]),
+        }
+    }
+
+    /// Chooses the programs of the next start of a process.
+    pub(super) async fn replace(&self, process: Process, programs: &Programs) {
+        match process {
+            Process::Baremetald(number) => self.baremetalds[number].replace(programs).await,
+            Process::Clusterd(number) => self.clusterds[number].replace(programs).await,
+            Process::Consoled(number) => self.consoleds[number].replace(programs).await,
+        }
     }
 }
 
