@@ -113,6 +113,26 @@ mod tests {
         ));
     }
 
+    /// An agent shows its token to a conductor of another version than the one that made the token, so these values may never change.
+    #[test]
+    fn every_version_of_the_program_derives_the_same_values() {
+        let key = ServiceKey::new([7; 32]);
+        for (purpose, begins) in [
+            (Purpose::AgentToken, "f327cefdfd60237a"),
+            (Purpose::BootScript, "5d9a2d4a63f9a917"),
+            (Purpose::OwnImageScript, "49dfaf5492352c0c"),
+            (Purpose::BootMedium, "32927fbe745302af"),
+            (Purpose::GlanceImage, "ce461cf0c9484a7d"),
+            (Purpose::OciBlob, "ea7e901d10470ac7"),
+            (Purpose::Inventory, "160322d5cc077305"),
+            (Purpose::Discovery, "c93fc648d62a544e"),
+            (Purpose::Installation, "918e2ff874bdd0f3"),
+        ] {
+            let derived = key.derive(purpose, &["node", "work", "nonce"]);
+            assert_eq!(&derived[..16], begins, "{purpose:?}");
+        }
+    }
+
     #[test]
     fn the_key_is_not_printed() {
         assert_eq!(format!("{:?}", ServiceKey::new([7; 32])), "ServiceKey(…)");

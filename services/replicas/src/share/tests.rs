@@ -47,6 +47,7 @@ fn every_version_of_the_program_shares_the_work_in_the_same_way() {
     expect!["a a c c b c a a"].assert_eq(&nodes.join(" "));
     let tasks = ["r1", "r2", "r3", "names"].map(|task| three.conductor_of_task(task).unwrap());
     expect!["b c a c"].assert_eq(&tasks.join(" "));
+    assert_eq!(three.fingerprint(), "a/1 b/1 c/1");
 }
 
 #[test]
