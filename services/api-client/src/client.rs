@@ -185,6 +185,9 @@ impl Client {
         request: RequestBuilder,
     ) -> Result<T, ClientError> {
         let request = request.header(ACCEPT, "application/json");
+        let request = spans::current_headers()
+            .into_iter()
+            .fold(request, |request, (name, value)| request.header(name, value));
         let response = self.respond(request).await?;
         let body = self.body(response).await?;
         let body = if body.is_empty() { b"null" } else { &body[..] };

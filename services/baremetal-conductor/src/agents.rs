@@ -3,6 +3,7 @@
 mod raid;
 mod steps;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,6 +16,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::server::ParsedCertificate;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
+use spans::{Span, SpanKind, TraceContext};
 
 use crate::agent_command::CommandParams;
 use crate::problem::chain;
@@ -70,7 +72,7 @@ impl Agents {
     ) -> Result<Vec<Command>, AgentError> {
         let (client, url) = self.client(boot)?;
         let request = client.get(format!("{url}/v1/commands/?agent_token={token}"));
-        let list: CommandList = answer(request, &url).await?;
+        let list: CommandList = traced("agent: list commands", request, &url).await?;
         Ok(list.commands)
     }
 
@@ -85,7 +87,7 @@ impl Agents {
         let (client, url) = self.client(boot)?;
         let body = CommandRequest { name: name.to_owned(), params };
         let request = client.post(format!("{url}/v1/commands/?wait=false&agent_token={token}"));
-        answer(request.json(&body), &url).await
+        traced(format!("agent: {name}"), request.json(&body), &url).await
     }
 
     /// Drops the client of an agent that is no longer needed.
@@ -144,6 +146,28 @@ fn pinned(certificate: &CertificateDer<'_>) -> Result<Client, reqwest::Error> {
         .timeout(Duration::from_secs(30))
         .pool_max_idle_per_host(1)
         .build()
+}
+
+/// Sends a request as [`answer`] does, in a span whose context the agent gets.
+async fn traced<T: DeserializeOwned>(
+    name: impl Into<Cow<'static, str>>,
+    mut request: reqwest::RequestBuilder,
+    url: &str,
+) -> Result<T, AgentError> {
+    let mut span = Span::child(SpanKind::Client, || name);
+    for (name, value) in span.context().into_iter().flat_map(TraceContext::headers) {
+        request = request.header(name, value);
+    }
+    let answered = answer(request, url).await;
+    if let Err(error) = &answered {
+        span.fail(match error {
+            AgentError::NoCallback => "no_callback",
+            AgentError::Unreachable { .. } => "unreachable",
+            AgentError::Refused { .. } => "refused",
+            AgentError::Malformed { .. } => "malformed",
+        });
+    }
+    answered
 }
 
 /// Sends a request and reads the answer up to its maximum size.
@@ -236,8 +260,10 @@ mod tests {
     use jiff::Timestamp;
     use rustls::ServerConfig;
     use rustls::pki_types::PrivateKeyDer;
+    use spans::KeptSpans;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
+    use tokio::sync::mpsc;
     use tokio_rustls::TlsAcceptor;
 
     use super::*;
@@ -271,6 +297,11 @@ mod tests {
 
     /// An agent with the certificate of ironic-python-agent, which has received no command.
     async fn agent() -> String {
+        agent_that_tells(mpsc::unbounded_channel().0).await
+    }
+
+    /// As [`agent`], with a channel for the heads of its requests.
+    async fn agent_that_tells(heads: mpsc::UnboundedSender<String>) -> String {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let chain = vec![certificate(IPA).unwrap()];
         let key = PrivateKeyDer::from_pem_slice(IPA_KEY.as_bytes()).unwrap();
@@ -287,7 +318,9 @@ mod tests {
             loop {
                 let (stream, _) = tcp.accept().await.unwrap();
                 let Ok(mut stream) = tls.accept(stream).await else { continue };
-                let _ = stream.read(&mut [0; 4096]).await;
+                let mut head = [0; 4096];
+                let length = stream.read(&mut head).await.unwrap_or(0);
+                let _ = heads.send(String::from_utf8_lossy(&head[..length]).into_owned());
                 let body = r#"{"commands": []}"#;
                 let length = body.len();
                 let answer = format!(
@@ -317,6 +350,23 @@ mod tests {
     async fn the_certificate_of_ironic_python_agent_is_accepted() {
         let (agents, url) = (Agents::default(), agent().await);
         assert_eq!(agents.commands(&boot(&url, IPA), "t").await.unwrap().len(), 0);
+    }
+
+    #[tokio::test]
+    async fn an_agent_gets_the_trace_of_the_work() {
+        let (heads, mut seen) = mpsc::unbounded_channel();
+        let (agents, url) = (Agents::default(), agent_that_tells(heads).await);
+        let kept = KeptSpans::default();
+        let turn = kept.tracer(1.0).begin(None, SpanKind::Consumer, || "turn");
+        turn.run(agents.commands(&boot(&url, IPA), "t")).await.unwrap();
+        let call = kept.take_all().pop().unwrap();
+        let head = seen.recv().await.unwrap();
+        assert!(
+            head.contains(&format!("traceparent: {}\r\n", call.context.traceparent())),
+            "{head}"
+        );
+        assert_eq!((&*call.name, call.kind), ("agent: list commands", SpanKind::Client));
+        assert!(!format!("{call:?}").contains(&url), "{call:?}");
     }
 
     #[tokio::test]

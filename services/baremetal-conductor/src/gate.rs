@@ -24,6 +24,7 @@ use jiff::Timestamp;
 use jiff::tz::Offset;
 use metrics::{BmcCall, BmcCallTimer, BmcMetrics};
 use replicas::{Fence, LeasePassed};
+use spans::{Span, SpanKind};
 use url::Url;
 
 use crate::BmcSettings;
@@ -51,6 +52,15 @@ impl CallCounter {
     fn begin(&self, capability: &'static str) -> BmcCallTimer {
         let CallCounter { driver, vendor, .. } = *self;
         self.metrics.begin(BmcCall { driver, vendor, capability })
+    }
+
+    /// Begins the span of a request. The request carries no trace context, because no BMC knows one and a BMC fails more easily than any
+    /// other server.
+    fn span(&self, capability: &'static str) -> Span {
+        let mut span = Span::child(SpanKind::Client, || format!("BMC {capability}"));
+        span.set("bedplate.bmc.driver", self.driver);
+        span.set("bedplate.bmc.vendor", self.vendor);
+        span
     }
 }
 
@@ -130,8 +140,9 @@ impl<T: ?Sized> Gated<T> {
         // Another request may have been rejected meanwhile.
         self.gate.pace.check_login()?;
         let call = self.gate.calls.begin(self.capability);
+        let span = self.gate.calls.span(self.capability);
         let answer = request.await;
-        call.ended(outcome(&answer));
+        end_call(call, span, &answer);
         self.gate.pace.observe_answer(&answer);
         answer
     }
@@ -144,13 +155,14 @@ impl<T: ?Sized> Gated<T> {
         self.gate.pace.wait_for_permit().await;
         self.gate.pace.check_login()?;
         let call = self.gate.calls.begin(self.capability);
+        let span = self.gate.calls.span(self.capability);
         let stopped = |why: LeasePassed| BmcError::Stopped { reason: why.to_string() };
         let permitted = self.gate.fence.permit(request).await.map_err(stopped);
         if let Ok(answer) = &permitted {
             self.gate.pace.observe_answer(answer);
         }
         let answer = permitted.flatten();
-        call.ended(outcome(&answer));
+        end_call(call, span, &answer);
         answer
     }
 
@@ -162,6 +174,15 @@ impl<T: ?Sized> Gated<T> {
         request: impl Future<Output = Result<A, BmcError>>,
     ) -> Result<A, BmcError> {
         self.gate.tripwire.around(effect, self.fenced(request)).await
+    }
+}
+
+/// Counts a request, and ends its span.
+fn end_call<T>(call: BmcCallTimer, mut span: Span, answer: &Result<T, BmcError>) {
+    let outcome = outcome(answer);
+    call.ended(outcome);
+    if answer.is_err() {
+        span.fail(outcome);
     }
 }
 
@@ -565,6 +586,27 @@ mod tests {
         assert_eq!(system.state, IndicatorState::Blinking);
         indicators.set_indicator(system.component, &system.id, IndicatorState::Off).await.unwrap();
         assert_eq!(machine.log().pop().unwrap().request, Request::Identify(false));
+    }
+
+    #[tokio::test]
+    async fn every_request_of_a_turn_is_a_span() {
+        let connector = redfish::Connector::new(b"", AllowedHosts::anywhere()).unwrap();
+        let SampleMachine { target, .. } = &SampleMachine::start().await;
+        let address = "http://127.0.0.1:1".parse().unwrap();
+        let away = redfish::Target { address, ..target.clone() };
+        let calls = CallCounter { driver: "redfish", vendor: "hpe", ..CallCounter::default() };
+        let bmc = gated(connector.bmc(away), Arc::new(Gate { calls, ..gate(1000, 100) }));
+        let kept = spans::KeptSpans::default();
+        let turn = kept.tracer(1.0).begin(None, SpanKind::Consumer, || "turn");
+        turn.run(bmc.power.state()).await.unwrap_err();
+        let span = kept.take_all().pop().unwrap();
+        assert_eq!((&*span.name, span.is_failed), ("BMC power", true));
+        let want: [(&str, spans::AttributeValue); 3] = [
+            ("bedplate.bmc.driver", "redfish".into()),
+            ("bedplate.bmc.vendor", "hpe".into()),
+            ("error.type", "unreachable".into()),
+        ];
+        assert_eq!(span.attributes, want);
     }
 
     #[tokio::test]

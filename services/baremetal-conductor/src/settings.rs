@@ -17,6 +17,7 @@ use metrics::{BmcMetrics, SensorGauges, SweepMetrics, TurnMetrics};
 use notices::ReceiverKinds;
 use openstack::Session;
 use pxe::Prober;
+use spans::Tracer;
 use url::Url;
 
 use crate::clusterd::ClusterdClient;
@@ -93,6 +94,8 @@ pub struct Settings {
     pub heartbeat_timeout: Duration,
     /// The counters of the conductor's work.
     pub metrics: ConductorMetrics,
+    /// Begins the traces of turns that no request asked for.
+    pub tracer: Tracer,
     /// Returns the current time.
     pub clock: fn() -> Timestamp,
 }
@@ -163,6 +166,7 @@ impl Settings {
             kernel_parameters: Vec::new(),
             heartbeat_timeout: minute,
             metrics: ConductorMetrics::default(),
+            tracer: Tracer::default(),
             clock,
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use baremetal_core::{Node, NodeIdent, NodeUuid, PasswordRotation, is_lease_stage_due};
-use reconcile::{Requeue, RetryPauses, execute, requeue};
+use reconcile::{Requeue, RetryPauses, begin_span, end_span, execute, requeue};
 use tracing::{debug, instrument};
 
 use crate::context::TurnContext;
@@ -46,6 +46,15 @@ impl TurnContext {
         }
         self.turn_versions.note(id, node.version);
         self.watch.answered(self.now());
+        let id = ("bedplate.node.id", id);
+        let mut span = begin_span(&self.settings.tracer, node.trace.as_ref(), "node turn", id);
+        span.set("bedplate.node.provision_state", node.provision_state.as_str());
+        let ended = span.run(self.turn_of(node)).await;
+        end_span(span, &ended);
+        ended
+    }
+
+    async fn turn_of(&self, node: Node) -> Result<Requeue, TurnError> {
         // Work that holds waits for an operator, or for the end of the lease.
         let is_held = node.provision_state.is_held();
         if is_held || is_lease_stage_due(&node, &self.settings.lending.schedule, self.now()) {

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use lease::RequiredState;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use trace_context::TraceContext;
 use uuid::Uuid;
 
 use crate::secret::Masked;
@@ -105,6 +106,8 @@ pub struct Node {
     pub network_changes: NetworkChanges,
     /// The work in progress: `Some` exactly while `provision_state.is_busy()`.
     pub work: Option<Work>,
+    /// The trace of the request that asked for what is in progress, recorded with the intent: the turns after a restart continue the trace.
+    pub trace: Option<TraceContext>,
     /// Why the last work failed. The next work clears this field.
     pub failure: Option<Failure>,
     /// The mode in which the firmware boots, if known.
@@ -187,6 +190,7 @@ impl fmt::Debug for Node {
             .field("password_rotation", &self.password_rotation)
             .field("network_changes", &self.network_changes)
             .field("work", &self.work)
+            .field("trace", &self.trace)
             .field("lending", &self.lending)
             .field("failure", &self.failure)
             .field("boot_mode", &self.boot_mode)
@@ -248,6 +252,7 @@ impl Node {
             password_rotation: None,
             network_changes: NetworkChanges::default(),
             work: None,
+            trace: None,
             failure: None,
             boot_mode: None,
             secure_boot: None,

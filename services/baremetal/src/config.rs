@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use baremetal_conductor::SensorSettings;
 use daemon::{DatabaseConfig, LogFormat, MetricsConfig};
 use notices::NoticesConfig;
+use otlp::TracesConfig;
 use serde::Deserialize;
 
 pub use cloud::{CloudConfig, DnsConfig, NetworksConfig};
@@ -50,6 +51,9 @@ pub struct Config {
     /// The listener of metrics; absent if none are served.
     #[serde(default)]
     pub metrics: Option<MetricsConfig>,
+    /// The collector of traces. Without this section, nothing is traced.
+    #[serde(default)]
+    pub traces: Option<TracesConfig>,
     /// How sensors of machines are read for the metrics; absent if they are not read.
     #[serde(default)]
     pub sensors: Option<SensorsConfig>,
@@ -108,6 +112,12 @@ impl Config {
             "sensors: set metrics.listen, because the metrics show the readings, or remove the section"
         );
         self.sensors.as_ref().map(SensorsConfig::settings).transpose()
+    }
+
+    /// Returns the name of this process among several: the configured one, or else the name of the host.
+    pub fn hostname(&self) -> String {
+        let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+        self.conductor.hostname.clone().unwrap_or_else(own_name)
     }
 
     /// Returns the URL of the database.

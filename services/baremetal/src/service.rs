@@ -21,6 +21,7 @@ use jiff::Timestamp;
 use notices::{OutboxSender, ReceiverKinds};
 use openstack::{CallObserver, Session};
 use openstack_api::{ApiSettings, Auth, PlaceCounts};
+use otlp::Exporter;
 use pxe::{Mode, Prober, RouterAdvertisementConfig, TftpConfig, TftpFiles};
 use sealing::Keyring;
 use serde::{Deserialize, Serialize};
@@ -36,7 +37,7 @@ use crate::config::{
 use crate::console_owner;
 use crate::provisioning::{self, Downloads, Files, IsoTemplate, Provisioning, RamdiskFiles};
 use crate::provisioning_sockets::{ProvisioningSockets, certificate};
-use crate::service_metrics::ServiceMetrics;
+use crate::service_metrics::{self, ServiceMetrics};
 use crate::undelivered::HistoryOfUndelivered;
 
 /// How long a BMC keeps its address after its last DHCP request. Nodes name their BMCs by address, so a BMC that was away for a while must
@@ -105,7 +106,7 @@ impl Service {
         let auth = config.api.authentication()?;
         let url = config.database_url().context("cannot read database.url_file")?;
         let lock = daemon::lock_state("baremetald", Store::file(&url), &config.state_dir).await?;
-        let metrics = ServiceMetrics::new();
+        let metrics = ServiceMetrics::new(&config)?;
         let store = open_store(&config, tripwire, &metrics).await?;
         let key =
             service_key(&config.key_file()).context("cannot read or make the service's key")?;
@@ -170,7 +171,9 @@ impl Service {
         let (listener, router) = self.api;
         let serving = listener.serve(router, stop.clone());
         tasks.spawn(async move { serving.await.context("a listener failed") });
-        if let (metrics, Some(listener)) = self.metrics {
+        let (mut metrics, scraped) = self.metrics;
+        let exporting = metrics.exporter.take().map(Exporter::start);
+        if let Some(listener) = scraped {
             info!("serving metrics on {}", listener.address);
             let (page, counts) = metrics.serving(self.store.clone());
             let serving = listener.serve(page, counts, stop.clone());
@@ -192,6 +195,9 @@ impl Service {
 
         let outcome = daemon::stop_together(tasks, &stop).await;
         self.store.trail().flush().await;
+        if let Some(exporting) = exporting {
+            exporting.end().await;
+        }
         outcome
     }
 }
@@ -205,6 +211,7 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
     Keyring::check_file(&config.seal_keys_file())
         .context("cannot use the sealing keys (seal_keys)")?;
     pump(config)?;
+    service_metrics::check_traces(config)?;
     let https = config.provisioning.as_ref().and_then(|it| it.https.as_ref());
     https.map(certificate).transpose()?;
     authorities(config)?;
@@ -267,9 +274,9 @@ fn app(
 }
 
 fn api_settings(config: &Config, metrics: &ServiceMetrics) -> baremetal_api::Settings {
-    let requests = metrics.requests.clone();
+    let (requests, tracer) = (metrics.requests.clone(), metrics.tracer.clone());
     baremetal_api::Settings {
-        api: ApiSettings { requests, ..config.api.settings() },
+        api: ApiSettings { requests, tracer, ..config.api.settings() },
         power_timeout: config.timeouts.power.unsigned_abs(),
         consoles_each: config.consoles.viewed_by_one,
         novnc_url: config.consoles.novnc_url.clone(),
@@ -324,10 +331,8 @@ fn settings(
 ) -> anyhow::Result<Settings> {
     let provisioning = config.provisioning.as_ref();
     let dhcp = provisioning.and_then(|it| it.dhcp.as_ref());
-    let leases = dhcp.and_then(leases);
-    let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
     Ok(Settings {
-        hostname: config.conductor.hostname.clone().unwrap_or_else(own_name),
+        hostname: config.hostname(),
         instance,
         peer_url: config.conductor.peer_url.clone(),
         groups: config.conductor.groups.0.clone(),
@@ -360,7 +365,7 @@ fn settings(
         https_url: sockets.and_then(ProvisioningSockets::https_url),
         architectures: provisioning.map(ProvisioningConfig::architectures).unwrap_or_default(),
         media: provisioning.map(ProvisioningConfig::media).unwrap_or_default(),
-        leases,
+        leases: dhcp.and_then(leases),
         bmc_leases: config.bmc.dhcp.as_ref().and_then(|dhcp| v4_leases(&dhcp.0, KEEP_BMC_ADDRESS)),
         unknown_machines: provisioning.map(|section| section.unknown_machines).unwrap_or_default(),
         discovery: config.auto_discovery.settings(&config.bmc.credentials)?,
@@ -369,6 +374,7 @@ fn settings(
         heartbeat_timeout: provisioning
             .map_or(Duration::from_secs(60), |section| section.heartbeat_timeout.unsigned_abs()),
         metrics: metrics.conductor.clone(),
+        tracer: metrics.tracer.clone(),
         clock: baremetal_conductor::now,
     })
 }

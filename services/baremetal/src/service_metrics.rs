@@ -3,6 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use anyhow::Context;
 use baremetal_conductor::ConductorMetrics;
 use baremetal_store::{Capacity, Store, StoreError};
 use daemon::ScrapeCounts;
@@ -12,10 +13,16 @@ use metrics::{
     RequestMetrics, StateMetrics, WriteMetrics,
 };
 use openstack::CallObserver;
+use otlp::{Exporter, TracedProgram, TracesConfig};
 use replicas::LivingConductors;
+use spans::Tracer;
+
+use crate::Config;
 
 /// The age of the capacity at which a scrape counts it again. The query reads the whole table of nodes.
 const CAPACITY_EVERY: Duration = Duration::from_secs(60);
+
+const BAD_TRACES: &str = "cannot send traces as configured (traces)";
 
 /// The page of metrics, and the handles with which the parts of the service count.
 pub(crate) struct ServiceMetrics {
@@ -24,6 +31,9 @@ pub(crate) struct ServiceMetrics {
     pub(crate) writes: WriteMetrics,
     pub(crate) states: StateMetrics,
     pub(crate) cloud_calls: CloudMetrics,
+    pub(crate) tracer: Tracer,
+    /// Sends the spans; `None` without a collector.
+    pub(crate) exporter: Option<Exporter>,
     pub(crate) conductor: ConductorMetrics,
     nodes: NodeGauges,
     conductors: ConductorGauges,
@@ -31,13 +41,24 @@ pub(crate) struct ServiceMetrics {
 }
 
 impl ServiceMetrics {
-    pub(crate) fn new() -> Self {
+    /// Makes the page and the handles. Reads the files that the section `[traces]` names.
+    pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
         let mut page = Metrics::new("baremetald", env!("CARGO_PKG_VERSION"));
-        ServiceMetrics {
+        let traces = page.traces();
+        let program = TracedProgram {
+            name: "baremetald",
+            version: env!("CARGO_PKG_VERSION"),
+            instance: config.hostname(),
+        };
+        let traced = config.traces.as_ref().map(|it| otlp::open(it, program, traces)).transpose();
+        let (tracer, exporter) = traced.context(BAD_TRACES)?.unzip();
+        Ok(ServiceMetrics {
             requests: page.requests(),
             writes: page.writes(),
             states: page.states(),
             cloud_calls: page.cloud_calls(),
+            tracer: tracer.unwrap_or_default(),
+            exporter,
             conductor: ConductorMetrics {
                 turns: page.turns(),
                 bmc_calls: page.bmc_calls(),
@@ -48,7 +69,7 @@ impl ServiceMetrics {
             conductors: page.conductors(),
             capacity: page.capacity(),
             page,
-        }
+        })
     }
 
     /// Returns the observer of the calls of a cloud.
@@ -65,6 +86,12 @@ impl ServiceMetrics {
         let capacity_read_at = Mutex::new(None);
         (page, RecordCounts { store, nodes, conductors, capacity, capacity_read_at })
     }
+}
+
+/// Checks the files that the section `[traces]` names.
+pub(crate) fn check_traces(config: &Config) -> anyhow::Result<()> {
+    let checked = config.traces.as_ref().map(TracesConfig::check).transpose();
+    checked.map(drop).context(BAD_TRACES)
 }
 
 /// Counts the records in the database.

@@ -31,6 +31,7 @@ impl Request {
             change.by = Some(self.user());
             let asked_before = change.cluster.asked_by.take();
             change.cluster.asked_by = openstack_api::request_id().or(asked_before);
+            change.cluster.trace = openstack_api::current_trace();
             let touched = change.added.iter_mut().chain(&mut change.changed);
             let grown = touched.filter(|it| it.has_new_members(&groups));
             let unmeasured = self.app.measure(&change.cluster, grown).await;

@@ -71,7 +71,8 @@ async fn create(
     StrictJson(body): StrictJson<Body<Cluster>>,
 ) -> Result<Response> {
     let (cluster, groups) = requested(&request, body).await?;
-    let cluster = Cluster { asked_by: openstack_api::request_id(), ..cluster };
+    let (asked_by, trace) = (openstack_api::request_id(), openstack_api::current_trace());
+    let cluster = Cluster { asked_by, trace, ..cluster };
     create::record(&request.app, &cluster, groups).await?;
     request.app.conductor.wake(cluster.id);
     Ok(with_location(accepted(&cluster), &format!("{}/v1/clusters/{}", look.origin, cluster.id)))

@@ -14,7 +14,7 @@ use cluster_store::{DrainGrantError, StoreError};
 use openstack::CloudError;
 use openstack::compute::actions::{self, ServerAction};
 use openstack::compute::services;
-use reconcile::{Decided, Requeue, Turn, execute};
+use reconcile::{Decided, Requeue, Turn, begin_span, end_span, execute};
 use tracing::field::Empty;
 use tracing::{Span, info, instrument, warn};
 use uuid::Uuid;
@@ -76,6 +76,7 @@ impl Conductor {
             let by = (ask.by.clone(), ask.request.clone());
             let forced = ask.forced.clone();
             let asked = Drain::new((ask.id, host.name.clone()), by, forced, host.members(), now);
+            let asked = Drain { trace: spans::current(), ..asked };
             match self.context.store.grant_drain(&asked).await {
                 Ok(granted) => {
                     self.context.wake(ResourceRef::Drain(granted.id));
@@ -123,9 +124,13 @@ pub(crate) async fn turn(context: &ConductorContext, id: DrainUuid) -> Result<Re
     Span::current().record("drain.host", drain.host.as_str());
     let request = drain.request.clone().unwrap_or_else(|| format!("req-{}", Uuid::new_v4()));
     Span::current().record("request.id", &request);
+    let (tracer, subject) = (&context.settings.tracer, ("bedplate.drain.id", id));
+    let span = begin_span(tracer, drain.trace_in_progress(), "drain turn", subject);
     let turn = DrainTurn(context);
-    let executed = Box::pin(execute(&turn, drain));
-    Ok(openstack::on_behalf_of(request, executed).await?.1)
+    let executed = Box::pin(span.run(execute(&turn, drain)));
+    let ended = openstack::on_behalf_of(request, executed).await;
+    end_span(span, &ended);
+    Ok(ended?.1)
 }
 
 struct DrainTurn<'a>(&'a ConductorContext);

@@ -10,6 +10,7 @@ use cluster_core::{RepairLimits, TurnPauses};
 use jiff::Timestamp;
 use metrics::{ConditionGauges, TurnMetrics};
 use reconcile::RetryPauses;
+use spans::Tracer;
 
 pub use lending::LendingSettings;
 pub use members::{KubernetesSettings, MachineSettings, NodesListener, SourceAddress};
@@ -38,6 +39,8 @@ pub struct Settings {
     pub vms: VmSettings,
     /// The counters of the conductor's work.
     pub metrics: ConductorMetrics,
+    /// Begins the traces of turns that no request asked for.
+    pub tracer: Tracer,
     pub clock: fn() -> Timestamp,
 }
 

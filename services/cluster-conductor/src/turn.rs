@@ -8,7 +8,7 @@ use cluster_core::{
     ClusterUuid, ProjectObservation, RecordChange, after_cluster_actions, plan_cluster, status,
 };
 use cluster_store::{ClusterChange, StoreError};
-use reconcile::{Decided, Requeue, Turn, execute};
+use reconcile::{Decided, Requeue, Turn, begin_span, end_span, execute};
 use tracing::field::Empty;
 use tracing::{Span, info, instrument};
 use uuid::Uuid;
@@ -34,9 +34,13 @@ pub(crate) async fn turn(
     let ledger = context.store.ledger_of(id).await?;
     let groups = context.store.groups_of(id).await?;
     let drained = context.store.drained_of(id).await?;
+    let (tracer, subject) = (&context.settings.tracer, ("bedplate.cluster.id", id));
+    let span = begin_span(tracer, cluster.trace_in_progress(), "cluster turn", subject);
     let turn = ClusterTurn(context);
-    let executed = Box::pin(execute(&turn, ClusterRecords { cluster, groups, ledger, drained }));
-    Ok(openstack::on_behalf_of(request, executed).await?.1)
+    let executed = execute(&turn, ClusterRecords { cluster, groups, ledger, drained });
+    let ended = openstack::on_behalf_of(request, Box::pin(span.run(executed))).await;
+    end_span(span, &ended);
+    Ok(ended?.1)
 }
 
 /// A turn of a cluster. Nothing else writes its conditions.

@@ -41,6 +41,7 @@ fn conductor(store: &Store, keys: SealingKeys) -> Conductor {
         repair: REPAIR,
         lending: Default::default(),
         metrics: Default::default(),
+        tracer: Default::default(),
         clock: now,
     };
     Conductor::new(settings, store.clone(), keys, None)

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use lease::{Lease, MailAddress};
 use serde::{Deserialize, Serialize};
+use trace_context::TraceContext;
 
 use crate::{
     CaRevision, ClusterParameters, ClusterUuid, Condition, DesiredState, FailureCount, Key,
@@ -42,6 +43,9 @@ pub struct Cluster {
     /// The id of that request. The conductor's calls to the cloud carry the id, so that they can be traced back to it.
     #[serde(default)]
     pub asked_by: Option<String>,
+    /// The trace of the request that asked for what is in progress, recorded with the intent: the turns after a restart continue the trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
     /// `https://ADDRESS:PORT`, once the address is known.
     pub api_address: Option<String>,
     /// The address of each member, once known.
@@ -106,6 +110,7 @@ impl Cluster {
             completed_at: None,
             asked_at: now,
             asked_by: None,
+            trace: None,
             api_address: None,
             machine_addresses: BTreeMap::new(),
             nodes: BTreeSet::new(),
@@ -119,6 +124,13 @@ impl Cluster {
             rest: None,
             conditions: Vec::new(),
         }
+    }
+
+    /// Returns the trace of the last request, until everything that the request asked for is complete.
+    pub fn trace_in_progress(&self) -> Option<&TraceContext> {
+        let is_complete = self.completed_at.is_some_and(|at| at >= self.asked_at);
+        let is_wanted = self.desire == DesiredState::Exist;
+        self.trace.as_ref().filter(|_| !(is_complete && is_wanted))
     }
 
     /// Whether the servers should be off.

@@ -12,6 +12,7 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use trace_context::TraceContext;
 
 use crate::{ClusterUuid, DrainUuid, MemberName, VmUuid};
 
@@ -54,6 +55,9 @@ pub struct Drain {
     pub asked_by: String,
     /// The id of that request. The conductor's calls to the cloud carry the id, so that they can be traced back to it.
     pub request: Option<String>,
+    /// The trace of the request that asked for what is in progress, recorded with the intent: the turns after a restart continue the trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
     /// The clusters that may lose their etcd quorum, because the request named them.
     pub forced: BTreeSet<ClusterUuid>,
     /// The members of clusters that were on the host at the last observation.
@@ -156,6 +160,7 @@ impl Drain {
             asked_at: now,
             asked_by,
             request,
+            trace: None,
             forced,
             takes,
             phase: DrainPhase::Draining,
@@ -165,6 +170,15 @@ impl Drain {
             cordoned: BTreeMap::new(),
             problem: None,
         }
+    }
+
+    /// Returns the trace of the request, until the host is drained.
+    pub fn trace_in_progress(&self) -> Option<&TraceContext> {
+        let is_in_progress = match self.phase {
+            DrainPhase::Draining | DrainPhase::Ending => true,
+            DrainPhase::Drained | DrainPhase::Stuck => false,
+        };
+        self.trace.as_ref().filter(|_| is_in_progress)
     }
 
     /// Returns the drain after a second request for the same host: `forced` is extended, the attempts are kept.

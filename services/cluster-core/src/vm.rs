@@ -25,6 +25,7 @@ use std::net::IpAddr;
 use ::lease::{Lease, MailAddress};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use trace_context::TraceContext;
 
 use crate::{DesiredState, FailureCount, Key, Name, Owner, Problem, SnapshotUuid, VmUuid};
 
@@ -85,6 +86,9 @@ pub struct Vm {
     pub notify: Option<MailAddress>,
     /// Whether the VM should exist or be deleted.
     pub desire: DesiredState,
+    /// The trace of the request that asked for what is in progress, recorded with the intent: the turns after a restart continue the trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<TraceContext>,
     /// The action in progress, such as a reboot.
     #[serde(alias = "errand")]
     pub action: Option<VmAction>,
@@ -149,6 +153,7 @@ impl Vm {
             lease: None,
             notify: None,
             desire: DesiredState::Exist,
+            trace: None,
             action: None,
             off_by_lease: false,
             ending_failed_at: None,
@@ -161,6 +166,13 @@ impl Vm {
             problem: None,
             idle: None,
         }
+    }
+
+    /// Returns the trace of the last request, until everything that the request asked for is complete.
+    pub fn trace_in_progress(&self) -> Option<&TraceContext> {
+        let is_complete = self.built_at.is_some() && self.action.is_none();
+        let is_wanted = self.desire == DesiredState::Exist;
+        self.trace.as_ref().filter(|_| !(is_complete && is_wanted))
     }
 
     /// Returns the DNS name of the VM without the final dot; `None` when it has no zone.

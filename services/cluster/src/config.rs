@@ -17,6 +17,7 @@ use notices::NoticesConfig;
 use openstack_api::{
     AuthConfig, AuthKind, HostName, KeystoneAccess, Limits, PlainHttp, TrustedProxies,
 };
+use otlp::TracesConfig;
 use serde::Deserialize;
 
 pub use kubernetes::KubernetesConfig;
@@ -49,6 +50,9 @@ pub struct Config {
     /// The listener of metrics. Without this section, none are served.
     #[serde(default)]
     pub metrics: Option<MetricsConfig>,
+    /// The collector of traces. Without this section, nothing is traced.
+    #[serde(default)]
+    pub traces: Option<TracesConfig>,
     /// The cloud in which clusters are created. Without this section no cluster is created, and the status of each cluster says so.
     #[serde(default)]
     pub cloud: Option<CloudAccess>,
@@ -242,6 +246,12 @@ impl Config {
     /// Returns the path of the file with the sealing keys.
     pub fn seal_keys_file(&self) -> PathBuf {
         self.seal_keys.clone().unwrap_or_else(|| self.state_dir.join("seal.keys"))
+    }
+
+    /// Returns the name of this process among several: the configured one, or else the name of the host.
+    pub fn hostname(&self) -> String {
+        let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+        self.conductor.hostname.clone().unwrap_or_else(own_name)
     }
 
     /// Returns the database's URL, from the configuration or from the file that the configuration names.

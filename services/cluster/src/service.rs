@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use notices::{Outbox, OutboxSender};
 use openstack::{CallObserver, CloudConfig, Session};
 use openstack_api::{ApiSettings, AuthConfig};
+use otlp::Exporter;
 use sealing::Keyring;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
@@ -24,7 +25,7 @@ use tracing::info;
 use uuid::Uuid;
 
 use crate::config::{CloudAccess, Tenancy};
-use crate::service_metrics::ServiceMetrics;
+use crate::service_metrics::{self, ServiceMetrics};
 use crate::undelivered::UndeliveredAsEvent;
 use crate::{Config, nodes};
 
@@ -64,7 +65,7 @@ impl Service {
         let auth = config.api.listener.authentication()?;
         let url = config.database_url().context("cannot read database.url_file")?;
         let lock = daemon::lock_state("clusterd", Store::file(&url), &config.state_dir).await?;
-        let metrics = ServiceMetrics::new();
+        let metrics = ServiceMetrics::new(&config)?;
         let (store, keys) = open_store(&config, &metrics).await?;
         let pump = pump(&config)?;
         let certificate = certificate(&config)?;
@@ -131,7 +132,9 @@ impl Service {
         let (listener, router) = self.api;
         let serving = listener.serve(router, stop.clone());
         tasks.spawn(async move { serving.await.context("a listener failed") });
-        if let (metrics, Some(listener)) = self.metrics {
+        let (mut metrics, scraped) = self.metrics;
+        let exporting = metrics.exporter.take().map(Exporter::start);
+        if let Some(listener) = scraped {
             info!("serving metrics on {}", listener.address);
             let (page, counts) = metrics.serving(self.store.clone());
             let serving = listener.serve(page, counts, stop.clone());
@@ -160,6 +163,9 @@ impl Service {
 
         let outcome = daemon::stop_together(tasks, &stop).await;
         self.store.trail().flush().await;
+        if let Some(exporting) = exporting {
+            exporting.end().await;
+        }
         outcome
     }
 }
@@ -174,6 +180,7 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
         .context("cannot use the sealing keys (seal_keys)")?;
     cloud(config, CallObserver::default())?;
     pump(config)?;
+    service_metrics::check_traces(config)?;
     let files = config.nodes.as_ref().and_then(|nodes| nodes.certificate.as_ref());
     files.map(nodes::read_certificate).transpose().context(NO_CERTIFICATE)?;
     Ok(())
@@ -215,9 +222,8 @@ fn conductor_settings(
     pump: &OutboxSender,
     metrics: &ServiceMetrics,
 ) -> cluster_conductor::Settings {
-    let own_name = || rustix::system::uname().nodename().to_string_lossy().into_owned();
     cluster_conductor::Settings {
-        hostname: config.conductor.hostname.clone().unwrap_or_else(own_name),
+        hostname: config.hostname(),
         instance,
         workers: config.conductor.workers.get(),
         look_every: config.conductor.look_every.unsigned_abs(),
@@ -234,14 +240,15 @@ fn conductor_settings(
         },
         vms: config.machines.settings(),
         metrics: metrics.conductor.clone(),
+        tracer: metrics.tracer.clone(),
         clock: cluster_conductor::now,
     }
 }
 
 fn api_settings(config: &Config, metrics: &ServiceMetrics) -> cluster_api::Settings {
-    let requests = metrics.requests.clone();
+    let (requests, tracer) = (metrics.requests.clone(), metrics.tracer.clone());
     cluster_api::Settings {
-        api: ApiSettings { requests, ..config.api.listener.settings() },
+        api: ApiSettings { requests, tracer, ..config.api.listener.settings() },
         project: config.api.project.clone(),
         quotas: config.quotas.defaults(),
         leases: config.leases.clusters,

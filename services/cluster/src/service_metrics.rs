@@ -1,5 +1,6 @@
 //! The metrics of clusterd, and the counts that a scrape reads.
 
+use anyhow::Context;
 use cluster_conductor::ConductorMetrics;
 use cluster_store::{Scope, Store, StoreError};
 use daemon::ScrapeCounts;
@@ -8,7 +9,13 @@ use metrics::{
     CloudMetrics, ClusterGauges, ConductorGauges, Metrics, RequestMetrics, WriteMetrics,
 };
 use openstack::CallObserver;
+use otlp::{Exporter, TracedProgram, TracesConfig};
 use replicas::LivingConductors;
+use spans::Tracer;
+
+use crate::Config;
+
+const BAD_TRACES: &str = "cannot send traces as configured (traces)";
 
 /// The page of metrics, and the handles with which the parts of the service count.
 pub(crate) struct ServiceMetrics {
@@ -16,23 +23,37 @@ pub(crate) struct ServiceMetrics {
     pub(crate) requests: RequestMetrics,
     pub(crate) writes: WriteMetrics,
     pub(crate) cloud_calls: CloudMetrics,
+    pub(crate) tracer: Tracer,
+    /// Sends the spans; `None` without a collector.
+    pub(crate) exporter: Option<Exporter>,
     pub(crate) conductor: ConductorMetrics,
     clusters: ClusterGauges,
     conductors: ConductorGauges,
 }
 
 impl ServiceMetrics {
-    pub(crate) fn new() -> Self {
+    /// Makes the page and the handles. Reads the files that the section `[traces]` names.
+    pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
         let mut page = Metrics::new("clusterd", env!("CARGO_PKG_VERSION"));
-        ServiceMetrics {
+        let traces = page.traces();
+        let program = TracedProgram {
+            name: "clusterd",
+            version: env!("CARGO_PKG_VERSION"),
+            instance: config.hostname(),
+        };
+        let traced = config.traces.as_ref().map(|it| otlp::open(it, program, traces)).transpose();
+        let (tracer, exporter) = traced.context(BAD_TRACES)?.unzip();
+        Ok(ServiceMetrics {
             requests: page.requests(),
             writes: page.writes(),
             cloud_calls: page.cloud_calls(),
+            tracer: tracer.unwrap_or_default(),
+            exporter,
             conductor: ConductorMetrics { turns: page.turns(), clusters: page.conditions() },
             clusters: page.clusters(),
             conductors: page.conductors(),
             page,
-        }
+        })
     }
 
     /// Returns the observer of the calls of a cloud.
@@ -48,6 +69,12 @@ impl ServiceMetrics {
         let ServiceMetrics { page, clusters, conductors, .. } = self;
         (page, RecordCounts { store, clusters, conductors })
     }
+}
+
+/// Checks the files that the section `[traces]` names.
+pub(crate) fn check_traces(config: &Config) -> anyhow::Result<()> {
+    let checked = config.traces.as_ref().map(TracesConfig::check).transpose();
+    checked.map(drop).context(BAD_TRACES)
 }
 
 /// Counts the records in the database.

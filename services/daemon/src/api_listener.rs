@@ -11,6 +11,7 @@ use openstack_api::{
     KeystoneAccess, Limits, ListenerRefused, PlainHttp, Scheme, TrustedProxies,
 };
 use serde::de::{Deserialize, Deserializer, Error};
+use spans::Tracer;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -132,6 +133,7 @@ impl<const DEFAULT_PORT: u16> ApiListenerConfig<DEFAULT_PORT> {
             hosts: AllowedHostNames::new(self.listen.ip(), self.hosts.clone()),
             limits: self.limits,
             requests: RequestMetrics::default(),
+            tracer: Tracer::default(),
         }
     }
 

@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use metrics::WriteMetrics;
+use spans::{Span, SpanKind};
 use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 use tokio::time::sleep;
@@ -213,6 +214,8 @@ impl Database {
         F: for<'c> FnOnce(&'c mut Connection) -> BoxFuture<'c, Result<T>> + Send + 'static,
         T: Send + 'static,
     {
+        let mut span = Span::child(SpanKind::Client, || function_of(type_name::<F>()));
+        span.set("db.system.name", self.kind());
         let timer = self.writes.begin();
         let written = match &self.backend {
             Backend::Sqlite { writer, .. } => {
@@ -221,13 +224,34 @@ impl Database {
             }
             Backend::Postgres(pool) => pool.write(extent, work).await,
         };
-        timer.ended(match &written {
+        let outcome = match &written {
             Ok(_) => "committed",
             Err(error) if error.is_transient() => "failed",
             Err(_) => "refused",
-        });
+        };
+        timer.ended(outcome);
+        if written.is_err() {
+            span.fail(outcome);
+        }
         written
     }
+}
+
+/// Returns the name of the function in which a closure is written, from the type of the closure.
+fn function_of(closure: &'static str) -> &'static str {
+    let path = closure.trim_end_matches("::{{closure}}");
+    let mut depth = 0_i32;
+    // The arguments of a generic function may be paths themselves.
+    let end_of_module = path.rfind(|c: char| {
+        depth += match c {
+            '>' => 1,
+            '<' => -1,
+            _ => 0,
+        };
+        depth == 0 && c == ':'
+    });
+    let name = end_of_module.map_or(path, |at| &path[at + 1..]);
+    name.split('<').next().unwrap_or(name)
 }
 
 /// Opens a file, and returns it with the version of its tables.
@@ -337,6 +361,20 @@ mod tests {
             "bedplate_database_writes_waiting 0",
         ] {
             assert!(text.lines().any(|it| it == line), "no line {line} in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_write_is_named_after_its_function() {
+        for (closure, name) in [
+            ("a::store::Store::update_node::{{closure}}::{{closure}}", "update_node"),
+            (
+                "a::<impl a::Store>::insert_resource<b::Stored<b::Chassis>>::{{closure}}",
+                "insert_resource",
+            ),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(function_of(closure), name);
         }
     }
 

@@ -14,6 +14,7 @@ mod requests;
 mod sensors;
 mod states;
 mod sweeps;
+mod traces;
 mod turns;
 mod writes;
 
@@ -32,5 +33,6 @@ pub use requests::{RequestMetrics, RequestTimer};
 pub use sensors::{NodeSensors, SensorGauges, SensorSample};
 pub use states::StateMetrics;
 pub use sweeps::SweepMetrics;
+pub use traces::{SpanOutcome, TraceMetrics};
 pub use turns::TurnMetrics;
 pub use writes::{WriteMetrics, WriteTimer};

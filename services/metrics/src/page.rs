@@ -11,8 +11,8 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::process::ProcessCollector;
 use crate::{
     BmcMetrics, CapacityGauges, CloudMetrics, ClusterGauges, ConditionGauges, ConductorGauges,
-    NodeGauges, RequestMetrics, SensorGauges, StateMetrics, SweepMetrics, TurnMetrics,
-    WriteMetrics,
+    NodeGauges, RequestMetrics, SensorGauges, StateMetrics, SweepMetrics, TraceMetrics,
+    TurnMetrics, WriteMetrics,
 };
 
 /// The `Content-Type` of [`Metrics::text`].
@@ -83,6 +83,13 @@ impl Metrics {
         let turns = TurnMetrics::default();
         turns.register(&mut self.registry);
         turns
+    }
+
+    /// Adds the spans of traces.
+    pub fn traces(&mut self) -> TraceMetrics {
+        let traces = TraceMetrics::default();
+        traces.register(&mut self.registry);
+        traces
     }
 
     /// Adds the calls of BMCs.

@@ -15,6 +15,7 @@ use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use jiff::Timestamp;
 use metrics::RequestMetrics;
 use sealing::Keyring;
+use spans::Tracer;
 use tower::util::MapRequest;
 use tower_http::normalize_path::NormalizePath;
 use tracing::{Instrument, debug, debug_span, error};
@@ -22,6 +23,7 @@ use tracing::{Instrument, debug, debug_span, error};
 use crate::auth::CREDENTIAL_HEADERS;
 use crate::limits::{Limiter, PermitSlot};
 use crate::request_recorder::RequestRecorder;
+use crate::request_span;
 use crate::routes::no_such_method;
 use crate::security_headers::guard;
 use crate::socket_tickets::SocketTickets;
@@ -65,6 +67,8 @@ pub struct ApiSettings {
     pub limits: Limits,
     /// The counters of requests.
     pub requests: RequestMetrics,
+    /// Begins the trace of each request.
+    pub tracer: Tracer,
 }
 
 impl ApiSettings {
@@ -78,6 +82,7 @@ impl ApiSettings {
             hosts,
             limits,
             requests: RequestMetrics::default(),
+            tracer: Tracer::default(),
         }
     }
 }
@@ -134,12 +139,15 @@ fn serve_alias(
 
 type Set = (Arc<ApiConfig>, Arc<Limiter>, Arc<SocketTickets>);
 
-/// Handles a request, and counts it under the template of its route.
+/// Handles a request in a span, and counts it under the template of its route.
 async fn count_request(set: State<Set>, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let timer = set.0.0.settings.requests.begin(request.method().as_str(), route);
-    let answer = handle_request(set, request, next).await;
+    let ApiSettings { tracer, scheme, .. } = &set.0.0.settings;
+    let span = request_span::begin(tracer, &request, *scheme);
+    let answer = span.run(handle_request(set, request, next)).await;
     timer.answered(answer.status().as_u16());
+    request_span::end(span, &answer);
     answer
 }
 

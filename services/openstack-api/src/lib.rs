@@ -25,6 +25,7 @@ mod keystone;
 mod limits;
 mod policy;
 mod request_recorder;
+mod request_span;
 mod security_headers;
 mod socket_tickets;
 
@@ -83,6 +84,7 @@ pub use routes::{Authenticated, Guarded, Hidden, PolicyRow, PolicyTable, REFUSAL
 pub use rule::{Relation, Role, Rule};
 pub use segment::PathParam;
 pub use socket_tickets::{OpenedByTicket, TICKET_LIFETIME, TicketIssuer};
+pub use spans::current as current_trace;
 pub use time::Time;
 pub use trusted_proxies::TrustedProxies;
 pub use unique_keys::check_unique_keys;

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder, Response};
 use secrecy::ExposeSecret;
+use spans::{Span, SpanKind};
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::debug;
 use url::Url;
@@ -42,9 +43,25 @@ impl Call<'_> {
         };
         // The future of sending takes KiB, and thousands may wait for a permit, so it is boxed and created after the wait.
         let call = self.session.shared.observer.begin(self.service);
-        let answer = Box::pin(self.send_now()).await;
+        let mut span = self.span();
+        let answer = Box::pin(span.run(self.send_now())).await;
         call.ended(answer.as_ref().err());
+        match &answer {
+            Ok(answer) => span.set("http.response.status_code", answer.status.as_u16()),
+            Err(error) => span.fail(error.kind()),
+        }
         answer
+    }
+
+    /// Begins the span of the call with its retries. The path is no attribute, because it may have names of users.
+    fn span(&self) -> Span {
+        let mut span =
+            Span::child(SpanKind::Client, || format!("{} {}", self.method, self.service));
+        if span.is_recorded() {
+            span.set("http.request.method", self.method.to_string());
+            span.set("bedplate.cloud.service", self.service.as_str());
+        }
+        span
     }
 
     async fn send_now(mut self) -> Result<Answer> {
@@ -186,6 +203,9 @@ impl Call<'_> {
     ) -> Result<RequestBuilder> {
         builder = builder.header(ACCEPT, "application/json");
         builder = builder.header(X_OPENSTACK_REQUEST_ID, &request.id);
+        for (name, value) in spans::current_headers() {
+            builder = builder.header(name, value);
+        }
         if let Some(version) = self.microversion {
             let name = self.service.microversion_name();
             builder = builder.header(OPENSTACK_API_VERSION, format!("{name} {version}"));

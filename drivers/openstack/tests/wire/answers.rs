@@ -7,6 +7,7 @@ use openstack::identity::tokens;
 use openstack::network::{ports, routers};
 use openstack::{CloudError, identity};
 use serde_json::json;
+use spans::{EndedSpan, KeptSpans, SpanKind, TraceContext};
 
 use crate::cloud::{Cloud, ReceivedRequest, Reply};
 
@@ -58,6 +59,29 @@ async fn our_own_id_goes_along() {
     openstack::on_behalf_of(ours.to_owned(), ports::find(&session, "p")).await.unwrap();
     let asked = cloud.asked();
     assert_eq!(asked.last().unwrap().header("x-openstack-request-id"), Some(ours));
+}
+
+#[tokio::test]
+async fn a_call_carries_the_trace_of_its_request() {
+    let cloud = Cloud::start(|_: &ReceivedRequest, _| Reply::json(200, json!({"ports": []}))).await;
+    let session = cloud.session();
+    ports::find(&session, "p").await.unwrap();
+    assert_eq!(cloud.asked().last().unwrap().header("traceparent"), None);
+
+    let kept = KeptSpans::default();
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let parent = TraceContext::of_headers(parent, &["a=1"]).unwrap();
+    let request = kept.tracer(0.0).begin(Some(&parent), SpanKind::Server, || "request");
+    request.run(ports::find(&session, "p")).await.unwrap();
+    let [call]: [EndedSpan; 1] = kept.take_all().try_into().unwrap();
+    let asked = cloud.asked();
+    let asked = asked.last().unwrap();
+    assert_eq!(asked.header("traceparent"), Some(&*call.context.traceparent()));
+    assert_eq!(asked.header("tracestate"), Some("a=1"));
+    assert_eq!((&*call.name, call.kind, call.is_failed), ("GET network", SpanKind::Client, false));
+    assert_eq!(call.context.trace_id, parent.trace_id);
+    assert_eq!(call.parent, request.context().map(|context| context.span_id));
+    assert_eq!(call.attributes.last(), Some(&("http.response.status_code", 200_u16.into())));
 }
 
 #[tokio::test]

@@ -216,8 +216,18 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the node with all secrets sealed, as it is written.
+    /// Returns the node as it is written: with all secrets sealed, and with the trace in which its work was requested.
     pub(super) async fn sealed(&self, node: &Node) -> Result<Node> {
+        let mut node = self.with_sealed_secrets(node).await?;
+        if !node::is_busy(&node) {
+            node.trace = None;
+        } else if node.trace.is_none() {
+            node.trace = spans::current();
+        }
+        Ok(node)
+    }
+
+    async fn with_sealed_secrets(&self, node: &Node) -> Result<Node> {
         // Each request for the keys looks at the key file.
         if secrets::node_sealed_by(node) == Some(secrets::NO_SECRETS) {
             return Ok(node.clone());

@@ -414,6 +414,16 @@ fn document_of(node: &Node) -> Result<String> {
     document::write(node).map_err(|error| StoreError::corrupt(TABLE, &node.id.to_string(), error))
 }
 
+/// Whether work, a change or a drain is in progress.
+pub(crate) fn is_busy(node: &Node) -> bool {
+    node.work.is_some()
+        || node.power_request.is_some()
+        || node.boot_setting_request.is_some()
+        || node.password_rotation.is_some()
+        || !node.network_changes.are_done()
+        || node.leaving.is_some()
+}
+
 fn columns(node: &Node) -> Result<Vec<Column>> {
     let (place, bmc) = (node.place.as_ref(), BmcIdentity::of(node));
     Ok(columns![
@@ -440,12 +450,7 @@ fn columns(node: &Node) -> Result<Vec<Column>> {
         position: place.map(|place| place.position),
         maintenance: node.maintenance.is_some(),
         retired: node.retired.is_some(),
-        busy: node.work.is_some()
-            || node.power_request.is_some()
-            || node.boot_setting_request.is_some()
-            || node.password_rotation.is_some()
-            || !node.network_changes.are_done()
-            || node.leaving.is_some(),
+        busy: is_busy(node),
         lent: node.lending.is_some(),
         document: document_of(node)?,
         written_by: program::NUMBER,

@@ -472,6 +472,8 @@ pub(crate) fn node() -> impl Strategy<Value = Node> {
                 password_rotation,
                 network_changes,
                 work,
+                // The store writes the trace of work in progress itself.
+                trace: None,
                 failure,
                 boot_mode,
                 secure_boot,

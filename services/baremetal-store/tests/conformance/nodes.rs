@@ -8,6 +8,7 @@ use database::outbox::Letter;
 use hardware::{PowerChange, PowerState};
 use jiff::SignedDuration;
 use lease::Lease;
+use spans::{KeptSpans, SpanKind};
 use uuid::Uuid;
 
 use crate::scratch::{Scratch, at, bare_node, named, on_both, open, unfinished};
@@ -19,6 +20,7 @@ on_both! { Store:
     power_is_written_only_if_it_differs
     power_seen_before_a_write_does_not_undo_it
     busy_nodes_have_work_or_a_power_request
+    the_trace_of_a_request_stays_with_its_work
     lent_nodes_are_found
     notices_are_written_with_the_node
     the_sweep_reads_idle_nodes
@@ -190,6 +192,35 @@ async fn notices_are_written_with_the_node(store: Store) {
     assert_eq!(store.history(node.id, 9, None).await.unwrap().len(), 1);
     assert!(matches!(tell(&node).await, Err(StoreError::Stale)));
     assert_eq!(due().await, []);
+}
+
+async fn the_trace_of_a_request_stays_with_its_work(store: Store) {
+    let kept = KeptSpans::default();
+    let request = kept.tracer(1.0).begin(None, SpanKind::Server, || "request");
+    let another = kept.tracer(1.0).begin(None, SpanKind::Internal, || "turn");
+    let trace = request.context().cloned();
+    let node = named("r1u7");
+    request.run(store.insert_node(&node)).await.unwrap();
+    let read = async || store.find_node(&NodeIdent::Id(node.id)).await.unwrap().unwrap();
+    assert_eq!(read().await.trace, None, "no work is in progress");
+
+    let work = Some(Work::new(WorkUuid::new_v4(), Vec::new(), at(0)));
+    let working = Node { provision_state: State::Verifying, work, ..node.clone() };
+    let working = request.run(store.update_node(&working, &[])).await.unwrap();
+    assert_eq!((&working.trace, &read().await.trace), (&trace, &trace));
+    let working = Node { updated_at: Some(at(1)), ..working };
+    let working = another.run(store.update_node(&working, &[])).await.unwrap();
+    assert_eq!(read().await.trace, trace, "a turn writes the node");
+
+    let done = Node { provision_state: State::Manageable, work: None, ..working };
+    another.run(store.update_node(&done, &[])).await.unwrap();
+    assert_eq!(read().await.trace, None);
+    drop((request, another));
+    let names: Vec<_> = kept.take_all().into_iter().map(|span| span.name).collect();
+    assert_eq!(
+        names,
+        ["insert_node", "update_node", "update_node", "update_node", "request", "turn"]
+    );
 }
 
 async fn busy_nodes_have_work_or_a_power_request(store: Store) {

@@ -20,6 +20,7 @@ impl Request {
         let written = retry_stale(|| async {
             let vm = self.machine(ident).await?;
             let (vm, event) = decide(&vm)?;
+            let vm = Vm { trace: openstack_api::current_trace(), ..vm };
             let change = VmChange { events: vec![event], ..VmChange::of(vm) };
             Ok(self.app.store.change_vm_within(&change, &self.app.settings.quotas).await?)
         });

@@ -50,6 +50,7 @@ async fn requested(request: &Request, body: NewVm) -> Result<(Vm, Option<String>
         user_data,
         lease,
         notify: body.notify,
+        trace: openstack_api::current_trace(),
         ..Vm::new(id, owner, name, (found.image, found.flavor, found.network), now)
     };
     Ok((vm, sealed))

@@ -135,6 +135,7 @@ impl Api {
             },
             lending: Default::default(),
             metrics: Default::default(),
+            tracer: Default::default(),
             clock: noon,
         };
         let conductor = Conductor::new(settings, store.clone(), keys, cloud);

@@ -10,7 +10,7 @@ use newtype_uuid::GenericUuid;
 use openstack::compute::actions;
 use openstack::image::images::{self, Image, ImageStatus};
 use openstack::{CloudError, Session};
-use reconcile::{Decided, Requeue, Turn, execute};
+use reconcile::{Decided, Requeue, Turn, begin_span, end_span, execute};
 use tracing::{info, instrument};
 
 use crate::context::{ConductorContext, ResourceRef};
@@ -29,7 +29,11 @@ pub(crate) async fn turn(
     let place = snapshot.cloud_project.as_deref();
     let session = context.session_for(&snapshot.project, place).await;
     let session = session.map(|sessions| sessions.map(|(session, _)| session));
-    Ok(execute(&SnapshotTurn { context, session }, snapshot).await?.1)
+    let (tracer, subject) = (&context.settings.tracer, ("bedplate.snapshot.id", id));
+    let span = begin_span(tracer, None, "snapshot turn", subject);
+    let ended = span.run(execute(&SnapshotTurn { context, session }, snapshot)).await;
+    end_span(span, &ended);
+    Ok(ended?.1)
 }
 
 struct SnapshotTurn<'a> {

@@ -6,7 +6,7 @@ use cluster_core::{
 };
 use cluster_store::{StoreError, VmChange, VmScope};
 use newtype_uuid::GenericUuid;
-use reconcile::{Decided, Requeue, Turn, execute};
+use reconcile::{Decided, Requeue, Turn, begin_span, end_span, execute};
 use tracing::{info, instrument};
 
 use super::{calls, cloud_work, notice};
@@ -21,8 +21,12 @@ pub(crate) async fn turn(context: &ConductorContext, id: VmUuid) -> Result<Reque
     let Some(vm) = found.into_iter().next() else { return Ok(Requeue::OnChange) };
     let ledger = context.store.ledger_of(id).await?;
     let copy = copy_of(context, &vm).await?;
+    let (tracer, subject) = (&context.settings.tracer, ("bedplate.vm.id", id));
+    let span = begin_span(tracer, vm.trace_in_progress(), "VM turn", subject);
     let records = VmRecords { vm, ledger, copy };
-    Ok(execute(&VmTurn { context }, records).await?.1)
+    let ended = span.run(execute(&VmTurn { context }, records)).await;
+    end_span(span, &ended);
+    Ok(ended?.1)
 }
 
 /// Returns the snapshot that is kept of the VM.

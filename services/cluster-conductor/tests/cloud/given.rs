@@ -374,6 +374,7 @@ fn settings() -> Settings {
         repair: REPAIR,
         lending: Default::default(),
         metrics: Default::default(),
+        tracer: Default::default(),
         clock: Timestamp::now,
     }
 }

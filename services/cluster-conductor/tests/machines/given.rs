@@ -191,6 +191,7 @@ fn conductor(store: &Store, keys: &str, nodes: Option<NodesListener>) -> Conduct
         machines: MachineSettings { kubernetes, nodes },
         lending: Default::default(),
         metrics: Default::default(),
+        tracer: Default::default(),
         clock: now,
     };
     Conductor::new(settings, store.clone(), SealingKeys::parse(keys).unwrap(), None)

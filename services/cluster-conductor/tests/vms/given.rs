@@ -447,6 +447,7 @@ fn settings() -> Settings {
         lending: LendingSettings::default(),
         vms,
         metrics: Default::default(),
+        tracer: Default::default(),
         clock: Timestamp::now,
     }
 }

@@ -70,6 +70,7 @@ async fn listening() -> Listening {
         },
         lending: Default::default(),
         metrics: Default::default(),
+        tracer: Default::default(),
         clock: Timestamp::now,
     };
     let keys = SealingKeys::parse(&SealingKeys::generate().unwrap()).unwrap();

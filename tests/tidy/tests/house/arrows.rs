@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tidy::{Crate, Kind, Layer, assert_none, crates, graph, text_files};
 
 /// Crates that compute without I/O, clock or randomness.
-const PURE: [&str; 14] = [
+const PURE: [&str; 15] = [
     "agent-protocol",
     "audit",
     "baremetal-core",
@@ -20,6 +20,7 @@ const PURE: [&str; 14] = [
     "rack-manifest",
     "readable",
     "tftp",
+    "trace-context",
 ];
 
 /// Crates that a pure crate must not link, because they allow more than computing.

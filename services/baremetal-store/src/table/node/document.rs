@@ -13,6 +13,7 @@ use hardware::{BootMode, Health, PowerState};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use spans::TraceContext;
 use uuid::Uuid;
 
 /// How serde writes and reads a [`Node`] as a document. A missing row does not compile.
@@ -95,6 +96,8 @@ struct Fields {
     network_changes: NetworkChanges,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     work: Option<Work>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trace: Option<TraceContext>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     failure: Option<Failure>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
