@@ -9,6 +9,7 @@ mod cloud;
 mod command_line;
 mod program;
 pub mod python;
+pub mod receiver;
 mod service;
 pub mod wait;
 pub mod wire;

@@ -16,6 +16,7 @@ mod provision_states;
 mod scan;
 mod sdk;
 mod suites;
+mod traces;
 mod wire;
 
 /// The options of a node with fake hardware; the interfaces are named because a real Ironic has other defaults.
