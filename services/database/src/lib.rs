@@ -24,6 +24,7 @@ mod sqlite;
 pub mod table;
 mod tripwire;
 mod value;
+pub mod webhook_events;
 mod work;
 mod writer;
 

@@ -16,6 +16,7 @@ mod states;
 mod sweeps;
 mod traces;
 mod turns;
+mod webhooks;
 mod writes;
 
 mod durations;
@@ -35,4 +36,5 @@ pub use states::StateMetrics;
 pub use sweeps::SweepMetrics;
 pub use traces::{SpanOutcome, TraceMetrics};
 pub use turns::TurnMetrics;
+pub use webhooks::{EventOutcome, WebhookMetrics};
 pub use writes::{WriteMetrics, WriteTimer};

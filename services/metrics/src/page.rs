@@ -12,7 +12,7 @@ use crate::process::ProcessCollector;
 use crate::{
     BmcMetrics, CapacityGauges, CloudMetrics, ClusterGauges, ConditionGauges, ConductorGauges,
     NodeGauges, RequestMetrics, SensorGauges, StateMetrics, SweepMetrics, TraceMetrics,
-    TurnMetrics, WriteMetrics,
+    TurnMetrics, WebhookMetrics, WriteMetrics,
 };
 
 /// The `Content-Type` of [`Metrics::text`].
@@ -90,6 +90,13 @@ impl Metrics {
         let traces = TraceMetrics::default();
         traces.register(&mut self.registry);
         traces
+    }
+
+    /// Adds the events that are sent to webhooks.
+    pub fn webhooks(&mut self) -> WebhookMetrics {
+        let webhooks = WebhookMetrics::default();
+        webhooks.register(&mut self.registry);
+        webhooks
     }
 
     /// Adds the calls of BMCs.

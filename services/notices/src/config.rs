@@ -25,10 +25,16 @@ pub struct NoticesConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(try_from = "RawWebhook")]
 pub struct WebhookConfig {
-    /// An `https://` URL, or `http://` if `allow_local` is set.
-    pub url: Url,
+    pub target: WebhookTarget,
     /// A file with the secret that signs the notices.
     pub secret_file: PathBuf,
+}
+
+/// The address of a webhook, and how it is reached.
+#[derive(Clone, Debug)]
+pub struct WebhookTarget {
+    /// An `https://` URL, or `http://` if `allow_local` is set.
+    pub url: Url,
     /// Whether the URL may lead to a loopback or link-local address, and then without TLS.
     pub allow_local: bool,
     /// A PEM file with further certificate authorities that may sign the webhook's certificate.
@@ -50,6 +56,15 @@ impl TryFrom<RawWebhook> for WebhookConfig {
 
     fn try_from(raw: RawWebhook) -> Result<Self, Self::Error> {
         let RawWebhook { url, secret_file, allow_local, ca_file } = raw;
+        let target = WebhookTarget { url, allow_local, ca_file };
+        target.check()?;
+        Ok(WebhookConfig { target, secret_file })
+    }
+}
+
+impl WebhookTarget {
+    pub(crate) fn check(&self) -> Result<(), &'static str> {
+        let WebhookTarget { url, allow_local, .. } = self;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(
                 "url: must not contain a password, which would appear in logs; put the secret into secret_file",
@@ -57,10 +72,10 @@ impl TryFrom<RawWebhook> for WebhookConfig {
         }
         match url.scheme() {
             "https" => {}
-            "http" if allow_local => {}
+            "http" if *allow_local => {}
             _ => return Err("url: must begin with https://"),
         }
-        Ok(WebhookConfig { url, secret_file, allow_local, ca_file })
+        Ok(())
     }
 }
 
@@ -157,6 +172,8 @@ pub enum SetupError {
     Unreadable { path: PathBuf, source: io::Error },
     #[error("the secret file {} is empty", path.display())]
     Empty { path: PathBuf },
+    #[error("cannot use the secret file {}", path.display())]
+    Unusable { path: PathBuf, source: cloud_event::InvalidSecret },
     #[error("{} contains no CA certificate", path.display())]
     NoCertificate { path: PathBuf },
     /// The webhook URL is an address that notices are not sent to.

@@ -12,7 +12,7 @@ use sha2::Sha256;
 use url::{Host, Url};
 use uuid::Uuid;
 
-use crate::config::{SetupError, WebhookConfig, secret};
+use crate::config::{SetupError, WebhookConfig, WebhookTarget, secret};
 use crate::trust;
 use crate::unsent::SendError;
 
@@ -32,28 +32,9 @@ pub(crate) struct Webhook {
 
 impl Webhook {
     pub(crate) fn new(config: &WebhookConfig) -> Result<Webhook, SetupError> {
-        let literal = match config.url.host() {
-            Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
-            Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
-            Some(Host::Domain(_)) | None => None,
-        };
-        if let Some(address) = literal.filter(|address| !config.allow_local && is_local(*address)) {
-            return Err(SetupError::Local { address });
-        }
-        let tls = trust::client(&trust::authorities(config.ca_file.as_deref())?)?;
-        let client = Client::builder()
-            .tls_backend_preconfigured(tls)
-            .user_agent("bedplate")
-            // A redirect could lead to an address that was not checked.
-            .redirect(reqwest::redirect::Policy::none())
-            .referer(false)
-            .no_proxy()
-            .retry(reqwest::retry::never())
-            .pool_max_idle_per_host(0)
-            .timeout(TIMEOUT)
-            .dns_resolver(Resolver { allow_local: config.allow_local })
-            .build()?;
-        Ok(Webhook { client, url: config.url.clone(), secret: secret(&config.secret_file)? })
+        let target = &config.target;
+        let client = client(target)?;
+        Ok(Webhook { client, url: target.url.clone(), secret: secret(&config.secret_file)? })
     }
 
     /// Posts one notice. Only the status of the answer counts; the body is not read.
@@ -75,6 +56,32 @@ impl Webhook {
     }
 }
 
+/// Makes the client for a webhook, which connects to no address that the configuration does not permit.
+pub(crate) fn client(target: &WebhookTarget) -> Result<Client, SetupError> {
+    let literal = match target.url.host() {
+        Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
+        Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
+        Some(Host::Domain(_)) | None => None,
+    };
+    if let Some(address) = literal.filter(|address| !target.allow_local && is_local(*address)) {
+        return Err(SetupError::Local { address });
+    }
+    let tls = trust::client(&trust::authorities(target.ca_file.as_deref())?)?;
+    let client = Client::builder()
+        .tls_backend_preconfigured(tls)
+        .user_agent("bedplate")
+        // A redirect could lead to an address that was not checked.
+        .redirect(reqwest::redirect::Policy::none())
+        .referer(false)
+        .no_proxy()
+        .retry(reqwest::retry::never())
+        .pool_max_idle_per_host(0)
+        .timeout(TIMEOUT)
+        .dns_resolver(Resolver { allow_local: target.allow_local })
+        .build()?;
+    Ok(client)
+}
+
 /// The value of the signature header for `body`.
 fn signature(secret: &SecretString, body: &str, now: Timestamp) -> String {
     let seconds = now.as_second();
@@ -85,7 +92,7 @@ fn signature(secret: &SecretString, body: &str, now: Timestamp) -> String {
 }
 
 /// The innermost cause, without the URL.
-fn why(error: &reqwest::Error) -> String {
+pub(crate) fn why(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return format!("no answer within {} s", TIMEOUT.as_secs());
     }

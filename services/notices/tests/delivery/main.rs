@@ -1,6 +1,7 @@
 //! Sends notices to foreign receivers.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
+mod events;
 mod mailbox;
 mod outbox;
 mod receiver;

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use tidy::{Crate, Kind, Layer, assert_none, crates, graph, text_files};
 
 /// Crates that compute without I/O, clock or randomness.
-const PURE: [&str; 15] = [
+const PURE: [&str; 16] = [
     "agent-protocol",
     "audit",
     "baremetal-core",
+    "cloud-event",
     "cluster-addons",
     "cluster-bootstrap",
     "cluster-core",

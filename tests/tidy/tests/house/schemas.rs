@@ -34,10 +34,14 @@ fn scripts_only_add_to_the_tables() {
     assert_none("scripts that the release before cannot work with", wrong);
 }
 
-/// The store and the version of `services/STORE/src/schema-N.sql`.
+/// The store and the version of `services/STORE/src/schema-N.sql`. A script of `database` is a part of several schemas, with a number in each
+/// of them, so it narrows none.
 fn version(path: &str) -> Option<(&str, u32)> {
-    let (store, name) = path.strip_prefix("services/")?.split_once("/src/schema")?;
-    let number = name.strip_suffix(".sql")?;
+    let (store, name) = path.strip_prefix("services/")?.split_once("/src/")?;
+    if store == "database" {
+        return name.ends_with(".sql").then_some((store, 0));
+    }
+    let number = name.strip_prefix("schema")?.strip_suffix(".sql")?;
     let version = if number.is_empty() { 1 } else { number.strip_prefix('-')?.parse().ok()? };
     // The tables of the audit trail are a part of the schemas of both services.
     (store != "audit-store").then_some((store, version))
