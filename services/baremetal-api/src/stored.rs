@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use baremetal_core::{
-    Content, Node, NodeIdent, NodeUuid, Stored, StoredFilter, StoredSort, check_idle,
+    Node, NodeIdent, NodeUuid, Notified, Stored, StoredFilter, StoredSort, check_idle,
 };
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
@@ -57,7 +57,7 @@ macro_rules! summaries {
 pub(crate) use summaries;
 
 /// A resource that is stored as one document, as the API serves it.
-pub(crate) trait Served: Content + Default {
+pub(crate) trait Served: Notified + Default {
     /// The name of the resource with its article: `a chassis`.
     const NAME: &'static str;
     /// The name of the collection, as in `/v1/chassis`.

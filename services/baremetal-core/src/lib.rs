@@ -18,6 +18,7 @@ mod lending;
 mod machine_names;
 mod node_request;
 mod node_update;
+mod notification;
 mod rack;
 mod request;
 mod reservation;
@@ -236,6 +237,10 @@ pub use node::{MOST_PARTS, Maintenance, Node};
 pub use node_lease::{LeaseDrain, NodeLease};
 pub use node_request::{NodeChange, NodeRefused, Passwords, check_new_node};
 pub use node_update::{InspectionChanges, NodeUpdate, Obstacle};
+pub use notification::{
+    Notified, PayloadVersion, RecordChange, allocation_notification, node_notifications,
+    port_notification, resource_notification,
+};
 pub use oci_image::{OciImage, PULL_SECRET, PullSecret, check_operators_secret, oci_image};
 pub use oci_manifest::{
     LARGEST_OCI_DOCUMENT, OCI_MEDIA_TYPES, OciCandidate, OciDisk, OciDocument, OciIndex,

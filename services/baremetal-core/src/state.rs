@@ -256,6 +256,19 @@ impl State {
     }
 }
 
+impl Event {
+    /// Returns the event that Ironic's state machine has in the state `from`: Ironic deletes where Bedplate undeploys, and two of its events
+    /// have the names of verbs.
+    pub(crate) fn ironic_word(self, from: State) -> &'static str {
+        match (from, self) {
+            (_, Undeploy) => "delete",
+            (_, DoneManually) => "manage",
+            (Deleting, Done) => "clean",
+            (_, event) => event.as_str(),
+        }
+    }
+}
+
 /// The error for an event that is not legal in the current state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the event \"{event}\" cannot happen in state \"{state}\"")]
@@ -363,15 +376,9 @@ mod tests {
         }
     }
 
-    /// A row in Ironic's words: it deletes where Bedplate undeploys, and two of its events have the names of verbs.
+    /// A row in Ironic's words.
     fn in_words_of_ironic((from, event, to): &(State, Event, State)) -> String {
-        let event = match (from, event) {
-            (_, Undeploy) => "delete",
-            (_, DoneManually) => "manage",
-            (Deleting, Done) => "clean",
-            (_, event) => event.as_str(),
-        };
-        format!("{from}, {event}, {to}")
+        format!("{from}, {}, {to}", event.ironic_word(*from))
     }
 
     /// `state/ironic.txt` has the transitions of `ironic/common/state_machine.py` of Ironic 39.

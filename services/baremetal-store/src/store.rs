@@ -25,6 +25,7 @@ use baremetal_core::{
 };
 use database::conductors::Conductors;
 use database::table::{PagePart, PageRows};
+use database::webhook_events::{self, EventOutbox, Subscriptions};
 use database::{
     Database, Result, Schema, SchemaVersion, SizeLimit, Tripwire, WriteKind, WriteMetrics, reading,
     writing,
@@ -34,6 +35,7 @@ use jiff::Timestamp;
 use metrics::StateMetrics;
 use serde_json::Value;
 
+use crate::notifier::Notifier;
 use crate::table::resource::{check_chassis, lock_of_node};
 use crate::table::{
     NodeCount, NodeDetail, NodeGroup, NodeVersion, ShardCount, SharedBmcs, history, inspection,
@@ -73,6 +75,7 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-21.sql"),
     include_str!("schema-22.sql"),
     include_str!("schema-23.sql"),
+    webhook_events::SCHEMA,
 ];
 
 /// The channel of the notifications of conductors.
@@ -109,6 +112,7 @@ pub struct Store {
     pub(crate) allocations_each: Option<NonZeroU32>,
     pub(crate) shared_bmcs: SharedBmcs,
     states: StateMetrics,
+    subscriptions: Subscriptions,
 }
 
 impl Store {
@@ -143,12 +147,33 @@ impl Store {
             allocations_each: None,
             shared_bmcs: SharedBmcs::default(),
             states: StateMetrics::default(),
+            subscriptions: Subscriptions::default(),
         }
     }
 
     /// Measures here how long nodes are in each provision state.
     pub fn with_state_metrics(self, states: StateMetrics) -> Store {
         Store { states, ..self }
+    }
+
+    /// Writes notifications for these webhooks.
+    pub fn with_subscriptions(self, subscriptions: Subscriptions) -> Store {
+        Store { subscriptions, ..self }
+    }
+
+    /// Returns the names of the webhooks that get notifications.
+    pub fn webhooks(&self) -> impl Iterator<Item = &str> {
+        self.subscriptions.names()
+    }
+
+    /// Returns the notifications that have to be sent.
+    pub fn webhook_outbox(&self) -> EventOutbox {
+        EventOutbox::new(self.database.clone())
+    }
+
+    /// Returns the notifier of the change that the current task makes.
+    fn notifier(&self) -> Notifier {
+        Notifier::of_task(&self.subscriptions)
     }
 
     /// Measures the provision states that nodes left, once these entries of their history are committed.
@@ -248,14 +273,15 @@ impl Store {
     pub async fn insert_node(&self, node: &Node) -> Result<()> {
         self.admit_node(node).await?;
         let (node, shared) = (self.sealed(node).await?, self.shared_bmcs);
+        let notifier = self.notifier();
         let extent = match node.chassis {
-            None => one_write(&node),
+            None => notifier.extent(one_write(&node)),
             Some(_) => AnyStatementCanFail,
         };
         writing!(self.database, extent, |c| {
             check_chassis(c, &node).await?;
             node::check_bmc(c, &node, shared).await?;
-            node::insert(c, &node).await
+            notifier.insert_node(c, &node).await
         })
     }
 
@@ -335,8 +361,9 @@ impl Store {
     /// with its new version and its sealed secrets.
     pub async fn update_node(&self, node: &Node, history: &[HistoryEntry]) -> Result<Node> {
         self.admit_node(node).await?;
+        let notifier = self.notifier();
         let extent = match (node.chassis, history) {
-            (None, []) => one_write(node),
+            (None, []) => notifier.extent(one_write(node)),
             (None, _) => OnlyFirstStatementCanFail,
             (Some(_), _) => AnyStatementCanFail,
         };
@@ -346,7 +373,7 @@ impl Store {
             if node.chassis.is_some() && !node::keeps_chassis(c, &node).await? {
                 check_chassis(c, &node).await?;
             }
-            let written = node::update_checked(c, node, shared).await?;
+            let written = notifier.update_node_checked(c, node, shared).await?;
             history::append(c, written.id, &lines).await?;
             Ok(written)
         })?;
@@ -364,10 +391,10 @@ impl Store {
         self.admit_node(node).await?;
         let (node, lines) = (self.sealed(node).await?, history.to_vec());
         let InspectionChanges { ports, report } = changes.clone();
-        let shared = self.shared_bmcs;
+        let (shared, notifier) = (self.shared_bmcs, self.notifier());
         let written = writing!(self.database, AnyStatementCanFail, |c| {
-            let written = node::update_checked(c, node, shared).await?;
-            port::update_all(c, &ports).await?;
+            let written = notifier.update_node_checked(c, node, shared).await?;
+            notifier.update_ports(c, &ports).await?;
             if let Some(report) = &report {
                 inspection::save(c, report).await?;
             }
@@ -397,11 +424,12 @@ impl Store {
         }
         // In this order, two writers of the same nodes do not wait for each other.
         all.sort_by_key(|(node, _)| node.id);
+        let notifier = self.notifier();
         let written = writing!(self.database, AnyStatementCanFail, |c| {
             let mut written = node;
             for (node, lines) in all {
                 // A step changes no BMC, so no BMC is compared.
-                let after = node::update(c, node).await?;
+                let after = notifier.update_node(c, node).await?;
                 history::append(c, after.id, &lines).await?;
                 if after.id == written.id {
                     written = after;
@@ -416,13 +444,13 @@ impl Store {
     /// Deletes a node with everything that belongs to it, including the leases of its ports, if its version has not changed since it was
     /// read.
     pub async fn delete_node(&self, node: &Node) -> Result<()> {
-        let node = node.clone();
+        let (node, notifier) = (node.clone(), self.notifier());
         writing!(self.database, AnyStatementCanFail, |c| {
             // The deletion would lock the ports before the port groups.
             node::lock(c, node.id).await?;
             lock_of_node(c, node.id).await?;
             let ports = port::of(c, node.id).await?;
-            node::delete(c, &node).await?;
+            notifier.delete_node(c, &node).await?;
             for port in ports {
                 lease::free(c, port.address).await?;
             }
@@ -439,10 +467,11 @@ impl Store {
             fitting.map(|seen| (seen.node, seen.version)).collect::<Vec<_>>()
         };
         let (on, off) = (those(PowerState::On), those(PowerState::Off));
+        let notifier = self.notifier();
         writing!(self.database, OnlyFirstStatementCanFail, |c| {
             c.lock_bulk_writes().await?;
-            let on = node::record_power(c, &on, PowerState::On, now).await?;
-            let off = node::record_power(c, &off, PowerState::Off, now).await?;
+            let on = notifier.record_power(c, &on, PowerState::On, now).await?;
+            let off = notifier.record_power(c, &off, PowerState::Off, now).await?;
             Ok(on + off)
         })
     }
@@ -488,7 +517,7 @@ impl Store {
         let new_nodes = self.sealed_all(new_nodes).await?;
         let changed_nodes = self.sealed_all(changed_nodes).await?;
         let (new_ports, removed_ports) = (new_ports.to_vec(), removed_ports.to_vec());
-        let shared = self.shared_bmcs;
+        let (shared, notifier) = (self.shared_bmcs, self.notifier());
         writing!(self.database, AnyStatementCanFail, |c| {
             c.lock_bulk_writes().await?;
             match version {
@@ -496,14 +525,14 @@ impl Store {
                 Some(version) => rack::update(c, &name, &document, version).await?,
             }
             for node in &changed_nodes {
-                node::update(c, node.clone()).await?;
+                notifier.update_node(c, node.clone()).await?;
             }
             for node in &new_nodes {
-                node::insert(c, node).await?;
+                notifier.insert_node(c, node).await?;
             }
             for id in removed_ports {
                 if let Some(port) = port::find(c, id).await? {
-                    port::remove(c, id).await?;
+                    notifier.remove_port(c, id).await?;
                     lease::free(c, port.address).await?;
                 }
             }
@@ -512,7 +541,7 @@ impl Store {
                 node::check_bmc(c, node, shared).await?;
             }
             for port in &new_ports {
-                port::insert(c, port).await?;
+                notifier.insert_port(c, port).await?;
             }
             Ok(())
         })

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use baremetal_conductor::SensorSettings;
 use daemon::{DatabaseConfig, LogFormat, MetricsConfig};
-use notices::NoticesConfig;
+use notices::{EventsConfig, NoticesConfig};
 use otlp::TracesConfig;
 use serde::Deserialize;
 
@@ -82,6 +82,9 @@ pub struct Config {
     /// The webhook and the mail server for notices.
     #[serde(default)]
     pub notices: NoticesConfig,
+    /// The webhooks that get notifications about every change.
+    #[serde(default)]
+    pub events: EventsConfig,
     /// How many allocations a project may have.
     #[serde(default)]
     pub allocations: AllocationsConfig,

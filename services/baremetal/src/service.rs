@@ -18,7 +18,8 @@ use baremetal_store::{AddressPool, Store, Tripwire};
 use daemon::{ApiListener, MetricsListener};
 use hardware::AllowedHosts;
 use jiff::Timestamp;
-use notices::{OutboxSender, ReceiverKinds};
+use metrics::WebhookMetrics;
+use notices::{EventSender, OutboxSender, ReceiverKinds};
 use openstack::{CallObserver, Session};
 use openstack_api::{ApiSettings, Auth, PlaceCounts};
 use otlp::Exporter;
@@ -47,8 +48,8 @@ const KEEP_BMC_ADDRESS: Duration = Duration::from_hours(24 * 30);
 /// A service whose listeners are open, before it serves.
 pub struct Service {
     conductor: Conductor,
-    /// Delivers notices outside of the API.
-    notices: OutboxSender,
+    /// Delivers notices outside of the API, and notifications.
+    notices: (OutboxSender, EventSender),
     store: Store,
     api: (ApiListener, axum::Router),
     metrics: (ServiceMetrics, Option<MetricsListener>),
@@ -116,10 +117,10 @@ impl Service {
             None => None,
         };
         let sockets = provisioning.as_ref().map(|(_, sockets)| sockets);
-        let pump = pump(&config)?;
+        let pump = pump(&config, metrics.webhooks.clone())?;
         let scraped = MetricsListener::open(config.metrics).await?;
         let instance = daemon::instance_name(lock.as_ref());
-        let settings = settings(&config, sockets, pump.addressees(), instance, &metrics)?;
+        let settings = settings(&config, sockets, pump.0.addressees(), instance, &metrics)?;
         let conductor = Conductor::new(settings, store.clone(), key).await?;
         let api = config.api.open().await?;
 
@@ -184,10 +185,14 @@ impl Service {
             sockets.serve(provisioning::router(routes), loaders, &mut tasks, &stop);
         }
         let conductor = self.conductor.clone();
+        let may_send = move || conductor.has_task("notices");
+        let conductor = self.conductor.clone();
         let given_up = HistoryOfUndelivered { store: self.store.clone(), conductor };
-        let sending = self.notices.run(self.store.outbox(), given_up, stop.clone());
+        let (notices, events) = self.notices;
+        let notices = notices.run(self.store.outbox(), given_up, stop.clone());
+        let events = events.run(self.store.webhook_outbox(), may_send, stop.clone());
         tasks.spawn(async move {
-            sending.await;
+            tokio::join!(notices, events);
             Ok(())
         });
         let working = self.conductor.run(stop.clone());
@@ -210,7 +215,7 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
     Store::check(&url).await.context("cannot open the database")?;
     Keyring::check_file(&config.seal_keys_file())
         .context("cannot use the sealing keys (seal_keys)")?;
-    pump(config)?;
+    pump(config, WebhookMetrics::default())?;
     service_metrics::check_traces(config)?;
     let https = config.provisioning.as_ref().and_then(|it| it.https.as_ref());
     https.map(certificate).transpose()?;
@@ -233,9 +238,13 @@ fn service_key(file: &Path) -> anyhow::Result<ServiceKey> {
     Ok(ServiceKey::new(bytes))
 }
 
-fn pump(config: &Config) -> anyhow::Result<OutboxSender> {
-    OutboxSender::new(&config.notices, Timestamp::now)
-        .context("cannot send notices as configured (notices)")
+/// Makes the senders of notices and of notifications, which send nothing yet.
+fn pump(config: &Config, sent: WebhookMetrics) -> anyhow::Result<(OutboxSender, EventSender)> {
+    let notices = OutboxSender::new(&config.notices, Timestamp::now)
+        .context("cannot send notices as configured (notices)")?;
+    let events = EventSender::new(&config.events, sent, Timestamp::now)
+        .context("cannot send notifications as configured (events)")?;
+    Ok((notices, events))
 }
 
 /// Opens the store, and the keys that seal its secrets.
@@ -253,6 +262,8 @@ async fn open_store(
         .context("cannot use the sealing keys (seal_keys)")?;
     let store = store.with_shared_bmcs(config.bmc.shared.into());
     let store = store.with_state_metrics(metrics.states.clone());
+    let source = format!("/baremetald/{}", config.hostname());
+    let store = store.with_subscriptions(config.events.subscriptions(source));
     store.with_keys(Arc::new(keys)).await.context("cannot seal the stored secrets")
 }
 

@@ -10,7 +10,7 @@ use daemon::ScrapeCounts;
 use jiff::Timestamp;
 use metrics::{
     CapacityGauges, ClassCount, CloudMetrics, ConductorGauges, Metrics, NodeCount, NodeGauges,
-    RequestMetrics, StateMetrics, WriteMetrics,
+    RequestMetrics, StateMetrics, WebhookMetrics, WriteMetrics,
 };
 use openstack::CallObserver;
 use otlp::{Exporter, TracedProgram, TracesConfig};
@@ -31,6 +31,7 @@ pub(crate) struct ServiceMetrics {
     pub(crate) writes: WriteMetrics,
     pub(crate) states: StateMetrics,
     pub(crate) cloud_calls: CloudMetrics,
+    pub(crate) webhooks: WebhookMetrics,
     pub(crate) tracer: Tracer,
     /// Sends the spans; `None` without a collector.
     pub(crate) exporter: Option<Exporter>,
@@ -57,6 +58,7 @@ impl ServiceMetrics {
             writes: page.writes(),
             states: page.states(),
             cloud_calls: page.cloud_calls(),
+            webhooks: page.webhooks(),
             tracer: tracer.unwrap_or_default(),
             exporter,
             conductor: ConductorMetrics {
@@ -82,9 +84,9 @@ impl ServiceMetrics {
 
     /// Returns the page, and the counts that are read from `store` before a scrape.
     pub(crate) fn serving(self, store: Store) -> (Metrics, RecordCounts) {
-        let ServiceMetrics { page, nodes, conductors, capacity, .. } = self;
+        let ServiceMetrics { page, nodes, conductors, capacity, webhooks, .. } = self;
         let capacity_read_at = Mutex::new(None);
-        (page, RecordCounts { store, nodes, conductors, capacity, capacity_read_at })
+        (page, RecordCounts { store, nodes, conductors, capacity, webhooks, capacity_read_at })
     }
 }
 
@@ -100,6 +102,7 @@ pub(crate) struct RecordCounts {
     nodes: NodeGauges,
     conductors: ConductorGauges,
     capacity: CapacityGauges,
+    webhooks: WebhookMetrics,
     capacity_read_at: Mutex<Option<Instant>>,
 }
 
@@ -119,6 +122,10 @@ impl ScrapeCounts for RecordCounts {
         let conductors = self.store.conductors();
         let tally = LivingConductors::tally(&conductors.list(now).await?, &conductors);
         self.conductors.replace(tally.map(|(state, count)| (state.as_str(), count)));
+        let webhooks = self.store.webhooks().collect();
+        for it in self.store.webhook_outbox().backlogs_of(webhooks).await? {
+            self.webhooks.set_backlog(&it.webhook, it.waiting, it.age(now), it.dead);
+        }
         if self.is_capacity_old() {
             self.show(self.store.capacity(now).await?);
             *self.capacity_read_at.lock().unwrap_or_else(PoisonError::into_inner) =

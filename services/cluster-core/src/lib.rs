@@ -14,6 +14,7 @@ mod conclusion;
 mod conditions;
 mod failure;
 mod group_request;
+mod notification;
 mod plan;
 mod quota;
 mod quota_need;
@@ -117,6 +118,7 @@ pub use label::{LABELS, Labels, LabelsError, Meaning};
 pub use lease_notice::{LeaseNotice, lease_notice};
 pub use ledger::{LedgerEntry, LedgerOwner, LedgerState};
 pub use node_group::{GroupRole, NodeGroup, NodeTaint, TaintEffect};
+pub use notification::cluster_notification;
 pub use observation::{
     AddOnsObservation, BackingOff, Bootstrap, CaRotationObservation, CloudObject,
     CloudObjectDetails, CloudObjectState, ClusterObservation, Failure, MemberObservation,

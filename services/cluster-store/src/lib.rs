@@ -9,6 +9,9 @@ mod table;
 mod write_notifier;
 
 pub use database::table::{PagePart, PageRows, Position};
+pub use database::webhook_events::{
+    DeadEvent, EventOutbox, Subscription, Subscriptions, WebhookBacklog,
+};
 pub use database::{Result, SchemaVersion, StoreError, WriteMetrics};
 pub use record::{
     AnyEvent, BootstrapReport, Certificate, Claim, ClusterChange, MachineReport, Quota,

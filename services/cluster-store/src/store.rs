@@ -19,17 +19,20 @@ use allowance::QuotaDifference;
 use audit_store::Recorder;
 use cluster_core::{
     Cluster, ClusterSort, ClusterUuid, DefaultLimits, Event, Ident, NodeGroup, Page, Severity,
-    Template, TemplateSort,
+    Template, TemplateSort, cluster_notification,
 };
 use database::WriteKind::{AnyStatementCanFail, OneStatement};
 use database::conductors::Conductors;
 use database::outbox::{self, Outbox};
 use database::seals::RegisteredKeys;
 use database::table::{PagePart, PageRows};
+use database::webhook_events::{self, EventOutbox, NotificationWriter, Subscriptions};
 use database::{
     Connection, Database, Result, Schema, SchemaVersion, SizeLimit, Tripwire, WriteMetrics,
     reading, writing,
 };
+
+use jiff::Timestamp;
 
 pub use drain::ServerOwners;
 use sealing::Keyring;
@@ -54,6 +57,7 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-11.sql"),
     include_str!("schema-12.sql"),
     include_str!("schema-13.sql"),
+    webhook_events::SCHEMA,
 ];
 
 /// The channel of the notifications of conductors.
@@ -72,6 +76,7 @@ pub struct Store {
     keys: Option<Arc<Keyring>>,
     /// The largest size of documents that are written through this store.
     pub(crate) bound: SizeLimit,
+    subscriptions: Subscriptions,
 }
 
 impl Store {
@@ -91,6 +96,26 @@ impl Store {
         Store { database: self.database.with_tripwire(tripwire), ..self }
     }
 
+    /// Writes notifications for these webhooks.
+    pub fn with_subscriptions(self, subscriptions: Subscriptions) -> Store {
+        Store { subscriptions, ..self }
+    }
+
+    /// Returns the names of the webhooks that get notifications.
+    pub fn webhooks(&self) -> impl Iterator<Item = &str> {
+        self.subscriptions.names()
+    }
+
+    /// Returns the notifications that have to be sent.
+    pub fn webhook_outbox(&self) -> EventOutbox {
+        EventOutbox::new(self.database.clone())
+    }
+
+    /// Returns the writer of notifications about the change that the current task makes.
+    fn notifier(&self) -> NotificationWriter {
+        NotificationWriter::of_task(&self.subscriptions, Timestamp::now())
+    }
+
     async fn of(database: Database) -> Result<Store> {
         writing!(database, AnyStatementCanFail, |c| allowance::count_all(c).await)?;
         writing!(database, AnyStatementCanFail, |c| subdomain::insert_missing(c).await)?;
@@ -102,6 +127,7 @@ impl Store {
             known: RegisteredKeys::default(),
             keys: None,
             bound: SizeLimit::default(),
+            subscriptions: Subscriptions::default(),
         };
         store.note_seals().await?;
         Ok(store)
@@ -193,7 +219,7 @@ impl Store {
     ) -> Result<(), QuotaWriteError> {
         self.admit_cluster(new, groups).await?;
         let (new, groups, events) = (new.clone(), groups.to_vec(), events.to_vec());
-        let within = within.cloned();
+        let (within, notifier) = (within.cloned(), self.notifier());
         let written = writing!(self.database, AnyStatementCanFail, |c| {
             let asked = QuotaDifference::of_new(&new, &groups);
             if let Some(defaults) = &within {
@@ -210,6 +236,7 @@ impl Store {
             }
             asked.write(c, &new).await?;
             event::append(c, new.id, &events).await?;
+            tell(c, &notifier, (None, Some(&new))).await?;
             Ok(Admission::Granted(()))
         })?;
         written.granted()
@@ -272,10 +299,10 @@ impl Store {
     /// version.
     pub async fn change_cluster(&self, change: &ClusterChange) -> Result<Cluster> {
         self.admit_change(change).await?;
-        let change = change.clone();
+        let (change, notifier) = (change.clone(), self.notifier());
         let written = writing!(self.database, AnyStatementCanFail, |c| {
             let asked = QuotaDifference::by(c, &change).await?;
-            write(c, &change, &asked).await
+            write(c, &change, &asked, &notifier).await
         })?;
         self.bell.ring(written.id);
         Ok(written)
@@ -289,6 +316,7 @@ impl Store {
     ) -> Result<Cluster, QuotaWriteError> {
         self.admit_change(change).await?;
         let (change, defaults) = (change.clone(), defaults.clone());
+        let notifier = self.notifier();
         let written = writing!(self.database, AnyStatementCanFail, |c| {
             c.lock_name(&change.cluster.project).await?;
             // A change that was decided on an old version is stale: it is neither counted nor refused by a limit.
@@ -297,7 +325,7 @@ impl Store {
             let by = (&change.cluster, change.by());
             match allowance::refusal(c, by, &asked, &defaults).await? {
                 Some(denial) => Ok(Admission::Refused(denial)),
-                None => write(c, &change, &asked).await.map(Admission::Granted),
+                None => write(c, &change, &asked, &notifier).await.map(Admission::Granted),
             }
         })?;
         let written = written.granted::<QuotaWriteError>()?;
@@ -336,8 +364,12 @@ impl Store {
 
     /// Deletes a cluster with all its rows, if its version is still the one that was read. `InUse` while its ledger has an entry.
     pub async fn delete_cluster(&self, old: &Cluster) -> Result<()> {
-        let (id, old) = (old.id, old.clone());
-        writing!(self.database, OneStatement, |c| cluster::delete(c, &old).await)?;
+        let (id, old, notifier) = (old.id, old.clone(), self.notifier());
+        let extent = if notifier.is_on() { AnyStatementCanFail } else { OneStatement };
+        writing!(self.database, extent, |c| {
+            tell(c, &notifier, (Some(&old), None)).await?;
+            cluster::delete(c, &old).await
+        })?;
         self.bell.ring(id);
         Ok(())
     }
@@ -347,7 +379,12 @@ async fn write(
     connection: &mut Connection,
     change: &ClusterChange,
     asked: &QuotaDifference,
+    notifier: &NotificationWriter,
 ) -> Result<Cluster> {
+    let before = match notifier.is_on() {
+        true => cluster::some(connection, &[change.cluster.id]).await?.pop(),
+        false => None,
+    };
     let written = cluster::update(connection, &change.cluster).await?;
     for group in &change.removed {
         node_group::delete(connection, group).await?;
@@ -373,5 +410,20 @@ async fn write(
         });
     }
     event::append(connection, written.id, &events).await?;
+    if let Some(before) = &before {
+        tell(connection, notifier, (Some(before), Some(&written))).await?;
+    }
     Ok(written)
+}
+
+/// Writes the notification about a change of a cluster, from its state before to its state after.
+async fn tell(
+    connection: &mut Connection,
+    notifier: &NotificationWriter,
+    (before, after): (Option<&Cluster>, Option<&Cluster>),
+) -> Result<()> {
+    let Some(cluster) = after.or(before).filter(|_| notifier.is_on()) else { return Ok(()) };
+    let groups = node_group::of(connection, cluster.id).await?;
+    let told = cluster_notification(before, after, &groups, notifier.now());
+    notifier.write(connection, told.as_slice()).await
 }

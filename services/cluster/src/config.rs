@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use daemon::{ConnectionLimits, DatabaseConfig, LogFormat, MetricsConfig, TlsFiles};
 use jiff::SignedDuration;
-use notices::NoticesConfig;
+use notices::{EventsConfig, NoticesConfig};
 use openstack_api::{
     AuthConfig, AuthKind, HostName, KeystoneAccess, Limits, PlainHttp, TrustedProxies,
 };
@@ -74,6 +74,9 @@ pub struct Config {
     /// Notices that are sent outside of clusterd: webhook and mail.
     #[serde(default)]
     pub notices: NoticesConfig,
+    /// The webhooks that get notifications about every change.
+    #[serde(default)]
+    pub events: EventsConfig,
     #[serde(default)]
     pub machines: VmsConfig,
 }

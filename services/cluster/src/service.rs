@@ -11,7 +11,8 @@ use cluster_core::RepairLimits;
 use cluster_store::Store;
 use daemon::{ApiListener, ConnectionLimits, MetricsListener};
 use jiff::Timestamp;
-use notices::{Outbox, OutboxSender};
+use metrics::WebhookMetrics;
+use notices::{EventSender, OutboxSender};
 use openstack::{CallObserver, CloudConfig, Session};
 use openstack_api::{ApiSettings, AuthConfig};
 use otlp::Exporter;
@@ -37,7 +38,8 @@ pub struct Service {
     metrics: (ServiceMetrics, Option<MetricsListener>),
     nodes: Option<NodesService>,
     streams: Streams,
-    outbox: (OutboxSender, Outbox, UndeliveredAsEvent),
+    /// Delivers notices outside of the API, and notifications.
+    notices: (OutboxSender, EventSender),
     listeners: Listeners,
     /// No other process uses the SQLite file, or the state folder, until this value is dropped.
     _lock: Option<File>,
@@ -67,11 +69,11 @@ impl Service {
         let lock = daemon::lock_state("clusterd", Store::file(&url), &config.state_dir).await?;
         let metrics = ServiceMetrics::new(&config)?;
         let (store, keys) = open_store(&config, &metrics).await?;
-        let pump = pump(&config)?;
+        let notices = pump(&config, metrics.webhooks.clone())?;
         let certificate = certificate(&config)?;
         let of_nodes = certificate.as_ref().map(|(settings, _)| settings.clone());
         let instance = daemon::instance_name(lock.as_ref());
-        let settings = conductor_settings(&config, instance, of_nodes, &pump, &metrics);
+        let settings = conductor_settings(&config, instance, of_nodes, &notices.0, &metrics);
         let conductor = match cloud(&config, metrics.cloud_observer())? {
             Some((session, Tenancy::Own)) => {
                 Conductor::of_tenants(settings, store.clone(), keys, session)
@@ -103,8 +105,6 @@ impl Service {
         };
         daemon::write_listeners(&config.state_dir, &listeners)
             .context("cannot write listeners.json")?;
-        let given_up = UndeliveredAsEvent { store: store.clone(), conductor: conductor.clone() };
-        let outbox = (pump, store.outbox(), given_up);
         let api = (api, cluster_api::router(app));
         Ok(Service {
             conductor,
@@ -113,7 +113,7 @@ impl Service {
             metrics: (metrics, scraped),
             nodes,
             streams,
-            outbox,
+            notices,
             listeners,
             _lock: lock,
         })
@@ -152,10 +152,15 @@ impl Service {
             let serving = daemon::serve_tls(listener, tls, router, connections, stop.clone());
             tasks.spawn(async move { serving.await.context("the listener for members failed") });
         }
-        let (pump, outbox, given_up) = self.outbox;
-        let sending = pump.run(outbox, given_up, stop.clone());
+        let conductor = self.conductor.clone();
+        let may_send = move || conductor.has_task("notices");
+        let conductor = self.conductor.clone();
+        let given_up = UndeliveredAsEvent { store: self.store.clone(), conductor };
+        let (notices, events) = self.notices;
+        let notices = notices.run(self.store.outbox(), given_up, stop.clone());
+        let events = events.run(self.store.webhook_outbox(), may_send, stop.clone());
         tasks.spawn(async move {
-            sending.await;
+            tokio::join!(notices, events);
             Ok(())
         });
         let working = self.conductor.run(stop.clone());
@@ -179,7 +184,7 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
     Keyring::check_file(&config.seal_keys_file())
         .context("cannot use the sealing keys (seal_keys)")?;
     cloud(config, CallObserver::default())?;
-    pump(config)?;
+    pump(config, WebhookMetrics::default())?;
     service_metrics::check_traces(config)?;
     let files = config.nodes.as_ref().and_then(|nodes| nodes.certificate.as_ref());
     files.map(nodes::read_certificate).transpose().context(NO_CERTIFICATE)?;
@@ -198,6 +203,8 @@ async fn open_store(
     let keys = Keyring::open(&config.seal_keys_file(), &known)
         .context("cannot use the sealing keys (seal_keys)")?;
     let keys = Arc::new(keys);
+    let source = format!("/clusterd/{}", config.hostname());
+    let store = store.with_subscriptions(config.events.subscriptions(source));
     let store = store.with_keys(keys.clone()).await.context("cannot use the sealing keys")?;
     Ok((store, keys))
 }
@@ -273,10 +280,13 @@ fn certificate(config: &Config) -> anyhow::Result<Option<(NodesListener, TlsAcce
     Ok(Some((settings, made.tls)))
 }
 
-/// The sender of notices. Sends nothing yet.
-fn pump(config: &Config) -> anyhow::Result<OutboxSender> {
-    OutboxSender::new(&config.notices, Timestamp::now)
-        .context("cannot send notices as configured (notices)")
+/// The senders of notices and of notifications. They send nothing yet.
+fn pump(config: &Config, sent: WebhookMetrics) -> anyhow::Result<(OutboxSender, EventSender)> {
+    let notices = OutboxSender::new(&config.notices, Timestamp::now)
+        .context("cannot send notices as configured (notices)")?;
+    let events = EventSender::new(&config.events, sent, Timestamp::now)
+        .context("cannot send notifications as configured (events)")?;
+    Ok((notices, events))
 }
 
 /// The session with the cloud, and the project in which clusters are created.

@@ -6,7 +6,8 @@ use cluster_store::{Scope, Store, StoreError};
 use daemon::ScrapeCounts;
 use jiff::Timestamp;
 use metrics::{
-    CloudMetrics, ClusterGauges, ConductorGauges, Metrics, RequestMetrics, WriteMetrics,
+    CloudMetrics, ClusterGauges, ConductorGauges, Metrics, RequestMetrics, WebhookMetrics,
+    WriteMetrics,
 };
 use openstack::CallObserver;
 use otlp::{Exporter, TracedProgram, TracesConfig};
@@ -23,6 +24,7 @@ pub(crate) struct ServiceMetrics {
     pub(crate) requests: RequestMetrics,
     pub(crate) writes: WriteMetrics,
     pub(crate) cloud_calls: CloudMetrics,
+    pub(crate) webhooks: WebhookMetrics,
     pub(crate) tracer: Tracer,
     /// Sends the spans; `None` without a collector.
     pub(crate) exporter: Option<Exporter>,
@@ -47,6 +49,7 @@ impl ServiceMetrics {
             requests: page.requests(),
             writes: page.writes(),
             cloud_calls: page.cloud_calls(),
+            webhooks: page.webhooks(),
             tracer: tracer.unwrap_or_default(),
             exporter,
             conductor: ConductorMetrics { turns: page.turns(), clusters: page.conditions() },
@@ -66,8 +69,8 @@ impl ServiceMetrics {
 
     /// Returns the page, and the counts that are read from `store` before a scrape.
     pub(crate) fn serving(self, store: Store) -> (Metrics, RecordCounts) {
-        let ServiceMetrics { page, clusters, conductors, .. } = self;
-        (page, RecordCounts { store, clusters, conductors })
+        let ServiceMetrics { page, clusters, conductors, webhooks, .. } = self;
+        (page, RecordCounts { store, clusters, conductors, webhooks })
     }
 }
 
@@ -82,6 +85,7 @@ pub(crate) struct RecordCounts {
     store: Store,
     clusters: ClusterGauges,
     conductors: ConductorGauges,
+    webhooks: WebhookMetrics,
 }
 
 impl ScrapeCounts for RecordCounts {
@@ -90,10 +94,14 @@ impl ScrapeCounts for RecordCounts {
     async fn refresh(&self) -> Result<(), StoreError> {
         let (clusters, members) = self.store.count_clusters(&Scope::All).await?;
         self.clusters.set(clusters, members, self.store.count_vms().await?);
+        let now = Timestamp::now();
         let conductors = self.store.conductors();
-        let rows = conductors.list(Timestamp::now()).await?;
-        let tally = LivingConductors::tally(&rows, &conductors);
+        let tally = LivingConductors::tally(&conductors.list(now).await?, &conductors);
         self.conductors.replace(tally.map(|(state, count)| (state.as_str(), count)));
+        let webhooks = self.store.webhooks().collect();
+        for it in self.store.webhook_outbox().backlogs_of(webhooks).await? {
+            self.webhooks.set_backlog(&it.webhook, it.waiting, it.age(now), it.dead);
+        }
         Ok(())
     }
 }

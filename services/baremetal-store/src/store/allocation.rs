@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use baremetal_core::{
     Allocation, AllocationFilter, AllocationSort, AllocationState, AllocationUuid,
     BackfillMismatch, HistoryEntry, Node, NodeIdent, NodeName, NodePool, NodeUuid, Page,
-    ReservationRequest, assign, backfill, release, reserve,
+    RecordChange, ReservationRequest, assign, backfill, release, reserve,
 };
 use database::WriteKind::{AnyStatementCanFail, OneStatement};
 use database::table::{PagePart, PageRows};
@@ -13,6 +13,7 @@ use database::{Connection, Result, StoreError, reading, writing};
 use jiff::Timestamp;
 
 use crate::Store;
+use crate::notifier::Notifier;
 use crate::secrets::seal_node;
 use crate::table::node::FreeNodeSearch;
 use crate::table::{allocation, history, node};
@@ -88,6 +89,7 @@ impl Store {
     ) -> Result<Allocation> {
         self.admit_allocation(new).await?;
         let (new, pool, each) = (new.clone(), pool.clone(), self.allocations_each);
+        let notifier = self.notifier();
         writing!(self.database, AnyStatementCanFail, |c| {
             c.lock_name(ALLOCATION_LOCK).await?;
             check_quota(c, &new, each).await?;
@@ -95,9 +97,9 @@ impl Store {
                 let (node, written) = assign(node, &new);
                 Some((node, written, None))
             };
-            let found = choose_node(c, &new, &pool, &taken, now).await?;
+            let found = choose_node(c, &new, &pool, &taken, &notifier, now).await?;
             let written = found.allocation(&new);
-            allocation::insert(c, &written).await?;
+            notifier.insert_allocation(c, &written).await?;
             if written.state == AllocationState::Error {
                 allocation::trim_failed(c, &written).await?;
             }
@@ -122,7 +124,7 @@ impl Store {
         self.admit_allocation(new).await?;
         self.admit_order(order).await?;
         let (new, pool, order) = (new.clone(), pool.clone(), order.clone());
-        let sealer = self.current_keys().await?;
+        let (sealer, notifier) = (self.current_keys().await?, self.notifier());
         writing!(self.database, AnyStatementCanFail, |c| {
             c.lock_name(ALLOCATION_LOCK).await?;
             let used = allocation::count_reserved(c, new.owner.as_deref()).await?;
@@ -136,9 +138,9 @@ impl Store {
                 }
                 Some((node, written, Some(line)))
             };
-            match choose_node(c, &new, &pool, &taken, now).await? {
+            match choose_node(c, &new, &pool, &taken, &notifier, now).await? {
                 NodeSearchOutcome::Taken(written) => {
-                    allocation::insert(c, &written).await?;
+                    notifier.insert_allocation(c, &written).await?;
                     Ok(ReserveOutcome::Done(written))
                 }
                 none @ (NodeSearchOutcome::OnlySimilar | NodeSearchOutcome::NoNode) => {
@@ -162,7 +164,7 @@ impl Store {
         now: Timestamp,
     ) -> Result<BackfillOutcome> {
         self.admit_allocation(new).await?;
-        let (new, each) = (new.clone(), self.allocations_each);
+        let (new, each, notifier) = (new.clone(), self.allocations_each, self.notifier());
         writing!(self.database, AnyStatementCanFail, |c| {
             c.lock_name(ALLOCATION_LOCK).await?;
             check_quota(c, &new, each).await?;
@@ -172,8 +174,8 @@ impl Store {
                 Ok(both) => both,
                 Err(mismatch) => return Ok(BackfillOutcome::Mismatch(mismatch)),
             };
-            node::update(c, Node { updated_at: Some(now), ..taken }).await?;
-            allocation::insert(c, &written).await?;
+            notifier.update_node(c, Node { updated_at: Some(now), ..taken }).await?;
+            notifier.insert_allocation(c, &written).await?;
             Ok(BackfillOutcome::Done(Box::new(written)))
         })
     }
@@ -233,8 +235,12 @@ impl Store {
     /// Writes the whole allocation, if its version has not changed since it was read. The node is not changed.
     pub async fn update_allocation(&self, changed: &Allocation) -> Result<Allocation> {
         self.admit_allocation(changed).await?;
-        let changed = changed.clone();
-        writing!(self.database, OneStatement, |c| allocation::update(c, &changed).await)
+        let (changed, notifier) = (changed.clone(), self.notifier());
+        writing!(self.database, notifier.extent(OneStatement), |c| {
+            let written = allocation::update(c, &changed).await?;
+            notifier.tell_allocation(c, RecordChange::Update, &written).await?;
+            Ok(written)
+        })
     }
 
     /// Deletes an allocation and frees its node, if the versions of both have not changed since they were read.
@@ -244,13 +250,14 @@ impl Store {
         reserved: Option<&Node>,
         now: Timestamp,
     ) -> Result<()> {
-        let (gone, reserved) = (gone.clone(), reserved.cloned());
+        let (gone, reserved, notifier) = (gone.clone(), reserved.cloned(), self.notifier());
         writing!(self.database, AnyStatementCanFail, |c| {
             if let Some(reserved) = reserved {
                 let free = Node { updated_at: Some(now), ..release(&reserved) };
-                node::update(c, free).await?;
+                notifier.update_node(c, free).await?;
             }
-            allocation::delete(c, &gone).await
+            allocation::delete(c, &gone).await?;
+            notifier.tell_allocation(c, RecordChange::Delete, &gone).await
         })
     }
 
@@ -263,11 +270,15 @@ impl Store {
     ) -> Result<Node> {
         self.admit_node(node).await?;
         let (node, lines) = (self.sealed(node).await?, history.to_vec());
-        let shared = self.shared_bmcs;
+        let (shared, notifier) = (self.shared_bmcs, self.notifier());
         let written = writing!(self.database, AnyStatementCanFail, |c| {
-            let written = node::update_checked(c, node, shared).await?;
+            let written = notifier.update_node_checked(c, node, shared).await?;
             history::append(c, written.id, &lines).await?;
+            let gone = allocation::find(c, ended).await?;
             allocation::remove(c, ended).await?;
+            if let Some(gone) = gone {
+                notifier.tell_allocation(c, RecordChange::Delete, &gone).await?;
+            }
             Ok(written)
         })?;
         self.measure_states(history);
@@ -297,13 +308,15 @@ async fn choose_node(
     new: &Allocation,
     pool: &NodePool,
     taken: TakeNode<'_>,
+    notifier: &Notifier,
     now: Timestamp,
 ) -> Result<NodeSearchOutcome> {
     let mut none = NodeSearchOutcome::NoNode;
     if let Some(name) = &new.name {
         let namesake = node::find(connection, &NodeIdent::Name(name.clone())).await?;
         if let Some(namesake) = namesake
-            && let Some(written) = try_node(connection, new, pool, taken, namesake, now).await?
+            && let Some(written) =
+                try_node(connection, new, pool, taken, notifier, namesake, now).await?
         {
             return Ok(NodeSearchOutcome::Taken(Box::new(written)));
         }
@@ -316,7 +329,9 @@ async fn choose_node(
         }
         none = NodeSearchOutcome::OnlySimilar;
         for node in found {
-            if let Some(written) = try_node(connection, new, pool, taken, node, now).await? {
+            if let Some(written) =
+                try_node(connection, new, pool, taken, notifier, node, now).await?
+            {
                 return Ok(NodeSearchOutcome::Taken(Box::new(written)));
             }
         }
@@ -329,6 +344,7 @@ async fn try_node(
     new: &Allocation,
     pool: &NodePool,
     taken: TakeNode<'_>,
+    notifier: &Notifier,
     mut node: Node,
     now: Timestamp,
 ) -> Result<Option<Allocation>> {
@@ -337,7 +353,8 @@ async fn try_node(
             return Ok(None);
         }
         let Some((after, written, line)) = taken(&node) else { return Ok(None) };
-        match node::update(connection, Node { updated_at: Some(now), ..after }).await {
+        let after = Node { updated_at: Some(now), ..after };
+        match notifier.update_node(connection, after).await {
             Ok(_) => {
                 history::append(connection, node.id, line.as_slice()).await?;
                 return Ok(Some(written));

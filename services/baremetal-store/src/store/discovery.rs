@@ -5,7 +5,7 @@ use database::WriteKind::AnyStatementCanFail;
 use database::{Result, writing};
 
 use crate::Store;
-use crate::table::{discovery, history, inspection, node, port};
+use crate::table::{discovery, history, inspection, node};
 
 /// The name of the lock under which discoveries are accepted, so that one is not accepted twice at the same time.
 const ACCEPTANCE_LOCK: &str = "discoveries";
@@ -33,7 +33,7 @@ impl Store {
     ) -> Result<AcceptOutcome> {
         self.admit_node(&it.node).await?;
         let it = Acceptance { node: self.sealed(&it.node).await?, ..it.clone() };
-        let shared = self.shared_bmcs;
+        let (shared, notifier) = (self.shared_bmcs, self.notifier());
         writing!(self.database, AnyStatementCanFail, |c| {
             c.lock_name(ACCEPTANCE_LOCK).await?;
             let Some(found) = discovery::find(c, id).await? else {
@@ -43,9 +43,9 @@ impl Store {
                 return Ok(AcceptOutcome::Present(node));
             }
             node::check_bmc(c, &it.node, shared).await?;
-            node::insert(c, &it.node).await?;
+            notifier.insert_node(c, &it.node).await?;
             for port in &it.ports {
-                port::insert(c, port).await?;
+                notifier.insert_port(c, port).await?;
             }
             if let Some(report) = &it.report {
                 inspection::save(c, report).await?;

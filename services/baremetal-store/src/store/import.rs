@@ -2,13 +2,14 @@
 
 use baremetal_core::{
     Allocation, AllocationState, Content, HistoryEntry, InspectionReport, Node, Port, PortGroup,
-    Stored, VolumeConnector, VolumeTarget,
+    RecordChange, Stored, VolumeConnector, VolumeTarget,
 };
 use database::WriteKind::AnyStatementCanFail;
 use database::{Connection, Result, writing};
 use serde_json::Value;
 
 use crate::Store;
+use crate::notifier::Notifier;
 use crate::store::allocation::{ALLOCATION_LOCK, check_quota};
 use crate::table::resource::check_chassis;
 use crate::table::{allocation, history, inspection, node, port, resource};
@@ -63,7 +64,7 @@ impl Store {
         let targets = self.admitted_and_sealed(&it.targets).await?;
         let it = ImportedNode { node: self.sealed(&it.node).await?, ..it.clone() };
         let each = self.allocations_each;
-        let shared = self.shared_bmcs;
+        let (shared, notifier) = (self.shared_bmcs, self.notifier());
         writing!(self.database, AnyStatementCanFail, |c| {
             c.lock_name(ALLOCATION_LOCK).await?;
             if let Some(allocation) = &it.allocation {
@@ -87,7 +88,7 @@ impl Store {
             history::append(c, it.node.id, &it.history).await?;
             history::append(c, it.node.id, std::slice::from_ref(&it.entry)).await?;
             match effect {
-                ImportEffect::Write => Ok(()),
+                ImportEffect::Write => tell_import(c, &notifier, &it).await,
                 ImportEffect::Check => node::delete(c, &it.node).await,
             }
         })
@@ -100,17 +101,18 @@ impl Store {
     /// `Duplicate` if the id or the name is in use.
     pub async fn import_allocation(&self, it: &Allocation, effect: ImportEffect) -> Result<()> {
         self.admit_allocation(it).await?;
-        let it = it.clone();
+        let (it, notifier) = (it.clone(), self.notifier());
         writing!(self.database, AnyStatementCanFail, |c| {
             c.lock_name(ALLOCATION_LOCK).await?;
             allocation::insert(c, &it).await?;
             match effect {
-                ImportEffect::Check => allocation::remove(c, it.id).await,
+                ImportEffect::Check => return allocation::remove(c, it.id).await,
                 ImportEffect::Write if it.state == AllocationState::Error => {
-                    allocation::trim_failed(c, &it).await
+                    allocation::trim_failed(c, &it).await?;
                 }
-                ImportEffect::Write => Ok(()),
+                ImportEffect::Write => {}
             }
+            notifier.tell_allocation(c, RecordChange::Create, &it).await
         })
     }
 
@@ -121,6 +123,32 @@ impl Store {
             sealed.push((it.clone(), self.sealed_resource(it).await?));
         }
         Ok(sealed)
+    }
+}
+
+/// Writes the notifications about everything that an import created.
+async fn tell_import(
+    connection: &mut Connection,
+    notifier: &Notifier,
+    it: &ImportedNode,
+) -> Result<()> {
+    let ImportedNode { node, portgroups, ports, connectors, targets, allocation, .. } = it;
+    notifier.tell_node(connection, None, Some(node)).await?;
+    for group in portgroups {
+        notifier.tell_resource(connection, RecordChange::Create, group).await?;
+    }
+    for port in ports {
+        notifier.tell_port(connection, None, Some(port)).await?;
+    }
+    for connector in connectors {
+        notifier.tell_resource(connection, RecordChange::Create, connector).await?;
+    }
+    for target in targets {
+        notifier.tell_resource(connection, RecordChange::Create, target).await?;
+    }
+    match allocation {
+        Some(it) => notifier.tell_allocation(connection, RecordChange::Create, it).await,
+        None => Ok(()),
     }
 }
 

@@ -7,7 +7,7 @@ use database::{Result, writing};
 use jiff::Timestamp;
 
 use crate::Store;
-use crate::table::{history, node};
+use crate::table::history;
 
 impl Store {
     /// Like [`Store::update_node`], with notices in the same transaction. Also returns how many notices were dropped because the outbox is
@@ -20,8 +20,9 @@ impl Store {
         now: Timestamp,
     ) -> Result<(Node, usize)> {
         let (node, lines, letters) = (self.sealed(node).await?, history.to_vec(), letters.to_vec());
+        let notifier = self.notifier();
         let written = writing!(self.database, OnlyFirstStatementCanFail, |c| {
-            let written = node::update(c, node).await?;
+            let written = notifier.update_node(c, node).await?;
             history::append(c, written.id, &lines).await?;
             let lost = outbox::append(c, &letters, now).await?;
             Ok((written, lost))

@@ -27,7 +27,11 @@ impl Store {
     pub async fn insert_port(&self, port: &Port) -> Result<()> {
         self.admit_port(port).await?;
         let port = port.clone();
-        let extent = if port.portgroup.is_some() { AnyStatementCanFail } else { OneStatement };
+        let notifier = self.notifier();
+        let extent = match port.portgroup {
+            Some(_) => AnyStatementCanFail,
+            None => notifier.extent(OneStatement),
+        };
         writing!(self.database, extent, |c| {
             port::check_count(c, port.node).await?;
             if port.portgroup.is_some() {
@@ -35,7 +39,7 @@ impl Store {
                 node::lock(c, port.node).await?;
                 check_group(c, &port).await?;
             }
-            port::insert(c, &port).await
+            notifier.insert_port(c, &port).await
         })
     }
 
@@ -102,12 +106,13 @@ impl Store {
             Some(_) => AnyStatementCanFail,
             None => OnlyFirstStatementCanFail,
         };
+        let notifier = self.notifier();
         writing!(self.database, extent, |c| {
             let before = port::find(c, port.id).await?;
             if before.as_ref().is_none_or(|it| it.portgroup != port.portgroup) {
                 check_group(c, &port).await?;
             }
-            let written = port::update(c, &port).await?;
+            let written = notifier.update_port(c, before.as_ref(), &port).await?;
             if let Some(before) = before.filter(|it| it.address != written.address) {
                 lease::free(c, before.address).await?;
             }
@@ -117,9 +122,9 @@ impl Store {
 
     /// Deletes a port and frees its lease, if its version has not changed since it was read.
     pub async fn delete_port(&self, port: &Port) -> Result<()> {
-        let port = port.clone();
+        let (port, notifier) = (port.clone(), self.notifier());
         writing!(self.database, OnlyFirstStatementCanFail, |c| {
-            port::delete(c, &port).await?;
+            notifier.delete_port(c, &port).await?;
             lease::free(c, port.address).await
         })
     }

@@ -1,7 +1,8 @@
 //! Resources that are stored as one document.
 
 use baremetal_core::{
-    Content, Node, NodeUuid, Page, Port, PortGroup, Stored, StoredFilter, StoredSort,
+    Content, Node, NodeUuid, Notified, Page, Port, PortGroup, RecordChange, Stored, StoredFilter,
+    StoredSort,
 };
 use database::WriteKind::{AnyStatementCanFail, OneStatement};
 use database::table::{PagePart, PageRows};
@@ -19,12 +20,14 @@ impl Store {
     /// # Errors
     ///
     /// `LimitReached` if the project or the node of the resource has too many of its kind.
-    pub async fn insert_resource<C: Content>(&self, it: &Stored<C>) -> Result<()> {
+    pub async fn insert_resource<C: Notified>(&self, it: &Stored<C>) -> Result<()> {
         self.admit_resource(it).await?;
         let (it, document) = (it.clone(), self.sealed_resource(it).await?);
-        writing!(self.database, OneStatement, |c| {
+        let notifier = self.notifier();
+        writing!(self.database, notifier.extent(OneStatement), |c| {
             resource::check_count(c, &it).await?;
-            resource::insert(c, &it, &document).await
+            resource::insert(c, &it, &document).await?;
+            notifier.tell_resource(c, RecordChange::Create, &it).await
         })
     }
 
@@ -79,28 +82,44 @@ impl Store {
     }
 
     /// Deletes all resources of the kind, which no other resource may refer to.
-    pub async fn delete_resources<C: Content>(&self) -> Result<()> {
-        writing!(self.database, OneStatement, |c| resource::delete_all::<C>(c).await)
+    pub async fn delete_resources<C: Notified>(&self) -> Result<()> {
+        let notifier = self.notifier();
+        writing!(self.database, notifier.extent(OneStatement), |c| {
+            let gone =
+                if notifier.is_on() { resource::all_of_kind::<C>(c).await? } else { Vec::new() };
+            resource::delete_all::<C>(c).await?;
+            for gone in &gone {
+                notifier.tell_resource(c, RecordChange::Delete, gone).await?;
+            }
+            Ok(())
+        })
     }
 
     /// Writes the whole resource, if its version has not changed since it was read, and returns it with its new version.
-    pub async fn update_resource<C: Content>(&self, it: &Stored<C>) -> Result<Stored<C>> {
+    pub async fn update_resource<C: Notified>(&self, it: &Stored<C>) -> Result<Stored<C>> {
         self.admit_resource(it).await?;
         let (it, document) = (it.clone(), self.sealed_resource(it).await?);
-        writing!(self.database, OneStatement, |c| resource::update(c, &it, &document).await)
+        let notifier = self.notifier();
+        writing!(self.database, notifier.extent(OneStatement), |c| {
+            let written = resource::update(c, &it, &document).await?;
+            notifier.tell_resource(c, RecordChange::Update, &written).await?;
+            Ok(written)
+        })
     }
 
     /// Writes a port group like [`Store::update_resource`], and moves its ports to its physical network.
     pub async fn update_port_group(&self, it: &Stored<PortGroup>) -> Result<Stored<PortGroup>> {
         self.admit_resource(it).await?;
         let (it, document) = (it.clone(), self.sealed_resource(it).await?);
+        let notifier = self.notifier();
         writing!(self.database, AnyStatementCanFail, |c| {
             let written = resource::update(c, &it, &document).await?;
+            notifier.tell_resource(c, RecordChange::Update, &written).await?;
             let network = &it.content.physical_network;
             let mut moved = port::of_group(c, it.id).await?;
             moved.retain(|port| port.physical_network != *network);
             moved.iter_mut().for_each(|port| port.physical_network.clone_from(network));
-            port::update_all(c, &moved).await?;
+            notifier.update_ports(c, &moved).await?;
             Ok(written)
         })
     }
@@ -134,13 +153,15 @@ impl Store {
     }
 
     /// Deletes a resource, if its version has not changed since it was read. Returns `false` and changes nothing if others refer to it.
-    pub async fn delete_resource<C: Content>(&self, it: &Stored<C>) -> Result<bool> {
+    pub async fn delete_resource<C: Notified>(&self, it: &Stored<C>) -> Result<bool> {
         let (id, version) = (it.id, it.version);
+        let (gone, notifier) = (it.clone(), self.notifier());
         writing!(self.database, AnyStatementCanFail, |c| {
             resource::lock::<C>(c, id).await?;
             let is_free = !resource::is_in_use::<C>(c, id).await?;
             if is_free {
                 resource::delete(c, id, version).await?;
+                notifier.tell_resource(c, RecordChange::Delete, &gone).await?;
             }
             Ok(is_free)
         })

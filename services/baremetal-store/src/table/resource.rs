@@ -81,6 +81,14 @@ pub(crate) async fn delete_all<C: Content>(connection: &mut Connection) -> Resul
     Ok(())
 }
 
+/// Returns all resources of the kind, in the order of their creation.
+pub(crate) async fn all_of_kind<C: Content>(connection: &mut Connection) -> Result<Vec<Stored<C>>> {
+    let mut query = Query::new(SELECT);
+    query.and_value("kind = ?", C::KIND);
+    let query = query.first_by("seq", false, u32::MAX);
+    query.rows(connection).await?.iter().map(read).collect()
+}
+
 pub(crate) async fn find<C: Content>(
     connection: &mut Connection,
     id: Uuid,

@@ -16,6 +16,7 @@ mod listed_steps;
 mod lists;
 mod machine;
 mod nodes;
+mod notifications;
 mod opening;
 mod parts;
 mod profiles;

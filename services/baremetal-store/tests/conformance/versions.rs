@@ -45,6 +45,7 @@ pub(crate) const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-21.sql"),
     include_str!("../fixtures/version-22.sql"),
     include_str!("../fixtures/version-23.sql"),
+    include_str!("../fixtures/version-24.sql"),
 ];
 /// The key file that sealed the secrets in the fixtures, from the time when key ids were numbers instead of fingerprints.
 pub(crate) const KEYS: &str = include_str!("../fixtures/seal.keys");
@@ -235,6 +236,9 @@ async fn holds_all(store: &Store, version: usize) {
     let page = Page { limit: 100, marker: None, sort: NodeSort::Creation, descending: false };
     let created = store.list_nodes(&NodeFilter::default(), &page).await.unwrap();
     assert_eq!(created, [enrolled.clone(), working.clone(), active.clone()], "version {version}");
+    let backlogs = store.webhook_outbox().backlogs().await.unwrap();
+    let events: Vec<_> = backlogs.iter().map(|it| (it.waiting, it.dead)).collect();
+    assert_eq!(events, vec![(1, 1); usize::from(version >= 24)], "version {version}");
     let (mut rack, _) = store.find_rack("r1").await.unwrap().unwrap();
     let Value::Object(document) = &mut rack else { panic!("{rack}") };
     store.secrets().open_rack("r1", document).unwrap();

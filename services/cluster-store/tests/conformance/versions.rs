@@ -29,6 +29,7 @@ pub(crate) const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-11.sql"),
     include_str!("../fixtures/version-12.sql"),
     include_str!("../fixtures/version-13.sql"),
+    include_str!("../fixtures/version-14.sql"),
 ];
 /// The key file that seals the secrets in the fixtures, from before key ids were fingerprints.
 const KEYS: &str = include_str!("../fixtures/seal.keys");
@@ -133,6 +134,8 @@ async fn holds_all(store: &Store, keys: &Keyring, version: usize) {
         let letters = store.outbox().due(at(1000), SignedDuration::from_hours(1), 9).await.unwrap();
         assert_eq!(letters.len(), 1);
     }
+    let backlogs = store.webhook_outbox().backlogs().await.unwrap();
+    assert_eq!(backlogs.len(), usize::from(version >= 14), "version {version}");
     if version >= 8 {
         let page = Page { limit: 9, marker: None, sort: VmSort::Name, descending: false };
         let vms =
