@@ -50,6 +50,7 @@ lists! {
     shared::AuditRow = "audit",
     shared::Key = "keys",
     shared::PolicyRow = "policy",
+    shared::Webhook = "webhooks",
 }
 
 impl<T: Listed> Listed for WithJson<T> {

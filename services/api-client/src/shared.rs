@@ -114,3 +114,29 @@ pub struct DatabaseHealth {
     pub schema_found: i64,
     pub schema_known: i64,
 }
+
+/// A webhook that gets notifications.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Webhook {
+    pub name: String,
+    /// False for a webhook that only earlier configurations name.
+    pub configured: bool,
+    /// The number of events that wait.
+    pub waiting: u64,
+    /// When the oldest of them was written.
+    pub waiting_since: Option<Timestamp>,
+    /// The number of events that were given up and are kept.
+    pub dead: u64,
+    /// The events that were given up last, the newest first.
+    pub last_dead: Vec<DeadEvent>,
+}
+
+/// An event that was given up.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct DeadEvent {
+    pub event_type: String,
+    /// The id of the object that the event is about.
+    pub subject: String,
+    /// Why the last attempt failed.
+    pub problem: String,
+}

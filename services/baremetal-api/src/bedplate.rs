@@ -39,6 +39,7 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(leases::routes())
         .merge(openstack_api::key_routes())
         .merge(openstack_api::health_routes())
+        .merge(openstack_api::webhook_routes())
         .merge(profile::routes())
         .merge(hypervisor::routes())
         .merge(import::routes())

@@ -12,6 +12,7 @@ mod images;
 mod ports;
 mod segment;
 mod services;
+mod webhooks;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -51,6 +51,7 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(machines::routes())
         .merge(openstack_api::key_routes())
         .merge(openstack_api::health_routes())
+        .merge(openstack_api::webhook_routes())
         .merge(hosts::routes())
         .merge(drains::routes())
         .merge(conductors::routes())

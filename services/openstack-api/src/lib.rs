@@ -12,6 +12,7 @@ mod reauthentication;
 mod service_state;
 mod shared_routes;
 mod versions;
+mod webhook_routes;
 
 mod routes;
 
@@ -89,3 +90,4 @@ pub use time::Time;
 pub use trusted_proxies::TrustedProxies;
 pub use unique_keys::check_unique_keys;
 pub use versions::{ApiVersions, VersionLayout, version_routes};
+pub use webhook_routes::{DeadEventState, SHOWN_DEAD, WebhookSource, WebhookState, webhook_routes};

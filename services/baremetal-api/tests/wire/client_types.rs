@@ -9,7 +9,7 @@ use api_client::baremetald::{
     RackSummary, Reservation, SensorReading, Sensors, Validation, Vif, VirtualDrive,
 };
 use api_client::shared::{
-    ApiRoot, AuditRow, AuditVerdict, ConductorProgress, Health, Key, PolicyRow,
+    ApiRoot, AuditRow, AuditVerdict, ConductorProgress, Health, Key, PolicyRow, Webhook,
 };
 use contract::ClientType;
 
@@ -72,4 +72,5 @@ pub(crate) const TYPES: &[ClientType] = &[
     ClientType::element::<AuditRow>("/bedplate/v1/audit"),
     ClientType::answer::<AuditVerdict>("GET", "/bedplate/v1/audit/verify"),
     ClientType::answer::<Health>("GET", "/bedplate/v1/health"),
+    ClientType::element::<Webhook>("/bedplate/v1/webhooks"),
 ];

@@ -40,6 +40,7 @@ const LISTS: &[(&str, MemoryBound)] = &[
     ("/bedplate/v1/policy", AtMost(200, "one row for each route of the program")),
     ("/bedplate/v1/racks", InParts),
     ("/bedplate/v1/reservations", InParts),
+    ("/bedplate/v1/webhooks", AtMost(16, "the configuration names them")),
     ("/v1/allocations", InParts),
     ("/v1/chassis", InParts),
     ("/v1/chassis/detail", InParts),

@@ -14,6 +14,7 @@ use url::Url;
 use super::clocks;
 use super::configured::Configured;
 use super::finding::{Check, Findings};
+use super::webhooks;
 use crate::api::{Api, Service, url_option};
 use crate::connection::Connection;
 use crate::exit::Exit;
@@ -122,6 +123,7 @@ async fn health(service: Service, api: &Api, findings: &mut Findings) {
     };
     clocks::compare(program, Some(health.now), asked_at, findings);
     version(program, &health.database, findings);
+    webhooks::look(program, api, findings).await;
 }
 
 /// Checks that the tables have the version that the program knows.

@@ -6,7 +6,7 @@ use api_client::clusterd::{
     Members, NodeGroup, Place, Places, Plan, Quotas, Snapshot, Vm,
 };
 use api_client::shared::{
-    ApiRoot, AuditRow, AuditVerdict, ConductorProgress, Health, Key, PolicyRow,
+    ApiRoot, AuditRow, AuditVerdict, ConductorProgress, Health, Key, PolicyRow, Webhook,
 };
 use contract::ClientType;
 
@@ -63,4 +63,5 @@ pub(crate) const TYPES: &[ClientType] = &[
     ClientType::element::<AuditRow>("/bedplate/v1/audit"),
     ClientType::answer::<AuditVerdict>("GET", "/bedplate/v1/audit/verify"),
     ClientType::answer::<Health>("GET", "/bedplate/v1/health"),
+    ClientType::element::<Webhook>("/bedplate/v1/webhooks"),
 ];

@@ -41,6 +41,7 @@ const LISTS: &[(&str, MemoryBound)] = &[
     ("/bedplate/v1/places/{thing}", ByDriver("the servers of the cloud with one name or tag")),
     ("/bedplate/v1/policy", AtMost(150, "one row for each route of the program")),
     ("/bedplate/v1/snapshots", InParts),
+    ("/bedplate/v1/webhooks", AtMost(16, "the configuration names them")),
     ("/v1/clusters", InParts),
     ("/v1/clusters/detail", InParts),
     ("/v1/clusters/{cluster}/nodegroups", AtMost(MOST_GROUPS, "a cluster has no more groups")),

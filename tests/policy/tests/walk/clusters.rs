@@ -152,6 +152,7 @@ fn steps() -> Vec<Step> {
         one("PUT", "/bedplate/v1/clusters/{cluster}/nodegroups/{nodegroup}/ignition", json!({"ignition": {"version": "3.4.0"}})),
         one("DELETE", "/bedplate/v1/clusters/{cluster}/nodegroups/{nodegroup}/ignition", nothing()),
         look("/bedplate/v1/health"),
+        look("/bedplate/v1/webhooks"),
         look("/bedplate/v1/hosts"),
         look("/bedplate/v1/hosts/{host}"),
         look("/bedplate/v1/places/{thing}"),

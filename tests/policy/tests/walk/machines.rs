@@ -319,6 +319,7 @@ fn steps() -> Vec<Step> {
         step(Nobodys, "POST", "/bedplate/v1/reservations/{reservation}/lease/undo", json!({})),
         step(Nobodys, "DELETE", "/bedplate/v1/racks/{rack}/up", nothing()),
         look("/bedplate/v1/health"),
+        look("/bedplate/v1/webhooks"),
         see("/bedplate/v1/nodes/{node}/hypervisor"),
         node("PUT", "/bedplate/v1/nodes/{node}/hypervisor/join", nothing()),
         look("/bedplate/v1/hypervisor-profiles"),
