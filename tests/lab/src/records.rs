@@ -23,6 +23,13 @@ impl Lab {
         waiting.expect("the outbox can be read").len()
     }
 
+    /// Returns the number of notifications that could be sent to a webhook now, at most a hundred.
+    pub async fn waiting_notifications(&self, webhook: &str) -> usize {
+        let outbox = self.records().await.webhook_outbox();
+        let waiting = outbox.due(webhook, Timestamp::MAX, SignedDuration::ZERO, 100).await;
+        waiting.expect("the outbox can be read").len()
+    }
+
     async fn records(&self) -> &Store {
         let url = format!("sqlite://{}", self.folder.path().join("state/baremetal.db").display());
         let opened = self.records.get_or_try_init(|| Store::open(&url)).await;

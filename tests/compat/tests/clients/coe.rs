@@ -8,7 +8,7 @@ use compat::{CommandLine, Service};
 use serde_json::{Value, json};
 
 /// A command that creates a template.
-const TEMPLATE: &[&str] = &[
+pub(crate) const TEMPLATE: &[&str] = &[
     "cluster",
     "template",
     "create",

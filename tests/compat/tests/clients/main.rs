@@ -17,6 +17,7 @@ mod scan;
 mod sdk;
 mod suites;
 mod traces;
+mod webhooks;
 mod wire;
 
 /// The options of a node with fake hardware; the interfaces are named because a real Ironic has other defaults.

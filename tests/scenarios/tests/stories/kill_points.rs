@@ -13,6 +13,7 @@ mod inspections;
 mod names;
 mod networks;
 mod notices;
+mod notifications;
 mod raid_volumes;
 mod rescues;
 mod vifs;
