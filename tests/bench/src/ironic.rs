@@ -25,7 +25,7 @@ use crate::sizes::Sizes;
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../real/ironic/ironic.sh");
 /// The number of nodes. A list has a page of them.
 const ALL: usize = 1000;
-/// How much longer one request of Ironic takes. baremetald gets this many times as many requests, because `/proc` counts CPU in 10 ms.
+/// How much longer one request of Ironic takes. baremetald gets this many times as many requests, because few of them vary more.
 const SLOWER: usize = 10;
 
 /// The need of one server: seconds of CPU for each request, or MiB of memory.

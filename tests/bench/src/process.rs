@@ -1,9 +1,11 @@
-//! CPU time and memory of a process, from `/proc` (proc(5)).
+//! CPU time of a process, from its CPU clock (clock_getcpuclockid(3)), and its memory, from `/proc` (proc(5)).
 
 use std::fs;
 use std::time::Duration;
 
 use anyhow::Context;
+use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
 use rustix::process::{Resource, Rlimit, getrlimit, nice, setrlimit};
 
 /// Ticks per second in `/proc/PID/stat`: the kernel's `USER_HZ`, 100 on all our platforms.
@@ -12,10 +14,11 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// How much nicer (nice(2)) a process is that must not disturb the measured one.
 const LESS_PRIORITY: i32 = 5;
 
-/// The CPU time that `pid` has spent so far, in user and kernel mode.
+/// The CPU time that `pid` has spent so far, in user and kernel mode. `/proc/PID/stat` has it as well, but counts in 10 ms.
 pub(crate) fn cpu(pid: u32) -> anyhow::Result<Duration> {
-    // The fields utime and stime.
-    times(pid, 14)
+    let clock = clock_getcpuclockid(Pid::from_raw(pid.try_into()?));
+    let time = clock.and_then(clock_gettime).context("a process has no CPU clock")?;
+    Ok(time.into())
 }
 
 /// The CPU time that `pid` and its descendants have spent so far.
@@ -56,16 +59,11 @@ fn tree(pid: u32) -> anyhow::Result<Vec<u32>> {
 
 /// The CPU time of all ended child processes, including their own ended children.
 pub(crate) fn cpu_of_children() -> anyhow::Result<Duration> {
-    // The fields cutime and cstime.
-    times(std::process::id(), 16)
-}
-
-/// The sum of two adjacent fields of `/proc/PID/stat`. `first` counts from 1.
-fn times(pid: u32, first: usize) -> anyhow::Result<Duration> {
-    let stat = read(pid, "stat")?;
+    let stat = read(std::process::id(), "stat")?;
     // The second field is the program's name in parentheses, and the name may contain spaces and parentheses.
     let (_, rest) = stat.rsplit_once(')').context("/proc/PID/stat has no name")?;
-    let ticks = rest.split_whitespace().skip(first - 3).take(2).map(str::parse::<u64>);
+    // The fields cutime and cstime.
+    let ticks = rest.split_whitespace().skip(13).take(2).map(str::parse::<u64>);
     let ticks: u64 = ticks.sum::<Result<_, _>>().context("/proc/PID/stat has no times")?;
     Ok(Duration::from_secs_f64(ticks as f64 / TICKS_PER_SECOND))
 }
