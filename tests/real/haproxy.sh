@@ -1,16 +1,11 @@
 #!/usr/bin/env bash
 # haproxy.sh run FOLDER PROXY...    Debian's haproxy before several servers, in the foreground; its files are in FOLDER
-# haproxy.sh config FOLDER PROXY... prints its configuration, which is also the example for a site
+# haproxy.sh config FOLDER PROXY... prints its configuration
 # haproxy.sh state FOLDER SERVER drain|ready   sends a server no new requests, or requests again
-# haproxy.sh servers FOLDER         prints each server with its state: `http-127.0.0.1:6385 127.0.0.1:7001 UP`
+# haproxy.sh servers FOLDER         prints each server with its state: `baremetal-127.0.0.1:6385 127.0.0.1:7001 UP`
 #
-# A PROXY is KIND=ADDRESS=SERVER[,SERVER...] with addresses HOST:PORT. The kinds:
-#
-#   http      an API, the provisioning listener or the console. A request goes to another server if the connection fails, or if a server ends
-#             before it answers a read. The client's address is in X-Forwarded-For. WebSockets pass.
-#   tcp       TLS that the servers end themselves: clusterd's listener for members.
-#   http+proxy, tcp+proxy  the same with the PROXY protocol, which tells the client's address at the beginning of each connection.
-#   postgres  PostgreSQL with a standby: the server that is no standby, as it says itself.
+# A PROXY is SECTION=ADDRESS=SERVER[,SERVER...] with addresses HOST:PORT. SECTION is a section of deploy/haproxy/haproxy.cfg, which is run
+# with these addresses, and without TLS of its own.
 #
 # It needs no root. As root, a missing haproxy is installed.
 set -euo pipefail
@@ -21,89 +16,37 @@ HERE=$(dirname "$(readlink -f "$0")")
 # haproxy is in sbin, which the PATH of an ordinary user may lack
 PATH=$PATH:/usr/sbin
 
-# A server that died is found by the first connection that it refuses. One that is stopped but not gone accepts connections and answers
-# nothing, so its sessions end when it fails the checks; one that finishes its last requests has two seconds for them.
-head_of_configuration() { # FOLDER
-  cat <<C
-global
-  maxconn 4096
-  stats socket $1/haproxy.sock mode 600 level admin
-defaults
-  timeout connect 2s
-  timeout check 2s
-  timeout client 1h
-  timeout server 1m
-  timeout tunnel 1h
-  timeout http-request 10s
-  timeout http-keep-alive 1h
-  option redispatch 1
-  retries 4
-  default-server check inter 1s fall 3 rise 1 on-marked-down shutdown-sessions
-C
-}
-
-# A server that ended before it answered may have done what was asked, so only reads are sent to another one.
-http_rules() {
-  cat <<'C'
-  mode http
-  balance roundrobin
-  option forwardfor
-  http-request set-header X-Forwarded-Proto http
-  http-request del-header X-Forwarded-Host
-  http-request del-header X-Forwarded-Prefix
-  option httpchk GET /
-  http-check expect status 200-499
-  retry-on conn-failure empty-response
-  http-request disable-l7-retry unless METH_GET
-C
-}
-
-tcp_rules() {
-  cat <<'C'
-  mode tcp
-  balance roundrobin
-C
-}
-
-# The messages of PostgreSQL's protocol (55.7): a start as postgres, ReadyForQuery, `select pg_is_in_recovery()`, an answer of 75 bytes with
-# the row `f`. A session may be idle for long.
-postgres_rules() {
-  cat <<'C'
-  mode tcp
-  option tcp-check
-  tcp-check connect
-  tcp-check send-binary 00000029000300007573657200706f73746772657300646174616261736500706f7374677265730000
-  tcp-check expect binary 5a0000000549
-  tcp-check send-binary 510000001f73656c6563742070675f69735f696e5f7265636f76657279282900
-  tcp-check expect min-recv 75 binary 440000000b00010000000166
-  timeout server 1h
-  default-server inter 500ms fall 1
-C
-}
-
-proxy() { # KIND ADDRESS SERVERS
-  local server servers number=0 more=''
-  printf 'listen %s-%s\n  bind %s\n' "${1%+proxy}" "$2" "$2"
-  case $1 in
-    http | tcp | postgres) "$1_rules" ;;
-    http+proxy | tcp+proxy) "${1%+proxy}_rules" && more=' send-proxy-v2' ;;
-    *) die "$1 is no kind of proxy: http, tcp or postgres" ;;
-  esac
-  IFS=, read -ra servers <<<"$3"
-  for server in "${servers[@]}"; do
-    number=$((number + 1))
-    printf '  server %d %s%s\n' "$number" "$server" "$more"
-  done
-}
+SITE=$HERE/../../deploy/haproxy/haproxy.cfg
 
 config() { # FOLDER PROXY...
-  local proxy kind address servers
-  head_of_configuration "$1"
+  local proxy section address servers
+  printf 'global\n  maxconn 4096\n  stats socket %s/haproxy.sock mode 600 level admin\n' "$1"
+  awk '/^[a-z]/ { inside = $1 == "defaults" } inside && !/^#/' "$SITE"
   for proxy in "${@:2}"; do
-    IFS='=' read -r kind address servers <<<"$proxy"
-    [ -n "$servers" ] || die "$proxy is no proxy: KIND=ADDRESS=SERVER[,SERVER...]"
-    proxy "$kind" "$address" "$servers"
+    IFS='=' read -r section address servers <<<"$proxy"
+    [ -n "$servers" ] || die "$proxy is no proxy: SECTION=ADDRESS=SERVER[,SERVER...]"
+    listen "$section" "$address" "$servers" || die "$SITE has no section listen $section"
   done
+}
+
+# Each server gets the words of the first server of the section, up to those of TLS.
+listen() { # SECTION ADDRESS SERVERS: fails if there is no such section
+  awk -v section="$1" -v address="$2" -v servers="$3" '
+    /^[a-z]/ {
+      inside = $1 == "listen" && $2 == section
+      if (inside) { found = 1; print "listen " section "-" address; next }
+    }
+    !inside || /^#/ { next }
+    $1 == "bind" { print "  bind " address; next }
+    $1 != "server" { print; next }
+    !seen++ {
+      words = ""
+      for (field = 4; field <= NF && $field != "ssl"; field++) words = words " " $field
+      count = split(servers, each, ",")
+      for (number = 1; number <= count; number++) print "  server " number " " each[number] words
+    }
+    END { exit !found }
+  ' "$SITE"
 }
 
 run() { # FOLDER PROXY...
@@ -151,7 +94,7 @@ P
 case ${1:-} in
   run | config | servers | state) [ $# -ge 2 ] || die "$1 needs a folder"; "$@" ;;
   *)
-    sed -n '2,15p' "$0" | sed 's/^# \{0,1\}//'
+    sed -n '2,10p' "$0" | sed 's/^# \{0,1\}//'
     exit 2
     ;;
 esac

@@ -6,7 +6,8 @@
 # postgres.sh --freeze FOLDER | --thaw FOLDER   stops its processes where they are (SIGSTOP), and lets them continue
 # postgres.sh --kill FOLDER                     kills its processes (SIGKILL), as a host does that loses its power
 # postgres.sh --down FOLDER                     ends the server, even a frozen one
-# postgres.sh --standby FOLDER PORT PRIMARY     starts a standby of the server in the folder PRIMARY, for which each commit there waits
+# postgres.sh --standby FOLDER PORT PRIMARY     starts a standby of the server in the folder PRIMARY, for which each commit there waits, and
+#                                               makes the role haproxy, by which haproxy asks which of them writes
 # postgres.sh --promote FOLDER                  makes a standby a server that writes
 #
 # The server is Debian's, with its data and its socket in a temporary folder. It stops when the command ends. As root, a missing server is
@@ -77,6 +78,7 @@ standby_up() { # FOLDER PORT PRIMARY
   local tries=150
   ! is_root || chown postgres: "$1"
   chmod 755 "$1"
+  say_sql "$3" "CREATE ROLE haproxy LOGIN"
   (cd "$1" && as_server "$BIN/pg_basebackup" -h "$3" -p "$(cat "$3/port")" -U postgres -D "$1/data" -c fast --no-sync -R)
   echo "$2" >"$1/port"
   printf '%s\n' "-c listen_addresses=127.0.0.1 -c port=$2 -c synchronous_commit=on" >"$1/options"
@@ -113,7 +115,7 @@ case ${1:-} in
   --thaw) signal_server "$2" CONT; exit ;;
   --kill) kill_server "$2"; exit ;;
   --standby) standby_up "$2" "$3" "$4"; exit ;;
-  --promote) (cd "$2" && as_server "$BIN/pg_ctl" -D "$2/data" -w promote >/dev/null); exit ;;
+  --promote) [ "$(say_sql "$2" "SELECT pg_promote()")" = t ] || die "the standby in $2 does not write"; exit ;;
   --down)
     signal_server "$2" CONT 2>/dev/null || true
     stop_server "$2" immediate 2>/dev/null || true

@@ -13,17 +13,21 @@ use crate::api::{LOOK_EVERY, TIMEOUT};
 /// The place of haproxy in Debian.
 const PROGRAM: &str = "/usr/sbin/haproxy";
 
-/// The kinds of `tests/real/haproxy.sh`.
+/// The sections of `deploy/haproxy/haproxy.cfg`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProxyKind {
-    /// An API or the console.
-    Http,
-    /// The provisioning listener, which is told the client's address by the PROXY protocol.
-    HttpOfClient,
-    /// TLS, with the PROXY protocol.
-    TcpOfClient,
+    /// The API of baremetald.
+    Baremetal,
+    /// The API of clusterd.
+    Clusters,
+    /// The console, which is told the client's address by the PROXY protocol.
+    Console,
+    /// The listener for machines and agents, with the PROXY protocol.
+    Provisioning,
+    /// The listener for members of clusters, with the PROXY protocol.
+    Members,
     /// PostgreSQL with a standby.
-    Postgres,
+    Postgresql,
 }
 
 /// An address of haproxy, and the servers behind it.
@@ -59,10 +63,12 @@ impl Proxy {
     /// The words of `haproxy.sh`.
     fn argument(&self) -> String {
         let kind = match self.kind {
-            ProxyKind::Http => "http",
-            ProxyKind::HttpOfClient => "http+proxy",
-            ProxyKind::TcpOfClient => "tcp+proxy",
-            ProxyKind::Postgres => "postgres",
+            ProxyKind::Baremetal => "baremetal",
+            ProxyKind::Clusters => "clusters",
+            ProxyKind::Console => "console",
+            ProxyKind::Provisioning => "provisioning",
+            ProxyKind::Members => "members",
+            ProxyKind::Postgresql => "postgresql",
         };
         let servers: Vec<String> = self.servers.iter().map(ToString::to_string).collect();
         format!("{kind}={}={}", self.at, servers.join(","))

@@ -114,7 +114,7 @@ impl ReplicatedPostgres {
         let writes = Postgres::start(databases).await?;
         let standby = writes.standby().await;
         let ([at], servers) = (free_ports(), vec![writes.address(), standby.address()]);
-        let haproxy = Haproxy::start(&[Proxy { kind: ProxyKind::Postgres, at, servers }])?;
+        let haproxy = Haproxy::start(&[Proxy { kind: ProxyKind::Postgresql, at, servers }])?;
         haproxy.sees(standby.address(), ServerState::Down).await;
         haproxy.sees(writes.address(), ServerState::Up).await;
         Some(ReplicatedPostgres { writes, standby, haproxy, at })

@@ -20,8 +20,8 @@ impl Lab {
         let apis = all.iter().map(|it| it.api).collect();
         let own = all.iter().filter_map(|it| it.provisioning).collect();
         let haproxy = Haproxy::start(&[
-            Proxy { kind: ProxyKind::Http, at: api, servers: apis },
-            Proxy { kind: ProxyKind::HttpOfClient, at: provisioning, servers: own },
+            Proxy { kind: ProxyKind::Baremetal, at: api, servers: apis },
+            Proxy { kind: ProxyKind::Provisioning, at: provisioning, servers: own },
         ])?;
         let url = Url::parse(&format!("http://{provisioning}/"));
         settings.provisioning_url = Some(url.expect("an address makes a URL"));

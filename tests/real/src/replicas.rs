@@ -149,8 +149,8 @@ impl Proxy {
         let boots: Vec<String> = numbers.map(provisioning).collect();
         let mut command = rack.command(script("haproxy.sh"));
         command.arg("run").arg(&rack.folder);
-        command.arg(format!("http=127.0.0.1:6385={}", apis.join(",")));
-        command.arg(format!("http+proxy={GATEWAY}:6386={}", boots.join(",")));
+        command.arg(format!("baremetal=127.0.0.1:6385={}", apis.join(",")));
+        command.arg(format!("provisioning={GATEWAY}:6386={}", boots.join(",")));
         let process = rack.spawn("haproxy", &mut command);
         wait_for("haproxy to pass requests on", START_TIMEOUT, || {
             let mut ask = rack.command("curl");

@@ -74,9 +74,9 @@ impl Three {
         let [clusters, members, console, apis @ ..] = free_ports::<12>();
         let servers = |from: usize| apis[from..from + NAMES.len()].to_vec();
         let haproxy = Haproxy::start(&[
-            Proxy { kind: ProxyKind::Http, at: clusters, servers: servers(0) },
-            Proxy { kind: ProxyKind::TcpOfClient, at: members, servers: servers(3) },
-            Proxy { kind: ProxyKind::Http, at: console, servers: servers(6) },
+            Proxy { kind: ProxyKind::Clusters, at: clusters, servers: servers(0) },
+            Proxy { kind: ProxyKind::Members, at: members, servers: servers(3) },
+            Proxy { kind: ProxyKind::Console, at: console, servers: servers(6) },
         ])?;
         let settings = Settings {
             database: Some(url("baremetald")),
@@ -114,7 +114,8 @@ impl Three {
         for (number, name) in NAMES.into_iter().enumerate() {
             let at = apis[number + 6];
             let config = format!(
-                "listen = '{at}'\nauth = 'none'\nbaremetal = '{}'\nclusters = 'http://{clusters}'\n[database]\nurl = '{}'\n",
+                "listen = '{at}'\nauth = 'none'\nbaremetal = '{}'\nclusters = 'http://{clusters}'\n[database]\nurl = '{}'\n\
+                 [connections]\nproxy_protocol_from = ['127.0.0.1']\n",
                 lab.api().url(),
                 url("consoled")
             );
