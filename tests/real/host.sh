@@ -27,7 +27,7 @@ case $SUITE in
   *) TREE=host-$SUITE- ;;
 esac
 # packages that the administrator installs
-ARCHIVES=(ipxe apache2-utils bash-completion man-db)
+ARCHIVES=(ipxe apache2-utils bash-completion man-db haproxy)
 PATHS=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 make_tree() { # prints its folder

@@ -431,6 +431,42 @@ test "$(status $CLUSTERD/v1/clusters)" = 200
 for unit in baremetald clusterd; do test "$(systemctl show --property NRestarts --value $unit)" = 0; done
 "#;
 
+/// Makes the certificate of haproxy and of baremetald, which is its own CA.
+const CERTIFICATE: &str = r#"
+install -d /etc/haproxy
+openssl req -x509 -newkey rsa:2048 -nodes -days 9 -subj /CN=site -addext subjectAltName=IP:10.1.0.5,IP:10.1.0.11 \
+  -keyout /etc/bedplate/api.key -out /etc/bedplate/api.pem
+chmod 600 /etc/bedplate/api.key
+chmod 644 /etc/bedplate/api.pem
+cat /etc/bedplate/api.pem /etc/bedplate/api.key | install -m 600 /dev/stdin /etc/haproxy/bedplate.pem
+install -m 644 /etc/bedplate/api.pem /etc/haproxy/services.pem
+"#;
+
+/// Checks the sample configuration of haproxy, unchanged, before the first of its three baremetald and of its three PostgreSQL servers: TLS on both
+/// sides, and the addresses of the client and of haproxy in the audit trail.
+const BEHIND_HAPROXY: &str = r#"
+set -x
+for address in 10.1.0.5 10.0.0.5 10.2.0.5 10.1.0.11 10.1.0.21; do ip address add $address/32 dev lo; done
+install -m 644 /dev/stdin /etc/systemd/system/baremetald.service.d/30-tls.conf <<END
+[Service]
+LoadCredential=api.key:/etc/bedplate/api.key
+END
+tls='certificate = "/etc/bedplate/api.pem"\nkey = "/run/credentials/baremetald.service/api.key"'
+sed -i "s|^listen = \"127.0.0.1:6385\"|listen = \"10.1.0.11:6385\"\n$tls\ntrusted_proxies = [\"10.1.0.0/24\"]|" /etc/bedplate/baremetald.toml
+sudo -u postgres psql -c "ALTER SYSTEM SET listen_addresses = 'localhost, 10.1.0.21'"
+systemctl daemon-reload
+systemctl restart postgresql 'postgresql@*'
+systemctl restart baremetald haproxy
+within() { for _ in $(seq 100); do if "$@"; then return; fi; sleep 0.2; done; exit 1; }
+writes() { test "$(psql -h 10.1.0.5 -U haproxy -At -c 'SELECT pg_is_in_recovery()' postgres)" = f; }
+within writes
+token=$(openstack token issue -f value -c id)
+ask() { curl -sS --fail --cacert /etc/bedplate/api.pem -H "X-Auth-Token: $token" -H 'X-OpenStack-Ironic-API-Version: 1.95' "$@" >/dev/null; }
+within ask https://10.1.0.5:6385/v1/nodes/kept
+ask -X PUT https://10.1.0.5:6385/v1/nodes/kept/maintenance
+test "$(sudo -u postgres psql -At -c "SELECT DISTINCT source FROM audit WHERE source LIKE '10.1.0.%'" baremetald)" = '10.1.0.5, 10.1.0.11'
+"#;
+
 impl Host {
     /// Runs these blocks in order.
     fn follows<'a>(&self, blocks: impl Iterator<Item = &'a Block>) {
@@ -438,6 +474,9 @@ impl Host {
             // The backup guide needs a node that exists when the backup is made and is lost before the restore.
             if [".backup", "pg_dump"].iter().any(|word| block.text.contains(word)) {
                 self.runs("a node", ENROLLED);
+            }
+            if block.text.contains("haproxy.cfg") {
+                self.runs("a certificate", CERTIFICATE);
             }
             if block.text.contains("systemctl stop") {
                 self.runs("a node's loss", LOST);
@@ -471,4 +510,5 @@ fn every_block_for_a_machine_of_ones_own_runs() {
     host.runs("afterwards, on PostgreSQL", FOLLOWED);
     host.runs("what PostgreSQL holds", ON_POSTGRES);
     host.runs("while PostgreSQL is away", POSTGRES_AWAY);
+    host.runs("behind haproxy", BEHIND_HAPROXY);
 }
