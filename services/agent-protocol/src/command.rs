@@ -1,4 +1,7 @@
-//! Commands from the conductor to the agent: `POST /v1/commands/?wait=…&agent_token=…`.
+//! Commands from the conductor to the agent: `POST /v1/commands/?wait=…&agent_token=…&record_version=…`.
+//!
+//! `record_version` is Bedplate only: the version of the node's record with which the conductor recorded the intent of the command. Each
+//! command has a higher version than the commands before it, whichever conductor gives it.
 
 use std::collections::BTreeMap;
 

@@ -48,6 +48,7 @@ struct CommandQuery {
     agent_token: String,
     #[serde(default)]
     wait: String,
+    record_version: Option<i64>,
 }
 
 impl CommandQuery {
@@ -124,8 +125,8 @@ async fn run_command(
     let wait = asked.waits() || !task.is_long();
     let id = service
         .commands
-        .start(&service.machine, task)
-        .map_err(|busy| ApiError::new(StatusCode::CONFLICT, &busy.to_string()))?;
+        .start(&service.machine, task, asked.record_version)
+        .map_err(|why| ApiError::new(StatusCode::CONFLICT, &why.to_string()))?;
     let command = match wait {
         true => service.commands.ended(&id).await,
         false => service.commands.get(&id),

@@ -15,10 +15,16 @@ use crate::task::Task;
 /// More commands than a conductor gives to one boot; the oldest are dropped beyond that.
 const KEPT: usize = 256;
 
-/// Another command is running.
+/// Why a command is not started.
 #[derive(Debug, thiserror::Error)]
-#[error("the agent is busy with {0}")]
-pub struct Busy(pub String);
+pub enum NotStarted {
+    #[error("the agent is busy with {0}")]
+    Busy(String),
+    #[error(
+        "{name} was given for version {version} of the node's record, but the agent has a command for version {newest}"
+    )]
+    Late { name: &'static str, version: i64, newest: i64 },
+}
 
 /// All commands so far, oldest first.
 #[derive(Default)]
@@ -30,6 +36,8 @@ pub struct Commands {
 
 struct Entry {
     command: Command,
+    /// The version of the node's record for which the command was given, if the conductor tells it.
+    record_version: Option<i64>,
     meter: Arc<ProgressMeter>,
     done: watch::Receiver<bool>,
 }
@@ -50,17 +58,29 @@ impl Commands {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a command and returns its id, unless another command is running.
-    pub fn start(self: &Arc<Self>, machine: &Arc<Machine>, task: Task) -> Result<String, Busy> {
+    /// Starts a command and returns its id, unless another command is running. A command for a version of the node's record that is not newer
+    /// than those of all earlier commands is late: a conductor has sent it that lost the node to another one meanwhile.
+    pub fn start(
+        self: &Arc<Self>,
+        machine: &Arc<Machine>,
+        task: Task,
+        record_version: Option<i64>,
+    ) -> Result<String, NotStarted> {
         let id = uuid::Uuid::new_v4().to_string();
         let meter = Arc::new(ProgressMeter::default());
         let (finish, done) = watch::channel(false);
         {
             let mut list = self.list();
+            let newest = list.iter().filter_map(|entry| entry.record_version).max();
+            if let (Some(version), Some(newest)) = (record_version, newest)
+                && version <= newest
+            {
+                return Err(NotStarted::Late { name: task.name(), version, newest });
+            }
             let running =
                 list.iter().find(|entry| entry.command.command_status == CommandStatus::Running);
             if let Some(running) = running {
-                return Err(Busy(running.command.command_name.clone()));
+                return Err(NotStarted::Busy(running.command.command_name.clone()));
             }
             if list.len() >= KEPT {
                 list.remove(0);
@@ -73,7 +93,7 @@ impl Commands {
                 command_result: None,
                 command_progress: None,
             };
-            list.push(Entry { command, meter: meter.clone(), done });
+            list.push(Entry { command, record_version, meter: meter.clone(), done });
         }
         info!(command.id = %id, command.name = task.name(), "running {}", task.name());
         let (commands, machine, own) = (self.clone(), machine.clone(), id.clone());

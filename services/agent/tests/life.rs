@@ -61,6 +61,31 @@ fn only_the_conductor_is_obeyed() {
     assert_eq!(machine.get("/v1/status").1["version"], "13.0.0");
 }
 
+/// A conductor that was paused, or whose request was held up by the network, may send a command after another conductor took over.
+#[test]
+fn a_command_for_an_older_record_is_refused() {
+    let machine = Machine::start();
+    let sync = |version: &str| {
+        let query = format!("wait=true&agent_token={TOKEN}{version}");
+        machine.post(&query, "standby.sync", json!({}))
+    };
+    assert_eq!(sync("&record_version=7").0, 200);
+    for late in [6, 7] {
+        let (status, body) = sync(&format!("&record_version={late}"));
+        assert_eq!(status, 409, "{body}");
+        let why = format!(
+            "sync was given for version {late} of the node's record, but the agent has a command for version 7"
+        );
+        assert_eq!(body["faultstring"], why);
+    }
+    assert_eq!(sync("&record_version=9").0, 200);
+    // Ironic's conductor tells no version.
+    assert_eq!(sync("").0, 200);
+    assert_eq!(sync("&record_version=8").0, 409);
+    let all = machine.get(&format!("/v1/commands/?agent_token={TOKEN}")).1;
+    assert_eq!(all["commands"].as_array().unwrap().len(), 3);
+}
+
 #[test]
 fn an_unknown_command_is_refused_with_a_reason() {
     let machine = Machine::start();

@@ -76,18 +76,19 @@ impl Agents {
         Ok(list.commands)
     }
 
-    /// Gives the agent a command, without waiting for the command's end.
+    /// Gives the agent a command, without waiting for the command's end. `version` is that of the node's record with the intent: our agent
+    /// refuses a command that arrives after one with a later version. ironic-python-agent ignores the version.
     pub(crate) async fn give(
         &self,
         boot: &Boot,
         token: &str,
-        name: &str,
-        params: CommandParams,
+        body: &CommandRequest<CommandParams>,
+        version: i64,
     ) -> Result<Command, AgentError> {
         let (client, url) = self.client(boot)?;
-        let body = CommandRequest { name: name.to_owned(), params };
-        let request = client.post(format!("{url}/v1/commands/?wait=false&agent_token={token}"));
-        traced(format!("agent: {name}"), request.json(&body), &url).await
+        let query = format!("wait=false&agent_token={token}&record_version={version}");
+        let request = client.post(format!("{url}/v1/commands/?{query}"));
+        traced(format!("agent: {}", body.name), request.json(body), &url).await
     }
 
     /// Drops the client of an agent that is no longer needed.
@@ -367,6 +368,18 @@ mod tests {
         );
         assert_eq!((&*call.name, call.kind), ("agent: list commands", SpanKind::Client));
         assert!(!format!("{call:?}").contains(&url), "{call:?}");
+    }
+
+    #[tokio::test]
+    async fn an_agent_gets_the_version_of_the_record_with_a_command() {
+        let (heads, mut seen) = mpsc::unbounded_channel();
+        let (agents, url) = (Agents::default(), agent_that_tells(heads).await);
+        let sync = CommandRequest { name: name::SYNC.to_owned(), params: CommandParams::default() };
+        // The agent of this test answers each request with its list of commands.
+        agents.give(&boot(&url, IPA), "t", &sync, 7).await.unwrap_err();
+        let head = seen.recv().await.unwrap();
+        let line = "POST /v1/commands/?wait=false&agent_token=t&record_version=7 HTTP/1.1\r\n";
+        assert!(head.starts_with(line), "{head}");
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
 //! The part of a turn for a machine with work: performs actions through its BMC or its agent. Every action may be repeated without harm.
 
-use agent_protocol::{ChecksumAlgorithm, Command, ImageInfo, name, step};
+use agent_protocol::{ChecksumAlgorithm, Command, CommandRequest, ImageInfo, name, step};
 use baremetal_core::{
     Action, ActionOutcome, AgentCommand, CommandSeen, DeployMethod, FILE_SCHEME,
     HASHED_RESCUE_PASSWORD, Image, ImageChecksum, Interface, Node, NodeUpdate, Observed, PlanRules,
@@ -240,8 +240,9 @@ impl TurnContext {
         params: CommandParams,
     ) -> Result<Option<Command>> {
         let Some(boot) = self.boot_of_work(node).await? else { return Ok(None) };
-        let token = self.agent_token(&boot);
-        let giving = self.agents.give(&boot, &token, name, params);
+        let (token, body) =
+            (self.agent_token(&boot), CommandRequest { name: name.to_owned(), params });
+        let giving = self.agents.give(&boot, &token, &body, node.version);
         let given = self.effect("agent: command", giving).await?;
         given.map(Some).map_err(|error| error.problem().into())
     }

@@ -154,6 +154,9 @@ impl Life {
             prop_assert!(is_idle && self.node.power_request.is_none());
             return Ok(true);
         }
+        let is_command = |it: &Action| matches!(it, Action::Command(_) | Action::Step);
+        // The version of the record tells the agent which of two commands is older.
+        prop_assert!(decision.change.is_some() || !decision.actions.iter().any(is_command));
         let waits = decision.change.is_none() && decision.actions.is_empty();
         prop_assert!(!waits || decision.next_turn > Requeue::After(Duration::ZERO));
         if let Some(NodeUpdate { node, .. }) = decision.change {
