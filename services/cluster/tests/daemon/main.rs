@@ -11,6 +11,7 @@ mod rotation;
 mod samples;
 mod second;
 mod secrets;
+mod several;
 mod stop;
 mod tenancy;
 mod tls;
