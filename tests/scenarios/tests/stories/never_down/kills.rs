@@ -28,7 +28,13 @@ async fn work_goes_on_while_a_process_is_killed_every_ten_seconds() {
     let Some(server) = Postgres::start(&["baremetald", "clusterd", "consoled"]).await else {
         return peers::skip("never_down", "no PostgreSQL is installed");
     };
-    let settings = Settings { speed: 20.0, boot_timeout: "30s", ..Settings::default() };
+    // No systemd starts a process again that finds no answer of the database at its start.
+    let settings = Settings {
+        speed: 20.0,
+        boot_timeout: "30s",
+        database_timeout: "5s",
+        ..Settings::default()
+    };
     let Some(three) = Three::start(|name| server.url(name), settings).await else {
         return peers::skip("never_down", "no haproxy is installed");
     };
