@@ -1,6 +1,7 @@
 //! The gate before one BMC: a token bucket, a pause after errors, and a stop after rejected credentials. BMCs are slow computers that fail
 //! under load, and lock accounts after wrong passwords.
 
+mod calls;
 mod pace;
 
 use std::collections::BTreeMap;
@@ -22,12 +23,11 @@ use hardware::{
 };
 use jiff::Timestamp;
 use jiff::tz::Offset;
-use metrics::{BmcCall, BmcCallTimer, BmcMetrics};
 use replicas::{Fence, LeasePassed};
-use spans::{Span, SpanKind};
 use url::Url;
 
 use crate::BmcSettings;
+pub(crate) use calls::CallCounter;
 use pace::Pace;
 
 /// Delays requests to the pace that a BMC can handle.
@@ -36,32 +36,6 @@ pub(crate) struct Gate {
     fence: Fence,
     pace: Pace,
     calls: CallCounter,
-}
-
-/// Counts the requests to one BMC.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CallCounter {
-    pub(crate) metrics: BmcMetrics,
-    /// The driver of the node.
-    pub(crate) driver: &'static str,
-    /// The vendor of the machine, as one of a few words.
-    pub(crate) vendor: &'static str,
-}
-
-impl CallCounter {
-    fn begin(&self, capability: &'static str) -> BmcCallTimer {
-        let CallCounter { driver, vendor, .. } = *self;
-        self.metrics.begin(BmcCall { driver, vendor, capability })
-    }
-
-    /// Begins the span of a request. The request carries no trace context, because no BMC knows one and a BMC fails more easily than any
-    /// other server.
-    fn span(&self, capability: &'static str) -> Span {
-        let mut span = Span::child(SpanKind::Client, || format!("BMC {capability}"));
-        span.set("bedplate.bmc.driver", self.driver);
-        span.set("bedplate.bmc.vendor", self.vendor);
-        span
-    }
 }
 
 impl Gate {
@@ -140,9 +114,8 @@ impl<T: ?Sized> Gated<T> {
         // Another request may have been rejected meanwhile.
         self.gate.pace.check_login()?;
         let call = self.gate.calls.begin(self.capability);
-        let span = self.gate.calls.span(self.capability);
         let answer = request.await;
-        end_call(call, span, &answer);
+        call.end(&answer);
         self.gate.pace.observe_answer(&answer);
         answer
     }
@@ -155,14 +128,13 @@ impl<T: ?Sized> Gated<T> {
         self.gate.pace.wait_for_permit().await;
         self.gate.pace.check_login()?;
         let call = self.gate.calls.begin(self.capability);
-        let span = self.gate.calls.span(self.capability);
         let stopped = |why: LeasePassed| BmcError::Stopped { reason: why.to_string() };
         let permitted = self.gate.fence.permit(request).await.map_err(stopped);
         if let Ok(answer) = &permitted {
             self.gate.pace.observe_answer(answer);
         }
         let answer = permitted.flatten();
-        end_call(call, span, &answer);
+        call.end(&answer);
         answer
     }
 
@@ -174,32 +146,6 @@ impl<T: ?Sized> Gated<T> {
         request: impl Future<Output = Result<A, BmcError>>,
     ) -> Result<A, BmcError> {
         self.gate.tripwire.around(effect, self.fenced(request)).await
-    }
-}
-
-/// Counts a request, and ends its span.
-fn end_call<T>(call: BmcCallTimer, mut span: Span, answer: &Result<T, BmcError>) {
-    let outcome = outcome(answer);
-    call.ended(outcome);
-    if answer.is_err() {
-        span.fail(outcome);
-    }
-}
-
-/// The word under which an answer is counted.
-fn outcome<T>(answer: &Result<T, BmcError>) -> &'static str {
-    match answer {
-        Ok(_) => "ok",
-        Err(BmcError::Unreachable { .. }) => "unreachable",
-        Err(BmcError::Untrusted { .. }) => "untrusted",
-        Err(BmcError::Unauthorized { .. }) => "unauthorized",
-        Err(BmcError::LoginWithheld { .. }) => "login_withheld",
-        Err(BmcError::Busy { .. }) => "busy",
-        Err(BmcError::Stopped { .. }) => "stopped",
-        Err(BmcError::InUse { .. }) => "in_use",
-        Err(BmcError::Refused { .. }) => "refused",
-        Err(BmcError::Malformed { .. }) => "malformed",
-        Err(BmcError::Unsupported { .. }) => "unsupported",
     }
 }
 
@@ -597,7 +543,7 @@ mod tests {
         let calls = CallCounter { driver: "redfish", vendor: "hpe", ..CallCounter::default() };
         let bmc = gated(connector.bmc(away), Arc::new(Gate { calls, ..gate(1000, 100) }));
         let kept = spans::KeptSpans::default();
-        let turn = kept.tracer(1.0).begin(None, SpanKind::Consumer, || "turn");
+        let turn = kept.tracer(1.0).begin(None, spans::SpanKind::Consumer, || "turn");
         turn.run(bmc.power.state()).await.unwrap_err();
         let span = kept.take_all().pop().unwrap();
         assert_eq!((&*span.name, span.is_failed), ("BMC power", true));
