@@ -19,7 +19,7 @@ use daemon::{ApiListener, MetricsListener};
 use hardware::AllowedHosts;
 use jiff::Timestamp;
 use metrics::WebhookMetrics;
-use notices::{EventSender, OutboxSender, ReceiverKinds};
+use notices::{EventSender, OutboxSender, ReceiverKinds, SendersError};
 use openstack::{CallObserver, Session};
 use openstack_api::{ApiSettings, Auth, PlaceCounts};
 use otlp::Exporter;
@@ -117,10 +117,10 @@ impl Service {
             None => None,
         };
         let sockets = provisioning.as_ref().map(|(_, sockets)| sockets);
-        let pump = pump(&config, metrics.webhooks.clone())?;
+        let senders = senders(&config, metrics.webhooks.clone())?;
         let scraped = MetricsListener::open(config.metrics).await?;
         let instance = daemon::instance_name(lock.as_ref());
-        let settings = settings(&config, sockets, pump.0.addressees(), instance, &metrics)?;
+        let settings = settings(&config, sockets, senders.0.addressees(), instance, &metrics)?;
         let conductor = Conductor::new(settings, store.clone(), key).await?;
         let api = config.api.open().await?;
 
@@ -130,7 +130,7 @@ impl Service {
         let router = console_owner::wrap(app, &config.conductor)?;
         let mut service = Service {
             conductor: conductor.clone(),
-            notices: pump,
+            notices: senders,
             store,
             api: (api, router),
             metrics: (metrics, scraped),
@@ -215,7 +215,7 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
     Store::check(&url).await.context("cannot open the database")?;
     Keyring::check_file(&config.seal_keys_file())
         .context("cannot use the sealing keys (seal_keys)")?;
-    pump(config, WebhookMetrics::default())?;
+    senders(config, WebhookMetrics::default())?;
     service_metrics::check_traces(config)?;
     let https = config.provisioning.as_ref().and_then(|it| it.https.as_ref());
     https.map(certificate).transpose()?;
@@ -238,13 +238,12 @@ fn service_key(file: &Path) -> anyhow::Result<ServiceKey> {
     Ok(ServiceKey::new(bytes))
 }
 
-/// Makes the senders of notices and of notifications, which send nothing yet.
-fn pump(config: &Config, sent: WebhookMetrics) -> anyhow::Result<(OutboxSender, EventSender)> {
-    let notices = OutboxSender::new(&config.notices, Timestamp::now)
-        .context("cannot send notices as configured (notices)")?;
-    let events = EventSender::new(&config.events, sent, Timestamp::now)
-        .context("cannot send notifications as configured (events)")?;
-    Ok((notices, events))
+/// Makes the senders of notices and of notifications.
+fn senders(
+    config: &Config,
+    sent: WebhookMetrics,
+) -> Result<(OutboxSender, EventSender), SendersError> {
+    notices::senders(&config.notices, &config.events, sent, Timestamp::now)
 }
 
 /// Opens the store, and the keys that seal its secrets.

@@ -12,7 +12,7 @@ use cluster_store::Store;
 use daemon::{ApiListener, ConnectionLimits, MetricsListener};
 use jiff::Timestamp;
 use metrics::WebhookMetrics;
-use notices::{EventSender, OutboxSender};
+use notices::{EventSender, OutboxSender, SendersError};
 use openstack::{CallObserver, CloudConfig, Session};
 use openstack_api::{ApiSettings, AuthConfig};
 use otlp::Exporter;
@@ -69,7 +69,7 @@ impl Service {
         let lock = daemon::lock_state("clusterd", Store::file(&url), &config.state_dir).await?;
         let metrics = ServiceMetrics::new(&config)?;
         let (store, keys) = open_store(&config, &metrics).await?;
-        let notices = pump(&config, metrics.webhooks.clone())?;
+        let notices = senders(&config, metrics.webhooks.clone())?;
         let certificate = certificate(&config)?;
         let of_nodes = certificate.as_ref().map(|(settings, _)| settings.clone());
         let instance = daemon::instance_name(lock.as_ref());
@@ -184,11 +184,19 @@ pub async fn check(config: &Config) -> anyhow::Result<()> {
     Keyring::check_file(&config.seal_keys_file())
         .context("cannot use the sealing keys (seal_keys)")?;
     cloud(config, CallObserver::default())?;
-    pump(config, WebhookMetrics::default())?;
+    senders(config, WebhookMetrics::default())?;
     service_metrics::check_traces(config)?;
     let files = config.nodes.as_ref().and_then(|nodes| nodes.certificate.as_ref());
     files.map(nodes::read_certificate).transpose().context(NO_CERTIFICATE)?;
     Ok(())
+}
+
+/// Makes the senders of notices and of notifications.
+fn senders(
+    config: &Config,
+    sent: WebhookMetrics,
+) -> Result<(OutboxSender, EventSender), SendersError> {
+    notices::senders(&config.notices, &config.events, sent, Timestamp::now)
 }
 
 /// Opens the store, and the keys that seal its secrets.
@@ -278,15 +286,6 @@ fn certificate(config: &Config) -> anyhow::Result<Option<(NodesListener, TlsAcce
         claim_lasts: nodes.claim_lasts.unsigned_abs(),
     };
     Ok(Some((settings, made.tls)))
-}
-
-/// The senders of notices and of notifications. They send nothing yet.
-fn pump(config: &Config, sent: WebhookMetrics) -> anyhow::Result<(OutboxSender, EventSender)> {
-    let notices = OutboxSender::new(&config.notices, Timestamp::now)
-        .context("cannot send notices as configured (notices)")?;
-    let events = EventSender::new(&config.events, sent, Timestamp::now)
-        .context("cannot send notifications as configured (events)")?;
-    Ok((notices, events))
 }
 
 /// The session with the cloud, and the project in which clusters are created.

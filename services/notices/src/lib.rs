@@ -6,6 +6,7 @@ mod mail;
 mod notice;
 mod receiver;
 mod sender;
+mod senders;
 mod trust;
 mod unsent;
 mod webhook;
@@ -18,3 +19,4 @@ pub use events::{EventPace, EventSender, EventWebhookConfig, EventsConfig, Webho
 pub use notice::{Notice, NoticeSubject};
 pub use receiver::ReceiverKinds;
 pub use sender::{OutboxSender, RecordGivenUp};
+pub use senders::{SendersError, senders};
