@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use console_store::{GuessLimit, NewSession, SCHEMA, SessionLimits, SessionUse, Store};
 use database::scratch::Scratch;
-use database::{Database, WriteKind};
 use jiff::{SignedDuration, Timestamp};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -142,12 +141,7 @@ async fn every_version_is_opened_and_read() {
 }
 
 async fn is_read(scratch: &Scratch, version: usize) {
-    let before = Database::open(&scratch.url, &SCHEMA[..version]).await.unwrap();
-    let fixture = FIXTURES[version - 1].to_owned();
-    let written = before.write(WriteKind::AnyStatementCanFail, |c| {
-        Box::pin(async move { Ok(c.script(fixture).await?) })
-    });
-    written.await.unwrap();
+    scratch.fill(&SCHEMA[..version], FIXTURES[version - 1]).await;
     let store = Store::open_within(&scratch.url, TIMEOUT).await.unwrap();
     let forever = SessionLimits { idle_timeout: Duration::from_secs(4_000_000_000), ..LIMITS };
     let now = at(3_999_999_999);

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 use uuid::Uuid;
 
-use crate::Result;
 use crate::table::{PagePart, PageRows};
+use crate::{Database, Result, Schema, WriteKind};
 
 /// An empty database for one test. On drop the SQLite file is deleted; a PostgreSQL schema stays, because the server belongs to the tests
 /// too.
@@ -40,6 +40,32 @@ impl Scratch {
         let joint = if server.contains('?') { '&' } else { '?' };
         Some(Scratch { url: format!("{server}{joint}options[search_path]={schema}"), folder: None })
     }
+
+    /// Makes the tables of this schema, and writes rows into them, as a program of its last version did.
+    pub async fn fill(&self, schema: Schema, rows: &str) {
+        let database = Database::open(&self.url, schema).await.unwrap();
+        run_script(&database, rows.to_owned()).await;
+    }
+}
+
+/// Runs a script of SQL, as another program would that writes to the database.
+pub async fn run_script(database: &Database, sql: String) {
+    let done = database.write(WriteKind::AnyStatementCanFail, |c| {
+        Box::pin(async move { Ok(c.script(sql).await?) })
+    });
+    let version = database.schema_known();
+    done.await.unwrap_or_else(|error| panic!("schema version {version}: {error:?}"));
+}
+
+/// Returns the number that a query finds; 0 if it finds no row.
+pub async fn count(database: &Database, sql: String) -> i64 {
+    let counted = database.read(|c| {
+        Box::pin(async move {
+            let row = c.row(AssertSqlSafe(sql), vec![]).await?;
+            Ok(row.map_or(Ok(0), |row| row.int(0))?)
+        })
+    });
+    counted.await.unwrap()
 }
 
 /// A transaction on PostgreSQL that holds the locks of one statement, so that a test can stop other transactions where it wants.

@@ -7,13 +7,13 @@ use baremetal_core::{
     PortSort, State,
 };
 use baremetal_store::{SCHEMA, Store, StoreError};
-use database::scratch::Scratch;
-use database::{AssertSqlSafe, Database, Schema, WriteKind};
+use database::scratch::{Scratch, count, run_script};
+use database::{Database, Schema};
 use sealing::{Keyring, SealingKeys};
 use serde_json::json;
 
 use crate::scratch::{named, open};
-use crate::versions::{FIXTURES, KEYS, write};
+use crate::versions::{FIXTURES, KEYS};
 
 /// The tables whose documents are read, changed and written again.
 const TABLES: [&str; 5] = ["nodes", "ports", "allocations", "resources", "racks"];
@@ -68,21 +68,21 @@ async fn fields_survive(scratch: &Scratch) {
 async fn written_by_a_newer_program(scratch: &Scratch) -> Database {
     const RACK: &str = r#"UPDATE racks SET document =
         '{"goal":{"reach":"installed","profile":"kvm","limit":1,"asked_at":"2023-11-14T22:13:20Z"}}'"#;
-    write(scratch, SCHEMA.len(), FIXTURES[SCHEMA.len() - 1].to_owned()).await;
+    scratch.fill(SCHEMA, FIXTURES[SCHEMA.len() - 1]).await;
     let newer = Database::open(&scratch.url, SCHEMA).await.unwrap();
-    execute(&newer, RACK.to_owned()).await;
+    run_script(&newer, RACK.to_owned()).await;
     for (table, part) in NESTED {
         let sql = format!(
             "UPDATE {table} SET document = replace(document, '{part}', '{part}\"later\":1,')"
         );
-        execute(&newer, sql).await;
+        run_script(&newer, sql).await;
     }
     for table in TABLES {
         let sql = format!(
             "UPDATE {table} SET written_by = 9000000000, \
              document = substr(document, 1, length(document) - 1) || ',\"later\":1}}'"
         );
-        execute(&newer, sql).await;
+        run_script(&newer, sql).await;
     }
     newer
 }
@@ -123,23 +123,6 @@ async fn count_unknown(database: &Database, table: &str) -> i64 {
     count(database, sql).await
 }
 
-async fn count(database: &Database, sql: String) -> i64 {
-    let counted = database.read(|c| {
-        Box::pin(async move {
-            let row = c.row(AssertSqlSafe(sql), vec![]).await?;
-            Ok(row.map_or(Ok(0), |row| row.int(0))?)
-        })
-    });
-    counted.await.unwrap()
-}
-
-async fn execute(database: &Database, sql: String) {
-    let done = database.write(WriteKind::OneStatement, |c| {
-        Box::pin(async move { Ok(c.execute(AssertSqlSafe(sql), vec![]).await?) })
-    });
-    done.await.unwrap();
-}
-
 #[tokio::test]
 async fn a_node_with_words_of_a_newer_program_stops_no_other_on_sqlite() {
     unreadable_node_stops_no_other(&Scratch::sqlite()).await;
@@ -161,8 +144,8 @@ async fn unreadable_node_stops_no_other(scratch: &Scratch) {
     store.insert_node(&flies).await.unwrap();
     store.insert_node(&stands).await.unwrap();
     let newer = Database::open(&scratch.url, SCHEMA).await.unwrap();
-    execute(&newer, FLIES.to_owned()).await;
-    execute(&newer, STANDS.to_owned()).await;
+    run_script(&newer, FLIES.to_owned()).await;
+    run_script(&newer, STANDS.to_owned()).await;
     // A turn of the node fails here, before it does anything.
     let read = store.find_node(&NodeIdent::Id(flies.id)).await;
     assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{read:?}");

@@ -12,7 +12,6 @@ use baremetal_core::{
 use baremetal_store::{DhcpLease, PagePart, SCHEMA, Store};
 use database::conductors::ConductorRow;
 use database::scratch::Scratch;
-use database::{Database, WriteKind};
 use jiff::SignedDuration;
 use sealing::{Keyring, SealingKeys};
 use secrecy::ExposeSecret;
@@ -92,7 +91,7 @@ async fn one_port_keeps_the_name(scratch: &Scratch) {
     let fixture = fixture.replacen(r#""name":"eth0""#, described, 1);
     let fixture = fixture.replace(r#""is_smartnic":false,"extra":{}"#, with_nul);
     let fixture = fixture.replace(r#""name":"eth0""#, r#""name":"a\"\\\u0001""#);
-    write(scratch, 13, fixture).await;
+    scratch.fill(&SCHEMA[..13], &fixture).await;
     let store = Store::open(&scratch.url).await.unwrap();
     let page = Page { limit: 100, marker: None, sort: PortSort::Id, descending: false };
     let ports = store.list_ports(&PortFilter::default(), &page).await.unwrap();
@@ -131,7 +130,7 @@ async fn goes_on_cleaning(scratch: &Scratch, command: &str, step: &str) {
     let tasks = r#"["boot_ramdisk","await_agent",{"agent":"write_image"}]"#;
     let erasure = format!(r#"["await_agent",{{"agent":"{command}"}},{{"agent":"sync"}}]"#);
     let fixture = FIXTURES[13].replace(tasks, &erasure).replace(r#""cursor":3"#, r#""cursor":1"#);
-    write(scratch, 14, fixture).await;
+    scratch.fill(&SCHEMA[..14], &fixture).await;
     let store = Store::open(&scratch.url).await.unwrap();
     let page = Page { limit: 100, marker: None, sort: NodeSort::Name, descending: false };
     let nodes = store.list_nodes(&NodeFilter::default(), &page).await.unwrap();
@@ -141,17 +140,8 @@ async fn goes_on_cleaning(scratch: &Scratch, command: &str, step: &str) {
     assert_eq!(task.name, StepName { interface: Interface::Deploy, step: step.to_owned() });
 }
 
-/// Writes `fixture` into an empty database of this version.
-pub(crate) async fn write(scratch: &Scratch, version: usize, fixture: String) {
-    let database = Database::open(&scratch.url, &SCHEMA[..version]).await.unwrap();
-    let written = database.write(WriteKind::AnyStatementCanFail, |c| {
-        Box::pin(async move { Ok(c.script(fixture).await?) })
-    });
-    written.await.unwrap_or_else(|error| panic!("version {version}: {error:?}"));
-}
-
 async fn is_read(scratch: &Scratch, version: usize) {
-    write(scratch, version, FIXTURES[version - 1].to_owned()).await;
+    scratch.fill(&SCHEMA[..version], FIXTURES[version - 1]).await;
     // The second time nothing has to be migrated, and all records are still the same.
     for _ in 0..2 {
         let store = Store::open(&scratch.url).await.unwrap();

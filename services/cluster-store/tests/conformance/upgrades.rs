@@ -4,8 +4,8 @@ use cluster_core::{Cluster, ClusterSort, NodeGroup, Page, Template, TemplateSort
 use cluster_store::{
     ClusterChange, PagePart, SCHEMA, Scope, SnapshotChange, Store, VmChange, VmScope,
 };
-use database::scratch::Scratch;
-use database::{AssertSqlSafe, Database, WriteKind};
+use database::Database;
+use database::scratch::{Scratch, count, run_script};
 
 use crate::samples::at;
 use crate::versions::FIXTURES;
@@ -33,7 +33,7 @@ async fn fields_of_a_newer_program_survive_every_write_on_postgres() {
 
 async fn fields_survive(scratch: &Scratch) {
     let newer = Database::open(&scratch.url, SCHEMA).await.unwrap();
-    execute(&newer, FIXTURES[SCHEMA.len() - 1].to_owned()).await;
+    run_script(&newer, FIXTURES[SCHEMA.len() - 1].to_owned()).await;
     let store = Store::open(&scratch.url).await.unwrap();
     // A newer program writes no field by its former name, as some are in the fixture.
     change_all(&store, 75).await;
@@ -44,7 +44,7 @@ async fn fields_survive(scratch: &Scratch) {
             "UPDATE {table} SET written_by = 9000000000, document = \
              replace(substr(document, 1, length(document) - 1) || ',\"also\":\"later\"}}', '{part}', '{with_more}');"
         );
-        execute(&newer, sql).await;
+        run_script(&newer, sql).await;
         before.push(count_unknown(&newer, table).await);
     }
     assert_eq!(before, [2; 6]);
@@ -99,21 +99,4 @@ async fn count_unknown(database: &Database, table: &str) -> i64 {
          FROM {table}"
     );
     count(database, sql).await
-}
-
-async fn count(database: &Database, sql: String) -> i64 {
-    let counted = database.read(|c| {
-        Box::pin(async move {
-            let row = c.row(AssertSqlSafe(sql), vec![]).await?;
-            Ok(row.map_or(Ok(0), |row| row.int(0))?)
-        })
-    });
-    counted.await.unwrap()
-}
-
-async fn execute(database: &Database, sql: String) {
-    let done = database.write(WriteKind::AnyStatementCanFail, |c| {
-        Box::pin(async move { Ok(c.script(sql).await?) })
-    });
-    done.await.unwrap();
 }

@@ -8,7 +8,6 @@ use audit::{Filter, Order, Trail};
 use cluster_core::{ClusterSort, DefaultLimits, Page, QuotaScope, Resource, TemplateSort, VmSort};
 use cluster_store::{PagePart, SCHEMA, Scope, Store, VmScope};
 use database::scratch::Scratch;
-use database::{Database, WriteKind};
 use jiff::SignedDuration;
 use sealing::{Keyring, SealingKeys};
 
@@ -57,13 +56,7 @@ async fn every_version_is_opened_and_read_on_postgres() {
 }
 
 async fn is_read(scratch: &Scratch, version: usize) {
-    let before = Database::open(&scratch.url, &SCHEMA[..version]).await.unwrap();
-    let fixture = FIXTURES[version - 1].to_owned();
-    let written = before.write(WriteKind::AnyStatementCanFail, |c| {
-        Box::pin(async move { Ok(c.script(fixture).await?) })
-    });
-    written.await.unwrap_or_else(|error| panic!("version {version}: {error:?}"));
-    drop(before);
+    scratch.fill(&SCHEMA[..version], FIXTURES[version - 1]).await;
     // The second start migrates nothing and finds the same rows.
     for _ in 0..2 {
         let store = Store::open(&scratch.url).await.unwrap();
