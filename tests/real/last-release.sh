@@ -43,7 +43,7 @@ programs() {
   exec 9>"$RELEASES/.lock"
   flock 9
   if [ ! -d "$folder" ] && ! git cat-file -e "$commit^{commit}" 2>/dev/null; then
-    say "the commit $commit of release $version is not in this clone: git fetch --unshallow, or git fetch origin tag v$version"
+    echo "NOT CHECKED: the upgrade from release $version, because this clone lacks its commit: git fetch --unshallow" >&2
     return
   fi
   [ -d "$folder" ] || build "$version" "$commit" "$folder"

@@ -10,7 +10,7 @@ const CLUSTER: &str = "service/magnum/cluster";
 const EVENT: &str = "http://schemas.dmtf.org/cloud/audit/1.0/event";
 const USER: &str = "service/security/account/user";
 
-/// What happened to a cluster: the action and its outcome in the words of CADF.
+/// The action on a cluster and its outcome, in the words of CADF.
 type Outcome = (&'static str, &'static str);
 
 /// Returns the notification about a cluster that was created (`before` is `None`), changed or deleted (`after` is `None`); none if its status

@@ -15,7 +15,8 @@ pub const SCHEMA: Schema = &[include_str!("schema.sql")];
 /// The name of the lock under which buckets of guesses change.
 const GUESSES: &str = "guesses";
 
-/// The sessions and the limits of wrong passwords that several consoles share. Clones share one database. `now` is the time on SQLite; PostgreSQL has a clock of its own.
+/// The sessions and the limits of wrong passwords that several consoles share. Clones share one database. `now` is the time on SQLite;
+/// PostgreSQL has a clock of its own.
 #[derive(Clone)]
 pub struct Store {
     database: Database,
