@@ -1,8 +1,8 @@
 //! Clients behind a load balancer: they repeat a request after an error of the connection, as those of operators do, and remember every
 //! answer.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use api_client::ClientError;
@@ -20,14 +20,14 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// The answers of a load balancer without a server, or whose server ended before it answered; and of a service without its database.
 pub(super) const REPEATED: [u16; 3] = [502, 503, 504];
 
-/// Sends a request until it is answered. Returns the answer, and how often the request was sent before.
+/// Sends a request until it is answered. Returns the answer, and the reason of each repetition.
 pub(super) async fn send(
     api: &Api,
     method: Method,
     path: &str,
     body: Option<&Value>,
-) -> (Answer, u32) {
-    let (begun, mut before) = (Instant::now(), 0);
+) -> (Answer, Vec<String>) {
+    let (begun, mut before) = (Instant::now(), Vec::new());
     loop {
         let why = match api.try_send(method.clone(), path, body).await {
             Ok(answer) if REPEATED.contains(&answer.status) => {
@@ -38,28 +38,34 @@ pub(super) async fn send(
             Err(error) => panic!("{method} {path}: {error}"),
         };
         assert!(begun.elapsed() < PATIENCE, "{method} {path} is not answered: {why}");
-        before += 1;
+        before.push(format!("{method} {path}: {why}"));
         sleep(PAUSE).await;
     }
 }
 
-/// Sends a request that has to be accepted. A repetition may find what an earlier try has done: these are the statuses that say so. Returns how
-/// often the request was sent before.
+/// Sends a request that has to be accepted. A repetition may find what an earlier try has done: these are the statuses that say so. Returns the
+/// reason of each repetition.
 pub(super) async fn done(
     api: &Api,
     method: Method,
     path: &str,
     body: Option<&Value>,
     repeated: &[u16],
-) -> u32 {
+) -> Vec<String> {
     let (answer, before) = send(api, method.clone(), path, body).await;
-    let is_done = answer.status < 300 || (before > 0 && repeated.contains(&answer.status));
-    assert!(
-        is_done,
-        "{method} {path}, sent {before} times before: {} {}",
-        answer.status, answer.body
-    );
+    let is_done = answer.status < 300 || (!before.is_empty() && repeated.contains(&answer.status));
+    assert!(is_done, "{method} {path}, after {before:?}: {} {}", answer.status, answer.body);
     before
+}
+
+/// The reasons why requests had to be sent again, each with its request.
+#[derive(Clone, Default)]
+struct Repetitions(Arc<Mutex<Vec<String>>>);
+
+impl Repetitions {
+    fn add(&self, reasons: impl IntoIterator<Item = String>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(reasons);
+    }
 }
 
 /// Clients that read and write until they are stopped.
@@ -67,8 +73,8 @@ pub(super) struct Load {
     stop: CancellationToken,
     tasks: JoinSet<()>,
     requests: Arc<AtomicUsize>,
-    /// How often a request had to be sent again.
-    repeated: Arc<AtomicUsize>,
+    /// Why requests had to be sent again.
+    repeated: Repetitions,
     written: Arc<AtomicUsize>,
     nodes: Api,
 }
@@ -80,7 +86,7 @@ impl Load {
             stop: CancellationToken::new(),
             tasks: JoinSet::new(),
             requests: Arc::default(),
-            repeated: Arc::default(),
+            repeated: Repetitions::default(),
             written: Arc::default(),
             nodes: nodes.clone(),
         };
@@ -101,7 +107,7 @@ impl Load {
         self.tasks.spawn(async move {
             while !stop.is_cancelled() {
                 let (answer, before) = send(&api, Method::GET, path, None).await;
-                repeated.fetch_add(before as usize, Ordering::Relaxed);
+                repeated.add(before);
                 assert_eq!(answer.status, 200, "{path}: {}", answer.body);
                 requests.fetch_add(1, Ordering::Relaxed);
                 sleep(PAUSE).await;
@@ -119,21 +125,23 @@ impl Load {
         self.tasks.spawn(async move {
             let mut answered = Instant::now();
             while !stop.is_cancelled() {
-                let status = client.get(page.clone()).send().await.map(|it| it.status().as_u16());
-                match status {
-                    Ok(200) => {
+                let answer = async {
+                    let answer = client.get(page.clone()).send().await?;
+                    Ok::<_, reqwest::Error>((answer.status().as_u16(), answer.text().await?))
+                };
+                let answer = answer.await;
+                match &answer {
+                    Ok((200, _)) => {
                         answered = Instant::now();
                         requests.fetch_add(1, Ordering::Relaxed);
                     }
-                    Ok(status) => {
-                        assert!(REPEATED.contains(&status), "{page}: {status}");
-                        repeated.fetch_add(1, Ordering::Relaxed);
+                    Ok((status, body)) => {
+                        assert!(REPEATED.contains(status), "{page}: {status} {body}");
+                        repeated.add([format!("GET {page}: {status} {body}")]);
                     }
-                    Err(_) => {
-                        repeated.fetch_add(1, Ordering::Relaxed);
-                    }
+                    Err(error) => repeated.add([format!("GET {page}: {error:?}")]),
                 }
-                assert!(answered.elapsed() < PATIENCE, "{page} is not answered: {status:?}");
+                assert!(answered.elapsed() < PATIENCE, "{page} is not answered: {answer:?}");
                 sleep(PAUSE).await;
             }
         });
@@ -148,11 +156,10 @@ impl Load {
             while !stop.is_cancelled() {
                 let number = written.load(Ordering::Relaxed);
                 let node = json!({"name": name(number), "driver": "fake-hardware"});
-                let before = done(&api, Method::POST, "/v1/nodes", Some(&node), &[409]).await;
+                repeated.add(done(&api, Method::POST, "/v1/nodes", Some(&node), &[409]).await);
                 let patch = json!([{"op": "add", "path": "/extra/written", "value": number}]);
                 let path = format!("/v1/nodes/{}", name(number));
-                let before = before + done(&api, Method::PATCH, &path, Some(&patch), &[]).await;
-                repeated.fetch_add(before as usize, Ordering::Relaxed);
+                repeated.add(done(&api, Method::PATCH, &path, Some(&patch), &[]).await);
                 written.fetch_add(1, Ordering::Relaxed);
                 requests.fetch_add(2, Ordering::Relaxed);
                 sleep(2 * PAUSE).await;
@@ -165,9 +172,9 @@ impl Load {
         self.written.load(Ordering::Relaxed)
     }
 
-    /// Returns how often a request had to be sent again so far.
-    pub(super) fn repeated(&self) -> usize {
-        self.repeated.load(Ordering::Relaxed)
+    /// Returns why requests had to be sent again so far.
+    pub(super) fn repeated(&self) -> Vec<String> {
+        self.repeated.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Stops the clients, and asserts that everything that was answered is there, once. Returns the number of answered requests.

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use api_client::Service;
 use api_client::shared::ConductorProgress;
-use lab::{Api, Haproxy, Lab, Programs, Proxy, ProxyKind, Replica, Settings, free_ports};
+use lab::{
+    Api, Haproxy, Lab, Programs, Proxy, ProxyKind, Replica, ServerState, Settings, free_ports,
+};
 use openstack_emulator::Times;
 use reqwest::Url;
 use serde::Deserialize;
@@ -136,7 +138,18 @@ impl Three {
             members: servers(3),
         };
         three.all_work().await;
+        for process in Process::all() {
+            three.takes_requests(process).await;
+        }
         Some(three)
+    }
+
+    /// Waits until the load balancer has found by its checks that a process listens.
+    pub(super) async fn takes_requests(&self, process: Process) {
+        let (haproxy, servers) = self.at_haproxy(process);
+        for server in servers {
+            haproxy.sees(server, ServerState::Up).await;
+        }
     }
 
     /// Waits until all conductors of both services share the work.
