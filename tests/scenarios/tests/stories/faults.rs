@@ -227,7 +227,8 @@ async fn a_machine_that_never_calls_back_is_reported_with_its_traces() {
 /// An agent reports but does not execute commands: the history of the node says so soon, and the work fails long before the timeout of a
 /// command.
 async fn is_reported_and_can_be_corrected(refuse: impl Fn(&mut FaultSet), words: &[&str]) {
-    let settings = Settings { silence_timeout: "5s", ..Settings::default() };
+    // Several reports of the agent: by them the conductor knows that it is not silent.
+    let settings = Settings { silence_timeout: "20s", ..Settings::default() };
     let story = Story::begin(settings, Machine::redfish("m")).await;
     story.machine.misbehave(refuse);
     let words = [&["the agent reports, but ", "listing the deploy steps"], words].concat();
