@@ -103,6 +103,9 @@ impl Connection {
         const CLOCK: &str =
             "SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS BIGINT)";
         match self {
+            #[cfg(any(test, feature = "shared-sqlite"))]
+            Connection::Sqlite(it) => Ok(crate::shared::clock(it).unwrap_or(own)),
+            #[cfg(not(any(test, feature = "shared-sqlite")))]
             Connection::Sqlite(_) => Ok(own),
             Connection::Postgres(_) => {
                 self.row(CLOCK, values![]).await?.map_or(Ok(own), |row| row.time("clock", 0))

@@ -17,6 +17,8 @@ use tokio::time::sleep;
 use crate::postgres::Pool;
 use crate::preceding::PrecedingFinder;
 use crate::readers::Readers;
+#[cfg(any(test, feature = "shared-sqlite"))]
+use crate::shared::SharedFile;
 use crate::sqlite::{BUSY_TIMEOUT, SqlitePlace};
 use crate::writer::Writer;
 use crate::{
@@ -42,6 +44,8 @@ enum Backend {
     Sqlite {
         writer: Writer,
         readers: Option<Arc<Readers>>,
+        #[cfg(any(test, feature = "shared-sqlite"))]
+        shared: Option<Arc<SharedFile>>,
     },
     Postgres(Arc<Pool>),
 }
@@ -80,6 +84,8 @@ impl Database {
     pub async fn open_within(url: &str, schema: Schema, timeout: Duration) -> Result<Database> {
         let (backend, version) = match url.split_once(':') {
             Some(("sqlite", _)) => open_sqlite(url, schema).await?,
+            #[cfg(any(test, feature = "shared-sqlite"))]
+            Some(("shared-sqlite", place)) => open_shared(url, place, schema).await?,
             Some(("postgres" | "postgresql", _)) => open_postgres(url, schema, timeout).await?,
             _ => return Err(StoreError::BadUrl),
         };
@@ -101,7 +107,7 @@ impl Database {
     /// Sets the function that finds the job which precedes a write. Returns `false`, and sets nothing, if the database is PostgreSQL, whose
     /// transactions would wait for each other's jobs.
     pub fn precede_writes(&self, find: Box<FindPreceding>) -> bool {
-        matches!(self.backend, Backend::Sqlite { .. }) && self.preceding.set(find).is_ok()
+        !self.is_shared() && self.preceding.set(find).is_ok()
     }
 
     /// Returns the same database, with writes that are counted here.
@@ -139,6 +145,8 @@ impl Database {
     /// Whether several programs may work on the database: PostgreSQL.
     pub fn is_shared(&self) -> bool {
         match &self.backend {
+            #[cfg(any(test, feature = "shared-sqlite"))]
+            Backend::Sqlite { shared: Some(_), .. } => true,
             Backend::Sqlite { .. } => false,
             Backend::Postgres(_) => true,
         }
@@ -147,6 +155,11 @@ impl Database {
     /// Sends a notification of at most [`crate::MAX_NOTIFICATION`] bytes to all programs that listen to the channel. SQLite has no others.
     pub async fn notify(&self, channel: &'static str, text: String) -> Result<()> {
         const NOTIFY: &str = "SELECT pg_notify($1, $2)";
+        #[cfg(any(test, feature = "shared-sqlite"))]
+        if let Backend::Sqlite { shared: Some(shared), .. } = &self.backend {
+            shared.notify(channel, text);
+            return Ok(());
+        }
         if !self.is_shared() {
             return Ok(());
         }
@@ -156,6 +169,10 @@ impl Database {
     /// Listens to a channel, on a connection of its own. Returns `None` for SQLite.
     pub async fn notifications(&self, channel: &str) -> Result<Option<Notifications>> {
         match &self.backend {
+            #[cfg(any(test, feature = "shared-sqlite"))]
+            Backend::Sqlite { shared: Some(shared), .. } => {
+                Ok(Some(Notifications::Shared(shared.notifications(channel))))
+            }
             Backend::Sqlite { .. } => Ok(None),
             Backend::Postgres(pool) => pool.notifications(channel).await.map(Some),
         }
@@ -190,8 +207,12 @@ impl Database {
         T: Send + 'static,
     {
         match &self.backend {
+            #[cfg(any(test, feature = "shared-sqlite"))]
+            Backend::Sqlite { shared: Some(shared), readers: Some(readers), .. } => {
+                shared.read(readers.run(work)).await
+            }
             Backend::Sqlite { readers: Some(readers), .. } => readers.run(work).await,
-            Backend::Sqlite { writer, readers: None } => {
+            Backend::Sqlite { writer, readers: None, .. } => {
                 writer.run(WriteKind::OneStatement, None, work).await
             }
             Backend::Postgres(pool) => pool.read(work).await,
@@ -218,6 +239,10 @@ impl Database {
         span.set("db.system.name", self.kind());
         let timer = self.writes.begin();
         let written = match &self.backend {
+            #[cfg(any(test, feature = "shared-sqlite"))]
+            Backend::Sqlite { shared: Some(shared), writer, .. } => {
+                shared.write(writer.run(extent, None, work)).await
+            }
             Backend::Sqlite { writer, .. } => {
                 let preceding = self.preceding.get().and_then(|find| find());
                 writer.run(extent, preceding, work).await
@@ -278,7 +303,22 @@ async fn open_sqlite(url: &str, schema: Schema) -> Result<(Backend, i64)> {
         SqlitePlace::File(path) => Some(Arc::new(Readers::new(path))),
     };
     let writer = Writer::start(connection).map_err(StoreError::NoThread)?;
-    Ok((Backend::Sqlite { writer, readers }, version))
+    let backend = Backend::Sqlite {
+        writer,
+        readers,
+        #[cfg(any(test, feature = "shared-sqlite"))]
+        shared: None,
+    };
+    Ok((backend, version))
+}
+
+#[cfg(any(test, feature = "shared-sqlite"))]
+async fn open_shared(url: &str, place: &str, schema: Schema) -> Result<(Backend, i64)> {
+    let opened = open_sqlite(&format!("sqlite:{place}"), schema).await?;
+    let (Backend::Sqlite { writer, readers, .. }, version) = opened else {
+        return Err(StoreError::BadUrl);
+    };
+    Ok((Backend::Sqlite { writer, readers, shared: Some(SharedFile::of(url)) }, version))
 }
 
 /// Connects, and repeats this while the file is locked. SQLite waits for locks by itself, except while two programs switch a new file to WAL.

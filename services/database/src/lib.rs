@@ -19,6 +19,8 @@ mod readers;
 pub mod scratch;
 pub mod seals;
 mod session;
+#[cfg(any(test, feature = "shared-sqlite"))]
+pub mod shared;
 mod size_limit;
 mod sqlite;
 pub mod table;

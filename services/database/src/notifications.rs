@@ -13,7 +13,11 @@ use crate::session::late;
 pub const MAX_NOTIFICATION: usize = 7900;
 
 /// A connection that receives the notifications of one channel.
-pub struct Notifications(PgListener);
+pub enum Notifications {
+    Postgres(PgListener),
+    #[cfg(any(test, feature = "shared-sqlite"))]
+    Shared(crate::shared::SharedNotifications),
+}
 
 impl Notifications {
     /// Connects to the server, which may take until the timeout.
@@ -26,7 +30,7 @@ impl Notifications {
             let one = PgPoolOptions::new().max_connections(1).acquire_timeout(limit);
             let mut listener = PgListener::connect_with(&one.connect_with(options).await?).await?;
             listener.listen(channel).await?;
-            Ok(Notifications(listener))
+            Ok(Notifications::Postgres(listener))
         };
         let connected: Result<Notifications, sqlx::Error> =
             timeout(limit, connect).await.unwrap_or_else(|_| Err(late("listen", limit)));
@@ -35,8 +39,14 @@ impl Notifications {
 
     /// Waits for the next notification. Returns `None` if some may have been lost, because the connection was lost.
     pub async fn next(&mut self) -> Result<Option<String>> {
-        let received = self.0.try_recv().await?;
-        Ok(received.map(|it| it.payload().to_owned()))
+        match self {
+            Notifications::Postgres(listener) => {
+                let received = listener.try_recv().await?;
+                Ok(received.map(|it| it.payload().to_owned()))
+            }
+            #[cfg(any(test, feature = "shared-sqlite"))]
+            Notifications::Shared(shared) => Ok(shared.next().await),
+        }
     }
 }
 
