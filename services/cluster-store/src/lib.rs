@@ -12,7 +12,7 @@ pub use database::table::{PagePart, PageRows, Position};
 pub use database::webhook_events::{
     DeadEvent, EventOutbox, Subscription, Subscriptions, WebhookBacklog,
 };
-pub use database::{Result, SchemaVersion, StoreError, WriteMetrics};
+pub use database::{Result, SchemaVersion, StoreError, Tripwire, WriteMetrics};
 pub use record::{
     AnyEvent, BootstrapReport, Certificate, Claim, ClusterChange, MachineReport, Quota,
     RedeemOutcome, Scope, ServiceSeen, SnapshotChange, VmChange, VmScope,

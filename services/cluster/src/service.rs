@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use cluster_api::{App, Streams};
 use cluster_conductor::{Conductor, LendingSettings, MachineSettings, NodesListener};
 use cluster_core::RepairLimits;
-use cluster_store::Store;
+use cluster_store::{Store, Tripwire};
 use daemon::{ApiListener, ConnectionLimits, MetricsListener};
 use jiff::Timestamp;
 use metrics::WebhookMetrics;
@@ -61,6 +61,11 @@ pub struct Listeners {
 impl Service {
     /// Opens the store and every listener.
     pub async fn start(config: Config) -> anyhow::Result<Self> {
+        Service::start_with(config, Tripwire::default()).await
+    }
+
+    /// Like [`Service::start`], with the tripwire of a crash test at every write.
+    pub async fn start_with(config: Config, tripwire: Tripwire) -> anyhow::Result<Self> {
         daemon::create_private_folder(&config.state_dir).with_context(|| {
             format!("cannot make the state folder {}", config.state_dir.display())
         })?;
@@ -68,7 +73,7 @@ impl Service {
         let url = config.database_url().context("cannot read database.url_file")?;
         let lock = daemon::lock_state("clusterd", Store::file(&url), &config.state_dir).await?;
         let metrics = ServiceMetrics::new(&config)?;
-        let (store, keys) = open_store(&config, &metrics).await?;
+        let (store, keys) = open_store(&config, &metrics, tripwire).await?;
         let notices = senders(&config, metrics.webhooks.clone())?;
         let certificate = certificate(&config)?;
         let of_nodes = certificate.as_ref().map(|(settings, _)| settings.clone());
@@ -203,10 +208,11 @@ fn senders(
 async fn open_store(
     config: &Config,
     metrics: &ServiceMetrics,
+    tripwire: Tripwire,
 ) -> anyhow::Result<(Store, Arc<Keyring>)> {
     let url = config.database_url().context("cannot read database.url_file")?;
     let opened = Store::open_with(&url, config.database.timeout, metrics.writes.clone()).await;
-    let store = opened.context("cannot open the database")?;
+    let store = opened.context("cannot open the database")?.with_tripwire(tripwire);
     let known = store.known_keys().await.context("cannot read the database")?;
     let keys = Keyring::open(&config.seal_keys_file(), &known)
         .context("cannot use the sealing keys (seal_keys)")?;
