@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use baremetal_store::StoreError;
+use reconcile::Mutation;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
@@ -34,6 +35,9 @@ async fn look(context: &TurnContext) -> Result<usize, StoreError> {
     for node in context.store.unfinished_nodes().await? {
         if !context.membership.has(&node.id, &node.group) {
             context.let_go(node.id);
+            continue;
+        }
+        if Mutation::NoCatchUp.is_made() {
             continue;
         }
         if context.turn_versions.misses(node.id, node.version) {

@@ -32,6 +32,7 @@ mod rack;
 mod rack_status;
 mod reservation;
 mod setup;
+mod sim;
 mod values;
 mod vm;
 mod wait_options;
@@ -125,6 +126,8 @@ enum Command {
     Export(export::Command),
     /// Start all services locally with an emulated rack and cloud, and run a demo.
     Dev(dev::Options),
+    /// Simulate a whole site under a seed, with faults. Needs a development build.
+    Sim(sim::Options),
     /// Check an installation without changing it; list problems with the likeliest cause first, and hints.
     Doctor(Box<doctor::Options>),
     /// Print a shell completion script: `source <(bedplate completion bash)`.
@@ -191,6 +194,7 @@ async fn run(arguments: Arguments) -> anyhow::Result<()> {
         Command::Import(command) => import::run(command, connection, output).await,
         Command::Export(command) => export::run(command, connection, output).await,
         Command::Dev(options) => dev::run(&options).await,
+        Command::Sim(options) => sim::run(&options),
         Command::Doctor(options) => doctor::run(&options, connection, output).await,
         Command::Completion(options) => manual::complete(&options, Arguments::command()),
         Command::Man(options) => manual::write(&options, Arguments::command()),

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod mutation;
 mod span;
 mod turn;
 mod turn_error;
@@ -19,6 +20,7 @@ use tokio_util::time::DelayQueue;
 use tokio_util::time::delay_queue;
 
 pub use decision::{Requeue, time_left};
+pub use mutation::Mutation;
 pub use span::{begin_span, end_span};
 pub use turn::{Decided, Turn, execute};
 pub use turn_error::{RetryPauses, TurnError, TurnErrorKind, requeue, with_sources};

@@ -3,6 +3,8 @@
 use decision::{Decision, LogLevel, LogLine, Requeue};
 use tracing::{debug, info, warn};
 
+use crate::mutation::Mutation;
+
 /// A turn, or a part of one, for one kind of record. A core decides, a conductor does everything else.
 ///
 /// A crash between any two steps loses nothing: a change is written before the actions that it announces, and every action may be repeated.
@@ -64,12 +66,17 @@ pub async fn execute<T: Turn>(
     let mut decision = turn.decide(&record, &seen)?;
     let (mut record, mut due) = (record, Requeue::OnChange);
     loop {
+        let early = match Mutation::ActBeforeRecord.is_made() {
+            true => perform(turn, &record, std::mem::take(&mut decision.actions)).await?,
+            false => Vec::new(),
+        };
         let (written, actions, next_turn) = write(turn, record, decision).await?;
         (record, due) = (written, due.min(next_turn));
-        if actions.is_empty() {
+        if actions.is_empty() && early.is_empty() {
             return Ok((record, due));
         }
-        let outcomes = perform(turn, &record, actions).await?;
+        let mut outcomes = perform(turn, &record, actions).await?;
+        outcomes.extend(early);
         decision = turn.conclude(&record, outcomes)?;
     }
 }

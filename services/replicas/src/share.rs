@@ -9,6 +9,7 @@ use std::str::FromStr;
 
 use database::conductors::{ConductorRow, Conductors};
 use newtype_uuid::{GenericUuid, TypedUuid, TypedUuidKind};
+use reconcile::Mutation;
 use uuid::Uuid;
 
 /// The key of a resource that one of the living conductors works on. Notifications contain its text, which has no space.
@@ -234,6 +235,9 @@ impl ConductorShare {
 
     /// Whether this conductor works on the resource.
     pub(crate) fn has(&self, key: &impl ShareKey, group: &str) -> bool {
+        if Mutation::NoShares.is_made() {
+            return !self.living().all.is_empty();
+        }
         let own = Some(self.hostname.as_str());
         self.lists.iter().all(|list| list.conductor_of(key, group) == own)
     }

@@ -8,7 +8,7 @@ const MARKER: &str = "# bedplate arguments: 4096 bytes from here may be overwrit
 const AREA: usize = 4096;
 
 /// Writes loaders, kernel, ramdisk and CD into `folder`, and an empty folder of images.
-pub(crate) fn write(folder: &Path) -> io::Result<()> {
+pub fn write(folder: &Path) -> io::Result<()> {
     std::fs::create_dir_all(folder.join("images"))?;
     std::fs::create_dir_all(folder.join("loaders"))?;
     for loader in ["undionly.kpxe", "snponly.efi"] {

@@ -59,7 +59,8 @@ impl Image {
 }
 
 impl Images {
-    pub(crate) async fn start() -> io::Result<Images> {
+    /// Starts a server without images.
+    pub async fn start() -> io::Result<Images> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
         let images = Images { address, served: Served::default(), serving: Mutex::default() };

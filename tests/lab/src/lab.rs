@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use api_client::Service;
 use baremetal::Listeners;
@@ -158,7 +158,7 @@ impl Lab {
         let (folder, config) = prepare(&settings);
         let (daemon, listeners) = Daemon::child(&config, &folder.path().join("state")).await;
         // After a restart the service must listen at the addresses that machines and agents know.
-        std::fs::write(&config, configuration(&settings, &folder, FIRST, Some(&listeners)))
+        std::fs::write(&config, configuration(&settings, folder.path(), FIRST, Some(&listeners)))
             .expect("the configuration can be written");
         Lab::around(daemon, Addresses::of(&listeners), folder, settings).await
     }
@@ -168,7 +168,7 @@ impl Lab {
         let (folder, config) = prepare(&settings);
         let (daemon, listeners) = Daemon::mortal(&config, &database(&settings, &folder)).await;
         // After a restart the service must listen at the addresses that machines and agents know.
-        std::fs::write(&config, configuration(&settings, &folder, FIRST, Some(&listeners)))
+        std::fs::write(&config, configuration(&settings, folder.path(), FIRST, Some(&listeners)))
             .expect("the configuration can be written");
         Lab::around(daemon, Addresses::of(&listeners), folder, settings).await
     }
@@ -287,7 +287,7 @@ pub(crate) fn prepare(settings: &Settings) -> (TempDir, PathBuf) {
     let folder = folder.expect("a temporary folder can be made");
     files::write(folder.path()).expect("stand-ins can be written");
     let config = folder.path().join("baremetald.toml");
-    std::fs::write(&config, configuration(settings, &folder, FIRST, None))
+    std::fs::write(&config, configuration(settings, folder.path(), FIRST, None))
         .expect("the configuration can be written");
     (folder, config)
 }
@@ -296,9 +296,9 @@ pub(crate) fn prepare(settings: &Settings) -> (TempDir, PathBuf) {
 pub(crate) const FIRST: (&str, &str) = ("lab", "state");
 
 /// The text of `baremetald.toml`: with free ports, or with the addresses `at` of an earlier start.
-pub(crate) fn configuration(
+pub fn configuration(
     settings: &Settings,
-    folder: &TempDir,
+    folder: &Path,
     (hostname, state): (&str, &str),
     at: Option<&Listeners>,
 ) -> String {
@@ -309,7 +309,7 @@ pub(crate) fn configuration(
     let server = dhcp.ip();
     let peer_url = at.map(|at| format!("peer_url = \"http://{}/\"", at.api)).unwrap_or_default();
     let tftp = at.and_then(|at| at.tftp).unwrap_or(free);
-    let folder = folder.path().display();
+    let folder = folder.display();
     let Settings { boot_timeout, bmc_timeout, power_timeout, silence_timeout, .. } = settings;
     let Settings { ask_again, poll_every, power_sync_every, requests_per_second, more, .. } =
         settings;

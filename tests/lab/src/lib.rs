@@ -19,9 +19,10 @@ mod trap;
 
 pub use api::{Answer, Api, until};
 pub use daemon::KillResult;
+pub use files::write as write_files;
 pub use haproxy::{Haproxy, Proxy, ProxyKind, ServerState, Traffic};
 pub use images::{Image, ImageFault, Images};
-pub use lab::{Lab, ReplicaClocks, Settings};
+pub use lab::{Lab, ReplicaClocks, Settings, configuration};
 pub use machine::{AgentChoice, Machine, RackedMachine};
 pub use node::{Node, PendingChange};
 pub use ports::free_ports;

@@ -132,7 +132,8 @@ pub struct RackedMachine {
 }
 
 impl RackedMachine {
-    pub(crate) fn new(wanted: &Machine, machine: machine_emulator::Machine) -> RackedMachine {
+    /// A machine that was put into a rack.
+    pub fn new(wanted: &Machine, machine: machine_emulator::Machine) -> RackedMachine {
         let Machine { boot, cipher_suite, driver, .. } = *wanted;
         RackedMachine { machine, boot, cipher_suite, driver }
     }

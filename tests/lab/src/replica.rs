@@ -84,7 +84,7 @@ fn write(
     at: Option<&Listeners>,
 ) -> PathBuf {
     let config = folder.path().join(format!("{state}.toml"));
-    let text = configuration(settings, folder, (hostname, state), at);
+    let text = configuration(settings, folder.path(), (hostname, state), at);
     std::fs::write(&config, text).expect("the configuration can be written");
     config
 }

@@ -22,6 +22,7 @@ use openstack::network::ports::PortQuery;
 use openstack::network::security_groups::SecurityGroup;
 use openstack::network::{floating_ips, networks, ports, routers, security_groups, subnets};
 use openstack::{CloudError, Session};
+use reconcile::Mutation;
 
 use super::error::Result;
 use super::found::{self, Listed};
@@ -128,7 +129,8 @@ async fn ours<T: Listed>(
             },
             None => None,
         };
-        let found = known.or_else(|| take(&mut listed, &line.name));
+        let looks = !Mutation::ForgetUnanswered.is_made();
+        let found = known.or_else(|| looks.then(|| take(&mut listed, &line.name)).flatten());
         ours.extend(found.map(|found| (key.clone(), found)));
     }
     Ok(ours)

@@ -1,0 +1,213 @@
+//! What people ask of clusters, and what has to come of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_client::clusterd::ClusterStatus;
+use lab::Answer;
+use openstack_emulator::Kind;
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::chance::{between, happens, millis, one_of};
+use crate::site::Site;
+
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+
+/// How long a request may take, with all its retries and timeouts.
+const LIMIT: Duration = Duration::from_secs(2400);
+
+/// A person's clusters, one after another.
+pub(crate) struct Story {
+    site: Arc<Site>,
+    name: String,
+    /// The objects of the project before there was a cluster.
+    before: Vec<(Kind, String, String)>,
+}
+
+impl Story {
+    pub(crate) async fn begin(site: &Arc<Site>) -> Story {
+        let before = site.cloud.objects_of(&site.project);
+        let story = Story { site: site.clone(), name: "blue".to_owned(), before };
+        let template = json!({
+            "name": "small", "coe": "kubernetes", "image_id": "fedora-coreos", "external_network_id": "public",
+            "flavor_id": "m1.small", "master_flavor_id": "m1.small", "master_lb_enabled": true,
+            "labels": {"kube_tag": "v1.34.1"},
+        });
+        story.create("/v1/clustertemplates", "/v1/clustertemplates/small", &template).await;
+        story
+    }
+
+    /// Makes, changes and deletes clusters until the faults have ended.
+    pub(crate) async fn run(&self) {
+        while !self.site.weather.is_over() {
+            sleep(millis(0, 30_000)).await;
+            let masters = *one_of(&[1, 3]);
+            let workers = between(0, 2);
+            let cluster = json!({
+                "name": self.name, "cluster_template_id": "small", "master_count": masters, "node_count": workers,
+            });
+            self.note(format!("{masters} and {workers} members are asked for"));
+            self.create("/v1/clusters", &format!("/v1/clusters/{}", self.name), &cluster).await;
+            if happens(70) {
+                self.ended("create", masters + workers).await;
+                if happens(50) {
+                    self.resize(masters).await;
+                }
+            } else {
+                sleep(millis(0, 60_000)).await;
+            }
+            self.delete().await;
+        }
+    }
+
+    async fn resize(&self, masters: u64) {
+        let workers = between(0, 3);
+        self.note(format!("{workers} workers are asked for"));
+        let path = format!("/v1/clusters/{}/actions/resize", self.name);
+        let body = json!({"node_count": workers});
+        for _ in 0..100 {
+            match self.try_send(Method::POST, &path, Some(&body)).await {
+                Some(Answer { status: 200..300, .. }) => {
+                    return self.ended("resize", masters + workers).await;
+                }
+                Some(Answer { status: 400..500, body })
+                    if !body.to_string().contains("in progress") =>
+                {
+                    return self.note(format!("is not resized: {body}"));
+                }
+                Some(_) | None => sleep(Duration::from_secs(2)).await,
+            }
+        }
+    }
+
+    /// Waits for the end of a request.
+    async fn ended(&self, what: &str, members: u64) {
+        let begun = simulated_kernel::elapsed();
+        sleep(Duration::from_secs(5)).await;
+        loop {
+            if let Some(status) = self.status().await
+                && !status.status.ends_with("IN_PROGRESS")
+            {
+                self.note(format!("is {} after {what}", status.status));
+                return self.check(&status, members);
+            }
+            if simulated_kernel::elapsed() - begun > LIMIT {
+                return self.broken(format!(
+                    "is not ready {LIMIT:?} after {what}: {:?}",
+                    self.status().await
+                ));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+    }
+
+    fn check(&self, status: &ClusterStatus, members: u64) {
+        if status.status.ends_with("FAILED") {
+            if status.conditions.is_empty() {
+                self.broken(format!("is {} without a reason", status.status));
+            }
+            return;
+        }
+        let servers = self.servers();
+        let count: usize = servers.values().sum();
+        if servers.values().any(|count| *count > 1) {
+            self.broken(format!("has a server twice: {servers:?}"));
+        }
+        if (count as u64) < members {
+            self.broken(format!("is complete with {count} of {members} servers"));
+        }
+    }
+
+    /// How many servers of each name the project has.
+    fn servers(&self) -> BTreeMap<String, usize> {
+        let mut servers = BTreeMap::new();
+        for (_, name, _) in self.objects().into_iter().filter(|(kind, ..)| *kind == Kind::Server) {
+            *servers.entry(name).or_default() += 1;
+        }
+        servers
+    }
+
+    fn objects(&self) -> Vec<(Kind, String, String)> {
+        let all = self.site.cloud.objects_of(&self.site.project);
+        all.into_iter().filter(|it| !self.before.contains(it)).collect()
+    }
+
+    async fn delete(&self) {
+        let path = format!("/v1/clusters/{}", self.name);
+        self.note("is to be deleted");
+        loop {
+            match self.try_send(Method::DELETE, &path, None).await {
+                Some(Answer { status: 200..300 | 404, .. }) => break,
+                Some(_) | None => sleep(Duration::from_secs(2)).await,
+            }
+        }
+        let begun = simulated_kernel::elapsed();
+        while !matches!(
+            self.try_send(Method::GET, &path, None).await,
+            Some(Answer { status: 404, .. })
+        ) {
+            if simulated_kernel::elapsed() - begun > LIMIT {
+                return self
+                    .broken(format!("is not deleted after {LIMIT:?}: {:?}", self.status().await));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        self.note("is deleted");
+    }
+
+    /// Checks that nothing is left, after the faults have ended.
+    pub(crate) async fn finish(&self) {
+        self.delete().await;
+        // A request that was on its way comes late, and its object is deleted.
+        sleep(Duration::from_secs(120)).await;
+        let left = self.objects();
+        if !left.is_empty() {
+            self.broken(format!("has left {left:?}"));
+        }
+    }
+
+    async fn status(&self) -> Option<ClusterStatus> {
+        let path = format!("/bedplate/v1/clusters/{}", self.name);
+        match self.try_send(Method::GET, &path, None).await {
+            Some(Answer { status: 200, body }) => serde_json::from_value(body).ok(),
+            Some(_) | None => None,
+        }
+    }
+
+    /// Creates something, whatever happens to the answers.
+    async fn create(&self, path: &str, made: &str, body: &Value) {
+        loop {
+            if matches!(
+                self.try_send(Method::GET, made, None).await,
+                Some(Answer { status: 200, .. })
+            ) {
+                return;
+            }
+            match self.try_send(Method::POST, path, Some(body)).await {
+                Some(Answer { status: 200..300, .. }) => return,
+                Some(Answer { status: 400, body }) => {
+                    return self.broken(format!("is refused: {body}"));
+                }
+                Some(_) | None => sleep(Duration::from_secs(1)).await,
+            }
+        }
+    }
+
+    /// Sends a request to any process. Returns `None` without an answer.
+    async fn try_send(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Answer> {
+        let replica = one_of(&self.site.clusterds).clone();
+        let sent = replica.api.try_send(method, path, body);
+        tokio::time::timeout(Duration::from_secs(30), sent).await.ok()?.ok()
+    }
+
+    fn note(&self, text: impl AsRef<str>) {
+        self.site.trace.note(format!("cluster {}", text.as_ref()));
+    }
+
+    fn broken(&self, text: impl AsRef<str>) {
+        self.site.trace.violation(format!("cluster {}", text.as_ref()));
+    }
+}

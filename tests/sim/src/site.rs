@@ -1,0 +1,257 @@
+//! A site: several processes of both services on one database each, a rack, and a cloud.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use api_client::Service;
+use baremetal::Listeners;
+use database::shared::{Fate, set_way};
+use lab::{Image, Images, Machine, RackedMachine, Settings, configuration};
+use machine_emulator::{AgentKind, Network, Rack, Speed};
+use openstack_emulator::{Cloud, Emulator, Times};
+use simulated_kernel::Host;
+use tempfile::TempDir;
+use tokio::time::sleep;
+use url::Url;
+
+use crate::chance::{happens, millis};
+use crate::computer::Computer;
+use crate::replica::Replica;
+use crate::trace::Trace;
+use crate::weather::Weather;
+
+/// How many processes and machines a site has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    pub(crate) baremetalds: usize,
+    pub(crate) machines: usize,
+    pub(crate) clusterds: usize,
+}
+
+/// A running site.
+pub(crate) struct Site {
+    pub(crate) baremetalds: Vec<Arc<Replica>>,
+    pub(crate) clusterds: Vec<Arc<Replica>>,
+    pub(crate) cloud: Cloud,
+    /// The project in which clusterd makes clusters.
+    pub(crate) project: String,
+    pub(crate) cloud_computer: Computer,
+    pub(crate) machines: Vec<RackedMachine>,
+    pub(crate) image: Image,
+    pub(crate) rack: Computer,
+    pub(crate) weather: Arc<Weather>,
+    pub(crate) trace: Trace,
+    _emulator: Emulator,
+    _racks: Vec<Rack>,
+    _images: Images,
+    _folder: TempDir,
+}
+
+fn settings(database: &str) -> Settings {
+    Settings {
+        boot_timeout: "300s",
+        bmc_timeout: "120s",
+        power_timeout: "60s",
+        silence_timeout: "120s",
+        ask_again: "5s",
+        poll_every: "1s",
+        requests_per_second: 20,
+        database: Some(database.to_owned()),
+        ..Settings::default()
+    }
+}
+
+/// The addresses of a process.
+fn listeners(number: usize) -> Listeners {
+    let ip = Ipv4Addr::new(127, 10, 0, number as u8 + 1);
+    let at = |port| Some(SocketAddr::from((ip, port)));
+    Listeners {
+        api: SocketAddr::from((ip, 6385)),
+        provisioning: at(6080),
+        https: None,
+        dhcp: at(67),
+        tftp: at(69),
+        bmc_dhcp: None,
+        metrics: None,
+    }
+}
+
+impl Site {
+    /// All processes, each with the host that it works on.
+    pub(crate) fn processes(&self) -> Vec<(Arc<Replica>, Host)> {
+        let machines = self.baremetalds.iter().map(|it| (it.clone(), self.rack.host));
+        let clusters = self.clusterds.iter().map(|it| (it.clone(), self.cloud_computer.host));
+        machines.chain(clusters).collect()
+    }
+
+    pub(crate) async fn start(size: Size, trace: &Trace) -> Site {
+        // Fails if there is a provider already, which is fine.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        // Two simulations with one seed choose the same name.
+        let place = std::env::temp_dir().join(format!("sim-{}", std::process::id()));
+        std::fs::create_dir_all(&place).expect("a folder can be made");
+        let folder = tempfile::tempdir_in(&place).expect("a temporary folder can be made");
+        lab::write_files(folder.path()).expect("files can be written");
+        let url = format!("shared-sqlite://{}/baremetal.db", folder.path().display());
+        let weather = Arc::new(Weather::default());
+        way(&url, &weather);
+        let cloud_computer = Computer::start();
+        let (emulator, clusterds) =
+            clusters(size, folder.path(), &cloud_computer, &weather, trace).await;
+        let baremetalds: Vec<_> = (0..size.baremetalds)
+            .map(|number| Arc::new(baremetald(folder.path(), number, &url, trace)))
+            .collect();
+        for (number, replica) in baremetalds.iter().enumerate() {
+            replica.start();
+            is_up(replica).await;
+            if number == 0 {
+                let others = (1..size.baremetalds).map(name_of);
+                others.for_each(|other| {
+                    copy_keys(folder.path(), (&name_of(0), &other), &["service.key", "seal.keys"])
+                });
+            }
+        }
+        let rack = Computer::start();
+        let images = rack.run(Images::start()).await.expect("an image server starts");
+        let image = images.bootable("system.raw");
+        let (racks, machines) = fill_rack(size, &rack).await;
+        let cloud = emulator.cloud.clone();
+        let project = cloud.add_user("watcher", "watcher-secret", "service").project_id;
+        Site {
+            clusterds,
+            cloud,
+            project,
+            cloud_computer,
+            _emulator: emulator,
+            baremetalds,
+            machines,
+            image,
+            rack,
+            weather,
+            trace: trace.clone(),
+            _racks: racks,
+            _images: images,
+            _folder: folder,
+        }
+    }
+}
+
+/// Puts machines into racks. Each machine boots from one baremetald.
+async fn fill_rack(size: Size, computer: &Computer) -> (Vec<Rack>, Vec<RackedMachine>) {
+    let (mut racks, mut machines) = (Vec::new(), Vec::new());
+    for number in 0..size.machines {
+        let at = listeners(number % size.baremetalds);
+        let network = Network { dhcp: at.dhcp.expect("an address"), tftp: at.tftp };
+        let wanted = Machine::redfish(&format!("m{number}")).without_tls();
+        let spec = wanted.spec.clone();
+        let (placed, added) = computer
+            .run(async move {
+                let mut rack =
+                    Rack::start(network, Speed::times(1.0)).await.expect("a rack starts");
+                let added = rack.add(vec![(spec, AgentKind::Light)]).await;
+                (rack, added.expect("a BMC starts"))
+            })
+            .await;
+        racks.push(placed);
+        machines.extend(added.into_iter().map(|machine| RackedMachine::new(&wanted, machine)));
+    }
+    (racks, machines)
+}
+
+/// The way of all processes to a database.
+fn way(url: &str, weather: &Arc<Weather>) {
+    let weather = weather.clone();
+    set_way(
+        url,
+        Box::new(move || {
+            let weather = weather.clone();
+            Box::pin(async move {
+                sleep(millis(0, 3)).await;
+                let (is_away, loses) = weather.database();
+                if is_away {
+                    sleep(Duration::from_secs(1)).await;
+                    return Fate::NeverArrives;
+                }
+                if happens(loses) { Fate::AnswerIsLost } else { Fate::Done }
+            })
+        }),
+    );
+}
+
+fn name_of(number: usize) -> String {
+    format!("baremetald-{number}")
+}
+
+fn baremetald(folder: &Path, number: usize, database: &str, trace: &Trace) -> Replica {
+    let (name, at) = (name_of(number), listeners(number));
+    let text = configuration(&settings(database), folder, (&name, &name), Some(&at));
+    let config = folder.join(format!("{name}.toml"));
+    std::fs::write(&config, text).expect("a file can be written");
+    let url = Url::parse(&format!("http://{}/", at.api)).expect("an address makes a URL");
+    Replica::new(&name, Service::Baremetald, config, url, trace)
+}
+
+/// Gives a further process the keys of the first one.
+fn copy_keys(folder: &Path, (first, other): (&str, &str), keys: &[&str]) {
+    let state = folder.join(other);
+    std::fs::create_dir(&state).expect("a folder can be made");
+    for key in keys {
+        std::fs::copy(folder.join(first).join(key), state.join(key)).expect("a key can be copied");
+    }
+}
+
+/// Starts a cloud, and each clusterd.
+async fn clusters(
+    size: Size,
+    folder: &Path,
+    computer: &Computer,
+    weather: &Arc<Weather>,
+    trace: &Trace,
+) -> (Emulator, Vec<Arc<Replica>>) {
+    let settings = openstack_emulator::Settings { times: Times::realistic(), ..Default::default() };
+    let emulator = computer.run(Emulator::start(settings)).await.expect("a cloud starts");
+    std::fs::write(folder.join("clouds.yaml"), emulator.cloud.clouds_yaml()).expect("a file");
+    let url = format!("shared-sqlite://{}/cluster.db", folder.display());
+    way(&url, weather);
+    let all: Vec<_> =
+        (0..size.clusterds).map(|number| Arc::new(clusterd(folder, number, &url, trace))).collect();
+    for (number, replica) in all.iter().enumerate() {
+        replica.start();
+        is_up(replica).await;
+        if number == 0 {
+            for other in &all[1..] {
+                copy_keys(folder, (&replica.name, &other.name), &["seal.keys", "nodes.authority"]);
+            }
+        }
+    }
+    (emulator, all)
+}
+
+/// Nothing downloads or runs these programs: emulated servers become a cluster without them.
+const PROGRAM: &str = "{ url = 'https://mirror.example/program', sha256 = '0000000000000000000000000000000000000000000000000000000000000000' }";
+
+fn clusterd(folder: &Path, number: usize, database: &str, trace: &Trace) -> Replica {
+    let name = format!("clusterd-{number}");
+    let (ip, place) = (Ipv4Addr::new(127, 20, 0, number as u8 + 1), folder.display());
+    let text = format!(
+        "state_dir = '{place}/{name}'\n[api]\nlisten = '{ip}:9511'\n\
+         [cloud]\nclouds_yaml = '{place}/clouds.yaml'\nname = 'clusterd'\n\
+         [conductor]\nhostname = '{name}'\nlook_every = '5s'\n\
+         [nodes]\nlisten = '{ip}:9512'\nurl = 'https://127.20.0.1:9512/'\nsource_address = 'any'\n\
+         [kubernetes.versions.'v1.34.1']\nkubeadm = {PROGRAM}\nkubelet = {PROGRAM}\nkubectl = {PROGRAM}\n\
+         [database]\nurl = '{database}'\ntimeout = '1s'\n"
+    );
+    let config = folder.join(format!("{name}.toml"));
+    std::fs::write(&config, text).expect("a file can be written");
+    let url = Url::parse(&format!("http://{ip}:9511/")).expect("an address makes a URL");
+    Replica::new(&name, Service::Clusterd, config, url, trace)
+}
+
+/// Waits until a process answers.
+pub(crate) async fn is_up(replica: &Replica) {
+    while replica.api.try_send(reqwest::Method::GET, "/", None).await.is_err() {
+        sleep(Duration::from_millis(100)).await;
+    }
+}

@@ -1,0 +1,66 @@
+//! Many seeds break no rule, one seed gives one trace, and each deliberate mistake in the services is noticed.
+
+use std::path::Path;
+use std::process::Command;
+
+use reconcile::Mutation;
+
+const SIM: &str = env!("CARGO_BIN_EXE_sim");
+
+/// `make soak` has fifty times as many.
+const SEEDS: u64 = 200;
+
+#[test]
+fn no_seed_breaks_a_rule() {
+    let results = sim::simulate_each(Path::new(SIM), 1..SEEDS + 1);
+    let figures = sim::figures(&results);
+    for result in results.iter().filter(|it| !it.is_good) {
+        eprintln!("{}", result.output);
+    }
+    assert!(results.iter().all(|it| it.is_good), "{figures}; repeat one by bedplate sim --seed N");
+    eprintln!("{figures}");
+}
+
+#[test]
+fn a_seed_gives_the_same_trace_each_time() {
+    for seed in ["1", "2", "3"] {
+        let trace = || {
+            let ended = Command::new(SIM).args(["--seed", seed]).env_remove("RUST_LOG").output();
+            let ended = ended.expect("the simulation runs");
+            [ended.stderr, ended.stdout].map(|text| String::from_utf8_lossy(&text).into_owned())
+        };
+        assert_eq!(trace(), trace());
+    }
+}
+
+/// How many seeds a mistake may survive.
+const TRIES: u64 = 60;
+
+fn is_noticed(mutation: Mutation) {
+    let found = sim::find_mistake(Path::new(SIM), 1..TRIES + 1, mutation as u8);
+    assert!(found.is_some(), "{TRIES} seeds notice nothing of {mutation:?}");
+}
+
+macro_rules! mistakes {
+    ($($name:ident: $mutation:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                is_noticed(Mutation::$mutation);
+            }
+        )*
+
+        #[test]
+        fn every_mistake_has_a_test() {
+            assert_eq!(Mutation::ALL, [$(Mutation::$mutation),*]);
+        }
+    };
+}
+
+mistakes! {
+    an_effect_after_the_lease_is_noticed: NoFence
+    an_action_before_its_record_is_noticed: ActBeforeRecord
+    a_resource_with_two_conductors_is_noticed: NoShares
+    an_object_that_is_not_looked_for_is_noticed: ForgetUnanswered
+    a_request_that_nobody_looks_for_is_noticed: NoCatchUp
+}
