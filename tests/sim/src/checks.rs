@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bmc_emulator::{BmcLogEntry, Outcome, Protocol};
 use machine_emulator::Event;
-use simulated_kernel::Request;
+use simulated_kernel::{Datagram, FIRST_SECOND, Request};
 
 use crate::site::Site;
 
@@ -24,6 +25,45 @@ pub(crate) fn leases(site: &Arc<Site>, requests: &[Request]) {
             }
         }
     }
+}
+
+/// How long a slow BMC takes for a datagram at most, with all datagrams that wait before it.
+const LONGEST_ANSWER: Duration = Duration::from_secs(20);
+
+/// Checks the same for IPMI, which encrypts its requests. Of a change it is known when the BMC made it. If only one process sent datagrams to
+/// the BMC shortly before, the process sent one of them before its lease had passed.
+pub(crate) fn leases_by_ipmi(site: &Arc<Site>, datagrams: &[Datagram]) {
+    for machine in &site.machines {
+        let address = machine.bmc().address();
+        let own: Vec<_> = datagrams.iter().filter(|it| Some(it.to) == address).collect();
+        for entry in machine.chassis().log().iter().filter(|it| is_change_by_ipmi(it)) {
+            let at = since_the_beginning(entry);
+            let before = |it: &&&Datagram| it.at <= at && at - it.at < LONGEST_ANSWER;
+            let sent: Vec<_> = own.iter().filter(before).collect();
+            let Some(last) = sent.last() else { continue };
+            let sender = site.baremetalds.iter().find(|it| it.host == last.from);
+            let Some(sender) = sender.filter(|_| sent.iter().all(|it| it.from == last.from)) else {
+                continue;
+            };
+            let leases = sender.leases();
+            let has_lease =
+                |at: Duration| leases.iter().any(|(since, until)| (*since..=*until).contains(&at));
+            if !sent.iter().any(|it| has_lease(it.at)) {
+                let (name, to) = (&sender.name, machine.name());
+                site.trace.violation(format!("{name} changed {to} without a lease: {entry}"));
+            }
+        }
+    }
+}
+
+fn is_change_by_ipmi(entry: &BmcLogEntry) -> bool {
+    entry.face == Protocol::Ipmi && entry.outcome == Outcome::Accepted
+}
+
+/// The end of the millisecond in which the BMC made an entry.
+fn since_the_beginning(entry: &BmcLogEntry) -> Duration {
+    let millis = u64::try_from(entry.at.as_millisecond()).unwrap_or_default();
+    Duration::from_millis((millis + 1).saturating_sub(FIRST_SECOND * 1000))
 }
 
 /// How soon after each other two processes must not change one machine in turns: a machine moves from one process to another and back only

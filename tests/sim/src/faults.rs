@@ -1,10 +1,11 @@
 //! The faults of a simulation, in a random order. Each process, each machine, the database and the cloud have faults of their own, one at a
 //! time.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bmc_emulator::{FaultSet, ReportedPower, StatusFault};
+use bmc_emulator::{BmcKind, CompletionFault, FaultSet, ReportedPower, StatusFault};
 use lab::RackedMachine;
 use openstack_emulator::{Act, CreateOutcome, End, Kind, Lag, Rule};
 use simulated_kernel::Host;
@@ -130,12 +131,16 @@ async fn database(site: &Site) {
 /// A machine or its BMC misbehaves for a while.
 async fn a_machine(site: &Site, machine: &RackedMachine) {
     let (chassis, lasts) = (machine.chassis().faults(), millis(1000, 60_000));
-    let slow = millis(100, 8000);
+    let is_ipmi = machine.spec().bmc.kind == BmcKind::Ipmi;
+    // An emulated BMC handles one datagram after the other.
+    let slow = millis(100, if is_ipmi { 1000 } else { 8000 });
     let delay = millis(1000, 40_000);
     let status = |status| StatusFault { status, times: Some(3), ..StatusFault::default() };
+    // IPMI 2.0 table 5-2: the node is busy.
+    let busy = CompletionFault { code: 0xc0, net_fn: None, command: None, times: Some(3) };
     let mut bmc = FaultSet::default();
     let mut own = machine_emulator::FaultSet::default();
-    let name = match between(0, 14) {
+    let name = match between(0, if is_ipmi { 17 } else { 14 }) {
         0 => (bmc.drop = true, "its BMC answers nothing").1,
         1 => (bmc.slow = Some(slow), "its BMC is slow").1,
         2 => (bmc.status = vec![status(500)], "its BMC fails").1,
@@ -150,7 +155,10 @@ async fn a_machine(site: &Site, machine: &RackedMachine) {
         11 => (own.hang_in_firmware = true, "it hangs").1,
         12 => (own.agent_is_silent = true, "its agent is silent").1,
         13 => (own.agent_refuses = Some(503), "its agent is busy").1,
-        _ => (own.break_downloads = 1, "its download breaks").1,
+        14 => (own.break_downloads = 1, "its download breaks").1,
+        15 => (bmc.lose_every = NonZeroU32::new(3), "its BMC loses datagrams").1,
+        16 => (bmc.duplicate_replies = true, "its BMC answers twice").1,
+        _ => (bmc.completion = vec![busy], "its BMC is busy").1,
     };
     site.trace.note(format!("{}: {name} for {lasts:?}", machine.name()));
     chassis.set(bmc);

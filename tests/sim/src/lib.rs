@@ -143,6 +143,7 @@ async fn whole_site(trace: &Trace) {
     let requests = simulated_kernel::take_requests();
     let changes: Vec<_> = requests.into_iter().filter(checks::changes_a_machine).collect();
     checks::leases(&site, &changes);
+    checks::leases_by_ipmi(&site, &simulated_kernel::take_datagrams());
     checks::one_at_a_time(&site, &changes);
     checks::steps(&site);
 }

@@ -62,6 +62,7 @@ impl Story {
             let port = json!({"node_uuid": id, "address": nic.mac.to_string()});
             story.create("/v1/ports", &port).await;
         }
+        story.note(format!("is enrolled with the driver {}", machine.driver()));
         story
     }
 

@@ -144,7 +144,11 @@ async fn fill_rack(size: Size, computer: &Computer) -> (Vec<Rack>, Vec<RackedMac
     for number in 0..size.machines {
         let at = listeners(number % size.baremetalds);
         let network = Network { dhcp: at.dhcp.expect("an address"), tftp: at.tftp };
-        let wanted = Machine::redfish(&format!("m{number}")).without_tls();
+        let name = format!("m{number}");
+        let wanted = match happens(30) {
+            true => Machine::ipmi(&name),
+            false => Machine::redfish(&name).without_tls(),
+        };
         let spec = wanted.spec.clone();
         let (placed, added) = computer
             .run(async move {

@@ -8,8 +8,11 @@ use crate::{kernel, virtual_time};
 /// The monotonic clock at the beginning, so that no time before the beginning is negative.
 const BOOTED: u64 = 1_000_000 * 1_000_000_000;
 
-/// The wall clock at the beginning: 2030-01-01T00:00:00Z.
-const EPOCH: u64 = 1_893_456_000 * 1_000_000_000;
+/// The wall clock at the beginning, in seconds: 2030-01-01T00:00:00Z.
+pub const FIRST_SECOND: u64 = 1_893_456_000;
+
+/// The same in nanoseconds.
+const EPOCH: u64 = FIRST_SECOND * 1_000_000_000;
 
 /// The virtual time of a time by the monotonic clock.
 pub(crate) fn of_monotonic(time: &timespec) -> u64 {

@@ -106,6 +106,7 @@ pub(crate) struct Connections {
     pub(crate) losses: (u64, u64),
     made: u64,
     pub(crate) requests: Vec<Request>,
+    pub(crate) datagrams: Vec<Datagram>,
 }
 
 /// An internet socket, as the program sees it.
@@ -129,6 +130,15 @@ pub struct Request {
     pub to: SocketAddr,
     /// The method and the path.
     pub line: String,
+}
+
+/// A datagram that was sent to a socket of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    /// When the datagram was sent.
+    pub at: Duration,
+    pub from: Host,
+    pub to: SocketAddr,
 }
 
 pub(crate) fn is_active() -> bool {

@@ -22,8 +22,9 @@ mod virtual_time;
 
 use std::time::Duration;
 
-pub use kernel::{Host, Request};
-pub use network::{lose_connections, take_requests};
+pub use clock::FIRST_SECOND;
+pub use kernel::{Datagram, Host, Request};
+pub use network::{lose_connections, take_datagrams, take_requests};
 pub use scheduler::Summary;
 
 /// Makes the calling thread, and all threads that it and its threads start, part of a simulation with this seed. A process has at most one

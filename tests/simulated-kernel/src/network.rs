@@ -7,13 +7,18 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use libc::{c_int, c_void, size_t, sockaddr, sockaddr_un, socklen_t, ssize_t};
 
 use crate::address::{self, Kind, Name};
-use crate::kernel::{self, Host, Request, Socket};
+use crate::kernel::{self, Datagram, Host, Request, Socket};
 use crate::real::{errno, fail, real};
 use crate::virtual_time;
 
 /// Returns the requests since the last call.
 pub fn take_requests() -> Vec<Request> {
     kernel::with(|it| std::mem::take(&mut it.connections.requests)).unwrap_or_default()
+}
+
+/// Returns the datagrams since the last call.
+pub fn take_datagrams() -> Vec<Datagram> {
+    kernel::with(|it| std::mem::take(&mut it.connections.datagrams)).unwrap_or_default()
 }
 
 /// Takes note of a request that the program sends.
@@ -308,8 +313,14 @@ pub(crate) unsafe extern "C" fn sendto(
     let name = Name { kind: Kind::Datagram, address: peer };
     let found = kernel::with(|it| {
         let (name, host) = it.connections.find(name)?;
+        let from = it.own_host();
         let is_parted = it.partitions.contains(&(host.min(socket.host), host.max(socket.host)));
-        (!is_parted).then_some(name)
+        if is_parted {
+            return None;
+        }
+        let at = std::time::Duration::from_nanos(virtual_time::now());
+        it.connections.datagrams.push(Datagram { at, from, to: peer });
+        Some(name)
     });
     if let Some(name) = found.flatten() {
         let (local, size) = name.local();

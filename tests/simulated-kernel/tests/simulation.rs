@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use simulated_kernel::Host;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};
 
@@ -103,6 +103,15 @@ fn one_run() {
         server.reconnect(Host::FIRST);
         let mut stream = TcpStream::connect(SERVER).await.expect("the server listens");
         assert!(ask(&mut stream, 1).await);
+
+        let socket = UdpSocket::bind("127.0.0.1:0").await.expect("an address is free");
+        let own = socket.local_addr().expect("an address");
+        socket.send_to(&[7], own).await.expect("nothing refuses");
+        let mut received = [0; 2];
+        assert_eq!(socket.recv_from(&mut received).await.expect("a datagram"), (1, own));
+        let noted = simulated_kernel::take_datagrams();
+        let noted: Vec<_> = noted.iter().map(|it| (it.from, it.to)).collect();
+        assert_eq!(noted, [(Host::FIRST, own)]);
 
         let computed = tokio::task::spawn_blocking(|| (0..10).collect::<HashSet<u8>>());
         eprintln!("run: {:?}", computed.await.expect("a thread"));
