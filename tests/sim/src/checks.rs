@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use bmc_emulator::{BmcLogEntry, Outcome, Protocol};
 use machine_emulator::Event;
+use openstack_emulator::Kind;
 use simulated_kernel::{Datagram, FIRST_SECOND, Request};
+use tokio::time::sleep;
 
 use crate::site::Site;
 
@@ -83,6 +85,21 @@ pub(crate) fn one_at_a_time(site: &Arc<Site>, requests: &[Request]) {
                 site.trace.violation(format!("two processes change {name} in turns: {three:?}"));
             }
         }
+    }
+}
+
+/// How late a request can come that was on its way when the faults ended, and its object is deleted.
+const LATE: Duration = Duration::from_secs(120);
+
+/// Checks that the cloud has no object of a cluster, VM or snapshot, all of which were deleted.
+pub(crate) async fn nothing_is_left(site: &Arc<Site>) {
+    sleep(LATE).await;
+    let images = site.cloud.objects(Kind::Image).into_iter();
+    let snapshots: Vec<_> =
+        images.filter(|it| it.text("image_type") == "snapshot").map(|it| it.id).collect();
+    let left = site.objects();
+    if !left.is_empty() || !snapshots.is_empty() {
+        site.trace.violation(format!("the cloud still has {left:?} and the images {snapshots:?}"));
     }
 }
 

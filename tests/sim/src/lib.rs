@@ -10,6 +10,7 @@ mod replica;
 mod seeds;
 mod site;
 mod trace;
+mod vms;
 mod weather;
 
 use std::fmt;
@@ -132,6 +133,14 @@ async fn whole_site(trace: &Trace) {
             story
         }
     });
+    let vms = tokio::spawn({
+        let site = site.clone();
+        async move {
+            let story = vms::Story::begin(&site);
+            story.run().await;
+            story
+        }
+    });
     faults::strike(&site, Duration::from_secs(between(60, 300))).await;
     let mut ends = JoinSet::new();
     for story in stories.join_all().await {
@@ -139,7 +148,10 @@ async fn whole_site(trace: &Trace) {
     }
     let clusters = clusters.await.expect("no story panics");
     ends.spawn(async move { clusters.finish().await });
+    let vms = vms.await.expect("no story panics");
+    ends.spawn(async move { vms.finish().await });
     ends.join_all().await;
+    checks::nothing_is_left(&site).await;
     let requests = simulated_kernel::take_requests();
     let changes: Vec<_> = requests.into_iter().filter(checks::changes_a_machine).collect();
     checks::leases(&site, &changes);

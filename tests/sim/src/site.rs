@@ -1,5 +1,6 @@
 //! A site: several processes of both services on one database each, a rack, and a cloud.
 
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use baremetal::Listeners;
 use database::shared::{Fate, set_way};
 use lab::{Image, Images, Machine, RackedMachine, Settings, configuration};
 use machine_emulator::{AgentKind, Network, Rack, Speed};
-use openstack_emulator::{Cloud, Emulator, Times};
+use openstack_emulator::{Cloud, Emulator, Kind, Times};
 use simulated_kernel::Host;
 use tempfile::TempDir;
 use tokio::time::sleep;
@@ -35,8 +36,10 @@ pub(crate) struct Site {
     pub(crate) baremetalds: Vec<Arc<Replica>>,
     pub(crate) clusterds: Vec<Arc<Replica>>,
     pub(crate) cloud: Cloud,
-    /// The project in which clusterd makes clusters.
+    /// The project in which clusterd makes clusters and VMs.
     pub(crate) project: String,
+    /// The kind, name and id of each object of the project before anything was requested.
+    pub(crate) before: Vec<(Kind, String, String)>,
     pub(crate) cloud_computer: Computer,
     pub(crate) machines: Vec<RackedMachine>,
     pub(crate) image: Image,
@@ -79,6 +82,12 @@ fn listeners(number: usize) -> Listeners {
 }
 
 impl Site {
+    /// The objects of the project that came since the beginning.
+    pub(crate) fn objects(&self) -> Vec<(Kind, String, String)> {
+        let all = self.cloud.objects_of(&self.project);
+        all.into_iter().filter(|it| !self.before.contains(it)).collect()
+    }
+
     /// All processes, each with the host that it works on.
     pub(crate) fn processes(&self) -> Vec<(Arc<Replica>, Host)> {
         let machines = self.baremetalds.iter().map(|it| (it.clone(), self.rack.host));
@@ -119,10 +128,12 @@ impl Site {
         let (racks, machines) = fill_rack(size, &rack).await;
         let cloud = emulator.cloud.clone();
         let project = cloud.add_user("watcher", "watcher-secret", "service").project_id;
+        let before = cloud.objects_of(&project);
         Site {
             clusterds,
             cloud,
             project,
+            before,
             cloud_computer,
             _emulator: emulator,
             baremetalds,
@@ -214,7 +225,11 @@ async fn clusters(
     weather: &Arc<Weather>,
     trace: &Trace,
 ) -> (Emulator, Vec<Arc<Replica>>) {
-    let settings = openstack_emulator::Settings { times: Times::realistic(), ..Default::default() };
+    let settings = openstack_emulator::Settings {
+        times: Times::realistic(),
+        shared_networks: BTreeMap::from([("lab".to_owned(), "10.7.0.0/24".to_owned())]),
+        ..Default::default()
+    };
     let emulator = computer.run(Emulator::start(settings)).await.expect("a cloud starts");
     std::fs::write(folder.join("clouds.yaml"), emulator.cloud.clouds_yaml()).expect("a file");
     let url = format!("shared-sqlite://{}/cluster.db", folder.display());
@@ -243,6 +258,7 @@ fn clusterd(folder: &Path, number: usize, database: &str, trace: &Trace) -> Repl
         "state_dir = '{place}/{name}'\n[api]\nlisten = '{ip}:9511'\n\
          [cloud]\nclouds_yaml = '{place}/clouds.yaml'\nname = 'clusterd'\n\
          [conductor]\nhostname = '{name}'\nlook_every = '5s'\n\
+         [machines]\nnetwork = 'lab'\nimages = [{{ name = 'cirros' }}]\n\
          [nodes]\nlisten = '{ip}:9512'\nurl = 'https://127.20.0.1:9512/'\nsource_address = 'any'\n\
          [kubernetes.versions.'v1.34.1']\nkubeadm = {PROGRAM}\nkubelet = {PROGRAM}\nkubectl = {PROGRAM}\n\
          [database]\nurl = '{database}'\ntimeout = '1s'\n"
