@@ -14,6 +14,7 @@ use crate::misbehave::{CreateOutcome, Lag, Rule};
 use crate::object::{Kind, Object};
 use crate::shared::Shared;
 use crate::trap::Stop;
+use crate::world::{BackgroundTask, stamp};
 use crate::{clock, keystone, seed};
 
 /// A user's account in a project.
@@ -176,6 +177,20 @@ impl Cloud {
     /// Sets how objects end that are created from now on.
     pub fn set_fate(&self, fate: CreateOutcome) {
         self.shared.with(|world| world.misbehaviour.fate(fate));
+    }
+
+    /// Lets a server fail, as after an error of its host: its guest stops, and its status is ERROR.
+    pub fn break_server(&self, server: &str) {
+        self.shared.with(|world| {
+            let message = "the host has lost the server";
+            let fault = json!({"code": 500, "created": stamp(), "message": message, "details": ""});
+            world.changes += 1;
+            world.store.set(Kind::Server, server, "status", "ERROR");
+            world.store.keep(Kind::Server, server, "task", "");
+            world.store.keep(Kind::Server, server, "fault", fault);
+            world.start(BackgroundTask::Halt(server.to_owned()));
+        });
+        self.shared.called();
     }
 
     /// Delays new objects in lists of a kind.

@@ -24,6 +24,12 @@ impl Members {
         self.running.remove(name);
     }
 
+    /// The name of each member, and whether it runs.
+    pub(super) fn running(&self) -> BTreeMap<String, bool> {
+        let names = self.all.values().map(|(name, _)| name);
+        names.map(|name| (name.clone(), self.running.contains(name))).collect()
+    }
+
     fn healthy(&self, without: Option<u64>) -> bool {
         let all = self.all.iter().filter(|(id, _)| Some(**id) != without);
         let (mut count, mut running) = (0, 0);

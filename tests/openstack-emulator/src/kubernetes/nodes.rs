@@ -1,6 +1,6 @@
 //! The default guest: servers that become members of Kubernetes clusters.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 
@@ -40,6 +40,13 @@ impl Nodes {
     fn cluster(&self, pin: &str) -> Arc<Cluster> {
         let mut clusters = lock(&self.clusters);
         clusters.entry(pin.to_owned()).or_default().clone()
+    }
+
+    /// The members of the etcd of each cluster by the names of their servers, and whether each runs. A cluster that had several CAs is there
+    /// for each of them, and a cluster without servers too.
+    pub fn etcds(&self) -> Vec<BTreeMap<String, bool>> {
+        let clusters = lock(&self.clusters);
+        clusters.values().map(|it| it.with(|objects| objects.members.running())).collect()
     }
 }
 

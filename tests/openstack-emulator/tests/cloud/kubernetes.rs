@@ -1,13 +1,17 @@
 //! Servers with kubeadm's files become Kubernetes nodes, and their API answers behind the load balancer.
 
-use std::net::IpAddr;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use openstack_emulator::guest::Progress;
-use openstack_emulator::{Kind, Settings};
+use openstack_emulator::kubernetes::Nodes;
+use openstack_emulator::{Emulator, Kind, Settings};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, PublicKeyData,
@@ -126,6 +130,25 @@ async fn cluster(alice: &TestUser, pki: &Pki) -> String {
     let address: IpAddr = vip.parse().unwrap();
     cloud.wait_until(|cloud| cloud.reach(address, 6443)).await;
     vip
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_of_etcd_stops_with_its_server() {
+    let (nodes, address) = (Arc::new(Nodes::default()), SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let emulator = Emulator::start_with(Settings::default(), address, nodes.clone()).await.unwrap();
+    let alice = TestUser::log_in(&emulator.cloud, "alice", "tenant-a").await;
+    cluster(&alice, &pki()).await;
+    let etcd = |runs: bool| vec![BTreeMap::from([("control-plane-0".to_owned(), runs)])];
+    assert_eq!(nodes.etcds(), etcd(true));
+    let server = || {
+        let mut all = emulator.cloud.objects(Kind::Server).into_iter();
+        all.find(|it| it.text("name") == "control-plane-0").unwrap()
+    };
+    emulator.cloud.break_server(&server().id);
+    assert_eq!(server().text("status"), "ERROR");
+    while nodes.etcds() != etcd(false) {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
