@@ -1,5 +1,6 @@
 //! The client of clusterd's drains of compute hosts.
 
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use api_client::clusterd::{Drain, DrainCheck};
@@ -20,9 +21,10 @@ const DRAINS: &str = "/bedplate/v1/drains";
 /// The address of clusterd, and the identity for calls to it.
 #[derive(Clone, Debug)]
 pub struct ClusterdClient {
-    /// The base URL; `None` takes the URL from the service catalogue.
-    pub url: Option<Url>,
-    pub caller: Credentials,
+    url: Option<Url>,
+    caller: Credentials,
+    /// The HTTP client of a caller without Keystone, made for the first call: making one reads all CAs of the computer.
+    http: Arc<OnceLock<reqwest::Client>>,
 }
 
 /// Why a call of clusterd has no answer.
@@ -39,6 +41,11 @@ enum CallError {
 }
 
 impl ClusterdClient {
+    /// A client of clusterd at this base URL; `None` takes the URL from the service catalogue.
+    pub fn new(url: Option<Url>, caller: Credentials) -> Self {
+        ClusterdClient { url, caller, http: Arc::default() }
+    }
+
     /// Starts the drain of a host. The request may be repeated without harm.
     pub(crate) async fn drain(&self, host: &str, forced: &[String]) -> DrainSeen {
         let drain = async {
@@ -86,13 +93,20 @@ impl ClusterdClient {
                 Client::by_keystone(session.clone(), Service::Clusterd, url.clone()).await?
             }
             (caller, Some(url)) => {
-                let http = reqwest::Client::builder().no_proxy().build();
-                let http = http.map_err(CallError::NoHttpClient)?;
-                Client::new(http, Service::Clusterd, url.clone(), caller.clone())
+                Client::new(self.http()?, Service::Clusterd, url.clone(), caller.clone())
             }
             (_, None) => return Err(CallError::NoUrl),
         };
         Ok(client.with_timeout(ANSWER_TIMEOUT))
+    }
+
+    fn http(&self) -> Result<reqwest::Client, CallError> {
+        if let Some(http) = self.http.get() {
+            return Ok(http.clone());
+        }
+        let made = reqwest::Client::builder().no_proxy().build();
+        let made = made.map_err(CallError::NoHttpClient)?;
+        Ok(self.http.get_or_init(|| made).clone())
     }
 }
 

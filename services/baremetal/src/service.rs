@@ -478,7 +478,7 @@ fn clusters(section: &ClusterdConfig) -> anyhow::Result<ClusterdClient> {
             Credentials::Keystone(session(file, name.as_deref(), key, observer)?)
         }
     };
-    Ok(ClusterdClient { url: section.url.clone(), caller })
+    Ok(ClusterdClient::new(section.url.clone(), caller))
 }
 
 /// Makes a session with the credentials that the configuration's `key` names, without contacting the cloud.

@@ -61,7 +61,7 @@ impl Api {
     pub(crate) async fn beside(clusters: &str) -> Api {
         let mut settings = ConductorSettings::sample(noon);
         let url = Some(clusters.parse().unwrap());
-        settings.clusters = Some(ClusterdClient { url, caller: Credentials::Anonymous });
+        settings.clusters = Some(ClusterdClient::new(url, Credentials::Anonymous));
         settings.timeouts.poll_every = Duration::from_millis(5);
         Api::of(Auth::None, Limits::default(), settings).await
     }
