@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_client::Service;
 use api_client::clusterd::ClusterStatus;
 use lab::Answer;
 use openstack_emulator::Kind;
@@ -50,13 +51,38 @@ impl Story {
             self.create("/v1/clusters", &format!("/v1/clusters/{}", self.name), &cluster).await;
             if happens(70) {
                 self.ended("create", masters + workers).await;
+                self.is_watched(masters).await;
                 if happens(50) {
                     self.resize(masters).await;
                 }
+                if self.site.size.are_hypervisors {
+                    sleep(millis(30_000, 120_000)).await;
+                }
+                self.is_repaired().await;
             } else {
                 sleep(millis(0, 60_000)).await;
             }
             self.delete().await;
+        }
+    }
+
+    /// From now on the quorum of the cluster is watched, if the cluster is complete.
+    async fn is_watched(&self, masters: u64) {
+        let status = self.status().await;
+        if status.is_some_and(|it| it.status == "CREATE_COMPLETE") {
+            self.site.watch.begin(masters as usize);
+        }
+    }
+
+    /// Waits until a member that the cloud lost is replaced.
+    async fn is_repaired(&self) {
+        let begun = simulated_kernel::elapsed();
+        while self.site.watch.is_broken() {
+            if simulated_kernel::elapsed() - begun > LIMIT {
+                let status = self.status().await;
+                return self.broken(format!("is not repaired after {LIMIT:?}: {status:?}"));
+            }
+            sleep(LOOK_EVERY).await;
         }
     }
 
@@ -108,6 +134,10 @@ impl Story {
             }
             return;
         }
+        // A member that is replaced has no server for a while, or an old one beside the new one.
+        if self.site.watch.is_broken() {
+            return;
+        }
         let servers = self.servers();
         let count: usize = servers.values().sum();
         if servers.values().any(|count| *count > 1) {
@@ -133,6 +163,7 @@ impl Story {
     async fn delete(&self) {
         let path = format!("/v1/clusters/{}", self.name);
         self.note("is to be deleted");
+        self.site.watch.end();
         loop {
             match self.try_send(Method::DELETE, &path, None).await {
                 Some(Answer { status: 200..300 | 404, .. }) => break,
@@ -187,9 +218,7 @@ impl Story {
 
     /// Sends a request to any process. Returns `None` without an answer.
     async fn try_send(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Answer> {
-        let replica = one_of(&self.site.clusterds).clone();
-        let sent = replica.api.try_send(method, path, body);
-        tokio::time::timeout(Duration::from_secs(30), sent).await.ok()?.ok()
+        self.site.ask(Service::Clusterd, method, path, body).await
     }
 
     fn note(&self, text: impl AsRef<str>) {

@@ -23,9 +23,9 @@ pub(crate) async fn strike(site: &Arc<Site>, lasts: Duration) {
         simulated_kernel::lose_connections(between(1, 30), Duration::from_secs(3));
     }
     let mut all = JoinSet::new();
-    for (replica, other) in site.processes() {
+    for (replica, others) in site.processes() {
         let site = site.clone();
-        all.spawn(async move { again(end, || process(&site, &replica, other)).await });
+        all.spawn(async move { again(end, || process(&site, &replica, &others)).await });
     }
     for machine in &site.machines {
         let (site, machine) = (site.clone(), machine.clone());
@@ -53,8 +53,9 @@ async fn again<F: Future<Output = ()>>(end: Duration, fault: impl Fn() -> F) {
     }
 }
 
-/// A fault of a process or of its computer. `other` is what the process works on.
-async fn process(site: &Site, replica: &Replica, other: Host) {
+/// A fault of a process or of its computer. The process works on `others`.
+async fn process(site: &Site, replica: &Replica, others: &[Host]) {
+    let other = *one_of(others);
     let note = |text: String| site.trace.note(format!("{} {text}", replica.name));
     match between(0, 13) {
         0 => {
@@ -179,7 +180,7 @@ async fn cloud(site: &Site) {
     let (path, lasts) = (*one_of(&PATHS), millis(500, 30_000));
     let answer = |status| Act::Answer { status, retry_after: None, message: None };
     let method = *one_of(&["POST", "DELETE", "GET", ""]);
-    let act = match between(0, 8) {
+    let act = match between(0, 9) {
         0 => Act::LoseAnswer,
         1 => Act::Close,
         2 => Act::Hang,
@@ -201,12 +202,15 @@ async fn cloud(site: &Site) {
                 end,
             });
         }
+        8 => return site.watch.break_a_member(),
         _ => Act::Delay { millis: between(100, 20_000) as u32 },
     };
     site.trace.note(format!("the cloud: {act:?} for {method} {path} for {lasts:?}"));
     site.cloud.misbehave(Rule::new(method, path, act).times(between(1, 5) as u32).lasting(lasts));
     if happens(20) {
-        site.cloud.lag(Lag { kind: Kind::Server, millis: between(100, 5000) as u32 });
+        // A server of a hypervisor is in all lists when it runs: it is built in four seconds.
+        let most = if site.size.are_hypervisors { 3000 } else { 5000 };
+        site.cloud.lag(Lag { kind: Kind::Server, millis: between(100, most) as u32 });
     }
     sleep(lasts).await;
 }

@@ -5,7 +5,10 @@ mod checks;
 mod clusters;
 mod computer;
 mod faults;
+mod hosts;
+mod hypervisors;
 mod machines;
+mod quorum;
 mod replica;
 mod seeds;
 mod site;
@@ -21,6 +24,7 @@ use reconcile::Mutation;
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use simulated_kernel::Summary;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 use tracing_subscriber::EnvFilter;
 
 use crate::chance::between;
@@ -109,15 +113,16 @@ fn stay_on_this_processor() {
 }
 
 async fn whole_site(trace: &Trace) {
-    let size = Size {
-        baremetalds: between(1, 3) as usize,
-        machines: between(1, 3) as usize,
-        clusterds: between(1, 2) as usize,
-    };
+    let size = Size::choose();
     trace.note(format!("{size:?}"));
     let site = Arc::new(Site::start(size, trace).await);
+    tokio::spawn(watch(site.clone()));
+    let hypervisors = match size.are_hypervisors {
+        true => Some(Arc::new(hypervisors::Story::begin(&site).await)),
+        false => None,
+    };
     let mut stories = JoinSet::new();
-    for machine in &site.machines {
+    for machine in site.machines.iter().filter(|_| hypervisors.is_none()) {
         let (site, machine) = (site.clone(), machine.clone());
         stories.spawn(async move {
             let story = machines::Story::begin(&site, &machine).await;
@@ -125,6 +130,14 @@ async fn whole_site(trace: &Trace) {
             story
         });
     }
+    let hosts = tokio::spawn({
+        let hypervisors = hypervisors.clone();
+        async move {
+            if let Some(story) = hypervisors {
+                story.run().await;
+            }
+        }
+    });
     let clusters = tokio::spawn({
         let site = site.clone();
         async move {
@@ -146,11 +159,18 @@ async fn whole_site(trace: &Trace) {
     for story in stories.join_all().await {
         ends.spawn(async move { story.finish().await });
     }
+    hosts.await.expect("no story panics");
+    if let Some(story) = hypervisors.clone() {
+        ends.spawn(async move { story.finish().await });
+    }
     let clusters = clusters.await.expect("no story panics");
     ends.spawn(async move { clusters.finish().await });
     let vms = vms.await.expect("no story panics");
     ends.spawn(async move { vms.finish().await });
     ends.join_all().await;
+    if let Some(story) = hypervisors {
+        story.leave().await;
+    }
     checks::nothing_is_left(&site).await;
     let requests = simulated_kernel::take_requests();
     let changes: Vec<_> = requests.into_iter().filter(checks::changes_a_machine).collect();
@@ -159,3 +179,14 @@ async fn whole_site(trace: &Trace) {
     checks::one_at_a_time(&site, &changes);
     checks::steps(&site);
 }
+
+/// Looks at the servers of the cloud until the simulation ends.
+async fn watch(site: Arc<Site>) {
+    loop {
+        site.watch.look(&site.off());
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+/// A migration and a start of a machine take longer.
+const LOOK_EVERY: Duration = Duration::from_secs(1);

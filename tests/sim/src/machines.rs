@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_client::baremetald;
+use api_client::{Service, baremetald};
 use bmc_emulator::{Outcome, Request};
 use lab::{Answer, RackedMachine};
 use machine_emulator::{Event, Stage};
@@ -290,9 +290,7 @@ impl Story {
 
     /// Sends a request to any process. Returns `None` without an answer.
     async fn try_send(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Answer> {
-        let replica = one_of(&self.site.baremetalds).clone();
-        let sent = replica.api.try_send(method, path, body);
-        tokio::time::timeout(Duration::from_secs(30), sent).await.ok()?.ok()
+        self.site.ask(Service::Baremetald, method, path, body).await
     }
 
     fn note(&self, text: impl AsRef<str>) {

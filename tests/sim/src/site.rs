@@ -1,6 +1,6 @@
 //! A site: several processes of both services on one database each, a rack, and a cloud.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
@@ -9,16 +9,20 @@ use std::time::Duration;
 use api_client::Service;
 use baremetal::Listeners;
 use database::shared::{Fate, set_way};
-use lab::{Image, Images, Machine, RackedMachine, Settings, configuration};
-use machine_emulator::{AgentKind, Network, Rack, Speed};
-use openstack_emulator::{Cloud, Emulator, Kind, Times};
+use lab::{Answer, Image, Images, Machine, RackedMachine, Settings, configuration};
+use machine_emulator::{AgentKind, Network, Rack, Speed, Stage, Systems};
+use openstack_emulator::kubernetes::Nodes;
+use openstack_emulator::{Cloud, Emulator, Hypervisor, Kind, Times};
+use reqwest::Method;
+use serde_json::Value;
 use simulated_kernel::Host;
 use tempfile::TempDir;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use url::Url;
 
-use crate::chance::{happens, millis};
+use crate::chance::{between, happens, millis, one_of};
 use crate::computer::Computer;
+use crate::quorum::Watch;
 use crate::replica::Replica;
 use crate::trace::Trace;
 use crate::weather::Weather;
@@ -29,10 +33,25 @@ pub(crate) struct Size {
     pub(crate) baremetalds: usize,
     pub(crate) machines: usize,
     pub(crate) clusterds: usize,
+    /// Whether the machines become hypervisors of the cloud.
+    pub(crate) are_hypervisors: bool,
+}
+
+impl Size {
+    pub(crate) fn choose() -> Size {
+        let are_hypervisors = happens(40);
+        Size {
+            baremetalds: between(1, 3) as usize,
+            machines: between(if are_hypervisors { 2 } else { 1 }, 3) as usize,
+            clusterds: between(1, 2) as usize,
+            are_hypervisors,
+        }
+    }
 }
 
 /// A running site.
 pub(crate) struct Site {
+    pub(crate) size: Size,
     pub(crate) baremetalds: Vec<Arc<Replica>>,
     pub(crate) clusterds: Vec<Arc<Replica>>,
     pub(crate) cloud: Cloud,
@@ -41,6 +60,8 @@ pub(crate) struct Site {
     /// The kind, name and id of each object of the project before anything was requested.
     pub(crate) before: Vec<(Kind, String, String)>,
     pub(crate) cloud_computer: Computer,
+    /// Watches the servers of the cloud.
+    pub(crate) watch: Watch,
     pub(crate) machines: Vec<RackedMachine>,
     pub(crate) image: Image,
     pub(crate) rack: Computer,
@@ -52,7 +73,10 @@ pub(crate) struct Site {
     _folder: TempDir,
 }
 
-fn settings(database: &str) -> Settings {
+/// The settings of a baremetald that asks this clusterd for drains, if its machines become hypervisors.
+fn settings(database: &str, folder: &Path, clusterd: Option<usize>) -> Settings {
+    let asked =
+        clusterd.map(|number| format!("[clusters]\nurl = 'http://{}/'\n", clusters_at(number)));
     Settings {
         boot_timeout: "300s",
         bmc_timeout: "120s",
@@ -62,6 +86,8 @@ fn settings(database: &str) -> Settings {
         poll_every: "1s",
         requests_per_second: 20,
         database: Some(database.to_owned()),
+        cloud: clusterd.map(|_| folder.join("clouds.yaml")),
+        more: asked.unwrap_or_default(),
         ..Settings::default()
     }
 }
@@ -81,18 +107,51 @@ fn listeners(number: usize) -> Listeners {
     }
 }
 
+/// How long a person waits for an answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The address of the API of a clusterd.
+fn clusters_at(number: usize) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::new(127, 20, 0, number as u8 + 1), 9511))
+}
+
 impl Site {
+    /// The names of the machines that do not run the system on their disk.
+    pub(crate) fn off(&self) -> BTreeSet<String> {
+        let is_off = |it: &&RackedMachine| *it.stage().borrow() != Stage::Installed;
+        self.machines.iter().filter(is_off).map(|it| it.name().to_owned()).collect()
+    }
+
+    /// Sends a request to any process of a service. Returns `None` without an answer.
+    pub(crate) async fn ask(
+        &self,
+        service: Service,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Option<Answer> {
+        let replica = match service {
+            Service::Baremetald => one_of(&self.baremetalds).clone(),
+            Service::Clusterd => one_of(&self.clusterds).clone(),
+        };
+        let sent = replica.api.try_send(method, path, body);
+        timeout(ANSWER_TIMEOUT, sent).await.ok()?.ok()
+    }
+
     /// The objects of the project that came since the beginning.
     pub(crate) fn objects(&self) -> Vec<(Kind, String, String)> {
         let all = self.cloud.objects_of(&self.project);
         all.into_iter().filter(|it| !self.before.contains(it)).collect()
     }
 
-    /// All processes, each with the host that it works on.
-    pub(crate) fn processes(&self) -> Vec<(Arc<Replica>, Host)> {
-        let machines = self.baremetalds.iter().map(|it| (it.clone(), self.rack.host));
-        let clusters = self.clusterds.iter().map(|it| (it.clone(), self.cloud_computer.host));
-        machines.chain(clusters).collect()
+    /// All processes, each with the hosts that it works on.
+    pub(crate) fn processes(&self) -> Vec<(Arc<Replica>, Vec<Host>)> {
+        let cloud = self.cloud_computer.host;
+        let asked = self.clusterds.iter().map(|it| it.host).chain([cloud]);
+        let asked = asked.filter(|_| self.size.are_hypervisors);
+        let machines: Vec<Host> = asked.chain([self.rack.host]).collect();
+        let machines = self.baremetalds.iter().map(|it| (it.clone(), machines.clone()));
+        machines.chain(self.clusterds.iter().map(|it| (it.clone(), vec![cloud]))).collect()
     }
 
     pub(crate) async fn start(size: Size, trace: &Trace) -> Site {
@@ -107,11 +166,19 @@ impl Site {
         let weather = Arc::new(Weather::default());
         way(&url, &weather);
         let cloud_computer = Computer::start();
-        let (emulator, clusterds) =
-            clusters(size, folder.path(), &cloud_computer, &weather, trace).await;
-        let baremetalds: Vec<_> = (0..size.baremetalds)
-            .map(|number| Arc::new(baremetald(folder.path(), number, &url, trace)))
-            .collect();
+        let nodes = Arc::new(Nodes::default());
+        let emulator = start_cloud(size, folder.path(), &cloud_computer, nodes.clone()).await;
+        let clusterds = clusters(size, folder.path(), &weather, trace).await;
+        let baremetald = |number: usize| {
+            let clusterd = size.are_hypervisors.then_some(number % size.clusterds);
+            Arc::new(baremetald(
+                folder.path(),
+                number,
+                &settings(&url, folder.path(), clusterd),
+                trace,
+            ))
+        };
+        let baremetalds: Vec<_> = (0..size.baremetalds).map(baremetald).collect();
         for (number, replica) in baremetalds.iter().enumerate() {
             replica.start();
             is_up(replica).await;
@@ -130,6 +197,8 @@ impl Site {
         let project = cloud.add_user("watcher", "watcher-secret", "service").project_id;
         let before = cloud.objects_of(&project);
         Site {
+            size,
+            watch: Watch::new(&cloud, nodes, trace),
             clusterds,
             cloud,
             project,
@@ -149,6 +218,9 @@ impl Site {
     }
 }
 
+/// Enough for a few servers of a cluster.
+const DISK_BYTES: u64 = 200 << 30;
+
 /// Puts machines into racks. Each machine boots from one baremetald.
 async fn fill_rack(size: Size, computer: &Computer) -> (Vec<Rack>, Vec<RackedMachine>) {
     let (mut racks, mut machines) = (Vec::new(), Vec::new());
@@ -156,15 +228,20 @@ async fn fill_rack(size: Size, computer: &Computer) -> (Vec<Rack>, Vec<RackedMac
         let at = listeners(number % size.baremetalds);
         let network = Network { dhcp: at.dhcp.expect("an address"), tftp: at.tftp };
         let name = format!("m{number}");
-        let wanted = match happens(30) {
+        let mut wanted = match happens(30) {
             true => Machine::ipmi(&name),
             false => Machine::redfish(&name).without_tls(),
         };
+        let systems = match size.are_hypervisors {
+            true => Systems::ComputeHosts,
+            false => Systems::Inert,
+        };
+        wanted.spec.disks.iter_mut().for_each(|disk| disk.size_bytes = DISK_BYTES);
         let spec = wanted.spec.clone();
         let (placed, added) = computer
             .run(async move {
-                let mut rack =
-                    Rack::start(network, Speed::times(1.0)).await.expect("a rack starts");
+                let started = Rack::start_with(network, Speed::times(1.0), systems).await;
+                let mut rack = started.expect("a rack starts");
                 let added = rack.add(vec![(spec, AgentKind::Light)]).await;
                 (rack, added.expect("a BMC starts"))
             })
@@ -199,9 +276,9 @@ fn name_of(number: usize) -> String {
     format!("baremetald-{number}")
 }
 
-fn baremetald(folder: &Path, number: usize, database: &str, trace: &Trace) -> Replica {
+fn baremetald(folder: &Path, number: usize, settings: &Settings, trace: &Trace) -> Replica {
     let (name, at) = (name_of(number), listeners(number));
-    let text = configuration(&settings(database), folder, (&name, &name), Some(&at));
+    let text = configuration(settings, folder, (&name, &name), Some(&at));
     let config = folder.join(format!("{name}.toml"));
     std::fs::write(&config, text).expect("a file can be written");
     let url = Url::parse(&format!("http://{}/", at.api)).expect("an address makes a URL");
@@ -217,21 +294,50 @@ fn copy_keys(folder: &Path, (first, other): (&str, &str), keys: &[&str]) {
     }
 }
 
-/// Starts a cloud, and each clusterd.
-async fn clusters(
+/// The host that is no machine of the site. The machines that become hosts have more memory, so the scheduler prefers them.
+fn other_host() -> Hypervisor {
+    Hypervisor {
+        name: "compute-1".to_owned(),
+        zone: "nova".to_owned(),
+        vcpus: 8,
+        memory_mb: 16 * 1024,
+        disk_gb: 200,
+        gpus: 0,
+    }
+}
+
+/// Starts a cloud, whose servers run the guest `nodes`.
+async fn start_cloud(
     size: Size,
     folder: &Path,
     computer: &Computer,
-    weather: &Arc<Weather>,
-    trace: &Trace,
-) -> (Emulator, Vec<Arc<Replica>>) {
-    let settings = openstack_emulator::Settings {
+    nodes: Arc<Nodes>,
+) -> Emulator {
+    let mut settings = openstack_emulator::Settings {
         times: Times::realistic(),
         shared_networks: BTreeMap::from([("lab".to_owned(), "10.7.0.0/24".to_owned())]),
         ..Default::default()
     };
-    let emulator = computer.run(Emulator::start(settings)).await.expect("a cloud starts");
+    if size.are_hypervisors {
+        settings.hypervisors = vec![other_host()];
+        settings.enable_new_services = false;
+        // A live migration takes longer than to switch a machine off.
+        settings.times.server_action = 6000;
+    }
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let started = computer.run(Emulator::start_with(settings, address, nodes)).await;
+    let emulator = started.expect("a cloud starts");
     std::fs::write(folder.join("clouds.yaml"), emulator.cloud.clouds_yaml()).expect("a file");
+    emulator
+}
+
+/// Starts each clusterd.
+async fn clusters(
+    size: Size,
+    folder: &Path,
+    weather: &Arc<Weather>,
+    trace: &Trace,
+) -> Vec<Arc<Replica>> {
     let url = format!("shared-sqlite://{}/cluster.db", folder.display());
     way(&url, weather);
     let all: Vec<_> =
@@ -245,7 +351,7 @@ async fn clusters(
             }
         }
     }
-    (emulator, all)
+    all
 }
 
 /// Nothing downloads or runs these programs: emulated servers become a cluster without them.
@@ -253,9 +359,10 @@ const PROGRAM: &str = "{ url = 'https://mirror.example/program', sha256 = '00000
 
 fn clusterd(folder: &Path, number: usize, database: &str, trace: &Trace) -> Replica {
     let name = format!("clusterd-{number}");
-    let (ip, place) = (Ipv4Addr::new(127, 20, 0, number as u8 + 1), folder.display());
+    let (at, place) = (clusters_at(number), folder.display());
+    let ip = at.ip();
     let text = format!(
-        "state_dir = '{place}/{name}'\n[api]\nlisten = '{ip}:9511'\n\
+        "state_dir = '{place}/{name}'\n[api]\nlisten = '{at}'\n\
          [cloud]\nclouds_yaml = '{place}/clouds.yaml'\nname = 'clusterd'\n\
          [conductor]\nhostname = '{name}'\nlook_every = '5s'\n\
          [machines]\nnetwork = 'lab'\nimages = [{{ name = 'cirros' }}]\n\
@@ -265,13 +372,13 @@ fn clusterd(folder: &Path, number: usize, database: &str, trace: &Trace) -> Repl
     );
     let config = folder.join(format!("{name}.toml"));
     std::fs::write(&config, text).expect("a file can be written");
-    let url = Url::parse(&format!("http://{ip}:9511/")).expect("an address makes a URL");
+    let url = Url::parse(&format!("http://{at}/")).expect("an address makes a URL");
     Replica::new(&name, Service::Clusterd, config, url, trace)
 }
 
 /// Waits until a process answers.
 pub(crate) async fn is_up(replica: &Replica) {
-    while replica.api.try_send(reqwest::Method::GET, "/", None).await.is_err() {
+    while replica.api.try_send(Method::GET, "/", None).await.is_err() {
         sleep(Duration::from_millis(100)).await;
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_client::Service;
 use api_client::clusterd::{Events, Snapshot, Vm};
 use lab::Answer;
 use openstack_emulator::Kind;
@@ -113,7 +114,8 @@ impl Story {
         }
     }
 
-    /// An action that a person could request next.
+    /// An action that a person could request next. A VM that is off stays on its host while the host is drained and switched off. A person who
+    /// starts the VM then does not know that, so no VM is switched off where machines are hosts.
     fn wish(&self) -> Action {
         let all = [
             (json!({"action": "reboot", "hard": happens(50)}), None),
@@ -121,7 +123,8 @@ impl Story {
             (json!({"action": "stop"}), Some("STOPPED")),
             (json!({"action": "start"}), Some("ACTIVE")),
         ];
-        one_of(&all).clone()
+        let many = if self.site.size.are_hypervisors { 2 } else { all.len() };
+        one_of(&all[..many]).clone()
     }
 
     /// Requests an action, and waits for its end.
@@ -257,9 +260,7 @@ impl Story {
 
     /// Sends a request to any process. Returns `None` without an answer.
     async fn try_send(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Answer> {
-        let replica = one_of(&self.site.clusterds).clone();
-        let sent = replica.api.try_send(method, path, body);
-        tokio::time::timeout(Duration::from_secs(30), sent).await.ok()?.ok()
+        self.site.ask(Service::Clusterd, method, path, body).await
     }
 
     fn note(&self, text: impl AsRef<str>) {
