@@ -5,7 +5,7 @@ use baremetal_core::{
     plan_leaving,
 };
 use decision::{Decision, Requeue};
-use reconcile::{Decided, Turn};
+use reconcile::{Decided, Mutation, Turn};
 use replicas::LeasePassed;
 
 use crate::context::TurnContext;
@@ -42,6 +42,8 @@ impl Turn for LeavingTurn<'_> {
         let poll_every = self.0.settings.timeouts.poll_every;
         let rules = LeavingRules { poll_every, new_work: WorkUuid::new_v4() };
         let Some(seen) = answers.first() else { return Ok(Decision::rest(Requeue::OnChange)) };
+        let is_early = Mutation::NoDrain.is_made() && matches!(seen, DrainSeen::Draining(_));
+        let seen = if is_early { &DrainSeen::Drained } else { seen };
         Ok(after_leaving_call(node, seen, &rules, self.0.now()).without_actions())
     }
 }

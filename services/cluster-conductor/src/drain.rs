@@ -14,7 +14,7 @@ use cluster_store::{DrainGrantError, StoreError};
 use openstack::CloudError;
 use openstack::compute::actions::{self, ServerAction};
 use openstack::compute::services;
-use reconcile::{Decided, Requeue, Turn, begin_span, end_span, execute};
+use reconcile::{Decided, Mutation, Requeue, Turn, begin_span, end_span, execute};
 use tracing::field::Empty;
 use tracing::{Span, info, instrument, warn};
 use uuid::Uuid;
@@ -22,7 +22,7 @@ use uuid::Uuid;
 use crate::Conductor;
 use crate::cluster_secrets::KeysError;
 use crate::context::{ConductorContext, ResourceRef};
-use crate::hosts::{HostError, OUR_REASON};
+use crate::hosts::{Host, HostError, OUR_REASON};
 use crate::turn_error::TurnError;
 
 /// A request for a drain.
@@ -74,7 +74,7 @@ impl Conductor {
         for _ in 0..ATTEMPTS {
             let host = self.context.host(name).await?;
             let by = (ask.by.clone(), ask.request.clone());
-            let forced = ask.forced.clone();
+            let forced = forced(ask, &host);
             let asked = Drain::new((ask.id, host.name.clone()), by, forced, host.members(), now);
             let asked = Drain { trace: spans::current(), ..asked };
             match self.context.store.grant_drain(&asked).await {
@@ -102,8 +102,8 @@ impl Conductor {
         let now = (self.context.settings.clock)();
         let host = self.context.host(name).await?;
         let by = (ask.by.clone(), ask.request.clone());
-        let asked =
-            Drain::new((ask.id, host.name.clone()), by, ask.forced.clone(), host.members(), now);
+        let forced = forced(ask, &host);
+        let asked = Drain::new((ask.id, host.name.clone()), by, forced, host.members(), now);
         Ok(self.context.store.check_drain(&asked).await?)
     }
 
@@ -114,6 +114,14 @@ impl Conductor {
             self.context.wake(ResourceRef::Drain(drain.id));
         }
         Ok(ending)
+    }
+}
+
+/// Returns the clusters that may lose their etcd quorum by the drain of this host.
+fn forced(ask: &DrainRequest, host: &Host) -> BTreeSet<ClusterUuid> {
+    match Mutation::NoQuorumCheck.is_made() {
+        true => host.members().into_iter().map(|member| member.cluster).collect(),
+        false => ask.forced.clone(),
     }
 }
 

@@ -17,16 +17,22 @@ pub enum Mutation {
     ForgetUnanswered,
     /// Nobody looks for requests that woke no conductor.
     NoCatchUp,
+    /// Drains may cost any cluster the quorum of its etcd.
+    NoQuorumCheck,
+    /// A machine is switched off before its host is drained.
+    NoDrain,
 }
 
 impl Mutation {
     /// All mistakes.
-    pub const ALL: [Mutation; 5] = [
+    pub const ALL: [Mutation; 7] = [
         Mutation::NoFence,
         Mutation::ActBeforeRecord,
         Mutation::NoShares,
         Mutation::ForgetUnanswered,
         Mutation::NoCatchUp,
+        Mutation::NoQuorumCheck,
+        Mutation::NoDrain,
     ];
 
     /// Whether this process makes the mistake.

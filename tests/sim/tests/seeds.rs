@@ -63,4 +63,6 @@ mistakes! {
     a_resource_with_two_conductors_is_noticed: NoShares
     an_object_that_is_not_looked_for_is_noticed: ForgetUnanswered
     a_request_that_nobody_looks_for_is_noticed: NoCatchUp
+    a_drain_that_costs_a_quorum_is_noticed: NoQuorumCheck
+    a_machine_that_is_off_before_its_host_is_drained_is_noticed: NoDrain
 }
