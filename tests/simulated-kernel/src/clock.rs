@@ -1,4 +1,5 @@
-//! The clocks. All hosts have one monotonic clock, and each has a wall clock that can be wrong.
+//! The clocks. All hosts have one monotonic clock, and each has a wall clock that can be wrong. Threads outside the simulation, such as the
+//! main thread of a test program, have the real clocks, because each look at a virtual clock moves it.
 
 use libc::{c_int, clockid_t, time_t, timespec, timeval};
 
@@ -45,7 +46,7 @@ fn to_timespec(nanos: u64) -> timespec {
 /// As libc's function.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn clock_gettime(clock: clockid_t, result: *mut timespec) -> c_int {
-    if !kernel::is_active() {
+    if !kernel::is_inside() {
         return real!(clock_gettime(clock => clockid_t, result => *mut timespec) -> c_int);
     }
     let nanos = match clock {
@@ -73,7 +74,7 @@ pub(crate) unsafe extern "C" fn gettimeofday(
     result: *mut timeval,
     zone: *mut libc::c_void,
 ) -> c_int {
-    if !kernel::is_active() || result.is_null() {
+    if !kernel::is_inside() || result.is_null() {
         return real!(gettimeofday(result => *mut timeval, zone => *mut libc::c_void) -> c_int);
     }
     let nanos = wall();
@@ -88,7 +89,7 @@ pub(crate) unsafe extern "C" fn gettimeofday(
 /// As libc's function.
 #[unsafe(no_mangle)]
 pub(crate) unsafe extern "C" fn time(result: *mut time_t) -> time_t {
-    if !kernel::is_active() {
+    if !kernel::is_inside() {
         return real!(time(result => *mut time_t) -> time_t);
     }
     let seconds = (wall() / 1_000_000_000) as time_t;
