@@ -1,4 +1,4 @@
-//! What people ask of clusters, and what has to come of it.
+//! The requests of people about clusters, and the results that they must have.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -89,7 +89,9 @@ impl Host {
             sleep(millis(0, 20_000)).await;
             self.joins().await;
             match between(0, 5) {
-                0..=2 => self.switch(one_of(&["power off", "power off", "rebooting"])).await,
+                0..=2 => {
+                    self.switch(one_of::<&str>(&["power off", "power off", "rebooting"])).await
+                }
                 3 | 4 => self.drain().await,
                 _ => self.maintain().await,
             }
@@ -118,14 +120,27 @@ impl Host {
             if elapsed() - begun > LIMIT {
                 let node = self.node().await;
                 let (state, why) = (node.state(), &node.last_error);
-                return self.broken(format!("is {state} and has not joined the cloud: {why:?}"));
+                let (power, stage) = (&node.power_state, self.machine.stage().borrow().clone());
+                return self.broken(format!(
+                    "is {state} with {power:?} and {stage:?}, and has not joined the cloud: {why:?}"
+                ));
             }
             if elapsed() - asked_at > PATIENCE {
                 self.ends_maintenance().await;
+                self.is_switched_on().await;
                 bring_up(&self.site).await;
                 asked_at = elapsed();
             }
             sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// Switches an installed machine on that is off, as its node says. A BMC that lied about its power, or that followed a request too late,
+    /// leaves the machine so.
+    async fn is_switched_on(&self) {
+        let node = self.node().await;
+        if node.state() == "active" && node.power_state.as_deref() == Some("power off") {
+            self.power("power on").await;
         }
     }
 

@@ -1,4 +1,4 @@
-//! What people ask of machines, and what has to come of it.
+//! The requests of people about machines, and the results that they must have.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +19,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 /// How long a request may take, with all its retries and timeouts.
 const LIMIT: Duration = Duration::from_secs(2400);
+
+/// How long a person waits for a machine that its node says is off: a sweep of all machines takes place meanwhile.
+const LEFT_OFF: Duration = Duration::from_secs(120);
 
 /// The states in which nothing is in progress.
 const RESTING: [&str; 12] = [
@@ -105,7 +108,7 @@ impl Story {
         }
     }
 
-    /// What a person could ask for next.
+    /// A change that a person could ask for next.
     fn wish(&self, node: &baremetald::Node) -> &'static str {
         let wishes: &[&'static str] = match node.state() {
             "enroll" | "inspect failed" | "clean failed" | "adopt failed" => &["manage"],
@@ -215,14 +218,31 @@ impl Story {
         }
     }
 
+    /// Waits until the machine runs its image. A BMC that lied about the power, or that followed a request too late, may have left the machine
+    /// off; then the node says so, and a person switches it on.
     async fn runs_its_image(&self) {
         let begun = simulated_kernel::elapsed();
         let mut stage = self.machine.stage();
+        let mut is_switched_on = false;
         while *stage.borrow_and_update() != Stage::Installed {
             if matches!(*stage.borrow(), Stage::Hung(_)) {
                 return self.note("hangs");
             }
-            if simulated_kernel::elapsed() - begun > Duration::from_secs(600) {
+            let waited = simulated_kernel::elapsed() - begun;
+            let node = self.read().await;
+            if waited > LEFT_OFF
+                && !is_switched_on
+                && node.power_state.as_deref() == Some("power off")
+            {
+                self.note("was left off, and is switched on");
+                let (path, on) = (
+                    format!("/v1/nodes/{}/states/power", self.node),
+                    json!({"target": "power on"}),
+                );
+                self.send(Method::PUT, &path, Some(&on)).await;
+                is_switched_on = true;
+            }
+            if waited > Duration::from_secs(600) {
                 let stage = stage.borrow().clone();
                 return self
                     .broken(format!("is active and does not run its image, but is {stage:?}"));

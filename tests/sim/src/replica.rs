@@ -44,7 +44,7 @@ struct Renewal {
     had_at: Duration,
 }
 
-/// What happens to a process, and where.
+/// A death or a pause of a process, and its place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     /// The points that are passed before.
@@ -54,7 +54,7 @@ pub(crate) struct Plan {
     pub(crate) what: AtPoint,
 }
 
-/// What happens to a process at one of its effects or writes.
+/// A death or a pause at one of the effects or writes of a process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AtPoint {
     Dies,
@@ -71,7 +71,7 @@ struct Points {
 
 #[derive(Default)]
 struct PointsState {
-    /// What happens after so many further points.
+    /// A death or a pause after so many further points.
     plan: Option<Plan>,
     /// The process died at a point, so none of its later effects begins.
     killed: Option<CancellationToken>,

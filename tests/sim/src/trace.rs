@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-/// What happened. Clones are one trace.
+/// The events of a simulation. Clones are one trace.
 #[derive(Clone, Default)]
 pub(crate) struct Trace(Arc<Mutex<Inner>>);
 

@@ -1,4 +1,4 @@
-//! What a person asks of a VM and its snapshots, and what has to come of it.
+//! The requests of a person about a VM and its snapshots, and the results that they must have.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -140,7 +140,7 @@ impl Story {
         let says_why = after.iter().any(|it| it == "ActionFailed" || it == "ActionRefused");
         let is_done = after.iter().any(|it| it == "ActionDone");
         let is_there = goal.is_none_or(|goal| vm.status == goal) || vm.status_reason.is_some();
-        if !says_why && !(is_done && is_there) {
+        if !(says_why || (is_done && is_there)) {
             self.broken(format!("is {} after {what} without a reason: {after:?}", vm.status));
         }
     }
