@@ -127,7 +127,7 @@ impl Host {
             }
             if elapsed() - asked_at > PATIENCE {
                 self.ends_maintenance().await;
-                self.is_switched_on().await;
+                self.is_helped().await;
                 bring_up(&self.site).await;
                 asked_at = elapsed();
             }
@@ -135,11 +135,16 @@ impl Host {
         }
     }
 
-    /// Switches an installed machine on that is off, as its node says. A BMC that lied about its power, or that followed a request too late,
-    /// leaves the machine so.
-    async fn is_switched_on(&self) {
+    /// Switches an installed machine on that is off, as its node says, and reboots one that hangs. A BMC that lied about its power, or that
+    /// followed a request too late, leaves the machine off.
+    async fn is_helped(&self) {
         let node = self.node().await;
-        if node.state() == "active" && node.power_state.as_deref() == Some("power off") {
+        if node.state() != "active" {
+            return;
+        }
+        if matches!(*self.machine.stage().borrow(), Stage::Hung(_)) {
+            self.power("rebooting").await;
+        } else if node.power_state.as_deref() == Some("power off") {
             self.power("power on").await;
         }
     }

@@ -93,7 +93,13 @@ impl Story {
                 return Some(vm.clone());
             }
             if simulated_kernel::elapsed() - begun > LIMIT {
-                self.broken(format!("does not rest {LIMIT:?} after {what}: {vm:?}"));
+                let servers = self.site.cloud.objects(Kind::Server);
+                let servers: Vec<_> = servers
+                    .iter()
+                    .filter(|it| !it.text("name").starts_with("blue-"))
+                    .map(|it| (it.text("name").to_owned(), it.text("status").to_owned()))
+                    .collect();
+                self.broken(format!("does not rest {LIMIT:?} after {what}: {vm:?}, {servers:?}"));
                 return None;
             }
             sleep(LOOK_EVERY).await;
