@@ -169,7 +169,7 @@ impl VmAction {
 }
 
 /// Describes the state of a server in the middle of a sentence.
-fn word(is: &ServerState) -> String {
+pub(super) fn word(is: &ServerState) -> String {
     match is {
         ServerState::Building => "being built".to_owned(),
         ServerState::On => "on".to_owned(),

@@ -1,11 +1,11 @@
 //! The conclusion from an observation of a VM: the new record, and the request that is sent next to Nova.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::failure::setbacks_of;
 use crate::{ClusterObservation, DesiredState, Key, LeaseNotice, Problem, ServerState};
 
-use super::action::ActionStep;
+use super::action::{ActionStep, word};
 use super::lease::LeaseTurn;
 use super::observation::VmObservation;
 use super::{
@@ -23,6 +23,9 @@ pub(super) struct VmConclusion {
     pub(super) copy: Option<Snapshot>,
     pub(super) next_request: Option<NextRequest>,
 }
+
+/// How long Nova may change a server before the VM says so. A resize or a migration copies the disk.
+const SLOW_AFTER: SignedDuration = SignedDuration::from_mins(15);
 
 /// The request to Nova that is sent next for the current action.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -125,6 +128,11 @@ fn problem(vm: &Vm, look: &VmObservation<'_>) -> Option<Problem> {
             format!("the server failed: {why}"),
             "do a hard reboot, or delete the VM",
         ),
+        Some(ServerState::Building | ServerState::Resized | ServerState::Changing)
+            if look.seen.problem.is_none() =>
+        {
+            slow_server(vm, look.now)
+        }
         Some(
             ServerState::Building
             | ServerState::On
@@ -134,6 +142,17 @@ fn problem(vm: &Vm, look: &VmObservation<'_>) -> Option<Problem> {
             | ServerState::Other(_),
         ) => look.seen.problem.clone(),
     }
+}
+
+/// The problem of a server that Nova changes for so long that it may never end: Nova itself has no limit.
+fn slow_server(vm: &Vm, now: Timestamp) -> Option<Problem> {
+    let server = vm.server.as_ref()?;
+    (now.duration_since(server.since) >= SLOW_AFTER).then(|| Problem {
+        reason: "ServerBusy".to_owned(),
+        message: format!("the server is {} since {}", word(&server.is), server.since),
+        next_action: "ask the administrator of the cloud, or delete the VM".to_owned(),
+        is_final: false,
+    })
 }
 
 /// Decides the next step of the current action.

@@ -267,6 +267,22 @@ fn a_server_waits_for_its_volume_and_a_failed_volume_is_reported() {
 }
 
 #[test]
+fn a_server_that_nova_changes_for_long_is_reported_until_it_rests() {
+    let changing = seen(is(ServerState::Changing));
+    let look = |vm: &Vm, seen: &ClusterObservation, time| {
+        turn_at(vm, seen, RequestArrival::NotYet, None, at(time)).vm
+    };
+    let vm = look(&built(ServerState::On), &changing, 100);
+    let vm = look(&vm, &changing, 999);
+    assert_eq!(vm.problem, None);
+    let vm = look(&vm, &changing, 1000);
+    let problem = vm.problem.as_ref().unwrap();
+    assert_eq!((problem.reason.as_str(), problem.is_final), ("ServerBusy", false));
+    assert!(problem.message.starts_with("the server is changing since "), "{}", problem.message);
+    assert_eq!(look(&vm, &seen(on()), 1001).problem, None);
+}
+
+#[test]
 fn a_vm_that_is_off_has_nothing_in_progress_whatever_its_lease() {
     let vm = Vm {
         lease: Some(Lease::new(at(0), Length::from_secs(86_400).unwrap())),
