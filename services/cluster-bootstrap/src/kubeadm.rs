@@ -65,6 +65,15 @@ pub(crate) fn certificates(cluster: &ClusterSettings, machine: &Member) -> Strin
     joined(&[init_configuration(cluster, machine), cluster_configuration(cluster, &[])])
 }
 
+/// The configuration that a member uploads before it joins the control plane.
+///
+/// The upload also records the address and the container runtime of the member that the configuration names (up to 1.21 in the list of API
+/// servers, later in an annotation of the Kubernetes node). The joining member has neither yet, so the configuration names another member.
+pub(crate) fn upload(cluster: &ClusterSettings, machine: &Member) -> String {
+    let other = cluster.control_plane.iter().find(|it| it.name != machine.name);
+    init(cluster, other.unwrap_or(machine))
+}
+
 fn join_configuration(cluster: &ClusterSettings, registration: Value) -> Value {
     json!({
         "apiVersion": api(cluster).as_str(),

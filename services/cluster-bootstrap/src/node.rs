@@ -69,7 +69,7 @@ pub fn joining_control_plane(
     cluster: &ClusterSettings,
     machine: &Member,
 ) -> Result<NodeConfig, BootstrapError> {
-    cluster.check()?;
+    cluster.check_joining()?;
     cluster.check_address(machine.address)?;
     let mut files = common_files(cluster, machine, true);
     files.extend(pki_files(cluster));
@@ -77,6 +77,7 @@ pub fn joining_control_plane(
     files.push(file(units::JOIN, 0o600, inline(join.as_bytes())));
     let certificates = kubeadm::certificates(cluster, machine);
     files.push(file(units::CERTIFICATES, 0o600, inline(certificates.as_bytes())));
+    files.push(file(units::UPLOAD, 0o600, inline(kubeadm::upload(cluster, machine).as_bytes())));
     files.extend(etcd_patch(cluster));
     finish(cluster, machine, files, units::join_control_plane(cluster).into(), true)
 }
@@ -90,7 +91,7 @@ fn etcd_patch(cluster: &ClusterSettings) -> Option<File> {
 
 /// Returns the config of a worker.
 pub fn worker(cluster: &ClusterSettings, worker: &Worker) -> Result<NodeConfig, BootstrapError> {
-    cluster.check()?;
+    cluster.check_joining()?;
     cluster.check_address(worker.machine.address)?;
     worker.check()?;
     let mut files = common_files(cluster, &worker.machine, false);

@@ -26,7 +26,8 @@ pub struct ClusterSettings {
     pub endpoint: Endpoint,
     /// Other names and addresses of the API, which are added to its certificates.
     pub also_known_as: Vec<String>,
-    /// 1, 3 or 5 members. The first member also runs the steps that a cluster needs once.
+    /// 1, 3 or 5 members that found the cluster; the first of them also runs the steps that a cluster needs once. For a member that joins,
+    /// the members that should exist.
     pub control_plane: Vec<Member>,
     pub pod_network: PodNetwork,
     pub dns: ClusterDns,
@@ -186,6 +187,12 @@ impl ClusterSettings {
         if !matches!(count, 1 | 3 | 5) {
             return Err(SettingsError::ControlPlaneCount { count });
         }
+        self.check_joining()
+    }
+
+    /// As [`ClusterSettings::check`], for a member that joins. The control plane may have any number of members: during an upgrade each new
+    /// member joins before an old member is removed.
+    pub(crate) fn check_joining(&self) -> Result<(), SettingsError> {
         let mut seen = HashSet::new();
         for machine in &self.control_plane {
             for what in [machine.name.to_string(), machine.address.to_string()] {

@@ -15,6 +15,8 @@ pub(crate) const INIT_ETCD: &str = "/etc/bedplate/init-etcd.yaml";
 pub(crate) const JOIN: &str = "/etc/bedplate/join.yaml";
 /// kubeadm's configuration for the API server's certificate on a member that joins the control plane.
 pub(crate) const CERTIFICATES: &str = "/etc/bedplate/certificates.yaml";
+/// kubeadm's configuration that a member uploads before it joins the control plane.
+pub(crate) const UPLOAD: &str = "/etc/bedplate/upload.yaml";
 /// A patch of etcd's static pod, in the folder `PATCHES`.
 pub(crate) const ETCD_PATCH: &str = "/etc/bedplate/patches/etcd.json";
 const PATCHES: &str = "/etc/bedplate/patches";
@@ -26,6 +28,8 @@ pub(crate) const POD_ROUTES_ACCESS: &str = "/etc/bedplate/pod-routes-access.json
 pub(crate) const VOLUMES: &str = "/etc/bedplate/volumes";
 /// The unit that runs `VOLUMES`.
 pub(crate) const VOLUMES_UNIT: &str = "bedplate-volumes.service";
+/// A kubeconfig with all rights. kubeadm leaves it on the first member alone.
+const SUPER_ADMIN: &str = "/etc/kubernetes/super-admin.conf";
 /// The folder of marker files: a marker says that a unit finished its work.
 const DONE: &str = "/var/lib/bedplate/done";
 
@@ -206,6 +210,9 @@ pub(crate) fn join(cluster: &ClusterSettings) -> (String, String) {
 ///
 /// The first unit joins the Kubernetes node, as on a worker. The second unit joins etcd. Two units are needed, because kubeadm refuses to
 /// join the node a second time.
+///
+/// kubeadm makes the member's static pods from the configuration in the cluster, so the member first uploads its own: after the upgrade of a
+/// cluster that of the new version, in the format and under the names that its kubeadm reads.
 pub(crate) fn join_control_plane(cluster: &ClusterSettings) -> [(String, String); 2] {
     const NODE: &str = "bedplate-join.service";
     let phase = |phase: &str| format!("{PROGRAMS}/kubeadm join phase {phase} --config={JOIN}");
@@ -214,7 +221,9 @@ pub(crate) fn join_control_plane(cluster: &ClusterSettings) -> [(String, String)
     // external addresses would be missing. kubeadm keeps a certificate that exists.
     let certificate =
         format!("{PROGRAMS}/kubeadm init phase certs apiserver --config={CERTIFICATES}");
-    let commands = vec![certificate, phase("control-plane-prepare all"), phase("kubelet-start")];
+    let mut commands = vec![certificate];
+    commands.extend(upload(cluster));
+    commands.extend([phase("control-plane-prepare all"), phase("kubelet-start")]);
     let unless = "/etc/kubernetes/kubelet.conf".to_owned();
     let after = ["containerd.service", UNPACK];
     let node =
@@ -239,6 +248,20 @@ pub(crate) fn join_control_plane(cluster: &ClusterSettings) -> [(String, String)
         commands,
     };
     [node.named(), member.named()]
+}
+
+/// The commands that upload the configuration of a member that joins the control plane. They sign the credentials for the upload with the
+/// cluster's own CA.
+fn upload(cluster: &ClusterSettings) -> Vec<String> {
+    let init = |phase: &str, config: &str| {
+        format!("{PROGRAMS}/kubeadm init phase {phase} --config={config}")
+    };
+    let has_super_admin = cluster.version.minor_version().has_super_admin();
+    let mut commands = vec![init("kubeconfig admin", CERTIFICATES)];
+    commands.extend(has_super_admin.then(|| init("kubeconfig super-admin", CERTIFICATES)));
+    commands.extend([ready(), init("upload-config all", UPLOAD)]);
+    commands.extend(has_super_admin.then(|| format!("/usr/bin/rm -f {SUPER_ADMIN}")));
+    commands
 }
 
 /// The kubelet, as upstream's packages run it.

@@ -63,6 +63,12 @@ impl MinorVersion {
         self.minor >= 29
     }
 
+    /// Whether kubeadm takes the rights for its uploads from `super-admin.conf`, because `admin.conf` has none by itself (kubernetes, pull
+    /// request 121305).
+    pub(crate) fn has_super_admin(&self) -> bool {
+        self.minor >= 29
+    }
+
     /// Whether kubeadm makes etcd request disk space. A kubelet that has just started does not know its disk for a moment, and permanently
     /// rejects a static pod that requests disk space (kubernetes, issue 99305, fixed in 1.20.5; this crate works around it in all of 1.20).
     pub(crate) fn etcd_asks_for_disk(&self) -> bool {

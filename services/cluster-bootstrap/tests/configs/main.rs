@@ -212,10 +212,38 @@ fn a_later_control_plane_member_joins_the_existing_control_plane() {
     let commands: Vec<_> = text.lines().filter_map(|it| it.strip_prefix("ExecStart=")).collect();
     expect![[r#"
         /usr/local/bin/kubeadm init phase certs apiserver --config=/etc/bedplate/certificates.yaml
+        /usr/local/bin/kubeadm init phase kubeconfig admin --config=/etc/bedplate/certificates.yaml
+        /usr/local/bin/kubeadm init phase kubeconfig super-admin --config=/etc/bedplate/certificates.yaml
+        /usr/local/bin/kubectl get --raw=/readyz --request-timeout=5s
+        /usr/local/bin/kubeadm init phase upload-config all --config=/etc/bedplate/upload.yaml
+        /usr/bin/rm -f /etc/kubernetes/super-admin.conf
         /usr/local/bin/kubeadm join phase control-plane-prepare all --config=/etc/bedplate/join.yaml
         /usr/local/bin/kubeadm join phase kubelet-start --config=/etc/bedplate/join.yaml"#]]
     .assert_eq(&commands.join("\n"));
     assert!(!units(&node).contains(&"bedplate-once.service"));
+}
+
+#[test]
+fn a_member_that_joins_the_control_plane_uploads_the_configuration_of_its_version() {
+    let mut cluster = cluster("v1.28.0");
+    cluster.control_plane.push(machine("cp-4", "10.0.0.14"));
+    let node = joining_control_plane(&cluster, &machine("cp-4", "10.0.0.14")).unwrap();
+    let uploaded = |kind: &str| document(&node, "/etc/bedplate/upload.yaml", kind);
+    assert_eq!(uploaded("ClusterConfiguration")["kubernetesVersion"], "v1.28.0");
+    assert_eq!(uploaded("KubeletConfiguration")["rotateCertificates"], true);
+    // kubeadm changes the Kubernetes node that the configuration names, so it has to exist.
+    let named = uploaded("InitConfiguration");
+    assert_eq!(named["nodeRegistration"]["name"], "cp-1");
+    assert_eq!(named["localAPIEndpoint"]["advertiseAddress"], "10.0.0.11");
+    let all = node.config.systemd.as_ref().and_then(|it| it.units.as_ref());
+    let joins = all.into_iter().flatten().find(|it| it.name == "bedplate-join.service");
+    let text = joins.and_then(|it| it.contents.clone()).unwrap();
+    assert!(!text.contains("super-admin"), "kubeadm has it since 1.29");
+    assert!(worker(&cluster, &some_worker()).is_ok(), "a worker joins during an upgrade, too");
+    assert!(matches!(
+        control_plane(&cluster, &Name::try_from("cp-4").unwrap()),
+        Err(BootstrapError::Settings(SettingsError::ControlPlaneCount { count: 4 }))
+    ));
 }
 
 #[test]
