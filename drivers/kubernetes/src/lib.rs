@@ -15,6 +15,7 @@ pub mod certificates;
 pub mod cloud_objects;
 pub mod cluster_info;
 pub mod config_maps;
+pub mod control_plane;
 pub mod drain;
 pub mod etcd;
 pub mod health;

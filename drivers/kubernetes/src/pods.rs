@@ -72,6 +72,15 @@ pub(crate) struct Status {
     pub(crate) reason: String,
     #[serde(deserialize_with = "lenient::or_default")]
     pub(crate) container_statuses: Vec<ContainerStatus>,
+    #[serde(deserialize_with = "lenient::or_default")]
+    pub(crate) conditions: Vec<Condition>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Condition {
+    pub(crate) r#type: String,
+    pub(crate) status: String,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -105,6 +114,11 @@ impl Pod {
     /// Whether the pod has ended and will not restart.
     pub(crate) fn has_ended(&self) -> bool {
         ["Succeeded", "Failed"].contains(&self.status.phase.as_str())
+    }
+
+    /// Whether the kubelet reports that all containers of the pod are ready.
+    pub(crate) fn is_ready(&self) -> bool {
+        self.status.conditions.iter().any(|it| it.r#type == "Ready" && it.status == "True")
     }
 
     /// Returns the kubelet's reason why the pod does not run or has failed.

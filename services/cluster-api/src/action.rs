@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::lenient::{count, text};
 use crate::microversion as since;
 use crate::request::{Request, missing};
+use crate::upgrade::WantedUpgrade;
 
 pub(crate) fn routes() -> Routes<App> {
     let resize = Route::post("Resize a node group", ask_resize).reads(Resize::schema());
@@ -99,11 +100,10 @@ fn machine(name: &str, ledger: &[LedgerEntry]) -> Result<MemberName, ApiError> {
 
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[expect(dead_code, reason = "an invalid body is refused before the missing feature is")]
 struct Upgrade {
-    /// The template to upgrade to.
+    /// The template to upgrade to: its id or name.
     cluster_template: String,
-    /// The maximum number of members that are upgraded at once.
+    /// The maximum number of workers of a group that are replaced at once; 1 if missing.
     #[serde(default, deserialize_with = "count")]
     max_batch_size: Option<u32>,
     /// The node group's id or name; all node groups if missing.
@@ -111,15 +111,17 @@ struct Upgrade {
     nodegroup: Option<String>,
 }
 
-/// `POST /v1/clusters/{cluster}/actions/upgrade`: refuses every valid request, because upgrades are not implemented.
+/// `POST /v1/clusters/{cluster}/actions/upgrade`: replaces members by members of another template.
 async fn ask_upgrade(
     request: Request,
     PathParam(ident): PathParam<String>,
-    StrictJson(_): StrictJson<Upgrade>,
+    StrictJson(body): StrictJson<Upgrade>,
 ) -> Result<Response> {
-    check_not_deleting(&request.cluster(&ident).await?)?;
-    Err(ApiError::bad_request(
-        "upgrades are not implemented yet: create a cluster from the new template and move your workloads to it",
-    )
-    .into())
+    let wanted = WantedUpgrade {
+        template: body.cluster_template,
+        nodegroup: body.nodegroup,
+        at_once: body.max_batch_size.unwrap_or(1),
+        max_unavailable: 0,
+    };
+    Ok(accepted(&wanted.record(&request, &ident).await?))
 }

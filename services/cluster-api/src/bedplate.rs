@@ -12,10 +12,11 @@ mod ledger;
 mod machines;
 mod plan;
 mod quotas;
+mod upgrade;
 
 use ::lease::LeaseSchedule;
 use axum::response::Response;
-use cluster_core::{Cluster, Condition, health, status, status_reason};
+use cluster_core::{Cluster, ClusterSpec, Condition, health, status, status_reason};
 use http::StatusCode;
 use jiff::Timestamp;
 use openstack_api::{
@@ -47,6 +48,7 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(quotas::routes())
         .merge(ignition::routes())
         .merge(lease::routes())
+        .merge(upgrade::routes())
         .merge(ledger::routes())
         .merge(machines::routes())
         .merge(openstack_api::key_routes())
@@ -104,12 +106,14 @@ shaped! {
         /// it.
         asked_by: Option<&'a str>,
         lease: Option<lease::Shown<'a>>,
+        upgrade: Option<upgrade::ShownRoll>,
         conditions: Vec<ShownCondition<'a>> = JsonShape::list(condition()),
     }
 }
 
 impl<'a> Explained<'a> {
-    fn new(cluster: &'a Cluster, schedule: &LeaseSchedule, now: Timestamp) -> Self {
+    fn new(spec: &ClusterSpec<'a>, schedule: &LeaseSchedule, now: Timestamp) -> Self {
+        let cluster = spec.cluster;
         Explained {
             uuid: cluster.id.to_string(),
             name: cluster.name.as_str(),
@@ -119,6 +123,7 @@ impl<'a> Explained<'a> {
             kubernetes: cluster.kubernetes.to_string(),
             asked_by: cluster.asked_by.as_deref(),
             lease: lease::Shown::of(cluster, schedule, now),
+            upgrade: upgrade::ShownRoll::of(spec),
             conditions: cluster.conditions.iter().map(shown_condition).collect(),
         }
     }
@@ -127,7 +132,12 @@ impl<'a> Explained<'a> {
 /// `GET /bedplate/v1/clusters/{cluster}`: the cluster's status, and the conditions that the status is computed from.
 async fn explain(request: Request, PathParam(ident): PathParam<String>) -> Result<Response> {
     let cluster = request.cluster(&ident).await?;
-    let explained = Explained::new(&cluster, &request.app.settings.schedule, (request.app.clock)());
+    let groups = match cluster.roll {
+        Some(_) => request.app.store.groups_of(cluster.id).await?,
+        None => Vec::new(),
+    };
+    let spec = ClusterSpec { cluster: &cluster, groups: &groups };
+    let explained = Explained::new(&spec, &request.app.settings.schedule, (request.app.clock)());
     Ok(json(StatusCode::OK, &explained))
 }
 

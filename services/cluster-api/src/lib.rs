@@ -25,6 +25,7 @@ mod listing;
 mod measure;
 mod openapi;
 mod shown;
+mod upgrade;
 mod view;
 
 mod request;

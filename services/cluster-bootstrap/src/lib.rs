@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod add_ons;
 mod ca_rotation;
 mod claim;
 mod containerd;
@@ -20,7 +21,10 @@ mod volumes;
 pub use ca_rotation::{CaRotationStep, MemberRole, rotation_archive};
 pub use claim::{Claim, inline, stub};
 pub use name::{InvalidName, Name};
-pub use node::{BootstrapError, NodeConfig, control_plane, joining_control_plane, worker};
+pub use node::{
+    BootstrapError, NodeConfig, control_plane, joining_control_plane, upgrading_control_plane,
+    worker,
+};
 pub use pki::{CertificateAuthority, KeyPair, Pki};
 pub use proxy::Proxies;
 pub use reports::{Reports, reporting};

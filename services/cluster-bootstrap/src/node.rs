@@ -8,7 +8,7 @@ use secrecy::ExposeSecret;
 
 use crate::settings::{PodNetwork, SettingsError};
 use crate::{Artifact, ClusterSettings, Member, Name, Worker};
-use crate::{ca_rotation, containerd, kubeadm, pod_routes, units};
+use crate::{add_ons, ca_rotation, containerd, kubeadm, pod_routes, units};
 
 /// The Ignition config of a member. `Debug` prints only the member's name, because the config contains keys.
 #[derive(Clone, PartialEq)]
@@ -69,6 +69,25 @@ pub fn joining_control_plane(
     cluster: &ClusterSettings,
     machine: &Member,
 ) -> Result<NodeConfig, BootstrapError> {
+    joining(cluster, machine, Vec::new(), Vec::new())
+}
+
+/// As [`joining_control_plane`], for a member with another version of Kubernetes than the control plane: the member also upgrades kubeadm's
+/// add-ons once the whole control plane has its version.
+pub fn upgrading_control_plane(
+    cluster: &ClusterSettings,
+    machine: &Member,
+) -> Result<NodeConfig, BootstrapError> {
+    let script = file(add_ons::SCRIPT, 0o644, inline(add_ons::SCRIPT_TEXT.as_bytes()));
+    joining(cluster, machine, vec![script], vec![units::upgrade_add_ons(cluster)])
+}
+
+fn joining(
+    cluster: &ClusterSettings,
+    machine: &Member,
+    more_files: Vec<File>,
+    more_units: Vec<(String, String)>,
+) -> Result<NodeConfig, BootstrapError> {
     cluster.check_joining()?;
     cluster.check_address(machine.address)?;
     let mut files = common_files(cluster, machine, true);
@@ -79,7 +98,9 @@ pub fn joining_control_plane(
     files.push(file(units::CERTIFICATES, 0o600, inline(certificates.as_bytes())));
     files.push(file(units::UPLOAD, 0o600, inline(kubeadm::upload(cluster, machine).as_bytes())));
     files.extend(etcd_patch(cluster));
-    finish(cluster, machine, files, units::join_control_plane(cluster).into(), true)
+    files.extend(more_files);
+    let own = units::join_control_plane(cluster).into_iter().chain(more_units).collect();
+    finish(cluster, machine, files, own, true)
 }
 
 /// The patch of etcd's static pod, if the version needs one.

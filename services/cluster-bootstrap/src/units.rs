@@ -1,5 +1,6 @@
 //! systemd units of a member. Each unit does nothing once its work is done, and may fail and be started again.
 
+use crate::add_ons;
 use crate::kubeadm;
 use crate::pod_routes;
 use crate::settings::{Approval, PodNetwork};
@@ -248,6 +249,18 @@ pub(crate) fn join_control_plane(cluster: &ClusterSettings) -> [(String, String)
         commands,
     };
     [node.named(), member.named()]
+}
+
+/// Returns the unit that upgrades kubeadm's add-ons after the control plane.
+pub(crate) fn upgrade_add_ons(cluster: &ClusterSettings) -> (String, String) {
+    let names = kubeadm::addons(cluster).join(" ");
+    let mut commands = vec![format!("/bin/bash {} {} {names}", add_ons::SCRIPT, cluster.version)];
+    let unless = format!("{DONE}/add-ons");
+    commands.extend(mark_done(&unless));
+    let description = format!("Upgrade the add-ons of {} to {}", cluster.name, cluster.version);
+    let after = [CONTROL_PLANE];
+    let name = "bedplate-add-ons.service";
+    OneTimeUnit { name, description: &description, after: &after, unless, commands }.named()
 }
 
 /// The commands that upload the configuration of a member that joins the control plane. They sign the credentials for the upload with the

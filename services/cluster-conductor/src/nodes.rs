@@ -4,6 +4,7 @@ mod act;
 mod add_ons;
 mod authorities;
 mod clients;
+mod control_plane;
 mod observe;
 
 use cluster_addons::ImageSource;

@@ -90,6 +90,12 @@ pub fn start_rotation(
             now.step().describe()
         ));
     }
+    if cluster.roll.is_some() {
+        return busy(format!(
+            "an upgrade of cluster {} is in progress; try again afterwards",
+            cluster.name
+        ));
+    }
     if let Some(machine) = drained.first() {
         return busy(format!(
             "member {machine} is on a host that is being drained and may be switched off; try again after the drain"

@@ -10,7 +10,7 @@ use trace_context::TraceContext;
 
 use crate::{
     CaRevision, ClusterParameters, ClusterUuid, Condition, DesiredState, FailureCount, Key,
-    KubernetesVersion, Labels, MemberName, Name, Owner, TemplateUuid,
+    KubernetesVersion, LabelsCompared, MemberName, Name, Owner, Roll, TemplateUuid,
 };
 
 /// A cluster: what its owner asked for, and what the conductor concluded from the last observation.
@@ -29,6 +29,7 @@ pub struct Cluster {
     pub updated_at: Option<Timestamp>,
     /// The parameters, copied from the template when the cluster was created.
     pub blueprint: ClusterParameters,
+    /// The version of the control plane. During an upgrade the old one, until every control-plane member has the new one.
     pub kubernetes: KubernetesVersion,
     /// How the labels of the cluster differ from those of its template.
     pub labels_compared: LabelsCompared,
@@ -66,6 +67,9 @@ pub struct Cluster {
     /// The revision of the certificate authorities that all members must hold.
     #[serde(default)]
     pub authorities: CaRevision,
+    /// The roll in progress, which replaces members by members with other parameters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roll: Option<Roll>,
     /// Failures of the cloud to create an object, which delay the next attempt.
     #[serde(default)]
     pub setbacks: BTreeMap<Key, FailureCount>,
@@ -118,6 +122,7 @@ impl Cluster {
             credential: 1,
             first_machine: 0,
             authorities: CaRevision::default(),
+            roll: None,
             setbacks: BTreeMap::new(),
             cloud_project: None,
             lending: None,
@@ -165,33 +170,4 @@ pub enum LeasePower {
     Off,
     /// The lease was extended, or its end undone: the servers are starting again.
     Waking { since: Timestamp },
-}
-
-/// How the labels of a resource differ from the labels they are based on, as Magnum's API reports it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LabelsCompared {
-    /// Labels that have another value here, with the value of the base.
-    pub overridden: BTreeMap<String, String>,
-    /// Labels that the base does not have.
-    pub added: BTreeMap<String, String>,
-    /// Labels of the base that are missing here.
-    pub skipped: BTreeMap<String, String>,
-}
-
-impl LabelsCompared {
-    /// Compares `labels` with `base`.
-    pub fn new(base: &Labels, labels: &Labels) -> Self {
-        let mut compared = LabelsCompared::default();
-        for (name, value) in base.raw() {
-            let (name, value) = (name.clone(), value.clone());
-            match labels.raw().get(&name) {
-                None => compared.skipped.insert(name, value),
-                Some(other) if *other != value => compared.overridden.insert(name, value),
-                Some(_) => None,
-            };
-        }
-        let added = labels.raw().iter().filter(|(name, _)| !base.raw().contains_key(*name));
-        compared.added = added.map(|(name, value)| (name.clone(), value.clone())).collect();
-        compared
-    }
 }

@@ -7,10 +7,11 @@ use ::lease::{Due, LeaseSchedule, LeaseStage};
 use decision::{Decision, Requeue, time_left};
 use jiff::Timestamp;
 
+use crate::roll_step::{RollChanged, RollStep, roll_step};
 use crate::{
     Cluster, ClusterObservation, ClusterSpec, Condition, ConditionStatus, DesiredState, Event,
     LeaseNotice, LedgerEntry, MemberName, NodeGroup, Problem, ProjectObservation, RecordChange,
-    RepairLimits, Severity, TurnPauses, after_lease_stage, lease_due, lease_notice,
+    RepairLimits, Roll, Severity, TurnPauses, after_lease_stage, lease_due, lease_notice,
     members_to_replace, off_problem,
 };
 
@@ -211,6 +212,12 @@ fn conclude<A>(
         let decision = Decision::write(RecordChange::Write(update), Requeue::Now);
         return lines.fold(decision, Decision::info);
     }
+    let step = roll_step(&ClusterSpec { cluster: &concluded, groups }, &seen);
+    let concluded = match step {
+        Some(RollStep::Change(changed)) => return roll(cluster, *changed, now),
+        Some(RollStep::Wait(why)) => waiting(concluded, why),
+        None => concluded,
+    };
     let next_turn = no_later(next_turn, cluster, rules.schedule, now);
     if concluded == *cluster {
         return Decision::rest(next_turn);
@@ -218,6 +225,21 @@ fn conclude<A>(
     let events = events(cluster, &concluded, &[], now);
     let update = ClusterUpdate { events, ..ClusterUpdate::of(concluded) };
     Decision::write(RecordChange::Write(update), next_turn)
+}
+
+/// Writes a step of a roll. The next turn acts on it.
+fn roll<A>(before: &Cluster, changed: RollChanged, now: Timestamp) -> Planned<A> {
+    let RollChanged { cluster, groups, event: (reason, message) } = changed;
+    let mut events = events(before, &cluster, &[], now);
+    events.push(event(before, Severity::Info, reason, message.clone(), now));
+    let update = ClusterUpdate { groups, events, ..ClusterUpdate::of(cluster) };
+    Decision::write(RecordChange::Write(update), Requeue::Now).info(message)
+}
+
+/// Returns the cluster with the reason for which its roll waits.
+fn waiting(cluster: Cluster, why: String) -> Cluster {
+    let roll = cluster.roll.clone().map(|roll| Roll { waits_for: Some(why), ..roll });
+    Cluster { roll, ..cluster }
 }
 
 /// Returns when the next turn is due: at the next stage of the lease at the latest, and soon while servers are starting.

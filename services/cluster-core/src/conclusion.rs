@@ -15,7 +15,7 @@ use crate::{
 impl Cluster {
     /// Returns the cluster with the conclusions of an observation.
     ///
-    /// Sets `completed_at` when every condition is true for the first time since the last request.
+    /// Sets `completed_at` when every condition is true for the first time since the last request, and no roll is in progress.
     pub fn with_observation(
         &self,
         groups: &[NodeGroup],
@@ -27,6 +27,7 @@ impl Cluster {
         let all_is_well = conditions.iter().all(|it| it.status == ConditionStatus::True);
         let is_complete = self.desire == DesiredState::Exist
             && all_is_well
+            && self.roll.is_none()
             && self.completed_at.is_none_or(|done| done < self.asked_at);
         let mut concluded = self.clone();
         concluded.conditions = conditions;

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::{
-    Cluster, GroupRole, LabelsCompared, LabelsRequest, Name, NodeGroup, NodeGroupUuid, NodeTaint,
-    Refusal, TaintEffect, check_another_group, check_group, check_not_deleting,
+    Cluster, GroupRole, KubernetesVersion, Labels, LabelsCompared, LabelsRequest, Name, NodeGroup,
+    NodeGroupUuid, NodeTaint, Refusal, TaintEffect, check_another_group, check_group,
+    check_not_deleting,
 };
 
 /// A request for a node group. A value that the caller left out comes from the cluster.
@@ -56,11 +57,14 @@ impl GroupRequest {
         check_not_deleting(cluster)?;
         let base = &cluster.blueprint.labels;
         let labels = self.labels.on(base)?;
+        let kubernetes = own_version(cluster, &labels)?;
         let named = (self.name.parse::<Name>()?, self.role.clone());
         let new = NodeGroup::new(id, cluster, named, self.node_count, now);
         let group = NodeGroup {
             flavor: self.flavor.clone().or(new.flavor),
+            has_own_image: self.image.is_some(),
             image: self.image.clone().unwrap_or(new.image),
+            kubernetes,
             docker_volume_size: self.docker_volume_size.or(new.docker_volume_size),
             min_node_count: self.min_node_count,
             max_node_count: self.max_node_count,
@@ -80,6 +84,22 @@ impl GroupRequest {
         check_another_group(groups)?;
         Ok(group)
     }
+}
+
+/// Returns the version of Kubernetes that the labels of a group ask for, if it is another one than that of the control plane.
+fn own_version(cluster: &Cluster, labels: &Labels) -> Result<Option<KubernetesVersion>, Refusal> {
+    // The version of a group without a label of its own follows the control plane, also while the control plane is upgraded.
+    let is_own = labels.raw().get("kube_tag") != cluster.blueprint.labels.raw().get("kube_tag");
+    let own = labels.settings().kubernetes.filter(|_| is_own);
+    let Some(own) = own.filter(|own| *own != cluster.kubernetes) else { return Ok(None) };
+    let now = cluster.kubernetes;
+    if own > now || !now.admits_kubelet(own) {
+        let why = format!(
+            "{own} does not go with {now}, the version of the control plane: a worker may be two minor versions older, and not newer"
+        );
+        return Err(Refusal::Field { field: "labels/kube_tag", why });
+    }
+    Ok(Some(own))
 }
 
 impl GroupRole {

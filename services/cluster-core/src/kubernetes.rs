@@ -33,6 +33,32 @@ impl KubernetesVersion {
     pub const OLDEST: u16 = 20;
     /// The newest supported minor version.
     pub const NEWEST: u16 = 34;
+
+    /// Whether an API server of this version admits a kubelet of version `kubelet`: it must not be newer, nor more than two minor versions
+    /// older; from 1.28 on three, if it is at least 1.25.
+    ///
+    /// Source: kubernetes.io/releases/version-skew-policy, "kubelet".
+    pub fn admits_kubelet(self, kubelet: KubernetesVersion) -> bool {
+        let most = if self.minor >= 28 && kubelet.minor >= 25 { 3 } else { 2 };
+        self.minor.checked_sub(kubelet.minor).is_some_and(|age| age <= most)
+    }
+
+    /// Why a control plane of this version cannot be upgraded to `wanted`.
+    ///
+    /// Source: kubernetes.io/docs/tasks/administer-cluster/kubeadm/kubeadm-upgrade: kubeadm skips no minor version.
+    pub fn upgrade_objection(self, wanted: KubernetesVersion) -> Option<String> {
+        if wanted < self {
+            return Some(format!(
+                "{wanted} is older than {self}, the version of the cluster; Kubernetes cannot be downgraded"
+            ));
+        }
+        (wanted.minor > self.minor + 1).then(|| {
+            format!(
+                "{wanted} skips a minor version after {self}, the version of the cluster: upgrade to v1.{} first",
+                self.minor + 1
+            )
+        })
+    }
 }
 
 impl FromStr for KubernetesVersion {
@@ -80,6 +106,43 @@ mod tests {
         }
         let old = "v1.19.0".parse::<KubernetesVersion>().unwrap_err();
         assert_eq!(old.to_string(), "v1.19.0 is not supported: choose v1.20 to v1.34");
+    }
+
+    #[test]
+    fn an_api_server_admits_kubelets_of_a_few_older_versions() {
+        let version = |minor| KubernetesVersion { minor, patch: 0 };
+        let rows = [
+            (24, 24, true),
+            (24, 25, false),
+            (24, 22, true),
+            (24, 21, false),
+            (27, 24, false),
+            (28, 25, true),
+            (28, 24, false),
+            (34, 31, true),
+            (34, 30, false),
+        ];
+        for (api, kubelet, want) in rows {
+            assert_eq!(version(api).admits_kubelet(version(kubelet)), want, "{api} {kubelet}");
+        }
+        let patch = |patch| KubernetesVersion { minor: 30, patch };
+        assert!(patch(1).admits_kubelet(patch(2)), "patches do not count");
+    }
+
+    #[test]
+    fn an_upgrade_goes_forward_and_skips_no_minor_version() {
+        let objection = |wanted: &str| {
+            let now = KubernetesVersion { minor: 30, patch: 4 };
+            now.upgrade_objection(wanted.parse().unwrap())
+        };
+        for good in ["v1.30.4", "v1.30.9", "v1.31.0", "v1.31.12"] {
+            assert_eq!(objection(good), None, "{good}");
+        }
+        for bad in ["v1.30.3", "v1.29.9"] {
+            assert!(objection(bad).unwrap().contains("cannot be downgraded"), "{bad}");
+        }
+        let said = "v1.32.0 skips a minor version after v1.30.4, the version of the cluster: upgrade to v1.31 first";
+        assert_eq!(objection("v1.32.0").as_deref(), Some(said));
     }
 
     #[test]

@@ -23,10 +23,12 @@ mod request;
 #[cfg(feature = "samples")]
 mod requested_cluster;
 mod resource_use;
+mod roll_step;
 #[cfg(test)]
 mod sample;
 mod status;
 mod template_request;
+mod upgrade_request;
 
 mod address;
 mod boot_source;
@@ -36,9 +38,12 @@ mod rules;
 mod cluster;
 mod cluster_spec;
 mod event;
+mod labels_compared;
 mod lease_notice;
 mod ledger;
 mod node_group;
+mod roll;
+mod rolling_group;
 mod template;
 
 mod ca_revision;
@@ -79,7 +84,7 @@ pub use cloud_calls::{
     LedgerMatch, LedgerUpdate, NextCalls, ObjectOwner, TurnCalls, cluster_progress,
     may_reuse_observation, next_calls, next_turn, pause_after,
 };
-pub use cluster::{Cluster, ClusterLease, LabelsCompared, LeasePower};
+pub use cluster::{Cluster, ClusterLease, LeasePower};
 pub use cluster_lease::{
     LeaseChangeRefused, after_lease_stage, extend_lease, grant_lease, lease_due, off_problem,
     undo_lease,
@@ -115,6 +120,7 @@ pub use key::{BalancerPurpose, DnsName, InvalidKey, Key, Kind, MemberName, Secur
 pub use kube_proxy::{ProxyField, ProxyValue};
 pub use kubernetes::{KubernetesVersion, UnknownVersion};
 pub use label::{LABELS, Labels, LabelsError, Meaning};
+pub use labels_compared::LabelsCompared;
 pub use lease_notice::{LeaseNotice, lease_notice};
 pub use ledger::{LedgerEntry, LedgerOwner, LedgerState};
 pub use node_group::{GroupRole, NodeGroup, NodeTaint, TaintEffect};
@@ -142,12 +148,17 @@ pub use request::{
 pub use requested_cluster::RequestedCluster;
 pub use resource::{Amounts, Resource};
 pub use resource_use::{ResourceUse, resource_uses};
+pub use roll::{GroupParameters, Roll, RollOrigin};
 pub use server_state::{ServerDetails, ServerState};
 pub use settings::{Algorithm, Delivery, PodNetwork, Provider, Settings, Volume};
 pub use status::{Health, Status, health, status, status_reason};
 pub use template::{Owner, Template};
 pub use template_request::{api_port, default_name, name_servers, network_driver, volume_driver};
 pub use turn_pauses::TurnPauses;
+pub use upgrade_request::{
+    PlannedRoll, RollChange, UpgradeRequest, UpgradeScope, after_roll, pause_roll, planned_rolls,
+    resume_roll, roll_back,
+};
 pub use vm::{
     ActionOrigin, FlavorTooSmall, IdleCheck, IdleSource, RequestArrival, SentRequest,
     ServerObservation, Snapshot, SnapshotAction, SnapshotImage, SnapshotObservation,

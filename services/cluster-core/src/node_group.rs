@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Cluster, ClusterUuid, FlavorSize, Labels, LabelsCompared, MemberName, Name, NodeGroupUuid,
+    Cluster, ClusterUuid, FlavorSize, KubernetesVersion, Labels, LabelsCompared, MemberName, Name,
+    NodeGroupUuid,
 };
 
 /// The largest number of members of a group: the pods' range has no room for more in one subnet.
@@ -48,6 +49,18 @@ pub struct NodeGroup {
     pub labels_compared: LabelsCompared,
     pub node_labels: BTreeMap<String, String>,
     pub node_taints: Vec<NodeTaint>,
+    /// Whether the group was created with an image of its own, which stays when the cluster gets another one.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_own_image: bool,
+    /// The version of Kubernetes of workers that are older than the control plane; `None`: that of the control plane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubernetes: Option<KubernetesVersion>,
+    /// The members that are older than the group's parameters, and will be replaced.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub outdated: BTreeSet<u32>,
+    /// Outdated members that stay until their replacements are ready, each with its replacement.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub replacing: BTreeMap<u32, u32>,
 }
 
 /// The role of the members of a group.
@@ -138,6 +151,10 @@ impl NodeGroup {
             labels_compared: LabelsCompared::default(),
             node_labels: BTreeMap::new(),
             node_taints: Vec::new(),
+            has_own_image: false,
+            kubernetes: None,
+            outdated: BTreeSet::new(),
+            replacing: BTreeMap::new(),
         }
     }
 
@@ -166,9 +183,9 @@ impl NodeGroup {
         self.is_default && self.role != GroupRole::Master
     }
 
-    /// Returns the number of members that the group should have.
+    /// Returns the number of members that the group should have. A member and its replacement count as one.
     pub fn node_count(&self) -> u32 {
-        self.machines.len() as u32
+        self.machines.len().saturating_sub(self.replacing.len()) as u32
     }
 
     /// Returns all members of the group.
@@ -190,13 +207,21 @@ impl NodeGroup {
         MemberName { group: self.name.clone(), number }
     }
 
-    /// Replaces member `number` by a new member with a new number. Returns false when the group has no such member.
+    /// Replaces member `number` by a new member with a new number, unless it has a replacement. Returns false when the group has no such
+    /// member.
     pub fn replace_machine(&mut self, number: u32) -> bool {
-        let known = self.machines.remove(&number);
-        if known {
-            self.add_machine();
+        if !self.machines.remove(&number) {
+            return false;
         }
-        known
+        self.outdated.remove(&number);
+        if self.replacing.remove(&number).is_some() {
+            return true;
+        }
+        let new = self.add_machine().number;
+        if let Some(replacement) = self.replacing.values_mut().find(|it| **it == number) {
+            *replacement = new;
+        }
+        true
     }
 }
 

@@ -19,6 +19,10 @@ pub struct ClusterObservation {
     /// The add-ons in the cluster; `None` when its API does not answer.
     pub add_ons: Option<AddOnsObservation>,
     pub authorities: CaRotationObservation,
+    /// During a roll, the control-plane members whose API server and etcd are ready.
+    pub serving: BTreeSet<MemberName>,
+    /// During a roll, the tag of kube-proxy's image; `None` when the cluster has no kube-proxy.
+    pub kube_proxy: Option<String>,
     /// The members on hosts that are drained.
     pub drained: BTreeSet<MemberName>,
     /// The objects that the cloud failed to make, found by this observation or by a call since.

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 
 use crate::{
     Bootstrap, CloudObjectDetails, CloudObjectState, ClusterObservation, ClusterSpec,
-    DesiredObject, DesiredObjects, DesiredState, IngressRule, Key, MemberName, MemberObservation,
-    NodeHealth, ResourceSpec, SecurityGroupRole, desired_objects,
+    DesiredObject, DesiredObjects, DesiredState, GroupRole, IngressRule, Key, MemberName,
+    MemberObservation, NodeHealth, ResourceSpec, SecurityGroupRole, desired_objects,
 };
 
 /// Something to do for a cluster. Each action may be performed twice without harm.
@@ -56,6 +56,15 @@ pub fn plan(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> Vec<Action> {
     // A server that is created during a CA rotation would get CAs that are about to be removed.
     if !spec.cluster.authorities.is_settled() {
         actions.retain(|action| !matches!(action, Action::Create(Key::Server(_))));
+    }
+    if spec.has_mixed_control_plane() {
+        let is_worker = |member: &MemberName| {
+            let group = spec.groups.iter().find(|group| group.name == member.group);
+            group.is_some_and(|group| group.role != GroupRole::Master)
+        };
+        actions.retain(
+            |action| !matches!(action, Action::Create(Key::Server(member)) if is_worker(member)),
+        );
     }
     for key in seen.objects.keys().filter(|key| !shape.contains_key(*key)) {
         actions.extend(next_removal(key, spec, seen));

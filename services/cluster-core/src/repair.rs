@@ -84,6 +84,13 @@ pub fn members_to_replace(
         let (bad, well): (Vec<_>, Vec<_>) = machines.into_iter().partition(broken);
         let at_once = match group.role {
             GroupRole::Master => {
+                // A replacement that does not become a node must not prevent the repair of the members that it comes after.
+                let is_unjoined = |machine: &MemberName| {
+                    group.replacing.values().any(|new| *new == machine.number)
+                        && !cluster.nodes.contains(machine)
+                };
+                let well: Vec<MemberName> =
+                    well.iter().filter(|machine| !is_unjoined(machine)).cloned().collect();
                 let is_drained = well.iter().any(|machine| seen.drained.contains(machine));
                 usize::from(!is_drained && keeps_quorum(&well, seen))
             }

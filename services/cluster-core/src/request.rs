@@ -162,8 +162,15 @@ pub fn resize(group: &NodeGroup, count: u32, remove: &[MemberName]) -> Result<No
     if count > MAX_GROUP_SIZE {
         return field("node_count", format!("must be at most {MAX_GROUP_SIZE}"));
     }
+    if group.role == GroupRole::Master && group.is_rolling() {
+        let why = format!(
+            "members of node group {} are being replaced; try again afterwards",
+            group.name
+        );
+        return Err(Refusal::Busy { why });
+    }
     for machine in remove {
-        if machine.group != group.name || !resized.machines.remove(&machine.number) {
+        if machine.group != group.name || !resized.remove_machine(machine.number) {
             return field(
                 "nodes_to_remove",
                 format!("{machine} is not a member of node group {}", group.name),
@@ -181,7 +188,8 @@ pub fn resize(group: &NodeGroup, count: u32, remove: &[MemberName]) -> Result<No
         );
     }
     while resized.node_count() > count {
-        resized.machines.pop_last();
+        let Some(number) = resized.first_to_go() else { break };
+        resized.remove_machine(number);
     }
     while resized.node_count() < count {
         resized.add_machine();

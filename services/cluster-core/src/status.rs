@@ -43,8 +43,13 @@ pub fn status(cluster: &Cluster, now: Timestamp) -> Status {
         // The conditions do not cover a request that came after the last observation.
         (DesiredState::Exist, None) if is_final || is_late(cluster, now) => Status::CreateFailed,
         (DesiredState::Exist, None) => Status::CreateInProgress,
+        (DesiredState::Exist, Some(_)) if cluster.roll.is_some() && !is_final => {
+            Status::UpdateInProgress
+        }
         (DesiredState::Exist, Some(done))
-            if done >= cluster.asked_at && cluster.asked_at == cluster.created_at =>
+            if done >= cluster.asked_at
+                && cluster.asked_at == cluster.created_at
+                && cluster.roll.is_none() =>
         {
             Status::CreateComplete
         }
@@ -62,10 +67,14 @@ fn is_late(cluster: &Cluster, now: Timestamp) -> bool {
     now.duration_since(cluster.asked_at) > SignedDuration::from_mins(minutes.into())
 }
 
-/// Returns the reason for the status: the first final condition, or else the first that is not true, with its next action.
+/// Returns the reason for the status: the first final condition, or else what an upgrade waits for, or the first condition that is not true,
+/// with its next action.
 pub fn status_reason(cluster: &Cluster) -> Option<String> {
     let hinders = |it: &&Condition| it.is_final;
     let first = cluster.conditions.iter().find(hinders);
+    if let (None, Some(why)) = (first, cluster.roll.as_ref().and_then(|it| it.waits_for.as_ref())) {
+        return Some(format!("upgrade: {why}"));
+    }
     let first = first
         .or_else(|| cluster.conditions.iter().find(|it| it.status != ConditionStatus::True))?;
     let mut said = format!("{}: {}", first.kind.as_str(), first.message);

@@ -1,4 +1,4 @@
-//! The actions resize and upgrade.
+//! The action resize.
 
 use crate::api::Api;
 
@@ -39,13 +39,4 @@ async fn a_group_is_resized() {
     )
     .await
     .refuses(404, "this path requires API version 1.7; the requested version is 1.6");
-}
-
-#[tokio::test]
-async fn an_upgrade_is_refused_as_not_implemented() {
-    let api = Api::start().await;
-    api.small().await;
-    api.post("/v1/clusters/c/actions/upgrade", r#"{"cluster_template": "t", "max_batch_size": 1}"#)
-        .await
-        .refuses(400, "upgrades are not implemented yet: create a cluster from the new template and move your workloads to it");
 }

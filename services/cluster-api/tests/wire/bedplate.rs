@@ -73,7 +73,8 @@ async fn the_explanation_of_a_new_cluster_is_shown() {
     assert!(by.starts_with("req-"), "{by}");
     answer.is(&format!(
         r#"{{"uuid": "{id}", "name": "c", "status": "CREATE_IN_PROGRESS", "status_reason": null,
-             "health_status": "UNKNOWN", "kubernetes": "v1.34.1", "asked_by": "{by}", "lease": null, "conditions": []}}"#
+             "health_status": "UNKNOWN", "kubernetes": "v1.34.1", "asked_by": "{by}", "lease": null, "upgrade": null,
+             "conditions": []}}"#
     ));
 }
 

@@ -24,4 +24,5 @@ mod parts;
 mod plan;
 mod quotas;
 mod templates;
+mod upgrade;
 mod versions;

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 
 use cluster_bootstrap::{
     Approval, BootstrapError, Claim, ClusterSettings, Name, NodeConfig, Proxies, SettingsError,
-    Worker, control_plane, inline, joining_control_plane, reporting, stub, worker,
+    Worker, control_plane, inline, joining_control_plane, reporting, stub, upgrading_control_plane,
+    worker,
 };
 use expect_test::{Expect, expect};
 use ignition::Document;
@@ -244,6 +245,44 @@ fn a_member_that_joins_the_control_plane_uploads_the_configuration_of_its_versio
         control_plane(&cluster, &Name::try_from("cp-4").unwrap()),
         Err(BootstrapError::Settings(SettingsError::ControlPlaneCount { count: 4 }))
     ));
+}
+
+#[test]
+fn the_add_ons_are_upgraded_by_members_of_a_new_version_alone() {
+    let cluster = cluster("v1.31.0");
+    let own = machine("cp-4", "10.0.0.14");
+    let joins = joining_control_plane(&cluster, &own).unwrap();
+    assert!(!units(&joins).contains(&"bedplate-add-ons.service"));
+    let node = upgrading_control_plane(&cluster, &own).unwrap();
+    let script = file(&node, "/etc/bedplate/add-ons").unwrap();
+    assert!(script.contains("kubeadm init phase addon"), "{script}");
+    unit(
+        &node,
+        "bedplate-add-ons.service",
+        expect![[r#"
+            [Unit]
+            Description=Upgrade the add-ons of blue to v1.31.0
+            ConditionPathExists=!/var/lib/bedplate/done/add-ons
+            After=network-online.target bedplate-control-plane.service
+            Wants=network-online.target bedplate-control-plane.service
+            StartLimitIntervalSec=0
+
+            [Service]
+            Type=oneshot
+            RemainAfterExit=yes
+            Environment=KUBECONFIG=/etc/kubernetes/admin.conf PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+            ExecStart=/bin/bash /etc/bedplate/add-ons v1.31.0 kube-proxy coredns
+            ExecStart=/usr/bin/mkdir -p /var/lib/bedplate/done
+            ExecStart=/usr/bin/touch /var/lib/bedplate/done/add-ons
+            Restart=on-failure
+            RestartMode=direct
+            RestartSec=2
+            TimeoutStartSec=20min
+
+            [Install]
+            WantedBy=multi-user.target
+        "#]],
+    );
 }
 
 #[test]

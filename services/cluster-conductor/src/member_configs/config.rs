@@ -8,8 +8,8 @@ use cluster_bootstrap::{
     Pki, Proxies, Source, Taint, Volume, Worker, with_volumes,
 };
 use cluster_core::{
-    ClusterSpec, MemberName, NodeGroup, NodeTaint, PodNetwork, ProxyField, ProxyValue, Settings,
-    TaintEffect,
+    ClusterSpec, KubernetesVersion, MemberName, NodeGroup, NodeTaint, PodNetwork, ProxyField,
+    ProxyValue, Settings, TaintEffect,
 };
 use ignition::Config;
 use serde_json::{Map, Value, json};
@@ -47,9 +47,10 @@ pub(super) fn compose(
         }
     }
     let asked = spec.cluster.blueprint.labels.settings();
+    let version = spec.version_of(group);
     let cluster = ClusterSettings {
         name: dns_label(spec.cluster),
-        version: spec.cluster.kubernetes.to_string().as_str().try_into()?,
+        version: version.to_string().as_str().try_into()?,
         pods: asked.pod_cidr.into(),
         services: asked.service_cidr.into(),
         domain: asked.cluster_domain.clone(),
@@ -64,7 +65,7 @@ pub(super) fn compose(
             PodNetwork::Driver => bootstrap::PodNetwork::AddOn,
         },
         dns: kubernetes.dns,
-        source: source(kubernetes, spec, asked)?,
+        source: source(kubernetes, version, asked)?,
         token,
         token_hours: TOKEN_HOURS,
         pki,
@@ -77,6 +78,9 @@ pub(super) fn compose(
     let own = placed(&facts.own)?;
     let node = match facts.part {
         BootstrapRole::Founds => bootstrap::control_plane(&cluster, &own.name)?,
+        BootstrapRole::JoinsControlPlane if facts.upgrades => {
+            bootstrap::upgrading_control_plane(&cluster, &own)?
+        }
         BootstrapRole::JoinsControlPlane => bootstrap::joining_control_plane(&cluster, &own)?,
         BootstrapRole::Works => bootstrap::worker(&cluster, &worker(own, group))?,
     };
@@ -88,14 +92,13 @@ fn placed(of: &NamedAddress) -> Result<Member, InvalidName> {
     Ok(Member { name: Name::try_from(of.name.as_str())?, address: of.address })
 }
 
-/// Returns the source of programs and images for the cluster's version. The cluster's own registry replaces the one of the images.
+/// Returns the source of programs and images for a version. The cluster's own registry replaces the one of the images.
 fn source(
     kubernetes: &KubernetesSettings,
-    spec: &ClusterSpec<'_>,
+    version: KubernetesVersion,
     asked: &Settings,
 ) -> Result<Source> {
     let versions = &kubernetes.versions;
-    let version = spec.cluster.kubernetes;
     let mut source = versions.get(&version).cloned().ok_or_else(|| {
         let known: Vec<String> = versions.keys().map(ToString::to_string).collect();
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };

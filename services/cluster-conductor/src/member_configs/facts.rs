@@ -23,6 +23,9 @@ pub(crate) struct MemberFacts {
     /// The purposes of the volumes that the server is created with.
     #[serde(default)]
     pub(crate) volumes: Vec<String>,
+    /// Whether the member joins a control plane that gets another version of Kubernetes.
+    #[serde(default)]
+    pub(crate) upgrades: bool,
 }
 
 /// The name and the address of a member.
@@ -91,7 +94,10 @@ impl MemberFacts {
         let router = seen.objects.get(&Key::Router).and_then(|found| found.address);
         let own = placed(machine, &shape, seen)?;
         let volumes = volumes(machine, &shape);
-        Ok(MemberFacts { own, part, endpoint, control_plane, router, volumes })
+        let roll = spec.cluster.roll.as_ref();
+        let is_upgrade = roll.is_some_and(|it| it.upgrades_control_plane(spec.cluster.kubernetes));
+        let upgrades = part == BootstrapRole::JoinsControlPlane && is_upgrade;
+        Ok(MemberFacts { own, part, endpoint, control_plane, router, volumes, upgrades })
     }
 }
 

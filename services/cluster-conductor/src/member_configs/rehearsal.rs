@@ -60,9 +60,13 @@ pub(crate) fn check_member_configs(
     Ok(())
 }
 
-/// Returns the group with at least one member.
+/// Returns the group with at least one member, and without the replacements that exist beside their members during an upgrade: founders are
+/// 1, 3 or 5.
 fn populated(group: &NodeGroup) -> NodeGroup {
     let mut group = group.clone();
+    for new in std::mem::take(&mut group.replacing).into_values() {
+        group.machines.remove(&new);
+    }
     if group.machines.is_empty() {
         group.add_machine();
     }

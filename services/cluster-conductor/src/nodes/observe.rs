@@ -38,6 +38,9 @@ impl Nodes<'_> {
         seen.authorities.held = held.collect();
         seen.api_silence.clone_from(&self.silence);
         self.renew_trust(seen).await;
+        if self.spec.cluster.roll.is_some() {
+            self.observe_control_plane(seen).await;
+        }
         Ok(())
     }
 

@@ -22,6 +22,9 @@ use sealing::SealingKeys;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+/// The version that clusters are upgraded to.
+pub(crate) const NEWER: &str = "v1.34.2";
+
 /// A cluster in an emulated cloud of its own.
 pub(crate) struct ClusterFixture {
     emulator: Arc<Emulator>,
@@ -381,9 +384,19 @@ fn settings() -> Settings {
 
 /// The source of Kubernetes programs, which no emulated server fetches.
 fn machines() -> MachineSettings {
-    let versions = BTreeMap::from([(KubernetesVersion::DEFAULT, Source::sample())]);
+    let newer: KubernetesVersion = NEWER.parse().unwrap();
+    let versions = [KubernetesVersion::DEFAULT, newer].map(|version| (version, source(version)));
+    let versions = BTreeMap::from(versions);
     let kubernetes = KubernetesSettings { versions, ..KubernetesSettings::default() };
     MachineSettings { kubernetes, nodes: None }
+}
+
+/// The source of a version, which the URL of the kubelet names.
+fn source(version: KubernetesVersion) -> Source {
+    let mut source = Source::sample();
+    source.programs.kubelet.url =
+        format!("https://mirror.example/{version}/kubelet").parse().unwrap();
+    source
 }
 
 /// Returns the id of the project with this name.

@@ -24,4 +24,5 @@ mod process;
 mod refused;
 mod replicas;
 mod tenancy;
+mod upgrade;
 mod whole;

@@ -17,6 +17,8 @@ pub(crate) enum Part {
     Grow,
     /// A worker is removed, and a control-plane member is replaced.
     Shrink,
+    /// Every member is replaced by one of a newer version.
+    Upgrade,
     Delete,
 }
 
@@ -37,7 +39,8 @@ const OURS: [Kind; 11] = [
 
 impl Part {
     /// All parts in their order.
-    pub(crate) const ALL: [Part; 4] = [Part::Create, Part::Grow, Part::Shrink, Part::Delete];
+    pub(crate) const ALL: [Part; 5] =
+        [Part::Create, Part::Grow, Part::Shrink, Part::Upgrade, Part::Delete];
     /// The number of control-plane members.
     pub(crate) const MASTERS: u32 = 3;
 
@@ -61,13 +64,14 @@ impl Part {
                     .await;
                 given.ask(|_, group| assert!(group.replace_machine(1)), GroupRole::Master).await;
             }
+            Part::Upgrade => given.upgrade().await,
             Part::Delete => given.delete().await,
         }
     }
 
     pub(crate) async fn ends(self, given: &ClusterFixture) {
         match self {
-            Part::Create | Part::Grow | Part::Shrink => {
+            Part::Create | Part::Grow | Part::Shrink | Part::Upgrade => {
                 given.until_complete().await;
                 given.until_complete_again().await;
             }
@@ -79,7 +83,7 @@ impl Part {
     /// appear any more.
     pub(crate) async fn assert_whole(self, given: &ClusterFixture) {
         let workers = match self {
-            Part::Create | Part::Shrink => 1,
+            Part::Create | Part::Shrink | Part::Upgrade => 1,
             Part::Grow => 2,
             Part::Delete => return,
         };

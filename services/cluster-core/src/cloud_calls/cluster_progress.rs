@@ -5,8 +5,8 @@ use super::ledger::LedgerMatch;
 use super::next_turn::CloudProgress;
 use crate::{ClusterObservation, ClusterSpec, DesiredState, Key, MemberName};
 
-/// Returns how far a cluster is: as far as its cloud objects, but not settled while members join or while a CA rotation is in progress.
-/// Both need an observation soon.
+/// Returns how far a cluster is: as far as its cloud objects, but not settled while members join, while a CA rotation is in progress, or
+/// while a roll is in progress that is not paused. All need an observation soon.
 pub fn cluster_progress(
     spec: &ClusterSpec<'_>,
     results: &CallResults,
@@ -18,7 +18,9 @@ pub fn cluster_progress(
         seen.objects.contains_key(&Key::Server(member.clone()))
             && !spec.cluster.nodes.contains(member)
     };
-    let is_under_way = seen.machines.keys().any(joins) || !spec.cluster.authorities.is_settled();
+    let is_rolling = spec.cluster.roll.as_ref().is_some_and(|roll| !roll.is_paused);
+    let is_under_way =
+        seen.machines.keys().any(joins) || !spec.cluster.authorities.is_settled() || is_rolling;
     match objects {
         CloudProgress::Settled if is_under_way => CloudProgress::InProgress,
         CloudProgress::Settled => CloudProgress::Settled,
