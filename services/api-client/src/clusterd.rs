@@ -7,8 +7,9 @@ mod quota;
 mod vm;
 
 pub use cluster::{
-    Cluster, ClusterLease, ClusterStatus, ClusterTemplate, Condition, CreatedCluster, Event,
-    Events, Ledger, LedgerEntry, Member, Members, NodeGroup, Plan, PlannedObject, Shortage,
+    Cluster, ClusterLease, ClusterStatus, ClusterTemplate, ClusterUpgrade, Condition,
+    CreatedCluster, Event, Events, Ledger, LedgerEntry, Member, Members, NodeGroup, Plan,
+    PlannedObject, Shortage, UpgradePlan, UpgradeStep,
 };
 pub use conductor::Conductor;
 pub use host::{

@@ -1,7 +1,8 @@
-//! `bedplate cluster`: lists and shows clusters, their events, ledger, lease and kubeconfig.
+//! `bedplate cluster`: lists, shows and upgrades clusters; their events, ledger, lease and kubeconfig.
 
 mod events;
 mod stream;
+mod upgrade;
 
 use anyhow::bail;
 use api_client::WithJson;
@@ -71,6 +72,8 @@ pub(crate) enum Command {
         /// Name or id of the cluster.
         cluster: String,
     },
+    /// Upgrade a cluster to another template: shows the plan, then replaces the members one after the other, the control plane first.
+    Upgrade(upgrade::Upgrade),
     /// Print a kubeconfig with administrator rights. The kubeconfig contains a private key.
     Kubeconfig {
         /// Name or id of the cluster.
@@ -119,6 +122,16 @@ fn progress(condition: &Condition) -> Row {
     Row { key: kind.clone(), label: kind.clone(), live, log }
 }
 
+/// The rows of a progress display: the upgrade, if one is in progress, and the conditions.
+fn rows(status: &ClusterStatus) -> Vec<Row> {
+    let of_upgrade = |upgrade| {
+        let (key, live) = ("Upgrade".to_owned(), upgrade::progress(upgrade));
+        Row { label: key.clone(), key, live, log: None }
+    };
+    let upgrade = status.upgrade.as_ref().map(of_upgrade);
+    upgrade.into_iter().chain(status.conditions.iter().map(progress)).collect()
+}
+
 pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::Result<()> {
     match command {
         Command::List { watch } => watch.show(format, async || list(api).await).await,
@@ -151,6 +164,7 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
             let path = format!("/bedplate/v1/clusters/{cluster}/lease/undo");
             lease_answer(&cluster, api.post(&path, &json!({})).await?).write(format)
         }
+        Command::Upgrade(asked) => upgrade::run(asked, api, format).await,
         Command::Kubeconfig { cluster } => line(kubeconfig(api, &cluster).await?.trim_end()),
     }
 }
@@ -194,6 +208,7 @@ async fn show(api: &Api, cluster: &str) -> anyhow::Result<Answer> {
 fn shown(status: &ClusterStatus, cluster: &str) -> String {
     let mut lines = vec![plain(&format!("cluster {cluster}: {}", status.status))];
     lines.extend(status.lease.as_ref().map(|lease| plain(&describe(lease))));
+    lines.extend(status.upgrade.as_ref().map(upgrade::progress));
     let rows = status.conditions.iter().map(|condition| {
         let why = if condition.is_true() { String::new() } else { why(condition) };
         vec![plain(&condition.kind), plain(&condition.status), plain(&why)]
@@ -218,7 +233,7 @@ pub(crate) async fn settled(
     let ClusterStatus { status, status_reason, .. } = loop {
         let explained = fetch(api, cluster).await?.read;
         if let Some(display) = &mut display {
-            display.show(explained.conditions.iter().map(progress).collect(), begun)?;
+            display.show(rows(&explained), begun)?;
         }
         let all = explained.conditions.iter().all(Condition::is_true);
         let is_complete = explained.status.ends_with("_COMPLETE") && all;
@@ -298,6 +313,7 @@ mod tests {
             status: "CREATE_IN_PROGRESS".to_owned(),
             status_reason: None,
             lease: Some(serde_json::from_str(lease).unwrap()),
+            upgrade: None,
             conditions: vec![condition("True", ""), condition("False", "make it")],
         };
         let want = expect![[r#"

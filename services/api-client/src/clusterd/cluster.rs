@@ -29,7 +29,43 @@ pub struct ClusterStatus {
     pub status: String,
     pub status_reason: Option<String>,
     pub lease: Option<Lease>,
+    pub upgrade: Option<ClusterUpgrade>,
     pub conditions: Vec<Condition>,
+}
+
+/// An upgrade of a cluster in progress.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct ClusterUpgrade {
+    /// The version that members get.
+    pub kubernetes: String,
+    pub paused: bool,
+    pub waits_for: Option<String>,
+    /// The remaining replacements, in order.
+    pub steps: Vec<UpgradeStep>,
+}
+
+/// The replacement of the members of a node group.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct UpgradeStep {
+    pub nodegroup: String,
+    pub members: u64,
+    pub at_once: u64,
+    pub from: String,
+    pub to: String,
+    /// The parameters that change besides the version.
+    pub changes: Vec<String>,
+}
+
+/// The plan of an upgrade.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct UpgradePlan {
+    pub kubernetes: String,
+    /// The replacements, in order.
+    pub steps: Vec<UpgradeStep>,
+    /// `None` if the quota is unknown.
+    pub fits: Option<bool>,
+    pub fits_reason: Option<String>,
+    pub warnings: Vec<String>,
 }
 
 /// A condition of a cluster.

@@ -3,7 +3,7 @@
 use api_client::clusterd::{
     Cluster, ClusterLease, ClusterStatus, ClusterTemplate, Conductor, ConsoleUrl, CreatedCluster,
     Drain, DrainCheck, Drains, Event, Host, HostSummary, HostVm, IdleVm, Image, Ledger, Member,
-    Members, NodeGroup, Place, Places, Plan, Quotas, Snapshot, Vm,
+    Members, NodeGroup, Place, Places, Plan, Quotas, Snapshot, UpgradePlan, Vm,
 };
 use api_client::shared::{
     ApiRoot, AuditRow, AuditVerdict, ConductorProgress, Health, Key, PolicyRow, Webhook,
@@ -27,6 +27,14 @@ pub(crate) const TYPES: &[ClientType] = &[
     ClientType::answer::<Ledger>("DELETE", "/bedplate/v1/clusters/{cluster}/ledger"),
     ClientType::answer::<ClusterLease>("PUT", "/bedplate/v1/clusters/{cluster}/lease"),
     ClientType::answer::<ClusterLease>("POST", "/bedplate/v1/clusters/{cluster}/lease/undo"),
+    ClientType::answer::<CreatedCluster>("POST", "/bedplate/v1/clusters/{cluster}/upgrade"),
+    ClientType::answer::<UpgradePlan>("POST", "/bedplate/v1/clusters/{cluster}/upgrade/plan"),
+    ClientType::answer::<CreatedCluster>("POST", "/bedplate/v1/clusters/{cluster}/upgrade/pause"),
+    ClientType::answer::<CreatedCluster>("POST", "/bedplate/v1/clusters/{cluster}/upgrade/resume"),
+    ClientType::answer::<CreatedCluster>(
+        "POST",
+        "/bedplate/v1/clusters/{cluster}/upgrade/rollback",
+    ),
     ClientType::answer::<Plan>("POST", "/bedplate/v1/plan"),
     ClientType::element::<Vm>("/bedplate/v1/machines"),
     ClientType::answer::<Vm>("POST", "/bedplate/v1/machines"),

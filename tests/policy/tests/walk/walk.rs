@@ -75,8 +75,13 @@ const WORDS: [(&str, &str); 12] = [
 ];
 
 /// Routes that are not `GET` and are not recorded: a plan only predicts a change, and agents report at short intervals without a user.
-const UNRECORDED: [&str; 4] =
-    ["/bedplate/v1/plan", "/v1/continue_inspection", "/v1/heartbeat", "/v1/heartbeat/{node}"];
+const UNRECORDED: [&str; 5] = [
+    "/bedplate/v1/clusters/{cluster}/upgrade/plan",
+    "/bedplate/v1/plan",
+    "/v1/continue_inspection",
+    "/v1/heartbeat",
+    "/v1/heartbeat/{node}",
+];
 
 /// The path parameters that name resources of the bare metal service. As in Ironic, it answers 404 to callers of a project who do not see
 /// the resource, even if they lack the role.
