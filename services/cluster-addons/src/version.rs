@@ -20,7 +20,8 @@ pub(crate) struct AddOnVersions {
 
 // The entry for metrics-server in the first row is never used (`AddOnError::MetricsTooEarly`).
 // Sources: kubernetes/cloud-provider-openstack, manifests/ of the last release for each minor version; kubernetes-sigs/metrics-server,
-// README.md: compatibility.
+// README.md: compatibility. There is no cloud-provider-openstack for 1.37 yet; a cloud controller manager may be one minor version older than the
+// API server (kubernetes.io/releases/version-skew-policy).
 #[rustfmt::skip]
 const MINORS: &[AddOnVersions] = &[
     AddOnVersions { minor: 20, cloud_provider: "v1.20.0", attacher: "v2.2.1", provisioner: "v1.6.1", resizer: "v0.5.1", snapshotter: "v2.1.3", liveness_probe: "v2.1.0", registrar: "v1.3.0", metrics_server: "v0.5.2" },
@@ -38,6 +39,9 @@ const MINORS: &[AddOnVersions] = &[
     AddOnVersions { minor: 32, cloud_provider: "v1.32.1", attacher: "v4.7.0", provisioner: "v5.1.0", resizer: "v1.12.0", snapshotter: "v8.1.0", liveness_probe: "v2.14.0", registrar: "v2.12.0", metrics_server: "v0.8.1" },
     AddOnVersions { minor: 33, cloud_provider: "v1.33.1", attacher: "v4.7.0", provisioner: "v5.1.0", resizer: "v1.12.0", snapshotter: "v8.1.0", liveness_probe: "v2.14.0", registrar: "v2.12.0", metrics_server: "v0.8.1" },
     AddOnVersions { minor: 34, cloud_provider: "v1.34.1", attacher: "v4.10.0", provisioner: "v5.3.0", resizer: "v1.14.0", snapshotter: "v8.3.0", liveness_probe: "v2.17.0", registrar: "v2.15.0", metrics_server: "v0.8.1" },
+    AddOnVersions { minor: 35, cloud_provider: "v1.35.0", attacher: "v4.10.0", provisioner: "v5.3.0", resizer: "v1.14.0", snapshotter: "v8.4.0", liveness_probe: "v2.17.0", registrar: "v2.15.0", metrics_server: "v0.8.1" },
+    AddOnVersions { minor: 36, cloud_provider: "v1.36.0", attacher: "v4.10.0", provisioner: "v5.3.0", resizer: "v1.14.0", snapshotter: "v8.4.0", liveness_probe: "v2.17.0", registrar: "v2.15.0", metrics_server: "v0.8.1" },
+    AddOnVersions { minor: 37, cloud_provider: "v1.36.0", attacher: "v4.10.0", provisioner: "v5.3.0", resizer: "v1.14.0", snapshotter: "v8.4.0", liveness_probe: "v2.17.0", registrar: "v2.15.0", metrics_server: "v0.8.1" },
 ];
 
 /// The registry of Kubernetes' storage group.
@@ -135,13 +139,14 @@ mod tests {
         for minor in KubernetesVersion::OLDEST..=KubernetesVersion::NEWEST {
             let found = AddOnVersions::of(KubernetesVersion { minor, patch: 0 });
             assert_eq!(found.minor, minor);
-            assert!(found.cloud_provider.starts_with(&format!("v1.{minor}.")));
+            let release = if minor == 37 { 36 } else { minor };
+            assert!(found.cloud_provider.starts_with(&format!("v1.{release}.")));
         }
     }
 
     #[test]
     fn a_version_outside_of_the_table_gets_the_nearest_row() {
-        for (minor, nearest) in [(0, 20), (19, 20), (35, 34), (u16::MAX, 34)] {
+        for (minor, nearest) in [(0, 20), (19, 20), (38, 37), (u16::MAX, 37)] {
             assert_eq!(AddOnVersions::of(KubernetesVersion { minor, patch: 0 }).minor, nearest);
         }
     }

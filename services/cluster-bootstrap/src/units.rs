@@ -233,7 +233,12 @@ pub(crate) fn join_control_plane(cluster: &ClusterSettings) -> [(String, String)
     let description = format!("Join the control plane of {}", cluster.name);
     let unless = format!("{DONE}/control-plane");
     let mut commands = vec![ready()];
-    if cluster.version.minor_version().etcd_asks_for_disk() {
+    let version = cluster.version.minor_version();
+    if version.joins_etcd_before_the_kubelet() {
+        // The phase that joins etcd cannot be called by its name in every version.
+        let done = "preflight,control-plane-prepare,kubelet-start";
+        commands.push(format!("{PROGRAMS}/kubeadm join --config={JOIN} --skip-phases={done}"));
+    } else if version.etcd_asks_for_disk() {
         commands.push(phase("control-plane-join etcd") + &patches(cluster));
         commands.push(phase("control-plane-join update-status"));
         commands.push(phase("control-plane-join mark-control-plane"));

@@ -52,6 +52,9 @@ const MINORS: &[MinorVersion] = &[
     MinorVersion { minor: 32, api: KubeadmApi::V1Beta4, pause: "3.10" },
     MinorVersion { minor: 33, api: KubeadmApi::V1Beta4, pause: "3.10" },
     MinorVersion { minor: 34, api: KubeadmApi::V1Beta4, pause: "3.10.1" },
+    MinorVersion { minor: 35, api: KubeadmApi::V1Beta4, pause: "3.10.1" },
+    MinorVersion { minor: 36, api: KubeadmApi::V1Beta4, pause: "3.10.2" },
+    MinorVersion { minor: 37, api: KubeadmApi::V1Beta4, pause: "3.10.2" },
 ];
 const FIRST: u8 = MINORS[0].minor;
 const LAST: u8 = MINORS[MINORS.len() - 1].minor;
@@ -67,6 +70,13 @@ impl MinorVersion {
     /// request 121305).
     pub(crate) fn has_super_admin(&self) -> bool {
         self.minor >= 29
+    }
+
+    /// Whether kubelets of the control plane call the API server of their own member, which cannot start before its etcd. kubeadm then joins
+    /// etcd before it waits for the kubelet, and no longer in `control-plane-join` (kubernetes, cmd/kubeadm/app/features:
+    /// ControlPlaneKubeletLocalMode, the default since 1.33).
+    pub(crate) fn joins_etcd_before_the_kubelet(&self) -> bool {
+        self.minor >= 33
     }
 
     /// Whether kubeadm makes etcd request disk space. A kubelet that has just started does not know its disk for a moment, and permanently
@@ -157,7 +167,7 @@ mod tests {
         for raw in ["v1.20", "v1.20.", "v1..2", "v1.20.x", "1.20.2.3", "v1.70000.0"] {
             assert!(matches!(refused(raw), InvalidVersion::Malformed { .. }), "{raw}");
         }
-        for raw in ["v1.19.0", "v1.35.0", "v0.20.0", "v1.276.0"] {
+        for raw in ["v1.19.0", "v1.38.0", "v0.20.0", "v1.276.0"] {
             assert!(matches!(refused(raw), InvalidVersion::Unsupported { .. }), "{raw}");
         }
     }

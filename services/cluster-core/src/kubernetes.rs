@@ -32,7 +32,7 @@ impl KubernetesVersion {
     /// The oldest supported minor version: kubeadm reads `v1beta2` since this version.
     pub const OLDEST: u16 = 20;
     /// The newest supported minor version.
-    pub const NEWEST: u16 = 34;
+    pub const NEWEST: u16 = 37;
 
     /// Whether an API server of this version admits a kubelet of version `kubelet`: it must not be newer, nor more than two minor versions
     /// older; from 1.28 on three, if it is at least 1.25.
@@ -105,7 +105,7 @@ mod tests {
             );
         }
         let old = "v1.19.0".parse::<KubernetesVersion>().unwrap_err();
-        assert_eq!(old.to_string(), "v1.19.0 is not supported: choose v1.20 to v1.34");
+        assert_eq!(old.to_string(), "v1.19.0 is not supported: choose v1.20 to v1.37");
     }
 
     #[test]

@@ -96,7 +96,7 @@ async fn an_impossible_cluster_is_refused_by_field() {
     .await;
     check(
         r#", "labels": {"kube_tag": "v1.5.0"}"#,
-        "labels/kube_tag: v1.5.0 is not supported: choose v1.20 to v1.34",
+        "labels/kube_tag: v1.5.0 is not supported: choose v1.20 to v1.37",
     )
     .await;
     api.post("/v1/clusters", r#"{"cluster_template_id": "nowhere"}"#)

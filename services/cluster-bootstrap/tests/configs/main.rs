@@ -309,6 +309,27 @@ fn the_disk_request_of_etcd_is_patched_away_in_1_20() {
 }
 
 #[test]
+fn a_member_joins_etcd_in_the_order_of_its_kubeadm() {
+    let command = |version: &str| {
+        let node = joining_control_plane(&cluster(version), &machine("cp-4", "10.0.0.14")).unwrap();
+        let all = node.config.systemd.as_ref().and_then(|it| it.units.as_ref());
+        let joins =
+            all.into_iter().flatten().find(|it| it.name == "bedplate-control-plane.service");
+        let text = joins.and_then(|it| it.contents.clone()).unwrap();
+        let mut commands = text.lines().filter_map(|it| it.strip_prefix("ExecStart="));
+        commands.find(|it| it.contains("kubeadm join")).unwrap().to_owned()
+    };
+    let phase =
+        "/usr/local/bin/kubeadm join phase control-plane-join all --config=/etc/bedplate/join.yaml";
+    assert_eq!(command("v1.32.9"), phase);
+    let rest = "/usr/local/bin/kubeadm join --config=/etc/bedplate/join.yaml \
+                --skip-phases=preflight,control-plane-prepare,kubelet-start";
+    for version in ["v1.33.0", "v1.37.0"] {
+        assert_eq!(command(version), rest, "{version}");
+    }
+}
+
+#[test]
 fn etcd_of_the_first_members_asks_for_no_disk_either() {
     let begins = |version: &str| {
         let cluster = cluster(version);
