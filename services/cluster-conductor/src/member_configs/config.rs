@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use cluster_bootstrap as bootstrap;
 use cluster_bootstrap::{
-    BootstrapToken, ClusterSettings, Endpoint, InvalidName, Member, Name, NodeConfig, Overrides,
-    Pki, Proxies, Source, Taint, Volume, Worker, with_volumes,
+    Archives, Artifact, BootstrapToken, ClusterSettings, Endpoint, InvalidName, Member, Name,
+    NodeConfig, Overrides, Pki, Proxies, Source, Taint, Volume, Worker, with_volumes,
 };
 use cluster_core::{
     ClusterSpec, KubernetesVersion, MemberName, NodeGroup, NodeTaint, PodNetwork, ProxyField,
@@ -65,7 +65,7 @@ pub(super) fn compose(
             PodNetwork::Driver => bootstrap::PodNetwork::AddOn,
         },
         dns: kubernetes.dns,
-        source: source(kubernetes, version, asked)?,
+        source: source(kubernetes, spec, version)?,
         token,
         token_hours: TOKEN_HOURS,
         pki,
@@ -95,8 +95,8 @@ fn placed(of: &NamedAddress) -> Result<Member, InvalidName> {
 /// Returns the source of programs and images for a version. The cluster's own registry replaces the one of the images.
 fn source(
     kubernetes: &KubernetesSettings,
+    spec: &ClusterSpec<'_>,
     version: KubernetesVersion,
-    asked: &Settings,
 ) -> Result<Source> {
     let versions = &kubernetes.versions;
     let mut source = versions.get(&version).cloned().ok_or_else(|| {
@@ -104,10 +104,32 @@ fn source(
         let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         MemberConfigError::NoVersion { version, known }
     })?;
-    if let Some(registry) = &asked.registry {
+    if let Some(registry) = &spec.cluster.blueprint.labels.settings().registry {
         source.images.repository = registry.clone();
     }
+    for other in versions_in_use(spec).filter_map(|it| versions.get(&it)) {
+        add_archives(&mut source.images.archives, &other.images.archives.every_machine);
+    }
     Ok(source)
+}
+
+/// Returns the versions that a cluster has or is being upgraded to.
+fn versions_in_use(spec: &ClusterSpec<'_>) -> impl Iterator<Item = KubernetesVersion> {
+    let roll = spec.cluster.roll.as_ref().map(|it| it.kubernetes);
+    let groups = spec.groups.iter().filter_map(|it| it.kubernetes);
+    [spec.cluster.kubernetes].into_iter().chain(roll).chain(groups)
+}
+
+/// Adds the archives of another version that the cluster has. Every machine runs the kube-proxy of the cluster, which may be of that version.
+fn add_archives(to: &mut Archives, of_other: &[Artifact]) {
+    for archive in of_other {
+        // A file that two versions name must not be fetched twice.
+        let is_same = |it: &Artifact| it.sha256 == archive.sha256;
+        if !to.every_machine.iter().any(is_same) {
+            to.control_plane.retain(|it| !is_same(it));
+            to.every_machine.push(archive.clone());
+        }
+    }
 }
 
 /// Returns the administrator's settings for all clusters, with those of the cluster's labels added.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::given::{ClusterFixture, address, file, machine, pass};
+use crate::given::{ClusterFixture, OLDER, OLDER_ARCHIVE, address, file, machine, pass};
 
 fn document(config: &Value, path: &str, kind: &str) -> Value {
     let text = file(config, path).unwrap_or_else(|| panic!("there is no {path}"));
@@ -189,12 +189,28 @@ async fn labels_reach_the_components_they_name() {
 }
 
 #[tokio::test]
+async fn members_have_the_images_of_each_version_in_the_cluster() {
+    let mut given = ClusterFixture::labelled(&[INLINE]).await;
+    let archive = format!("/var/lib/bedplate/fetched/{OLDER_ARCHIVE}.tar");
+    let holds = async |given: &ClusterFixture, name: &str| {
+        let config = inline(given, name).await;
+        let files = config["storage"]["files"].as_array().unwrap();
+        files.iter().filter(|it| it["path"] == archive.as_str()).count()
+    };
+    assert_eq!(holds(&given, "default-master-0").await, 0);
+    given.groups[1].kubernetes = Some(OLDER.parse().unwrap());
+    for name in ["default-master-0", "default-worker-0"] {
+        assert_eq!(holds(&given, name).await, 1, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn a_config_that_cannot_be_made_is_reported_before_the_server_is_created() {
     let mut given = ClusterFixture::labelled(&[]).await;
     given.cluster.kubernetes = "v1.30.0".parse().unwrap();
     assert_eq!(
         given.user_data("default-worker-0").await.unwrap_err(),
-        "clusterd has no source for the programs of Kubernetes v1.30.0: configured are v1.34.1"
+        "clusterd has no source for the programs of Kubernetes v1.30.0: configured are v1.33.7, v1.34.1"
     );
     given.cluster.kubernetes = "v1.34.1".parse().unwrap();
     given.seen.objects.remove(&"port/default-worker-0".parse().unwrap());

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-use cluster_bootstrap::Source;
+use cluster_bootstrap::{Artifact, Source};
 use cluster_conductor::{
     Answer, Conductor, KubernetesSettings, MachineSettings, NodesListener, Settings, SourceAddress,
 };
@@ -19,6 +19,11 @@ use ignition::UserData;
 use jiff::{SignedDuration, Timestamp};
 use sealing::SealingKeys;
 use serde_json::Value;
+
+/// A version besides the default one, which has an image archive of this checksum.
+pub(crate) const OLDER: &str = "v1.33.7";
+pub(crate) const OLDER_ARCHIVE: &str =
+    "1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b";
 
 thread_local! {
     static NOW: Cell<i64> = const { Cell::new(1_700_000_000) };
@@ -174,7 +179,15 @@ fn listener(source: SourceAddress) -> NodesListener {
 }
 
 fn conductor(store: &Store, keys: &str, nodes: Option<NodesListener>) -> Conductor {
-    let versions = BTreeMap::from([(KubernetesVersion::DEFAULT, Source::sample())]);
+    let older = Artifact {
+        url: "https://mirror.example/kube-proxy.tar".parse().unwrap(),
+        sha256: OLDER_ARCHIVE.try_into().unwrap(),
+    };
+    let mut of_older = Source::sample();
+    of_older.images.archives.every_machine.push(older);
+    let versions =
+        [(KubernetesVersion::DEFAULT, Source::sample()), (OLDER.parse().unwrap(), of_older)];
+    let versions = BTreeMap::from(versions);
     let kubernetes = KubernetesSettings { versions, ..KubernetesSettings::default() };
     let settings = Settings {
         hostname: "h".to_owned(),
