@@ -311,7 +311,8 @@ run-test-kubernetes: build-packages
 	tests/real/kubernetes/accepts.sh deploy/kubernetes
 	cargo build --workspace --all-targets
 	trap 'tests/real/kubernetes/nodes.sh down-all' EXIT; export BEDPLATE_REAL=1; \
-	  cargo $(TEST) $(call binary,real-clusters,three_and_two); cargo $(TEST) $(call binary,real-clusters,contract)
+	  cargo $(TEST) $(call binary,real-clusters,three_and_two); cargo $(TEST) $(call binary,real-clusters,upgrade); \
+	  cargo $(TEST) $(call binary,real-clusters,contract)
 
 # A virtual machine boots, as Fedora CoreOS does, with the user data that clusterd sent to an emulated cloud. It needs root for its image
 # and its network, and uses the programs of test-kubernetes.

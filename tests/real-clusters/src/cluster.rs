@@ -11,6 +11,7 @@ use cluster_bootstrap::{
 };
 use serde_json::json;
 
+use crate::clusterd::{NEWER, VERSION, in_mirror};
 use crate::network::{HOST, cache};
 
 /// The settings of a cluster with this number of control-plane members.
@@ -22,7 +23,7 @@ pub fn settings(
 ) -> ClusterSettings {
     ClusterSettings {
         name: Name::try_from(name).expect("a name"),
-        version: KubernetesVersion::try_from("v1.20.2").expect("a version"),
+        version: KubernetesVersion::try_from(VERSION).expect("a version"),
         pods: "10.244.0.0/16".parse().expect("a range"),
         services: "10.96.0.0/16".parse().expect("a range"),
         domain: "cluster.local".to_owned(),
@@ -31,7 +32,7 @@ pub fn settings(
         control_plane: (1..=control_planes).map(control_plane).collect(),
         pod_network: PodNetwork::HostRoutes,
         dns: ClusterDns::Absent,
-        source: source(),
+        source: source(VERSION),
         token,
         token_hours: 24,
         pki,
@@ -42,6 +43,12 @@ pub fn settings(
         overrides: overrides(),
         extra: None,
     }
+}
+
+/// Sets the version of machines that will join.
+pub fn set_version(cluster: &mut ClusterSettings, version: &str) {
+    cluster.version = KubernetesVersion::try_from(version).expect("a version");
+    cluster.source = source(version);
 }
 
 /// The control-plane machine of this number, counted from 1.
@@ -78,7 +85,8 @@ fn overrides() -> Overrides {
     }
 }
 
-fn source() -> Source {
+/// The programs and images of a version. Each machine has kube-proxy of both versions, because it runs the one of the cluster.
+fn source(version: &str) -> Source {
     let folder = cache().join("kubernetes/mirror");
     let sums = fs::read_to_string(folder.join("SHA256SUMS"))
         .expect("there is a mirror: nodes.sh deps makes it");
@@ -93,20 +101,22 @@ fn source() -> Source {
             sha256: Sha256::try_from(sum).expect("a sum"),
         }
     };
+    let own = |file: &str| artifact(&in_mirror(version, file));
     let images =
-        |names: &[&str]| names.iter().map(|name| artifact(&format!("{name}.tar"))).collect();
+        |names: &[&str]| -> Vec<_> { names.iter().map(|it| own(&format!("{it}.tar"))).collect() };
+    let proxies = [VERSION, NEWER].map(|it| artifact(&in_mirror(it, "kube-proxy.tar")));
     Source {
         programs: Programs {
-            kubeadm: artifact("kubeadm"),
-            kubelet: artifact("kubelet"),
-            kubectl: artifact("kubectl"),
+            kubeadm: own("kubeadm"),
+            kubelet: own("kubelet"),
+            kubectl: own("kubectl"),
             cni_plugins: Some(artifact("cni-plugins.tgz")),
         },
         images: Images {
             repository: "bedplate.invalid".to_owned(),
             etcd_tag: Some(etcd.trim().to_owned()),
             archives: Archives {
-                every_machine: images(&["pause", "kube-proxy", "tools"]),
+                every_machine: [images(&["pause", "tools"]), proxies.to_vec()].concat(),
                 control_plane: images(&[
                     "kube-apiserver",
                     "kube-controller-manager",

@@ -15,6 +15,8 @@ const MIRROR_PORT: u16 = 8000;
 
 /// The version of Kubernetes in the mirror.
 pub const VERSION: &str = "v1.20.2";
+/// The version of the mirror's second set of programs, for upgrades: the same source with another version stamp.
+pub const NEWER: &str = "v1.20.3";
 
 /// Starts a clusterd that makes clusters as this user of a clouds.yaml. `more` holds further tables of its configuration.
 #[track_caller]
@@ -41,27 +43,22 @@ pub fn for_nobody() -> String {
 /// Configuration for machines made of namespaces: they reach clusterd and the mirror, run no systemd, and share the kernel of the host.
 pub fn for_machines() -> String {
     let held = MirrorConfig::at(HOST);
-    let mut text = format!(
+    format!(
         "[nodes]\nlisten = '{HOST}:9512'\nurl = 'https://{HOST}:9512/'\n\
          [kubernetes]\ncluster_dns = 'none'\ncgroup_driver = 'cgroupfs'\n\
          [kubernetes.kubelet]\nfailSwapOn = false\nimageGCHighThresholdPercent = 100\n\
          evictionHard = {{ 'memory.available' = '100Mi', 'nodefs.available' = '1%', 'imagefs.available' = '1%' }}\n\
          [kubernetes.kube_proxy.conntrack]\nmaxPerCore = 0\nmin = 0\ntcpEstablishedTimeout = '0s'\ntcpCloseWaitTimeout = '0s'\n\
-         {}image_repository = 'bedplate.invalid'\netcd_tag = '{}'\n",
-        held.programs(),
-        MirrorConfig::file("ETCD_TAG").trim()
-    );
-    let every = held.archives(&["pause", "kube-proxy", "tools"]);
-    let control_plane =
-        held.archives(&["kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"]);
-    let _ = writeln!(text, "archives = {every}\ncontrol_plane_archives = {control_plane}");
-    text
+         {}{}",
+        held.version(VERSION),
+        held.version(NEWER),
+    )
 }
 
 /// Configuration for virtual machines that reach this host at `host`. They run systemd and fetch programs, but no images, so they never
 /// become nodes; clusterd must not replace them while they boot slowly.
 pub fn for_virtual_machines(host: &str) -> String {
-    let programs = MirrorConfig::at(host).programs();
+    let programs = MirrorConfig::at(host).programs(VERSION);
     format!(
         "[repair]\nbecome_node_within = '1h'\n[nodes]\nlisten = '{host}:9512'\nurl = 'https://{host}:9512/'\n{programs}"
     )
@@ -91,21 +88,40 @@ impl<'a> MirrorConfig<'a> {
         format!("{{ url = 'http://{}:{MIRROR_PORT}/{file}', sha256 = '{sum}' }}", self.host)
     }
 
-    fn archives(&self, names: &[&str]) -> String {
-        let archives: Vec<String> =
-            names.iter().map(|name| self.artifact(&format!("{name}.tar"))).collect();
+    fn archives(&self, version: &str, images: &[&str]) -> String {
+        let archive = |image: &&str| self.artifact(&in_mirror(version, &format!("{image}.tar")));
+        let archives: Vec<String> = images.iter().map(archive).collect();
         format!("[{}]", archives.join(", "))
     }
 
-    /// The table of programs for the one version of Kubernetes. More keys may follow it.
-    fn programs(&self) -> String {
-        let mut text = format!("[kubernetes.versions.'{VERSION}']\n");
+    /// The table of a version with its programs and images.
+    fn version(&self, version: &str) -> String {
+        let mut text = self.programs(version);
+        let etcd = MirrorConfig::file("ETCD_TAG");
+        let every = self.archives(version, &["pause", "kube-proxy", "tools"]);
+        let control_plane = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"];
+        let control_plane = self.archives(version, &control_plane);
+        let _ =
+            writeln!(text, "image_repository = 'bedplate.invalid'\netcd_tag = '{}'", etcd.trim());
+        let _ = writeln!(text, "archives = {every}\ncontrol_plane_archives = {control_plane}");
+        text
+    }
+
+    /// The table of a version with its programs. More keys may follow it.
+    fn programs(&self, version: &str) -> String {
+        let mut text = format!("[kubernetes.versions.'{version}']\n");
         for program in ["kubeadm", "kubelet", "kubectl"] {
-            let _ = writeln!(text, "{program} = {}", self.artifact(program));
+            let _ = writeln!(text, "{program} = {}", self.artifact(&in_mirror(version, program)));
         }
         let _ = writeln!(text, "cni_plugins = {}", self.artifact("cni-plugins.tgz"));
         text
     }
+}
+
+/// The path of a file of a version within the mirror. Files that the versions share are at its top.
+pub(crate) fn in_mirror(version: &str, file: &str) -> String {
+    let is_shared = ["cni-plugins.tgz", "pause.tar", "tools.tar", "etcd.tar"].contains(&file);
+    if version == VERSION || is_shared { file.to_owned() } else { format!("{version}/{file}") }
 }
 
 /// The folder of programs and images, made by `tests/real/kubernetes/mirror.sh`.

@@ -2,12 +2,13 @@
 
 pub use crate::claims::Claims;
 pub use crate::cloud::{Cloud, fetch};
-pub use crate::cluster::{control_plane, settings, worker};
+pub use crate::cluster::{control_plane, set_version, settings, worker};
 pub use crate::clusterd::{
-    Mirror, VERSION, clusterd, for_machines, for_nobody, for_virtual_machines, mirror,
+    Mirror, NEWER, VERSION, clusterd, for_machines, for_nobody, for_virtual_machines, mirror,
 };
 pub use crate::control_plane_logs::print_control_plane_logs;
 pub use crate::emulated::{Emulated, Server};
+pub use crate::etcd::{etcd_forgets, etcd_health, etcdctl};
 pub use crate::fcos::{Disk, FcosMachine};
 pub use crate::kubectl::Kubectl;
 pub use crate::lan::Lan;
@@ -21,6 +22,7 @@ mod cluster;
 mod clusterd;
 mod control_plane_logs;
 mod emulated;
+mod etcd;
 mod fcos;
 mod kubectl;
 mod lan;

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # build.sh [PROGRAM...] - builds Kubernetes v1.20.2 from Debian's source package; prints the folder that holds the programs.
 #
+# KUBERNETES_VERSION=v1.20.3 builds the same source with another version stamp, for upgrades.
+#
 # Default programs: kube-apiserver kube-controller-manager kube-scheduler kubelet kubeadm kube-proxy kubectl pause. Programs that exist are
 # not built again. The first build takes less than three minutes on two processors. No root is needed.
 #
@@ -13,7 +15,9 @@ HERE=$(dirname "$(readlink -f "$0")")
 # shellcheck source-path=SCRIPTDIR source=../suites.sh disable=SC1091
 . "$HERE/../suites.sh"
 
-VERSION=v1.20.2 COMMIT=faecb196815e248d3ecfb03c680a4507229c2a56 BUILD_DATE=2021-01-13T13:20:00Z
+VERSION=${KUBERNETES_VERSION:-v1.20.2}
+[[ $VERSION =~ ^v1\.20\.[23]$ ]] || die "there is no source of Kubernetes $VERSION"
+COMMIT=faecb196815e248d3ecfb03c680a4507229c2a56 BUILD_DATE=2021-01-13T13:20:00Z
 SOURCE_SUITE=bookworm GO_SUITE=bullseye GO_SERIES=1.15
 WORK=$BEDPLATE_CACHE/kubernetes/build
 PROGRAMS=$BEDPLATE_CACHE/kubernetes/$VERSION
