@@ -1,5 +1,4 @@
-//! A cluster in use is upgraded: machines with the new version of Kubernetes join, and the old ones leave. The steps and their order are those
-//! of clusterd.
+//! A cluster in use is upgraded: machines with the new version of Kubernetes join, and the old ones leave. The order is clusterd's.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
