@@ -62,6 +62,7 @@ impl GroupRequest {
         let new = NodeGroup::new(id, cluster, named, self.node_count, now);
         let group = NodeGroup {
             flavor: self.flavor.clone().or(new.flavor),
+            has_own_flavor: self.flavor.is_some(),
             has_own_image: self.image.is_some(),
             image: self.image.clone().unwrap_or(new.image),
             kubernetes,

@@ -157,7 +157,7 @@ pub use template_request::{api_port, default_name, name_servers, network_driver,
 pub use turn_pauses::TurnPauses;
 pub use upgrade_request::{
     PlannedRoll, RollChange, UpgradeRequest, UpgradeScope, after_roll, pause_roll, planned_rolls,
-    resume_roll, roll_back,
+    resume_roll, roll_back, roll_growth,
 };
 pub use vm::{
     ActionOrigin, FlavorTooSmall, IdleCheck, IdleSource, RequestArrival, SentRequest,

@@ -52,6 +52,9 @@ pub struct NodeGroup {
     /// Whether the group was created with an image of its own, which stays when the cluster gets another one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_own_image: bool,
+    /// Whether the group was created with a flavor of its own.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_own_flavor: bool,
     /// The version of Kubernetes of workers that are older than the control plane; `None`: that of the control plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kubernetes: Option<KubernetesVersion>,
@@ -152,6 +155,7 @@ impl NodeGroup {
             node_labels: BTreeMap::new(),
             node_taints: Vec::new(),
             has_own_image: false,
+            has_own_flavor: false,
             kubernetes: None,
             outdated: BTreeSet::new(),
             replacing: BTreeMap::new(),

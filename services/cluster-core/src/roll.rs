@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ClusterParameters, KubernetesVersion, Labels, LabelsCompared, NodeGroupUuid, TemplateUuid,
+    ClusterParameters, FlavorSize, KubernetesVersion, Labels, LabelsCompared, NodeGroupUuid,
+    TemplateUuid,
 };
 
 /// A roll in progress: the control plane first, then one node group after the other.
@@ -36,6 +37,10 @@ pub struct Roll {
 /// The parameters of the members of a group that a roll changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupParameters {
+    /// An id or a name.
+    pub flavor: Option<String>,
+    /// The size of the flavor; `None` when it is not known.
+    pub size: Option<FlavorSize>,
     /// An id or a name.
     pub image: String,
     pub labels: Labels,

@@ -6,6 +6,8 @@ impl NodeGroup {
     /// Returns the parameters that a roll can change.
     pub fn parameters(&self) -> GroupParameters {
         GroupParameters {
+            flavor: self.flavor.clone(),
+            size: self.size,
             image: self.image.clone(),
             labels: self.labels.clone(),
             labels_compared: self.labels_compared.clone(),
@@ -14,8 +16,8 @@ impl NodeGroup {
 
     /// Returns the group with other parameters.
     pub(crate) fn with_parameters(self, parameters: GroupParameters) -> NodeGroup {
-        let GroupParameters { image, labels, labels_compared } = parameters;
-        NodeGroup { image, labels, labels_compared, ..self }
+        let GroupParameters { flavor, size, image, labels, labels_compared } = parameters;
+        NodeGroup { flavor, size, image, labels, labels_compared, ..self }
     }
 
     /// Whether members of the group are still to be replaced.

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 
 use crate::{
-    Cluster, ClusterParameters, ClusterSpec, GroupParameters, GroupRole, KubernetesVersion, Labels,
-    LabelsCompared, LabelsError, MemberName, Name, NodeGroup, NodeGroupUuid, Refusal, Roll,
-    RollOrigin, Settings, Template, api_name_for_members, check_cluster, check_not_deleting,
+    Amounts, Cluster, ClusterParameters, ClusterSpec, GroupParameters, GroupRole,
+    KubernetesVersion, Labels, LabelsCompared, LabelsError, MemberName, Name, NodeGroup,
+    NodeGroupUuid, Refusal, Roll, RollOrigin, Settings, Template, api_name_for_members,
+    check_cluster, check_not_deleting, resource_uses,
 };
 
 /// Labels that have an effect only when a cluster is created. The cluster keeps its own.
@@ -54,7 +55,7 @@ pub struct PlannedRoll {
     pub at_once: u32,
     pub from: KubernetesVersion,
     pub to: KubernetesVersion,
-    /// The parameters that change besides the version: `image_id`, or a label.
+    /// The parameters that change besides the version: `flavor_id`, `image_id`, or a label.
     pub changes: Vec<String>,
 }
 
@@ -208,7 +209,11 @@ impl UpgradeRequest<'_> {
         self.check_template(own)?;
         let labels = rebased(&own.labels, &cluster.labels_compared, &new.labels)?;
         check_settings(own.labels.settings(), labels.settings())?;
+        let old = &self.former.blueprint;
+        let master = |of: &ClusterParameters| of.master_flavor.clone().or(of.flavor.clone());
         Ok(ClusterParameters {
+            flavor: followed((&old.flavor, &new.flavor), &own.flavor),
+            master_flavor: followed((&master(old), &master(new)), &own.master_flavor),
             image: new.image.clone(),
             http_proxy: new.http_proxy.clone(),
             https_proxy: new.https_proxy.clone(),
@@ -233,16 +238,22 @@ impl UpgradeRequest<'_> {
             "external_network_id" external_network
             "fixed_network" fixed_network
             "fixed_subnet" fixed_subnet
-            "flavor_id" flavor
             "floating_ip_enabled" floating_ip_enabled
             "keypair_id" keypair
-            "master_flavor_id" master_flavor
             "master_lb_enabled" master_lb_enabled
             "network_driver" network_driver
             "volume_driver" volume_driver
         };
         refuse_changed(&rows)
     }
+}
+
+/// Returns the flavor of a cluster whose template changes: the cluster keeps one that it chose itself.
+fn followed(
+    (old, new): (&Option<String>, &Option<String>),
+    own: &Option<String>,
+) -> Option<String> {
+    if own == old { new.clone().or(own.clone()) } else { own.clone() }
 }
 
 /// Refuses settings of labels that an existing cluster cannot change.
@@ -355,7 +366,14 @@ fn parameters(
     let labels = rebased(&group.labels, &group.labels_compared, base)?;
     let labels_compared = LabelsCompared::new(base, &labels);
     let image = if group.has_own_image { &group.image } else { &blueprint.image };
-    Ok(GroupParameters { image: image.clone(), labels, labels_compared })
+    let flavor = match group.role {
+        _ if group.has_own_flavor => &group.flavor,
+        GroupRole::Master => &blueprint.master_flavor,
+        GroupRole::Worker(_) => &blueprint.flavor,
+    };
+    let size = group.size.filter(|_| *flavor == group.flavor);
+    let (flavor, image) = (flavor.clone(), image.clone());
+    Ok(GroupParameters { flavor, size, image, labels, labels_compared })
 }
 
 /// Returns the labels of a resource whose base gets other labels: what the resource itself added, replaced or left out stays so.
@@ -407,6 +425,20 @@ pub fn after_roll(cluster: &Cluster, groups: &[NodeGroup]) -> (Cluster, Vec<Node
     (cluster, groups.iter().map(after).collect())
 }
 
+/// Returns how much more the members of a cluster use after its roll, and whether the sizes of all new flavors are known.
+pub fn roll_growth(spec: &ClusterSpec<'_>) -> (Amounts, bool) {
+    let sum = |spec: &ClusterSpec<'_>| {
+        let mut all = Amounts::default();
+        resource_uses(spec).iter().for_each(|part| all += &part.amounts);
+        all
+    };
+    let (cluster, groups) = after_roll(spec.cluster, spec.groups);
+    let more = sum(&ClusterSpec { cluster: &cluster, groups: &groups }).minus(&sum(spec));
+    let mut pairs = spec.groups.iter().zip(&groups);
+    let is_unknown = pairs.any(|(before, it)| before.flavor != it.flavor && it.size.is_none());
+    (more, !is_unknown)
+}
+
 /// Returns the remaining replacements of a roll, in order.
 pub fn planned_rolls(spec: &ClusterSpec<'_>) -> Vec<PlannedRoll> {
     let Some(roll) = &spec.cluster.roll else { return Vec::new() };
@@ -433,13 +465,16 @@ pub fn planned_rolls(spec: &ClusterSpec<'_>) -> Vec<PlannedRoll> {
 }
 
 fn changes(from: &GroupParameters, to: &GroupParameters) -> Vec<String> {
+    let none = || "none".to_owned();
+    let [old, new] = [from, to].map(|it| it.flavor.clone().unwrap_or_else(none));
+    let flavor = (old != new).then(|| format!("flavor_id: {old} to {new}"));
     let image =
         (from.image != to.image).then(|| format!("image_id: {} to {}", from.image, to.image));
     let compared = LabelsCompared::new(&from.labels, &to.labels);
     let names = [compared.overridden, compared.added, compared.skipped];
     let names: BTreeSet<String> = names.into_iter().flat_map(BTreeMap::into_keys).collect();
     let labels = names.into_iter().filter(|name| name != KUBE_TAG);
-    image.into_iter().chain(labels.map(|name| format!("labels/{name}"))).collect()
+    flavor.into_iter().chain(image).chain(labels.map(|name| format!("labels/{name}"))).collect()
 }
 
 /// Pauses a roll: no further member is replaced.

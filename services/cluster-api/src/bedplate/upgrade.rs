@@ -17,7 +17,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::accepted::{accepted, accepted_schema};
 use crate::app::App;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::lenient::{count, text};
 use crate::request::Request;
 use crate::upgrade::WantedUpgrade;
@@ -108,8 +108,8 @@ shaped! {
         kubernetes: String,
         /// The replacements, in order; empty if the cluster has everything that the template has.
         steps: Vec<ShownStep>,
-        /// Whether the project's quota in the cloud has room for the members that exist beside those that they replace; null if the quota
-        /// is unknown.
+        /// Whether the limits have room for larger flavors, and the project's quota in the cloud for the members that exist beside those
+        /// that they replace; null if the quota is unknown.
         fits: Option<bool>,
         /// Why there is no room, or why `fits` is unknown.
         fits_reason: Option<String>,
@@ -161,7 +161,12 @@ async fn plan(
     let RollChange { cluster, .. } = wanted.on(&request.app, &templates, &cluster, &groups)?;
     let spec = ClusterSpec { cluster: &cluster, groups: &groups };
     let steps = planned_rolls(&spec);
-    let (fits, fits_reason) = room(&request.app, &spec, &steps).await?;
+    let (fits, fits_reason) =
+        match wanted.check_limits(&request, &templates, &cluster, &groups).await {
+            Ok(()) => room(&request.app, &spec, &steps).await?,
+            Err(Error::Denied(denial, _)) => (Some(false), Some(denial.to_string())),
+            Err(error) => return Err(error),
+        };
     let version = cluster.roll.as_ref().map_or(cluster.kubernetes, |roll| roll.kubernetes);
     let plan = ShownPlan {
         kubernetes: version.to_string(),

@@ -1,5 +1,7 @@
 //! Usage and limits of projects and users, and the refusal of requests that exceed them.
 
+use cluster_core::{Cluster, Ident};
+use cluster_store::{ClusterChange, Scope};
 use database::scratch::Scratch;
 use openstack_emulator::{Act, Emulator, Rule, Settings};
 use serde_json::{Value, json};
@@ -151,6 +153,30 @@ async fn growth_beyond_a_limit_is_refused_and_shrinking_never_is() {
     assert_eq!(api.uses("vcpus").await, 9);
     api.delete("/v1/clusters/c/nodegroups/small").await.has(204);
     assert_eq!(api.uses("vcpus").await, 8);
+}
+
+#[tokio::test]
+async fn an_upgrade_to_larger_flavors_has_to_fit_into_the_limits() {
+    let (_emulator, api) = cloud().await;
+    let small = r#"{"name": "small", "image_id": "fcos", "coe": "kubernetes", "external_network_id": "public",
+                    "flavor_id": "m1.small", "master_lb_enabled": true}"#;
+    api.post("/v1/clustertemplates", small).await.has(201);
+    let body = r#"{"name": "c", "cluster_template_id": "small"}"#;
+    api.post("/v1/clusters", body).await.has(202);
+    let ident = Ident::Name("c".parse().unwrap());
+    let cluster = api.store.find_clusters(&ident, &Scope::All).await.unwrap().remove(0);
+    let completed_at = Some(cluster.asked_at);
+    let complete = ClusterChange::of(Cluster { completed_at, ..cluster });
+    api.store.change_cluster(&complete).await.unwrap();
+
+    api.limit("default", &json!({"vcpus": 7})).await;
+    let words = "quota exceeded: vcpus: project default uses 2 of 7, and the request needs 6 more";
+    let upgrade = r#"{"cluster_template": "t"}"#;
+    api.post("/v1/clusters/c/actions/upgrade", upgrade).await.refuses(403, words);
+    let plan = api.post("/bedplate/v1/clusters/c/upgrade/plan", upgrade).await.has(200).json();
+    assert_eq!((&plan["fits"], &plan["fits_reason"]), (&json!(false), &json!(words)));
+    api.limit("default", &json!({"vcpus": 8})).await;
+    api.post("/v1/clusters/c/actions/upgrade", upgrade).await.has(202);
 }
 
 #[tokio::test]

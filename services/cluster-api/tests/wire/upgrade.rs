@@ -126,6 +126,12 @@ async fn a_plan_tells_the_order_and_records_nothing() {
     let alone = r#"{"cluster_template": "t2", "nodegroup": "default-master"}"#;
     let alone = api.post(&plan, alone).await.has(200).json();
     assert_eq!(alone["warnings"], json!(["node group default-worker stays at v1.33.2"]));
+    let small = r#"{"name": "small", "image_id": "fcos", "coe": "kubernetes", "external_network_id": "public",
+                    "flavor_id": "m1.small", "master_lb_enabled": true, "labels": {"kube_tag": "v1.33.2"}}"#;
+    api.post("/v1/clustertemplates", small).await.has(201);
+    let small = api.post(&plan, r#"{"cluster_template": "small"}"#).await.has(200).json();
+    let changes = [0, 1].map(|step| &small["steps"][step]["changes"][0]);
+    assert_eq!(changes, ["flavor_id: m1.large to m1.small"; 2]);
     let same = api.post(&plan, r#"{"cluster_template": "t"}"#).await.has(200).json();
     assert_eq!((&same["steps"], &same["fits"]), (&json!([]), &json!(true)));
     assert_eq!(find(&api).await.roll, None);

@@ -3,7 +3,9 @@ use uuid::Uuid;
 
 use super::*;
 use crate::sample::{Sample, at, labels};
-use crate::{CaRevision, DesiredState, LeasePower, NetworkDriver, Owner, TemplateUuid};
+use crate::{
+    CaRevision, DesiredState, FlavorSize, LeasePower, NetworkDriver, Owner, Resource, TemplateUuid,
+};
 
 const OLD: KubernetesVersion = KubernetesVersion { minor: 33, patch: 2 };
 
@@ -181,17 +183,51 @@ fn fields_that_an_existing_cluster_cannot_change_are_refused_by_name() {
         refuses(asked(&sample, UpgradeScope::All, change), &format!("{field}: {why}"));
     };
     check("network_driver", &|it| it.network_driver = NetworkDriver::Calico);
-    check("flavor_id", &|it| it.flavor = Some("m1.huge".to_owned()));
+    check("docker_volume_size", &|it| it.docker_volume_size = Some(9));
     check("fixed_network", &|it| it.fixed_network = Some("net".to_owned()));
     check("labels/flannel_network_cidr", &|it| {
         with_labels(it, &[("flannel_network_cidr", "10.99.0.0/16")]);
     });
     check("labels/etcd_volume_size", &|it| with_labels(it, &[("etcd_volume_size", "9")]));
-    // The cluster chose another flavor than its template has, and the new template has that of the former one.
-    let mut own = self::sample();
-    own.cluster.blueprint.flavor = Some("m1.small".to_owned());
-    let kept = asked(&own, UpgradeScope::All, tagged("v1.34.1")).unwrap().cluster;
-    assert_eq!(kept.blueprint.flavor.as_deref(), Some("m1.small"));
+}
+
+#[test]
+fn a_flavor_is_changed_unless_the_cluster_or_the_group_chose_its_own() {
+    let larger = |it: &mut ClusterParameters| {
+        it.flavor = Some("m1.huge".to_owned());
+        it.master_flavor = None;
+    };
+    let flavors = |sample: &Sample| {
+        let cluster = asked(sample, UpgradeScope::All, larger).unwrap().cluster;
+        let waiting = cluster.roll.unwrap().waiting;
+        [0, 1].map(|group: usize| waiting[&sample.groups[group].id].flavor.clone().unwrap())
+    };
+    let mut own = sample();
+    assert_eq!(flavors(&own), ["m1.huge", "m1.huge"], "the control plane uses flavor_id as well");
+    own.groups[1].has_own_flavor = true;
+    assert_eq!(flavors(&own), ["m1.huge", "m1.large"]);
+    own.cluster.blueprint.master_flavor = Some("m1.small".to_owned());
+    own.groups[0].flavor = Some("m1.small".to_owned());
+    let upgraded = asked(&own, UpgradeScope::All, larger).unwrap().cluster;
+    assert_eq!(upgraded.blueprint.master_flavor.as_deref(), Some("m1.small"));
+}
+
+#[test]
+fn larger_flavors_use_more_of_the_limits() {
+    let size = |vcpus| FlavorSize { vcpus, ram_mib: 1024, disk_gib: 10, gpus: 0 };
+    let mut sample = sample();
+    sample.groups.iter_mut().for_each(|group| group.size = Some(size(2)));
+    let larger = |it: &mut ClusterParameters| it.flavor = Some("m1.huge".to_owned());
+    let mut upgraded = asked(&sample, UpgradeScope::All, larger).unwrap().cluster;
+    let growth = |cluster: &Cluster| {
+        let (more, is_measured) = roll_growth(&ClusterSpec { cluster, groups: &sample.groups });
+        (more[Resource::Vcpus], more[Resource::RamMib], is_measured)
+    };
+    assert!(!growth(&upgraded).2);
+    let waiting = &mut upgraded.roll.as_mut().unwrap().waiting;
+    waiting.get_mut(&sample.groups[1].id).unwrap().size = Some(size(8));
+    assert_eq!(growth(&upgraded), (12, 0, true), "two workers");
+    assert_eq!(growth(&sample.cluster), (0, 0, true));
 }
 
 #[test]

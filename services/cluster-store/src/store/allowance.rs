@@ -84,6 +84,11 @@ impl QuotaDifference {
         QuotaDifference::between(&BTreeMap::new(), all, &cluster.user)
     }
 
+    /// Makes the difference of members that are replaced by larger ones.
+    pub(crate) fn of_growth(more: Amounts, is_measured: bool) -> Self {
+        QuotaDifference { more, is_measured, ..QuotaDifference::default() }
+    }
+
     /// Computes the difference of a change; empty when the change has no node group.
     pub(crate) async fn by(connection: &mut Connection, change: &ClusterChange) -> Result<Self> {
         if change.added.is_empty() && change.changed.is_empty() && change.removed.is_empty() {

@@ -1,7 +1,8 @@
 //! Limits, and the use that counts towards them.
 
 use cluster_core::{
-    Cluster, DefaultLimits, LimitChanges, Limits, NodeGroup, QuotaRefused, QuotaScope, QuotaUsage,
+    Amounts, Cluster, DefaultLimits, LimitChanges, Limits, NodeGroup, QuotaRefused, QuotaScope,
+    QuotaUsage,
 };
 use database::WriteKind::AnyStatementCanFail;
 use database::{Result, reading, writing};
@@ -33,6 +34,20 @@ impl Store {
             (new.clone(), defaults.clone(), QuotaDifference::of_new(new, groups));
         reading!(self.database, |c| {
             allowance::refusal(c, (&new, new.user.as_str()), &asked, &defaults).await
+        })
+    }
+
+    /// Returns why limits refuse that the user `by` makes a cluster use `more` now; `None` when they allow it. Writes nothing.
+    pub async fn growth_refusal(
+        &self,
+        (of, by): (&Cluster, &str),
+        (more, is_measured): (Amounts, bool),
+        defaults: &DefaultLimits,
+    ) -> Result<Option<QuotaRefused>> {
+        let (of, by, defaults) = (of.clone(), by.to_owned(), defaults.clone());
+        reading!(self.database, |c| {
+            let asked = QuotaDifference::of_growth(more, is_measured);
+            allowance::refusal(c, (&of, &by), &asked, &defaults).await
         })
     }
 
