@@ -90,6 +90,15 @@ impl Kubectl {
         self.nodes().into_iter().filter_map(|(name, ready)| ready.then_some(name)).collect()
     }
 
+    /// The names of the Kubernetes nodes with the versions of their kubelets. `None` if nothing answers.
+    pub fn versions(&self) -> Option<BTreeMap<String, String>> {
+        let version = |node: &Value| {
+            let version = node["status"]["nodeInfo"]["kubeletVersion"].as_str()?.to_owned();
+            Some((node["metadata"]["name"].as_str()?.to_owned(), version))
+        };
+        Some(self.get(&["nodes"])?["items"].as_array()?.iter().filter_map(version).collect())
+    }
+
     /// Prints the pods and the last events, to show why a test failed.
     pub fn tell(&self) {
         for words in [

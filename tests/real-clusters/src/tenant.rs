@@ -69,7 +69,12 @@ impl Tenant {
     /// Creates a cluster template of small servers without add-ons, with this DNS zone.
     #[track_caller]
     pub fn template(&mut self, name: &str, zone: &str) {
-        let version = crate::VERSION;
+        self.template_of(name, zone, crate::VERSION);
+    }
+
+    /// As [`Tenant::template`], of this version of Kubernetes.
+    #[track_caller]
+    pub fn template_of(&mut self, name: &str, zone: &str, version: &str) {
         self.done(&format!(
             "cluster template create {name} --coe kubernetes --image tiny --flavor m1.small --master-flavor m1.small \
              --external-network public --floating-ip-disabled --master-lb-enabled --labels \

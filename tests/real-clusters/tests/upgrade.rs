@@ -1,6 +1,5 @@
 //! A cluster in use is upgraded: machines with the new version of Kubernetes join, and the old ones leave. The order is clusterd's.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -146,13 +145,7 @@ fn leaves(network: &mut Network, kubectl: &Kubectl, machine: &str) {
 /// Waits until exactly these nodes exist with these versions, and are Ready.
 fn nodes_are(kubectl: &Kubectl, want: &[(&str, &str)]) {
     patiently("the nodes with their versions", || {
-        let all = kubectl.get(&["nodes"])?;
-        let version = |node: &Value| {
-            let version = node["status"]["nodeInfo"]["kubeletVersion"].as_str()?.to_owned();
-            Some((node["metadata"]["name"].as_str()?.to_owned(), version))
-        };
-        let found: BTreeMap<String, String> =
-            all["items"].as_array()?.iter().filter_map(version).collect();
+        let found = kubectl.versions()?;
         let found = found.iter().map(|(name, version)| (name.as_str(), version.as_str()));
         let are_ready = kubectl.nodes().values().all(|ready| *ready);
         (found.eq(want.iter().copied()) && are_ready).then_some(())

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use real_clusters::{
-    Cloud, Kubectl, Mirror, Tenant, clusterd, for_machines, print_control_plane_logs,
+    Cloud, Kubectl, Mirror, NEWER, Tenant, clusterd, for_machines, print_control_plane_logs,
 };
 
 /// Long, because other tests use the same processors.
@@ -53,11 +53,26 @@ fn a_requested_cluster_becomes_a_kubernetes_behind_its_name() {
     let after = nodes_are_the_servers(&mut tenant, &kubectl, 4);
     assert!(!after.contains(lost), "{lost} is back: {after:?}");
 
+    // An upgrade of four members takes eight minutes more.
+    let is_soak = std::env::var_os("BEDPLATE_SOAK").is_some();
+    if is_soak {
+        tenant.template_of("newer", ZONE, NEWER);
+        tenant.done("cluster upgrade whole newer");
+        tenant.becomes("whole", "UPDATE_COMPLETE", 3 * PATIENCE);
+        let upgraded = nodes_are_the_servers(&mut tenant, &kubectl, 4);
+        assert!(upgraded.iter().all(|name| !after.contains(name)), "{upgraded:?}");
+        let versions = kubectl.versions().unwrap();
+        assert!(versions.values().all(|version| version == NEWER), "{versions:?}");
+    }
+
     tenant.done("cluster delete whole");
     tenant.forgets("whole", PATIENCE);
     tenant.nothing_is_left(ZONE);
     assert_eq!(tenant.cloud.machines(), Vec::<String>::new());
     tenant.done("cluster template delete small");
+    if is_soak {
+        tenant.done("cluster template delete newer");
+    }
     tenant.cloud.done(&format!("zone delete {ZONE}"));
 }
 
