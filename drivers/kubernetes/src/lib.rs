@@ -20,6 +20,7 @@ pub mod drain;
 pub mod etcd;
 pub mod health;
 pub mod nodes;
+pub mod obstacles;
 pub mod workloads;
 
 pub use access::{Access, AccessError, Endpoint, Timeouts};

@@ -13,6 +13,7 @@ mod hosts;
 mod member_configs;
 mod members;
 mod nodes;
+mod obstacles;
 mod preview;
 mod projects;
 mod replica;

@@ -2,6 +2,7 @@
 
 use kubernetes::drain::drain;
 use kubernetes::nodes;
+use kubernetes::obstacles::{removed_apis, tight_budgets};
 
 use crate::given::{cluster, name, until};
 
@@ -78,6 +79,10 @@ spec:
     assert_eq!((held.len(), ours(&left.evicted), ours(&left.leaving)), (2, 0, 0), "{left:?}");
     assert!(held[0].reason.contains("disruption budget"), "{left:?}");
     assert!(nodes::find(&given.client, node).await.unwrap().unwrap().unschedulable);
+
+    let tight = tight_budgets(&given.client).await.unwrap();
+    assert!(tight.contains(&format!("{name}/web")), "{tight:?}");
+    removed_apis(&given.client, 99).await.unwrap();
 
     given.delete(&budget).await;
     let left = drain(&given.client, node).await.unwrap();

@@ -9,3 +9,4 @@ mod certificates;
 mod connections;
 mod drains;
 mod etcd;
+mod obstacles;

@@ -168,9 +168,13 @@ async fn plan(
             Err(error) => return Err(error),
         };
     let version = cluster.roll.as_ref().map_or(cluster.kubernetes, |roll| roll.kubernetes);
+    let mut warnings = warnings(&spec, &steps);
+    if !steps.is_empty() {
+        warnings.extend(request.app.conductor.upgrade_obstacles(&cluster, version).await);
+    }
     let plan = ShownPlan {
         kubernetes: version.to_string(),
-        warnings: warnings(&spec, &steps),
+        warnings,
         steps: steps.into_iter().map(ShownStep::from).collect(),
         fits,
         fits_reason,

@@ -1,0 +1,29 @@
+//! Names what inside a cluster stands in the way of an upgrade, for its plan.
+
+use cluster_core::{Cluster, KubernetesVersion};
+use kubernetes::{Client, KubernetesError, obstacles};
+
+use crate::Conductor;
+
+impl Conductor {
+    /// Returns what inside a cluster stands in the way of an upgrade to this version. A cluster that has never answered has nothing inside.
+    pub async fn upgrade_obstacles(&self, cluster: &Cluster, to: KubernetesVersion) -> Vec<String> {
+        let unknown = |why: String| vec![format!("what stands in the way is unknown: {why}")];
+        match self.context.clients.client(cluster).await {
+            Ok(Some(client)) => {
+                named(&client, to).await.unwrap_or_else(|error| unknown(error.to_string()))
+            }
+            Ok(None) => Vec::new(),
+            Err(error) => unknown(error.to_string()),
+        }
+    }
+}
+
+async fn named(client: &Client, to: KubernetesVersion) -> Result<Vec<String>, KubernetesError> {
+    let budgets = obstacles::tight_budgets(client).await?.into_iter().map(|it| {
+        format!("PodDisruptionBudget {it} permits no eviction now; the upgrade waits until it does")
+    });
+    let apis = obstacles::removed_apis(client, to.minor).await?.into_iter();
+    let apis = apis.map(|it| format!("{it} were requested, which v1.{} does not have", to.minor));
+    Ok(budgets.chain(apis).collect())
+}
