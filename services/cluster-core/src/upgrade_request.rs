@@ -160,8 +160,8 @@ impl UpgradeRequest<'_> {
         Ok(self.with_roll(cluster, groups, (version, waiting, origin), now))
     }
 
-    /// Adds the roll to a cluster. Groups of a roll in progress stay in it; their replacements that have not joined are given up, because
-    /// they may be the reason for the request.
+    /// Adds the roll to a cluster. Groups of a roll in progress stay in it. When it gets another goal, replacements that have not joined are
+    /// given up, because they may be the reason for the request.
     fn with_roll(
         &self,
         cluster: Cluster,
@@ -181,9 +181,15 @@ impl UpgradeRequest<'_> {
                 groups: Vec::new(),
             };
         }
+        let had = before.as_ref().map(|roll| &roll.waiting);
+        let is_had = |id: &NodeGroupUuid, to: &GroupParameters| {
+            had.and_then(|had| had.get(id)).is_some_and(|had| is_same(had, to))
+        };
+        let is_repeated = waiting.iter().all(|(id, to)| is_had(id, to));
         let nodes = &cluster.nodes;
+        let rolled = groups.iter().filter(|_| !is_repeated);
         let changed: Vec<NodeGroup> =
-            groups.iter().filter_map(|group| without_unjoined(group, nodes)).collect();
+            rolled.filter_map(|group| without_unjoined(group, nodes)).collect();
         let (began_at, mut all, kept) = match before {
             Some(roll) => (roll.began_at, roll.waiting, roll.origin),
             None => (now, BTreeMap::new(), None),
@@ -374,6 +380,11 @@ fn parameters(
     let size = group.size.filter(|_| *flavor == group.flavor);
     let (flavor, image) = (flavor.clone(), image.clone());
     Ok(GroupParameters { flavor, size, image, labels, labels_compared })
+}
+
+/// Whether the parameters are the same. The size of a flavor is not always known.
+fn is_same(one: &GroupParameters, other: &GroupParameters) -> bool {
+    GroupParameters { size: other.size, ..one.clone() } == *other
 }
 
 /// Returns the labels of a resource whose base gets other labels: what the resource itself added, replaced or left out stays so.

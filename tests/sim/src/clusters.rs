@@ -29,12 +29,15 @@ pub(crate) struct Story {
 impl Story {
     pub(crate) async fn begin(site: &Arc<Site>) -> Story {
         let story = Story { site: site.clone(), name: "blue".to_owned() };
-        let template = json!({
-            "name": "small", "coe": "kubernetes", "image_id": "fedora-coreos", "external_network_id": "public",
-            "flavor_id": "m1.small", "master_flavor_id": "m1.small", "master_lb_enabled": true,
-            "labels": {"kube_tag": "v1.34.1"},
-        });
-        story.create("/v1/clustertemplates", "/v1/clustertemplates/small", &template).await;
+        for (name, version) in [("small", "v1.34.1"), ("newer", "v1.34.2")] {
+            let template = json!({
+                "name": name, "coe": "kubernetes", "image_id": "fedora-coreos", "external_network_id": "public",
+                "flavor_id": "m1.small", "master_flavor_id": "m1.small", "master_lb_enabled": true,
+                "labels": {"kube_tag": version},
+            });
+            let made = format!("/v1/clustertemplates/{name}");
+            story.create("/v1/clustertemplates", &made, &template).await;
+        }
         story
     }
 
@@ -52,8 +55,10 @@ impl Story {
             if happens(70) {
                 self.ended("create", masters + workers).await;
                 self.is_watched(masters).await;
-                if happens(50) {
-                    self.resize(masters).await;
+                match between(0, 3) {
+                    0 => self.upgrade(masters + workers).await,
+                    1 | 2 => self.resize(masters).await,
+                    _ => {}
                 }
                 if self.site.size.are_hypervisors {
                     sleep(millis(30_000, 120_000)).await;
@@ -89,17 +94,26 @@ impl Story {
     async fn resize(&self, masters: u64) {
         let workers = between(0, 3);
         self.note(format!("{workers} workers are asked for"));
-        let path = format!("/v1/clusters/{}/actions/resize", self.name);
-        let body = json!({"node_count": workers});
+        self.act("resize", &json!({"node_count": workers}), masters + workers).await;
+    }
+
+    async fn upgrade(&self, members: u64) {
+        let at_once = between(1, 2);
+        self.note(format!("an upgrade is asked for, {at_once} at once"));
+        let body = json!({"cluster_template": "newer", "max_batch_size": at_once});
+        self.act("upgrade", &body, members).await;
+    }
+
+    /// Asks for an action, and waits for its end.
+    async fn act(&self, action: &str, body: &Value, members: u64) {
+        let path = format!("/v1/clusters/{}/actions/{action}", self.name);
         for _ in 0..100 {
-            match self.try_send(Method::POST, &path, Some(&body)).await {
-                Some(Answer { status: 200..300, .. }) => {
-                    return self.ended("resize", masters + workers).await;
-                }
+            match self.try_send(Method::POST, &path, Some(body)).await {
+                Some(Answer { status: 200..300, .. }) => return self.ended(action, members).await,
                 Some(Answer { status: 400..500, body })
                     if !body.to_string().contains("in progress") =>
                 {
-                    return self.note(format!("is not resized: {body}"));
+                    return self.note(format!("has refused {action}: {body}"));
                 }
                 Some(_) | None => sleep(Duration::from_secs(2)).await,
             }

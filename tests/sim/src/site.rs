@@ -357,6 +357,11 @@ async fn clusters(
 /// Nothing downloads or runs these programs: emulated servers become a cluster without them.
 const PROGRAM: &str = "{ url = 'https://mirror.example/program', sha256 = '0000000000000000000000000000000000000000000000000000000000000000' }";
 
+fn programs(version: &str) -> String {
+    let programs = ["kubeadm", "kubelet", "kubectl"].map(|name| format!("{name} = {PROGRAM}\n"));
+    format!("[kubernetes.versions.'{version}']\n{}", programs.concat())
+}
+
 fn clusterd(folder: &Path, number: usize, database: &str, trace: &Trace) -> Replica {
     let name = format!("clusterd-{number}");
     let (at, place) = (clusters_at(number), folder.display());
@@ -367,8 +372,10 @@ fn clusterd(folder: &Path, number: usize, database: &str, trace: &Trace) -> Repl
          [conductor]\nhostname = '{name}'\nlook_every = '5s'\n\
          [machines]\nnetwork = 'lab'\nimages = [{{ name = 'cirros' }}]\n\
          [nodes]\nlisten = '{ip}:9512'\nurl = 'https://127.20.0.1:9512/'\nsource_address = 'any'\n\
-         [kubernetes.versions.'v1.34.1']\nkubeadm = {PROGRAM}\nkubelet = {PROGRAM}\nkubectl = {PROGRAM}\n\
-         [database]\nurl = '{database}'\ntimeout = '1s'\n"
+         {}{}\
+         [database]\nurl = '{database}'\ntimeout = '1s'\n",
+        programs("v1.34.1"),
+        programs("v1.34.2"),
     );
     let config = folder.join(format!("{name}.toml"));
     std::fs::write(&config, text).expect("a file can be written");
