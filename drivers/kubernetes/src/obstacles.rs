@@ -1,4 +1,4 @@
-//! What inside a cluster stands in the way of an upgrade: budgets that permit no eviction, and requests that the new version does not know.
+//! The obstacles inside a cluster to an upgrade: budgets that permit no eviction, and requests to API versions that a release lacks.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Names what inside a cluster stands in the way of an upgrade, for its plan.
+//! Names the obstacles inside a cluster to an upgrade, for its plan.
 
 use cluster_core::{Cluster, KubernetesVersion};
 use kubernetes::{Client, KubernetesError, obstacles};
@@ -6,9 +6,9 @@ use kubernetes::{Client, KubernetesError, obstacles};
 use crate::Conductor;
 
 impl Conductor {
-    /// Returns what inside a cluster stands in the way of an upgrade to this version. A cluster that has never answered has nothing inside.
+    /// Returns the obstacles inside a cluster to an upgrade to this version; none of a cluster whose API has no address yet.
     pub async fn upgrade_obstacles(&self, cluster: &Cluster, to: KubernetesVersion) -> Vec<String> {
-        let unknown = |why: String| vec![format!("what stands in the way is unknown: {why}")];
+        let unknown = |why: String| vec![format!("the obstacles inside the cluster are unknown: {why}")];
         match self.context.clients.client(cluster).await {
             Ok(Some(client)) => {
                 named(&client, to).await.unwrap_or_else(|error| unknown(error.to_string()))

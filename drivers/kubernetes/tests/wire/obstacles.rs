@@ -1,4 +1,4 @@
-//! What stands in the way of an upgrade, as servers of several versions tell it.
+//! Obstacles of an upgrade, as servers of several versions report them.
 
 use kubernetes::obstacles::{removed_apis, tight_budgets};
 use serde_json::json;
