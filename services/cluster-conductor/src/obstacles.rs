@@ -8,7 +8,8 @@ use crate::Conductor;
 impl Conductor {
     /// Returns the obstacles inside a cluster to an upgrade to this version; none of a cluster whose API has no address yet.
     pub async fn upgrade_obstacles(&self, cluster: &Cluster, to: KubernetesVersion) -> Vec<String> {
-        let unknown = |why: String| vec![format!("the obstacles inside the cluster are unknown: {why}")];
+        let unknown =
+            |why: String| vec![format!("the obstacles inside the cluster are unknown: {why}")];
         match self.context.clients.client(cluster).await {
             Ok(Some(client)) => {
                 named(&client, to).await.unwrap_or_else(|error| unknown(error.to_string()))

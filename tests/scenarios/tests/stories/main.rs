@@ -47,4 +47,5 @@ mod sweep;
 mod taken_out;
 mod trail;
 mod unknown;
+mod upgrade;
 mod vifs;

@@ -20,7 +20,7 @@ use crate::site::Site;
 pub(crate) const KEYS: [&str; 2] = ["seal.keys", "nodes.authority"];
 
 /// Nothing downloads or runs these programs: emulated servers become a cluster without them.
-const PROGRAM: &str = "{ url = 'https://mirror.example/program', sha256 = '0000000000000000000000000000000000000000000000000000000000000000' }";
+pub(crate) const PROGRAM: &str = "{ url = 'https://mirror.example/program', sha256 = '0000000000000000000000000000000000000000000000000000000000000000' }";
 
 /// A cloud, and a clusterd whose user administers it.
 pub(crate) struct Clusters {
