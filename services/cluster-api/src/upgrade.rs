@@ -70,7 +70,7 @@ impl WantedUpgrade {
     ) -> Result<()> {
         let growth = roll_growth(&ClusterSpec { cluster: upgraded, groups });
         let (app, by) = (&request.app, request.user());
-        let asked = app.store.growth_refusal((upgraded, &by), growth, &app.settings.quotas);
+        let asked = app.store.growth_refusal((upgraded, by.as_str()), growth, &app.settings.quotas);
         match asked.await? {
             Some(denial) => Err(Error::Denied(denial, templates.sizes.as_ref().err().cloned())),
             None => Ok(()),

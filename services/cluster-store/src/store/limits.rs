@@ -47,7 +47,7 @@ impl Store {
         let (of, by, defaults) = (of.clone(), by.to_owned(), defaults.clone());
         reading!(self.database, |c| {
             let asked = QuotaDifference::of_growth(more, is_measured);
-            allowance::refusal(c, (&of, &by), &asked, &defaults).await
+            allowance::refusal(c, (&of, by.as_str()), &asked, &defaults).await
         })
     }
 
