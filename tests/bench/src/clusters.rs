@@ -9,6 +9,7 @@ mod path;
 pub(crate) mod real;
 pub(crate) mod replay;
 mod shape;
+mod upgrade;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
@@ -108,6 +109,7 @@ async fn many(sizes: &Sizes, report: &mut Report) -> anyhow::Result<()> {
         ..site.memory()?
     };
     report.row(&row)?;
+    site.upgrade(count, sizes.clients, report).await?;
     site.end().await
 }
 
@@ -234,8 +236,9 @@ impl Site {
             "[quotas.project]\nclusters = -1\n\
              [cloud]\nclouds_yaml = {clouds_yaml:?}\nname = \"{USER}\"\n\
              [nodes]\nlisten = \"{free}\"\nurl = \"https://{free}/\"\nsource_address = \"any\"\n\
-             [kubernetes.versions.\"v1.34.1\"]\n{}",
-            programs()
+             [kubernetes.versions.\"v1.34.1\"]\n{programs}\
+             [kubernetes.versions.\"v1.34.2\"]\n{programs}",
+            programs = programs()
         );
         let daemon = home.start(&sections).await?;
         Ok(Site { cloud, daemon, _home: home })
@@ -248,15 +251,7 @@ impl Site {
     /// Requests this number of clusters and waits until they are complete.
     async fn make(&self, count: usize, clients: usize, shape: ClusterSize) -> anyhow::Result<Made> {
         let mut client = self.daemon.server.client().await?;
-        let template = json!({
-            "name": "bench", "coe": "kubernetes", "image_id": "fedora-coreos", "network_driver": "flannel",
-            "external_network_id": "public", "flavor_id": "m1.small", "master_flavor_id": "m1.small",
-            "master_lb_enabled": true, "floating_ip_enabled": false,
-            "labels": {"dns_zone": ZONE, "master_lb_floating_ip_enabled": "true", "kube_tag": "v1.34.1"},
-        });
-        let made = Call::send(Method::POST, "/v1/clustertemplates", template);
-        let (status, answer) = client.ask(&made).await?;
-        anyhow::ensure!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&answer));
+        template(&mut client, "bench", "v1.34.1").await?;
 
         let ask = move |number: usize| {
             let body = json!({
@@ -363,6 +358,20 @@ impl Site {
             ..Row::default()
         })
     }
+}
+
+/// Creates a template for clusters of this version of Kubernetes.
+async fn template(client: &mut Client, name: &str, version: &str) -> anyhow::Result<()> {
+    let template = json!({
+        "name": name, "coe": "kubernetes", "image_id": "fedora-coreos", "network_driver": "flannel",
+        "external_network_id": "public", "flavor_id": "m1.small", "master_flavor_id": "m1.small",
+        "master_lb_enabled": true, "floating_ip_enabled": false,
+        "labels": {"dns_zone": ZONE, "master_lb_floating_ip_enabled": "true", "kube_tag": version},
+    });
+    let made = Call::send(Method::POST, "/v1/clustertemplates", template);
+    let (status, answer) = client.ask(&made).await?;
+    anyhow::ensure!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&answer));
+    Ok(())
 }
 
 /// Lists all clusters, page by page.
