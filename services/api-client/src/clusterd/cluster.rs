@@ -65,6 +65,8 @@ pub struct UpgradePlan {
     /// `None` if the quota is unknown.
     pub fits: Option<bool>,
     pub fits_reason: Option<String>,
+    /// How many seconds the replacements take at least.
+    pub seconds_at_least: Option<u64>,
     pub warnings: Vec<String>,
 }
 

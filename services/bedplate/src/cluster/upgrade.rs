@@ -3,6 +3,7 @@
 use api_client::WithJson;
 use api_client::clusterd::{ClusterUpgrade, CreatedCluster, UpgradePlan, UpgradeStep};
 use clap::Args;
+use jiff::SignedDuration;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
@@ -120,7 +121,10 @@ fn describe(plan: &UpgradePlan, cluster: &str) -> String {
         (Some(true), _) => Some("the quota in the cloud has room for the new members".to_owned()),
         (_, reason) => reason.clone(),
     };
-    lines.extend(fits.iter().chain(&plan.warnings).map(|text| plain(text)));
+    let takes = plan.seconds_at_least.and_then(|seconds| i64::try_from(seconds).ok());
+    let takes = takes.map(|seconds| readable::duration(SignedDuration::from_secs(seconds)));
+    let takes = takes.map(|takes| format!("it takes at least {takes}, and the time of each drain"));
+    lines.extend(fits.iter().chain(&takes).chain(&plan.warnings).map(|text| plain(text)));
     lines.join("\n")
 }
 
@@ -164,7 +168,7 @@ mod tests {
             step("default-worker", 2, json!([])),
         ];
         let plan = plan(json!({
-            "kubernetes": "v1.34.1", "steps": steps, "fits": true, "fits_reason": null,
+            "kubernetes": "v1.34.1", "steps": steps, "fits": true, "fits_reason": null, "seconds_at_least": 450,
             "warnings": ["node group gpu stays at v1.33.2"],
         }));
         expect![[r#"
@@ -173,6 +177,7 @@ mod tests {
              default-master  3        1        v1.33.2  v1.34.1  image_id: a to b
              default-worker  3        2        v1.33.2  v1.34.1
             the quota in the cloud has room for the new members
+            it takes at least 7 min 30 s, and the time of each drain
             node group gpu stays at v1.33.2"#]]
         .assert_eq(&describe(&plan, "blue"));
     }

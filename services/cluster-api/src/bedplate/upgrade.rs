@@ -7,7 +7,7 @@ use cluster_core::{
     Cluster, ClusterSpec, GroupRole, MemberName, NodeGroup, PlannedRoll, QuotaShortage, Refusal,
     RollChange, pause_roll, planned_rolls, resume_roll, roll_back,
 };
-use cluster_store::ClusterChange;
+use cluster_store::{ClusterChange, MachineReport};
 use http::StatusCode;
 use openstack_api::{
     JsonShape, PathParam, RequiredAccess, Route, Routes, Shaped, StrictJson, json, shaped,
@@ -113,6 +113,9 @@ shaped! {
         fits: Option<bool>,
         /// Why there is no room, or why `fits` is unknown.
         fits_reason: Option<String>,
+        /// How many seconds the replacements take at least, if each takes as long as the present members took from their first boot to
+        /// their join; null if no member reported that.
+        seconds_at_least: Option<u64>,
         warnings: Vec<String>,
     }
 }
@@ -172,8 +175,10 @@ async fn plan(
     if !steps.is_empty() {
         warnings.extend(request.app.conductor.upgrade_obstacles(&cluster, version).await);
     }
+    let machines = request.app.store.machines_of(cluster.id).await?;
     let plan = ShownPlan {
         kubernetes: version.to_string(),
+        seconds_at_least: seconds_at_least(&machines, &steps),
         warnings,
         steps: steps.into_iter().map(ShownStep::from).collect(),
         fits,
@@ -211,6 +216,23 @@ async fn room(
         }
     }
     Ok((Some(true), None))
+}
+
+/// The steps with which members become Kubernetes nodes. A member may report others at any later time.
+const JOINS: [&str; 4] = ["control-plane", "join", "mark", "once"];
+
+/// Returns how many seconds the steps take at least, by the median of the members' own times.
+fn seconds_at_least(machines: &[MachineReport], steps: &[PlannedRoll]) -> Option<u64> {
+    let took = |machine: &MachineReport| {
+        let said =
+            machine.said.as_ref().filter(|it| !it.failed && JOINS.contains(&it.step.as_str()));
+        u64::try_from(said?.at.duration_since(machine.redeemed_at?).as_secs()).ok()
+    };
+    let mut all: Vec<u64> = machines.iter().filter_map(took).collect();
+    all.sort_unstable();
+    let median = *all.get(all.len() / 2)?;
+    let turns = steps.iter().map(|it| u64::from(it.members.div_ceil(it.at_once.max(1))));
+    Some(turns.sum::<u64>().saturating_mul(median))
 }
 
 /// Names the workers that stay behind.
@@ -263,4 +285,45 @@ async fn rollback(request: Request, PathParam(ident): PathParam<String>) -> Resu
         Ok(ClusterChange { changed: back.groups, events, ..ClusterChange::of(back.cluster) })
     });
     Ok(accepted(&changed.await?))
+}
+
+#[cfg(test)]
+mod tests {
+    use cluster_core::{ClaimUuid, KubernetesVersion};
+    use cluster_store::BootstrapReport;
+    use jiff::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn a_plan_takes_as_long_as_the_members_took_to_join() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let machine = |number: u32, step: &str, took: i64, failed: bool| MachineReport {
+            machine: format!("default-worker-{number}").parse().unwrap(),
+            claim: ClaimUuid::new_v4(),
+            redeemed_at: Some(at(100)),
+            redeemed_by: None,
+            said: Some(BootstrapReport {
+                step: step.to_owned(),
+                failed,
+                message: String::new(),
+                at: at(100 + took),
+            }),
+            authorities: None,
+        };
+        let step = |members, at_once| PlannedRoll {
+            group: "g".parse().unwrap(),
+            members,
+            at_once,
+            from: KubernetesVersion::DEFAULT,
+            to: KubernetesVersion::DEFAULT,
+            changes: Vec::new(),
+        };
+        let steps = [step(3, 1), step(5, 2)];
+        assert_eq!(seconds_at_least(&[], &steps), None);
+        let other = [machine(0, "add-ons", 9000, false), machine(1, "join", 700, true)];
+        assert_eq!(seconds_at_least(&other, &steps), None);
+        let machines = [20, 90, 40].map(|took| machine(took as u32, "join", took, false));
+        assert_eq!(seconds_at_least(&machines, &steps), Some(6 * 40));
+    }
 }

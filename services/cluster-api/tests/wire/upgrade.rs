@@ -120,7 +120,7 @@ async fn a_plan_tells_the_order_and_records_nothing() {
     api.post(&plan, r#"{"cluster_template": "t2", "max_batch_size": 2}"#).await.has(200).is(
         &format!(
             r#"{{"kubernetes": "v1.34.1", "steps": [{masters}, {workers}], "fits": null,
-             "fits_reason": "clusterd has no cloud configured", "warnings": []}}"#
+             "fits_reason": "clusterd has no cloud configured", "seconds_at_least": null, "warnings": []}}"#
         ),
     );
     let alone = r#"{"cluster_template": "t2", "nodegroup": "default-master"}"#;
