@@ -4,10 +4,12 @@
 //! reports use. clusterd answers with a tar archive of whole files. The unit's script puts the files in place, restarts the programs that
 //! read them, and asks again with the new revision, which tells clusterd that the step is done. The order of steps is Kubernetes' own
 //! ("Manual Rotation of CA Certificates").
+//!
+//! While no rotation is in progress, the same script renews the certificates of the member (`src/renewal.rs`).
 
 use secrecy::ExposeSecret;
 
-use crate::{CertificateAuthority, Pki};
+use crate::{CertificateAuthority, Pki, renewal};
 
 /// The path of the script.
 pub(crate) const SCRIPT: &str = "/etc/bedplate/authorities";
@@ -121,9 +123,15 @@ fn add(archive: &mut Vec<u8>, name: &str, text: &str) {
     archive.resize(archive.len().next_multiple_of(BLOCK), 0);
 }
 
-/// The script of the unit. Every command may run again, so the script may be interrupted anywhere.
-pub(crate) const SCRIPT_TEXT: &str = r##"#!/bin/bash
-# authorities - asks clusterd for this member's certificate authorities, and applies one step of a CA rotation at a time.
+/// Returns the script of the unit. Every command may run again, so the script may be interrupted anywhere.
+pub(crate) fn script() -> String {
+    format!("{FUNCTIONS}{}{LOOP}", renewal::FUNCTIONS)
+}
+
+/// The functions of CA rotation.
+const FUNCTIONS: &str = r##"#!/bin/bash
+# authorities - asks clusterd for this member's certificate authorities and applies one step of a CA rotation at a time; renews the
+# certificates of this member when clusterd permits it.
 set -euo pipefail
 umask 077
 state=/var/lib/bedplate/authorities
@@ -232,11 +240,21 @@ take() {
   rm -rf "$new"
   echo "done"
 }
+"##;
 
+/// The loop of the script. A CA rotation and a renewal never run at the same time.
+const LOOP: &str = r##"
 while :; do
   case $(ask || true) in
-  200) take ;;
+  200)
+    take
+    report_after=0
+    ;;
   202) sleep 2 ;;
+  204)
+    report_certificates
+    rest
+    ;;
   *) sleep 30 ;;
   esac
 done
@@ -244,7 +262,7 @@ done
 
 /// The unit that runs the script.
 pub(crate) const UNIT: &str = "[Unit]
-Description=CA rotation ordered by clusterd
+Description=CA rotation and renewal of certificates ordered by clusterd
 After=network-online.target
 Wants=network-online.target
 StartLimitIntervalSec=0

@@ -10,6 +10,7 @@ mod node;
 mod pki;
 mod pod_routes;
 mod proxy;
+mod renewal;
 mod reports;
 mod settings;
 mod source;

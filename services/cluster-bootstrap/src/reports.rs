@@ -7,7 +7,7 @@ use ignition::{Unit, merge};
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
-use crate::{NodeConfig, ca_rotation};
+use crate::{NodeConfig, ca_rotation, renewal};
 
 /// The URLs and credentials with which a member reports its progress to clusterd.
 #[derive(Clone)]
@@ -16,6 +16,8 @@ pub struct Reports {
     pub url: Url,
     /// The HTTPS URL at which the member asks for the certificate authorities that it should have.
     pub authorities: Url,
+    /// The HTTPS URL to which the member reports its certificates.
+    pub certificates: Url,
     /// The revision of the certificate authorities in the member's config.
     pub holds: u32,
     /// The token of the header `Authorization: Bearer TOKEN`.
@@ -29,7 +31,7 @@ pub struct Reports {
 const CURL: &str = "/etc/bedplate/report.curl";
 const AUTHORITY: &str = "/etc/bedplate/report-authority.pem";
 
-/// Adds progress reports and CA rotation to the config of a member.
+/// Adds progress reports, CA rotation and the renewal of certificates to the config of a member.
 ///
 /// After each step the member sends a form with `claim`, `step`, `result` and `status`. A report takes at most a few seconds, and a failed
 /// report does not fail the step.
@@ -51,26 +53,15 @@ max-time = 5
         reports.token.expose_secret(),
         reports.claim
     );
-    let asking = format!(
-        "# Read by curl --config, so that the token does not appear in the list of processes.
-url = \"{}\"
-get
-header = \"Authorization: Bearer {}\"
-cacert = \"{AUTHORITY}\"
-noproxy = \"*\"
-silent
-show-error
-connect-timeout = 5
-max-time = 30
-",
-        reports.authorities,
-        reports.token.expose_secret(),
-    );
+    let asking = long_request(reports, &reports.authorities, "get");
+    let telling =
+        long_request(reports, &reports.certificates, "header = \"Content-Type: text/plain\"");
     let holds = format!("{}\n", reports.holds);
     let files = vec![
         file(CURL, 0o600, inline(curl.as_bytes())),
         file(ca_rotation::CURL, 0o600, inline(asking.as_bytes())),
-        file(ca_rotation::SCRIPT, 0o644, inline(ca_rotation::SCRIPT_TEXT.as_bytes())),
+        file(renewal::CURL, 0o600, inline(telling.as_bytes())),
+        file(ca_rotation::SCRIPT, 0o644, inline(ca_rotation::script().as_bytes())),
         file(ca_rotation::REVISION, 0o600, inline(holds.as_bytes())),
         file(AUTHORITY, 0o644, inline(reports.authority.as_bytes())),
     ];
@@ -82,6 +73,24 @@ max-time = 30
     let asks = unit("bedplate-authorities.service", ca_rotation::UNIT);
     let added = config(Vec::new(), files, said.chain([asks]).collect());
     NodeConfig { machine: node.machine.clone(), config: merge(&node.config, &added) }
+}
+
+/// Returns the curl configuration of a request that clusterd may answer slowly, with one more `option`.
+fn long_request(reports: &Reports, url: &Url, option: &str) -> String {
+    format!(
+        "# Read by curl --config, so that the token does not appear in the list of processes.
+url = \"{url}\"
+{option}
+header = \"Authorization: Bearer {}\"
+cacert = \"{AUTHORITY}\"
+noproxy = \"*\"
+silent
+show-error
+connect-timeout = 5
+max-time = 30
+",
+        reports.token.expose_secret(),
+    )
 }
 
 /// The name of the step that a unit carries out; `None` for units that do not run once.

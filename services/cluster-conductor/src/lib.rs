@@ -32,7 +32,9 @@ pub use context::Conductor;
 pub use drain::{DrainError, DrainRequest};
 pub use external_objects::{ExternalObjectError, ObjectUser};
 pub use hosts::{Host, HostError, Role, ServersWithHosts, cluster_of, role, vm_of};
-pub use member_configs::{Answer, CaHandout, MemberConfigError, OwnConfigError, StepReport};
+pub use member_configs::{
+    Answer, CaHandout, CertificateAnswer, MemberConfigError, OwnConfigError, StepReport,
+};
 pub use openstack::compute::consoles::ConsoleKind;
 pub use openstack::compute::servers::Server;
 pub use openstack::compute::services::ComputeService;

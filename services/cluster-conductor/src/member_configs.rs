@@ -14,6 +14,7 @@ mod facts;
 mod own;
 mod redeem;
 mod rehearsal;
+mod renewal;
 mod user_data;
 
 pub use authorities::CaHandout;
@@ -26,4 +27,6 @@ pub(crate) use own::{remove_own_config, set_own_config};
 pub use redeem::{Answer, StepReport};
 pub(crate) use redeem::{ReportResult, note_report, redeem};
 pub(crate) use rehearsal::check_member_configs;
+pub use renewal::CertificateAnswer;
+pub(crate) use renewal::take_report as take_certificate_report;
 pub(crate) use user_data::MemberConfigs;

@@ -7,7 +7,8 @@ use ignition::UserData;
 
 use crate::Conductor;
 use crate::member_configs::{
-    self, Answer, CaHandout, MemberConfigError, OwnConfigError, ReportResult, StepReport,
+    self, Answer, CaHandout, CertificateAnswer, MemberConfigError, OwnConfigError, ReportResult,
+    StepReport,
 };
 
 impl Conductor {
@@ -80,6 +81,24 @@ impl Conductor {
             Err(error) => {
                 tracing::error!(claim.id = %id, "cannot answer a member's request for certificate authorities: {error}");
                 CaHandout::Soon
+            }
+        }
+    }
+
+    /// Records a member's report about its certificates, and tells the member whether to renew them now.
+    pub async fn take_certificate_report(
+        &self,
+        claim: &str,
+        token: &str,
+        report: &str,
+    ) -> CertificateAnswer {
+        let Ok(id) = claim.parse() else { return CertificateAnswer::Nothing };
+        let secrets = &self.context.secrets;
+        match member_configs::take_certificate_report(secrets, id, token, report).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                tracing::error!(claim.id = %id, "cannot record a member's certificates: {error}");
+                CertificateAnswer::ReportAgain(60)
             }
         }
     }

@@ -101,6 +101,10 @@ pub fn start_rotation(
             "member {machine} is on a host that is being drained and may be switched off; try again after the drain"
         ));
     }
+    let is_renewing = |machine: &MemberName| cluster.is_renewing(machine);
+    if let Some(machine) = groups.iter().flat_map(NodeGroup::refs).find(is_renewing) {
+        return busy(format!("member {machine} renews its certificates; try again in a minute"));
+    }
     let is_new = |machine: &MemberName| !cluster.nodes.contains(machine);
     if let Some(machine) = groups.iter().flat_map(NodeGroup::refs).find(is_new) {
         return busy(format!(
@@ -129,8 +133,8 @@ fn members<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Key;
-    use crate::sample::Sample;
+    use crate::sample::{Sample, at};
+    use crate::{Key, LeafCertificate, MemberCertificates};
 
     fn begun() -> (Sample, ClusterObservation) {
         let mut sample = Sample::highly_available();
@@ -251,5 +255,10 @@ mod tests {
         sample.cluster.nodes.remove(&deaf);
         let said = refusal(&sample, &seen);
         assert!(said.contains("is not a Kubernetes node yet"), "{said}");
+        let first = LeafCertificate::new("apiserver".to_owned(), at(0), at(0), at(100));
+        let held = MemberCertificates { first, renewing_since: Some(at(40)), renewed_at: None };
+        sample.cluster.certificates.insert(deaf.clone(), held);
+        let said = refusal(&sample, &seen);
+        assert_eq!(said, format!("member {deaf} renews its certificates; try again in a minute"));
     }
 }

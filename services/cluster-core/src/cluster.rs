@@ -10,7 +10,8 @@ use trace_context::TraceContext;
 
 use crate::{
     CaRevision, ClusterParameters, ClusterUuid, Condition, DesiredState, FailureCount, Key,
-    KubernetesVersion, LabelsCompared, MemberName, Name, Owner, Roll, TemplateUuid,
+    KubernetesVersion, LabelsCompared, MemberCertificates, MemberName, Name, Owner, Roll,
+    TemplateUuid,
 };
 
 /// A cluster: what its owner asked for, and what the conductor concluded from the last observation.
@@ -70,6 +71,9 @@ pub struct Cluster {
     /// The roll in progress, which replaces members by members with other parameters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub roll: Option<Roll>,
+    /// The certificates of the members that have reported them.
+    #[serde(default)]
+    pub certificates: BTreeMap<MemberName, MemberCertificates>,
     /// Failures of the cloud to create an object, which delay the next attempt.
     #[serde(default)]
     pub setbacks: BTreeMap<Key, FailureCount>,
@@ -123,6 +127,7 @@ impl Cluster {
             first_machine: 0,
             authorities: CaRevision::default(),
             roll: None,
+            certificates: BTreeMap::new(),
             setbacks: BTreeMap::new(),
             cloud_project: None,
             lending: None,
@@ -136,6 +141,11 @@ impl Cluster {
         let is_complete = self.completed_at.is_some_and(|at| at >= self.asked_at);
         let is_wanted = self.desire == DesiredState::Exist;
         self.trace.as_ref().filter(|_| !(is_complete && is_wanted))
+    }
+
+    /// Whether the member renews its certificates now, for which it restarts the processes of its Kubernetes node.
+    pub fn is_renewing(&self, machine: &MemberName) -> bool {
+        self.certificates.get(machine).is_some_and(|held| held.renewing_since.is_some())
     }
 
     /// Whether the servers should be off.

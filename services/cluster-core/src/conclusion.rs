@@ -41,6 +41,8 @@ impl Cluster {
             concluded.nodes.iter().filter(|it| !is_ready(it, seen)).cloned().collect();
         concluded.setbacks = setbacks(self, &desired_objects(&spec), seen, now);
         concluded.authorities = self.authorities.next(&spec, seen);
+        let members: BTreeSet<MemberName> = groups.iter().flat_map(NodeGroup::refs).collect();
+        concluded.certificates.retain(|machine, _| members.contains(machine));
         concluded.rest = rest_after(self, all_is_well, now);
         if is_complete {
             concluded.completed_at = Some(now);

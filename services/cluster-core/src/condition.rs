@@ -48,6 +48,8 @@ words::words! {
         AddOnsApplied = "AddOnsApplied",
         /// No CA rotation is in progress: all members hold the same certificate authorities.
         AuthoritiesSettled = "AuthoritiesSettled",
+        /// No certificate of a member has ended. Warns of certificates that nothing renewed in time.
+        CertificatesValid = "CertificatesValid",
         /// The DNS names lead to the right addresses.
         DnsReady = "DnsReady",
     }

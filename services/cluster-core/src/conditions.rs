@@ -2,6 +2,7 @@
 
 use jiff::{Timestamp, Unit};
 
+use crate::renewal::overdue_certificates;
 use crate::{
     Bootstrap, CloudObjectState, ClusterObservation, ClusterSpec, Condition, ConditionKind,
     ConditionStatus, DesiredObjects, DesiredState, GroupRole, Key, Kind, MemberName, NodeGroup,
@@ -28,7 +29,7 @@ pub fn conditions(
 ) -> Vec<Condition> {
     let shape = desired_objects(spec);
     let of = |kind: ConditionKind| {
-        let verdict = verdict(kind, spec, &shape, seen);
+        let verdict = verdict(kind, spec, &shape, seen, now);
         let before = spec.cluster.conditions.iter().find(|it| it.kind == kind);
         let since = before.filter(|it| it.status == verdict.status).map_or(now, |it| it.since);
         let Verdict { status, reason, message, next_action, is_final } = verdict;
@@ -42,6 +43,7 @@ fn verdict(
     spec: &ClusterSpec<'_>,
     shape: &DesiredObjects,
     seen: &ClusterObservation,
+    now: Timestamp,
 ) -> Verdict {
     if seen.at.is_none() {
         return match &seen.problem {
@@ -59,6 +61,7 @@ fn verdict(
         ConditionKind::NodesHealthy => nodes(spec, seen),
         ConditionKind::AddOnsApplied => add_ons(spec, seen),
         ConditionKind::AuthoritiesSettled => authorities(spec, seen),
+        ConditionKind::CertificatesValid => certificates(spec, now),
     };
     match verdict.status {
         ConditionStatus::False if !verdict.is_final => verdict_of_problem(seen).unwrap_or(verdict),
@@ -277,6 +280,32 @@ fn authorities(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> Verdict {
     };
     let message = format!("{} ({waits})", now.step().describe());
     verdict_of(ConditionStatus::False, now.step().as_str(), message)
+}
+
+/// Names the certificates that nothing renewed in time. The condition is false only for certificates that have ended.
+fn certificates(spec: &ClusterSpec<'_>, now: Timestamp) -> Verdict {
+    use ConditionStatus::{False, True};
+
+    let found = overdue_certificates(spec, now);
+    let verdict = if !found.ended.is_empty() {
+        verdict_of(False, "Ended", format!("have ended: {}", list(&found.ended)))
+    } else if !found.stuck.is_empty() {
+        let message = format!("do not complete a renewal, and others wait: {}", list(&found.stuck));
+        verdict_of(True, "RenewalStuck", message)
+    } else if !found.overdue.is_empty() {
+        verdict_of(True, "NotRenewed", format!("not renewed in time: {}", list(&found.overdue)))
+    } else if !found.silent.is_empty() {
+        let message = format!(
+            "have never reported their certificates, which end a year after a member has started: {}",
+            list(&found.silent)
+        );
+        verdict_of(True, "NotReported", message)
+    } else {
+        return good();
+    };
+    let next_action = "look at the log of bedplate-authorities.service on the members, or replace them: a new \
+                       member has new certificates";
+    Verdict { next_action: next_action.to_owned(), ..verdict }
 }
 
 /// Returns the groups that should have members: none when the cluster is to be deleted.

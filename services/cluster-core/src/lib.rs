@@ -18,6 +18,7 @@ mod notification;
 mod plan;
 mod quota;
 mod quota_need;
+mod renewal;
 mod repair;
 mod request;
 #[cfg(feature = "samples")]
@@ -52,6 +53,7 @@ mod desired_object;
 mod desired_state;
 mod failure_count;
 mod ingress_rule;
+mod member_certificates;
 mod observation;
 mod project_observation;
 mod record_change;
@@ -123,6 +125,7 @@ pub use label::{LABELS, Labels, LabelsError, Meaning};
 pub use labels_compared::LabelsCompared;
 pub use lease_notice::{LeaseNotice, lease_notice};
 pub use ledger::{LedgerEntry, LedgerOwner, LedgerState};
+pub use member_certificates::{LeafCertificate, MemberCertificates};
 pub use node_group::{GroupRole, NodeGroup, NodeTaint, TaintEffect};
 pub use notification::cluster_notification;
 pub use observation::{
@@ -139,6 +142,9 @@ pub use quota::{
 };
 pub use quota_need::{QuotaNeed, QuotaShortage, quota_need, shortages};
 pub use record_change::RecordChange;
+pub use renewal::{
+    CertificateReport, RenewalAnswer, RenewalDecision, RenewalStage, answer_certificates,
+};
 pub use repair::{RepairLimits, members_to_replace, servers_to_recreate};
 pub use request::{
     MOST_GROUPS, Refusal, check_another_group, check_cluster, check_group, check_not_deleting,

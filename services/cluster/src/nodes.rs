@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::rejection::{FormRejection, QueryRejection};
+use axum::extract::rejection::{FormRejection, QueryRejection, StringRejection};
 use axum::extract::{ConnectInfo, DefaultBodyLimit, Form, Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use cluster_conductor::{Answer, CaHandout, Conductor, StepReport};
+use cluster_conductor::{Answer, CaHandout, CertificateAnswer, Conductor, StepReport};
 use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
@@ -22,15 +22,19 @@ pub use certificate::{Certificate, CertificateError, certificate, read_certifica
 const IGNITION: &str = "application/vnd.coreos.ignition+json";
 /// The maximum size of a report in bytes.
 const LONGEST_REPORT: usize = 4096;
+/// The maximum size of a report about certificates in bytes. A member has 13 certificates of 2 KiB at most.
+const LONGEST_CERTIFICATES: usize = 64 * 1024;
 /// The timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Returns all routes of the listener.
 pub fn router(conductor: Conductor) -> Router {
+    let certificates = post(certificates).layer(DefaultBodyLimit::max(LONGEST_CERTIFICATES));
     Router::new()
         .route("/v1/claims/{claim}", get(redeem))
         .route("/v1/reports", post(report))
         .route("/v1/authorities/{claim}", get(authorities))
+        .route("/v1/certificates/{claim}", certificates)
         .layer(DefaultBodyLimit::max(LONGEST_REPORT))
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, PATIENCE))
         .with_state(conductor)
@@ -106,6 +110,26 @@ async fn authorities(
         CaHandout::Take(archive) => {
             let headers = [(CONTENT_TYPE, "application/x-tar"), (CACHE_CONTROL, "no-store")];
             (headers, archive).into_response()
+        }
+    }
+}
+
+/// `POST /v1/certificates/{claim}`: the certificates that a member holds.
+///
+/// Answers 200 if the member has to renew them now, and otherwise 202 with the number of seconds after which the member has to report again.
+async fn certificates(
+    State(conductor): State<Conductor>,
+    Path(claim): Path<String>,
+    headers: HeaderMap,
+    body: Result<String, StringRejection>,
+) -> Response {
+    let Some(token) = bearer(&headers) else { return not_found() };
+    let Ok(report) = body else { return not_found() };
+    match conductor.take_certificate_report(&claim, token, &report).await {
+        CertificateAnswer::Nothing => not_found(),
+        CertificateAnswer::Renew => (StatusCode::OK, "renew\n").into_response(),
+        CertificateAnswer::ReportAgain(seconds) => {
+            (StatusCode::ACCEPTED, format!("{seconds}\n")).into_response()
         }
     }
 }

@@ -83,6 +83,7 @@ impl Claims {
         Reports {
             url: url("reports"),
             authorities: url(&format!("authorities/{machine}")),
+            certificates: url(&format!("certificates/{machine}")),
             holds: 0,
             token: TOKEN.to_owned().into(),
             claim: machine.to_string(),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use axum::response::Response;
-use cluster_core::{MemberName, NodeGroup};
+use cluster_core::{MemberCertificates, MemberName, NodeGroup};
 use openstack_api::{
-    JsonShape, ListPart, Listing, PartRequest, PathParam, Route, Routes, Shaped, shaped,
+    JsonShape, ListPart, Listing, PartRequest, PathParam, Route, Routes, Shaped, Time, shaped,
 };
 use serde::Serialize;
 
@@ -34,6 +34,8 @@ shaped! {
         role: &'a str,
         server_id: Option<&'a str>,
         address: Option<String>,
+        /// When the first of the certificates ends that the member has reported.
+        certificates_end_at: Option<Time>,
     }
 }
 
@@ -57,6 +59,7 @@ async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<R
                 role: group.role.as_str(),
                 server_id: servers.get(machine).map(String::as_str),
                 address: cluster.machine_addresses.get(machine).map(ToString::to_string),
+                certificates_end_at: cluster.certificates.get(machine).map(end),
             });
             let more = (members.len() == most).then_some(from + most);
             let last = members.last().map(|(_, machine)| (members.len(), machine.to_string()));
@@ -64,6 +67,10 @@ async fn list(request: Request, PathParam(ident): PathParam<String>) -> Result<R
         })
     })
     .await
+}
+
+fn end(held: &MemberCertificates) -> Time {
+    Time(held.first.ends_at)
 }
 
 /// Returns so many members of the groups, from this place on, each with its group.

@@ -1,5 +1,7 @@
 //! The routes that Magnum does not have.
 
+use cluster_core::{Ident, LeafCertificate, MemberCertificates};
+use cluster_store::{ClusterChange, Scope};
 use serde_json::json;
 
 use crate::api::{Api, NEWEST};
@@ -29,10 +31,27 @@ async fn plan_events_members_and_ledger_of_a_cluster_are_shown() {
     api.get("/bedplate/v1/clusters/c/ledger").await.has(200).is(r#"{"ledger": []}"#);
     api.get("/bedplate/v1/clusters/c/machines").await.has(200).is(
         r#"{"machines": [
-            {"name": "default-master-0", "nodegroup": "default-master", "role": "master", "server_id": null, "address": null},
-            {"name": "default-worker-0", "nodegroup": "default-worker", "role": "worker", "server_id": null, "address": null}
+            {"name": "default-master-0", "nodegroup": "default-master", "role": "master", "server_id": null, "address": null,
+             "certificates_end_at": null},
+            {"name": "default-worker-0", "nodegroup": "default-worker", "role": "worker", "server_id": null, "address": null,
+             "certificates_end_at": null}
         ]}"#,
     );
+}
+
+#[tokio::test]
+async fn a_member_shows_when_its_certificates_end() {
+    let api = Api::start().await;
+    let ident = Ident::Id(api.small().await.parse().unwrap());
+    let mut cluster = api.store.find_clusters(&ident, &Scope::All).await.unwrap().remove(0);
+    let ends_at = "2027-01-31T00:00:00Z".parse().unwrap();
+    let first = LeafCertificate::new("etcd/peer".to_owned(), ends_at, ends_at, ends_at);
+    let held = MemberCertificates { first, renewing_since: None, renewed_at: None };
+    cluster.certificates.insert("default-worker-0".parse().unwrap(), held);
+    api.store.change_cluster(&ClusterChange::of(cluster)).await.unwrap();
+    let shown = api.get("/bedplate/v1/clusters/c/machines").await.has(200).json();
+    let ends = |at: usize| shown["machines"][at]["certificates_end_at"].clone();
+    assert_eq!((ends(0), ends(1)), (json!(null), json!("2027-01-31T00:00:00.000000+00:00")));
 }
 
 #[tokio::test]
@@ -49,11 +68,10 @@ async fn a_cluster_without_an_api_address_has_no_kubeconfig() {
 async fn a_kubeconfig_has_the_address_of_the_clusters_api() {
     let api = Api::start().await;
     let id = api.small().await;
-    let ident = cluster_core::Ident::Id(id.parse().unwrap());
-    let mut cluster =
-        api.store.find_clusters(&ident, &cluster_store::Scope::All).await.unwrap().remove(0);
+    let ident = Ident::Id(id.parse().unwrap());
+    let mut cluster = api.store.find_clusters(&ident, &Scope::All).await.unwrap().remove(0);
     cluster.api_address = Some("https://192.0.2.7:6443".to_owned());
-    api.store.change_cluster(&cluster_store::ClusterChange::of(cluster)).await.unwrap();
+    api.store.change_cluster(&ClusterChange::of(cluster)).await.unwrap();
     let config = api.get("/bedplate/v1/clusters/c/kubeconfig").await.has(200);
     assert_eq!(config.headers["content-type"], "application/yaml");
     assert_eq!(config.json()["clusters"][0]["cluster"]["server"], "https://192.0.2.7:6443");

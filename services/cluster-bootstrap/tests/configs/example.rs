@@ -102,6 +102,9 @@ pub(crate) fn reports() -> Reports {
         authorities: "https://clusterd.example:9512/v1/authorities/claim-1"
             .parse()
             .expect("the example is valid"),
+        certificates: "https://clusterd.example:9512/v1/certificates/claim-1"
+            .parse()
+            .expect("the example is valid"),
         holds: 4,
         token: SECRET.to_owned().into(),
         claim: "claim-1".to_owned(),

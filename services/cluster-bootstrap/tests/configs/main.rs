@@ -2,6 +2,7 @@
 
 mod authorities;
 mod example;
+mod renewal;
 mod settings;
 mod systemd;
 mod volume_script;
@@ -580,6 +581,19 @@ fn each_step_is_reported_and_no_report_fails_a_step() {
         max-time = 30
     "#]]
     .assert_eq(&file(&node, "/etc/bedplate/authorities.curl").unwrap());
+    expect![[r#"
+        # Read by curl --config, so that the token does not appear in the list of processes.
+        url = "https://clusterd.example:9512/v1/certificates/claim-1"
+        header = "Content-Type: text/plain"
+        header = "Authorization: Bearer c2VjcmV0"
+        cacert = "/etc/bedplate/report-authority.pem"
+        noproxy = "*"
+        silent
+        show-error
+        connect-timeout = 5
+        max-time = 30
+    "#]]
+    .assert_eq(&file(&node, "/etc/bedplate/certificates.curl").unwrap());
     assert_eq!(file(&node, "/var/lib/bedplate/authorities/revision").unwrap(), "4\n");
     assert_eq!(ignition::check(&node.config), []);
     assert!(!format!("{:?}", example::reports()).contains(SECRET));

@@ -210,6 +210,7 @@ async fn config(
     let reports = Reports {
         url: nodes.url.join("v1/reports").expect("it is a path"),
         authorities: nodes.url.join(&format!("v1/authorities/{id}")).expect("an id is a path"),
+        certificates: nodes.url.join(&format!("v1/certificates/{id}")).expect("an id is a path"),
         holds: spec.cluster.authorities.revision,
         token: reports.token.as_str().into(),
         claim: id,

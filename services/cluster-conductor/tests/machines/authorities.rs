@@ -15,9 +15,9 @@ const MACHINES: [(&str, &str); 5] = [
 ];
 
 /// A member's credentials: its claim, and the report token from its config.
-struct Asks {
-    claim: String,
-    token: String,
+pub(crate) struct Asks {
+    pub(crate) claim: String,
+    pub(crate) token: String,
 }
 
 impl Asks {
@@ -27,7 +27,7 @@ impl Asks {
 }
 
 /// Makes a cluster whose members have all started, and returns their credentials.
-async fn begun() -> (ClusterFixture, Vec<Asks>) {
+pub(crate) async fn begun() -> (ClusterFixture, Vec<Asks>) {
     let mut given = ClusterFixture::labelled(&[]).await;
     let mut all = Vec::new();
     for (name, from) in MACHINES {

@@ -6,3 +6,4 @@ mod claims;
 mod configs;
 mod given;
 mod labels;
+mod renewal;

@@ -1,6 +1,6 @@
 use super::*;
 use crate::sample::{Sample, at, labels};
-use crate::{AddOnsObservation, CaRevision};
+use crate::{AddOnsObservation, CaRevision, LeafCertificate, MemberCertificates};
 
 /// Describes the condition of this kind.
 fn text(sample: &Sample, seen: &ClusterObservation, kind: ConditionKind) -> String {
@@ -157,4 +157,30 @@ fn a_rotation_says_what_its_step_waits_for() {
     assert_eq!(text(&sample, &seen, kind), format!("{step} (all members have done so)"));
     sample.cluster.desire = DesiredState::Gone;
     assert_eq!(text(&sample, &seen, kind), GOOD);
+}
+
+#[test]
+fn certificates_that_nothing_renewed_are_a_warning_until_they_end() {
+    let mut sample = Sample::highly_available();
+    let seen = sample.complete();
+    let late: MemberName = "default-master-1".parse().unwrap();
+    sample.cluster.nodes = sample.groups.iter().flat_map(NodeGroup::refs).collect();
+    let mut told = |issued: i64, ends: i64, renewing: Option<i64>| {
+        let first = LeafCertificate {
+            name: "etcd/peer".to_owned(),
+            issued_at: at(issued),
+            ends_at: at(ends),
+        };
+        let renewing_since = renewing.map(at);
+        let held = MemberCertificates { first, renewing_since, renewed_at: None };
+        sample.cluster.certificates.insert(late.clone(), held);
+        text(&sample, &seen, ConditionKind::CertificatesValid)
+    };
+    assert_eq!(told(50, 149, None), GOOD);
+    let want = format!("not renewed in time: etcd/peer of {late} (ends at {})", at(148));
+    assert_eq!(told(50, 148, None), format!("True NotRenewed: {want}"));
+    let want = format!("do not complete a renewal, and others wait: {late} (since {})", at(-801));
+    assert_eq!(told(50, 148, Some(-801)), format!("True RenewalStuck: {want}"));
+    let want = format!("have ended: etcd/peer of {late} (at {})", at(99));
+    assert_eq!(told(50, 99, None), format!("False Ended: {want}"));
 }

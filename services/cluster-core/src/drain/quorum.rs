@@ -57,8 +57,11 @@ impl EtcdQuorum {
         let members: BTreeSet<MemberName> =
             cluster.nodes.iter().filter(|_| is_watched).filter(is_member).cloned().collect();
         let stays: BTreeSet<MemberName> = masters().flat_map(NodeGroup::refs).collect();
-        let is_away =
-            |machine: &&MemberName| cluster.unready.contains(*machine) || !stays.contains(*machine);
+        let is_away = |machine: &&MemberName| {
+            cluster.unready.contains(*machine)
+                || cluster.is_renewing(machine)
+                || !stays.contains(*machine)
+        };
         EtcdQuorum {
             cluster: cluster.id,
             name: cluster.name.to_string(),
@@ -158,7 +161,7 @@ impl fmt::Display for QuorumLost {
             write!(f, "; the drain of {host} moves {}", named(machines))?;
         }
         if !self.away.is_empty() {
-            write!(f, "; not ready: {}", named(&self.away))?;
+            write!(f, "; not ready, or restarting: {}", named(&self.away))?;
         }
         if self.is_rotating {
             f.write_str(

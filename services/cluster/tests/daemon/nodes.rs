@@ -15,7 +15,7 @@ use cluster_core::{
     ClusterParameters, ClusterUuid, Key, KubernetesVersion, MemberName, NodeGroup, RepairLimits,
     RequestedCluster,
 };
-use cluster_store::Store;
+use cluster_store::{ClusterChange, Store};
 use daemon::{ConnectionLimits, serve_tls};
 use jiff::{SignedDuration, Timestamp};
 use reqwest::{Certificate, Client, StatusCode};
@@ -132,14 +132,8 @@ async fn a_member_gets_its_config_once_and_reports_with_the_token_in_the_config(
     let document = ignition::Document::parse(&config, ignition::Limits::default()).unwrap();
     assert_eq!(document.version(), "3.3.0");
 
-    let value: Value = serde_json::from_str(&config).unwrap();
-    let files = value["storage"]["files"].as_array().unwrap();
-    let curl = files.iter().find(|it| it["path"] == "/etc/bedplate/report.curl").unwrap();
-    let curl = unpacked(curl["contents"]["source"].as_str().unwrap());
-    let reported = |begin: &str| {
-        let line = curl.lines().find_map(|line| line.strip_prefix(begin)).unwrap();
-        line.trim_end_matches('"').to_owned()
-    };
+    let curl = file(&config, "/etc/bedplate/report.curl");
+    let reported = |begin: &str| option(&curl, begin);
     let (url, bearer) = (reported("url = \""), reported("header = \"Authorization: "));
     let report = |bearer: &str, body: String| {
         let request = client.post(&url).header("Authorization", bearer);
@@ -160,6 +154,44 @@ async fn a_member_gets_its_config_once_and_reports_with_the_token_in_the_config(
     let again = listening.redeem(&client).await;
     assert_eq!(again.status(), StatusCode::NOT_FOUND);
     assert_eq!(listening.events().await, ["ClaimRedeemed", "ClaimReused"]);
+}
+
+/// A certificate that ended long ago.
+fn ended() -> String {
+    let mut parameters = rcgen::CertificateParams::default();
+    parameters.not_after = rcgen::date_time_ymd(2000, 1, 1);
+    parameters.self_signed(&rcgen::KeyPair::generate().unwrap()).unwrap().pem()
+}
+
+#[tokio::test]
+async fn a_member_reports_its_certificates_and_learns_when_to_renew_them() {
+    let listening = listening().await;
+    let client = listening.client(HERE);
+    let config = listening.redeem(&client).await.text().await.unwrap();
+    let curl = file(&config, "/etc/bedplate/certificates.curl");
+    let (url, bearer) = (option(&curl, "url = \""), option(&curl, "header = \"Authorization: "));
+    let report = |bearer: &str, body: String| {
+        let request = client.post(&url).header("Authorization", bearer);
+        let request = request.header("Content-Type", "text/plain").body(body);
+        async {
+            let answer = request.send().await.unwrap();
+            (answer.status(), answer.text().await.unwrap())
+        }
+    };
+    let text = format!("stage idle\ncertificate etcd/peer 1\n{}", ended());
+    let refused = (StatusCode::NOT_FOUND, "not found\n".to_owned());
+    assert_eq!(report(&listening.claim.1, text.clone()).await, refused);
+    assert_eq!(report(&bearer, "stage".to_owned()).await, refused);
+    assert_eq!(report(&bearer, format!("{text}{}", "x".repeat(65_536))).await, refused);
+    let later = |seconds: &str| (StatusCode::ACCEPTED, format!("{seconds}\n"));
+    assert_eq!(report(&bearer, text.clone()).await, later("60"), "it is no node yet");
+
+    let nodes = ["default-master-0".parse().unwrap()].into();
+    let cluster = Cluster { nodes, ..listening.cluster.clone() };
+    listening.store.change_cluster(&ClusterChange::of(cluster)).await.unwrap();
+    let padding = "-".repeat(60_000);
+    let answer = report(&bearer, format!("{text}{padding}")).await;
+    assert_eq!(answer, (StatusCode::OK, "renew\n".to_owned()));
 }
 
 #[tokio::test]
@@ -199,6 +231,20 @@ async fn no_route_of_the_users_api_answers_here_and_none_without_tls() {
     // A client that does not trust clusterd's certificate authority does not connect.
     let stranger = Client::builder().no_proxy().tls_certs_only([]).build().unwrap();
     assert!(stranger.get(&listening.claim.0).send().await.is_err());
+}
+
+/// The text of a file in a config.
+fn file(config: &str, path: &str) -> String {
+    let value: Value = serde_json::from_str(config).unwrap();
+    let files = value["storage"]["files"].as_array().unwrap();
+    let file = files.iter().find(|it| it["path"] == path).unwrap();
+    unpacked(file["contents"]["source"].as_str().unwrap())
+}
+
+/// The rest of the first line of a curl configuration that begins so.
+fn option(curl: &str, begin: &str) -> String {
+    let line = curl.lines().find_map(|line| line.strip_prefix(begin)).unwrap();
+    line.trim_end_matches('"').to_owned()
 }
 
 fn unpacked(source: &str) -> String {

@@ -73,7 +73,7 @@ fn a_refusal_names_the_cluster_its_members_and_every_reason() {
     let quorum = EtcdQuorum { away: [machine(2)].into(), ..quorum(7, 5) };
     let granted = Granted::from([(host(1), [member(7, 1)].into())]);
     let refused = ask(0, &[member(7, 0)], &granted, &quorum).unwrap_err();
-    expect![[r#"host host-0 cannot be drained now: cluster c7 (00000000-0000-0000-0000-000000000007) would have 2 of its 5 etcd members and needs 3: on this host: default-master-0; the drain of host-1 moves default-master-1; not ready: default-master-2; wait, or name in force each cluster that may lose its quorum"#]]
+    expect![[r#"host host-0 cannot be drained now: cluster c7 (00000000-0000-0000-0000-000000000007) would have 2 of its 5 etcd members and needs 3: on this host: default-master-0; the drain of host-1 moves default-master-1; not ready, or restarting: default-master-2; wait, or name in force each cluster that may lose its quorum"#]]
         .assert_eq(&refused);
 }
 
@@ -116,6 +116,17 @@ fn members_are_the_nodes_of_the_control_plane() {
     assert!(EtcdQuorum::of(&sample.cluster, &sample.groups).is_rotating);
     sample.cluster.desire = crate::DesiredState::Gone;
     assert_eq!(EtcdQuorum::of(&sample.cluster, &sample.groups).members, BTreeSet::new());
+}
+
+#[test]
+fn members_that_renew_certificates_are_away() {
+    let mut sample = Sample::highly_available();
+    sample.cluster.nodes = (0..3).map(machine).collect();
+    let first = crate::LeafCertificate::new("apiserver".to_owned(), at(0), at(0), at(100));
+    let held = crate::MemberCertificates { first, renewing_since: Some(at(40)), renewed_at: None };
+    sample.cluster.certificates = [(machine(1), held)].into();
+    let quorum = EtcdQuorum::of(&sample.cluster, &sample.groups);
+    assert_eq!(quorum.away, [machine(1)].into());
 }
 
 #[test]
