@@ -23,6 +23,8 @@ pub struct Settings {
     pub quotas: BTreeMap<String, i64>,
     /// The lifetime of a token in seconds.
     pub token_seconds: u32,
+    /// The lifetime of the certificates of Kubernetes nodes in seconds.
+    pub certificate_seconds: u32,
     /// The most entries of a page.
     pub page_limit: usize,
     /// The range of the external network. By default a free part of 127.0.0.0/8, whose addresses work on this host.
@@ -150,6 +152,8 @@ impl Default for Settings {
             enable_new_services: true,
             quotas: BTreeMap::new(),
             token_seconds: 3600,
+            // kubeadm's
+            certificate_seconds: 365 * 24 * 3600,
             page_limit: 1000,
             external_cidr: None,
             shared_networks: BTreeMap::new(),

@@ -20,7 +20,7 @@ use crate::fixture::{self, ClusterFixture};
 const EVERY: usize = 3;
 
 /// The number of Kubernetes nodes that this kubeconfig lists, or the error.
-async fn nodes_of(kubeconfig: &str) -> Result<usize, String> {
+pub(crate) async fn nodes_of(kubeconfig: &str) -> Result<usize, String> {
     let access = Access::from_kubeconfig(kubeconfig, None).map_err(|error| error.to_string())?;
     let client = Client::new(&access).map_err(|error| error.to_string())?;
     nodes::list(&client).await.map(|all| all.len()).map_err(|error| error.to_string())
@@ -28,7 +28,7 @@ async fn nodes_of(kubeconfig: &str) -> Result<usize, String> {
 
 impl ClusterFixture {
     /// The kubeconfig that a user gets now.
-    async fn kubeconfig(&self) -> String {
+    pub(crate) async fn kubeconfig(&self) -> String {
         let cluster = self.find().await;
         self.idle_conductor().kubeconfig(&cluster, "alice").await.unwrap().unwrap()
     }
@@ -53,7 +53,7 @@ impl ClusterFixture {
         }
     }
 
-    async fn until(&self, what: &str, is: impl Fn(&Cluster) -> bool) -> Cluster {
+    pub(crate) async fn until(&self, what: &str, is: impl Fn(&Cluster) -> bool) -> Cluster {
         let looking = async {
             loop {
                 let cluster = self.find().await;
@@ -69,7 +69,7 @@ impl ClusterFixture {
         }
     }
 
-    async fn until_complete(&self) -> Cluster {
+    pub(crate) async fn until_complete(&self) -> Cluster {
         let is_complete = |it: &Cluster| {
             it.completed_at.is_some_and(|done| done >= it.asked_at)
                 && it.conditions.iter().all(|it| it.status == ConditionStatus::True)

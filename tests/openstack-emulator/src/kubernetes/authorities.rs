@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use reqwest::{Certificate, Client, StatusCode};
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
+use super::certificates::Reporter;
 use crate::guest::client_builder;
 use crate::locks::lock;
 
@@ -76,16 +78,19 @@ impl PollSettings {
         })
     }
 
-    /// Polls for ever, with the pause `every` after each answer. Calls `taken` for new CAs before the next poll.
+    /// Polls for ever, with the pause `every` after each answer. Calls `taken` for new CAs before the next poll. Reports certificates while
+    /// no rotation is in progress.
     pub(super) async fn keep(
         &self,
         (server, every): (&str, Duration),
         disks: &Disks,
         taken: impl Fn(&MemberCas),
+        reporter: Option<&Reporter<'_>>,
     ) {
         let first = MemberCas { revision: self.revision.clone(), ..MemberCas::default() };
         let mut held = disks.held(server).unwrap_or(first);
         let Ok(client) = self.client() else { return };
+        let mut report_at = Instant::now();
         loop {
             let url = format!("{}?holds={}", self.url, held.revision);
             let answer = client.get(url).header("Authorization", &self.bearer).send().await;
@@ -101,6 +106,17 @@ impl PollSettings {
                     disks.write(server, &held);
                 }
                 Ok((StatusCode::ACCEPTED, _)) => tokio::time::sleep(every / 15).await,
+                Ok((StatusCode::NO_CONTENT, _)) => {
+                    let mut pause = every;
+                    if let Some(reporter) = reporter {
+                        if report_at <= Instant::now() {
+                            report_at = Instant::now() + reporter.report(&client).await;
+                        }
+                        let left = report_at.saturating_duration_since(Instant::now());
+                        pause = left.clamp(every / 30, every);
+                    }
+                    tokio::time::sleep(pause).await;
+                }
                 Ok(_) | Err(_) => tokio::time::sleep(every).await,
             }
         }

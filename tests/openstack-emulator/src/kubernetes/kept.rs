@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::authorities::MemberCas;
+use super::certificates::MemberLeaves;
 use super::cluster::Cluster;
 use super::nodes::Nodes;
 use super::state::Objects;
@@ -18,6 +19,8 @@ struct StoredKubernetes {
     clusters: Vec<One>,
     known: HashSet<String>,
     disks: HashMap<String, MemberCas>,
+    #[serde(default)]
+    leaves: HashMap<String, MemberLeaves>,
 }
 
 /// A cluster, with the pins of all its CAs.
@@ -52,7 +55,8 @@ impl Nodes {
         let cluster = |(pins, cluster): (Vec<String>, Arc<Cluster>)| json!({"pins": pins, "objects": cluster.with(|objects| json!(objects))});
         let clusters: Vec<Value> = self.all().into_iter().map(cluster).collect();
         let known = lock(&self.known).clone();
-        json!({"clusters": clusters, "known": known, "disks": self.disks.all()})
+        let (disks, leaves) = (self.disks.all(), self.leaves.all());
+        json!({"clusters": clusters, "known": known, "disks": disks, "leaves": leaves})
     }
 
     pub(super) fn take_up_value(&self, kept: Value) -> serde_json::Result<()> {
@@ -64,6 +68,7 @@ impl Nodes {
         }
         *lock(&self.known) = kept.known;
         self.disks.take_up(kept.disks);
+        self.leaves.take_up(kept.leaves);
         Ok(())
     }
 }

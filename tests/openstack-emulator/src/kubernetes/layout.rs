@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use x509_parser::pem::parse_x509_pem;
 
 use super::authorities::PollSettings;
+use super::certificates::ReportSettings;
 use crate::guest::{GuestMachine, files};
 use crate::object::{Fields, ReadFields};
 use crate::world::stamp;
@@ -41,6 +42,8 @@ pub(super) struct Layout {
     pub(super) token: Option<String>,
     /// The settings for polling CA rotations. `None` if the member does not poll.
     pub(super) asks: Option<PollSettings>,
+    /// The settings for reporting certificates. `None` if the member does not report any.
+    pub(super) reports: Option<ReportSettings>,
     /// kubeadm's configurations of `init` and of the cluster. Null if the files have none.
     pub(super) init: Value,
     pub(super) cluster: Value,
@@ -111,6 +114,7 @@ impl Layout {
             etcd_tag: etcd_tag.unwrap_or_else(|| "3.5.0-0".to_owned()),
             token,
             asks: PollSettings::read(&files),
+            reports: ReportSettings::read(&files),
             init: of("InitConfiguration").cloned().unwrap_or_default(),
             cluster: cluster.cloned().unwrap_or_default(),
             labels,

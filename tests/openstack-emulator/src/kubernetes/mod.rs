@@ -11,6 +11,7 @@ mod api;
 mod apply;
 mod auth;
 mod authorities;
+mod certificates;
 mod cluster;
 mod controllers;
 mod discovery;

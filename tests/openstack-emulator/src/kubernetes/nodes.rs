@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
@@ -11,6 +12,7 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use super::authorities::{Disks, MemberCas};
+use super::certificates::{LeafDisks, Reporter};
 use super::cluster::Cluster;
 use super::layout::{self, Layout};
 use super::state::DEFAULT_RELEASE;
@@ -34,6 +36,8 @@ pub struct Nodes {
     pub(super) known: Mutex<HashSet<String>>,
     /// The CAs that members received in CA rotations.
     pub(super) disks: Disks,
+    /// The certificates of members.
+    pub(super) leaves: LeafDisks,
 }
 
 impl Nodes {
@@ -141,7 +145,7 @@ impl Guest for Nodes {
 }
 
 impl Nodes {
-    /// Polls for CA rotations. A control-plane member then serves a certificate of the new CA, through `serves`.
+    /// Polls for CA rotations, and reports certificates. A control-plane member then serves a certificate of the new CA, through `serves`.
     async fn keep_authorities(
         &self,
         cluster: &Arc<Cluster>,
@@ -164,8 +168,22 @@ impl Nodes {
                 serves.send_replace(acceptor);
             }
         };
-        let every = machine.cloud.shared.with(|world| world.settings.times.guest_asks);
-        asks.keep((&machine.id, millis(every)), &self.disks, taken).await;
+        let (every, lifetime) = machine
+            .cloud
+            .shared
+            .with(|world| (world.settings.times.guest_asks, world.settings.certificate_seconds));
+        let reporter = layout.reports.as_ref().map(|settings| Reporter {
+            settings,
+            disks: &self.leaves,
+            cluster,
+            server: &machine.id,
+            node: &layout.name,
+            address: machine.addresses.first().map_or("127.0.0.1", String::as_str),
+            is_control_plane: layout.authority_key.is_some(),
+            lifetime: Duration::from_secs(lifetime.into()),
+            every: millis(every),
+        });
+        asks.keep((&machine.id, millis(every)), &self.disks, taken, reporter.as_ref()).await;
     }
 
     /// Whether the kubelet has a certificate. Requests one with the bootstrap token if necessary.

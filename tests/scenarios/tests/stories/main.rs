@@ -35,6 +35,7 @@ mod quorum;
 mod rack_up;
 mod raid;
 mod raid_volumes;
+mod renewal;
 mod replicas;
 mod rescue;
 mod reserve;

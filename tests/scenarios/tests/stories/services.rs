@@ -43,7 +43,12 @@ impl Clusters {
     }
 
     pub(crate) async fn start_with(more: &str) -> Clusters {
-        let site = Site::start("clusterd").await;
+        Clusters::start_in(openstack_emulator::Settings::default(), more).await
+    }
+
+    /// Starts in a cloud with these settings.
+    pub(crate) async fn start_in(cloud: openstack_emulator::Settings, more: &str) -> Clusters {
+        let site = Site::start_with("clusterd", cloud).await;
         let folder = &site.folder;
         // The address is fixed in advance, because servers get it in their configs before clusterd listens.
         let free = TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
@@ -54,7 +59,7 @@ impl Clusters {
     }
 
     /// Runs `bedplate …` with further arguments before those.
-    async fn bedplate(&self, before: &[&str], arguments: &[&str]) -> ProgramOutput {
+    pub(crate) async fn bedplate(&self, before: &[&str], arguments: &[&str]) -> ProgramOutput {
         let url = ["--clusters-url", self.api.url().as_str()];
         bedplate(&[&url[..], before, arguments].concat()).await
     }
