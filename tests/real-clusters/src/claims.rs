@@ -110,6 +110,17 @@ impl Claims {
         fs::read_to_string(path).ok()?.trim().parse().ok()
     }
 
+    /// Permits a machine to renew its certificates.
+    pub fn permit_renewal(&self, machine: &str) {
+        let path = self.folder.join(format!("{machine}.authorities/permitted"));
+        fs::write(path, "").expect("a file can be written");
+    }
+
+    /// The last report of a machine about its certificates.
+    pub fn reported(&self, machine: &str) -> Option<String> {
+        fs::read_to_string(self.folder.join(format!("{machine}.authorities/certificates"))).ok()
+    }
+
     /// The names of the machines whose claims were redeemed.
     pub fn redeemed(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.folder).expect("the folder can be read").flatten();

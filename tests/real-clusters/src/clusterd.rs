@@ -40,7 +40,8 @@ pub fn for_nobody() -> String {
     text
 }
 
-/// Configuration for machines made of namespaces: they reach clusterd and the mirror, run no systemd, and share the kernel of the host.
+/// Configuration for machines made of namespaces: they reach clusterd and the mirror, run no systemd, and share the kernel of the host. Their
+/// certificates live for 30 minutes.
 pub fn for_machines() -> String {
     let held = MirrorConfig::at(HOST);
     format!(
@@ -50,15 +51,15 @@ pub fn for_machines() -> String {
          evictionHard = {{ 'memory.available' = '100Mi', 'nodefs.available' = '1%', 'imagefs.available' = '1%' }}\n\
          [kubernetes.kube_proxy.conntrack]\nmaxPerCore = 0\nmin = 0\ntcpEstablishedTimeout = '0s'\ntcpCloseWaitTimeout = '0s'\n\
          {}{}",
-        held.version(VERSION),
-        held.version(NEWER),
+        held.version(VERSION, "kubeadm-short-lived"),
+        held.version(NEWER, "kubeadm"),
     )
 }
 
 /// Configuration for virtual machines that reach this host at `host`. They run systemd and fetch programs, but no images, so they never
 /// become nodes; clusterd must not replace them while they boot slowly.
 pub fn for_virtual_machines(host: &str) -> String {
-    let programs = MirrorConfig::at(host).programs(VERSION);
+    let programs = MirrorConfig::at(host).programs(VERSION, "kubeadm");
     format!(
         "[repair]\nbecome_node_within = '1h'\n[nodes]\nlisten = '{host}:9512'\nurl = 'https://{host}:9512/'\n{programs}"
     )
@@ -94,9 +95,9 @@ impl<'a> MirrorConfig<'a> {
         format!("[{}]", archives.join(", "))
     }
 
-    /// The table of a version with its programs and images.
-    fn version(&self, version: &str) -> String {
-        let mut text = self.programs(version);
+    /// The table of a version with its programs and images, with this file as kubeadm.
+    fn version(&self, version: &str, kubeadm: &str) -> String {
+        let mut text = self.programs(version, kubeadm);
         let etcd = MirrorConfig::file("ETCD_TAG");
         let every = self.archives(version, &["pause", "kube-proxy", "tools"]);
         let control_plane = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"];
@@ -107,11 +108,13 @@ impl<'a> MirrorConfig<'a> {
         text
     }
 
-    /// The table of a version with its programs. More keys may follow it.
-    fn programs(&self, version: &str) -> String {
+    /// The table of a version with its programs, and this file as kubeadm. More keys may follow it.
+    fn programs(&self, version: &str, kubeadm: &str) -> String {
         let mut text = format!("[kubernetes.versions.'{version}']\n");
-        for program in ["kubeadm", "kubelet", "kubectl"] {
-            let _ = writeln!(text, "{program} = {}", self.artifact(&in_mirror(version, program)));
+        for (program, file) in
+            [("kubeadm", kubeadm), ("kubelet", "kubelet"), ("kubectl", "kubectl")]
+        {
+            let _ = writeln!(text, "{program} = {}", self.artifact(&in_mirror(version, file)));
         }
         let _ = writeln!(text, "cni_plugins = {}", self.artifact("cni-plugins.tgz"));
         text

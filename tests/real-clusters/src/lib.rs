@@ -13,6 +13,7 @@ pub use crate::fcos::{Disk, FcosMachine};
 pub use crate::kubectl::Kubectl;
 pub use crate::lan::Lan;
 pub use crate::network::{HOST, Network, objections};
+pub use crate::renewal::renew;
 pub use crate::rotation::rotate;
 pub use crate::tenant::Tenant;
 
@@ -27,5 +28,6 @@ mod fcos;
 mod kubectl;
 mod lan;
 mod network;
+mod renewal;
 mod rotation;
 mod tenant;

@@ -97,6 +97,12 @@ impl Network {
         run.status.success().then(|| String::from_utf8_lossy(&run.stdout).into_owned())
     }
 
+    /// Runs a command on the network's host, which may fail, and returns its output.
+    pub fn try_here(&self, words: &[&str]) -> Option<String> {
+        let run = self.command(&["network"]).args(words).stderr(Stdio::null()).output().ok()?;
+        run.status.success().then(|| String::from_utf8_lossy(&run.stdout).into_owned())
+    }
+
     /// The network namespace of the network's host.
     pub(crate) fn namespace(&self) -> String {
         format!("bedplate-{}", self.name)

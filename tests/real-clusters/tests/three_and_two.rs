@@ -1,34 +1,25 @@
-//! Three control-plane machines and two workers, booted at once, become a cluster. The cluster survives a reboot and a CA rotation, and
-//! lost machines are replaced.
+//! Three control-plane machines and two workers, booted at once, become a cluster. The cluster survives a reboot, the renewal of all of its
+//! certificates and a CA rotation, and lost machines are replaced.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster_bootstrap::{Claim, ClusterSettings, NodeConfig, inline, reporting, stub};
+use cluster_bootstrap::{Claim, ClusterSettings, Member, NodeConfig, inline, reporting, stub};
 use cluster_pki::{Validity, admin_kubeconfig, make_pki, new_bootstrap_token};
 use compat::wait::wait_for;
 use jiff::Timestamp;
 use real_clusters::{
     Claims, HOST, Kubectl, Network, VERSION, control_plane, etcd_forgets, etcd_health, etcdctl,
-    objections, rotate, settings, worker,
+    objections, renew, rotate, settings, worker,
 };
 use serde_json::{Value, json};
 
 /// Long, because the two processors are shared.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Whether the test also rotates the CAs.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum CaRotation {
-    Kept,
-    Exchanged,
-}
-
 #[test]
 fn five_machines_booted_at_once_become_a_cluster() {
-    // A rotation of the CAs takes six minutes more.
-    let is_soak = std::env::var_os("BEDPLATE_SOAK").is_some();
-    let authorities = if is_soak { CaRotation::Exchanged } else { CaRotation::Kept };
     let Some(mut network) = Network::begin("three-and-two") else { return };
     let validity = Validity { now: Timestamp::now(), lifetime: Duration::from_secs(3600 * 24) };
     let name = "three-and-two".try_into().unwrap();
@@ -78,14 +69,16 @@ fn five_machines_booted_at_once_become_a_cluster() {
         assert!(log.contains(&format!("{unit}.service: skipped")), "{unit} was done twice:\n{log}");
     }
 
-    let mut kubectl = kubectl;
-    if authorities == CaRotation::Exchanged {
-        let begun = Instant::now();
-        kubectl = rotate(&network, &claims, &mut cluster, &["worker-1", "worker-2"], validity);
-        all_are_ready(&kubectl, &["cp-1", "cp-2", "cp-3", "worker-1", "worker-2"], begun);
-        etcd_has(&network, &["cp-1", "cp-2", "cp-3"]);
-        echo_answers(&network, &kubectl, 2, &["cp-1", "cp-3", "worker-1", "worker-2"]);
-    }
+    let members: Vec<Member> = nodes.iter().map(|(_, machine)| machine.clone()).collect();
+    every_member_renews_its_certificates(&network, &claims, &kubectl, &members);
+    let begun = Instant::now();
+    all_are_ready(&kubectl, &["cp-1", "cp-2", "cp-3", "worker-1", "worker-2"], begun);
+
+    let begun = Instant::now();
+    let kubectl = rotate(&network, &claims, &mut cluster, &["worker-1", "worker-2"], validity);
+    all_are_ready(&kubectl, &["cp-1", "cp-2", "cp-3", "worker-1", "worker-2"], begun);
+    etcd_has(&network, &["cp-1", "cp-2", "cp-3"]);
+    echo_answers(&network, &kubectl, 2, &["cp-1", "cp-3", "worker-1", "worker-2"]);
 
     a_lost_member_is_replaced(&mut network, &kubectl, &mut cluster);
     patiently("the deployment to be scaled", || {
@@ -154,6 +147,52 @@ fn etcd_has(network: &Network, want: &[&str]) {
     });
 }
 
+/// One member after the other renews its certificates, as clusterd permits it. Meanwhile the deployment answers every request.
+fn every_member_renews_its_certificates(
+    network: &Network,
+    claims: &Claims,
+    kubectl: &Kubectl,
+    members: &[Member],
+) {
+    let service = patiently("the service", || kubectl.get(&["service", "echo"]));
+    let url = format!("http://{}/", service["spec"]["clusterIP"].as_str().expect("an address"));
+    let is_over = AtomicBool::new(false);
+    let asks = || {
+        let (mut asked, mut failed) = (0, 0);
+        while !is_over.load(Ordering::Relaxed) {
+            let begun = Instant::now();
+            let answer = network.try_on("worker-1", &["curl", "-sf", "-m", "10", &url]);
+            if answer.is_none() {
+                eprintln!("request {asked} failed after {:?}", begun.elapsed());
+            }
+            (asked, failed) = (asked + 1, failed + u32::from(answer.is_none()));
+            thread::sleep(Duration::from_millis(200));
+        }
+        (asked, failed)
+    };
+    let (asked, failed) = thread::scope(|scope| {
+        let asking = scope.spawn(asks);
+        // The requests end also if a renewal fails.
+        let _end = SetWhenDropped(&is_over);
+        for machine in members {
+            renew(network, claims, machine);
+            etcd_has(network, &["cp-1", "cp-2", "cp-3"]);
+        }
+        is_over.store(true, Ordering::Relaxed);
+        asking.join().expect("the requests end")
+    });
+    eprintln!("{failed} of {asked} requests failed while certificates were renewed");
+    assert_eq!(failed, 0);
+}
+
+struct SetWhenDropped<'a>(&'a AtomicBool);
+
+impl Drop for SetWhenDropped<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Does what clusterd does for a lost member: removes it from etcd, from Kubernetes and from the load balancer, then boots a replacement.
 fn a_lost_member_is_replaced(
     network: &mut Network,
@@ -198,8 +237,7 @@ fn control_plane_and_workers_are_told_apart(kubectl: &Kubectl) {
 }
 
 fn a_deployment_answers_through_a_service(network: &Network, kubectl: &Kubectl) {
-    let answer =
-        "exec socat TCP-LISTEN:8080,fork,reuseaddr SYSTEM:'echo HTTP/1.0 200 OK; echo; hostname'";
+    let answer = "exec socat TCP-LISTEN:8080,fork,reuseaddr SYSTEM:'read request; echo HTTP/1.0 200 OK; echo; hostname'";
     let labels = json!({"app": "echo"});
     let manifest = json!({"apiVersion": "v1", "kind": "List", "items": [
         {

@@ -1,10 +1,12 @@
 //! One `openstack coe cluster create` on a real OpenStack makes a real Kubernetes cluster, which is resized and deleted without leftovers.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use api_client::clusterd::Events;
 use real_clusters::{
     Cloud, Kubectl, Mirror, NEWER, Tenant, clusterd, for_machines, print_control_plane_logs,
 };
@@ -46,6 +48,9 @@ fn a_requested_cluster_becomes_a_kubernetes_behind_its_name() {
     tenant.becomes("whole", "UPDATE_COMPLETE", PATIENCE);
     nodes_are_the_servers(&mut tenant, &kubectl, 4);
 
+    the_control_plane_renews_its_certificates(&tenant, &kubectl);
+    nodes_are_the_servers(&mut tenant, &kubectl, 4);
+
     // A user deletes the server of a control-plane member, and clusterd replaces the member.
     let before = servers(&mut tenant);
     let lost = before.iter().find(|name| name.contains("master")).expect("it has a control plane");
@@ -74,6 +79,45 @@ fn a_requested_cluster_becomes_a_kubernetes_behind_its_name() {
         tenant.done("cluster template delete newer");
     }
     tenant.cloud.done(&format!("zone delete {ZONE}"));
+}
+
+/// The members that renewed their certificates, by the events of the cluster, without the first so many.
+fn renewed(tenant: &Tenant, skipped: usize) -> BTreeSet<String> {
+    let answer = tenant.clusterd.ask("GET", "/bedplate/v1/clusters/whole/events");
+    let Events { events } = answer.read();
+    let renewed = events.iter().filter(|it| it.read.reason == "CertificatesRenewed").skip(skipped);
+    renewed.filter_map(|it| Some(it.read.message.split(' ').nth(1)?.to_owned())).collect()
+}
+
+/// The certificates of the control plane live for 30 minutes. Their files become an hour old, so a renewal is due, and each member renews
+/// with the permission of clusterd.
+fn the_control_plane_renews_its_certificates(tenant: &Tenant, kubectl: &Kubectl) {
+    const AGE: &str =
+        "find /etc/kubernetes -name '*.crt' -o -name '*.conf' | xargs touch -d '1 hour ago'";
+    // systemd starts the unit again, which then reports at once. The pattern does not match this command.
+    const REPORT: &str = "pkill -f '/etc/bedplate/authorit[i]es'";
+    let (begun, before) = (Instant::now(), renewed(tenant, 0).len());
+    for server in tenant.cloud.machines() {
+        let command = format!("{AGE} && {REPORT}");
+        assert!(tenant.cloud.try_on(&server, &["sh", "-c", &command]), "{server}");
+    }
+    let (mut longest, mut silent_since) = (Duration::ZERO, None);
+    while renewed(tenant, before).len() < 3 {
+        if kubectl.ask(&["get", "--raw=/readyz"]).is_some() {
+            silent_since = None;
+        } else {
+            let since: Instant = *silent_since.get_or_insert_with(Instant::now);
+            longest = longest.max(since.elapsed());
+        }
+        assert!(begun.elapsed() < PATIENCE, "only {:?} renewed", renewed(tenant, before));
+        thread::sleep(Duration::from_secs(1));
+    }
+    let members = renewed(tenant, before);
+    assert!(members.iter().all(|it| it.starts_with("default-master-")), "{members:?}");
+    eprintln!(
+        "three members renewed their certificates after {:.0?}; the API did not answer for {longest:.0?} at most",
+        begun.elapsed()
+    );
 }
 
 /// Prints the state of Kubernetes and the last output of its control plane if the test fails.

@@ -3,8 +3,9 @@
 #
 # KUBERNETES_VERSION=v1.20.3 builds the same source with another version stamp, for upgrades.
 #
-# Default programs: kube-apiserver kube-controller-manager kube-scheduler kubelet kubeadm kube-proxy kubectl pause. Programs that exist are
-# not built again. The first build takes less than three minutes on two processors. No root is needed.
+# Default programs: kube-apiserver kube-controller-manager kube-scheduler kubelet kubeadm kube-proxy kubectl pause, and kubeadm-short-lived,
+# whose certificates end after 30 minutes instead of a year. Programs that exist are not built again. The first build takes less than three
+# minutes on two processors. No root is needed.
 #
 # bookworm's source (1.20.5+really1.20.2) is the last in Debian that holds every program and the tools to build them; later suites have
 # only kubectl. Upstream built v1.20.2 with Go 1.15, which is bullseye's.
@@ -21,7 +22,7 @@ COMMIT=faecb196815e248d3ecfb03c680a4507229c2a56 BUILD_DATE=2021-01-13T13:20:00Z
 SOURCE_SUITE=bookworm GO_SUITE=bullseye GO_SERIES=1.15
 WORK=$BEDPLATE_CACHE/kubernetes/build
 PROGRAMS=$BEDPLATE_CACHE/kubernetes/$VERSION
-[ $# -gt 0 ] || set -- kube-apiserver kube-controller-manager kube-scheduler kubelet kubeadm kube-proxy kubectl pause
+[ $# -gt 0 ] || set -- kube-apiserver kube-controller-manager kube-scheduler kubelet kubeadm kubeadm-short-lived kube-proxy kubectl pause
 
 missing=()
 for program in "$@"; do [ -x "$PROGRAMS/$program" ] || missing+=("$program"); done
@@ -92,12 +93,24 @@ for package in k8s.io/client-go/pkg/version k8s.io/component-base/version; do
     flags+=" -X $package.$setting"
   done
 done
+# No flag of the linker changes the lifetime of kubeadm's certificates, because it is a constant.
+CONSTANTS=cmd/kubeadm/app/constants/constants.go
+restore_constants() { [ ! -f "$CONSTANTS.orig" ] || mv "$CONSTANTS.orig" "$CONSTANTS"; }
+restore_constants # an earlier build may have been interrupted
+build_short_lived() {
+  cp "$CONSTANTS" "$CONSTANTS.orig"
+  sed -i 's/CertificateValidity = time.Hour \* 24 \* 365$/CertificateValidity = time.Minute * 30/' "$CONSTANTS"
+  grep -q 'CertificateValidity = time.Minute \* 30$' "$CONSTANTS" || die "the lifetime of certificates is not in $CONSTANTS"
+  go build -trimpath -tags providerless,dockerless -ldflags="$flags" -o "$WORK/built/kubeadm-short-lived" ./cmd/kubeadm
+  restore_constants
+}
 # All in parallel, because linking alone keeps one processor busy. Cloud providers and Docker are left out: upstream removed them later,
 # and nobody here uses them.
 mkdir -p "$WORK/built"
 commands=()
 for program in "${missing[@]}"; do
   case $program in
+  kubeadm-short-lived) build_short_lived ;;
   pause) gcc -Os -static -DVERSION=3.2 -o "$WORK/built/pause" build/pause/linux/pause.c && strip "$WORK/built/pause" ;;
   *) commands+=("./cmd/$program") ;;
   esac

@@ -3,7 +3,9 @@
 
 Serves Ignition configs over HTTPS, each once: GET /NAME with `Authorization: Bearer TOKEN` answers FOLDER/NAME.TOKEN and removes it.
 GET /authorities/NAME?holds=N with the token "channel" writes N to FOLDER/NAME.authorities/held. It answers N.tar of that folder if it
-exists, else 202 if FOLDER/rotating exists, else 204. POST /reports is accepted and ignored.
+exists, else 202 if FOLDER/rotating exists, else 204. POST /reports is accepted and ignored. POST /certificates/NAME with the same token
+writes the body to FOLDER/NAME.authorities/certificates. It answers 200 once if FOLDER/NAME.authorities/permitted exists, and removes that
+file; else 202 with the number of seconds after which NAME has to report again.
 
 The server stands in for the listener of clusterd that machines ask."""
 
@@ -18,8 +20,27 @@ class Claims(http.server.BaseHTTPRequestHandler):
     folder = ""
 
     def do_POST(self):
-        self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        self.answer(204)
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        reports = re.fullmatch(r"/certificates/([a-z0-9-]+)", self.path)
+        if reports:
+            self.certificates(reports[1], body)
+        else:
+            self.answer(204)
+
+    def certificates(self, name, body):
+        folder = os.path.join(self.folder, f"{name}.authorities")
+        if self.headers.get("Authorization") != "Bearer channel" or not os.path.isdir(folder):
+            self.answer(404)
+            return
+        with open(os.path.join(folder, "certificates.new"), "wb") as file:
+            file.write(body)
+        os.rename(os.path.join(folder, "certificates.new"), os.path.join(folder, "certificates"))
+        try:
+            os.remove(os.path.join(folder, "permitted"))
+        except FileNotFoundError:
+            self.answer(202, "text/plain", b"3\n")
+        else:
+            self.answer(200)
 
     def answer(self, status, kind="", body=b""):
         self.send_response(status)

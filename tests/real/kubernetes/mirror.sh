@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # mirror.sh - makes the folder from which machines fetch everything, once; prints its path. Needs root.
 #
-#   kubeadm kubelet kubectl    the programs made by build.sh
+#   kubeadm kubelet kubectl    the programs made by build.sh, and kubeadm-short-lived
 #   cni-plugins.tgz            Debian's CNI plugins
 #   IMAGE.tar                  images: kube-apiserver kube-controller-manager kube-scheduler kube-proxy etcd pause, and tools (a shell,
 #                              curl, socat), which stands in for workloads of users
@@ -16,7 +16,7 @@ HERE=$(dirname "$(readlink -f "$0")")
 
 MIRROR=$BEDPLATE_CACHE/kubernetes/mirror
 VERSION=v1.20.2 NEWER=v1.20.3 REPOSITORY=bedplate.invalid
-if [ -f "$MIRROR/.complete" ] && [ -d "$MIRROR/$NEWER" ]; then
+if [ -f "$MIRROR/.complete" ] && [ -d "$MIRROR/$NEWER" ] && [ -f "$MIRROR/kubeadm-short-lived" ]; then
   printf '%s\n' "$MIRROR"
   exit 0
 fi
@@ -55,6 +55,7 @@ version() { # VERSION PROGRAMS - the programs and images of a version, in the fo
 OUT=$NEWER version "$NEWER" "$NEWER_PROGRAMS"
 OUT=.
 version "$VERSION" "$PROGRAMS"
+cp "$PROGRAMS/kubeadm-short-lived" .
 tar -czf cni-plugins.tgz --owner=0 --group=0 --mtime=@0 -C "$TREE/usr/lib/cni" .
 image pause:3.2 --entry /pause --file "$PROGRAMS/pause=/pause"
 etcd=$(chroot "$TREE" etcd --version | sed -n 's/^etcd Version: //p')-0
