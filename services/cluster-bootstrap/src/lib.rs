@@ -7,6 +7,7 @@ mod containerd;
 mod kubeadm;
 mod name;
 mod node;
+mod os_updates;
 mod pki;
 mod pod_routes;
 mod proxy;

@@ -170,7 +170,7 @@ fn common_files(cluster: &ClusterSettings, machine: &Member, is_control_plane: b
              net.bridge.bridge-nf-call-ip6tables = 1\n",
         ),
         text("/etc/containerd/config.toml", &containerd::config(cluster)),
-        // Zincati would restart the member to update its operating system. Restarts are the cluster's decision.
+        // Zincati would reboot the member to update its operating system, unless it asks clusterd (`src/os_updates.rs`).
         text("/etc/zincati/config.d/90-bedplate.toml", "[updates]\nenabled = false\n"),
     ];
     for (name, artifact) in [

@@ -7,7 +7,7 @@ use ignition::{Unit, merge};
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
-use crate::{NodeConfig, ca_rotation, renewal};
+use crate::{NodeConfig, ca_rotation, os_updates, renewal};
 
 /// The URLs and credentials with which a member reports its progress to clusterd.
 #[derive(Clone)]
@@ -24,6 +24,9 @@ pub struct Reports {
     pub token: SecretString,
     /// Identifies the member; each report contains this value as `claim`.
     pub claim: String,
+    /// The HTTPS URL, with a credential of its own, at which the member asks before it reboots for an update of its operating system. `None`:
+    /// the operating system is not updated.
+    pub reboots: Option<Url>,
     /// The certificate authority of clusterd's certificate, as PEM. The member trusts no other authority for reports.
     pub authority: String,
 }
@@ -31,7 +34,7 @@ pub struct Reports {
 const CURL: &str = "/etc/bedplate/report.curl";
 const AUTHORITY: &str = "/etc/bedplate/report-authority.pem";
 
-/// Adds progress reports, CA rotation and the renewal of certificates to the config of a member.
+/// Adds progress reports, CA rotation, the renewal of certificates and updates of the operating system to the config of a member.
 ///
 /// After each step the member sends a form with `claim`, `step`, `result` and `status`. A report takes at most a few seconds, and a failed
 /// report does not fail the step.
@@ -57,7 +60,7 @@ max-time = 5
     let telling =
         long_request(reports, &reports.certificates, "header = \"Content-Type: text/plain\"");
     let holds = format!("{}\n", reports.holds);
-    let files = vec![
+    let mut files = vec![
         file(CURL, 0o600, inline(curl.as_bytes())),
         file(ca_rotation::CURL, 0o600, inline(asking.as_bytes())),
         file(renewal::CURL, 0o600, inline(telling.as_bytes())),
@@ -65,6 +68,7 @@ max-time = 5
         file(ca_rotation::REVISION, 0o600, inline(holds.as_bytes())),
         file(AUTHORITY, 0o644, inline(reports.authority.as_bytes())),
     ];
+    files.extend(reports.reboots.iter().flat_map(|url| os_updates::files(url, &reports.authority)));
     let units = node.config.systemd.iter().flat_map(|it| it.units.iter().flatten());
     let steps = units.filter_map(|unit| Some((unit, step(unit)?)));
     let said = steps.map(|(unit, step)| {

@@ -33,7 +33,8 @@ pub use drain::{DrainError, DrainRequest};
 pub use external_objects::{ExternalObjectError, ObjectUser};
 pub use hosts::{Host, HostError, Role, ServersWithHosts, cluster_of, role, vm_of};
 pub use member_configs::{
-    Answer, CaHandout, CertificateAnswer, MemberConfigError, OwnConfigError, StepReport,
+    Answer, CaHandout, CertificateAnswer, MemberConfigError, OwnConfigError, RebootReport,
+    StepReport,
 };
 pub use openstack::compute::consoles::ConsoleKind;
 pub use openstack::compute::servers::Server;

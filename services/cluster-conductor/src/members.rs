@@ -2,13 +2,13 @@
 
 use std::net::IpAddr;
 
-use cluster_core::{Cluster, ClusterObservation, ClusterSpec, MemberName, NodeGroup};
+use cluster_core::{Cluster, ClusterObservation, ClusterSpec, MemberName, NodeGroup, RebootAnswer};
 use ignition::UserData;
 
 use crate::Conductor;
 use crate::member_configs::{
-    self, Answer, CaHandout, CertificateAnswer, MemberConfigError, OwnConfigError, ReportResult,
-    StepReport,
+    self, Answer, CaHandout, CertificateAnswer, MemberConfigError, OwnConfigError, RebootReport,
+    ReportResult, StepReport,
 };
 
 impl Conductor {
@@ -99,6 +99,30 @@ impl Conductor {
             Err(error) => {
                 tracing::error!(claim.id = %id, "cannot record a member's certificates: {error}");
                 CertificateAnswer::ReportAgain(60)
+            }
+        }
+    }
+
+    /// Tells a member whether it may reboot for an update of its operating system. `None`: refused, without a reason.
+    pub async fn take_reboot_report(
+        &self,
+        claim: &str,
+        token: &str,
+        report: RebootReport,
+    ) -> Option<RebootAnswer> {
+        let id = claim.parse().ok()?;
+        let secrets = &self.context.secrets;
+        match member_configs::take_reboot_report(secrets, id, token, report).await {
+            Ok(outcome) => {
+                let (answer, news) = outcome?;
+                if let Some(cluster) = news {
+                    self.wake(cluster);
+                }
+                Some(answer)
+            }
+            Err(error) => {
+                tracing::error!(claim.id = %id, "cannot answer a member that wants to reboot: {error}");
+                Some(RebootAnswer::Wait("clusterd cannot read its database".to_owned()))
             }
         }
     }

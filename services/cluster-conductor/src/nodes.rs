@@ -6,6 +6,7 @@ mod authorities;
 mod clients;
 mod control_plane;
 mod observe;
+mod reboots;
 
 use cluster_addons::ImageSource;
 use cluster_core::{ClusterSpec, DesiredObjects, DesiredState};

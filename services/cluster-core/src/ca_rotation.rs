@@ -101,6 +101,9 @@ pub fn start_rotation(
             "member {machine} is on a host that is being drained and may be switched off; try again after the drain"
         ));
     }
+    if let Some(reboot) = cluster.reboot_in_progress() {
+        return busy(format!("member {} reboots; try again in some minutes", reboot.machine));
+    }
     let is_renewing = |machine: &MemberName| cluster.is_renewing(machine);
     if let Some(machine) = groups.iter().flat_map(NodeGroup::refs).find(is_renewing) {
         return busy(format!("member {machine} renews its certificates; try again in a minute"));

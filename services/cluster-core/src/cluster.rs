@@ -10,8 +10,8 @@ use trace_context::TraceContext;
 
 use crate::{
     CaRevision, ClusterParameters, ClusterUuid, Condition, DesiredState, FailureCount, Key,
-    KubernetesVersion, LabelsCompared, MemberCertificates, MemberName, Name, Owner, Roll,
-    TemplateUuid,
+    KubernetesVersion, LabelsCompared, MemberCertificates, MemberName, MemberReboot, Name, Owner,
+    RebootPhase, Roll, TemplateUuid,
 };
 
 /// A cluster: what its owner asked for, and what the conductor concluded from the last observation.
@@ -74,6 +74,9 @@ pub struct Cluster {
     /// The certificates of the members that have reported them.
     #[serde(default)]
     pub certificates: BTreeMap<MemberName, MemberCertificates>,
+    /// The member that reboots for an update of its operating system.
+    #[serde(default)]
+    pub reboot: Option<MemberReboot>,
     /// Failures of the cloud to create an object, which delay the next attempt.
     #[serde(default)]
     pub setbacks: BTreeMap<Key, FailureCount>,
@@ -128,6 +131,7 @@ impl Cluster {
             authorities: CaRevision::default(),
             roll: None,
             certificates: BTreeMap::new(),
+            reboot: None,
             setbacks: BTreeMap::new(),
             cloud_project: None,
             lending: None,
@@ -146,6 +150,17 @@ impl Cluster {
     /// Whether the member renews its certificates now, for which it restarts the processes of its Kubernetes node.
     pub fn is_renewing(&self, machine: &MemberName) -> bool {
         self.certificates.get(machine).is_some_and(|held| held.renewing_since.is_some())
+    }
+
+    /// Whether the member may reboot now for an update of its operating system, or does so.
+    pub fn is_rebooting(&self, machine: &MemberName) -> bool {
+        let reboot = self.reboot.as_ref().filter(|it| it.machine == *machine);
+        reboot.is_some_and(|it| it.phase == RebootPhase::Permitted)
+    }
+
+    /// Returns the reboot in progress.
+    pub fn reboot_in_progress(&self) -> Option<&MemberReboot> {
+        self.reboot.as_ref().filter(|it| it.phase != RebootPhase::Resting)
     }
 
     /// Whether the servers should be off.

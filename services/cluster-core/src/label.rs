@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::settings::{Algorithm, Provider, Settings};
+use crate::settings::{Algorithm, Delivery, Provider, Settings};
 use crate::{Cidr, KubernetesVersion, ProxyValue};
 use read::flag;
 use table::Meaning::{OnlyOff, Refused, Sets};
@@ -142,6 +142,7 @@ fn check(raw: &BTreeMap<String, String>, settings: &Settings) -> Result<(), Labe
     check_ranges(raw, settings)?;
     check_node_counts(settings)?;
     check_dns(settings)?;
+    check_updates(settings)?;
     check_balancer(settings)?;
     check_versions(settings)
 }
@@ -216,6 +217,17 @@ fn check_dns(settings: &Settings) -> Result<(), LabelsError> {
             "the DNS names of members would be too long: use a zone of {LONGEST_ZONE} characters"
         );
         return Err(LabelsError::Refused { label: "dns_zone", why: why + " at most" });
+    }
+    Ok(())
+}
+
+/// Checks that members can ask before they reboot.
+fn check_updates(settings: &Settings) -> Result<(), LabelsError> {
+    if settings.os_updates && settings.delivery == Delivery::Inline {
+        let why =
+            "needs user_data_delivery=claim: other members cannot ask whether they may reboot";
+        let (label, why) = ("os_updates_enabled", why.to_owned());
+        return Err(LabelsError::Refused { label, why });
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ mod notification;
 mod plan;
 mod quota;
 mod quota_need;
+mod reboot;
 mod renewal;
 mod repair;
 mod request;
@@ -54,6 +55,7 @@ mod desired_state;
 mod failure_count;
 mod ingress_rule;
 mod member_certificates;
+mod member_reboot;
 mod observation;
 mod project_observation;
 mod record_change;
@@ -126,6 +128,7 @@ pub use labels_compared::LabelsCompared;
 pub use lease_notice::{LeaseNotice, lease_notice};
 pub use ledger::{LedgerEntry, LedgerOwner, LedgerState};
 pub use member_certificates::{LeafCertificate, MemberCertificates};
+pub use member_reboot::{MemberReboot, RebootPhase};
 pub use node_group::{GroupRole, NodeGroup, NodeTaint, TaintEffect};
 pub use notification::cluster_notification;
 pub use observation::{
@@ -141,6 +144,7 @@ pub use quota::{
     QuotaScope, QuotaUsage, UnknownResource, check_lease_limit, check_quota,
 };
 pub use quota_need::{QuotaNeed, QuotaShortage, quota_need, shortages};
+pub use reboot::{RebootAnswer, RebootDecision, ask_reboot, end_reboot};
 pub use record_change::RecordChange;
 pub use renewal::{
     CertificateReport, RenewalAnswer, RenewalDecision, RenewalStage, answer_certificates,

@@ -29,6 +29,8 @@ pub struct ClusterObservation {
     pub failures: BTreeMap<Key, Failure>,
     /// The objects whose creation waits because the cloud failed at them before.
     pub held: BTreeMap<Key, BackingOff>,
+    /// The member that was uncordoned after a reboot.
+    pub uncordoned: Option<MemberName>,
     /// Why the cluster's API gave no usable answer; `None` when it answered or was not called.
     pub api_silence: Option<String>,
     /// A problem that stops all work, when its reason is known.

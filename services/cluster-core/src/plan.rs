@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::net::IpAddr;
 
+use crate::reboot::member_to_drain;
 use crate::{
     Bootstrap, CloudObjectDetails, CloudObjectState, ClusterObservation, ClusterSpec,
     DesiredObject, DesiredObjects, DesiredState, GroupRole, IngressRule, Key, MemberName,
@@ -69,6 +70,7 @@ pub fn plan(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> Vec<Action> {
     for key in seen.objects.keys().filter(|key| !shape.contains_key(*key)) {
         actions.extend(next_removal(key, spec, seen));
     }
+    actions.extend(member_to_drain(spec, seen).map(Action::Drain));
     if spec.cluster.desire == DesiredState::Exist {
         actions.extend(seen.machines.iter().filter_map(|(machine, said)| {
             let server = Key::Server(machine.clone());

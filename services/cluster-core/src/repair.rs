@@ -62,8 +62,8 @@ pub fn servers_to_recreate(
 /// Returns the members to replace now.
 ///
 /// At most one control-plane member is replaced at a time, and only while the other ready members are a quorum: the new member must be able
-/// to join etcd. No control-plane member is replaced while a drain takes another one out. A member that a drain takes out comes back, so it
-/// is not replaced. A cluster that was never complete is not repaired, because nothing depends on it yet.
+/// to join etcd. No control-plane member is replaced while a drain takes another one out. A member that a drain takes out, or that reboots,
+/// comes back, so it is not replaced. A cluster that was never complete is not repaired, because nothing depends on it yet.
 pub fn members_to_replace(
     spec: &ClusterSpec<'_>,
     seen: &ClusterObservation,
@@ -77,7 +77,9 @@ pub fn members_to_replace(
     if !repairs || !is_watched || seen.at.is_none() {
         return Vec::new();
     }
-    let broken = |machine: &MemberName| is_broken(machine, seen, limits, now);
+    let broken = |machine: &MemberName| {
+        !cluster.is_rebooting(machine) && is_broken(machine, seen, limits, now)
+    };
     let mut replaced = Vec::new();
     for group in spec.groups {
         let machines: Vec<MemberName> = group.refs().collect();

@@ -45,6 +45,8 @@ pub struct Settings {
     pub node_records: bool,
     /// Whether failed members are replaced.
     pub repair: bool,
+    /// Whether members update their operating systems, and reboot one after the other.
+    pub os_updates: bool,
     /// Whether the cloud controller manager is installed in the cluster.
     pub cloud_provider: bool,
     /// Whether the Cinder CSI driver is installed in the cluster.
@@ -157,6 +159,7 @@ impl Default for Settings {
             dns_zone: None,
             node_records: false,
             repair: true,
+            os_updates: false,
             cloud_provider: true,
             cinder_csi: true,
             metrics_server: false,

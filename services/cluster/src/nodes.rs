@@ -1,6 +1,8 @@
 //! The listener for members: hands out configs for claims, and takes progress reports. No route of the users' API answers here.
 
 mod certificate;
+mod fleet_lock;
+mod refusal;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,6 +17,8 @@ use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use tower_http::timeout::TimeoutLayer;
+
+use refusal::not_found;
 
 pub use certificate::{Certificate, CertificateError, certificate, read_certificate};
 
@@ -35,6 +39,8 @@ pub fn router(conductor: Conductor) -> Router {
         .route("/v1/reports", post(report))
         .route("/v1/authorities/{claim}", get(authorities))
         .route("/v1/certificates/{claim}", certificates)
+        .route("/v1/fleet-lock/v1/pre-reboot", post(fleet_lock::pre_reboot))
+        .route("/v1/fleet-lock/v1/steady-state", post(fleet_lock::steady_state))
         .layer(DefaultBodyLimit::max(LONGEST_REPORT))
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, PATIENCE))
         .with_state(conductor)
@@ -136,9 +142,4 @@ async fn certificates(
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
-}
-
-/// The only refusal: all refusals look the same.
-fn not_found() -> Response {
-    (StatusCode::NOT_FOUND, "not found\n").into_response()
 }

@@ -59,6 +59,8 @@ pub enum Purpose {
     Claim,
     /// Lets the server that fetched the config report its progress.
     Report,
+    /// Lets the same server ask whether it may reboot, and nothing else. The operating system of the server logs this token.
+    Reboot,
 }
 
 impl Purpose {
@@ -66,6 +68,7 @@ impl Purpose {
         match self {
             Purpose::Claim => "claim",
             Purpose::Report => "report",
+            Purpose::Reboot => "reboot",
         }
     }
 }

@@ -87,6 +87,7 @@ impl Claims {
             holds: 0,
             token: TOKEN.to_owned().into(),
             claim: machine.to_string(),
+            reboots: None,
             authority: self.authority.clone(),
         }
     }

@@ -108,6 +108,7 @@ pub(crate) fn reports() -> Reports {
         holds: 4,
         token: SECRET.to_owned().into(),
         claim: "claim-1".to_owned(),
+        reboots: None,
         authority: "CERTIFICATE\n".to_owned(),
     }
 }

@@ -598,3 +598,27 @@ fn each_step_is_reported_and_no_report_fails_a_step() {
     assert_eq!(ignition::check(&node.config), []);
     assert!(!format!("{:?}", example::reports()).contains(SECRET));
 }
+
+#[test]
+fn a_member_updates_its_operating_system_only_with_permission() {
+    let plain = member(&cluster("v1.30.1"), "cp-1");
+    const ZINCATI: &str = "/etc/zincati/config.d/90-bedplate.toml";
+    let node = reporting(&plain, &example::reports());
+    assert_eq!(file(&node, ZINCATI).unwrap(), "[updates]\nenabled = false\n");
+    let url = "https://claim-1:c2VjcmV0@clusterd.example:9512/v1/fleet-lock/".parse().unwrap();
+    let reports = cluster_bootstrap::Reports { reboots: Some(url), ..example::reports() };
+    let node = reporting(&plain, &reports);
+    expect![[r#"
+        [updates]
+        enabled = true
+        strategy = "fleet_lock"
+
+        [updates.fleet_lock]
+        base_url = "https://claim-1:c2VjcmV0@clusterd.example:9512/v1/fleet-lock/"
+    "#]]
+    .assert_eq(&file(&node, ZINCATI).unwrap());
+    let trusted = "/etc/pki/ca-trust/source/anchors/bedplate-clusterd.pem";
+    assert_eq!(file(&node, trusted).unwrap(), "CERTIFICATE\n");
+    assert_eq!(ignition::check(&node.config), []);
+    assert!(!format!("{reports:?}").contains(SECRET));
+}

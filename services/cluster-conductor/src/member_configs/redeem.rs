@@ -16,6 +16,7 @@ use newtype_uuid::GenericUuid;
 use sealing::{DerivedToken, Purpose};
 use subtle::ConstantTimeEq;
 use tracing::{debug, warn};
+use url::Url;
 
 use super::claim_event::{ClaimEvent, record_event};
 use super::claims::{digest_of, kept};
@@ -195,7 +196,8 @@ async fn config(
     facts: &MemberFacts,
     reports: &DerivedToken,
 ) -> Result<Option<String>> {
-    if let Some(own) = own_config(secrets, spec.cluster, group_of(spec, &claim.machine)?).await? {
+    let group = group_of(spec, &claim.machine)?;
+    if let Some(own) = own_config(secrets, spec.cluster, group).await? {
         return Ok(Some(own.json()));
     }
     let outside = match outside(spec, None) {
@@ -207,6 +209,10 @@ async fn config(
         config::render((kubernetes, secrets), spec, &claim.machine, (facts, &outside), token)
             .await?;
     let id = claim.id.to_string();
+    let reboots = match group.labels.settings().os_updates {
+        true => Some(fleet_lock(nodes, &id, &secrets.keyring.derive(Purpose::Reboot, &id)?)),
+        false => None,
+    };
     let reports = Reports {
         url: nodes.url.join("v1/reports").expect("it is a path"),
         authorities: nodes.url.join(&format!("v1/authorities/{id}")).expect("an id is a path"),
@@ -214,9 +220,19 @@ async fn config(
         holds: spec.cluster.authorities.revision,
         token: reports.token.as_str().into(),
         claim: id,
+        reboots,
         authority: nodes.authority.clone(),
     };
     Ok(Some(ignition::json(&reporting(&node, &reports).config)))
+}
+
+/// Returns the URL with the credential at which a member asks whether it may reboot. FleetLock's clients send credentials of the URL only.
+fn fleet_lock(nodes: &NodesListener, id: &str, token: &DerivedToken) -> Url {
+    let mut url = nodes.url.join("v1/fleet-lock/").expect("it is a path");
+    let is_set =
+        url.set_username(id).is_ok() && url.set_password(Some(token.token.as_str())).is_ok();
+    debug_assert!(is_set, "a URL with a host takes a credential");
+    url
 }
 
 #[cfg(test)]

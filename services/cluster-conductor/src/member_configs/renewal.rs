@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use sealing::Purpose;
 use tracing::{debug, info};
 
-use super::redeem::of;
+use super::reporter::{Reporter, find_reporter};
 use super::{MemberConfigError, Result};
 use crate::cluster_secrets::ClusterSecrets;
 
@@ -61,20 +61,15 @@ async fn decide(
     report: &CertificateReport,
 ) -> Result<CertificateAnswer> {
     let store = &secrets.store;
-    let Some(claim) = store.find_claim(id).await? else { return Ok(CertificateAnswer::Nothing) };
-    let Some((cluster, groups)) = of(store, &claim).await? else {
+    let Some(Reporter { machine, cluster, groups }) = find_reporter(store, id).await? else {
         return Ok(CertificateAnswer::Nothing);
     };
-    // A member that got a newer claim no longer uses this one.
-    if !store.machines_of(cluster.id).await?.iter().any(|report| report.claim == id) {
-        return Ok(CertificateAnswer::Nothing);
-    }
     // Read after the cluster: a drain that is granted later raises the version of the cluster.
     let drained = store.drained_of(cluster.id).await?;
-    let (spec, machine) = (ClusterSpec { cluster: &cluster, groups: &groups }, &claim.machine);
+    let spec = ClusterSpec { cluster: &cluster, groups: &groups };
     let RenewalDecision { answer, held, event } =
-        answer_certificates(&spec, &drained, machine, report, (secrets.clock)());
-    if let Some(held) = held.filter(|held| cluster.certificates.get(machine) != Some(held)) {
+        answer_certificates(&spec, &drained, &machine, report, (secrets.clock)());
+    if let Some(held) = held.filter(|held| cluster.certificates.get(&machine) != Some(held)) {
         let mut changed = cluster.clone();
         changed.certificates.insert(machine.clone(), held);
         let events = event.into_iter().collect();

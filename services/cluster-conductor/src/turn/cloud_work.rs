@@ -139,7 +139,8 @@ struct KubernetesWork {
     problem: Option<Problem>,
 }
 
-/// Admits members to the cluster, marks its nodes with GPUs, and installs its add-ons. A failure of one does not stop the others.
+/// Admits members to the cluster, marks its nodes with GPUs, uncordons a member that has rebooted, and installs add-ons. A failure of one
+/// does not stop the others.
 async fn work_inside(
     nodes: &Nodes<'_>,
     site: &CloudLookups<'_>,
@@ -152,6 +153,10 @@ async fn work_inside(
     if let Err(trouble) = nodes.mark_gpu_nodes(site).await {
         tracing::warn!("cannot mark nodes with GPUs: {trouble}");
         work.note(trouble.failure("mark nodes with GPUs"));
+    }
+    if let Err(trouble) = nodes.end_reboot(seen).await {
+        tracing::warn!("cannot uncordon a member that has rebooted: {trouble}");
+        work.note(trouble.failure("uncordon a member that has rebooted"));
     }
     match nodes.apply_add_ons(site, seen).await {
         Ok(add_ons) => seen.add_ons = add_ons,

@@ -276,3 +276,25 @@ async fn a_group_may_bring_its_own_config() {
     inlined.conductor.set_own_config(&inlined.cluster, workers, own).await.unwrap();
     assert_eq!(inline(&inlined, "default-worker-0").await, handed_out);
 }
+
+#[tokio::test]
+async fn members_of_groups_with_the_label_update_their_operating_systems() {
+    const ZINCATI: &str = "/etc/zincati/config.d/90-bedplate.toml";
+    let given = ClusterFixture::labelled(&[]).await;
+    let plain = given.config("default-worker-0", "10.0.0.20").await;
+    assert_eq!(file(&plain, ZINCATI).unwrap(), "[updates]\nenabled = false\n");
+
+    let given = ClusterFixture::labelled(&[("os_updates_enabled", "true")]).await;
+    let (claim, _) = given.claim("default-worker-0").await;
+    let config = given.config("default-worker-0", "10.0.0.20").await;
+    let zincati = file(&config, ZINCATI).unwrap();
+    assert!(zincati.starts_with("[updates]\nenabled = true\n"), "{zincati}");
+    let url = zincati.split('"').rfind(|it| it.starts_with("https://")).unwrap();
+    let credential = url.strip_prefix("https://").unwrap().split('@').next().unwrap();
+    assert!(url.ends_with("@clusterd.example:9512/v1/fleet-lock/"), "{url}");
+    let (user, token) = credential.split_once(':').unwrap();
+    assert_eq!((user, token.len()), (claim.as_str(), 64));
+    // The credential differs from the one that gets the keys of CAs.
+    let curl = file(&config, "/etc/bedplate/authorities.curl").unwrap();
+    assert!(!curl.contains(token), "{curl}");
+}

@@ -3,10 +3,10 @@
 use super::call_result::CallResults;
 use super::ledger::LedgerMatch;
 use super::next_turn::CloudProgress;
-use crate::{ClusterObservation, ClusterSpec, DesiredState, Key, MemberName};
+use crate::{ClusterObservation, ClusterSpec, DesiredState, Key, MemberName, RebootPhase};
 
-/// Returns how far a cluster is: as far as its cloud objects, but not settled while members join, while a CA rotation is in progress, or
-/// while a roll is in progress that is not paused. All need an observation soon.
+/// Returns how far a cluster is: as far as its cloud objects, but not settled while members join, while a CA rotation is in progress, while
+/// a roll is in progress that is not paused, or while a member waits for its reboot. Each needs an observation soon.
 pub fn cluster_progress(
     spec: &ClusterSpec<'_>,
     results: &CallResults,
@@ -19,8 +19,10 @@ pub fn cluster_progress(
             && !spec.cluster.nodes.contains(member)
     };
     let is_rolling = spec.cluster.roll.as_ref().is_some_and(|roll| !roll.is_paused);
-    let is_under_way =
-        seen.machines.keys().any(joins) || !spec.cluster.authorities.is_settled() || is_rolling;
+    let reboot = spec.cluster.reboot_in_progress();
+    let waits = reboot.is_some_and(|it| it.phase != RebootPhase::Permitted);
+    let is_rotating = !spec.cluster.authorities.is_settled();
+    let is_under_way = seen.machines.keys().any(joins) || is_rotating || is_rolling || waits;
     match objects {
         CloudProgress::Settled if is_under_way => CloudProgress::InProgress,
         CloudProgress::Settled => CloudProgress::Settled,

@@ -60,6 +60,7 @@ impl EtcdQuorum {
         let is_away = |machine: &&MemberName| {
             cluster.unready.contains(*machine)
                 || cluster.is_renewing(machine)
+                || is_in_reboot(cluster, machine)
                 || !stays.contains(*machine)
         };
         EtcdQuorum {
@@ -146,6 +147,11 @@ impl Drain {
         let phase = if stays { DrainPhase::Stuck } else { self.phase };
         Drain { phase, problem, ..self.clone() }
     }
+}
+
+/// Whether the member reboots, or does as soon as it is drained.
+fn is_in_reboot(cluster: &Cluster, machine: &MemberName) -> bool {
+    cluster.reboot_in_progress().is_some_and(|reboot| reboot.machine == *machine)
 }
 
 fn named(machines: &[MemberName]) -> String {

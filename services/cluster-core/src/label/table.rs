@@ -135,6 +135,7 @@ pub const LABELS: &[(&str, Meaning)] = &[
     ("octavia_lb_algorithm", Sets(|s, v| { s.algorithm = algorithm(v)?; Ok(()) })),
     ("octavia_lb_healthcheck", Sets(|_, v| { if flag(v)? { Ok(()) } else { Err("load balancers always check their members; remove it".to_owned()) } })),
     ("octavia_provider", Sets(|s, v| { s.provider = Some(provider(v)?); Ok(()) })),
+    ("os_updates_enabled", Sets(|s, v| { s.os_updates = flag(v)?; Ok(()) })),
     ("ostree_commit", Refused(NO_AGENT)),
     ("ostree_remote", Refused(NO_AGENT)),
     ("pod_network", Sets(|s, v| { s.pod_network = pod_network(v)?; Ok(()) })),

@@ -206,6 +206,13 @@ fn labels_that_need_another_label_are_refused_without_it() {
         &[&[(RECORDS, "true"), ("dns_zone", "k8s.example")], &[(RECORDS, "false")]],
         &[&[(RECORDS, "true")]],
     );
+    const UPDATES: &str = "os_updates_enabled";
+    const DELIVERY: &str = "user_data_delivery";
+    bounds(
+        UPDATES,
+        &[&[(UPDATES, "true")], &[(UPDATES, "false"), (DELIVERY, "inline")]],
+        &[&[(UPDATES, "true"), (DELIVERY, "inline")]],
+    );
     bounds(
         "etcd_volume_size",
         &[&[("etcd_volume_size", "1"), ("etcd_volume_type", "ssd")]],

@@ -119,12 +119,16 @@ fn nobody_renews_while_another_control_plane_member_is_away() {
         },
         0
     ));
-    let reasons: [Change; 5] = [
+    let reasons: [Change; 6] = [
         |sample, _| assert!(sample.cluster.unready.insert(machine(MASTERS[2]))),
         |sample, _| assert!(sample.cluster.nodes.remove(&machine(MASTERS[2]))),
         |_, drained| assert!(drained.insert(machine(MASTERS[2]))),
         |sample, _| sample.cluster.authorities = CaRevision { revision: 1, settled: 0 },
         |sample, _| sample.cluster.rest = Some(crate::LeasePower::Off),
+        |sample, _| {
+            let (machine, phase) = (machine(MASTERS[2]), crate::RebootPhase::Draining);
+            sample.cluster.reboot = Some(crate::MemberReboot { machine, phase, since: at(0) });
+        },
     ];
     for (number, reason) in reasons.into_iter().enumerate() {
         assert!(!is_permitted(reason, 0), "reason {number}");

@@ -7,6 +7,7 @@ mod leases;
 mod limits;
 mod metrics;
 mod nodes;
+mod reboots;
 mod renewal;
 mod rotation;
 mod samples;

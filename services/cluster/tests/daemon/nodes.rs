@@ -12,15 +12,16 @@ use cluster_conductor::{
 };
 use cluster_core::{
     CloudObject, CloudObjectDetails, CloudObjectState, Cluster, ClusterObservation,
-    ClusterParameters, ClusterUuid, Key, KubernetesVersion, MemberName, NodeGroup, RepairLimits,
-    RequestedCluster,
+    ClusterParameters, ClusterUuid, Ident, Key, KubernetesVersion, Labels, MemberName,
+    MemberReboot, NodeGroup, RebootPhase, RepairLimits, RequestedCluster,
 };
-use cluster_store::{ClusterChange, Store};
+use cluster_store::{ClusterChange, Scope, Store};
 use daemon::{ConnectionLimits, serve_tls};
 use jiff::{SignedDuration, Timestamp};
+use newtype_uuid::GenericUuid;
 use reqwest::{Certificate, Client, StatusCode};
 use sealing::SealingKeys;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -111,6 +112,13 @@ impl Listening {
         client.get(url).header("Authorization", bearer).send().await.unwrap()
     }
 
+    /// Changes the record of the cluster, and returns the new one.
+    async fn change(&self, change: impl FnOnce(Cluster) -> Cluster) -> Cluster {
+        let ident = Ident::Id(self.cluster.id.into_untyped_uuid());
+        let found = self.store.find_clusters(&ident, &Scope::All).await.unwrap().pop().unwrap();
+        self.store.change_cluster(&ClusterChange::of(change(found))).await.unwrap()
+    }
+
     async fn events(&self) -> Vec<String> {
         let events = self.store.events_of(self.cluster.id, 100, None).await.unwrap();
         events.into_iter().map(|it| it.reason).collect()
@@ -195,6 +203,62 @@ async fn a_member_reports_its_certificates_and_learns_when_to_renew_them() {
 }
 
 #[tokio::test]
+async fn a_member_asks_before_it_reboots_as_zincati_does() {
+    let listening = listening().await;
+    let client = listening.client(HERE);
+    let config = listening.redeem(&client).await.text().await.unwrap();
+    let zincati = file(&config, "/etc/zincati/config.d/90-bedplate.toml");
+    let base: url::Url = option(&zincati, "base_url = \"").parse().unwrap();
+    const BODY: &str = r#"{"client_params": {"id": "0c1", "group": "default"}}"#;
+    let ask = |base: &url::Url, path: &str, protocol: &str, body: &'static str| {
+        let request = client.post(base.join(path).unwrap()).header("fleet-lock-protocol", protocol);
+        let request = request.body(body);
+        async {
+            let answer = request.send().await.unwrap();
+            (answer.status(), answer.text().await.unwrap())
+        }
+    };
+    let wants = async || ask(&base, "v1/pre-reboot", "true", BODY).await;
+    let waits = |why: &str| {
+        let body = json!({"kind": "failed_lock", "value": why}).to_string();
+        (StatusCode::CONFLICT, body)
+    };
+    assert_eq!(wants().await, waits("member default-master-0 is not a Kubernetes node yet"));
+
+    // Another credential of the same member, another protocol, and another body are refused.
+    let mut stranger = base.clone();
+    stranger.set_password(listening.claim.1.strip_prefix("Bearer ")).unwrap();
+    let refused = (StatusCode::NOT_FOUND, "not found\n".to_owned());
+    assert_eq!(ask(&stranger, "v1/pre-reboot", "true", BODY).await, refused);
+    for (protocol, body, kind) in [
+        ("false", BODY, "invalid_protocol"),
+        ("true", "", "invalid_body"),
+        ("true", r#"{"client_params": {"id": "", "group": "default"}}"#, "invalid_body"),
+        ("true", r#"{"client_params": {"id": "0c1"}}"#, "invalid_body"),
+    ] {
+        let (status, said) = ask(&base, "v1/pre-reboot", protocol, body).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{said}");
+        let said: Value = serde_json::from_str(&said).unwrap();
+        assert_eq!(said["kind"], kind);
+    }
+
+    let machine: MemberName = "default-master-0".parse().unwrap();
+    let nodes = [machine.clone()].into();
+    listening.change(|cluster| Cluster { nodes, ..cluster }).await;
+    assert_eq!(wants().await, waits("the pods of member default-master-0 are evicted"));
+    // A turn drains the member.
+    let reboot = MemberReboot { machine, phase: RebootPhase::Permitted, since: Timestamp::now() };
+    listening.change(|cluster| Cluster { reboot: Some(reboot), ..cluster }).await;
+    let done = (StatusCode::OK, String::new());
+    assert_eq!(wants().await, done);
+    assert_eq!(ask(&base, "v1/steady-state", "true", BODY).await, done);
+    let reboot = listening.change(|cluster| cluster).await.reboot.unwrap();
+    assert_eq!(reboot.phase, RebootPhase::Ended);
+    let events = listening.events().await;
+    assert_eq!(events, ["ClaimRedeemed", "RebootRequested", "RebootEnded"]);
+}
+
+#[tokio::test]
 async fn every_refusal_is_the_same() {
     let listening = listening().await;
     let (here, elsewhere) = (listening.client(HERE), listening.client(ELSEWHERE));
@@ -264,10 +328,12 @@ fn unpacked(source: &str) -> String {
 
 /// A cluster of one member, on an existing network.
 async fn insert(store: &Store) -> (Cluster, Vec<NodeGroup>) {
+    let updates = ("os_updates_enabled".to_owned(), "true".to_owned());
     let blueprint = ClusterParameters {
         fixed_network: Some("net".to_owned()),
         fixed_subnet: Some("subnet".to_owned()),
         floating_ip_enabled: false,
+        labels: Labels::try_from(BTreeMap::from([updates])).unwrap(),
         ..ClusterParameters::new("fcos".to_owned())
     };
     let RequestedCluster { template, cluster, groups } =

@@ -118,8 +118,12 @@ async fn a_ca_rotation_completes_although_clusterd_is_killed_at_each_step() {
     drop(working);
 }
 
-/// Kills clusterd at calls of one step of the rotation, once each, until the next step begins. Returns the calls.
-async fn at_calls(given: &ClusterFixture, step: CaRevision, stop: Stop) -> BTreeSet<String> {
+/// Kills clusterd at calls, once each, until the record of the cluster is as `is_over` says. Returns the calls.
+pub(crate) async fn kill_at_calls(
+    given: &ClusterFixture,
+    stop: Stop,
+    is_over: impl Fn(&Cluster) -> bool,
+) -> BTreeSet<String> {
     let mut points = BTreeSet::new();
     given.cloud.set_trap_at(stop, kill_every(EVERY));
     loop {
@@ -127,7 +131,7 @@ async fn at_calls(given: &ClusterFixture, step: CaRevision, stop: Stop) -> BTree
         let caught = tokio::select! {
             biased;
             call = given.cloud.wait_until(Cloud::caught) => Some(call),
-            _ = given.until("further", |it| it.authorities != step) => None,
+            _ = given.until("further", &is_over) => None,
         };
         working.kill().await;
         let Some(call) = caught else { break };
@@ -160,7 +164,7 @@ async fn killed(stop: Stop, at_least: [usize; 4]) {
         if now.is_settled() {
             break;
         }
-        let points = at_calls(&given, now, stop).await;
+        let points = kill_at_calls(&given, stop, |it| it.authorities != now).await;
         steps.push(now.step());
         counts.push(points.len());
     }

@@ -119,7 +119,7 @@ fn members_are_the_nodes_of_the_control_plane() {
 }
 
 #[test]
-fn members_that_renew_certificates_are_away() {
+fn members_that_renew_certificates_or_reboot_are_away() {
     let mut sample = Sample::highly_available();
     sample.cluster.nodes = (0..3).map(machine).collect();
     let first = crate::LeafCertificate::new("apiserver".to_owned(), at(0), at(0), at(100));
@@ -127,6 +127,11 @@ fn members_that_renew_certificates_are_away() {
     sample.cluster.certificates = [(machine(1), held)].into();
     let quorum = EtcdQuorum::of(&sample.cluster, &sample.groups);
     assert_eq!(quorum.away, [machine(1)].into());
+    let phase = crate::RebootPhase::Draining;
+    let reboot = crate::MemberReboot { machine: machine(2), phase, since: at(0) };
+    sample.cluster.reboot = Some(reboot);
+    let quorum = EtcdQuorum::of(&sample.cluster, &sample.groups);
+    assert_eq!(quorum.away, [machine(1), machine(2)].into());
 }
 
 #[test]
