@@ -152,6 +152,11 @@ impl Cluster {
         self.certificates.get(machine).is_some_and(|held| held.renewing_since.is_some())
     }
 
+    /// Whether a roll is in progress that is not paused.
+    pub fn is_rolling(&self) -> bool {
+        self.roll.as_ref().is_some_and(|roll| !roll.is_paused)
+    }
+
     /// Whether the member may reboot now for an update of its operating system, or does so.
     pub fn is_rebooting(&self, machine: &MemberName) -> bool {
         let reboot = self.reboot.as_ref().filter(|it| it.machine == *machine);

@@ -111,6 +111,9 @@ fn hindrance(
     if !cluster.authorities.is_settled() {
         return Some("a CA rotation is in progress".to_owned());
     }
+    if cluster.is_rolling() {
+        return Some("an upgrade is in progress".to_owned());
+    }
     if cluster.rest.is_some() {
         return Some("the servers of the cluster are off or are starting".to_owned());
     }

@@ -133,8 +133,8 @@ fn is_without_effect(held: &MemberCertificates, now: Timestamp) -> bool {
 
 /// Whether the member may restart its processes now.
 ///
-/// A worker always may. A control-plane member may while all others are ready, and none of them renews or reboots. A member whose certificate has ended
-/// does not wait for others: nobody accepts the certificate, so the member can only gain.
+/// A worker always may. A control-plane member may while all others are ready, none of them renews or reboots, and no upgrade replaces
+/// members. A member whose certificate has ended does not wait for others: nobody accepts the certificate, so the member can only gain.
 fn may_renew(
     spec: &ClusterSpec<'_>,
     drained: &BTreeSet<MemberName>,
@@ -157,6 +157,7 @@ fn may_renew(
             && !cluster.is_renewing(other)
     };
     masters.is_disjoint(drained)
+        && !cluster.is_rolling()
         && cluster.reboot_in_progress().is_none_or(|it| !masters.contains(&it.machine))
         && masters.iter().filter(|other| *other != machine).all(is_available)
 }

@@ -36,6 +36,9 @@ pub(crate) fn roll_step(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> Op
     if roll.is_paused {
         return Some(RollStep::Wait("the upgrade is paused".to_owned()));
     }
+    if let Some(why) = restart(spec) {
+        return Some(RollStep::Wait(why));
+    }
     let view = View { spec, roll, seen };
     let (masters, workers): (Vec<_>, Vec<_>) =
         spec.groups.iter().partition(|group| group.role == GroupRole::Master);
@@ -44,6 +47,17 @@ pub(crate) fn roll_step(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> Op
     let of_workers = || workers.into_iter().find_map(|group| view.group_step(group));
     let step = of_control_plane.or_else(done).or_else(of_workers);
     Some(step.unwrap_or_else(|| view.end()))
+}
+
+/// Returns why no member may join or leave, though all members may be ready: one of them is about to restart.
+fn restart(spec: &ClusterSpec<'_>) -> Option<String> {
+    let ClusterSpec { cluster, groups } = spec;
+    if let Some(reboot) = cluster.reboot_in_progress() {
+        return Some(format!("member {} reboots", reboot.machine));
+    }
+    let masters = groups.iter().filter(|group| group.role == GroupRole::Master);
+    let renewing = masters.flat_map(NodeGroup::refs).find(|member| cluster.is_renewing(member));
+    renewing.map(|member| format!("member {member} renews its certificates"))
 }
 
 struct View<'a> {

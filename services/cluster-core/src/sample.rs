@@ -1,6 +1,6 @@
 //! Clusters for the unit tests of this crate, and a cloud that does everything at once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use newtype_uuid::GenericUuid;
@@ -60,6 +60,20 @@ impl Sample {
             group(3, "default-worker", GroupRole::Worker("worker".to_owned()), 2),
         ];
         Sample { cluster, groups }
+    }
+
+    /// Makes a roll in which no group is left to begin.
+    pub(crate) fn roll(&self) -> Roll {
+        Roll {
+            began_at: at(0),
+            kubernetes: self.cluster.kubernetes,
+            at_once: 1,
+            max_unavailable: 0,
+            is_paused: false,
+            waiting: BTreeMap::new(),
+            origin: None,
+            waits_for: None,
+        }
     }
 
     pub(crate) fn spec(&self) -> ClusterSpec<'_> {

@@ -18,11 +18,11 @@ pub fn cluster_progress(
         seen.objects.contains_key(&Key::Server(member.clone()))
             && !spec.cluster.nodes.contains(member)
     };
-    let is_rolling = spec.cluster.roll.as_ref().is_some_and(|roll| !roll.is_paused);
     let reboot = spec.cluster.reboot_in_progress();
     let waits = reboot.is_some_and(|it| it.phase != RebootPhase::Permitted);
     let is_rotating = !spec.cluster.authorities.is_settled();
-    let is_under_way = seen.machines.keys().any(joins) || is_rotating || is_rolling || waits;
+    let is_under_way =
+        seen.machines.keys().any(joins) || is_rotating || spec.cluster.is_rolling() || waits;
     match objects {
         CloudProgress::Settled if is_under_way => CloudProgress::InProgress,
         CloudProgress::Settled => CloudProgress::Settled,

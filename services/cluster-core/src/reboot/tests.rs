@@ -91,6 +91,7 @@ fn no_member_reboots_while_anything_else_is_amiss() {
     let said = [
         why(|sample, _| sample.groups[0].labels = labels(&[])),
         why(|sample, _| sample.cluster.authorities = CaRevision { revision: 1, settled: 0 }),
+        why(|sample, _| sample.cluster.roll = Some(sample.roll())),
         why(|sample, _| sample.cluster.rest = Some(crate::LeasePower::Off)),
         why(|sample, _| assert!(sample.cluster.nodes.remove(&machine(MEMBERS[4])))),
         why(|sample, _| assert!(sample.cluster.unready.insert(machine(MEMBERS[3])))),
@@ -104,6 +105,7 @@ fn no_member_reboots_while_anything_else_is_amiss() {
     let want = [
         "the label os_updates_enabled of the node group is not true",
         "a CA rotation is in progress",
+        "an upgrade is in progress",
         "the servers of the cluster are off or are starting",
         "member default-worker-1 is not a Kubernetes node yet",
         "member default-worker-0 is not ready",
@@ -111,6 +113,10 @@ fn no_member_reboots_while_anything_else_is_amiss() {
         "member default-master-2 is on a host that is being drained",
     ];
     assert_eq!(said, want);
+    let said = why(|sample, _| {
+        sample.cluster.roll = Some(crate::Roll { is_paused: true, ..sample.roll() });
+    });
+    assert!(said.starts_with("Wait(\"the pods of member default-master-0"), "{said}");
     // A reboot may heal the member itself.
     let said = why(|sample, _| assert!(sample.cluster.unready.insert(machine(MEMBERS[0]))));
     assert!(said.starts_with("Wait(\"the pods of member default-master-0"), "{said}");

@@ -119,7 +119,7 @@ fn nobody_renews_while_another_control_plane_member_is_away() {
         },
         0
     ));
-    let reasons: [Change; 6] = [
+    let reasons: [Change; 7] = [
         |sample, _| assert!(sample.cluster.unready.insert(machine(MASTERS[2]))),
         |sample, _| assert!(sample.cluster.nodes.remove(&machine(MASTERS[2]))),
         |_, drained| assert!(drained.insert(machine(MASTERS[2]))),
@@ -129,10 +129,16 @@ fn nobody_renews_while_another_control_plane_member_is_away() {
             let (machine, phase) = (machine(MASTERS[2]), crate::RebootPhase::Draining);
             sample.cluster.reboot = Some(crate::MemberReboot { machine, phase, since: at(0) });
         },
+        |sample, _| sample.cluster.roll = Some(sample.roll()),
     ];
     for (number, reason) in reasons.into_iter().enumerate() {
         assert!(!is_permitted(reason, 0), "reason {number}");
     }
+    // Nobody knows how long an upgrade will be paused.
+    assert!(is_permitted(
+        |sample, _| sample.cluster.roll = Some(crate::Roll { is_paused: true, ..sample.roll() }),
+        0
+    ));
     // A member whose certificate has ended does not wait for other members, but for a CA rotation.
     assert!(is_permitted(|sample, _| assert!(sample.cluster.unready.insert(other())), -LIFE));
     assert!(!is_permitted(reasons[3], -LIFE));

@@ -4,8 +4,8 @@ use uuid::Uuid;
 use super::*;
 use crate::sample::{Sample, at, labels};
 use crate::{
-    ClusterParameters, KubernetesVersion, Owner, Template, TemplateUuid, UpgradeRequest,
-    UpgradeScope, plan,
+    ClusterParameters, KubernetesVersion, LeafCertificate, MemberCertificates, MemberReboot, Owner,
+    RebootPhase, Template, TemplateUuid, UpgradeRequest, UpgradeScope, plan,
 };
 
 const OLD: KubernetesVersion = KubernetesVersion { minor: 33, patch: 2 };
@@ -206,6 +206,26 @@ fn a_roll_waits_while_it_is_paused_or_the_control_plane_is_not_well() {
     seen.kube_proxy = Some("v1.33.2".to_owned());
     waits(&sample, &seen, "kube-proxy is being upgraded from v1.33.2");
     assert_eq!(roll_step(&sample.spec(), &ClusterObservation::default()), None);
+}
+
+#[test]
+fn a_roll_waits_while_a_control_plane_member_renews_or_any_member_reboots() {
+    let (mut sample, seen) = requested(1, 0);
+    let goes_on =
+        |sample: &Sample| matches!(roll_step(&sample.spec(), &seen), Some(RollStep::Change(_)));
+    let first = LeafCertificate::new("apiserver".to_owned(), at(0), at(0), at(100));
+    let held = MemberCertificates { first, renewing_since: Some(at(40)), renewed_at: None };
+    sample.cluster.certificates.insert("default-worker-0".parse().unwrap(), held.clone());
+    assert!(goes_on(&sample), "only the kubelet of a worker restarts");
+    sample.cluster.certificates.insert("default-master-1".parse().unwrap(), held);
+    waits(&sample, &seen, "member default-master-1 renews its certificates");
+    sample.cluster.certificates.clear();
+    let machine: MemberName = "default-worker-0".parse().unwrap();
+    let reboot = |phase| Some(MemberReboot { machine: machine.clone(), phase, since: at(5) });
+    sample.cluster.reboot = reboot(RebootPhase::Draining);
+    waits(&sample, &seen, "member default-worker-0 reboots");
+    sample.cluster.reboot = reboot(RebootPhase::Resting);
+    assert!(goes_on(&sample), "the member does not reboot for hours");
 }
 
 #[test]
