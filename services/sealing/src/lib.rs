@@ -7,6 +7,7 @@ mod keyring;
 mod keys;
 mod new_key;
 mod registered_keys;
+mod stream;
 mod usage;
 
 pub use decrypted_secret::DecryptedSecret;
@@ -15,4 +16,5 @@ pub use keyring::{KeyFileError, Keyring};
 pub use keys::{DerivedToken, Purpose, SealingKeys, id_of, is_sealed, random};
 pub use new_key::NewKey;
 pub use registered_keys::{KeyMismatch, RegisteredKey};
+pub use stream::{StreamOpener, StreamSealer};
 pub use usage::{KeyUsage, RetireError};
