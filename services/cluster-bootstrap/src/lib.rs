@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod add_ons;
+mod backups;
 mod ca_rotation;
 mod claim;
 mod containerd;
@@ -20,6 +21,7 @@ mod units;
 mod version;
 mod volumes;
 
+pub use backups::starting_from_backup;
 pub use ca_rotation::{CaRotationStep, MemberRole, rotation_archive};
 pub use claim::{Claim, inline, stub};
 pub use name::{InvalidName, Name};

@@ -7,7 +7,7 @@ use ignition::{Unit, merge};
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
 
-use crate::{NodeConfig, ca_rotation, os_updates, renewal};
+use crate::{NodeConfig, backups, ca_rotation, os_updates, renewal};
 
 /// The URLs and credentials with which a member reports its progress to clusterd.
 #[derive(Clone)]
@@ -18,6 +18,10 @@ pub struct Reports {
     pub authorities: Url,
     /// The HTTPS URL to which the member reports its certificates.
     pub certificates: Url,
+    /// The HTTPS URL at which the member asks for work on backups of etcd.
+    pub backups: Url,
+    /// The number of restorations of the cluster that the member need not be told of.
+    pub restores: u32,
     /// The revision of the certificate authorities in the member's config.
     pub holds: u32,
     /// The token of the header `Authorization: Bearer TOKEN`.
@@ -32,9 +36,11 @@ pub struct Reports {
 }
 
 const CURL: &str = "/etc/bedplate/report.curl";
-const AUTHORITY: &str = "/etc/bedplate/report-authority.pem";
+/// The certificate authority of clusterd's certificate.
+pub(crate) const AUTHORITY: &str = "/etc/bedplate/report-authority.pem";
 
-/// Adds progress reports, CA rotation, the renewal of certificates and updates of the operating system to the config of a member.
+/// Adds progress reports, CA rotation, the renewal of certificates, backups of etcd and updates of the operating system to the config of a
+/// member.
 ///
 /// After each step the member sends a form with `claim`, `step`, `result` and `status`. A report takes at most a few seconds, and a failed
 /// report does not fail the step.
@@ -60,6 +66,7 @@ max-time = 5
     let telling =
         long_request(reports, &reports.certificates, "header = \"Content-Type: text/plain\"");
     let holds = format!("{}\n", reports.holds);
+    let (of_backups, backs_up) = backups::asking(reports);
     let mut files = vec![
         file(CURL, 0o600, inline(curl.as_bytes())),
         file(ca_rotation::CURL, 0o600, inline(asking.as_bytes())),
@@ -69,13 +76,14 @@ max-time = 5
         file(AUTHORITY, 0o644, inline(reports.authority.as_bytes())),
     ];
     files.extend(reports.reboots.iter().flat_map(|url| os_updates::files(url, &reports.authority)));
+    files.extend(of_backups);
     let units = node.config.systemd.iter().flat_map(|it| it.units.iter().flatten());
     let steps = units.filter_map(|unit| Some((unit, step(unit)?)));
     let said = steps.map(|(unit, step)| {
         with_dropin(Unit::new(unit.name.clone()), "50-report.conf", &dropin(step))
     });
     let asks = unit("bedplate-authorities.service", ca_rotation::UNIT);
-    let added = config(Vec::new(), files, said.chain([asks]).collect());
+    let added = config(Vec::new(), files, said.chain([asks, backs_up]).collect());
     NodeConfig { machine: node.machine.clone(), config: merge(&node.config, &added) }
 }
 

@@ -81,7 +81,10 @@ WantedBy=multi-user.target
 }
 
 const UNPACK: &str = "bedplate-unpack.service";
-const CONTROL_PLANE: &str = "bedplate-control-plane.service";
+/// The unit that starts the control plane of one member.
+pub(crate) const CONTROL_PLANE: &str = "bedplate-control-plane.service";
+/// The unit that labels the Kubernetes node of a control-plane member.
+pub(crate) const MARK: &str = "bedplate-mark.service";
 
 /// Returns the unit that unpacks the downloaded CNI plugins and images; `None` if there is nothing to unpack.
 pub(crate) fn unpack(plugins: bool, archives: &[&Artifact]) -> Option<(String, String)> {
@@ -180,14 +183,7 @@ pub(crate) fn label_control_plane_node() -> (String, String) {
     ];
     commands.extend(mark_done(&unless));
     let description = "Label the control-plane node";
-    OneTimeUnit {
-        name: "bedplate-mark.service",
-        description,
-        after: &[CONTROL_PLANE],
-        unless,
-        commands,
-    }
-    .named()
+    OneTimeUnit { name: MARK, description, after: &[CONTROL_PLANE], unless, commands }.named()
 }
 
 /// Returns the unit that joins a worker to the cluster. The unit counts as done once the kubelet has its own credentials, because kubeadm

@@ -10,7 +10,7 @@ use cluster_core::Cluster;
 use cluster_pki::{Kubeconfig, PkiError, SignError, Validity};
 use cluster_store::{Store, StoreError};
 use jiff::Timestamp;
-use sealing::{Keyring, SealError};
+use sealing::{DecryptedSecret, Keyring, SealError};
 use secrecy::SecretString;
 use zeroize::Zeroizing;
 
@@ -99,6 +99,20 @@ impl ClusterSecrets {
             }
         };
         Ok(self.keyring.open_sealed(&place, &sealed)?.text()?.into())
+    }
+
+    /// Returns the secret with which the cluster's backups are sealed, which is made on first use.
+    pub(crate) async fn backup_key(&self, cluster: &Cluster) -> Result<DecryptedSecret> {
+        const NAME: &str = "backup-key";
+        let place = format!("{}/{NAME}", cluster.id);
+        let sealed = match self.store.find_secret(cluster.id, NAME).await? {
+            Some(sealed) => sealed,
+            None => {
+                let sealed = self.keyring.seal(&place, sealing::random()?.as_bytes())?;
+                self.store.keep_secret(cluster.id, NAME, &sealed).await?
+            }
+        };
+        Ok(self.keyring.open_sealed(&place, &sealed)?)
     }
 
     /// Makes a kubeconfig for an administrator of the cluster, whose API is at `address`. `None` when the address is not `https://HOST:PORT`.

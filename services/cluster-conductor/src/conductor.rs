@@ -12,6 +12,7 @@ use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use crate::backup_store::BackupStore;
 use crate::cloud::{Flavors, ObservationCache};
 use crate::cluster_secrets::ClusterSecrets;
 use crate::context::{Conductor, ConductorContext, GROUP, ResourceRef};
@@ -68,6 +69,7 @@ impl Conductor {
         };
         let context = ConductorContext {
             member_configs: MemberConfigs::new(settings.machines.clone(), secrets.clone()),
+            backup_store: settings.backups.as_ref().map(|it| BackupStore::new(&it.place)),
             clients: Clients::new(secrets.clone()),
             watch: Watch::begin(clock()),
             queue: Queue::measured(settings.metrics.turns.clone(), ResourceRef::kind),

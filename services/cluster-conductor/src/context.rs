@@ -14,6 +14,7 @@ use sealing::Keyring;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
+use crate::backup_store::BackupStore;
 use crate::cloud::{Flavors, ObservationCache};
 use crate::cluster_secrets::ClusterSecrets;
 use crate::member_configs::MemberConfigs;
@@ -100,6 +101,8 @@ pub(crate) struct ConductorContext {
     pub(crate) rotated: Notify,
     pub(crate) secrets: ClusterSecrets,
     pub(crate) member_configs: MemberConfigs,
+    /// `None`: clusterd was given no store for backups.
+    pub(crate) backup_store: Option<BackupStore>,
     /// The clients of clusters' Kubernetes APIs.
     pub(crate) clients: Clients,
     /// The observations of the last seconds.

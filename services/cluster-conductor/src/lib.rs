@@ -1,6 +1,8 @@
 #![doc = include_str!("../README.md")]
 
 mod actions;
+mod backup_store;
+mod backups;
 mod certificates;
 mod cloud;
 mod cluster_secrets;
@@ -26,6 +28,8 @@ mod turn_error;
 mod vm;
 mod vm_user_data;
 
+pub use backup_store::ObjectBytes;
+pub use backups::{BackupHandout, SnapshotDownload, SnapshotReceipt, SnapshotReport};
 pub use cluster_secrets::KeysError;
 pub use conductor::RunError;
 pub use context::Conductor;
@@ -42,8 +46,8 @@ pub use openstack::compute::services::ComputeService;
 pub use preview::Preview;
 pub use replicas::now;
 pub use settings::{
-    ConductorMetrics, KubernetesSettings, LendingSettings, MachineSettings, NodesListener,
-    OfferedImage, Settings, SourceAddress, VmSettings,
+    BackupPlace, BackupSettings, ConductorMetrics, KubernetesSettings, LendingSettings,
+    MachineSettings, NodesListener, OfferedImage, Settings, SourceAddress, VmSettings,
 };
 pub use sizes::SizesUnknown;
 pub use tenancy::{Tenancy, TenancyError};

@@ -29,7 +29,7 @@ pub(crate) use own::{remove_own_config, set_own_config};
 pub use reboots::RebootReport;
 pub(crate) use reboots::take_report as take_reboot_report;
 pub use redeem::{Answer, StepReport};
-pub(crate) use redeem::{ReportResult, note_report, redeem};
+pub(crate) use redeem::{ReportResult, note_report, of as cluster_of_claim, redeem};
 pub(crate) use rehearsal::check_member_configs;
 pub use renewal::CertificateAnswer;
 pub(crate) use renewal::take_report as take_certificate_report;

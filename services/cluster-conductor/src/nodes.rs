@@ -49,6 +49,11 @@ impl<'a> Nodes<'a> {
         if spec.cluster.desire == DesiredState::Gone {
             return Ok(nodes);
         }
+        // The control plane that may still answer is about to be replaced.
+        if spec.cluster.is_clearing() {
+            nodes.silence = Some("the control plane is being restored".to_owned());
+            return Ok(nodes);
+        }
         let Some(client) = clients.client(spec.cluster).await? else { return Ok(nodes) };
         nodes.answers = match ask(&client).await {
             Ok(Some(all)) => Some(Answers { client, nodes: all }),

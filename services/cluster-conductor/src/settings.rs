@@ -1,17 +1,19 @@
 //! The settings of the conductor.
 
+mod backups;
 mod lending;
 mod members;
 mod vms;
 
 use std::time::Duration;
 
-use cluster_core::{RepairLimits, TurnPauses};
+use cluster_core::{BackupSchedule, BackupUuid, RepairLimits, TurnPauses};
 use jiff::Timestamp;
 use metrics::{ConditionGauges, TurnMetrics};
 use reconcile::RetryPauses;
 use spans::Tracer;
 
+pub use backups::{BackupPlace, BackupSettings};
 pub use lending::LendingSettings;
 pub use members::{KubernetesSettings, MachineSettings, NodesListener, SourceAddress};
 pub use vms::{OfferedImage, VmSettings};
@@ -37,6 +39,8 @@ pub struct Settings {
     /// The stages at the end of clusters' leases, and the receivers of notices.
     pub lending: LendingSettings,
     pub vms: VmSettings,
+    /// Backups of etcd; `None`: none are made.
+    pub backups: Option<BackupSettings>,
     /// The counters of the conductor's work.
     pub metrics: ConductorMetrics,
     /// Begins the traces of turns that no request asked for.
@@ -55,6 +59,12 @@ impl Settings {
     /// Returns the pauses between turns.
     pub(crate) fn pauses(&self) -> TurnPauses {
         TurnPauses { soon: self.soon(), look_every: self.look_every }
+    }
+
+    /// Returns the schedule of backups, with an id for the next one.
+    pub(crate) fn backup_schedule(&self) -> BackupSchedule {
+        let rules = self.backups.as_ref().map(|backups| backups.rules);
+        BackupSchedule { rules, next_id: BackupUuid::new_v4() }
     }
 
     /// Returns the pauses after a turn that failed.

@@ -1,5 +1,6 @@
 //! The turn of a cluster: switches its servers off and on, and reconciles its cloud objects.
 
+mod backups;
 mod cloud_work;
 mod lending;
 
@@ -92,18 +93,27 @@ impl Turn for ClusterTurn<'_> {
         records: &ClusterRecords,
         action: ClusterAction,
     ) -> Result<ClusterOutcome, TurnError> {
-        // Without a cloud nothing is decided that needs one.
-        let Some(cloud_access) = &self.0.cloud else { return Ok(ClusterOutcome::Changed) };
         let fence = self.0.membership.fence();
-        match action {
-            ClusterAction::SwitchOn => {
+        match (action, &self.0.cloud) {
+            (ClusterAction::DeleteBackups, _) => {
+                let deleted = backups::delete(self.0, &records.cluster).await;
+                Ok(ClusterOutcome::BackupsDeleted(deleted))
+            }
+            // Without a cloud nothing is decided that needs one.
+            (
+                ClusterAction::SwitchOn
+                | ClusterAction::SwitchOff
+                | ClusterAction::ReconcileObjects,
+                None,
+            ) => Ok(ClusterOutcome::Changed),
+            (ClusterAction::SwitchOn, Some(cloud_access)) => {
                 fence.hold(lending::switch_on(cloud_access, &records.cluster)).await;
                 Ok(ClusterOutcome::SwitchedOn)
             }
-            ClusterAction::SwitchOff => {
+            (ClusterAction::SwitchOff, Some(cloud_access)) => {
                 Ok(fence.hold(lending::switch_off(cloud_access, &records.cluster)).await)
             }
-            ClusterAction::ReconcileObjects => {
+            (ClusterAction::ReconcileObjects, Some(cloud_access)) => {
                 match cloud_work::work(self.0, cloud_access, records).await {
                     Ok(work) => Ok(ClusterOutcome::Reconciled(Box::new(work))),
                     Err(TurnError::Store(StoreError::Stale)) => Ok(ClusterOutcome::Changed),
@@ -126,6 +136,7 @@ impl ClusterTurn<'_> {
             schedule: &settings.lending.schedule,
             repair: &settings.repair,
             pauses: settings.pauses(),
+            backups: settings.backup_schedule(),
         }
     }
 

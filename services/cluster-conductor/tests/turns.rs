@@ -40,6 +40,7 @@ fn conductor(store: &Store, keys: SealingKeys) -> Conductor {
         vms: cluster_conductor::VmSettings::default(),
         repair: REPAIR,
         lending: Default::default(),
+        backups: None,
         metrics: Default::default(),
         tracer: Default::default(),
         clock: now,

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use trace_context::TraceContext;
 
 use crate::{
-    CaRevision, ClusterParameters, ClusterUuid, Condition, DesiredState, FailureCount, Key,
-    KubernetesVersion, LabelsCompared, MemberCertificates, MemberName, MemberReboot, Name, Owner,
-    RebootPhase, Roll, TemplateUuid,
+    Backup, BackupUuid, CaRevision, ClusterParameters, ClusterUuid, Condition, DesiredState,
+    FailureCount, Key, KubernetesVersion, LabelsCompared, MemberCertificates, MemberName,
+    MemberReboot, Name, Owner, RebootPhase, Restore, RestorePhase, Roll, TemplateUuid,
 };
 
 /// A cluster: what its owner asked for, and what the conductor concluded from the last observation.
@@ -90,6 +90,15 @@ pub struct Cluster {
     /// Whether the end of the lease switched the servers off, or they are starting again; `None`: they run.
     #[serde(default)]
     pub rest: Option<LeasePower>,
+    /// The backups of etcd, also those that are being made or deleted.
+    #[serde(default)]
+    pub backups: Vec<Backup>,
+    /// The restoration of the control plane that is in progress.
+    #[serde(default)]
+    pub restore: Option<Restore>,
+    /// The number of restorations. A member that was created before the last one has to start its kubelet again.
+    #[serde(default)]
+    pub restores: u32,
     /// The conclusions of the last observation.
     pub conditions: Vec<Condition>,
 }
@@ -136,6 +145,9 @@ impl Cluster {
             cloud_project: None,
             lending: None,
             rest: None,
+            backups: Vec::new(),
+            restore: None,
+            restores: 0,
             conditions: Vec::new(),
         }
     }
@@ -171,6 +183,17 @@ impl Cluster {
     /// Whether the servers should be off.
     pub fn is_off(&self) -> bool {
         self.rest == Some(LeasePower::Off) && self.desire == DesiredState::Exist
+    }
+
+    /// Whether the servers of the control plane are being deleted for a restoration.
+    pub fn is_clearing(&self) -> bool {
+        self.restore.as_ref().is_some_and(|it| it.phase == RestorePhase::Clearing)
+    }
+
+    /// Returns the backup from which control-plane members that are created now start; `None`: they join as usual.
+    pub fn starts_from(&self) -> Option<BackupUuid> {
+        let restore = self.restore.as_ref()?;
+        (restore.phase == RestorePhase::Starting).then_some(restore.backup)
     }
 
     /// Returns since when the servers are starting again; `None` when they are not.

@@ -7,12 +7,13 @@ use ::lease::{Due, LeaseSchedule, LeaseStage};
 use decision::{Decision, Requeue, time_left};
 use jiff::Timestamp;
 
+use crate::restore_plan::restore_after;
 use crate::roll_step::{RollChanged, RollStep, roll_step};
 use crate::{
-    Cluster, ClusterObservation, ClusterSpec, Condition, ConditionStatus, DesiredState, Event,
-    LeaseNotice, LedgerEntry, MemberName, NodeGroup, Problem, ProjectObservation, RecordChange,
-    RepairLimits, Roll, Severity, TurnPauses, after_lease_stage, lease_due, lease_notice,
-    members_to_replace, off_problem,
+    BackupSchedule, BackupUuid, Cluster, ClusterObservation, ClusterSpec, Condition,
+    ConditionStatus, DesiredState, Event, LeaseNotice, LedgerEntry, MemberName, NodeGroup, Problem,
+    ProjectObservation, RecordChange, RepairLimits, Roll, Severity, TurnPauses, after_lease_stage,
+    backups_to_delete, lease_due, lease_notice, members_to_replace, off_problem,
 };
 
 /// How often to look while servers are being switched on or off.
@@ -50,6 +51,8 @@ pub enum ClusterAction {
     SwitchOff,
     /// Bring the cloud as close to the desired objects as is possible now, and observe them.
     ReconcileObjects,
+    /// Delete the objects of backups that are no longer kept, or whose cluster is to be deleted.
+    DeleteBackups,
 }
 
 /// The result of an action.
@@ -64,6 +67,8 @@ pub enum ClusterOutcome {
     /// Why the servers were not switched off.
     SwitchOffFailed(String),
     Reconciled(Box<ClusterWork>),
+    /// The backups of which the store has no object any more.
+    BackupsDeleted(Vec<BackupUuid>),
     /// Another writer changed the cluster, so the work was given up.
     Changed,
 }
@@ -84,6 +89,8 @@ pub struct ClusterRules<'a> {
     /// When members are replaced.
     pub repair: &'a RepairLimits,
     pub pauses: TurnPauses,
+    /// When backups are made, and how many are kept.
+    pub backups: BackupSchedule,
 }
 
 /// A decision of a turn of a cluster.
@@ -102,23 +109,27 @@ pub fn plan_cluster(
     if records.is_over() {
         return Decision::write(RecordChange::Delete, Requeue::OnChange);
     }
+    if records.owns_only_backups() {
+        let due = Requeue::After(rules.pauses.look_every);
+        return Decision { actions: vec![ClusterAction::DeleteBackups], ..Decision::rest(due) };
+    }
     if let Due::Now(stage) = lease_due(cluster, rules.schedule, now) {
         return take_stage(cluster, stage, now);
     }
     match project {
         ProjectObservation::NoCloud => {
             let next_turn = Requeue::After(rules.pauses.look_every);
-            conclude(records, &without_observation(no_cloud()), next_turn, rules, now)
+            conclude((records, &[]), &without_observation(no_cloud()), next_turn, rules, now)
         }
         // The project is recorded before anything is created in it.
         ProjectObservation::New(project) => {
             let placed = Cluster { cloud_project: Some(project.clone()), ..cluster.clone() };
             let line = format!("cluster {} uses project {project} of the cloud", cluster.id);
             let change = Some(RecordChange::Write(ClusterUpdate::of(placed)));
-            Decision { change, ..work(cluster) }.info(line)
+            Decision { change, ..work(cluster, now) }.info(line)
         }
         // The work reports why the project cannot be determined.
-        ProjectObservation::Recorded | ProjectObservation::Unknown(_) => work(cluster),
+        ProjectObservation::Recorded | ProjectObservation::Unknown(_) => work(cluster, now),
     }
 }
 
@@ -130,15 +141,16 @@ pub fn after_cluster_actions<A>(
     now: Timestamp,
 ) -> Planned<A> {
     let TurnPauses { soon, look_every } = rules.pauses;
+    let gone = deleted_backups(outcomes);
     let off = |problem, pause| {
         let seen = without_observation(problem);
-        conclude(records, &seen, Requeue::After(pause), rules, now)
+        conclude((records, gone), &seen, Requeue::After(pause), rules, now)
     };
     let off_problem = |still_on| off_problem(&records.cluster, rules.schedule, still_on);
     // The last action is the one that observes.
     match outcomes.last() {
         Some(ClusterOutcome::Reconciled(work)) => {
-            conclude(records, &work.seen, work.next_turn, rules, now)
+            conclude((records, gone), &work.seen, work.next_turn, rules, now)
         }
         Some(ClusterOutcome::SwitchedOff { still_on: 0 }) => off(off_problem(0), look_every),
         Some(ClusterOutcome::SwitchedOff { still_on }) => {
@@ -148,6 +160,13 @@ pub fn after_cluster_actions<A>(
             let message = format!("the lease has ended: {why}");
             off(Problem { message, ..off_problem(0) }, look_every)
         }
+        Some(ClusterOutcome::BackupsDeleted(gone)) if gone.is_empty() => {
+            Decision::rest(Requeue::After(look_every))
+        }
+        Some(ClusterOutcome::BackupsDeleted(gone)) => {
+            let cluster = records.cluster.clone().without_objects(gone);
+            Decision::write(RecordChange::Write(ClusterUpdate::of(cluster)), Requeue::Now)
+        }
         Some(ClusterOutcome::Changed) => {
             Decision::rest(Requeue::After(AFTER_CHANGE.min(look_every)))
         }
@@ -156,8 +175,18 @@ pub fn after_cluster_actions<A>(
 }
 
 impl ClusterRecords {
-    /// Whether the cluster is to be deleted, and owns nothing in the cloud any more.
+    /// Whether the cluster is to be deleted, and owns nothing any more: neither in the cloud nor in the store of backups.
     pub fn is_over(&self) -> bool {
+        let has_backups = self.cluster.backups.iter().any(|backup| backup.has_object);
+        self.owns_nothing_in_the_cloud() && !has_backups
+    }
+
+    /// Whether the cluster is to be deleted, and only the store of backups has something of it.
+    fn owns_only_backups(&self) -> bool {
+        self.owns_nothing_in_the_cloud() && !self.is_over()
+    }
+
+    fn owns_nothing_in_the_cloud(&self) -> bool {
         self.cluster.desire == DesiredState::Gone && self.ledger.is_empty()
     }
 }
@@ -180,33 +209,56 @@ fn take_stage(cluster: &Cluster, stage: LeaseStage, now: Timestamp) -> Planned {
 }
 
 /// Starts the work on the cluster's servers and other objects.
-fn work(cluster: &Cluster) -> Planned {
-    let actions = if cluster.is_off() {
+fn work(cluster: &Cluster, now: Timestamp) -> Planned {
+    let mut actions = if cluster.is_off() {
         vec![ClusterAction::SwitchOff]
     } else if cluster.waking_since().is_some() {
         vec![ClusterAction::SwitchOn, ClusterAction::ReconcileObjects]
     } else {
         vec![ClusterAction::ReconcileObjects]
     };
+    if !backups_to_delete(cluster, now).is_empty() {
+        actions.insert(0, ClusterAction::DeleteBackups);
+    }
     Decision { actions, ..Decision::rest(Requeue::OnChange) }
 }
 
-/// Applies an observation to the record. `next_turn` is due for what was observed.
+/// Returns the backups of which the store has no object any more.
+fn deleted_backups(outcomes: &[ClusterOutcome]) -> &[BackupUuid] {
+    let deleted = outcomes.iter().find_map(|outcome| match outcome {
+        ClusterOutcome::BackupsDeleted(gone) => Some(gone.as_slice()),
+        ClusterOutcome::SwitchedOn
+        | ClusterOutcome::SwitchedOff { .. }
+        | ClusterOutcome::SwitchOffFailed(_)
+        | ClusterOutcome::Reconciled(_)
+        | ClusterOutcome::Changed => None,
+    });
+    deleted.unwrap_or_default()
+}
+
+/// Applies an observation to the record. `next_turn` is due for what was observed, and `gone` are the backups of which the store has no
+/// object any more.
 fn conclude<A>(
-    records: &ClusterRecords,
+    (records, gone): (&ClusterRecords, &[BackupUuid]),
     seen: &ClusterObservation,
     next_turn: Requeue,
     rules: &ClusterRules<'_>,
     now: Timestamp,
 ) -> Planned<A> {
-    let ClusterRecords { cluster, groups, drained, .. } = records;
+    let ClusterRecords { cluster, groups, drained, ledger } = records;
     let seen = ClusterObservation { drained: drained.clone(), ..seen.clone() };
-    let concluded = cluster.with_observation(groups, &seen, now);
+    let concluded = cluster.with_observation(groups, &seen, now).without_objects(gone);
+    let (concluded, said) = concluded.with_scheduled_backups(&rules.backups, now);
+    let (restore, restored) = restore_after(cluster, groups, (&seen, ledger), rules.repair, now);
+    let restores = cluster.restores + u32::from(cluster.restore.is_some() && restore.is_none());
+    let concluded = Cluster { restore, restores, ..concluded };
+    let next_turn = if concluded.restore == cluster.restore { next_turn } else { Requeue::Now };
+    let said: Vec<Event> = said.into_iter().chain(restored).collect();
     let spec = ClusterSpec { cluster, groups };
     let replaced = members_to_replace(&spec, &seen, rules.repair, now);
     if !replaced.is_empty() {
         let lines = replaced.iter().map(|machine| format!("replacing member {machine}"));
-        let events = events(cluster, &concluded, &replaced, now);
+        let events = [events(cluster, &concluded, &replaced, now), said].concat();
         let groups = replace(groups, &replaced);
         let update = ClusterUpdate { groups, events, ..ClusterUpdate::of(concluded) };
         let decision = Decision::write(RecordChange::Write(update), Requeue::Now);
@@ -214,7 +266,7 @@ fn conclude<A>(
     }
     let step = roll_step(&ClusterSpec { cluster: &concluded, groups }, &seen);
     let concluded = match step {
-        Some(RollStep::Change(changed)) => return roll(cluster, *changed, now),
+        Some(RollStep::Change(changed)) => return roll(cluster, *changed, said, now),
         Some(RollStep::Wait(why)) => waiting(concluded, why),
         None => concluded,
     };
@@ -222,15 +274,15 @@ fn conclude<A>(
     if concluded == *cluster {
         return Decision::rest(next_turn);
     }
-    let events = events(cluster, &concluded, &[], now);
+    let events = [events(cluster, &concluded, &[], now), said].concat();
     let update = ClusterUpdate { events, ..ClusterUpdate::of(concluded) };
     Decision::write(RecordChange::Write(update), next_turn)
 }
 
-/// Writes a step of a roll. The next turn acts on it.
-fn roll<A>(before: &Cluster, changed: RollChanged, now: Timestamp) -> Planned<A> {
+/// Writes a step of a roll, with the other events of the turn. The next turn acts on it.
+fn roll<A>(before: &Cluster, changed: RollChanged, said: Vec<Event>, now: Timestamp) -> Planned<A> {
     let RollChanged { cluster, groups, event: (reason, message) } = changed;
-    let mut events = events(before, &cluster, &[], now);
+    let mut events = [events(before, &cluster, &[], now), said].concat();
     events.push(event(before, Severity::Info, reason, message.clone(), now));
     let update = ClusterUpdate { groups, events, ..ClusterUpdate::of(cluster) };
     Decision::write(RecordChange::Write(update), Requeue::Now).info(message)

@@ -29,6 +29,7 @@ impl Cluster {
         let is_complete = self.desire == DesiredState::Exist
             && all_is_well
             && self.roll.is_none()
+            && self.restore.is_none()
             && self.completed_at.is_none_or(|done| done < self.asked_at);
         let mut concluded = self.clone();
         concluded.conditions = conditions;

@@ -22,6 +22,7 @@ mod kinds {
             Vm = {},
             Snapshot = {},
             Drain = {},
+            Backup = {},
         },
     }
 }

@@ -7,6 +7,7 @@ mod cluster_turn;
 mod drain;
 mod vm;
 
+mod backup_plan;
 mod ca_rotation;
 mod cluster_lease;
 mod cluster_request;
@@ -25,6 +26,7 @@ mod request;
 #[cfg(feature = "samples")]
 mod requested_cluster;
 mod resource_use;
+mod restore_plan;
 mod roll_step;
 #[cfg(test)]
 mod sample;
@@ -48,6 +50,7 @@ mod roll;
 mod rolling_group;
 mod template;
 
+mod backup;
 mod ca_revision;
 mod condition;
 mod desired_object;
@@ -59,6 +62,7 @@ mod member_reboot;
 mod observation;
 mod project_observation;
 mod record_change;
+mod restore;
 mod server_state;
 mod turn_pauses;
 
@@ -78,6 +82,11 @@ mod settings;
 pub use address::{
     api_address, api_name, api_name_for_members, machine_addresses, single_endpoint_warning,
     subdomain,
+};
+pub use backup::{Backup, BackupContents, BackupOrigin, BackupState, BackupStep, BackupWork};
+pub use backup_plan::{
+    BACKUP_WORK_LASTS, BackupResult, BackupRules, BackupSchedule, BackupTask, backup_task,
+    backups_to_delete, begin_backup, delete_backup, finish_backup, request_backup,
 };
 pub use boot_source::{BootSource, boot_source, data_volumes};
 pub use ca_revision::{CaRevision, RotationStep};
@@ -158,6 +167,8 @@ pub use request::{
 pub use requested_cluster::RequestedCluster;
 pub use resource::{Amounts, Resource};
 pub use resource_use::{ResourceUse, resource_uses};
+pub use restore::{Restore, RestorePhase};
+pub use restore_plan::{RestoreForce, start_restore};
 pub use roll::{GroupParameters, Roll, RollOrigin};
 pub use server_state::{ServerDetails, ServerState};
 pub use settings::{Algorithm, Delivery, PodNetwork, Provider, Settings, Volume};

@@ -5,6 +5,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use crate::reboot::member_to_drain;
+use crate::restore_plan::is_control_plane_server;
 use crate::{
     Bootstrap, CloudObjectDetails, CloudObjectState, ClusterObservation, ClusterSpec,
     DesiredObject, DesiredObjects, DesiredState, GroupRole, IngressRule, Key, MemberName,
@@ -78,6 +79,9 @@ pub fn plan(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> Vec<Action> {
             is_gone.then(|| forget_member(machine, said)).flatten()
         }));
     }
+    if spec.cluster.is_clearing() {
+        clear_control_plane(&mut actions, spec, seen);
+    }
     actions
 }
 
@@ -118,6 +122,27 @@ pub(crate) fn next_action(
             | ResourceSpec::Credential => None,
         },
     }
+}
+
+/// Replaces the actions on control-plane servers by their deletion. Neither Kubernetes nor etcd is asked: both are gone, or are about to
+/// be replaced by those of a backup.
+fn clear_control_plane(
+    actions: &mut Vec<Action>,
+    spec: &ClusterSpec<'_>,
+    seen: &ClusterObservation,
+) {
+    let is_cleared = |key: &Key| is_control_plane_server(key, spec.groups);
+    let is_kept = |action: &Action| match action {
+        Action::Create(key) | Action::Delete(key) => !is_cleared(key),
+        Action::Drain(machine) | Action::LeaveEtcd(machine) | Action::ForgetNode(machine) => {
+            !is_cleared(&Key::Server(machine.clone()))
+        }
+        Action::SetRules(_) | Action::SetAddresses(..) => true,
+    };
+    actions.retain(is_kept);
+    let there = seen.objects.iter().filter(|(key, _)| is_cleared(key));
+    let there = there.filter(|(_, found)| found.state != CloudObjectState::Deleting);
+    actions.extend(there.map(|(key, _)| Action::Delete(key.clone())));
 }
 
 /// Returns the next action that removes a deleted member from etcd and Kubernetes.

@@ -63,7 +63,8 @@ pub fn servers_to_recreate(
 ///
 /// At most one control-plane member is replaced at a time, and only while the other ready members are a quorum: the new member must be able
 /// to join etcd. No control-plane member is replaced while a drain takes another one out. A member that a drain takes out, or that reboots,
-/// comes back, so it is not replaced. A cluster that was never complete is not repaired, because nothing depends on it yet.
+/// comes back, so it is not replaced. A cluster that was never complete is not repaired, because nothing depends on it yet. During a
+/// restoration the nodes in Kubernetes are those of the past, so nothing is concluded from them.
 pub fn members_to_replace(
     spec: &ClusterSpec<'_>,
     seen: &ClusterObservation,
@@ -74,7 +75,7 @@ pub fn members_to_replace(
     let repairs =
         cluster.blueprint.labels.settings().repair && cluster.desire == DesiredState::Exist;
     let is_watched = cluster.completed_at.is_some() && cluster.rest.is_none();
-    if !repairs || !is_watched || seen.at.is_none() {
+    if !repairs || !is_watched || seen.at.is_none() || cluster.restore.is_some() {
         return Vec::new();
     }
     let broken = |machine: &MemberName| {

@@ -1,5 +1,6 @@
 //! `clusterd.toml`. Unknown keys are refused; a loaded `Config` is a valid one.
 
+mod backups;
 mod kubernetes;
 mod leases;
 mod machines;
@@ -20,6 +21,7 @@ use openstack_api::{
 use otlp::TracesConfig;
 use serde::Deserialize;
 
+pub use backups::BackupsConfig;
 pub use kubernetes::KubernetesConfig;
 pub use leases::LeasesConfig;
 pub use machines::VmsConfig;
@@ -79,6 +81,9 @@ pub struct Config {
     pub events: EventsConfig,
     #[serde(default)]
     pub machines: VmsConfig,
+    /// Backups of the etcd of every cluster. Without this section, none are made.
+    #[serde(default)]
+    pub backups: Option<BackupsConfig>,
 }
 
 /// The listener for users. 9511 is the default port of the Container Infra API.

@@ -1,5 +1,7 @@
-//! The listener for members: hands out configs for claims, and takes progress reports. No route of the users' API answers here.
+//! The listener for members: hands out configs for claims, takes progress reports, and moves backups of etcd. No route of the users' API
+//! answers here.
 
+mod backups;
 mod certificate;
 mod fleet_lock;
 mod refusal;
@@ -41,8 +43,11 @@ pub fn router(conductor: Conductor) -> Router {
         .route("/v1/certificates/{claim}", certificates)
         .route("/v1/fleet-lock/v1/pre-reboot", post(fleet_lock::pre_reboot))
         .route("/v1/fleet-lock/v1/steady-state", post(fleet_lock::steady_state))
+        .merge(backups::routes())
         .layer(DefaultBodyLimit::max(LONGEST_REPORT))
         .layer(TimeoutLayer::with_status_code(StatusCode::SERVICE_UNAVAILABLE, PATIENCE))
+        // A transfer has no size limit here and may take long: the conductor limits both.
+        .merge(backups::transfers())
         .with_state(conductor)
 }
 
@@ -140,6 +145,7 @@ async fn certificates(
     }
 }
 
+/// Returns the token of the header `Authorization`.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
 }

@@ -260,6 +260,7 @@ fn conductor_settings(
             addressees: pump.addressees(),
         },
         vms: config.machines.settings(),
+        backups: config.backups.as_ref().map(|backups| backups.0.clone()),
         metrics: metrics.conductor.clone(),
         tracer: metrics.tracer.clone(),
         clock: cluster_conductor::now,

@@ -18,7 +18,7 @@ const FOLDERS: [&str; 4] = [
 ];
 
 /// Settings that limit, describe or stop a service. The runner ignores these settings, because they do not change what the service does here.
-const IGNORED_SETTINGS: [&str; 21] = [
+const IGNORED_SETTINGS: [&str; 22] = [
     "CPUAccounting",
     "DefaultDependencies",
     "Delegate",
@@ -30,6 +30,7 @@ const IGNORED_SETTINGS: [&str; 21] = [
     "LimitNPROC",
     "MemoryAccounting",
     "OOMScoreAdjust",
+    "RequiresMountsFor",
     "RestartMode",
     "Slice",
     "StandardError",

@@ -134,6 +134,7 @@ impl Api {
                 ..RepairLimits::DEFAULT
             },
             lending: Default::default(),
+            backups: None,
             metrics: Default::default(),
             tracer: Default::default(),
             clock: noon,

@@ -105,6 +105,10 @@ pub(crate) fn reports() -> Reports {
         certificates: "https://clusterd.example:9512/v1/certificates/claim-1"
             .parse()
             .expect("the example is valid"),
+        backups: "https://clusterd.example:9512/v1/backups/claim-1"
+            .parse()
+            .expect("the example is valid"),
+        restores: 2,
         holds: 4,
         token: SECRET.to_owned().into(),
         claim: "claim-1".to_owned(),

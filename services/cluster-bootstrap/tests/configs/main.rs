@@ -1,6 +1,7 @@
 //! Makes configs from settings and checks their content.
 
 mod authorities;
+mod backups;
 mod example;
 mod renewal;
 mod settings;

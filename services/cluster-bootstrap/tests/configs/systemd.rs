@@ -7,7 +7,8 @@ use std::path::Path;
 use std::process::Command;
 
 use cluster_bootstrap::{
-    Name, NodeConfig, Volume, control_plane, joining_control_plane, reporting, with_volumes, worker,
+    Name, NodeConfig, Volume, control_plane, joining_control_plane, reporting,
+    starting_from_backup, with_volumes, worker,
 };
 
 use crate::example::{cluster, machine, reports, some_worker};
@@ -30,12 +31,17 @@ fn every_kind_of_machine() -> Vec<NodeConfig> {
     let cluster = cluster("v1.31.0");
     let member = |name: &str| control_plane(&cluster, &Name::try_from(name).expect("a name"));
     let later = joining_control_plane(&cluster, &machine("cp-4", "10.0.0.14"));
-    [member("cp-1"), member("cp-2"), later, worker(&cluster, &some_worker())]
-        .map(|node| {
-            with_volumes(&node.expect("the example is valid"), &[Volume::Etcd, Volume::Containers])
-        })
-        .map(|node| reporting(&node, &reports()))
-        .into()
+    let kinds: [NodeConfig; 4] =
+        [member("cp-1"), member("cp-2"), later, worker(&cluster, &some_worker())]
+            .map(|node| {
+                with_volumes(
+                    &node.expect("the example is valid"),
+                    &[Volume::Etcd, Volume::Containers],
+                )
+            })
+            .map(|node| reporting(&node, &reports()));
+    let restored = starting_from_backup(&kinds[0], "a4f7c1f2-6f0f-4c4f-9a55-0f5e6f1d2c3b");
+    kinds.into_iter().chain([restored]).collect()
 }
 
 /// The programs that the config itself installs.

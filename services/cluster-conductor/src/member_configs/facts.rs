@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use cluster_core::{
-    BalancerPurpose, ClusterObservation, ClusterSpec, DesiredObjects, GroupRole, Key, MemberName,
-    NodeGroup, ResourceSpec, api_name, api_name_for_members, desired_objects,
+    BackupUuid, BalancerPurpose, ClusterObservation, ClusterSpec, DesiredObjects, GroupRole, Key,
+    MemberName, NodeGroup, ResourceSpec, api_name, api_name_for_members, desired_objects,
 };
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,8 @@ pub(crate) struct MemberFacts {
     pub(crate) part: BootstrapRole,
     /// The address or DNS name at which members reach the API.
     pub(crate) endpoint: String,
-    /// The control plane: for a founding member the founding members, otherwise the members that should exist.
+    /// The control plane: for a founding member the founding members, otherwise the members that should exist. In a restoration all members
+    /// found the control plane again.
     pub(crate) control_plane: Vec<NamedAddress>,
     /// The external address of the cluster's router, from which requests of the members come.
     pub(crate) router: Option<IpAddr>,
@@ -26,6 +27,9 @@ pub(crate) struct MemberFacts {
     /// Whether the member joins a control plane that gets another version of Kubernetes.
     #[serde(default)]
     pub(crate) upgrades: bool,
+    /// The backup from which the member's etcd starts, in a restoration.
+    #[serde(default)]
+    pub(crate) starts_from: Option<BackupUuid>,
 }
 
 /// The name and the address of a member.
@@ -65,14 +69,20 @@ impl MemberFacts {
         founders: &[Founder],
     ) -> Result<Self> {
         let shape = desired_objects(spec);
+        let backup = spec.cluster.starts_from();
         let part = match group_of(spec, machine)?.role {
             GroupRole::Worker(_) => BootstrapRole::Works,
+            GroupRole::Master if backup.is_some() => BootstrapRole::Founds,
             GroupRole::Master if founders.iter().any(|it| it.machine == *machine) => {
                 BootstrapRole::Founds
             }
             GroupRole::Master => BootstrapRole::JoinsControlPlane,
         };
         let control_plane: Vec<NamedAddress> = match part {
+            BootstrapRole::Founds if backup.is_some() => {
+                let placed = |it: MemberName| placed(&it, &shape, seen);
+                masters(spec).map(placed).collect::<Result<_, _>>()?
+            }
             // A founding member that was deleted since is listed with the name and address that the other founders know.
             BootstrapRole::Founds => {
                 let now = |it: &Founder| placed(&it.machine, &shape, seen);
@@ -94,10 +104,20 @@ impl MemberFacts {
         let router = seen.objects.get(&Key::Router).and_then(|found| found.address);
         let own = placed(machine, &shape, seen)?;
         let volumes = volumes(machine, &shape);
+        let starts_from = backup.filter(|_| part == BootstrapRole::Founds);
         let roll = spec.cluster.roll.as_ref();
         let is_upgrade = roll.is_some_and(|it| it.upgrades_control_plane(spec.cluster.kubernetes));
         let upgrades = part == BootstrapRole::JoinsControlPlane && is_upgrade;
-        Ok(MemberFacts { own, part, endpoint, control_plane, router, volumes, upgrades })
+        Ok(MemberFacts {
+            own,
+            part,
+            endpoint,
+            control_plane,
+            router,
+            volumes,
+            upgrades,
+            starts_from,
+        })
     }
 }
 

@@ -8,9 +8,9 @@
 
 use std::net::IpAddr;
 
-use cluster_bootstrap::{Reports, reporting};
+use cluster_bootstrap::{Reports, reporting, starting_from_backup};
 use cluster_core::{ClaimUuid, Cluster, ClusterSpec, ClusterUuid, DesiredState, Ident, NodeGroup};
-use cluster_store::{BootstrapReport, Claim, RedeemOutcome, Scope, Store};
+use cluster_store::{BootstrapReport, Claim, RedeemOutcome, Scope, Store, StoreError};
 use jiff::{SignedDuration, Timestamp};
 use newtype_uuid::GenericUuid;
 use sealing::{DerivedToken, Purpose};
@@ -168,7 +168,10 @@ pub(crate) async fn note_report(
 }
 
 /// Returns the cluster of a claim's member, if both still exist.
-pub(super) async fn of(store: &Store, claim: &Claim) -> Result<Option<(Cluster, Vec<NodeGroup>)>> {
+pub(crate) async fn of(
+    store: &Store,
+    claim: &Claim,
+) -> Result<Option<(Cluster, Vec<NodeGroup>)>, StoreError> {
     let ident = Ident::Id(claim.cluster.into_untyped_uuid());
     let found = store.find_clusters(&ident, &Scope::All).await?;
     let Some(cluster) = found.into_iter().find(|it| it.desire == DesiredState::Exist) else {
@@ -217,13 +220,21 @@ async fn config(
         url: nodes.url.join("v1/reports").expect("it is a path"),
         authorities: nodes.url.join(&format!("v1/authorities/{id}")).expect("an id is a path"),
         certificates: nodes.url.join(&format!("v1/certificates/{id}")).expect("an id is a path"),
+        backups: nodes.url.join(&format!("v1/backups/{id}")).expect("an id is a path"),
+        // The end of a restoration counts it, and a member that it created has nothing to refresh.
+        restores: spec.cluster.restores + u32::from(facts.starts_from.is_some()),
         holds: spec.cluster.authorities.revision,
         token: reports.token.as_str().into(),
         claim: id,
         reboots,
         authority: nodes.authority.clone(),
     };
-    Ok(Some(ignition::json(&reporting(&node, &reports).config)))
+    let node = reporting(&node, &reports);
+    let node = match facts.starts_from {
+        Some(backup) => starting_from_backup(&node, &backup.to_string()),
+        None => node,
+    };
+    Ok(Some(ignition::json(&node.config)))
 }
 
 /// Returns the URL with the credential at which a member asks whether it may reboot. FleetLock's clients send credentials of the URL only.

@@ -17,6 +17,9 @@ use super::{Answers, Nodes};
 use crate::cloud::Result;
 use crate::member_configs;
 
+/// The last steps of the bootstrap of control-plane members. The first member may end them in any order.
+const LAST_STEPS: [&str; 2] = ["mark", "once"];
+
 impl Nodes<'_> {
     /// Adds the members to the observation.
     ///
@@ -60,6 +63,7 @@ impl Nodes<'_> {
                 health(answers.nodes.iter().find(|node| node.name == name))
             }
         };
+        let node = if self.waits_for(machine, report) { without_stale(node) } else { node };
         let was_node = self.spec.cluster.nodes.contains(machine);
         let is_node = matches!(node, NodeHealth::Ready | NodeHealth::NotReady { .. });
         let is_configured = report.is_some_and(|report| report.redeemed_at.is_some());
@@ -85,6 +89,15 @@ impl Nodes<'_> {
             | NodeHealth::NotReady { .. } => node,
         };
         MemberObservation { bootstrap, node, is_etcd_member, is_drained: false, asked_at: None }
+    }
+
+    /// Whether a restoration is in progress and this member of the control plane has not reported its last steps. Its node in Kubernetes is
+    /// then the one of the lost server, as the backup has it.
+    fn waits_for(&self, machine: &MemberName, report: Option<&MachineReport>) -> bool {
+        let said = report.and_then(|report| report.said.as_ref());
+        let is_last = |step: &str| LAST_STEPS.contains(&step);
+        let has_joined = said.is_some_and(|said| is_last(&said.step) && !said.failed);
+        self.spec.cluster.starts_from().is_some() && self.is_master(machine) && !has_joined
     }
 
     /// Whether no member has become a node yet.
@@ -173,6 +186,14 @@ impl Nodes<'_> {
             addresses,
             may_join: is_wanted && !is_node,
         }
+    }
+}
+
+/// Returns the health of a member whose node, if Kubernetes has one, says nothing about it.
+fn without_stale(node: NodeHealth) -> NodeHealth {
+    match node {
+        NodeHealth::Unknown => NodeHealth::Unknown,
+        NodeHealth::Absent | NodeHealth::Ready | NodeHealth::NotReady { .. } => NodeHealth::Absent,
     }
 }
 

@@ -376,6 +376,7 @@ fn settings() -> Settings {
         vms: cluster_conductor::VmSettings::default(),
         repair: REPAIR,
         lending: Default::default(),
+        backups: None,
         metrics: Default::default(),
         tracer: Default::default(),
         clock: Timestamp::now,

@@ -3,14 +3,16 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use cluster_bootstrap::{Artifact, Source};
 use cluster_conductor::{
-    Answer, Conductor, KubernetesSettings, MachineSettings, NodesListener, Settings, SourceAddress,
+    Answer, BackupPlace, BackupSettings, Conductor, KubernetesSettings, MachineSettings,
+    NodesListener, Settings, SourceAddress,
 };
 use cluster_core::{
-    BalancerPurpose, CloudObject, CloudObjectDetails, CloudObjectState, Cluster,
+    BackupRules, BalancerPurpose, CloudObject, CloudObjectDetails, CloudObjectState, Cluster,
     ClusterObservation, ClusterParameters, Key, KubernetesVersion, Labels, MemberName, NodeGroup,
     RepairLimits, RequestedCluster,
 };
@@ -47,6 +49,7 @@ pub(crate) struct ClusterFixture {
     pub(crate) groups: Vec<NodeGroup>,
     pub(crate) seen: ClusterObservation,
     keys: String,
+    backups: Option<BackupSettings>,
 }
 
 pub(crate) fn machine(name: &str) -> MemberName {
@@ -66,7 +69,7 @@ impl ClusterFixture {
         let store = Store::open("sqlite::memory:").await.unwrap();
         let (cluster, groups) = insert(&store, labels).await;
         let keys = SealingKeys::generate().unwrap().to_string();
-        let conductor = conductor(&store, &keys, Some(listener(source)));
+        let conductor = conductor(&store, &keys, Some(listener(source)), None);
         let mut seen = ClusterObservation::default();
         let mut at = |key: &str, address: &str| {
             let found = CloudObject {
@@ -85,17 +88,26 @@ impl ClusterFixture {
             at(&format!("port/default-worker-{number}"), &format!("10.0.0.2{number}"));
         }
         at("router", "203.0.113.1");
-        ClusterFixture { store, conductor, cluster, groups, seen, keys }
+        ClusterFixture { store, conductor, cluster, groups, seen, keys, backups: None }
     }
 
     /// Replaces the conductor by one with the same keys, as after a restart.
     pub(crate) fn restart(&mut self) {
-        self.conductor = conductor(&self.store, &self.keys, Some(listener(SourceAddress::Machine)));
+        let (listener, backups) = (listener(SourceAddress::Machine), self.backups.clone());
+        self.conductor = conductor(&self.store, &self.keys, Some(listener), backups);
+    }
+
+    /// Replaces the conductor by one that keeps backups in this directory.
+    pub(crate) fn back_up_to(&mut self, directory: &Path) {
+        let rules = BackupRules { every: None, keep: 2, keep_for: SignedDuration::from_hours(24) };
+        let place = BackupPlace::Directory(directory.to_owned());
+        self.backups = Some(BackupSettings { place, rules });
+        self.restart();
     }
 
     /// Replaces the conductor by one without a listener for claims.
     pub(crate) fn stop_listening(&mut self) {
-        self.conductor = conductor(&self.store, &self.keys, None);
+        self.conductor = conductor(&self.store, &self.keys, None, None);
     }
 
     /// Gives the load balancer its floating IP.
@@ -178,7 +190,12 @@ fn listener(source: SourceAddress) -> NodesListener {
     }
 }
 
-fn conductor(store: &Store, keys: &str, nodes: Option<NodesListener>) -> Conductor {
+fn conductor(
+    store: &Store,
+    keys: &str,
+    nodes: Option<NodesListener>,
+    backups: Option<BackupSettings>,
+) -> Conductor {
     let older = Artifact {
         url: "https://mirror.example/kube-proxy.tar".parse().unwrap(),
         sha256: OLDER_ARCHIVE.try_into().unwrap(),
@@ -203,6 +220,7 @@ fn conductor(store: &Store, keys: &str, nodes: Option<NodesListener>) -> Conduct
         },
         machines: MachineSettings { kubernetes, nodes },
         lending: Default::default(),
+        backups,
         metrics: Default::default(),
         tracer: Default::default(),
         clock: now,

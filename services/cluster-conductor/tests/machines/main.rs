@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed precondition ends the test")]
 
 mod authorities;
+mod backups;
 mod claims;
 mod configs;
 mod given;

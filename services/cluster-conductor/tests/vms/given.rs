@@ -445,6 +445,7 @@ fn settings() -> Settings {
         machines: MachineSettings { kubernetes, nodes: None },
         repair,
         lending: LendingSettings::default(),
+        backups: None,
         vms,
         metrics: Default::default(),
         tracer: Default::default(),

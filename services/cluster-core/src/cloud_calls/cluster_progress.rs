@@ -5,8 +5,8 @@ use super::ledger::LedgerMatch;
 use super::next_turn::CloudProgress;
 use crate::{ClusterObservation, ClusterSpec, DesiredState, Key, MemberName, RebootPhase};
 
-/// Returns how far a cluster is: as far as its cloud objects, but not settled while members join, while a CA rotation is in progress, while
-/// a roll is in progress that is not paused, or while a member waits for its reboot. Each needs an observation soon.
+/// Returns how far a cluster is: as far as its cloud objects, but not settled while members join, while a CA rotation or a restoration is in
+/// progress, while a roll is in progress that is not paused, or while a member waits for its reboot. Each needs an observation soon.
 pub fn cluster_progress(
     spec: &ClusterSpec<'_>,
     results: &CallResults,
@@ -18,11 +18,12 @@ pub fn cluster_progress(
         seen.objects.contains_key(&Key::Server(member.clone()))
             && !spec.cluster.nodes.contains(member)
     };
-    let reboot = spec.cluster.reboot_in_progress();
+    let cluster = spec.cluster;
+    let reboot = cluster.reboot_in_progress();
     let waits = reboot.is_some_and(|it| it.phase != RebootPhase::Permitted);
-    let is_rotating = !spec.cluster.authorities.is_settled();
-    let is_under_way =
-        seen.machines.keys().any(joins) || is_rotating || spec.cluster.is_rolling() || waits;
+    let is_changing =
+        !cluster.authorities.is_settled() || cluster.restore.is_some() || cluster.is_rolling();
+    let is_under_way = seen.machines.keys().any(joins) || is_changing || waits;
     match objects {
         CloudProgress::Settled if is_under_way => CloudProgress::InProgress,
         CloudProgress::Settled => CloudProgress::Settled,

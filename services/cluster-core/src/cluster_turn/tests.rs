@@ -5,13 +5,19 @@ use newtype_uuid::GenericUuid;
 use super::*;
 use crate::sample::{Sample, at};
 use crate::{
-    ClusterLease, LeasePower, LedgerOwner, LedgerState, LedgerUuid, NodeHealth, conditions,
+    Backup, BackupOrigin, BackupRules, BackupState, ClusterLease, LeasePower, LedgerOwner,
+    LedgerState, LedgerUuid, NodeHealth, conditions,
 };
 
 const REPAIR: RepairLimits =
     RepairLimits { not_ready_for: SignedDuration::from_secs(300), ..RepairLimits::DEFAULT };
 const PAUSES: TurnPauses =
     TurnPauses { soon: Duration::from_secs(1), look_every: Duration::from_secs(60) };
+const BACKUPS: BackupRules = BackupRules {
+    every: Some(SignedDuration::from_hours(24)),
+    keep: 2,
+    keep_for: SignedDuration::from_hours(24 * 30),
+};
 const LOOK: Requeue = Requeue::After(PAUSES.look_every);
 
 fn day(days: i64) -> Timestamp {
@@ -58,15 +64,20 @@ fn ended() -> ClusterRecords {
     records
 }
 
+fn rules(schedule: &LeaseSchedule) -> ClusterRules<'_> {
+    let backups = BackupSchedule { rules: None, next_id: BackupUuid::nil() };
+    ClusterRules { schedule, repair: &REPAIR, pauses: PAUSES, backups }
+}
+
 fn decide(records: &ClusterRecords, project: &ProjectObservation, now: Timestamp) -> Planned {
     let schedule = LeaseSchedule::default().without_snapshot();
-    let rules = ClusterRules { schedule: &schedule, repair: &REPAIR, pauses: PAUSES };
+    let rules = rules(&schedule);
     plan_cluster(records, project, &rules, now)
 }
 
 fn after(records: &ClusterRecords, outcomes: &[ClusterOutcome], now: Timestamp) -> Planned {
     let schedule = LeaseSchedule::default().without_snapshot();
-    let rules = ClusterRules { schedule: &schedule, repair: &REPAIR, pauses: PAUSES };
+    let rules = rules(&schedule);
     after_cluster_actions(records, outcomes, &rules, now)
 }
 
@@ -280,4 +291,60 @@ fn only_a_condition_with_another_status_or_reason_is_an_event() {
     });
     let reason = before.conditions[1].reason.clone();
     assert_eq!(lost, [(reason, format!("{kind}: it is lost"))]);
+}
+
+/// A backup whose object the store may have.
+fn backup(state: BackupState) -> Backup {
+    let new = Backup::new(BackupUuid::nil(), BackupOrigin::Requested, at(0));
+    Backup { state, has_object: true, ..new }
+}
+
+#[test]
+fn objects_of_backups_are_deleted_before_a_cluster_is_forgotten() {
+    let (mut records, _) = running();
+    records.ledger.clear();
+    records.cluster.desire = DesiredState::Gone;
+    records.cluster.backups = vec![backup(BackupState::Stored)];
+    let decided = decide(&records, &ProjectObservation::Recorded, at(2));
+    assert_eq!((decided.actions, decided.change), (vec![ClusterAction::DeleteBackups], None));
+
+    let none = after(&records, &[ClusterOutcome::BackupsDeleted(Vec::new())], at(2));
+    assert_eq!((none.change, none.next_turn), (None, LOOK), "the store does not answer");
+    let decided =
+        after(&records, &[ClusterOutcome::BackupsDeleted(vec![BackupUuid::nil()])], at(2));
+    assert_eq!(decided.next_turn, Requeue::Now);
+    records.cluster = update(decided).cluster;
+    assert_eq!(records.cluster.backups, []);
+    let decided = decide(&records, &ProjectObservation::Recorded, at(2));
+    assert_eq!(decided.change, Some(RecordChange::Delete));
+}
+
+#[test]
+fn a_deleted_backup_leaves_the_record_when_the_store_has_no_object_of_it() {
+    let (mut records, seen) = running();
+    records.cluster.backups = vec![backup(BackupState::Deleting), backup(BackupState::Stored)];
+    records.cluster.backups[1].id = BackupUuid::from_untyped_uuid(uuid::Uuid::from_u128(1));
+    let decided = decide(&records, &ProjectObservation::Recorded, at(2));
+    let actions = [ClusterAction::DeleteBackups, ClusterAction::ReconcileObjects];
+    assert_eq!(decided.actions, actions);
+
+    let gone = |ids| [ClusterOutcome::BackupsDeleted(ids), reconciled(&seen, LOOK)];
+    let silent = after(&records, &gone(Vec::new()), at(2));
+    assert_eq!(silent.change, None);
+    let decided = after(&records, &gone(vec![BackupUuid::nil()]), at(2));
+    let left = update(decided).cluster.backups;
+    assert_eq!(left, records.cluster.backups[1..]);
+}
+
+#[test]
+fn a_turn_writes_the_backup_that_is_due() {
+    let (records, seen) = running();
+    let schedule = LeaseSchedule::default().without_snapshot();
+    let next_id = BackupUuid::from_untyped_uuid(uuid::Uuid::from_u128(5));
+    let backups = BackupSchedule { rules: Some(BACKUPS), next_id };
+    let rules = ClusterRules { backups, ..rules(&schedule) };
+    let decided: Planned =
+        after_cluster_actions(&records, &[reconciled(&seen, LOOK)], &rules, at(2));
+    let made = update(decided).cluster.backups;
+    assert_eq!(made, [Backup::new(next_id, BackupOrigin::Scheduled, at(2))]);
 }

@@ -70,6 +70,7 @@ async fn listening() -> Listening {
             nodes: Some(nodes),
         },
         lending: Default::default(),
+        backups: None,
         metrics: Default::default(),
         tracer: Default::default(),
         clock: Timestamp::now,
