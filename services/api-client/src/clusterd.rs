@@ -1,11 +1,13 @@
 //! The answers of clusterd.
 
+mod backup;
 mod cluster;
 mod conductor;
 mod host;
 mod quota;
 mod vm;
 
+pub use backup::{Backup, ClusterRestore, Restore};
 pub use cluster::{
     Cluster, ClusterLease, ClusterStatus, ClusterTemplate, ClusterUpgrade, Condition,
     CreatedCluster, Event, Events, Ledger, LedgerEntry, Member, Members, NodeGroup, Plan,

@@ -36,6 +36,7 @@ lists! {
     baremetald::RackSummary = "racks",
     baremetald::Reservation = "reservations",
     baremetald::Vif = "vifs",
+    clusterd::Backup = "backups",
     clusterd::Cluster = "clusters",
     clusterd::ClusterTemplate = "clustertemplates",
     clusterd::Conductor = "conductors",

@@ -1,5 +1,6 @@
-//! `bedplate cluster`: lists, shows and upgrades clusters; their events, ledger, lease and kubeconfig.
+//! `bedplate cluster`: lists, shows, upgrades, backs up and restores clusters; their events, ledger, lease and kubeconfig.
 
+mod backup;
 mod events;
 mod stream;
 mod upgrade;
@@ -74,6 +75,11 @@ pub(crate) enum Command {
     },
     /// Upgrade a cluster to another template: shows the plan, then replaces the members one after the other, the control plane first.
     Upgrade(upgrade::Upgrade),
+    /// Backups of a cluster's etcd.
+    #[command(subcommand)]
+    Backup(backup::Command),
+    /// Replace all control-plane servers of a cluster by new ones that start from a backup; with --wait, until all conditions are true.
+    Restore(backup::RestoreOptions),
     /// Print a kubeconfig with administrator rights. The kubeconfig contains a private key.
     Kubeconfig {
         /// Name or id of the cluster.
@@ -165,6 +171,14 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
             lease_answer(&cluster, api.post(&path, &json!({})).await?).write(format)
         }
         Command::Upgrade(asked) => upgrade::run(asked, api, format).await,
+        Command::Backup(command) => backup::run(command, api, format).await,
+        Command::Restore(options) => {
+            backup::restore(&options, api, format).await?;
+            match options.patience.wait {
+                true => settled(api, &options.cluster, options.patience.begin(), format).await,
+                false => Ok(()),
+            }
+        }
         Command::Kubeconfig { cluster } => line(kubeconfig(api, &cluster).await?.trim_end()),
     }
 }

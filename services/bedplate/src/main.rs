@@ -92,7 +92,7 @@ enum Command {
     /// Reservations of whole machines.
     #[command(subcommand)]
     Reservation(reservation::Command),
-    /// Kubernetes clusters: state, events, lease, kubeconfig.
+    /// Kubernetes clusters: state, events, lease, backups, kubeconfig.
     #[command(subcommand)]
     Cluster(cluster::Command),
     /// Virtual machines: create, access, extend, delete.
@@ -261,6 +261,10 @@ mod tests {
         parses("bedplate host list --watch", true);
         parses("bedplate cluster events blue --watch", true);
         parses("bedplate cluster show blue --wait --timeout never", false);
+        parses("bedplate cluster backup create blue --wait --timeout 10m", true);
+        parses("bedplate cluster backup delete blue", false);
+        parses("bedplate cluster restore blue --backup 1 --force --wait", true);
+        parses("bedplate cluster restore blue --timeout 1m", false);
         parses("bedplate where blue --watch", true);
         parses("bedplate drain r1u07 --force blue --force green --wait --timeout 1h", true);
         parses("bedplate drain r1u07 --timeout 1h", false);

@@ -1,5 +1,6 @@
 //! `/bedplate/v1`: the routes that Magnum does not have.
 
+mod backups;
 mod conductors;
 mod drain_view;
 mod drains;
@@ -43,6 +44,7 @@ pub(crate) fn routes() -> Routes<App> {
                 .tells_text("application/yaml")
                 .refuses([StatusCode::CONFLICT])],
         )
+        .merge(backups::routes())
         .merge(events::routes())
         .merge(plan::routes())
         .merge(quotas::routes())

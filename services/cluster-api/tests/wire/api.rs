@@ -5,8 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use cluster_api::{App, LeaseSettings, Settings, Streams};
-use cluster_conductor::{Conductor, OfferedImage, Settings as ConductorSettings, VmSettings};
-use cluster_core::{DefaultLimits, Limit, Limits, RepairLimits, Resource, UserDataFormat};
+use cluster_conductor::{
+    BackupPlace, BackupSettings, Conductor, OfferedImage, Settings as ConductorSettings, VmSettings,
+};
+use cluster_core::{
+    BackupRules, DefaultLimits, Limit, Limits, RepairLimits, Resource, UserDataFormat,
+};
 use cluster_store::Store;
 use contract::{InProcessApi, WireFormat};
 use jiff::{SignedDuration, Timestamp};
@@ -112,7 +116,28 @@ impl Api {
         Api::limited(auth, store, streams, cloud, openstack_api::Limits::default()).await
     }
 
+    /// Starts the API with a store for backups. No conductor runs, so nothing is written there.
+    pub(crate) async fn with_backups() -> Api {
+        let store = Store::open("sqlite::memory:").await.unwrap();
+        let rules = BackupRules { every: None, keep: 7, keep_for: SignedDuration::from_hours(24) };
+        let place = BackupPlace::Directory("/nowhere".into());
+        let backups = Some(BackupSettings { place, rules });
+        let limits = openstack_api::Limits::default();
+        Api::storing(backups, Auth::None, store, Streams::at_most(8), None, limits).await
+    }
+
     async fn limited(
+        auth: Auth,
+        store: Store,
+        streams: Streams,
+        cloud: Option<Session>,
+        limits: openstack_api::Limits,
+    ) -> Api {
+        Api::storing(None, auth, store, streams, cloud, limits).await
+    }
+
+    async fn storing(
+        backups: Option<BackupSettings>,
         auth: Auth,
         store: Store,
         streams: Streams,
@@ -134,7 +159,7 @@ impl Api {
                 ..RepairLimits::DEFAULT
             },
             lending: Default::default(),
-            backups: None,
+            backups,
             metrics: Default::default(),
             tracer: Default::default(),
             clock: noon,

@@ -1,9 +1,10 @@
 //! The types with which our clients read the answers. Every wire test reads its answers with them.
 
 use api_client::clusterd::{
-    Cluster, ClusterLease, ClusterStatus, ClusterTemplate, Conductor, ConsoleUrl, CreatedCluster,
-    Drain, DrainCheck, Drains, Event, Host, HostSummary, HostVm, IdleVm, Image, Ledger, Member,
-    Members, NodeGroup, Place, Places, Plan, Quotas, Snapshot, UpgradePlan, Vm,
+    Backup, Cluster, ClusterLease, ClusterRestore, ClusterStatus, ClusterTemplate, Conductor,
+    ConsoleUrl, CreatedCluster, Drain, DrainCheck, Drains, Event, Host, HostSummary, HostVm,
+    IdleVm, Image, Ledger, Member, Members, NodeGroup, Place, Places, Plan, Quotas, Snapshot,
+    UpgradePlan, Vm,
 };
 use api_client::shared::{
     ApiRoot, AuditRow, AuditVerdict, ConductorProgress, Health, Key, PolicyRow, Webhook,
@@ -23,6 +24,12 @@ pub(crate) const TYPES: &[ClientType] = &[
     ClientType::answer::<NodeGroup>("GET", "/v1/clusters/{cluster}/nodegroups/{nodegroup}"),
     ClientType::answer::<ClusterStatus>("GET", "/bedplate/v1/clusters/{cluster}"),
     ClientType::element::<Event>("/bedplate/v1/clusters/{cluster}/events"),
+    ClientType::element::<Backup>("/bedplate/v1/clusters/{cluster}/backups"),
+    ClientType::answer::<Backup>("POST", "/bedplate/v1/clusters/{cluster}/backups"),
+    ClientType::answer::<Backup>("GET", "/bedplate/v1/clusters/{cluster}/backups/{backup}"),
+    ClientType::answer::<Backup>("DELETE", "/bedplate/v1/clusters/{cluster}/backups/{backup}"),
+    ClientType::answer::<ClusterRestore>("GET", "/bedplate/v1/clusters/{cluster}/restore"),
+    ClientType::answer::<ClusterRestore>("POST", "/bedplate/v1/clusters/{cluster}/restore"),
     ClientType::answer::<Ledger>("GET", "/bedplate/v1/clusters/{cluster}/ledger"),
     ClientType::answer::<Ledger>("DELETE", "/bedplate/v1/clusters/{cluster}/ledger"),
     ClientType::answer::<ClusterLease>("PUT", "/bedplate/v1/clusters/{cluster}/lease"),

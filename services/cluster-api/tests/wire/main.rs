@@ -5,6 +5,7 @@ mod actions;
 mod api;
 mod audit;
 mod auth;
+mod backups;
 mod bedplate;
 mod certificates;
 mod client_types;

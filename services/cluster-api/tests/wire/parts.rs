@@ -26,6 +26,13 @@ const MANY: usize = 18;
 /// The lists of the API, and how each stays small in memory.
 const LISTS: &[(&str, MemoryBound)] = &[
     ("/bedplate/v1/audit", InParts),
+    (
+        "/bedplate/v1/clusters/{cluster}/backups",
+        AtMost(
+            100,
+            "the API admits 20 requested ones, and the schedule keeps as many as configured",
+        ),
+    ),
     ("/bedplate/v1/clusters/{cluster}/events", InParts),
     ("/bedplate/v1/clusters/{cluster}/ledger", InParts),
     ("/bedplate/v1/clusters/{cluster}/machines", InParts),

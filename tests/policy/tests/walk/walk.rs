@@ -59,7 +59,8 @@ pub(crate) struct Step {
 }
 
 /// Words for path parameters that name no resource.
-const WORDS: [(&str, &str); 12] = [
+const WORDS: [(&str, &str); 13] = [
+    ("backup", "none"),
     ("discovery", "02:00:00:00:00:02"),
     ("driver", "fake-hardware"),
     ("host", "r1u07"),
