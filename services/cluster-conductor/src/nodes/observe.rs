@@ -17,9 +17,6 @@ use super::{Answers, Nodes};
 use crate::cloud::Result;
 use crate::member_configs;
 
-/// The last steps of the bootstrap of control-plane members. The first member may end them in any order.
-const LAST_STEPS: [&str; 2] = ["mark", "once"];
-
 impl Nodes<'_> {
     /// Adds the members to the observation.
     ///
@@ -60,10 +57,10 @@ impl Nodes<'_> {
             None => NodeHealth::Unknown,
             Some(answers) => {
                 let name = machine_name(self.spec.cluster, machine);
-                health(answers.nodes.iter().find(|node| node.name == name))
+                let node = answers.nodes.iter().find(|node| node.name == name);
+                health(node.filter(|node| !self.is_of_backup(machine, node)))
             }
         };
-        let node = if self.waits_for(machine, report) { without_stale(node) } else { node };
         let was_node = self.spec.cluster.nodes.contains(machine);
         let is_node = matches!(node, NodeHealth::Ready | NodeHealth::NotReady { .. });
         let is_configured = report.is_some_and(|report| report.redeemed_at.is_some());
@@ -91,13 +88,18 @@ impl Nodes<'_> {
         MemberObservation { bootstrap, node, is_etcd_member, is_drained: false, asked_at: None }
     }
 
-    /// Whether a restoration is in progress and this member of the control plane has not reported its last steps. Its node in Kubernetes is
-    /// then the one of the lost server, as the backup has it.
-    fn waits_for(&self, machine: &MemberName, report: Option<&MachineReport>) -> bool {
-        let said = report.and_then(|report| report.said.as_ref());
-        let is_last = |step: &str| LAST_STEPS.contains(&step);
-        let has_joined = said.is_some_and(|said| is_last(&said.step) && !said.failed);
-        self.spec.cluster.starts_from().is_some() && self.is_master(machine) && !has_joined
+    /// Whether a restoration is in progress and this is the node of a lost control-plane server, as the backup has it. The member that takes the
+    /// place of the server replaces the node.
+    fn is_of_backup(&self, machine: &MemberName, node: &Node) -> bool {
+        let cluster = self.spec.cluster;
+        let Some(id) = cluster.starts_from() else { return false };
+        let backup = cluster.backups.iter().find(|backup| backup.id == id);
+        let stored_at = backup.and_then(|it| it.contents.as_ref()).map(|it| it.stored_at);
+        // Times of Kubernetes have whole seconds.
+        let is_older = |stored_at: Timestamp| {
+            node.created.is_none_or(|created| created.as_second() < stored_at.as_second())
+        };
+        self.is_master(machine) && stored_at.is_some_and(is_older)
     }
 
     /// Whether no member has become a node yet.
@@ -186,14 +188,6 @@ impl Nodes<'_> {
             addresses,
             may_join: is_wanted && !is_node,
         }
-    }
-}
-
-/// Returns the health of a member whose node, if Kubernetes has one, says nothing about it.
-fn without_stale(node: NodeHealth) -> NodeHealth {
-    match node {
-        NodeHealth::Unknown => NodeHealth::Unknown,
-        NodeHealth::Absent | NodeHealth::Ready | NodeHealth::NotReady { .. } => NodeHealth::Absent,
     }
 }
 

@@ -9,6 +9,7 @@ mod metrics;
 mod nodes;
 mod reboots;
 mod renewal;
+mod restore;
 mod rotation;
 mod samples;
 mod second;

@@ -143,7 +143,7 @@ pub(crate) async fn kill_at_calls(
 }
 
 /// The objects of the cluster's project in the cloud: kinds, names and ids.
-fn cloud_objects(given: &ClusterFixture) -> BTreeSet<String> {
+pub(crate) fn cloud_objects(given: &ClusterFixture) -> BTreeSet<String> {
     let projects = given.cloud.objects(Kind::Project);
     let own = projects.iter().find(|it| it.text("name") == "tenant-a").unwrap();
     let all = given.cloud.objects_of(&own.id);

@@ -7,16 +7,16 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use reqwest::{Certificate, Client, StatusCode};
+use reqwest::StatusCode;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::certificates::Reporter;
-use crate::guest::client_builder;
+use super::curl::{CurlConfig, client};
 use crate::locks::lock;
 
 /// How long a member waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The CAs that a member has on its disk. They survive a restart of the member.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -63,17 +63,12 @@ pub(super) struct PollSettings {
 impl PollSettings {
     /// Reads the settings from the files of a member. `None` if the member polls nothing.
     pub(super) fn read(files: &BTreeMap<String, String>) -> Option<PollSettings> {
-        let curl = files.iter().find(|(path, _)| path.ends_with("/authorities.curl"))?.1;
-        let option = |name: &str| {
-            let rest = |line: &'_ str| Some(line.strip_prefix(name)?.trim().to_owned());
-            let value = curl.lines().find_map(|line| rest(line.trim()))?;
-            Some(value.trim_start_matches('=').trim().trim_matches('"').to_owned())
-        };
+        let curl = CurlConfig::find(files, "/authorities.curl")?;
         let revision = files.iter().find(|(path, _)| path.ends_with("/authorities/revision"))?.1;
         Some(PollSettings {
-            url: option("url")?,
-            bearer: option("header")?.strip_prefix("Authorization: ")?.to_owned(),
-            authority: files.get(&option("cacert")?)?.clone(),
+            url: curl.option("url")?,
+            bearer: curl.authorization()?,
+            authority: curl.authority()?,
             revision: revision.trim().to_owned(),
         })
     }
@@ -89,11 +84,12 @@ impl PollSettings {
     ) {
         let first = MemberCas { revision: self.revision.clone(), ..MemberCas::default() };
         let mut held = disks.held(server).unwrap_or(first);
-        let Ok(client) = self.client() else { return };
+        let Ok(client) = client(&self.authority) else { return };
         let mut report_at = Instant::now();
         loop {
             let url = format!("{}?holds={}", self.url, held.revision);
-            let answer = client.get(url).header("Authorization", &self.bearer).send().await;
+            let call = client.get(url).header("Authorization", &self.bearer).timeout(PATIENCE);
+            let answer = call.send().await;
             match answer.map(|answer| (answer.status(), answer)) {
                 Ok((StatusCode::OK, answer)) => {
                     let Ok(archive) = answer.bytes().await else { continue };
@@ -120,13 +116,6 @@ impl PollSettings {
                 Ok(_) | Err(_) => tokio::time::sleep(every).await,
             }
         }
-    }
-
-    fn client(&self) -> reqwest::Result<Client> {
-        let authority = Certificate::from_pem(self.authority.as_bytes())?;
-        // Uses a new connection for each poll, as curl does.
-        let client = client_builder().pool_max_idle_per_host(0);
-        client.tls_certs_only([authority]).timeout(PATIENCE).build()
     }
 }
 

@@ -14,6 +14,7 @@ use rcgen::{CertificateParams, DnType, KeyPair, date_time_ymd};
 use reqwest::{Client, StatusCode};
 use serde::{Deserialize, Serialize};
 
+use super::authorities::PATIENCE;
 use super::cluster::Cluster;
 use crate::locks::lock;
 
@@ -124,7 +125,7 @@ impl Reporter<'_> {
         let Ok(leaves) = self.leaves() else { return self.pause(60) };
         let ReportSettings { url, bearer } = self.settings;
         let request = client.post(url).header("Authorization", bearer).body(leaves.report());
-        match request.send().await.map(|answer| (answer.status(), answer)) {
+        match request.timeout(PATIENCE).send().await.map(|answer| (answer.status(), answer)) {
             Ok((StatusCode::OK, _)) => {
                 self.renew().await;
                 Duration::ZERO

@@ -55,6 +55,17 @@ impl Cluster {
         });
     }
 
+    /// Replaces all objects by those of a snapshot, unless a server of the cluster runs already from the same snapshot.
+    pub(super) fn restore(&self, snapshot: Objects) {
+        if self.servers.borrow().is_empty() {
+            self.with(|objects| {
+                let version = objects.version.max(snapshot.version);
+                *objects = snapshot;
+                objects.begin_again(version);
+            });
+        }
+    }
+
     /// Waits until a server serves the API.
     pub(super) async fn wait_for_server(&self) {
         // An error is impossible: the sender lives as long as the cluster.

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use x509_parser::pem::parse_x509_pem;
 
 use super::authorities::PollSettings;
+use super::backups::Backups;
 use super::certificates::ReportSettings;
 use crate::guest::{GuestMachine, files};
 use crate::object::{Fields, ReadFields};
@@ -44,6 +45,8 @@ pub(super) struct Layout {
     pub(super) asks: Option<PollSettings>,
     /// The settings for reporting certificates. `None` if the member does not report any.
     pub(super) reports: Option<ReportSettings>,
+    /// The settings for backups of etcd. `None` if the member does not poll for them.
+    pub(super) backups: Option<Backups>,
     /// kubeadm's configurations of `init` and of the cluster. Null if the files have none.
     pub(super) init: Value,
     pub(super) cluster: Value,
@@ -115,6 +118,7 @@ impl Layout {
             token,
             asks: PollSettings::read(&files),
             reports: ReportSettings::read(&files),
+            backups: Backups::read(&files, config),
             init: of("InitConfiguration").cloned().unwrap_or_default(),
             cluster: cluster.cloned().unwrap_or_default(),
             labels,

@@ -79,7 +79,11 @@ impl Guest for Nodes {
                 join(&cluster, &layout, &machine).await;
                 kubelet::run_pods(&cluster, &layout.name).await;
             };
-            tokio::join!(works, self.keep_authorities(&cluster, &layout, &machine, None));
+            tokio::join!(
+                works,
+                self.keep_authorities(&cluster, &layout, &machine, None),
+                keep_backups(&cluster, &layout, &machine),
+            );
             return;
         };
         let acceptor = match tls::acceptor(&layout, key) {
@@ -97,6 +101,7 @@ impl Guest for Nodes {
                 return;
             }
         }
+        let is_restored = self.starts_from_backup(&cluster, &layout, &machine).await;
         let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await else {
             return machine.report(Progress::Failed("no port is free on this host".into()));
         };
@@ -109,6 +114,10 @@ impl Guest for Nodes {
         machine.cloud.offer(&machine.id, PORT, at);
         cluster.server_up(&machine.id);
         let node = async {
+            if is_restored {
+                // The node of the snapshot is the one of the lost server.
+                cluster.with(|objects| objects.remove_node(&layout.name));
+            }
             join(&cluster, &layout, &machine).await;
             kubelet::run_pods(&cluster, &layout.name).await;
         };
@@ -117,6 +126,7 @@ impl Guest for Nodes {
             node,
             api::serve(listener, served, cluster.clone(), machine.cloud.clone()),
             self.keep_authorities(&cluster, &layout, &machine, Some(serves)),
+            keep_backups(&cluster, &layout, &machine),
         );
     }
 
@@ -186,6 +196,25 @@ impl Nodes {
         asks.keep((&machine.id, millis(every)), &self.disks, taken, reporter.as_ref()).await;
     }
 
+    /// Restores the snapshot that the member's etcd starts from, once in the life of its disk. Returns whether it did.
+    async fn starts_from_backup(
+        &self,
+        cluster: &Cluster,
+        layout: &Layout,
+        machine: &GuestMachine,
+    ) -> bool {
+        let Some(backups) = &layout.backups else { return false };
+        let Some(backup) = &backups.starts_from else { return false };
+        if lock(&self.known).contains(&machine.id) {
+            return false;
+        }
+        let every = machine.cloud.shared.with(|world| world.settings.times.guest_asks);
+        let found = backups.first_snapshot(backup, millis(every) / 15).await;
+        let Some(snapshot) = found else { return false };
+        cluster.restore(snapshot);
+        lock(&self.known).insert(machine.id.clone())
+    }
+
     /// Whether the kubelet has a certificate. Requests one with the bootstrap token if necessary.
     async fn is_known(&self, cluster: &Cluster, layout: &Layout, machine: &GuestMachine) -> bool {
         let known = || lock(&self.known);
@@ -199,6 +228,18 @@ impl Nodes {
                 false
             }
         }
+    }
+}
+
+/// Polls for work on backups of etcd.
+async fn keep_backups(cluster: &Arc<Cluster>, layout: &Layout, machine: &GuestMachine) {
+    let Some(backups) = &layout.backups else { return };
+    let every = machine.cloud.shared.with(|world| world.settings.times.guest_asks);
+    let mut restores = backups.restores.clone();
+    loop {
+        restores = backups.until_refresh(millis(every), cluster, &restores).await;
+        // The kubelet starts again, and registers its node.
+        kubelet::register(cluster, layout, machine).await;
     }
 }
 

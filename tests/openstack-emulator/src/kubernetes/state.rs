@@ -15,6 +15,9 @@ use crate::world::{new_id, stamp};
 /// The release of a cluster whose first server has no release in its files.
 pub(super) const DEFAULT_RELEASE: &str = "v1.20.2";
 
+/// How much the revision grows in a restoration.
+const REVISION_BUMP: u64 = 1_000_000;
+
 /// The key of an object: API group and version, resource, namespace (empty for none), name.
 pub(super) type ObjectKey = (String, String, String, String);
 
@@ -158,6 +161,23 @@ impl Objects {
         }
         (self.is_unsettled, self.may_have_garbage) = (true, true);
         self.version += 1;
+    }
+
+    /// Begins again from a snapshot, as `etcdutl snapshot restore` does: with a revision after `version`, which clients may have seen, and
+    /// without the old members of etcd. The kubelets of the old control plane report no more.
+    pub(super) fn begin_again(&mut self, version: u64) {
+        self.version = version + REVISION_BUMP;
+        self.members = Members::default();
+        let role = "node-role.kubernetes.io/control-plane";
+        let is_master = |node: &Value| node["metadata"]["labels"].get(role).is_some();
+        for place in self.places(("v1", "nodes", ""), is_master) {
+            self.set_ready(&place.3, false);
+        }
+    }
+
+    /// Removes a Kubernetes node, whose kubelet then registers it anew.
+    pub(super) fn remove_node(&mut self, name: &str) {
+        self.remove(&node(name));
     }
 
     /// Registers a Kubernetes node. An existing node only gets a new status and keeps changes of other clients.
