@@ -1,10 +1,13 @@
-//! Serves the Ignition configs of claims in clusterd's place: over TLS, each config once.
+//! Serves the Ignition configs of claims in clusterd's place: over TLS, each config once. Also gives machines CA rotations and work on backups.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 use cluster_bootstrap::{Claim, Name, NodeConfig, Reports, stub};
+use compat::wait::wait_for;
 use ignition::UserData;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType};
 
@@ -12,6 +15,8 @@ use crate::Network;
 use crate::network::HOST;
 
 const PORT: u16 = 9513;
+/// How long the work on a backup may take. A machine asks for work every 30 s.
+const WORK_TIMEOUT: Duration = Duration::from_secs(180);
 /// The token with which a machine reports its progress and asks for CA rotations.
 const TOKEN: &str = "channel";
 
@@ -84,6 +89,8 @@ impl Claims {
             url: url("reports"),
             authorities: url(&format!("authorities/{machine}")),
             certificates: url(&format!("certificates/{machine}")),
+            backups: url(&format!("backups/{machine}")),
+            restores: 0,
             holds: 0,
             token: TOKEN.to_owned().into(),
             claim: machine.to_string(),
@@ -120,6 +127,26 @@ impl Claims {
     /// The last report of a machine about its certificates.
     pub fn reported(&self, machine: &str) -> Option<String> {
         fs::read_to_string(self.folder.join(format!("{machine}.authorities/certificates"))).ok()
+    }
+
+    /// Gives a machine this work on a backup, and waits until the machine has done it. Returns what the machine reported, if it did.
+    #[track_caller]
+    pub fn work(&self, machine: &str, work: &str, id: &str) -> Option<String> {
+        let result = self.folder.join(format!("{id}.result"));
+        let given = self.folder.join(format!("{machine}.work"));
+        let _ = fs::remove_file(&result);
+        fs::write(self.folder.join("backing-up"), "").expect("a file can be written");
+        fs::write(&given, format!("{work} {id}\n")).expect("a file can be written");
+        wait_for(&format!("{machine} to {work} {id}"), WORK_TIMEOUT, || {
+            thread::sleep(Duration::from_millis(200));
+            (!given.exists()).then_some(())
+        });
+        fs::read_to_string(result).ok()
+    }
+
+    /// The size of a snapshot that a machine sent.
+    pub fn snapshot_size(&self, id: &str) -> Option<u64> {
+        Some(fs::metadata(self.folder.join(format!("{id}.db"))).ok()?.len())
     }
 
     /// The names of the machines whose claims were redeemed.

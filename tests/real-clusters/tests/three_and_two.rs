@@ -1,11 +1,15 @@
 //! Three control-plane machines and two workers, booted at once, become a cluster. The cluster survives a reboot, the renewal of all of its
-//! certificates and a CA rotation, and lost machines are replaced.
+//! certificates and a CA rotation, lost machines are replaced, and the whole control plane is restored from a backup of etcd.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cluster_bootstrap::{Claim, ClusterSettings, Member, NodeConfig, inline, reporting, stub};
+use cluster_bootstrap::{
+    Claim, ClusterSettings, Member, NodeConfig, Reports, inline, reporting, starting_from_backup,
+    stub,
+};
 use cluster_pki::{Validity, admin_kubeconfig, make_pki, new_bootstrap_token};
 use compat::wait::wait_for;
 use jiff::Timestamp;
@@ -85,6 +89,21 @@ fn five_machines_booted_at_once_become_a_cluster() {
         kubectl.ask(&["scale", "deployment/echo", "--replicas=3"])
     });
     echo_answers(&network, &kubectl, 3, &["cp-2", "cp-4", "worker-3"]);
+
+    // The rotation had four revisions.
+    a_lost_control_plane_is_restored(&mut network, &claims, &kubectl, (&cluster, 4));
+    // New pods and their addresses reach the kubelets and kube-proxies of the workers, which ran all the time.
+    patiently("the deployment to be stopped", || {
+        kubectl.ask(&["scale", "deployment/echo", "--replicas=0"])
+    });
+    patiently("the end of its pods", || {
+        let pods = kubectl.get(&["pods", "-l", "app=echo"])?;
+        pods["items"].as_array()?.is_empty().then_some(())
+    });
+    patiently("the deployment to be scaled", || {
+        kubectl.ask(&["scale", "deployment/echo", "--replicas=3"])
+    });
+    echo_answers(&network, &kubectl, 3, &["cp-1", "cp-4", "worker-1", "worker-3"]);
 }
 
 /// Waits with a pause between checks, because checks take CPU time from the machines. On busy processors etcd chooses a leader now and then
@@ -217,6 +236,58 @@ fn a_lost_member_is_replaced(
     all_are_ready(kubectl, &["cp-1", "cp-2", "cp-4", "worker-1", "worker-2", "worker-3"], begun);
     patiently("cp-4 in etcd", || etcd_health(network, "cp-4").filter(|healthy| *healthy == 3));
     etcd_has(network, &["cp-1", "cp-2", "cp-4"]);
+}
+
+/// Saves and tests a backup, loses all control-plane machines, and boots new ones of the same names that start from the backup.
+fn a_lost_control_plane_is_restored(
+    network: &mut Network,
+    claims: &Claims,
+    kubectl: &Kubectl,
+    (cluster, holds): (&ClusterSettings, u32),
+) {
+    let begun = Instant::now();
+    let note = |name: &str| {
+        let is_there = || kubectl.ask(&["get", "configmap", name]);
+        patiently(name, || kubectl.ask(&["create", "configmap", name]).or_else(is_there));
+    };
+    let uid = |name: &str| -> Option<String> {
+        Some(kubectl.get(&["node", name])?["metadata"]["uid"].as_str()?.to_owned())
+    };
+    note("before");
+    let backup = "b-1";
+    assert_eq!(claims.work("cp-1", "save", backup), None);
+    assert_eq!(claims.work("cp-2", "test", backup).as_deref(), Some("result=success&message="));
+    let size = claims.snapshot_size(backup).expect("cp-1 sent it");
+    eprintln!("a backup of {size} bytes was saved and tested after {:?}", begun.elapsed());
+    note("after");
+    let names = cluster.control_plane.iter().map(|it| it.name.as_str());
+    let nodes: BTreeMap<&str, String> =
+        names.map(|name| (name, patiently("the node", || uid(name)))).collect();
+
+    for machine in &cluster.control_plane {
+        network.destroy(machine.name.as_str());
+    }
+    let begun = Instant::now();
+    for machine in &cluster.control_plane {
+        let node = cluster_bootstrap::control_plane(cluster, &machine.name).expect("it is one");
+        let reports = Reports { holds, ..claims.reports(&machine.name) };
+        let node = starting_from_backup(&reporting(&node, &reports), backup);
+        network.boot(machine, &claims.claim(&node));
+    }
+    patiently("the restored API", || kubectl.ask(&["get", "--raw=/readyz"]));
+    eprintln!("the restored API answers after {:?}", begun.elapsed());
+    let all = ["cp-1", "cp-2", "cp-4", "worker-1", "worker-2", "worker-3"];
+    for name in &all[..3] {
+        patiently("the nodes of the lost machines to be replaced", || {
+            uid(name).filter(|it| *it != nodes[*name]).map(drop)
+        });
+    }
+    all_are_ready(kubectl, &all, begun);
+    etcd_has(network, &["cp-1", "cp-2", "cp-4"]);
+    let found = patiently("the notes", || kubectl.get(&["configmaps"]));
+    let found = found["items"].as_array().expect("it is a list");
+    let names: Vec<&str> = found.iter().filter_map(|it| it["metadata"]["name"].as_str()).collect();
+    assert!(names.contains(&"before") && !names.contains(&"after"), "{names:?}");
 }
 
 fn control_plane_and_workers_are_told_apart(kubectl: &Kubectl) {
