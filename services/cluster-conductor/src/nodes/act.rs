@@ -1,11 +1,14 @@
 //! Removes members from a cluster: eviction, etcd, and the Kubernetes node.
 
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
 use cluster_core::{
-    ClusterObservation, MemberName, MemberObservation, NodeGroup, NodeHealth, machine_name,
+    ClusterObservation, Key, MemberName, MemberObservation, NodeGroup, NodeHealth, machine_name,
 };
 use kubernetes::KubernetesError;
 use kubernetes::drain::drain;
-use kubernetes::etcd::{self, Progress};
+use kubernetes::etcd::{self, Member, MemberId, Progress};
 
 use super::{Answers, Nodes};
 use crate::cloud::{CloudWorkError, Result};
@@ -49,9 +52,10 @@ impl Nodes<'_> {
     ) -> NodeActionResult {
         let name = machine_name(self.spec.cluster, machine);
         let said = seen.machines.get(machine).cloned().unwrap_or_default();
+        let others = self.etcd_addresses(machine, seen);
         let mut failed = CloudWorkError::Silent;
         for other in self.other_masters(machine, seen) {
-            match self.leave_by(&name, &other).await {
+            match self.leave_by(&name, &others, &other).await {
                 Ok(Progress::Pending) => return Ok((machine.clone(), said)),
                 Ok(Progress::Done(())) => {
                     return Ok((
@@ -69,16 +73,29 @@ impl Nodes<'_> {
         Err(failed)
     }
 
-    /// Removes the etcd member of this name, through the node `other`.
-    async fn leave_by(&self, name: &str, other: &str) -> Result<Progress<()>> {
+    /// Removes the etcd member of this name, and members that never started and are of no other server, through the node `other`.
+    async fn leave_by(
+        &self,
+        name: &str,
+        others: &BTreeSet<IpAddr>,
+        other: &str,
+    ) -> Result<Progress<()>> {
         let client = &self.answers()?.client;
         let Progress::Done(members) = etcd::members(client, other).await? else {
             return Ok(Progress::Pending);
         };
-        match members.iter().find(|member| member.name == name) {
-            Some(member) => Ok(etcd::remove(client, other, member.id).await?),
-            None => Ok(Progress::Done(())),
-        }
+        let leaving = leaving(&members, name, others);
+        let Some(first) = leaving.first() else { return Ok(Progress::Done(())) };
+        let removed = etcd::remove(client, other, *first).await?;
+        Ok(if leaving.len() > 1 { Progress::Pending } else { removed })
+    }
+
+    /// Returns the addresses at which the etcd members of the other control-plane servers are reached.
+    fn etcd_addresses(&self, machine: &MemberName, seen: &ClusterObservation) -> BTreeSet<IpAddr> {
+        let is_other = |other: &MemberName| other != machine && self.is_master(other);
+        let ports = seen.objects.iter().filter(|(key, _)| matches!(key, Key::Port(_)));
+        let others = ports.filter(|(key, _)| key.member().is_some_and(is_other));
+        others.filter_map(|(_, found)| found.address).collect()
     }
 
     /// Returns the nodes of the other control-plane members that are ready and stay.
@@ -102,5 +119,49 @@ impl Nodes<'_> {
         kubernetes::nodes::delete(&self.answers()?.client, &name).await?;
         let said = seen.machines.get(machine).cloned().unwrap_or_default();
         Ok((machine.clone(), MemberObservation { node: NodeHealth::Absent, ..said }))
+    }
+}
+
+/// Returns the etcd members that leave with the server `name`: its own, and those that never started and are at no address of `others`.
+///
+/// etcd lists a member without a name from its admission to its first start. If the server is lost in between, only the address tells which
+/// server it was.
+fn leaving(members: &[Member], name: &str, others: &BTreeSet<IpAddr>) -> Vec<MemberId> {
+    let is_of_other = |member: &Member| {
+        member.peer_urls.iter().any(|url| peer_address(url).is_none_or(|at| others.contains(&at)))
+    };
+    let leaves =
+        |member: &&Member| member.name == name || (member.name.is_empty() && !is_of_other(member));
+    members.iter().filter(leaves).map(|member| member.id).collect()
+}
+
+/// Returns the address in `https://ADDRESS:2380`.
+fn peer_address(url: &str) -> Option<IpAddr> {
+    let (host, _) = url.split_once("://")?.1.rsplit_once(':')?;
+    host.trim_start_matches('[').trim_end_matches(']').parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(id: u64, name: &str, url: &str) -> Member {
+        let peer_urls = vec![url.to_owned()];
+        Member { id: MemberId(id), name: name.to_owned(), peer_urls, is_learner: false }
+    }
+
+    #[test]
+    fn a_member_that_never_started_leaves_unless_another_server_is_about_to_start_it() {
+        let members = [
+            member(1, "a", "https://10.0.0.1:2380"),
+            member(2, "b", "https://10.0.0.2:2380"),
+            member(3, "", "https://10.0.0.3:2380"),
+            member(4, "", "https://10.0.0.4:2380"),
+            member(5, "", "https://[fd00::5]:2380"),
+            member(6, "", "https://unreadable"),
+        ];
+        let others = ["10.0.0.1", "10.0.0.3", "fd00::5"].map(|at| at.parse::<IpAddr>().unwrap());
+        assert_eq!(leaving(&members, "b", &others.into()), [MemberId(2), MemberId(4)]);
+        assert_eq!(leaving(&members[..2], "c", &others.into()), []);
     }
 }
