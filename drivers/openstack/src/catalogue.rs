@@ -86,8 +86,15 @@ pub(crate) fn versioned(mut url: Url, service: Service, project: Option<&str>) -
     let version = segments.iter().rposition(is_version);
     let mut path = segments.clone();
     match (service, version) {
-        // A project id after the version is part of the endpoint (Nova's legacy form, Cinder's form).
-        (Service::Compute | Service::Network | Service::Image | Service::Dns, Some(_)) => {}
+        // A project id after the version is part of the endpoint (Nova's legacy form, Cinder's form), and so is Swift's account.
+        (
+            Service::Compute
+            | Service::Network
+            | Service::Image
+            | Service::Dns
+            | Service::ObjectStore,
+            Some(_),
+        ) => {}
         (Service::BlockStorage, Some(at)) if at + 1 < segments.len() => {}
         (_, at) => {
             path.truncate(at.unwrap_or(path.len()));
@@ -128,6 +135,8 @@ mod tests {
             (Service::BlockStorage, "http://h:8776/v3", "http://h:8776/v3/p"),
             (Service::BlockStorage, "http://h:8776/v3/q", "http://h:8776/v3/q"),
             (Service::Placement, "http://h/placement", "http://h/placement"),
+            (Service::ObjectStore, "http://h:8080/v1/AUTH_p", "http://h:8080/v1/AUTH_p"),
+            (Service::ObjectStore, "http://h/swift", "http://h/swift/v1"),
             (Service::BareMetal, "https://h:6385", "https://h:6385/v1"),
             (Service::ContainerInfra, "https://h/coe/v1/", "https://h/coe/v1"),
         ] {

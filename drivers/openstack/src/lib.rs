@@ -8,6 +8,7 @@ mod session;
 
 mod body;
 mod catalogue;
+mod download;
 mod lenient;
 mod paging;
 mod refusal;
@@ -19,6 +20,7 @@ pub mod identity;
 pub mod image;
 pub mod load_balancer;
 pub mod network;
+pub mod object_store;
 pub mod placement;
 
 pub use config::{

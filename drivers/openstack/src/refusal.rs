@@ -241,6 +241,12 @@ mod tests {
             r#"{"errors": [{"status": 409, "title": "Conflict", "detail": "There was a conflict.\n\n Unable to allocate  "}]}"#,
             expect!["Conflict: There was a conflict. Unable to allocate"],
         );
+        check(
+            Service::ObjectStore,
+            404,
+            "<html><h1>Not Found</h1><p>The resource could not be found.</p></html>",
+            expect!["NotFound: Not Found The resource could not be found."],
+        );
         check(Service::Network, 503, "", expect!["Busy: "]);
         check(Service::Network, 500, "[1]", expect!["Failed: "]);
         check(Service::Compute, 400, "\"no\"", expect!["Refused: no"]);

@@ -20,6 +20,8 @@ words::words! {
         BlockStorage = "block-storage",
         /// Placement: resources of compute hosts.
         Placement = "placement",
+        /// Swift: containers of objects. Ceph's gateway has the same API.
+        ObjectStore = "object-store",
         /// `baremetald`, or Ironic. This crate only finds its endpoint and has no calls for it.
         BareMetal = "baremetal",
         /// `clusterd`, or Magnum. This crate only finds its endpoint and has no calls for it.
@@ -41,6 +43,7 @@ impl Service {
             Service::LoadBalancer => &["load-balancer"],
             Service::Dns => &["dns"],
             Service::Placement => &["placement"],
+            Service::ObjectStore => &["object-store"],
             Service::BareMetal => &["baremetal", "bare-metal"],
             Service::ContainerInfra => &[
                 "container-infra",
@@ -60,7 +63,7 @@ impl Service {
             // Octavia's root is v2.0 or v2, followed by lbaas, the name of the Neutron project it came from.
             Service::LoadBalancer => &["v2", "lbaas"],
             Service::Placement => &[],
-            Service::BareMetal | Service::ContainerInfra => &["v1"],
+            Service::ObjectStore | Service::BareMetal | Service::ContainerInfra => &["v1"],
         }
     }
 
@@ -75,6 +78,7 @@ impl Service {
             Service::Dns => "dns_endpoint_override",
             Service::BlockStorage => "block_storage_endpoint_override",
             Service::Placement => "placement_endpoint_override",
+            Service::ObjectStore => "object_store_endpoint_override",
             Service::BareMetal => "baremetal_endpoint_override",
             Service::ContainerInfra => "container_infra_endpoint_override",
         }
@@ -92,6 +96,7 @@ impl Service {
             | Service::LoadBalancer
             | Service::Dns
             | Service::Placement
+            | Service::ObjectStore
             | Service::BareMetal
             | Service::ContainerInfra => self.as_str(),
         }

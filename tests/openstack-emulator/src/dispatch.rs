@@ -6,7 +6,7 @@ use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest, ApiResult};
 use crate::schema;
 use crate::service::Service;
 use crate::world::World;
-use crate::{cinder, designate, glance, keystone, neutron, nova, octavia, placement};
+use crate::{cinder, designate, glance, keystone, neutron, nova, octavia, placement, swift};
 
 /// Answers one request. Problems become error answers.
 pub(crate) fn dispatch(world: &mut World, asked: &mut ApiRequest) -> Answer {
@@ -57,7 +57,8 @@ fn answer(world: &mut World, asked: &mut ApiRequest) -> ApiAnswer {
         if !known {
             return Err(ApiError::unknown_path());
         }
-        if asked.segments.is_empty() && asked.method == http::Method::GET {
+        let has_document = service != Service::ObjectStore;
+        if asked.segments.is_empty() && asked.method == http::Method::GET && has_document {
             return Ok(Answer::ok(service.version(&asked.base)));
         }
     }
@@ -81,6 +82,7 @@ fn answer(world: &mut World, asked: &mut ApiRequest) -> ApiAnswer {
         Service::LoadBalancer => octavia::answer(world, asked, &path),
         Service::Dns => designate::answer(world, asked, &path),
         Service::Volume => cinder::answer(world, asked, &path),
+        Service::ObjectStore => swift::answer(world, asked, &path),
     }
 }
 

@@ -25,6 +25,7 @@ use crate::locks::lock;
 use crate::object::{Kind, Object};
 use crate::settings::Settings;
 use crate::shared::Shared;
+use crate::swift::Objects;
 use crate::world::{BackgroundTask, Event, Records, World};
 
 /// How often the keeper checks whether something has changed.
@@ -39,6 +40,9 @@ pub(crate) struct StoredCloud {
     quotas: Vec<((String, String), i64)>,
     /// Image data in base64, by the id of the image.
     image_bytes: HashMap<String, String>,
+    /// Objects of Swift in base64: the project, the container, and the objects by name.
+    #[serde(default)]
+    containers: Vec<(String, String, BTreeMap<String, String>)>,
     /// Pending events, each with the milliseconds until it is due.
     to_come: Vec<(u64, Event)>,
     pub(crate) progress: BTreeMap<String, Progress>,
@@ -65,6 +69,7 @@ impl StoredCloud {
             objects: world.store.every().map(|(kind, one)| (kind, one.clone())).collect(),
             quotas: world.quotas.clone().into_iter().collect(),
             image_bytes: world.image_bytes.iter().map(encode).collect(),
+            containers: world.containers.all().map(encode_container).collect(),
             to_come: world.to_come(),
             progress,
             guest,
@@ -81,6 +86,10 @@ impl StoredCloud {
         let bytes = self.image_bytes.into_iter();
         let decoded = |text: String| STANDARD.decode(text).unwrap_or_default();
         world.image_bytes = bytes.map(|(image, text)| (image, decoded(text).into())).collect();
+        for (project, container, objects) in self.containers {
+            let objects = objects.into_iter().map(|(name, text)| (name, decoded(text).into()));
+            world.containers.put(&project, &container, objects.collect());
+        }
         for (left, event) in self.to_come {
             world.after(Duration::from_millis(left), event);
         }
@@ -92,6 +101,13 @@ impl StoredCloud {
         }
         world
     }
+}
+
+fn encode_container(
+    ((project, container), objects): (&(String, String), &Objects),
+) -> (String, String, BTreeMap<String, String>) {
+    let encode = |(name, bytes): (&String, &bytes::Bytes)| (name.clone(), STANDARD.encode(bytes));
+    (project.clone(), container.clone(), objects.iter().map(encode).collect())
 }
 
 /// The background tasks that were in progress, and those that must be repeated after a restart.

@@ -38,6 +38,7 @@ mod service;
 mod settings;
 mod shared;
 mod store;
+mod swift;
 mod tags;
 mod trap;
 mod world;

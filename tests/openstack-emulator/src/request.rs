@@ -220,7 +220,7 @@ impl ApiError {
         let json = "application/json";
         let (status, message) = (self.status, &self.message);
         // keystonemiddleware answers 401 before the request reaches the service.
-        if status == 401 {
+        if status == 401 && service != Service::ObjectStore {
             let error =
                 json!({"error": {"message": message, "code": 401, "title": "Unauthorized"}});
             return (json, error.to_string());
@@ -259,6 +259,7 @@ impl ApiError {
                 json!({"errors": [error]})
             }
             Service::Image => return ("text/html; charset=UTF-8", self.page()),
+            Service::ObjectStore => return ("text/html; charset=UTF-8", swift_page(status)),
         };
         (json, body.to_string())
     }
@@ -271,6 +272,25 @@ impl ApiError {
             "<html>\n <head>\n  <title>{title}</title>\n </head>\n <body>\n  <h1>{title}</h1>\n  {message}<br /><br />\n\n\n </body>\n</html>"
         )
     }
+}
+
+/// Swift's errors are HTML pages with a sentence for each status.
+fn swift_page(status: u16) -> String {
+    let sentence = match status {
+        401 => {
+            "This server could not verify that you are authorized to access the document you requested."
+        }
+        403 => "Access was denied to this resource.",
+        404 => "The resource could not be found.",
+        405 => "The method is not allowed for this resource.",
+        409 => "There was a conflict when trying to complete your request.",
+        412 => "A precondition for this request was not met.",
+        413 => "The body of your request was too large for this server.",
+        503 => "The server is currently unavailable. Please try again at a later time.",
+        507 => "There was not enough space to save the resource.",
+        _ => "",
+    };
+    format!("<html><h1>{}</h1><p>{sentence}</p></html>", title(status))
 }
 
 /// The reason phrase of a status.

@@ -236,7 +236,8 @@ impl KnownFields<'_> {
             | Service::Compute
             | Service::Placement
             | Service::Network
-            | Service::Volume => {
+            | Service::Volume
+            | Service::ObjectStore => {
                 let of = if inner.is_empty() { key } else { inner };
                 ApiError::bad(format!(
                     "Invalid input for field/attribute {of}. Additional properties are not allowed ('{key}' was unexpected)"

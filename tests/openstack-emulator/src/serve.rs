@@ -31,6 +31,8 @@ use crate::{clock, control};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The most bytes of a body, except for image data.
 const LARGEST_BODY: usize = 1 << 20;
+/// The most bytes of an object in Swift.
+const LARGEST_OBJECT: usize = 64 << 20;
 /// The most bytes of an image to keep for downloads. Of larger images only the checksum is kept.
 const KEPT_IMAGE: usize = 1 << 20;
 
@@ -181,6 +183,17 @@ async fn read(asked: &mut ApiRequest, mut body: Incoming) -> Result<Bytes, Optio
     let data = asked.method == http::Method::PUT
         && asked.service == Service::Image
         && matches!(last, Some("file" | "stage"));
+    let largest = match asked.service {
+        Service::ObjectStore => LARGEST_OBJECT,
+        Service::Identity
+        | Service::Image
+        | Service::Compute
+        | Service::Placement
+        | Service::Network
+        | Service::LoadBalancer
+        | Service::Dns
+        | Service::Volume => LARGEST_BODY,
+    };
     let mut kept = BytesMut::new();
     let mut size: usize = 0;
     let mut digest = Sha512::new();
@@ -193,7 +206,7 @@ async fn read(asked: &mut ApiRequest, mut body: Incoming) -> Result<Bytes, Optio
             if size <= KEPT_IMAGE {
                 kept.extend_from_slice(chunk);
             }
-        } else if size > LARGEST_BODY {
+        } else if size > largest {
             return Err(Some(ApiError::new(413, "", "Request is too large.")));
         } else {
             kept.extend_from_slice(chunk);

@@ -16,6 +16,7 @@ pub enum Service {
     LoadBalancer,
     Dns,
     Volume,
+    ObjectStore,
 }
 
 /// A service: its first path segment, its name and types in the catalog, the part of the catalog URL after the prefix, the major version in
@@ -31,7 +32,7 @@ struct Row {
 }
 
 #[rustfmt::skip]
-const ROWS: [Row; 8] = [
+const ROWS: [Row; 9] = [
     Row { service: Service::Identity, prefix: "identity", name: "keystone", types: &["identity"], below: "/v3", major: "v3", microversions: None },
     Row { service: Service::Image, prefix: "image", name: "glance", types: &["image"], below: "", major: "v2", microversions: None },
     Row { service: Service::Compute, prefix: "compute", name: "nova", types: &["compute"], below: "/v2.1", major: "v2.1", microversions: Some((2, 1, 96)) },
@@ -40,6 +41,7 @@ const ROWS: [Row; 8] = [
     Row { service: Service::LoadBalancer, prefix: "load-balancer", name: "octavia", types: &["load-balancer"], below: "", major: "v2", microversions: None },
     Row { service: Service::Dns, prefix: "dns", name: "designate", types: &["dns"], below: "", major: "v2", microversions: None },
     Row { service: Service::Volume, prefix: "volume", name: "cinder", types: &["block-storage", "volumev3"], below: "/v3/%(project_id)s", major: "v3", microversions: Some((3, 0, 71)) },
+    Row { service: Service::ObjectStore, prefix: "object-store", name: "swift", types: &["object-store"], below: "/v1/AUTH_%(project_id)s", major: "v1", microversions: None },
 ];
 
 impl Service {
@@ -113,6 +115,8 @@ impl Service {
                 let all = all.map(|(id, status)| version(id, status, "v2"));
                 (200, json!({"versions": all}))
             }
+            // Swift has no such document.
+            Service::ObjectStore => (412, json!("Bad URL")),
         }
     }
 
@@ -124,9 +128,11 @@ impl Service {
             Service::Compute => json!({"version": self.micro(&root)}),
             Service::Volume => json!({"versions": [self.micro(&root)]}),
             Service::Network => json!({"resources": []}),
-            Service::Image | Service::Placement | Service::LoadBalancer | Service::Dns => {
-                self.versions(base).1
-            }
+            Service::Image
+            | Service::Placement
+            | Service::LoadBalancer
+            | Service::Dns
+            | Service::ObjectStore => self.versions(base).1,
         }
     }
 

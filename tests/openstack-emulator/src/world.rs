@@ -18,6 +18,7 @@ use crate::object::{Kind, Object, ReadFields};
 use crate::request::{ApiError, ApiRequest, ApiResult};
 use crate::settings::{Settings, millis};
 use crate::store::Store;
+use crate::swift::Containers;
 use crate::trap::Trap;
 
 /// Work that is done outside of the world's lock.
@@ -121,6 +122,8 @@ pub(crate) struct World {
     pub(crate) records: Records,
     /// The data of small images.
     pub(crate) image_bytes: HashMap<String, bytes::Bytes>,
+    /// The objects of Swift.
+    pub(crate) containers: Containers,
     /// Counts the changes of this state.
     pub(crate) changes: u64,
     /// The pending events, by the time at which they are due and by age.
@@ -146,6 +149,7 @@ impl World {
             quotas: BTreeMap::new(),
             records,
             image_bytes: HashMap::new(),
+            containers: Containers::default(),
             changes: 0,
             due: BTreeMap::new(),
             order: 0,

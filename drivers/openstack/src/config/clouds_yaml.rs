@@ -38,6 +38,7 @@ struct Cloud {
     dns_endpoint_override: Option<String>,
     block_storage_endpoint_override: Option<String>,
     placement_endpoint_override: Option<String>,
+    object_store_endpoint_override: Option<String>,
     baremetal_endpoint_override: Option<String>,
     container_infra_endpoint_override: Option<String>,
 }
@@ -117,6 +118,7 @@ impl Cloud {
             (Service::Dns.override_setting(), self.dns_endpoint_override),
             (Service::BlockStorage.override_setting(), self.block_storage_endpoint_override),
             (Service::Placement.override_setting(), self.placement_endpoint_override),
+            (Service::ObjectStore.override_setting(), self.object_store_endpoint_override),
             (Service::BareMetal.override_setting(), self.baremetal_endpoint_override),
             (Service::ContainerInfra.override_setting(), self.container_infra_endpoint_override),
         ] {

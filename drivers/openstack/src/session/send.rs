@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
 use reqwest::{Method, RequestBuilder, Response};
 use secrecy::ExposeSecret;
 use spans::{Span, SpanKind};
@@ -232,6 +232,8 @@ impl Call<'_> {
 
     fn with_body(&mut self, builder: RequestBuilder) -> RequestBuilder {
         match &self.body {
+            // Some proxies refuse a PUT without a length (RFC 9110 §8.6).
+            Body::None if self.method == Method::PUT => builder.header(CONTENT_LENGTH, "0"),
             Body::None | Body::Spent => builder,
             Body::Json(value) => builder.json(value),
             Body::Typed(kind, value) => builder.header(CONTENT_TYPE, *kind).body(value.to_string()),

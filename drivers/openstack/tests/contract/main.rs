@@ -15,5 +15,6 @@ mod identity;
 mod image;
 mod load_balancer;
 mod network;
+mod object_store;
 mod placement;
 mod unknown;

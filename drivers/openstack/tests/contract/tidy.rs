@@ -8,6 +8,7 @@ use openstack::identity::{application_credentials, services};
 use openstack::image::images;
 use openstack::load_balancer::load_balancers;
 use openstack::network::{floating_ips, networks, ports, routers, security_groups, subnets};
+use openstack::object_store::{containers, objects};
 use openstack::{CloudError, Service, Session};
 use tokio::runtime::Builder;
 use tokio::time::{Instant, sleep};
@@ -82,6 +83,11 @@ impl Cleaner {
             let zone = format!("{name}.example.");
             let find = async || Ok(Vec::from_iter(zones::find(session, &zone).await?));
             gone("zones", find, async |it| zones::delete(session, &it.id).await).await;
+        }
+        if self.has(Service::ObjectStore).await {
+            // The container of the name, with the only object that stories make.
+            let _ = objects::delete(session, name, "folder/object").await;
+            let _ = containers::delete(session, name).await;
         }
         let find = async || Ok(Vec::from_iter(application_credentials::find(session, name).await?));
         let delete = async |it: &application_credentials::ApplicationCredential| {
