@@ -2,22 +2,29 @@
 
 mod directory;
 mod object;
+mod swift;
+
+use openstack::Session;
 
 use crate::settings::BackupPlace;
 use directory::Directory;
 pub use object::ObjectBytes;
 pub(crate) use object::{BackupStoreError, BoxError};
+use swift::Swift;
 
 /// The store of backups.
 pub(crate) enum BackupStore {
     Directory(Directory),
+    Swift(Swift),
 }
 
 impl BackupStore {
-    pub(crate) fn new(place: &BackupPlace) -> Self {
-        match place {
+    /// Makes the store; `None` if it is in a cloud and there is none. `session` is clusterd's own with the cloud.
+    pub(crate) fn new(place: &BackupPlace, session: Option<&Session>) -> Option<Self> {
+        Some(match place {
             BackupPlace::Directory(root) => BackupStore::Directory(Directory::new(root)),
-        }
+            BackupPlace::Container(name) => BackupStore::Swift(Swift::new(session?, name)),
+        })
     }
 
     /// Writes an object, and replaces an existing one. A write that fails leaves no object that can be read.
@@ -28,6 +35,7 @@ impl BackupStore {
     ) -> Result<(), BackupStoreError> {
         match self {
             BackupStore::Directory(directory) => directory.write(path, bytes).await,
+            BackupStore::Swift(swift) => swift.write(path, bytes).await,
         }
     }
 
@@ -35,6 +43,7 @@ impl BackupStore {
     pub(crate) async fn read(&self, path: &str) -> Result<Option<ObjectBytes>, BackupStoreError> {
         match self {
             BackupStore::Directory(directory) => directory.read(path).await,
+            BackupStore::Swift(swift) => swift.read(path).await,
         }
     }
 
@@ -42,6 +51,7 @@ impl BackupStore {
     pub(crate) async fn delete(&self, path: &str) -> Result<(), BackupStoreError> {
         match self {
             BackupStore::Directory(directory) => directory.delete(path).await,
+            BackupStore::Swift(swift) => swift.delete(path).await,
         }
     }
 }

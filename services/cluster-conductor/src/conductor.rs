@@ -67,9 +67,11 @@ impl Conductor {
             true => Membership::shared(&settings.hostname),
             false => Membership::alone(&settings.hostname),
         };
+        let own = cloud.as_ref().map(CloudAccess::own);
+        let backups = settings.backups.as_ref();
         let context = ConductorContext {
             member_configs: MemberConfigs::new(settings.machines.clone(), secrets.clone()),
-            backup_store: settings.backups.as_ref().map(|it| BackupStore::new(&it.place)),
+            backup_store: backups.and_then(|it| BackupStore::new(&it.place, own)),
             clients: Clients::new(secrets.clone()),
             watch: Watch::begin(clock()),
             queue: Queue::measured(settings.metrics.turns.clone(), ResourceRef::kind),

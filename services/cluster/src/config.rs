@@ -296,6 +296,7 @@ mod tests {
             "unknown variant `none`, expected `own` or `shared`",
         );
         refuses("state_dir = '/tmp/x'\n[api]\nproject = ''", "project: must not be empty");
+        refuses("state_dir = '/tmp/x'\n[backups]\nevery = '1h'", "set one of directory");
         let nodes =
             |more: &str| format!("state_dir = '/tmp/x'\n[nodes]\nlisten = '[::]:9512'\n{more}");
         refuses(&nodes("url = 'http://c:9512'"), "url: must be https://HOST:PORT/");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, bail};
 use cluster_api::{App, Streams};
-use cluster_conductor::{Conductor, LendingSettings, MachineSettings, NodesListener};
+use cluster_conductor::{BackupPlace, Conductor, LendingSettings, MachineSettings, NodesListener};
 use cluster_core::RepairLimits;
 use cluster_store::{Store, Tripwire};
 use daemon::{ApiListener, ConnectionLimits, MetricsListener};
@@ -297,7 +297,13 @@ fn certificate(config: &Config) -> anyhow::Result<Option<(NodesListener, TlsAcce
 
 /// The session with the cloud, and the project in which clusters are created.
 fn cloud(config: &Config, observer: CallObserver) -> anyhow::Result<Option<(Session, Tenancy)>> {
-    let Some(access) = &config.cloud else { return Ok(None) };
+    let Some(access) = &config.cloud else {
+        let place = config.backups.as_ref().map(|backups| &backups.0.place);
+        if matches!(place, Some(BackupPlace::Container(_))) {
+            bail!("backups.container: needs [cloud], because the container is in the cloud");
+        }
+        return Ok(None);
+    };
     let session = session(access, observer)?;
     let knows_projects = matches!(config.api.listener.access, AuthConfig::Keystone(_));
     let is_bound = matches!(session.config().auth, openstack::Auth::ApplicationCredential { .. });

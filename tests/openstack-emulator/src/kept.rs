@@ -19,13 +19,13 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::spawn_blocking;
 use tracing::error;
 
+use crate::containers::Objects;
 use crate::guest::{Guest, Progress};
 use crate::keystone;
 use crate::locks::lock;
 use crate::object::{Kind, Object};
 use crate::settings::Settings;
 use crate::shared::Shared;
-use crate::swift::Objects;
 use crate::world::{BackgroundTask, Event, Records, World};
 
 /// How often the keeper checks whether something has changed.
@@ -69,7 +69,7 @@ impl StoredCloud {
             objects: world.store.every().map(|(kind, one)| (kind, one.clone())).collect(),
             quotas: world.quotas.clone().into_iter().collect(),
             image_bytes: world.image_bytes.iter().map(encode).collect(),
-            containers: world.containers.all().map(encode_container).collect(),
+            containers: world.containers.iter().map(encode_container).collect(),
             to_come: world.to_come(),
             progress,
             guest,
@@ -88,7 +88,7 @@ impl StoredCloud {
         world.image_bytes = bytes.map(|(image, text)| (image, decoded(text).into())).collect();
         for (project, container, objects) in self.containers {
             let objects = objects.into_iter().map(|(name, text)| (name, decoded(text).into()));
-            world.containers.put(&project, &container, objects.collect());
+            world.containers.insert((project, container), objects.collect());
         }
         for (left, event) in self.to_come {
             world.after(Duration::from_millis(left), event);

@@ -5,6 +5,7 @@ mod cidr;
 mod cinder;
 mod clock;
 mod cloud;
+mod containers;
 mod control;
 mod designate;
 mod dispatch;

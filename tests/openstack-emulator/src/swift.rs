@@ -1,31 +1,10 @@
 //! Swift: containers of objects in the account of a project.
 
-use std::collections::BTreeMap;
-
-use bytes::Bytes;
-
 use crate::request::{Answer, ApiAnswer, ApiError, ApiRequest, ApiResult};
 use crate::world::World;
 
 /// The longest name of a container, in bytes.
 const LONGEST_NAME: usize = 256;
-
-/// The objects of a container, by name.
-pub(crate) type Objects = BTreeMap<String, Bytes>;
-
-/// The containers of all projects.
-#[derive(Default)]
-pub(crate) struct Containers(BTreeMap<(String, String), Objects>);
-
-impl Containers {
-    pub(crate) fn all(&self) -> impl Iterator<Item = (&(String, String), &Objects)> {
-        self.0.iter()
-    }
-
-    pub(crate) fn put(&mut self, project: &str, container: &str, objects: Objects) {
-        self.0.insert((project.to_owned(), container.to_owned()), objects);
-    }
-}
 
 pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> ApiAnswer {
     let [account, container, object @ ..] = path else { return Err(error(412)) };
@@ -35,32 +14,32 @@ pub(crate) fn answer(world: &mut World, asked: &ApiRequest, path: &[&str]) -> Ap
     match (asked.method.as_str(), object) {
         ("PUT", []) => create(world, place),
         ("DELETE", []) => {
-            let objects = world.containers.0.get(&place).ok_or_else(|| error(404))?;
+            let objects = world.containers.get(&place).ok_or_else(|| error(404))?;
             if !objects.is_empty() {
                 return Err(error(409));
             }
-            world.containers.0.remove(&place);
+            world.containers.remove(&place);
             Ok(Answer::empty(204))
         }
         ("GET", []) => {
-            let objects = world.containers.0.get(&place).ok_or_else(|| error(404))?;
+            let objects = world.containers.get(&place).ok_or_else(|| error(404))?;
             let names = objects.keys().map(|name| format!("{name}\n"));
             let headers = vec![("content-type", "text/plain; charset=utf-8".to_owned())];
             Ok(Answer { status: 200, headers, body: names.collect::<String>().into() })
         }
         ("PUT", _) => {
-            let objects = world.containers.0.get_mut(&place).ok_or_else(|| error(404))?;
+            let objects = world.containers.get_mut(&place).ok_or_else(|| error(404))?;
             objects.insert(name, asked.body.clone());
             Ok(Answer::empty(201))
         }
         ("GET", _) => {
-            let objects = world.containers.0.get(&place);
+            let objects = world.containers.get(&place);
             let body = objects.and_then(|it| it.get(&name)).ok_or_else(|| error(404))?.clone();
             let headers = vec![("content-type", "application/octet-stream".to_owned())];
             Ok(Answer { status: 200, headers, body })
         }
         ("DELETE", _) => {
-            let objects = world.containers.0.get_mut(&place);
+            let objects = world.containers.get_mut(&place);
             objects.and_then(|it| it.remove(&name)).ok_or_else(|| error(404))?;
             Ok(Answer::empty(204))
         }
@@ -80,8 +59,8 @@ fn create(world: &mut World, place: (String, String)) -> ApiAnswer {
     if place.1.len() > LONGEST_NAME {
         return Err(error(400));
     }
-    let is_new = !world.containers.0.contains_key(&place);
-    world.containers.0.entry(place).or_default();
+    let is_new = !world.containers.contains_key(&place);
+    world.containers.entry(place).or_default();
     Ok(Answer::empty(if is_new { 201 } else { 202 }))
 }
 

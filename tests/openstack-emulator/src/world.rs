@@ -12,13 +12,13 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::containers::Containers;
 use crate::log::Log;
 use crate::misbehave::{End, Misbehaviour};
 use crate::object::{Kind, Object, ReadFields};
 use crate::request::{ApiError, ApiRequest, ApiResult};
 use crate::settings::{Settings, millis};
 use crate::store::Store;
-use crate::swift::Containers;
 use crate::trap::Trap;
 
 /// Work that is done outside of the world's lock.

@@ -5,6 +5,7 @@ use std::io;
 
 use bytes::Bytes;
 use futures::stream::BoxStream;
+use openstack::CloudError;
 
 /// The reason why a stream broke off.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
@@ -24,4 +25,6 @@ pub(crate) enum BackupStoreError {
     /// The bytes to be written ended early.
     #[error("the transfer broke off")]
     BrokeOff(#[source] BoxError),
+    #[error("the store of backups in the cloud does not do as asked")]
+    Cloud(#[from] CloudError),
 }

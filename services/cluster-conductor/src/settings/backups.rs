@@ -17,4 +17,6 @@ pub struct BackupSettings {
 pub enum BackupPlace {
     /// A directory, which several clusterd share.
     Directory(PathBuf),
+    /// A container of Swift, in clusterd's own project of the cloud.
+    Container(String),
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use cluster_conductor::{
-    BackupHandout, ObjectBytes, SnapshotDownload, SnapshotReceipt, SnapshotReport,
+    BackupHandout, BackupPlace, ObjectBytes, SnapshotDownload, SnapshotReceipt, SnapshotReport,
 };
 use cluster_core::{
     Backup, BackupState, BackupStep, BackupTask, BackupUuid, Cluster, Ident, NodeGroup, Restore,
@@ -13,6 +13,9 @@ use cluster_core::{
 use cluster_store::{ClusterChange, Scope};
 use futures::{StreamExt, TryStreamExt, stream};
 use newtype_uuid::GenericUuid;
+use openstack::object_store::objects;
+use openstack::{CloudConfig, Session};
+use openstack_emulator::{Act, Emulator, Rule};
 use ring::digest::{SHA256, digest};
 
 use crate::given::{ClusterFixture, file};
@@ -77,8 +80,12 @@ fn sent(bytes: Vec<u8>) -> ObjectBytes {
 
 /// Makes a complete cluster whose members have all started, and returns their credentials.
 async fn running(directory: &Path) -> (ClusterFixture, Vec<Member>) {
+    running_with(BackupPlace::Directory(directory.to_owned()), None).await
+}
+
+async fn running_with(place: BackupPlace, cloud: Option<Session>) -> (ClusterFixture, Vec<Member>) {
     let mut given = ClusterFixture::labelled(&[]).await;
-    given.back_up_to(directory);
+    given.back_up_to(place, cloud);
     let mut members = Vec::new();
     for (name, from) in MACHINES {
         let claim = given.claim(name).await.0;
@@ -196,6 +203,38 @@ async fn a_transfer_that_fails_is_recorded_and_goes_to_the_next_member() {
     assert_eq!((failed.failures, failed.last_error.as_deref()), (3, Some(why)));
     assert_eq!(members[0].ask(&given).await, save);
     assert_eq!(members[0].send(&given, id, sent(snapshot())).await, SnapshotReceipt::Stored);
+}
+
+#[tokio::test]
+async fn a_container_of_the_cloud_keeps_backups() {
+    let emulator = Emulator::start(openstack_emulator::Settings::default()).await.unwrap();
+    let clouds = emulator.cloud.clouds_yaml();
+    let config = CloudConfig::from_clouds_yaml(&clouds, Some("clusterd")).unwrap();
+    let session = Session::new(config).unwrap();
+    let place = BackupPlace::Container("etcd".to_owned());
+    let (mut given, members) = running_with(place, Some(session.clone())).await;
+    let id = request(&mut given).await;
+    let full = Act::Answer { status: 507, retry_after: None, message: None };
+    let path = "/object-store/v1/*/etcd/*/*.sealed";
+    emulator.cloud.misbehave(Rule::new("PUT", path, full).nth(1));
+    assert_eq!(members[0].ask(&given).await, work(id, BackupStep::Save));
+    assert_eq!(members[0].send(&given, id, sent(snapshot())).await, SnapshotReceipt::Failed);
+    let why = backup(&mut given).await.last_error.unwrap();
+    assert!(why.contains("the object-store service answered 507"), "{why}");
+
+    emulator.cloud.void_tokens();
+    assert_eq!(members[1].ask(&given).await, work(id, BackupStep::Save));
+    assert_eq!(members[1].send(&given, id, sent(snapshot())).await, SnapshotReceipt::Stored);
+    let name = format!("{}/{id}.sealed", given.cluster.id);
+    let stored = objects::read(&session, "etcd", &name).await.unwrap().unwrap();
+    let parts: Vec<Bytes> = stored.into_stream().try_collect().await.unwrap();
+    let sealed = parts.concat();
+    assert!(sealed.starts_with(b"bedplate-stream-1\n") && sealed.len() > snapshot().len());
+
+    assert_eq!(members[0].ask(&given).await, work(id, BackupStep::Test));
+    assert_eq!(members[0].fetch(&given, id).await, Some(snapshot()));
+    objects::delete(&session, "etcd", &name).await.unwrap();
+    assert_eq!(members[0].fetch(&given, id).await, None);
 }
 
 #[tokio::test]

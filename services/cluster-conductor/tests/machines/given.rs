@@ -3,7 +3,6 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use cluster_bootstrap::{Artifact, Source};
@@ -19,6 +18,7 @@ use cluster_core::{
 use cluster_store::{ClusterChange, Store};
 use ignition::UserData;
 use jiff::{SignedDuration, Timestamp};
+use openstack::Session;
 use sealing::SealingKeys;
 use serde_json::Value;
 
@@ -50,6 +50,7 @@ pub(crate) struct ClusterFixture {
     pub(crate) seen: ClusterObservation,
     keys: String,
     backups: Option<BackupSettings>,
+    cloud: Option<Session>,
 }
 
 pub(crate) fn machine(name: &str) -> MemberName {
@@ -69,7 +70,7 @@ impl ClusterFixture {
         let store = Store::open("sqlite::memory:").await.unwrap();
         let (cluster, groups) = insert(&store, labels).await;
         let keys = SealingKeys::generate().unwrap().to_string();
-        let conductor = conductor(&store, &keys, Some(listener(source)), None);
+        let conductor = conductor(&store, &keys, Some(listener(source)), None, None);
         let mut seen = ClusterObservation::default();
         let mut at = |key: &str, address: &str| {
             let found = CloudObject {
@@ -88,26 +89,28 @@ impl ClusterFixture {
             at(&format!("port/default-worker-{number}"), &format!("10.0.0.2{number}"));
         }
         at("router", "203.0.113.1");
-        ClusterFixture { store, conductor, cluster, groups, seen, keys, backups: None }
+        let (backups, cloud) = (None, None);
+        ClusterFixture { store, conductor, cluster, groups, seen, keys, backups, cloud }
     }
 
     /// Replaces the conductor by one with the same keys, as after a restart.
     pub(crate) fn restart(&mut self) {
         let (listener, backups) = (listener(SourceAddress::Machine), self.backups.clone());
-        self.conductor = conductor(&self.store, &self.keys, Some(listener), backups);
+        let cloud = self.cloud.clone();
+        self.conductor = conductor(&self.store, &self.keys, Some(listener), backups, cloud);
     }
 
-    /// Replaces the conductor by one that keeps backups in this directory.
-    pub(crate) fn back_up_to(&mut self, directory: &Path) {
+    /// Replaces the conductor by one that keeps backups in this place.
+    pub(crate) fn back_up_to(&mut self, place: BackupPlace, cloud: Option<Session>) {
         let rules = BackupRules { every: None, keep: 2, keep_for: SignedDuration::from_hours(24) };
-        let place = BackupPlace::Directory(directory.to_owned());
         self.backups = Some(BackupSettings { place, rules });
+        self.cloud = cloud;
         self.restart();
     }
 
     /// Replaces the conductor by one without a listener for claims.
     pub(crate) fn stop_listening(&mut self) {
-        self.conductor = conductor(&self.store, &self.keys, None, None);
+        self.conductor = conductor(&self.store, &self.keys, None, None, None);
     }
 
     /// Gives the load balancer its floating IP.
@@ -195,6 +198,7 @@ fn conductor(
     keys: &str,
     nodes: Option<NodesListener>,
     backups: Option<BackupSettings>,
+    cloud: Option<Session>,
 ) -> Conductor {
     let older = Artifact {
         url: "https://mirror.example/kube-proxy.tar".parse().unwrap(),
@@ -225,7 +229,7 @@ fn conductor(
         tracer: Default::default(),
         clock: now,
     };
-    Conductor::new(settings, store.clone(), SealingKeys::parse(keys).unwrap(), None)
+    Conductor::new(settings, store.clone(), SealingKeys::parse(keys).unwrap(), cloud)
 }
 
 async fn insert(store: &Store, labels: &[(&str, &str)]) -> (Cluster, Vec<NodeGroup>) {

@@ -17,7 +17,11 @@ pub struct BackupsConfig(pub BackupSettings);
 #[serde(deny_unknown_fields)]
 struct RawBackups {
     /// The directory of the backups. Several clusterd on one database need the same directory, as a mounted share.
-    directory: PathBuf,
+    #[serde(default)]
+    directory: Option<PathBuf>,
+    /// The container of Swift for the backups, in clusterd's own project of the cloud.
+    #[serde(default)]
+    container: Option<String>,
     /// How often each cluster gets a backup; `0s`: only on request.
     #[serde(default = "a_day")]
     every: SignedDuration,
@@ -48,9 +52,21 @@ impl TryFrom<RawBackups> for BackupsConfig {
     type Error = &'static str;
 
     fn try_from(raw: RawBackups) -> Result<Self, Self::Error> {
-        if !raw.directory.is_absolute() {
-            return Err("directory: must be an absolute path");
-        }
+        let place = match (raw.directory, raw.container) {
+            (Some(directory), None) if !directory.is_absolute() => {
+                return Err("directory: must be an absolute path");
+            }
+            (Some(directory), None) => BackupPlace::Directory(directory),
+            (None, Some(container)) if !is_container(&container) => {
+                return Err(
+                    "container: must have 1 to 256 of the characters A-Z a-z 0-9 . _ -, and not begin with a dot",
+                );
+            }
+            (None, Some(container)) => BackupPlace::Container(container),
+            (None, None) | (Some(_), Some(_)) => {
+                return Err("set one of directory and container");
+            }
+        };
         let every = match raw.every {
             every if every.is_zero() => None,
             every if every < SHORTEST => {
@@ -62,9 +78,13 @@ impl TryFrom<RawBackups> for BackupsConfig {
             return Err("keep_for: must be at least 5m");
         }
         let rules = BackupRules { every, keep: raw.keep.get(), keep_for: raw.keep_for };
-        let place = BackupPlace::Directory(raw.directory);
         Ok(BackupsConfig(BackupSettings { place, rules }))
     }
+}
+
+fn is_container(name: &str) -> bool {
+    let is_known = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    (1..=256).contains(&name.len()) && !name.starts_with('.') && name.chars().all(is_known)
 }
 
 #[cfg(test)]
@@ -82,6 +102,8 @@ mod tests {
         let rules = BackupRules { every: Some(a_day()), keep: 7, keep_for: thirty_days() };
         assert_eq!(settings.rules, rules);
         assert_eq!(settings.place, BackupPlace::Directory("/b".into()));
+        let swift = read("container = 'etcd-backups'").expect("it is valid");
+        assert_eq!(swift.place, BackupPlace::Container("etcd-backups".to_owned()));
         let requested = read("directory = '/b'\nevery = '0s'").expect("it is valid");
         assert_eq!(requested.rules.every, None);
     }
@@ -94,7 +116,10 @@ mod tests {
             ("directory = '/b'\nkeep_for = '1s'", "keep_for: must be at least 5m"),
             ("directory = '/b'\nkeep = 0", "nonzero"),
             ("directory = '/b'\nbucket = 'x'", "unknown field `bucket`"),
-            ("every = '24h'", "missing field `directory`"),
+            ("every = '24h'", "set one of directory and container"),
+            ("directory = '/b'\ncontainer = 'b'", "set one of directory and container"),
+            ("container = 'a/b'", "container: must have 1 to 256"),
+            ("container = '.a'", "container: must have 1 to 256"),
         ] {
             let error = read(text).expect_err("it is not valid");
             assert!(error.contains(words), "{error}");

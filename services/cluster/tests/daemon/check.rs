@@ -55,6 +55,8 @@ fn the_clouds_yaml_of_clusters_is_opened() {
     let lacks = |more: &str| said(folder.path(), more).unwrap();
     let cloud = lacks("[cloud]\nclouds_yaml = '/no/clouds.yaml'\n");
     assert!(cloud.contains("cannot use /no/clouds.yaml (cloud.clouds_yaml)"), "{cloud}");
+    let backups = lacks("[backups]\ncontainer = 'etcd'\n");
+    assert!(backups.contains("backups.container: needs [cloud]"), "{backups}");
 }
 
 #[test]
