@@ -1,11 +1,11 @@
 # shellcheck shell=bash
 # daemons.sh - the daemons of openstack.sh, and functions that start, await and stop a daemon. Sourced.
 # shellcheck disable=SC2034 # openstack.sh uses some of these
-KEYSTONE=5000 PLACEMENT=8778 GLANCE=9292 NOVA=8774 NEUTRON=9696 OCTAVIA=9876 DESIGNATE=9001 CINDER=8776
+KEYSTONE=5000 PLACEMENT=8778 GLANCE=9292 NOVA=8774 NEUTRON=9696 OCTAVIA=9876 DESIGNATE=9001 CINDER=8776 SWIFT=6203
 # shellcheck disable=SC2034
 DNS=5300 RABBIT=5672 RABBIT_DISTRIBUTION=25672 EPMD=14369 MEMCACHE=11211
 APIS=("keystone:$KEYSTONE" "placement:$PLACEMENT" "glance-api:$GLANCE" "nova-api:$NOVA" "neutron-server:$NEUTRON"
-  "octavia-api:$OCTAVIA" "designate-api:$DESIGNATE" "cinder-api:$CINDER")
+  "octavia-api:$OCTAVIA" "designate-api:$DESIGNATE" "cinder-api:$CINDER" "swift-proxy:$SWIFT")
 # shellcheck disable=SC2034
 BACK_ENDS=(mariadb rabbitmq memcached named)
 DATABASES=(keystone placement glance nova_api nova_cell0 nova neutron octavia designate cinder)
@@ -123,6 +123,14 @@ start_keystone() {
   wait_for keystone answers $KEYSTONE
 }
 
+start_swift() {
+  local part
+  [ -e "$STATE/swift/object.ring.gz" ] || inroot python3 /usr/local/bedplate/rings.py "$ADDRESS" /state/swift
+  for part in account container object proxy; do
+    start "swift-$part" "swift-$part-server" "/etc/swift/$part-server.conf" -v
+  done
+}
+
 start_hypervisor() { # NAME [SETTING...]
   mkdir -p "$STATE/nova/$1"
   printf '%s\n' '[DEFAULT]' "host = $1" "state_path = /state/nova/$1" "${@:2}" >"$ROOT/etc/nova/$1.conf"
@@ -168,6 +176,7 @@ start_services() {
   start designate-worker designate-worker
   start designate-mdns designate-mdns
   start designate-producer designate-producer
+  start_swift
   # without Placement, nova-compute would wait a minute before its next attempt
   wait_for placement answers $PLACEMENT
   for host in "${HYPERVISORS[@]}"; do start_hypervisor "$host"; done

@@ -15,9 +15,9 @@
 #   openstack.sh inside COMMAND..  run a command among the unpacked packages
 #
 # Keystone, Glance, Placement, Nova with hypervisors of its fake driver, Neutron without agents, Octavia without amphorae, Cinder
-# without disks, Designate with BIND. Nothing is installed: the packages are unpacked into a separate root and run by chroot, which needs
-# root. Measured on two processors: the first `up` 100 s once the packages are there, `reset` 62 s, `down` 11 s; 2.8 GiB of memory,
-# 2.2 GiB on disk.
+# without disks, Designate with BIND, Swift with one device. Nothing is installed: the packages are unpacked into a separate root and run by
+# chroot, which needs root. Measured on two processors: the first `up` 100 s once the packages are there, `reset` 62 s, `down` 11 s; 2.8 GiB
+# of memory, 2.2 GiB on disk.
 #
 #   OPENSTACK_ADDRESS         the address of all services (default 127.0.0.1); a cloud keeps the address it was created with
 #   OPENSTACK_HYPERVISORS     the hypervisors that `up` starts (default "compute1 compute2")

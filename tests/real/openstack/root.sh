@@ -4,6 +4,7 @@ PACKAGES=(bash dash base-files openssl coreutils sed grep gawk findutils procps 
   keystone placement-api glance-api nova-api nova-conductor nova-scheduler nova-compute neutron-server octavia-api octavia-worker
   cinder-api cinder-scheduler cinder-volume
   designate-api designate-central designate-worker designate-mdns designate-producer
+  swift-proxy swift-account swift-container swift-object
   bind9 bind9-utils bind9-dnsutils rabbitmq-server mariadb-server memcached uwsgi-core uwsgi-plugin-python3 qemu-utils genisoimage
   python3-openstackclient python3-octaviaclient python3-designateclient)
 INSIDE=(PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 PYTHONPATH=/usr/local/bedplate PYTHONWARNINGS=ignore)
@@ -18,10 +19,11 @@ ours_only() {
 }
 
 unpack_root() {
-  [ ! -e "$ROOT/.complete" ] || return 0
+  [ "$(cat "$ROOT/.complete" 2>/dev/null)" != "${PACKAGES[*]}" ] || return 0
   local folder
   unmount_root
   rm -rf --one-file-system "$ROOT"
+  rm -rf "$CLOUD"/baseline*
   mkdir -p "$CLOUD/packages/partial" "$ROOT"
   : >"$CLOUD/packages/status"
   say "fetching OpenStack"
@@ -37,7 +39,7 @@ unpack_root() {
     dpkg-deb --fsys-tarfile "$1" | tar -x -C "$0" --keep-directory-symlink -f - \
       --exclude=./usr/share/doc --exclude=./usr/share/man --exclude=./usr/share/locale' "$ROOT"
   finish_root
-  touch "$ROOT/.complete"
+  echo "${PACKAGES[*]}" >"$ROOT/.complete"
   rm -rf "$CLOUD/packages"
 }
 
@@ -95,7 +97,7 @@ unmount_root() {
 # configure: writes the configuration in etc/ with the address filled in. OpenStack services get shared.conf as well.
 configure() {
   local file target
-  mkdir -p "$STATE"/{lock,glance/{images,tasks,staging},keystone,nova,neutron,octavia,designate,cinder,named,rabbit}
+  mkdir -p "$STATE"/{lock,glance/{images,tasks,staging},keystone,nova,neutron,octavia,designate,cinder,named,rabbit,swift/node/d1}
   rm -rf "$ROOT/usr/local/bedplate"
   mkdir -p "$ROOT/usr/local"
   cp -r "$HERE/python" "$ROOT/usr/local/bedplate"

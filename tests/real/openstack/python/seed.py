@@ -14,6 +14,7 @@ ENDPOINTS = [  # name, type, port, path
     ("octavia", "load-balancer", 9876, ""),
     ("designate", "dns", 9001, ""),
     ("cinder", "volumev3", 8776, "/v3/%(project_id)s"),
+    ("swift", "object-store", 6203, "/v1/AUTH_%(project_id)s"),
 ]
 ROLES = ("service", "load-balancer_member", "load-balancer_admin")
 TENANT = ("member", "load-balancer_member")
