@@ -92,7 +92,9 @@ async fn of_clusterd(configured: &Configured, findings: &mut Findings) {
         return;
     }
     roles(&session, findings).await;
-    for (service, what_for) in NEEDED {
+    let backups = configured.has(&["backups", "container"]);
+    let backups = backups.then_some((Service::ObjectStore, "backups of etcd"));
+    for (service, what_for) in NEEDED.into_iter().chain(backups) {
         endpoint(&session, service, findings, |findings, why| {
             let what = format!(
                 "clusterd finds no {service} service, which it needs for {what_for}: {why}"
