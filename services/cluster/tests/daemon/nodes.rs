@@ -1,19 +1,22 @@
-//! The listener for members over real TLS: a config once for each claim, and progress reports.
+//! The listener for members over real TLS: a config once for each claim, progress reports, and backups of etcd.
 #![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use cluster::nodes::{certificate, router};
 use cluster_bootstrap::Source;
 use cluster_conductor::{
-    Conductor, KubernetesSettings, MachineSettings, NodesListener, Settings, SourceAddress,
+    BackupPlace, BackupSettings, Conductor, KubernetesSettings, MachineSettings, NodesListener,
+    Settings, SourceAddress,
 };
 use cluster_core::{
-    CloudObject, CloudObjectDetails, CloudObjectState, Cluster, ClusterObservation,
-    ClusterParameters, ClusterUuid, Ident, Key, KubernetesVersion, Labels, MemberName,
-    MemberReboot, NodeGroup, RebootPhase, RepairLimits, RequestedCluster,
+    BackupRules, BackupUuid, CloudObject, CloudObjectDetails, CloudObjectState, Cluster,
+    ClusterObservation, ClusterParameters, ClusterUuid, Ident, Key, KubernetesVersion, Labels,
+    MemberName, MemberReboot, NodeGroup, RebootPhase, RepairLimits, RequestedCluster,
+    request_backup,
 };
 use cluster_store::{ClusterChange, Scope, Store};
 use daemon::{ConnectionLimits, serve_tls};
@@ -46,35 +49,13 @@ async fn listening() -> Listening {
 
     let store = Store::open("sqlite::memory:").await.unwrap();
     let (cluster, groups) = insert(&store).await;
-    let versions = BTreeMap::from([(KubernetesVersion::DEFAULT, Source::sample())]);
     let nodes = NodesListener {
         url,
         authority: shown.authority.clone(),
         source: SourceAddress::Machine,
         claim_lasts: Duration::from_secs(600),
     };
-    let settings = Settings {
-        hostname: "h".to_owned(),
-        instance: "i".to_owned(),
-        workers: 1,
-        look_every: Duration::from_secs(60),
-        vms: cluster_conductor::VmSettings::default(),
-        repair: RepairLimits {
-            not_ready_for: SignedDuration::from_mins(5),
-            workers_at_once: 1,
-            become_node_within: SignedDuration::from_mins(15),
-            ..RepairLimits::DEFAULT
-        },
-        machines: MachineSettings {
-            kubernetes: KubernetesSettings { versions, ..KubernetesSettings::default() },
-            nodes: Some(nodes),
-        },
-        lending: Default::default(),
-        backups: None,
-        metrics: Default::default(),
-        tracer: Default::default(),
-        clock: Timestamp::now,
-    };
+    let settings = settings(nodes, state.path());
     let keys = SealingKeys::parse(&SealingKeys::generate().unwrap()).unwrap();
     let conductor = Conductor::new(settings, store.clone(), keys, None);
 
@@ -99,6 +80,37 @@ async fn listening() -> Listening {
     Listening { at, authority: shown.authority, store, cluster, claim, _state: state }
 }
 
+/// The settings of a conductor with this listener, which keeps backups below the folder.
+fn settings(nodes: NodesListener, state: &Path) -> Settings {
+    let versions = BTreeMap::from([(KubernetesVersion::DEFAULT, Source::sample())]);
+    let backups = BackupSettings {
+        place: BackupPlace::Directory(state.join("backups")),
+        rules: BackupRules { every: None, keep: 7, keep_for: SignedDuration::from_hours(24) },
+    };
+    Settings {
+        hostname: "h".to_owned(),
+        instance: "i".to_owned(),
+        workers: 1,
+        look_every: Duration::from_secs(60),
+        vms: cluster_conductor::VmSettings::default(),
+        repair: RepairLimits {
+            not_ready_for: SignedDuration::from_mins(5),
+            workers_at_once: 1,
+            become_node_within: SignedDuration::from_mins(15),
+            ..RepairLimits::DEFAULT
+        },
+        machines: MachineSettings {
+            kubernetes: KubernetesSettings { versions, ..KubernetesSettings::default() },
+            nodes: Some(nodes),
+        },
+        lending: Default::default(),
+        backups: Some(backups),
+        metrics: Default::default(),
+        tracer: Default::default(),
+        clock: Timestamp::now,
+    }
+}
+
 impl Listening {
     /// A client at this address that trusts only the certificate authority in the stub.
     fn client(&self, from: [u8; 4]) -> Client {
@@ -113,11 +125,16 @@ impl Listening {
         client.get(url).header("Authorization", bearer).send().await.unwrap()
     }
 
+    /// The cluster as it is recorded now.
+    async fn record(&self) -> Cluster {
+        let ident = Ident::Id(self.cluster.id.into_untyped_uuid());
+        self.store.find_clusters(&ident, &Scope::All).await.unwrap().pop().unwrap()
+    }
+
     /// Changes the record of the cluster, and returns the new one.
     async fn change(&self, change: impl FnOnce(Cluster) -> Cluster) -> Cluster {
-        let ident = Ident::Id(self.cluster.id.into_untyped_uuid());
-        let found = self.store.find_clusters(&ident, &Scope::All).await.unwrap().pop().unwrap();
-        self.store.change_cluster(&ClusterChange::of(change(found))).await.unwrap()
+        let changed = ClusterChange::of(change(self.record().await));
+        self.store.change_cluster(&changed).await.unwrap()
     }
 
     async fn events(&self) -> Vec<String> {
@@ -257,6 +274,53 @@ async fn a_member_asks_before_it_reboots_as_zincati_does() {
     assert_eq!(reboot.phase, RebootPhase::Ended);
     let events = listening.events().await;
     assert_eq!(events, ["ClaimRedeemed", "RebootRequested", "RebootEnded"]);
+}
+
+#[tokio::test]
+async fn a_member_sends_a_snapshot_and_fetches_it_for_a_test() {
+    // The SHA-256 of the snapshot below.
+    const SUM: &str = "2287d207f24a941ff3b56c04c8a25ad56b63e3023207b3bb5b4ac0c9869d74be";
+    let snapshot = "a".repeat(200_000);
+    let listening = listening().await;
+    let client = listening.client(HERE);
+    let config = listening.redeem(&client).await.text().await.unwrap();
+    let url = file(&config, "/etc/bedplate/backups.url").trim_end().to_owned();
+    let curl = file(&config, "/etc/bedplate/backups.curl");
+    let token = curl.split("Bearer ").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let ask = async |bearer: &str| {
+        let request = client.get(format!("{url}?restores=0")).bearer_auth(bearer);
+        let answer = request.send().await.unwrap();
+        (answer.status(), answer.text().await.unwrap())
+    };
+    assert_eq!(ask("x").await.0, StatusCode::NOT_FOUND);
+    assert_eq!(ask(&token).await.0, StatusCode::NO_CONTENT);
+
+    let id = BackupUuid::new_v4();
+    let now = Timestamp::now();
+    let nodes = ["default-master-0".parse().unwrap()].into();
+    let running = Cluster { nodes, completed_at: Some(now), ..listening.record().await };
+    let wanted = request_backup(&running, id, now).unwrap();
+    listening.store.change_cluster(&ClusterChange::of(wanted)).await.unwrap();
+    assert_eq!(ask(&token).await, (StatusCode::OK, format!("save {id}\n")));
+    let place = format!("{url}/{id}");
+    let put = client.put(format!("{place}?revision=5&etcd=3.5.16&sha256={SUM}"));
+    let sent = put.bearer_auth(&token).body(snapshot.clone()).send().await.unwrap();
+    assert_eq!(sent.status(), StatusCode::NO_CONTENT);
+
+    assert_eq!(ask(&token).await, (StatusCode::OK, format!("test {id}\n")));
+    let fetched = client.get(&place).bearer_auth(&token).send().await.unwrap();
+    assert_eq!(fetched.headers()["cache-control"], "no-store");
+    assert_eq!(fetched.content_length(), Some(200_000));
+    assert!(fetched.text().await.unwrap() == snapshot, "another snapshot");
+    let stranger = client.get(&place).bearer_auth("x").send().await.unwrap();
+    assert_eq!(stranger.status(), StatusCode::NOT_FOUND);
+    let done = client.post(format!("{place}/result")).bearer_auth(&token);
+    let done = done.header("Content-Type", "application/x-www-form-urlencoded");
+    let done = done.body("result=success&message=").send().await.unwrap();
+    assert_eq!(done.status(), StatusCode::NO_CONTENT);
+    assert_eq!(ask(&token).await.0, StatusCode::NO_CONTENT);
+    let backup = listening.record().await.backups[0].clone();
+    assert!(backup.tested_at.is_some());
 }
 
 #[tokio::test]
