@@ -37,7 +37,7 @@ struct ChunkKey {
 
 impl ChunkKey {
     fn new(secret: &[u8], salt: &[u8], place: &str) -> Result<Self, SealError> {
-        let text = [b"bedplate: stream\n", salt, place.as_bytes()].concat();
+        let text = [&b"bedplate: stream\n"[..], salt, place.as_bytes()].concat();
         let bytes = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), &text);
         let key = UnboundKey::new(&AES_256_GCM, bytes.as_ref());
         let key = LessSafeKey::new(key.map_err(|_| SealError::CannotOpen)?);
@@ -251,7 +251,7 @@ mod tests {
             ("a changed byte", changed),
             ("two chunks swapped", swapped),
             ("another salt", salted),
-            ("another format", [b"x", &sealed[1..]].concat()),
+            ("another format", [&b"x"[..], &sealed[1..]].concat()),
         ];
         for (what, sealed) in rows {
             assert!(matches!(open(&sealed), Err(SealError::CannotOpen)), "{what}");
