@@ -4,27 +4,25 @@ use serde_json::Value;
 
 use crate::Network;
 
-/// The answer of `etcdctl`. `None` if the command fails.
-pub fn etcdctl(network: &Network, machine: &str, words: &[&str]) -> Option<Value> {
-    let pki = "/etc/kubernetes/pki/etcd";
-    let (ca, certificate, key) = (
-        format!("{pki}/ca.crt"),
-        format!("{pki}/healthcheck-client.crt"),
-        format!("{pki}/healthcheck-client.key"),
-    );
-    let own = [
+/// The command `etcdctl` with its options for the member on the same machine.
+pub fn etcdctl_words() -> [&'static str; 10] {
+    [
         "etcdctl",
         "--endpoints=https://127.0.0.1:2379",
         "--cacert",
-        &ca,
+        "/etc/kubernetes/pki/etcd/ca.crt",
         "--cert",
-        &certificate,
+        "/etc/kubernetes/pki/etcd/healthcheck-client.crt",
         "--key",
-        &key,
+        "/etc/kubernetes/pki/etcd/healthcheck-client.key",
         "-w",
         "json",
-    ];
-    let words: Vec<&str> = own.into_iter().chain(words.iter().copied()).collect();
+    ]
+}
+
+/// The answer of `etcdctl`. `None` if the command fails.
+pub fn etcdctl(network: &Network, machine: &str, words: &[&str]) -> Option<Value> {
+    let words: Vec<&str> = etcdctl_words().into_iter().chain(words.iter().copied()).collect();
     serde_json::from_str(&network.try_on(machine, &words)?).ok()
 }
 

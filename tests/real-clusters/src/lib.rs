@@ -8,7 +8,7 @@ pub use crate::clusterd::{
 };
 pub use crate::control_plane_logs::print_control_plane_logs;
 pub use crate::emulated::{Emulated, Server};
-pub use crate::etcd::{etcd_forgets, etcd_health, etcdctl};
+pub use crate::etcd::{etcd_forgets, etcd_health, etcdctl, etcdctl_words};
 pub use crate::fcos::{Disk, FcosMachine};
 pub use crate::kubectl::Kubectl;
 pub use crate::lan::Lan;
