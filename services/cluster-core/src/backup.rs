@@ -26,6 +26,9 @@ pub struct Backup {
     /// Why the last member failed.
     #[serde(default)]
     pub last_error: Option<String>,
+    /// When the last member failed. What it sent may still reach the store for a while.
+    #[serde(default)]
+    pub failed_at: Option<Timestamp>,
     /// Whether the store may have an object of the backup.
     #[serde(default)]
     pub has_object: bool,
@@ -105,6 +108,7 @@ impl Backup {
             work: None,
             failures: 0,
             last_error: None,
+            failed_at: None,
             has_object: false,
             contents: None,
             tested_at: None,

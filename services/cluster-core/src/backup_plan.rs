@@ -9,6 +9,8 @@ use crate::{
 
 /// How long a member may work on a backup before another member gets it. A transfer ends earlier.
 pub const BACKUP_WORK_LASTS: SignedDuration = SignedDuration::from_mins(30);
+/// How long the store may still carry out a write that got no answer.
+const LANDS_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 /// How long a backup may wait for a member that takes it.
 const WAITS_FOR: SignedDuration = SignedDuration::from_hours(1);
 /// The longest pause after a scheduled backup that failed.
@@ -118,6 +120,9 @@ pub fn finish_backup(
     if !backup.is_worked_on_by(member) {
         return None;
     }
+    if matches!(result, BackupResult::Failed(_)) {
+        backup.failed_at = Some(now);
+    }
     if backup.state == BackupState::Deleting {
         // The object goes as soon as nobody writes it any more.
         backup.work = None;
@@ -202,12 +207,14 @@ pub fn delete_backup(cluster: &Cluster, id: BackupUuid) -> Result<Option<Cluster
     Ok(Some(changed))
 }
 
-/// Returns the backups whose objects the store has to delete now. An object that a member may still be sending waits.
+/// Returns the backups whose objects the store has to delete now. An object that may still be on its way to the store waits.
 pub fn backups_to_delete(cluster: &Cluster, now: Timestamp) -> Vec<BackupUuid> {
     let is_gone = cluster.desire == DesiredState::Gone;
     let is_over = |it: &Backup| matches!(it.state, BackupState::Failed | BackupState::Deleting);
     let is_idle = |it: &Backup| it.work.as_ref().is_none_or(|work| is_late(work.since, now));
-    let due = cluster.backups.iter().filter(|it| it.has_object && is_idle(it));
+    let may_land = |at: Timestamp| now.duration_since(at) <= LANDS_WITHIN;
+    let arrives = |it: &Backup| it.failed_at.is_some_and(may_land);
+    let due = cluster.backups.iter().filter(|it| it.has_object && is_idle(it) && !arrives(it));
     due.filter(|it| is_gone || is_over(it)).map(|it| it.id).collect()
 }
 

@@ -243,6 +243,10 @@ fn an_object_that_a_member_may_still_send_is_not_deleted() {
         finish_backup(&sample.cluster, id(1), &member(&name), result, at(4)).unwrap();
     assert_eq!(event.reason, "BackupStopped");
     assert_eq!(backups_to_delete(&stopped, at(4)), [id(1)]);
+    let result = BackupResult::Failed("the store did not answer".to_owned());
+    let (failed, _) = finish_backup(&sample.cluster, id(1), &member(&name), result, at(4)).unwrap();
+    assert_eq!(backups_to_delete(&failed, at(64)), [], "it may still arrive");
+    assert_eq!(backups_to_delete(&failed, at(65)), [id(1)]);
     assert_eq!(delete_backup(&stopped, id(7)), Ok(None));
     assert_eq!(stopped.without_objects(&[id(1)]).backups, []);
 }
