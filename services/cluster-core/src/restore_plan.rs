@@ -21,7 +21,8 @@ pub enum RestoreForce {
     Always,
 }
 
-/// Returns the cluster with a restoration started from `backup`; `None`: from the newest tested backup.
+/// Returns the cluster with a restoration started from `backup`; `None`: from the newest tested backup. A repeated request changes nothing,
+/// and a request for another backup begins again.
 pub fn start_restore(
     cluster: &Cluster,
     groups: &[NodeGroup],
@@ -33,6 +34,9 @@ pub fn start_restore(
     check_delivery(groups)?;
     let backup = chosen(cluster, backup)?;
     check_contents(cluster, backup)?;
+    if cluster.restore.as_ref().is_some_and(|restore| restore.backup == backup.id) {
+        return Ok(cluster.clone());
+    }
     let is_master = |member: &MemberName| is_control_plane(member, groups);
     let phase = RestorePhase::Clearing;
     let restore = Restore { backup: backup.id, requested_at: now, phase, since: now };

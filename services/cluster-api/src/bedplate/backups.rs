@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use cluster_core::{
-    Backup, BackupOrigin, BackupState, BackupUuid, Cluster, RestoreForce, RestorePhase,
+    Backup, BackupOrigin, BackupState, BackupUuid, Cluster, Restore, RestoreForce, RestorePhase,
     delete_backup, request_backup, start_restore,
 };
 use cluster_store::ClusterChange;
@@ -186,9 +186,13 @@ async fn restore(
     let cluster = request.change(&ident, |cluster, groups| {
         check_store(app)?;
         let begun = start_restore(&cluster, &groups, backup, force, now)?;
-        let from = begun.restore.as_ref().map(|it| it.backup.to_string()).unwrap_or_default();
-        let said = format!("restoration of the control plane from backup {from} requested");
-        let events = vec![app.request_event(&cluster, "RestoreRequested", said)];
+        let new = begun.restore.as_ref().filter(|_| begun.restore != cluster.restore);
+        let said = |it: &Restore| {
+            let from = it.backup;
+            format!("restoration of the control plane from backup {from} requested")
+        };
+        let event = |it| app.request_event(&cluster, "RestoreRequested", said(it));
+        let events = new.into_iter().map(event).collect();
         Ok(ClusterChange { events, ..ClusterChange::of(begun) })
     });
     Ok(restore_answer(StatusCode::ACCEPTED, &cluster.await?))

@@ -72,6 +72,12 @@ fn a_lost_control_plane_is_restored_from_the_newest_tested_backup_or_a_named_one
     let left: BTreeSet<String> = begun.nodes.iter().map(ToString::to_string).collect();
     assert_eq!(Vec::from_iter(left), ["default-worker-0", "default-worker-1"]);
     assert_eq!(start(&sample, Some(id(3))).unwrap().restore.unwrap().backup, id(3));
+
+    let (groups, force) = (&sample.groups, RestoreForce::IfLost);
+    let again = |backup| start_restore(&begun, groups, backup, force, at(30)).unwrap();
+    assert_eq!(again(None), begun, "the answer was lost, and the request is repeated");
+    let other = again(Some(id(1))).restore.unwrap();
+    assert_eq!((other.backup, other.since), (id(1), at(30)));
 }
 
 #[test]
