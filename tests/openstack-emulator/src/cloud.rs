@@ -253,6 +253,16 @@ impl Cloud {
         self.shared.with(|world| world.store.count(kind, project_id))
     }
 
+    /// The objects in Swift, as `CONTAINER/NAME`.
+    pub fn stored(&self) -> Vec<String> {
+        self.shared.with(|world| {
+            let names = world.containers.iter().flat_map(|((_, container), objects)| {
+                objects.keys().map(move |name| format!("{container}/{name}"))
+            });
+            names.collect()
+        })
+    }
+
     /// The kind, name and id of all objects in a project, without those that every project has. Tests use the list to prove that nothing is
     /// left.
     pub fn objects_of(&self, project_id: &str) -> Vec<(Kind, String, String)> {

@@ -91,7 +91,7 @@ pub(crate) fn one_at_a_time(site: &Arc<Site>, requests: &[Request]) {
 /// How late a request can come that was on its way when the faults ended, and its object is deleted.
 const LATE: Duration = Duration::from_secs(120);
 
-/// Checks that the cloud has no object of a cluster, VM or snapshot, all of which were deleted.
+/// Checks that the cloud has no object of a cluster, VM, snapshot or backup, all of which were deleted.
 pub(crate) async fn nothing_is_left(site: &Arc<Site>) {
     sleep(LATE).await;
     let images = site.cloud.objects(Kind::Image).into_iter();
@@ -100,6 +100,10 @@ pub(crate) async fn nothing_is_left(site: &Arc<Site>) {
     let left = site.objects();
     if !left.is_empty() || !snapshots.is_empty() {
         site.trace.violation(format!("the cloud still has {left:?} and the images {snapshots:?}"));
+    }
+    let backups = site.cloud.stored();
+    if !backups.is_empty() {
+        site.trace.violation(format!("the store still has the backups {backups:?}"));
     }
 }
 

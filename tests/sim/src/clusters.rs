@@ -64,6 +64,9 @@ impl Story {
                     sleep(millis(30_000, 120_000)).await;
                 }
                 self.is_repaired().await;
+                if happens(30) {
+                    self.restore(masters).await;
+                }
             } else {
                 sleep(millis(0, 60_000)).await;
             }
@@ -114,6 +117,51 @@ impl Story {
                     if !body.to_string().contains("in progress") =>
                 {
                     return self.note(format!("has refused {action}: {body}"));
+                }
+                Some(_) | None => sleep(Duration::from_secs(2)).await,
+            }
+        }
+    }
+
+    /// Backs the cluster up, and restores its control plane from the backup.
+    async fn restore(&self, masters: u64) {
+        let of_cluster = |path: &str| format!("/bedplate/v1/clusters/{}/{path}", self.name);
+        self.note("is to be backed up");
+        let Some(backup) = self.accepted(&of_cluster("backups"), None).await else { return };
+        let Some(id) = backup["uuid"].as_str() else { return self.broken("has a strange backup") };
+        let (path, begun) = (of_cluster(&format!("backups/{id}")), simulated_kernel::elapsed());
+        loop {
+            if let Some(Answer { status: 200, body }) =
+                self.try_send(Method::GET, &path, None).await
+            {
+                if body["tested_at"].is_string() {
+                    break;
+                }
+                if body["state"] == "failed" || body["failures"].as_u64() >= Some(4) {
+                    return self.note("is not backed up");
+                }
+            }
+            if simulated_kernel::elapsed() - begun > LIMIT {
+                return self.broken(format!("is not backed up after {LIMIT:?}"));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        self.note("is to be restored");
+        self.site.watch.end();
+        let body = json!({"backup": id, "force": true});
+        if self.accepted(&of_cluster("restore"), Some(&body)).await.is_some() {
+            self.ended("restore", masters).await;
+        }
+    }
+
+    /// Sends a request until it is accepted or refused. Returns the answer if it is accepted.
+    async fn accepted(&self, path: &str, body: Option<&Value>) -> Option<Value> {
+        loop {
+            match self.try_send(Method::POST, path, body).await {
+                Some(Answer { status: 200..300, body }) => return Some(body),
+                Some(Answer { status: 400..500, body }) => {
+                    self.note(format!("gets a refusal: {}", body["errors"][0]["detail"]));
+                    return None;
                 }
                 Some(_) | None => sleep(Duration::from_secs(2)).await,
             }

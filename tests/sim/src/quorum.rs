@@ -55,7 +55,7 @@ impl Watch {
         self.state().members = Some(members);
     }
 
-    /// The cluster is deleted: it has no quorum to lose.
+    /// The cluster is deleted, or its control plane is replaced by a backup: it has no quorum to lose.
     pub(crate) fn end(&self) {
         let mut state = self.state();
         let running = std::mem::take(&mut state.running);

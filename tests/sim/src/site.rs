@@ -371,6 +371,7 @@ fn clusterd(folder: &Path, number: usize, database: &str, trace: &Trace) -> Repl
          [cloud]\nclouds_yaml = '{place}/clouds.yaml'\nname = 'clusterd'\n\
          [conductor]\nhostname = '{name}'\nlook_every = '5s'\n\
          [machines]\nnetwork = 'lab'\nimages = [{{ name = 'cirros' }}]\n\
+         [backups]\ncontainer = 'etcd'\nevery = '0s'\n\
          [nodes]\nlisten = '{ip}:9512'\nurl = 'https://127.20.0.1:9512/'\nsource_address = 'any'\n\
          {}{}\
          [database]\nurl = '{database}'\ntimeout = '1s'\n",
