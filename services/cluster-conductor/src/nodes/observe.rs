@@ -30,7 +30,8 @@ impl Nodes<'_> {
         let reports: BTreeMap<MemberName, MachineReport> =
             reports.into_iter().map(|report| (report.machine.clone(), report)).collect();
         for machine in self.all(seen) {
-            let said = self.said(&machine, reports.get(&machine));
+            let server = seen.objects.get(&Key::Server(machine.clone())).map(|it| it.id.as_str());
+            let said = self.said(&machine, reports.get(&machine), server);
             let said = MemberObservation { asked_at: asked_at(&machine), ..said };
             seen.machines.insert(machine, said);
         }
@@ -52,13 +53,18 @@ impl Nodes<'_> {
         wanted.chain(there).chain(known).collect()
     }
 
-    fn said(&self, machine: &MemberName, report: Option<&MachineReport>) -> MemberObservation {
+    fn said(
+        &self,
+        machine: &MemberName,
+        report: Option<&MachineReport>,
+        server: Option<&str>,
+    ) -> MemberObservation {
         let node = match &self.answers {
             None => NodeHealth::Unknown,
             Some(answers) => {
                 let name = machine_name(self.spec.cluster, machine);
                 let node = answers.nodes.iter().find(|node| node.name == name);
-                health(node.filter(|node| !self.is_of_backup(machine, node)))
+                health(node.filter(|node| !self.is_of_backup(machine, node, server)))
             }
         };
         let was_node = self.spec.cluster.nodes.contains(machine);
@@ -90,16 +96,23 @@ impl Nodes<'_> {
 
     /// Whether a restoration is in progress and this is the node of a lost control-plane server, as the backup has it. The member that takes the
     /// place of the server replaces the node.
-    fn is_of_backup(&self, machine: &MemberName, node: &Node) -> bool {
+    fn is_of_backup(&self, machine: &MemberName, node: &Node, server: Option<&str>) -> bool {
         let cluster = self.spec.cluster;
-        let Some(id) = cluster.starts_from() else { return false };
+        let Some(id) = cluster.starts_from().filter(|_| self.is_master(machine)) else {
+            return false;
+        };
+        if let Some(provider_id) = &node.provider_id {
+            // `openstack:///UUID`, or with a region.
+            return provider_id.rsplit('/').next() != server;
+        }
+        // Without a cloud provider only the times tell. clusterd's clock may differ from the members' clocks by less than the age of the backup.
         let backup = cluster.backups.iter().find(|backup| backup.id == id);
         let stored_at = backup.and_then(|it| it.contents.as_ref()).map(|it| it.stored_at);
         // Times of Kubernetes have whole seconds.
         let is_older = |stored_at: Timestamp| {
             node.created.is_none_or(|created| created.as_second() < stored_at.as_second())
         };
-        self.is_master(machine) && stored_at.is_some_and(is_older)
+        stored_at.is_some_and(is_older)
     }
 
     /// Whether no member has become a node yet.
