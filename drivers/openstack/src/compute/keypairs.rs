@@ -1,5 +1,6 @@
 //! Key pairs: SSH public keys for servers. Private keys stay with their owners.
 
+use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -31,6 +32,16 @@ pub async fn import(session: &Session, name: &str, public_key: &str) -> Result<K
 pub async fn find(session: &Session, name: &str) -> Result<Option<KeyPair>> {
     let call = session.get(SERVICE, &["os-keypairs", name]).microversion(MICROVERSION);
     call.find_under("keypair").await
+}
+
+/// Returns the key pair of this name of the user whose token is given: Nova keeps key pairs by user, not by project.
+pub async fn find_of_user(
+    session: &Session,
+    token: &SecretString,
+    name: &str,
+) -> Result<Option<KeyPair>> {
+    let call = session.get(SERVICE, &["os-keypairs", name]).microversion(MICROVERSION);
+    call.with_token_of_another(token.clone()).find_under("keypair").await
 }
 
 /// Deletes a key pair. Existing servers keep the key.

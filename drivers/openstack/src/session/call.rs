@@ -32,6 +32,8 @@ pub(super) enum CallToken {
     Session,
     /// This token, without replacement.
     Bearer(SecretString),
+    /// The token of another user, without replacement. The session's catalogue has the endpoint.
+    Another(SecretString),
     /// No token: the call requests one.
     Anonymous,
 }
@@ -130,6 +132,12 @@ impl<'c> Call<'c> {
     /// Sends the call with this token and no other.
     pub(super) fn bearing(mut self, token: SecretString) -> Self {
         self.speaker = CallToken::Bearer(token);
+        self
+    }
+
+    /// Sends the call with the token of another user, whose rights then apply.
+    pub(crate) fn with_token_of_another(mut self, token: SecretString) -> Self {
+        self.speaker = CallToken::Another(token);
         self
     }
 

@@ -36,7 +36,7 @@ impl Call<'_> {
     pub(crate) async fn send(self) -> Result<Answer> {
         // Token requests use their own semaphore: the caller may already hold a service permit, and waiting for another would deadlock.
         let _leave = match &self.speaker {
-            CallToken::Session | CallToken::Bearer(_) => {
+            CallToken::Session | CallToken::Bearer(_) | CallToken::Another(_) => {
                 self.session.service_permit(self.service).await
             }
             CallToken::Anonymous => self.session.token_permit().await,
@@ -70,7 +70,9 @@ impl Call<'_> {
         let (mut attempt, mut renewed) = (1, false);
         loop {
             let token = match &self.speaker {
-                CallToken::Session => Some(self.token_until(deadline).await?),
+                CallToken::Session | CallToken::Another(_) => {
+                    Some(self.token_until(deadline).await?)
+                }
                 CallToken::Bearer(_) | CallToken::Anonymous => None,
             };
             let failure = match self.attempt(token.as_deref(), deadline).await {
@@ -78,6 +80,7 @@ impl Call<'_> {
                 Err(failure) => failure,
             };
             if let (CloudError::Unauthorized(_), Some(token)) = (&failure.error, &token)
+                && matches!(self.speaker, CallToken::Session)
                 && !renewed
             {
                 renewed = true;
@@ -212,7 +215,7 @@ impl Call<'_> {
         }
         let speaker = match &self.speaker {
             CallToken::Session => token.map(|token| &token.secret),
-            CallToken::Bearer(own) => Some(own),
+            CallToken::Bearer(own) | CallToken::Another(own) => Some(own),
             CallToken::Anonymous => None,
         };
         let own = self.header.as_ref().map(|(name, value)| (name.clone(), value));

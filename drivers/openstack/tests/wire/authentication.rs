@@ -1,6 +1,6 @@
 //! Tests of tokens: requested once, renewed when they expire or are refused, and never endlessly.
 
-use openstack::compute::servers;
+use openstack::compute::{keypairs, servers};
 use openstack::network::networks;
 use openstack::{CloudError, Session};
 use serde_json::json;
@@ -134,4 +134,23 @@ async fn each_project_has_its_own_token_and_renews_it_alone() {
     let asked = cloud.asked();
     let tokens: Vec<_> = asked.iter().map(|it| it.header("x-auth-token").unwrap()).collect();
     assert_eq!(tokens, ["token-1", "token-2", "token-3", "token-1", "token-3"]);
+}
+
+#[tokio::test]
+async fn a_call_for_another_user_has_the_token_of_that_user_and_no_other() {
+    let cloud = Cloud::start(|asked: &ReceivedRequest, _| match asked.header("x-auth-token") {
+        Some("theirs") => {
+            Reply::json(200, json!({"keypair": {"name": "k", "public_key": "ssh-ed25519 AAAA"}}))
+        }
+        _ => Reply::json(401, json!({"error": {"message": "who is that?"}})),
+    })
+    .await;
+    let session = cloud.session();
+    let found = keypairs::find_of_user(&session, &"theirs".into(), "k").await.unwrap().unwrap();
+    assert_eq!(found.public_key, "ssh-ed25519 AAAA");
+    let refused = keypairs::find_of_user(&session, &"expired".into(), "k").await.unwrap_err();
+    assert!(matches!(refused, CloudError::Unauthorized(_)), "{refused:?}");
+    // The session's own token was neither sent nor replaced.
+    assert_eq!((cloud.tokens(), cloud.asked().len()), (1, 2));
+    assert_eq!(cloud.lines()[0], "GET /compute/v2.1/os-keypairs/k");
 }
