@@ -105,8 +105,11 @@ impl From<Error> for ApiError {
             Error::OwnConfig(OwnConfigError::Document(_)) => StatusCode::BAD_REQUEST,
             Error::Borrow(
                 ExternalObjectError::NotAllowed { .. }
+                | ExternalObjectError::NoSshKey { .. }
                 | ExternalObjectError::SharedNetworkWithRoutes,
             ) => StatusCode::BAD_REQUEST,
+            // As in Magnum: the other objects that a body names are 400 there.
+            Error::Borrow(ExternalObjectError::NoKeypair { .. }) => StatusCode::NOT_FOUND,
             Error::Borrow(why @ ExternalObjectError::Unchecked { .. }) => {
                 error!("cannot look up the owner of a cloud object: {}", chain(why));
                 StatusCode::SERVICE_UNAVAILABLE

@@ -6,7 +6,8 @@ use cluster_core::{Cluster, ClusterParameters, Ident, NodeGroup, Template};
 use cluster_store::Scope;
 use http::StatusCode;
 use http::request::Parts;
-use openstack_api::{AccessScope, ApiError, Authenticated, Caller, Microversion};
+use openstack_api::{AccessScope, ApiError, Authenticated, Caller, Microversion, callers_token};
+use secrecy::SecretString;
 
 use crate::app::App;
 use crate::error::Result;
@@ -17,6 +18,8 @@ pub(crate) struct Request {
     pub(crate) app: App,
     pub(crate) caller: Caller,
     pub(crate) asked: Microversion,
+    /// The caller's token of Keystone. Only for calls that the caller's own rights permit; it is never stored.
+    pub(crate) token: Option<SecretString>,
 }
 
 impl FromRequestParts<App> for Request {
@@ -25,7 +28,8 @@ impl FromRequestParts<App> for Request {
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let caller = Caller::from_request_parts(parts, app).await?;
         let asked = Microversion::from_request_parts(parts, app).await?;
-        Ok(Request { app: app.clone(), caller, asked })
+        let token = caller.identity().and_then(|_| callers_token(&parts.headers));
+        Ok(Request { app: app.clone(), caller, asked, token })
     }
 }
 
@@ -92,6 +96,14 @@ impl Request {
             None => Ok(wanted),
             Some(_) => Ok(self.app.conductor.borrow(self.borrower(), before, wanted).await?),
         }
+    }
+
+    /// Returns the public key of the keypair `name` of the caller. `None` without Keystone, where servers get keypairs of clusterd's own user.
+    pub(crate) async fn ssh_key(&self, name: &str) -> Result<Option<String>> {
+        let Some((token, project)) = self.token.as_ref().zip(self.caller.project()) else {
+            return Ok(None);
+        };
+        Ok(self.app.conductor.callers_key(project, token, name).await?)
     }
 
     /// Resolves the image `given` to its id, and refuses an image that the caller's project may not use for members of this cluster.

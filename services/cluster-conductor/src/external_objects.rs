@@ -11,10 +11,16 @@ use openstack::image::images::{self, Image};
 use openstack::network::networks::{self, Network};
 use openstack::network::subnets;
 use openstack::{CloudError, Session};
+use secrecy::SecretString;
 
 use crate::Conductor;
 use crate::cloud::operators_zone;
 use crate::tenancy::{CloudAccess, TenancyError};
+
+/// The field of a cluster that names a keypair.
+const KEYPAIR: &str = "keypair";
+/// RSA keys of 16384 bits have less than 3 KiB.
+const LONGEST_KEY: usize = 8 << 10;
 
 /// The caller on whose behalf names are checked.
 #[derive(Clone, Copy, Debug)]
@@ -34,6 +40,20 @@ pub enum ExternalObjectError {
         /// The setting that names the object.
         setting: &'static str,
         /// The name or id, cut to 64 characters.
+        given: String,
+    },
+    /// The caller has no keypair of this name.
+    #[error(
+        "keypair: Nova has no keypair {given:?} of your user, and a keypair of another user of the project is not enough: create one \
+         with `openstack keypair create`"
+    )]
+    NoKeypair {
+        /// The name, cut to 64 characters.
+        given: String,
+    },
+    #[error("keypair: {given:?} is no SSH key: choose a keypair of the type ssh")]
+    NoSshKey {
+        /// The name, cut to 64 characters.
         given: String,
     },
     /// Pods with routable addresses would share a network with other projects.
@@ -100,12 +120,6 @@ impl Conductor {
         if let Some(given) = changed(&external, of(|it| it.external_network.as_deref())) {
             external = Some(external_network(session, given).await?);
         }
-        if let Some(given) = changed(&wanted.keypair, of(|it| it.keypair.as_deref())) {
-            // Servers are created by clusterd's own user. Nova keeps keypairs by user, so only keypairs that an operator added to this user
-            // can be used, by all projects.
-            let found = by_id(keypairs::find(session, given).await);
-            check_found("keypair", given, found.map(|found| found.map(drop)))?;
-        }
         Ok(ClusterParameters {
             image,
             fixed_network: network,
@@ -113,6 +127,32 @@ impl Conductor {
             external_network: external,
             ..wanted
         })
+    }
+
+    /// Returns the public key of the caller's keypair; `None` without a cloud. Nova keeps keypairs by user, so the keypair is looked up with
+    /// the caller's token.
+    ///
+    /// # Errors
+    ///
+    /// A keypair that the caller does not have, that is no SSH key, or that cannot be looked up now.
+    pub async fn callers_key(
+        &self,
+        project: &str,
+        token: &SecretString,
+        name: &str,
+    ) -> Result<Option<String>, ExternalObjectError> {
+        let Some(cloud_access) = &self.context.cloud else { return Ok(None) };
+        let session = cloud_access.session_as_seen_by(project).await.map_err(closed)?;
+        let found = by_id(keypairs::find_of_user(&session, token, name).await);
+        let found =
+            found.map_err(|source| ExternalObjectError::Unchecked { setting: KEYPAIR, source })?;
+        let given = || name.chars().take(64).collect::<String>();
+        let found = found.ok_or_else(|| ExternalObjectError::NoKeypair { given: given() })?;
+        let key = found.public_key.trim();
+        match is_ssh_key(key) {
+            true => Ok(Some(key.to_owned())),
+            false => Err(ExternalObjectError::NoSshKey { given: given() }),
+        }
     }
 
     /// Returns the id of an image that the caller may use for servers of this cluster.
@@ -130,6 +170,13 @@ impl Conductor {
         let Some((session, _)) = sessions else { return Ok(given.to_owned()) };
         check_found("image_id", given, own_image(&session, who, given).await)
     }
+}
+
+/// Whether a public key is one line as `sshd` reads it, and no X.509 certificate, which Nova also keeps as keypairs.
+fn is_ssh_key(key: &str) -> bool {
+    let kinds = ["ssh-", "ecdsa-sha2-", "sk-ssh-", "sk-ecdsa-"];
+    let is_known = kinds.iter().any(|kind| key.starts_with(kind));
+    is_known && key.len() <= LONGEST_KEY && !key.chars().any(char::is_control)
 }
 
 /// Returns a session that sees the cloud as the caller's project does.
@@ -292,4 +339,24 @@ async fn own_zone(
         }
     };
     check_found("labels.dns_zone", name, look.await)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_line_of_an_ssh_key_is_taken() {
+        for key in
+            ["ssh-ed25519 AAAA me", "ecdsa-sha2-nistp256 AAAA", "sk-ssh-ed25519@openssh.com AAAA"]
+        {
+            assert!(is_ssh_key(key), "{key}");
+        }
+        let long = format!("ssh-rsa {}", "A".repeat(LONGEST_KEY));
+        let certificate = "-----BEGIN CERTIFICATE-----";
+        for key in ["", certificate, "ssh-rsa AAAA\nssh-rsa BBBB", "command=\"x\" ssh-rsa A", &long]
+        {
+            assert!(!is_ssh_key(key), "{key}");
+        }
+    }
 }

@@ -15,7 +15,7 @@ use crate::cluster_secrets::{ClusterSecrets, KeysError};
 const IGNITION: &str = "3.3.0";
 
 /// The user who logs in to an image with Ignition.
-const IGNITION_USER: &str = "core";
+pub(crate) const IGNITION_USER: &str = "core";
 
 /// Seals the owner's user-data for a VM. Returns the part for the record, and the sealed text.
 pub(crate) fn seal(
@@ -47,7 +47,7 @@ fn compose(format: UserDataFormat, ssh_keys: &[String], own: Option<&[u8]>) -> O
         (true, own, _) => own.map(<[u8]>::to_vec),
         (false, None, UserDataFormat::CloudInit) => Some(cloud_config(ssh_keys).into_bytes()),
         (false, Some(own), UserDataFormat::CloudInit) => Some(parts(&cloud_config(ssh_keys), own)),
-        (false, own, UserDataFormat::Ignition) => Some(ignition(ssh_keys, own)),
+        (false, own, UserDataFormat::Ignition) => Some(ignition_config(ssh_keys, own)),
     }
 }
 
@@ -73,7 +73,7 @@ fn parts(keys: &str, own: &[u8]) -> Vec<u8> {
 }
 
 /// Writes an Ignition config that merges the owner's config.
-fn ignition(ssh_keys: &[String], own: Option<&[u8]>) -> Vec<u8> {
+pub(crate) fn ignition_config(ssh_keys: &[String], own: Option<&[u8]>) -> Vec<u8> {
     let user = json!({ "name": IGNITION_USER, "sshAuthorizedKeys": ssh_keys });
     let mut config = json!({ "ignition": { "version": IGNITION }, "passwd": { "users": [user] } });
     if let Some(own) = own {

@@ -32,6 +32,9 @@ pub struct Cluster {
     pub blueprint: ClusterParameters,
     /// The version of the control plane. During an upgrade the old one, until every control-plane member has the new one.
     pub kubernetes: KubernetesVersion,
+    /// The public key of the caller's keypair. `None` without a keypair, and for a keypair of clusterd's own user in Nova.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssh_key: Option<String>,
     /// How the labels of the cluster differ from those of its template.
     pub labels_compared: LabelsCompared,
     /// After how many minutes an unfinished creation counts as failed; `None`: never.
@@ -124,6 +127,7 @@ impl Cluster {
             updated_at: None,
             blueprint,
             kubernetes: kubernetes.unwrap_or(KubernetesVersion::DEFAULT),
+            ssh_key: None,
             labels_compared: LabelsCompared::default(),
             create_timeout: None,
             desire: DesiredState::Exist,
@@ -150,6 +154,12 @@ impl Cluster {
             restores: 0,
             conditions: Vec::new(),
         }
+    }
+
+    /// Returns the Nova keypair of the servers. Nova finds only keypairs of clusterd's own user, so the caller's key is in the members'
+    /// configs instead.
+    pub fn nova_keypair(&self) -> Option<&str> {
+        self.blueprint.keypair.as_deref().filter(|_| self.ssh_key.is_none())
     }
 
     /// Returns the trace of the last request, until everything that the request asked for is complete.

@@ -244,7 +244,7 @@ impl Draft<'_> {
         let server = ResourceSpec::Server {
             image: group.image.clone(),
             flavor: group.flavor.clone(),
-            keypair: self.blueprint().keypair.clone(),
+            keypair: self.spec.cluster.nova_keypair().map(str::to_owned),
             availability_zone: settings.availability_zone.clone(),
             disks: boot.into_iter().chain(etcd).chain(containers).collect(),
         };

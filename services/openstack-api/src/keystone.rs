@@ -161,6 +161,11 @@ impl fmt::Debug for Keystone {
     }
 }
 
+/// The Keystone token that a caller sent, for calls that only the caller's own rights permit. The caller has to be authenticated before.
+pub fn callers_token(headers: &HeaderMap) -> Option<SecretString> {
+    token(headers, "x-auth-token").ok().flatten()
+}
+
 /// The token in this header; `None` without the header.
 fn token(headers: &HeaderMap, name: &str) -> Result<Option<SecretString>, ApiError> {
     let Some(value) = headers.get(name) else { return Ok(None) };

@@ -66,7 +66,7 @@ pub use htpasswd::{Htpasswd, HtpasswdError};
 pub use json::{WriteJson, accepted_at, json, json_field, json_of, with_location};
 pub use json_shape::{JsonShape, Shaped};
 pub use key_routes::{KeyRotation, key_file, key_routes};
-pub use keystone::Keystone;
+pub use keystone::{Keystone, callers_token};
 pub use limits::{CredentialSource, Guess, Guesses, Limits, Place, PlaceCounts, Ticket};
 pub use links::Links;
 pub use listing::{ListPart, ListRequest, Listing, NextLink, PartFuture, PartRequest, list};

@@ -21,13 +21,19 @@ pub(crate) struct Caller {
     pub(crate) rules: Vec<Value>,
 }
 
+/// The roles of Keystone's bootstrap. Each implies those before it.
+const IMPLIED: [&str; 4] = ["reader", "member", "manager", "admin"];
+
 impl Caller {
     pub(crate) fn is_admin(&self) -> bool {
         self.roles.iter().any(|role| role == "admin")
     }
 
     pub(crate) fn may(&self, role: &str) -> bool {
-        self.is_admin() || self.roles.iter().any(|mine| mine == role)
+        let rank = |role: &str| IMPLIED.iter().position(|it| *it == role);
+        let has =
+            |mine: &String| mine == role || rank(role).is_some_and(|it| rank(mine) > Some(it));
+        self.is_admin() || self.roles.iter().any(has)
     }
 }
 

@@ -28,6 +28,9 @@ pub(crate) async fn requested(
     let known = request.app.checked_blueprint(&template, &owner.project);
     let blueprint = wanted.cluster.blueprint.clone();
     wanted.cluster.blueprint = request.borrowed(known, blueprint).await?;
+    if let Some(name) = &wanted.cluster.blueprint.keypair {
+        wanted.cluster.ssh_key = request.ssh_key(name).await?;
+    }
     let terms = request.app.lease_terms(request.app.settings.leases, &owner).await?;
     let ids = [(); 2].map(|()| NodeGroupUuid::from_untyped_uuid((request.app.ids)()));
     let (cluster, groups) = wanted.granted(terms, ids)?;

@@ -12,6 +12,7 @@ use cluster_core::{
     ProxyValue, Settings, TaintEffect,
 };
 use ignition::Config;
+use ignition::build::authorized_keys;
 use serde_json::{Map, Value, json};
 
 use super::bootstrap_data::{JoinToken, TOKEN_HOURS};
@@ -19,6 +20,7 @@ use super::facts::{BootstrapRole, MemberFacts, NamedAddress, group_of};
 use super::{MemberConfigError, Result};
 use crate::cluster_secrets::{ClusterSecrets, dns_label};
 use crate::settings::KubernetesSettings;
+use crate::vm_user_data::IGNITION_USER;
 
 /// Returns the whole config of a member, including its keys.
 pub(crate) async fn render(
@@ -73,7 +75,7 @@ pub(super) fn compose(
         approval: kubernetes.approval,
         external_cloud_provider: asked.cloud_provider,
         overrides: overrides(&kubernetes.overrides, asked, group.labels.settings()),
-        extra: proxies(spec, facts)?,
+        extra: extra(spec, facts)?,
     };
     let own = placed(&facts.own)?;
     let node = match facts.part {
@@ -169,6 +171,16 @@ fn set(configuration: &mut Map<String, Value>, field: &ProxyField) {
         *top = json!({});
     }
     *rest.iter().fold(top, |at, name| &mut at[*name]) = value;
+}
+
+/// Returns what is merged into the config of each member: the proxy settings, and the SSH key of the cluster's owner.
+fn extra(spec: &ClusterSpec<'_>, facts: &MemberFacts) -> Result<Option<Config>> {
+    let mut extra = proxies(spec, facts)?;
+    if let Some(key) = &spec.cluster.ssh_key {
+        let config = extra.get_or_insert_default();
+        authorized_keys(config, IGNITION_USER, std::slice::from_ref(key));
+    }
+    Ok(extra)
 }
 
 /// Returns the proxy settings of the members. Addresses and names within the cluster bypass the proxies.

@@ -6,6 +6,7 @@ use ignition::{Document, DocumentError, Limits};
 
 use super::{MemberConfigError, Result};
 use crate::cluster_secrets::{ClusterSecrets, KeysError};
+use crate::vm_user_data::ignition_config;
 
 /// Why a config is not stored.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +45,7 @@ pub(crate) async fn remove_own_config(
     Ok(removed.map_err(KeysError::Store)?)
 }
 
-/// Returns the config that replaces the bootstrap config of this group.
+/// Returns the config that replaces the bootstrap config of this group. The SSH key of the cluster's owner is added, as Nova adds a keypair.
 pub(super) async fn own_config(
     secrets: &ClusterSecrets,
     cluster: &Cluster,
@@ -53,7 +54,14 @@ pub(super) async fn own_config(
     let name = name(group);
     let Some(sealed) = secrets.store.find_secret(cluster.id, &name).await? else { return Ok(None) };
     let opened = secrets.keyring.open_sealed(&place(cluster, &name), &sealed)?;
-    let read = Document::parse(&String::from_utf8_lossy(&opened), Limits::default());
+    let own = String::from_utf8_lossy(&opened);
+    let read = match &cluster.ssh_key {
+        None => Document::parse(&own, Limits::default()),
+        Some(key) => {
+            let with_key = ignition_config(std::slice::from_ref(key), Some(own.as_bytes()));
+            Document::parse(&String::from_utf8_lossy(&with_key), Limits::default())
+        }
+    };
     Ok(Some(read.map_err(MemberConfigError::OwnConfig)?))
 }
 

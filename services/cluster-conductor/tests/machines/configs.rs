@@ -27,6 +27,31 @@ async fn inline(given: &ClusterFixture, name: &str) -> Value {
 }
 
 #[tokio::test]
+async fn the_owner_may_log_in_with_the_recorded_key_also_with_an_own_config() {
+    for labels in [&[][..], &[INLINE]] {
+        let mut given = ClusterFixture::labelled(labels).await;
+        given.cluster.ssh_key = Some("ssh-ed25519 AAAA laptop".to_owned());
+        given.save().await;
+        let config = match labels {
+            [] => given.config("default-worker-0", "10.0.0.20").await,
+            _ => inline(&given, "default-worker-0").await,
+        };
+        let want =
+            serde_json::json!([{"name": "core", "sshAuthorizedKeys": ["ssh-ed25519 AAAA laptop"]}]);
+        assert_eq!(config["passwd"]["users"], want);
+        let own = r#"{"ignition": {"version": "3.4.0"}}"#;
+        given.conductor.set_own_config(&given.cluster, &given.groups[1], own).await.unwrap();
+        let config = match labels {
+            [] => given.config("default-worker-1", "10.0.0.21").await,
+            _ => inline(&given, "default-worker-1").await,
+        };
+        assert_eq!(config["passwd"]["users"], want);
+        let merged = config["ignition"]["config"]["merge"][0]["source"].as_str().unwrap();
+        assert!(merged.starts_with("data:;base64,"), "{merged}");
+    }
+}
+
+#[tokio::test]
 async fn founders_know_each_other_and_all_members_know_the_load_balancer() {
     let given = ClusterFixture::labelled(&[("dns_zone", "k8s.example")]).await;
     let founder = given.config("default-master-1", "10.0.0.11").await;

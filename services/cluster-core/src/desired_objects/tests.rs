@@ -26,6 +26,24 @@ fn the_smallest_cluster_is_one_member_on_an_existing_network() {
 }
 
 #[test]
+fn the_key_of_the_caller_is_not_looked_up_among_those_of_clusterds_user() {
+    let mut sample = Sample::smallest();
+    sample.cluster.blueprint.keypair = Some("laptop".to_owned());
+    let keypair = |sample: &Sample| {
+        let shape = desired_objects(&sample.spec());
+        shape.into_values().find_map(|object| {
+            let ResourceSpec::Server { keypair, .. } = object.thing else { return None };
+            Some(keypair)
+        })
+    };
+    assert_eq!(keypair(&sample), Some(Some("laptop".to_owned())));
+    sample.cluster.ssh_key = Some("ssh-ed25519 AAAA laptop".to_owned());
+    assert_eq!(keypair(&sample), Some(None));
+    let rules = rules::node_rules(&sample.spec());
+    assert!(rules.iter().any(|rule| rule.ports == Some((22, 22))), "SSH stays open: {rules:?}");
+}
+
+#[test]
 fn with_routes_ports_allow_the_addresses_of_pods() {
     let mut sample = Sample::smallest();
     sample.cluster.blueprint.labels = labels(&[("pod_network", "routes")]);

@@ -1,5 +1,7 @@
 //! A cluster may only use images and networks that belong to its project or are shared.
 
+use cluster_core::Ident;
+use cluster_store::Scope;
 use serde_json::{Value, json};
 
 use crate::service::{Answer, Service};
@@ -83,7 +85,6 @@ async fn a_project_may_use_its_own_and_shared_objects() {
         }
         let fields = json!({"fixed_network": ours.0, "fixed_subnet": theirs.1});
         refuses(template(&service, member, fields).await, "fixed_subnet");
-        refuses(template(&service, member, json!({"keypair_id": "none"})).await, "keypair");
         refuses(
             template(&service, member, json!({"external_network_id": ours.0})).await,
             "external_network_id",
@@ -105,12 +106,52 @@ async fn a_name_with_a_slash_is_a_name_not_an_id() {
             ("image_id", "image_id"),
             ("fixed_network", "fixed_network"),
             ("fixed_subnet", "fixed_subnet"),
-            ("keypair_id", "keypair"),
         ] {
             for named in ["a/b", "/", ".."] {
                 refuses(template(&service, member, json!({field: named})).await, setting);
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn a_cluster_gets_the_key_of_its_callers_keypair() {
+    for service in Service::clusters_in_clouds().await {
+        image(&service, "project-a-admin", "for-all", "public").await;
+        let (member, manager) = ("project-a-member", "project-a-manager");
+        for (name, called, key) in [
+            (member, "laptop", "ssh-ed25519 AAAA laptop"),
+            (member, "station", "ecdsa-sha2-nistp256 AAAA station"),
+            (manager, "theirs", "ssh-ed25519 AAAA theirs"),
+        ] {
+            let pair = json!({"keypair": {"name": called, "public_key": key}});
+            service.ask_cloud(name, "POST", "/compute/v2.1/os-keypairs", &pair).await.has(200);
+        }
+        // A template names a keypair that each of its users has, so the keypair is looked up for a cluster only.
+        let fields = json!({"name": "t", "keypair_id": "laptop"});
+        template(&service, member, fields).await.has(201);
+        let store = service.store().await;
+        for (more, key) in [
+            (json!({}), "ssh-ed25519 AAAA laptop"),
+            (json!({"keypair": "station"}), "ecdsa-sha2-nistp256 AAAA station"),
+        ] {
+            let mut body = json!({"cluster_template_id": "t"});
+            body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let made = service.ask_as(member, "POST", "/v1/clusters", &body).await.has(202).json();
+            let ident: Ident = made["uuid"].as_str().unwrap().parse().unwrap();
+            let found = store.find_clusters(&ident, &Scope::All).await.unwrap();
+            assert_eq!(found[0].ssh_key.as_deref(), Some(key));
+        }
+        // The keypair of another user of the same project is not the caller's.
+        let body = json!({"cluster_template_id": "t", "keypair": "theirs"});
+        for path in ["/v1/clusters", "/bedplate/v1/plan"] {
+            let answer = service.ask_as(member, "POST", path, &body).await.has(404);
+            assert!(answer.text.contains("keypair: Nova has no keypair"), "{}", answer.text);
+        }
+        let body = json!({"cluster_template_id": "t"});
+        service.ask_as(manager, "POST", "/v1/clusters", &body).await.has(404);
+        let body = json!({"cluster_template_id": "t", "keypair": "theirs"});
+        service.ask_as(manager, "POST", "/v1/clusters", &body).await.has(202);
     }
 }
 
