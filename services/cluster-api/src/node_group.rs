@@ -65,8 +65,11 @@ async fn create(
 ) -> Result<Response> {
     let app = &request.app;
     let id = NodeGroupUuid::from_untyped_uuid((app.ids)());
-    let wanted = requested(&request, body, &ident, &look).await?;
-    let change = request.change(&ident, |cluster, groups| {
+    let (wanted, image) = requested(&request, body, &ident, &look).await?;
+    let change = request.change(&ident, |mut cluster, groups| {
+        if let (Some(given), Some(id)) = (&image, &wanted.image) {
+            cluster.blueprint.note_name(given, id);
+        }
         let group = wanted.group(&cluster, &groups, id, (app.clock)())?;
         with_group(app, cluster, groups, group)
     });
@@ -76,21 +79,26 @@ async fn create(
     Ok(answer::<NodeGroup>(StatusCode::ACCEPTED, it, &look))
 }
 
-/// Reads the request, and replaces the image by its id. A caller who may not see the cluster gets 404 before the image is looked up.
+/// Reads the request, and replaces the image by its id. Returns the image also as the caller gave it. A caller who may not see the cluster
+/// gets 404 before anything is looked up.
 async fn requested(
     request: &Request,
     body: Body<NodeGroup>,
     ident: &str,
     look: &Context,
-) -> Result<GroupRequest> {
+) -> Result<(GroupRequest, Option<String>)> {
     let cluster = request.cluster(ident).await?;
     let mut wanted = GroupRequest::default();
     body.write(&mut wanted, look.asked)?;
     since::check_zero(wanted.node_count, look.asked)?;
+    if let Some(flavor) = &wanted.flavor {
+        request.check_flavor(&cluster, flavor).await?;
+    }
+    let image = wanted.image.clone();
     if let Some(given) = wanted.image.take() {
         wanted.image = Some(request.resolve_image(&cluster, given).await?);
     }
-    Ok(wanted)
+    Ok((wanted, image))
 }
 
 /// Adds `group` to the cluster.

@@ -31,7 +31,8 @@ pub(crate) fn routes() -> Routes<App> {
             .needs(RequiredAccess::Administer)
             .reads(Body::schema())
             .answers(StatusCode::CREATED)
-            .returns(Shown::shape()),
+            .returns(Shown::shape())
+            .refuses([StatusCode::NOT_FOUND]),
     ];
     let one = [
         Route::get("Show a quota", show).since(since::QUOTAS).returns(Shown::shape()),
@@ -97,6 +98,14 @@ pub(crate) fn check_project(project: &str) -> Result<(), ApiError> {
     }
 }
 
+/// As in Magnum, a project that does not exist is 404.
+fn no_project(why: ApiError) -> ApiError {
+    match why.status {
+        StatusCode::BAD_REQUEST => ApiError::not_found(why.message),
+        _ => why,
+    }
+}
+
 async fn find(app: &App, project: &str, resource: &str) -> Result<Option<Quota>> {
     check_project(project)?;
     check_resource(resource)?;
@@ -106,7 +115,7 @@ async fn find(app: &App, project: &str, resource: &str) -> Result<Option<Quota>>
 
 /// `POST /v1/quotas`: sets the quota of a project.
 async fn create(
-    Request { app, .. }: Request,
+    Request { app, caller, .. }: Request,
     StrictJson(body): StrictJson<Body>,
 ) -> Result<Response> {
     let project =
@@ -114,6 +123,7 @@ async fn create(
     let resource = body.resource.unwrap_or_else(|| CLUSTER.to_owned());
     check_project(&project)?;
     check_resource(&resource)?;
+    app.auth.check_project(&caller, "project_id", &project).await.map_err(no_project)?;
     let quota = Quota {
         id: QuotaUuid::from_untyped_uuid((app.ids)()),
         project,

@@ -106,6 +106,14 @@ impl Request {
         Ok(self.app.conductor.callers_key(project, token, name).await?)
     }
 
+    /// Refuses a flavor that servers of this cluster cannot have.
+    pub(crate) async fn check_flavor(&self, cluster: &Cluster, given: &str) -> Result<()> {
+        match self.caller.identity() {
+            None => Ok(()),
+            Some(_) => Ok(self.app.conductor.check_flavor_of(cluster, given).await?),
+        }
+    }
+
     /// Resolves the image `given` to its id, and refuses an image that the caller's project may not use for members of this cluster.
     pub(crate) async fn resolve_image(&self, cluster: &Cluster, given: String) -> Result<String> {
         match self.caller.identity() {

@@ -88,45 +88,42 @@ impl Conductor {
     ) -> Result<ClusterParameters, ExternalObjectError> {
         let Some(cloud_access) = &self.context.cloud else { return Ok(wanted) };
         let (session, own) = (&eyes(cloud_access, who).await?, cloud_access.own());
-        let of = |field: fn(&ClusterParameters) -> Option<&str>| before.and_then(field);
         let zone = |it: &ClusterParameters| it.labels.settings().dns_zone.clone();
         let named = zone(&wanted).filter(|it| before.and_then(zone).as_ref() != Some(it));
         if let Some(name) = named {
             own_zone((session, own), who, &name).await?;
         }
-        let image = match of(|it| Some(it.image.as_str())) == Some(wanted.image.as_str()) {
-            true => wanted.image,
-            false => check_found(
-                "image_id",
-                &wanted.image,
-                own_image(session, who, &wanted.image).await,
-            )?,
-        };
-        let (mut network, mut subnet) = (wanted.fixed_network, wanted.fixed_subnet);
-        let mut external = wanted.external_network;
-        if let Some(given) = changed(&network, of(|it| it.fixed_network.as_deref())) {
-            network = Some(own_network(session, who, given).await?);
+        let of = |field: fn(&ClusterParameters) -> Option<&str>| before.and_then(field);
+        if let Some(given) = changed(&wanted.flavor, of(|it| it.flavor.as_deref())) {
+            self.check_flavor(session, "flavor_id", given).await?;
         }
-        let routes = |it: &Labels| it.settings().pod_network == PodNetwork::Routes;
-        let routed = before.filter(|it| routes(&it.labels));
-        if routes(&wanted.labels)
-            && let Some(id) = changed(&network, routed.and_then(|it| it.fixed_network.as_deref()))
-        {
-            own_for_pods(session, who, id).await?;
+        if let Some(given) = changed(&wanted.master_flavor, of(|it| it.master_flavor.as_deref())) {
+            self.check_flavor(session, "master_flavor_id", given).await?;
         }
-        if let Some(given) = changed(&subnet, of(|it| it.fixed_subnet.as_deref())) {
-            subnet = Some(own_subnet(session, who, given).await?);
+        let mut wanted = wanted;
+        if of(|it| Some(it.image.as_str())) != Some(wanted.image.as_str()) {
+            let found = own_image(session, who, &wanted.image).await;
+            let id = check_found("image_id", &wanted.image, found)?;
+            let given = std::mem::replace(&mut wanted.image, id.clone());
+            wanted.note_name(&given, &id);
         }
-        if let Some(given) = changed(&external, of(|it| it.external_network.as_deref())) {
-            external = Some(external_network(session, given).await?);
-        }
-        Ok(ClusterParameters {
-            image,
-            fixed_network: network,
-            fixed_subnet: subnet,
-            external_network: external,
-            ..wanted
-        })
+        borrow_networks(session, who, before, &mut wanted).await?;
+        let networks = [&wanted.external_network, &wanted.fixed_network, &wanted.fixed_subnet];
+        let used: Vec<String> = networks.into_iter().flatten().cloned().collect();
+        let image = wanted.image.clone();
+        wanted.names.retain(|id, _| *id == image || used.contains(id));
+        Ok(wanted)
+    }
+
+    /// Refuses a flavor that the project of the session may not use.
+    async fn check_flavor(
+        &self,
+        session: &Session,
+        setting: &'static str,
+        given: &str,
+    ) -> Result<(), ExternalObjectError> {
+        let found = self.context.flavors.has(session, given).await;
+        check_found(setting, given, found.map(|has| has.then_some(())))
     }
 
     /// Returns the public key of the caller's keypair; `None` without a cloud. Nova keeps keypairs by user, so the keypair is looked up with
@@ -170,6 +167,55 @@ impl Conductor {
         let Some((session, _)) = sessions else { return Ok(given.to_owned()) };
         check_found("image_id", given, own_image(&session, who, given).await)
     }
+
+    /// Refuses a flavor that servers of this cluster cannot have.
+    ///
+    /// # Errors
+    ///
+    /// As [`Conductor::borrow`].
+    pub async fn check_flavor_of(
+        &self,
+        cluster: &Cluster,
+        given: &str,
+    ) -> Result<(), ExternalObjectError> {
+        let sessions = self.context.sessions(cluster, false).await.map_err(closed)?;
+        let Some((session, _)) = sessions else { return Ok(()) };
+        self.check_flavor(&session, "flavor_id", given).await
+    }
+}
+
+/// Replaces the names of networks and subnets that differ from `before` by ids.
+async fn borrow_networks(
+    session: &Session,
+    who: ObjectUser<'_>,
+    before: Option<&ClusterParameters>,
+    wanted: &mut ClusterParameters,
+) -> Result<(), ExternalObjectError> {
+    let of = |field: fn(&ClusterParameters) -> Option<&str>| before.and_then(field);
+    if let Some(given) = changed(&wanted.fixed_network, of(|it| it.fixed_network.as_deref())) {
+        let (given, id) = (given.to_owned(), own_network(session, who, given).await?);
+        wanted.note_name(&given, &id);
+        wanted.fixed_network = Some(id);
+    }
+    let routes = |it: &Labels| it.settings().pod_network == PodNetwork::Routes;
+    let routed = before.filter(|it| routes(&it.labels)).and_then(|it| it.fixed_network.as_deref());
+    if routes(&wanted.labels)
+        && let Some(id) = changed(&wanted.fixed_network, routed)
+    {
+        own_for_pods(session, who, id).await?;
+    }
+    if let Some(given) = changed(&wanted.fixed_subnet, of(|it| it.fixed_subnet.as_deref())) {
+        let (given, id) = (given.to_owned(), own_subnet(session, who, given).await?);
+        wanted.note_name(&given, &id);
+        wanted.fixed_subnet = Some(id);
+    }
+    if let Some(given) = changed(&wanted.external_network, of(|it| it.external_network.as_deref()))
+    {
+        let (given, id) = (given.to_owned(), external_network(session, given).await?);
+        wanted.note_name(&given, &id);
+        wanted.external_network = Some(id);
+    }
+    Ok(())
 }
 
 /// Whether a public key is one line as `sshd` reads it, and no X.509 certificate, which Nova also keeps as keypairs.

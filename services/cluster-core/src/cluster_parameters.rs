@@ -1,5 +1,6 @@
 //! The parameters of a cluster template, which each cluster copies.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,9 @@ pub struct ClusterParameters {
     pub master_lb_enabled: bool,
     /// All other settings.
     pub labels: Labels,
+    /// The names that the caller gave for the image and the networks, by the ids that are recorded instead.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<String, String>,
 }
 
 words::words! {
@@ -90,7 +94,21 @@ impl ClusterParameters {
             floating_ip_enabled: true,
             master_lb_enabled: false,
             labels: Labels::default(),
+            names: BTreeMap::new(),
         }
+    }
+
+    /// Returns the name that the caller gave for the object with this id, or else the id. Magnum's answers show names as they were given.
+    pub fn shown<'a>(&'a self, id: &'a str) -> &'a str {
+        self.names.get(id).map_or(id, String::as_str)
+    }
+
+    /// Records that the caller gave `given` for the object with this id.
+    pub fn note_name(&mut self, given: &str, id: &str) {
+        match given == id {
+            true => self.names.remove(id),
+            false => self.names.insert(id.to_owned(), given.to_owned()),
+        };
     }
 
     /// Returns the port of the Kubernetes API.
@@ -138,6 +156,17 @@ mod tests {
             let got = (of.has_floating_machines(), of.has_floating_balancer());
             assert_eq!(got, (machines, balancer), "{enabled} {external:?} {label:?}");
         }
+    }
+
+    #[test]
+    fn a_name_is_shown_as_it_was_given_last() {
+        let mut parameters = ClusterParameters::new("4f1e".to_owned());
+        assert_eq!(parameters.shown("4f1e"), "4f1e");
+        parameters.note_name("fedora-coreos", "4f1e");
+        assert_eq!(parameters.shown(&parameters.image), "fedora-coreos");
+        assert_eq!(parameters.shown("other"), "other");
+        parameters.note_name("4f1e", "4f1e");
+        assert_eq!(parameters.shown(&parameters.image), "4f1e");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use cluster_core::{
-    Cluster, ClusterRequest, ClusterSort, ClusterSpec, GroupRole, NodeGroup, health, status,
-    status_reason,
+    Cluster, ClusterParameters, ClusterRequest, ClusterSort, ClusterSpec, GroupRole, NodeGroup,
+    health, status, status_reason,
 };
 
 use crate::field::{Field, Read, Resource, put, put_if_sent, refuse_if_sent};
@@ -104,9 +104,9 @@ const FIELDS: &[Field<Cluster>] = &[
     field("labels_overridden", TextMap, |it, _| (&it.cluster.labels_compared.overridden).into()),
     field("labels_added", TextMap, |it, _| (&it.cluster.labels_compared.added).into()),
     field("labels_skipped", TextMap, |it, _| (&it.cluster.labels_compared.skipped).into()),
-    field("fixed_network", MaybeText, |it, _| (&it.cluster.blueprint.fixed_network).into())
+    field("fixed_network", MaybeText, |it, _| shown(it, |of| &of.fixed_network))
         .create(Input::Text(|new, _, id| put_if_sent(&mut new.cluster.blueprint.fixed_network, id.map(Some)))),
-    field("fixed_subnet", MaybeText, |it, _| (&it.cluster.blueprint.fixed_subnet).into())
+    field("fixed_subnet", MaybeText, |it, _| shown(it, |of| &of.fixed_subnet))
         .create(Input::Text(|new, _, id| put_if_sent(&mut new.cluster.blueprint.fixed_subnet, id.map(Some)))),
     field("floating_ip_enabled", Boolean, |it, _| it.cluster.blueprint.floating_ip_enabled.into())
         .create(Input::Flag(|new, _, is_on| put_if_sent(&mut new.cluster.blueprint.floating_ip_enabled, is_on))),
@@ -118,6 +118,15 @@ const FIELDS: &[Field<Cluster>] = &[
         .sort(ClusterSort::CreatedAt),
     field("updated_at", MaybeText, |it, _| it.cluster.updated_at.into()),
 ];
+
+/// The name that the caller gave for an object of the cloud.
+fn shown<'a>(
+    it: ClusterSpec<'a>,
+    field: fn(&'a ClusterParameters) -> &'a Option<String>,
+) -> Shown<'a> {
+    let of = &it.cluster.blueprint;
+    field(of).as_deref().map(|id| of.shown(id)).into()
+}
 
 fn minutes_or_none(minutes: u32) -> Option<u32> {
     Some(minutes).filter(|minutes| *minutes > 0)

@@ -42,7 +42,7 @@ const FIELDS: &[Field<NodeGroup>] = &[
     field("flavor_id", MaybeText, |it, _| (&it.group.flavor).into())
         .brief()
         .create(Input::Text(|new, _, flavor| put(&mut new.flavor, Ok(flavor)))),
-    field("image_id", MaybeText, |it, _| (&it.group.image).into())
+    field("image_id", MaybeText, |it, _| it.cluster.blueprint.shown(&it.group.image).into())
         .brief()
         .create(Input::Text(|new, _, image| put(&mut new.image, Ok(image)))),
     field("node_count", Integer, |it, _| it.group.node_count().into())

@@ -50,7 +50,7 @@ const FIELDS: &[Field<Template>] = &[
         }))
         .required()
         .about("Only `kubernetes` is supported."),
-    field("image_id", Text, |it, _| (&it.blueprint.image).into())
+    field("image_id", Text, |it, _| it.blueprint.shown(&it.blueprint.image).into())
         .write(Input::Text(|it, _, image| put(&mut it.blueprint.image, Ok(image.unwrap_or_default()))))
         .about("Id or name of an image of Fedora CoreOS."),
     field("flavor_id", MaybeText, |it, _| (&it.blueprint.flavor).into())
@@ -62,11 +62,11 @@ const FIELDS: &[Field<Template>] = &[
         .about("Addresses, separated by commas."),
     field("keypair_id", MaybeText, |it, _| (&it.blueprint.keypair).into())
         .write(Input::Text(|it, _, key| put(&mut it.blueprint.keypair, Ok(key)))),
-    field("external_network_id", MaybeText, |it, _| (&it.blueprint.external_network).into())
+    field("external_network_id", MaybeText, |it, _| it.blueprint.external_network.as_deref().map(|id| it.blueprint.shown(id)).into())
         .write(Input::Text(|it, _, id| put(&mut it.blueprint.external_network, Ok(id)))),
-    field("fixed_network", MaybeText, |it, _| (&it.blueprint.fixed_network).into())
+    field("fixed_network", MaybeText, |it, _| it.blueprint.fixed_network.as_deref().map(|id| it.blueprint.shown(id)).into())
         .write(Input::Text(|it, _, id| put(&mut it.blueprint.fixed_network, Ok(id)))),
-    field("fixed_subnet", MaybeText, |it, _| (&it.blueprint.fixed_subnet).into())
+    field("fixed_subnet", MaybeText, |it, _| it.blueprint.fixed_subnet.as_deref().map(|id| it.blueprint.shown(id)).into())
         .write(Input::Text(|it, _, id| put(&mut it.blueprint.fixed_subnet, Ok(id)))),
     field("network_driver", Text, |it, _| it.blueprint.network_driver.as_str().into())
         .write(Input::Text(|it, _, driver| put(&mut it.blueprint.network_driver, network_driver(driver.as_deref()))))
@@ -82,7 +82,9 @@ const FIELDS: &[Field<Template>] = &[
     field("docker_storage_driver", Text, |_, _| "overlay2".into())
         .write(Input::Text(|_, name, driver| only(name, driver, "overlay2")))
         .about("Only `overlay2` is supported."),
-    field("cluster_distro", Text, |_, _| "fedora-coreos".into()),
+    field("cluster_distro", Text, |_, _| "fedora-coreos".into())
+        .write(Input::Text(|_, name, distro| only(name, distro, "fedora-coreos")))
+        .about("Only `fedora-coreos` is supported."),
     field("http_proxy", MaybeText, |it, _| (&it.blueprint.http_proxy).into())
         .write(Input::Text(|it, _, proxy| put(&mut it.blueprint.http_proxy, Ok(proxy)))),
     field("https_proxy", MaybeText, |it, _| (&it.blueprint.https_proxy).into())

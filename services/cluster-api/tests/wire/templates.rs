@@ -5,11 +5,12 @@ use crate::api::Api;
 #[tokio::test]
 async fn a_template_is_answered_as_magnum_does() {
     let api = Api::start().await;
-    // All fields that `openstack coe cluster template create` sends, unset fields as null.
+    // All fields that `openstack coe cluster template create` sends, unset fields as null, and `cluster_distro`, which others send.
     let body = r#"{
         "name": "t", "image_id": "fcos", "keypair_id": "key", "external_network_id": "public",
         "coe": "kubernetes", "fixed_network": null, "fixed_subnet": null, "network_driver": "flannel",
-        "volume_driver": "cinder", "driver": null, "dns_nameserver": "192.0.2.1,192.0.2.2", "flavor_id": "m1.large",
+        "volume_driver": "cinder", "driver": null, "cluster_distro": "fedora-coreos",
+        "dns_nameserver": "192.0.2.1,192.0.2.2", "flavor_id": "m1.large",
         "master_flavor_id": "m1.small", "docker_volume_size": 20, "docker_storage_driver": null, "http_proxy": null,
         "https_proxy": null, "no_proxy": null, "labels": {"kube_tag": "v1.32.1", "auto_healing_enabled": false},
         "tls_disabled": false, "public": false, "registry_enabled": false, "insecure_registry": null,
@@ -67,6 +68,8 @@ async fn an_impossible_template_is_refused_by_field() {
         "labels/prometheus_monitoring: clusterd does not install it; install it in the cluster and remove the label",
     )
     .await;
+    check(r#", "cluster_distro": "ubuntu""#, "cluster_distro: only fedora-coreos is supported")
+        .await;
     check(r#", "tls_disabled": true"#, "tls_disabled: Kubernetes always uses TLS").await;
     check(
         r#", "name": "1st""#,

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use cluster_addons::gpu_node;
 use cluster_core::FlavorSize;
-use openstack::Session;
 use openstack::compute::flavors::{self, Flavor};
+use openstack::{CloudError, Session};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
@@ -45,30 +45,43 @@ impl Flavors {
         all.entry(project).or_default().clone()
     }
 
+    /// Whether the project of the session may use the flavor with this id or name.
+    pub(crate) async fn has(&self, session: &Session, given: &str) -> Result<bool, CloudError> {
+        let all = self.list(session, &BTreeSet::from([given.to_owned()])).await?;
+        Ok(named(&all, given).is_some())
+    }
+
     /// Returns the sizes of these flavors. Nova is called once, however many requests wait for the answer.
     pub(crate) async fn sizes(
         &self,
         session: &Session,
         wanted: &BTreeSet<String>,
     ) -> Result<BTreeMap<String, FlavorSize>> {
-        let of_project = self.of(session.identity().await?.project_id.unwrap_or_default());
-        let mut kept = of_project.lock().await;
-        let fresh = kept.as_ref().filter(|(at, _)| at.elapsed() < MAX_AGE);
-        let known = fresh.map(|(_, all)| all.clone()).unwrap_or_default();
-        let is_known = |given: &String| named(&known, given).is_some();
-        let all = if wanted.iter().all(is_known) {
-            known
-        } else {
-            let all: Arc<[Flavor]> = flavors::list(session).await?.into();
-            *kept = Some((Instant::now(), all.clone()));
-            all
-        };
-        drop(kept);
+        let all = self.list(session, wanted).await?;
         let size = |given: &String| {
             let flavor = named(&all, given).ok_or_else(|| no_such_flavor(given))?;
             Ok((given.clone(), size(flavor)))
         };
         wanted.iter().map(size).collect()
+    }
+
+    /// Returns the flavors of the session's project, which Nova lists again if the list is old or lacks one of `wanted`.
+    async fn list(
+        &self,
+        session: &Session,
+        wanted: &BTreeSet<String>,
+    ) -> Result<Arc<[Flavor]>, CloudError> {
+        let of_project = self.of(session.identity().await?.project_id.unwrap_or_default());
+        let mut kept = of_project.lock().await;
+        let fresh = kept.as_ref().filter(|(at, _)| at.elapsed() < MAX_AGE);
+        let known = fresh.map(|(_, all)| all.clone()).unwrap_or_default();
+        let is_known = |given: &String| named(&known, given).is_some();
+        if wanted.iter().all(is_known) {
+            return Ok(known);
+        }
+        let all: Arc<[Flavor]> = flavors::list(session).await?.into();
+        *kept = Some((Instant::now(), all.clone()));
+        Ok(all)
     }
 }
 
@@ -137,6 +150,8 @@ mod tests {
             assert_eq!(calls, usize::from(is_called), "row {number}");
         }
         let missing = BTreeSet::from(["m1.small".to_owned(), "m1.absent".to_owned()]);
+        let has = async |given| Flavors::default().has(&session, given).await.unwrap();
+        assert_eq!((has("m1.small").await, has("m1.absent").await), (true, false));
         let refused = Flavors::default().sizes(&session, &missing).await;
         assert!(matches!(refused, Err(CloudWorkError::NoSuch { .. })), "{refused:?}");
     }

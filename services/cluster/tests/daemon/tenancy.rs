@@ -216,11 +216,16 @@ async fn a_flavor_that_the_project_cannot_see_is_refused() {
     let given = TestDaemon::start("").await;
     given.let_in().await;
     given.private_flavor("secret").await;
-    let plan = async |flavor: &str| {
-        let cluster = json!({"name": "c", "cluster_template_id": "t", "flavor_id": flavor});
-        given.plan(&cluster).await.unwrap()
-    };
-    assert_eq!(plan("m1.small").await.fits, Some(true));
-    let why = plan("secret").await.fits_reason.unwrap();
-    assert!(why.contains("flavor_id: the cloud has no \"secret\""), "{why}");
+    let cluster =
+        |field: &str, flavor: &str| json!({"name": "c", "cluster_template_id": "t", field: flavor});
+    let plan = given.plan(&cluster("flavor_id", "m1.large")).await.unwrap();
+    assert_eq!(plan.fits, Some(true));
+    for field in ["flavor_id", "master_flavor_id"] {
+        let why = format!("{field}: the cloud has no \"secret\"");
+        let refused = refusal(given.plan(&cluster(field, "secret")).await, StatusCode::BAD_REQUEST);
+        assert!(refused.sentence().contains(&why), "{refused}");
+        let refused =
+            refusal(given.create(&cluster(field, "secret")).await, StatusCode::BAD_REQUEST);
+        assert!(refused.sentence().contains(&why), "{refused}");
+    }
 }

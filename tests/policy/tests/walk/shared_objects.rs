@@ -59,7 +59,10 @@ async fn a_project_may_use_its_own_and_shared_objects() {
             [("mine", &a), (&a, &a), ("for-all", &for_all), (&for_all, &for_all), (&c, &c)]
         {
             let made = template(&service, member, json!({"image_id": named})).await.has(201).json();
-            assert_eq!(made["image_id"], id.as_str(), "{named}");
+            assert_eq!(made["image_id"], named, "the answer shows the image as it was given");
+            let ident: Ident = made["uuid"].as_str().unwrap().parse().unwrap();
+            let found = service.store().await.find_templates(&ident, &Scope::All).await.unwrap();
+            assert_eq!(found[0].blueprint.image, *id, "{named}");
         }
         for named in [b.as_str(), "given", "none", "7c9e6679-7425-40de-944b-e07fc1f90ae7"] {
             refuses(template(&service, member, json!({"image_id": named})).await, "image_id");
@@ -101,7 +104,9 @@ async fn a_name_with_a_slash_is_a_name_not_an_id() {
         let member = "project-a-member";
         let own = image(&service, member, "debian/12", "private").await;
         let made = template(&service, member, json!({"image_id": "debian/12"})).await.has(201);
-        assert_eq!(made.json()["image_id"], own.as_str());
+        let ident: Ident = made.json()["uuid"].as_str().unwrap().parse().unwrap();
+        let found = service.store().await.find_templates(&ident, &Scope::All).await.unwrap();
+        assert_eq!(found[0].blueprint.image, own);
         for (field, setting) in [
             ("image_id", "image_id"),
             ("fixed_network", "fixed_network"),
