@@ -3,7 +3,7 @@
 use axum::response::Response;
 use cluster_core::{LedgerEntry, MemberName, NodeGroup, check_not_deleting};
 use http::StatusCode;
-use openstack_api::{ApiError, PathParam, Route, Routes, StrictJson};
+use openstack_api::{ApiError, Hidden, PathParam, Route, Routes, StrictJson};
 use serde::Deserialize;
 use utoipa::{PartialSchema, ToSchema};
 
@@ -22,7 +22,10 @@ pub(crate) fn routes() -> Routes<App> {
     Routes::new("actions")
         .at(
             "/v1/clusters/{cluster}/actions/resize",
-            [resize.since(since::RESIZE).answers(StatusCode::ACCEPTED).returns(accepted_schema())],
+            [resize
+                .hidden_before(since::RESIZE, Hidden::Version)
+                .answers(StatusCode::ACCEPTED)
+                .returns(accepted_schema())],
         )
         .at(
             "/v1/clusters/{cluster}/actions/upgrade",
@@ -55,6 +58,7 @@ async fn ask_resize(
 ) -> Result<Response> {
     let count = body.node_count.ok_or_else(|| ApiError::bad_field("node_count", "is required"))?;
     since::check_zero(count, request.asked)?;
+    request.cluster(&ident).await?;
     let named = body.nodes_to_remove.unwrap_or_default();
     let machines = named_members(&request, &ident, &named).await?;
     let change = request.change(&ident, |cluster, groups| {

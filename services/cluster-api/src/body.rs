@@ -138,16 +138,17 @@ pub(crate) fn schema<R: Resource>() -> RefOr<Schema> {
     Schema::from(body.build()).into()
 }
 
-/// The response schema of a resource at this level of detail. A field of a later microversion is optional.
+/// The response schema of a resource at this level of detail. A field that not every microversion has is optional.
 pub(crate) fn shape<R: Resource>(level: DetailLevel) -> JsonShape {
     let mut shape = JsonShape::object([]);
-    let newest = crate::microversion::MAXIMUM;
-    for field in R::FIELDS.iter().filter(|field| field.is_shown(level, newest)) {
+    let (oldest, newest) = (crate::microversion::MINIMUM, crate::microversion::MAXIMUM);
+    for field in R::FIELDS {
         let Some(answer) = &field.answer else { continue };
         let described = [(field.name, answer.kind.shape())];
-        shape = match crate::microversion::MINIMUM.has(field.since) {
-            true => shape.and(described),
-            false => shape.maybe(described),
+        shape = match (field.is_shown(level, oldest), field.is_shown(level, newest)) {
+            (true, true) => shape.and(described),
+            (false, false) => shape,
+            (true, false) | (false, true) => shape.maybe(described),
         };
     }
     shape

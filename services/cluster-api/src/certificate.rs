@@ -5,8 +5,8 @@ use cluster_core::{Cluster, check_not_deleting, start_rotation as rotated};
 use cluster_store::ClusterChange;
 use http::StatusCode;
 use openstack_api::{
-    ApiError, JsonShape, Links, Origin, PathParam, Query, Route, Routes, Shaped, StrictJson, json,
-    shaped,
+    ApiError, Hidden, JsonShape, Links, Origin, PathParam, Query, Route, Routes, Shaped,
+    StrictJson, json, shaped,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
@@ -29,7 +29,6 @@ pub(crate) fn routes() -> Routes<App> {
             .query_parameters(["ca_cert_type"])
             .returns(Shown::shape()),
         Route::patch("Rotate a cluster's CA", rotate)
-            .since(since::ROTATE)
             .answers(StatusCode::ACCEPTED)
             .returns(accepted_schema()),
     ];
@@ -40,7 +39,7 @@ pub(crate) fn routes() -> Routes<App> {
         .at(
             "/v1/credentials/{cluster}",
             [credentials
-                .since(since::CREDENTIALS)
+                .hidden_before(since::CREDENTIALS, Hidden::Version)
                 .answers(StatusCode::ACCEPTED)
                 .returns(accepted_schema())],
         )
@@ -94,9 +93,9 @@ async fn show(
     PathParam(ident): PathParam<String>,
     mut query: Query,
 ) -> Result<Response> {
+    let cluster = request.cluster(&ident).await?;
     check_kind(query.take("ca_cert_type").as_deref())?;
     query.finish()?;
-    let cluster = request.cluster(&ident).await?;
     let pem = request.app.conductor.authority(&cluster).await?;
     Ok(json(StatusCode::OK, &shown(&cluster, None, pem, &origin)))
 }

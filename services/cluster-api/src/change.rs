@@ -52,7 +52,8 @@ pub(crate) fn resized(
     count: u32,
     remove: &[MemberName],
 ) -> Result<ClusterChange> {
-    let resized = resize(group, count, remove)?;
+    let updated_at = Some((app.clock)());
+    let resized = NodeGroup { updated_at, ..resize(group, count, remove)? };
     let said = format!("{} resized to {count} members", group.name);
     let events = vec![app.request_event(&cluster, "ResizeRequested", said)];
     let cluster = Cluster { asked_at: (app.clock)(), ..cluster };

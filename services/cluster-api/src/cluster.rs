@@ -15,8 +15,8 @@ use cluster_store::{ClusterChange, PagePart, Position, Scope};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    JsonPatch, JsonShape, ListPart, ListRequest, PathParam, Route, Routes, StrictJson,
-    with_location,
+    ApiError, JsonPatch, JsonShape, ListPart, ListRequest, Microversion, PathParam, Query, Route,
+    Routes, StrictJson, flag, with_location,
 };
 
 use crate::accepted::{accepted, accepted_schema};
@@ -48,6 +48,7 @@ pub(crate) fn routes() -> Routes<App> {
     let one = [
         Route::get("Show a cluster", show).returns(shape(DetailLevel::Detail)),
         Route::patch("Change a cluster", patch)
+            .query_parameters(["rollback"])
             .reads(openapi::patch_body())
             .answers(StatusCode::ACCEPTED)
             .returns(accepted_schema()),
@@ -155,8 +156,12 @@ async fn patch(
     request: Request,
     look: Context,
     PathParam(ident): PathParam<String>,
+    mut query: Query,
     JsonPatch(patch): JsonPatch,
 ) -> Result<Response> {
+    request.cluster(&ident).await?;
+    check_rollback(&mut query, look.asked)?;
+    query.finish()?;
     let mut size = NewSize::default();
     write_flat_patch::<Cluster>(patch, UNCHANGEABLE, &mut size)?;
     let change = request.change(&ident, |cluster, groups| {
@@ -166,6 +171,19 @@ async fn patch(
         resized(&request.app, cluster, default_workers(&groups)?, count, &[])
     });
     Ok(accepted(&change.await?))
+}
+
+/// Refuses `?rollback=true`: the cloud is asked again and again until the cluster has its new size, or another size is requested.
+fn check_rollback(query: &mut Query, asked: Microversion) -> Result<(), ApiError> {
+    let Some(raw) = query.take("rollback") else { return Ok(()) };
+    asked.need(since::ROLLBACK, "rollback")?;
+    match flag("rollback", &raw)? {
+        false => Ok(()),
+        true => {
+            let why = "clusterd retries a failed update and does not roll it back: set /node_count to the former number";
+            Err(ApiError::bad_field("rollback", why))
+        }
+    }
 }
 
 /// `DELETE /v1/clusters/{cluster}`: records the wish. The conductor removes the cluster once all its cloud objects are gone.

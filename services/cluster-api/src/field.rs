@@ -35,6 +35,8 @@ pub(crate) struct Field<R: Resource> {
     pub(crate) name: &'static str,
     /// The microversion that introduced the field.
     pub(crate) since: Microversion,
+    /// The microversion that removed the field.
+    pub(crate) until: Option<Microversion>,
     /// The field in answers; `None` if only requests have it.
     pub(crate) answer: Option<Answer<R>>,
     /// How requests for a new resource set the field; `None` if they cannot.
@@ -77,6 +79,7 @@ impl<R: Resource> Field<R> {
         Field {
             name,
             since: Microversion::new(1),
+            until: None,
             answer: None,
             create: None,
             change: None,
@@ -89,6 +92,11 @@ impl<R: Resource> Field<R> {
     /// The field came with a later microversion.
     pub(crate) const fn since(self, since: Microversion) -> Self {
         Field { since, ..self }
+    }
+
+    /// A later microversion removed the field.
+    pub(crate) const fn until(self, until: Microversion) -> Self {
+        Field { until: Some(until), ..self }
     }
 
     /// A list without details shows the field.
@@ -132,7 +140,8 @@ impl<R: Resource> Field<R> {
     /// Whether an answer of this level shows the field in the requested version.
     pub(crate) fn is_shown(&self, level: DetailLevel, asked: Microversion) -> bool {
         let is_wanted = |answer: &Answer<R>| answer.is_brief || level == DetailLevel::Detail;
-        asked.has(self.since) && self.answer.as_ref().is_some_and(is_wanted)
+        let is_gone = self.until.is_some_and(|until| asked.has(until));
+        asked.has(self.since) && !is_gone && self.answer.as_ref().is_some_and(is_wanted)
     }
 }
 

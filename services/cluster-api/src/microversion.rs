@@ -11,15 +11,13 @@ macro_rules! versions {
 
 versions! {
     MINIMUM 1 "The lowest."
-    STATS 4 "Counts of clusters and nodes."
-    ROTATE 5 "Rotation of a cluster's CA."
-    QUOTAS 6 "Quotas."
+    ROLLBACK 3 "The rollback of a failed update."
     RESIZE 7 "The action `resize`."
     UPGRADE 8 "The action `upgrade`."
     NODE_GROUPS 9 "Node groups."
     ZERO_NODES 10 "Clusters without workers."
     CREDENTIALS 12 "Rotation of a cluster's credentials."
-    CLUSTER_ID 13 "`cluster_id` besides `stack_id`."
+    CLUSTER_ID 13 "`cluster_id` instead of `stack_id`."
     NODE_LABELS 14 "Labels and taints of a node group's nodes."
     MAXIMUM 14 "The highest."
 }

@@ -10,7 +10,7 @@ use cluster_store::ClusterChange;
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, JsonPatch, JsonShape, Op, Operation, Paging, PathParam, Query, Route, Routes,
+    ApiError, Hidden, JsonPatch, JsonShape, Op, Operation, Paging, PathParam, Query, Route, Routes,
     StrictJson, json_field,
 };
 
@@ -31,24 +31,26 @@ pub(crate) fn routes() -> Routes<App> {
     let shape = || body::shape::<NodeGroup>(DetailLevel::Detail);
     let all = [
         Route::get("List a cluster's node groups", list)
-            .since(since::NODE_GROUPS)
+            .hidden_before(since::NODE_GROUPS, Hidden::Version)
             .query_parameters(["limit", "marker", "sort_key", "sort_dir", "role"])
             .returns(JsonShape::object([("nodegroups", JsonShape::list(brief()))])),
         Route::post("Create a node group", create)
-            .since(since::NODE_GROUPS)
+            .hidden_before(since::NODE_GROUPS, Hidden::Version)
             .reads(body::schema::<NodeGroup>())
             .answers(StatusCode::ACCEPTED)
             .returns(shape()),
     ];
     let one = [
-        Route::get("Show a node group", show).since(since::NODE_GROUPS).returns(shape()),
+        Route::get("Show a node group", show)
+            .hidden_before(since::NODE_GROUPS, Hidden::Version)
+            .returns(shape()),
         Route::patch("Change a node group", patch)
-            .since(since::NODE_GROUPS)
+            .hidden_before(since::NODE_GROUPS, Hidden::Version)
             .reads(openapi::patch_body())
             .answers(StatusCode::ACCEPTED)
             .returns(shape()),
         Route::delete("Delete a node group", delete)
-            .since(since::NODE_GROUPS)
+            .hidden_before(since::NODE_GROUPS, Hidden::Version)
             .answers(StatusCode::NO_CONTENT),
     ];
     Routes::new("nodegroups")

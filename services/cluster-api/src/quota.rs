@@ -14,7 +14,6 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Result;
-use crate::microversion as since;
 use crate::request::{Request, may_see_project, missing, other_project_refusal};
 
 /// The only resource with a quota in Magnum.
@@ -23,11 +22,9 @@ const CLUSTER: &str = "Cluster";
 pub(crate) fn routes() -> Routes<App> {
     let all = [
         Route::get("List quotas", list)
-            .since(since::QUOTAS)
             .query_parameters(["limit", "marker", "sort_key", "sort_dir", "all_tenants"])
             .returns(JsonShape::object([("quotas", JsonShape::list(Shown::shape()))])),
         Route::post("Set a quota", create)
-            .since(since::QUOTAS)
             .needs(RequiredAccess::Administer)
             .reads(Body::schema())
             .answers(StatusCode::CREATED)
@@ -35,15 +32,13 @@ pub(crate) fn routes() -> Routes<App> {
             .refuses([StatusCode::NOT_FOUND]),
     ];
     let one = [
-        Route::get("Show a quota", show).since(since::QUOTAS).returns(Shown::shape()),
+        Route::get("Show a quota", show).returns(Shown::shape()),
         Route::patch("Change a quota", patch)
-            .since(since::QUOTAS)
             .needs(RequiredAccess::Administer)
             .reads(Body::schema())
             .answers(StatusCode::ACCEPTED)
             .returns(Shown::shape()),
         Route::delete("Delete a quota", delete)
-            .since(since::QUOTAS)
             .needs(RequiredAccess::Administer)
             .answers(StatusCode::NO_CONTENT),
     ];
@@ -143,9 +138,9 @@ async fn list(request: Request, mut query: Query) -> Result<Response> {
     query.finish()?;
     let scope = match (all, request.project()) {
         (true, _) if request.caller.access_scope() == AccessScope::Everything => Scope::All,
-        (true, _) => return Err(other_project_refusal("all_tenants").into()),
-        (false, Ok(own)) => Scope::Project(own.to_owned()),
-        (false, Err(_)) => request.scope(),
+        // As in Magnum, `all_tenants` of other callers means their own project.
+        (_, Ok(own)) => Scope::Project(own.to_owned()),
+        (_, Err(_)) => request.scope(),
     };
     let found = request.app.store.list_quotas(&scope, Some(CLUSTER)).await?;
     Ok(json_field(StatusCode::OK, "quotas", &found.iter().map(shown).collect::<Vec<_>>()))

@@ -16,8 +16,9 @@ pub(crate) const VERSIONS: ApiVersions = ApiVersions {
         ("clusters", since::MINIMUM),
         ("certificates", since::MINIMUM),
         ("mservices", since::MINIMUM),
-        ("stats", since::STATS),
-        ("quotas", since::QUOTAS),
-        ("nodegroups", since::NODE_GROUPS),
+        ("stats", since::MINIMUM),
+        ("quotas", since::MINIMUM),
+        ("nodegroups", since::MINIMUM),
+        ("credentials", since::MINIMUM),
     ],
 };

@@ -14,6 +14,9 @@ use crate::request::Request;
 /// A clusterd that has not reported for this time counts as down, in seconds.
 const SILENCE: i64 = 60;
 
+/// The only value that Magnum's clients know.
+const BINARY: &str = "magnum-conductor";
+
 pub(crate) fn routes() -> Routes<App> {
     Routes::new("mservices").at(
         "/v1/mservices",
@@ -46,7 +49,7 @@ fn shown(id: usize, seen: &ServiceSeen, now: Timestamp) -> Shown<'_> {
     Shown {
         id,
         host: &seen.hostname,
-        binary: "clusterd",
+        binary: BINARY,
         state: if alive { "up" } else { "down" },
         disabled: false,
         disabled_reason: None,

@@ -8,17 +8,14 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::error::Result;
-use crate::microversion as since;
 use crate::request::{Request, may_see_project, other_project_refusal};
 
 pub(crate) fn routes() -> Routes<App> {
     let count = Route::get("Count clusters and their members", count);
     let counted =
         JsonShape::object([("clusters", JsonShape::integer()), ("nodes", JsonShape::integer())]);
-    Routes::new("stats").at(
-        "/v1/stats",
-        [count.since(since::STATS).query_parameters(["project_id", "type"]).returns(counted)],
-    )
+    Routes::new("stats")
+        .at("/v1/stats", [count.query_parameters(["project_id", "type"]).returns(counted)])
 }
 
 /// `GET /v1/stats?project_id=`: counts clusters and members.

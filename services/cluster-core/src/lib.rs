@@ -172,7 +172,9 @@ pub use restore_plan::{RestoreForce, start_restore};
 pub use roll::{GroupParameters, Roll, RollOrigin};
 pub use server_state::{ServerDetails, ServerState};
 pub use settings::{Algorithm, Delivery, PodNetwork, Provider, Settings, Volume};
-pub use status::{Health, Status, health, status, status_reason};
+pub use status::{
+    Health, Status, group_status, group_status_reason, health, status, status_reason,
+};
 pub use template::{Owner, Template};
 pub use template_request::{api_port, default_name, name_servers, network_driver, volume_driver};
 pub use turn_pauses::TurnPauses;

@@ -2,7 +2,7 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::{Cluster, Condition, ConditionKind, ConditionStatus, DesiredState};
+use crate::{Cluster, Condition, ConditionKind, ConditionStatus, DesiredState, NodeGroup};
 
 words::words! {
     /// Magnum's status of a cluster, in Magnum's words.
@@ -58,6 +58,44 @@ pub fn status(cluster: &Cluster, now: Timestamp) -> Status {
             Status::UpdateComplete
         }
         (DesiredState::Exist, Some(_)) => Status::UpdateInProgress,
+    }
+}
+
+/// Computes Magnum's status of a node group. A group that was added later is created while its cluster is updated, and a group that no request
+/// changed stays complete.
+pub fn group_status(cluster: &Cluster, group: &NodeGroup, now: Timestamp) -> Status {
+    let of_cluster = status(cluster, now);
+    let is_done = |since: Timestamp| cluster.completed_at.is_some_and(|at| at >= since);
+    match (of_cluster, group.updated_at) {
+        (
+            Status::CreateInProgress
+            | Status::CreateComplete
+            | Status::CreateFailed
+            | Status::DeleteInProgress
+            | Status::DeleteFailed,
+            _,
+        ) => of_cluster,
+        (_, None) if is_done(group.created_at) => Status::CreateComplete,
+        (Status::UpdateInProgress, None) => Status::CreateInProgress,
+        (Status::UpdateComplete, None) => Status::CreateComplete,
+        (Status::UpdateFailed, None) => Status::CreateFailed,
+        (_, Some(changed)) if is_done(changed) => Status::UpdateComplete,
+        (Status::UpdateInProgress | Status::UpdateComplete | Status::UpdateFailed, Some(_)) => {
+            of_cluster
+        }
+    }
+}
+
+/// Returns the reason for the status of a node group; `None` when the group is complete.
+pub fn group_status_reason(cluster: &Cluster, group: &NodeGroup, now: Timestamp) -> Option<String> {
+    match group_status(cluster, group, now) {
+        Status::CreateComplete | Status::UpdateComplete => None,
+        Status::CreateInProgress
+        | Status::CreateFailed
+        | Status::UpdateInProgress
+        | Status::UpdateFailed
+        | Status::DeleteInProgress
+        | Status::DeleteFailed => status_reason(cluster),
     }
 }
 
@@ -150,6 +188,42 @@ mod tests {
         sample.settle(&mut seen);
         sample.cluster.completed_at = Some(at(9));
         check(&mut sample, &seen, expect!["UPDATE_COMPLETE HEALTHY"]);
+    }
+
+    #[test]
+    fn a_node_group_has_a_status_of_its_own() {
+        let mut sample = Sample::highly_available();
+        let seen = sample.complete();
+        let check = |sample: &mut Sample, want: [&str; 3]| {
+            sample.cluster.conditions = conditions(&sample.spec(), &seen, at(10));
+            let of = |group| {
+                let reason = group_status_reason(&sample.cluster, group, at(10));
+                let status = group_status(&sample.cluster, group, at(10));
+                assert_eq!(reason.is_none(), status.as_str().ends_with("COMPLETE"), "{reason:?}");
+                status.as_str()
+            };
+            assert_eq!(Vec::from_iter(sample.groups.iter().map(of)), want);
+        };
+        // The third group is added later.
+        let added = NodeGroup {
+            name: "gpu".parse().unwrap(),
+            is_default: false,
+            created_at: at(5),
+            machines: [0].into(),
+            ..sample.groups[1].clone()
+        };
+        sample.groups.push(added);
+        sample.cluster.asked_at = at(5);
+        sample.cluster.completed_at = Some(at(1));
+        check(&mut sample, ["CREATE_COMPLETE", "CREATE_COMPLETE", "CREATE_IN_PROGRESS"]);
+        sample.groups[1].updated_at = Some(at(6));
+        check(&mut sample, ["CREATE_COMPLETE", "UPDATE_IN_PROGRESS", "CREATE_IN_PROGRESS"]);
+        sample.cluster.completed_at = Some(at(9));
+        check(&mut sample, ["CREATE_COMPLETE", "UPDATE_COMPLETE", "CREATE_COMPLETE"]);
+        sample.cluster.completed_at = None;
+        check(&mut sample, ["CREATE_IN_PROGRESS"; 3]);
+        sample.cluster.desire = DesiredState::Gone;
+        check(&mut sample, ["DELETE_IN_PROGRESS"; 3]);
     }
 
     #[test]

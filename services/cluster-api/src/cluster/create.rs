@@ -3,7 +3,7 @@
 use cluster_core::{Cluster, ClusterRequest, ClusterUuid, NodeGroup, NodeGroupUuid, Owner};
 use cluster_store::{QuotaWriteError, StoreError};
 use newtype_uuid::GenericUuid;
-use openstack_api::ApiError;
+use openstack_api::{ApiError, Microversion};
 
 use crate::app::App;
 use crate::body::Body;
@@ -16,7 +16,8 @@ pub(crate) async fn requested(
     request: &Request,
     body: Body<Cluster>,
 ) -> Result<(Cluster, Vec<NodeGroup>)> {
-    let template = request.template(&body.base).await.map_err(in_body)?;
+    let template = request.template(&body.base).await;
+    let template = template.map_err(|why| in_body(why, request.asked))?;
     let owner = Owner::new(request.project()?, request.user());
     let id = ClusterUuid::from_untyped_uuid((request.app.ids)());
     let mut wanted = ClusterRequest::new(id, owner.clone(), &template, (request.app.clock)());
@@ -38,10 +39,10 @@ pub(crate) async fn requested(
     Ok((cluster, groups))
 }
 
-/// Turns 404 into 400: the path of the request exists, but its body names a template that does not.
-fn in_body(why: Error) -> ApiError {
+/// Turns 404 into 400 before version 1.10, as in Magnum: the path of the request exists, but its body names a template that does not.
+fn in_body(why: Error, asked: Microversion) -> ApiError {
     match ApiError::from(why) {
-        why if why.status == http::StatusCode::NOT_FOUND => {
+        why if why.status == http::StatusCode::NOT_FOUND && !asked.has(since::ZERO_NODES) => {
             ApiError::bad_field("cluster_template_id", why.message)
         }
         why => why,

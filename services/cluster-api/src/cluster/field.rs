@@ -84,6 +84,7 @@ const FIELDS: &[Field<Cluster>] = &[
     field("health_status", Text, |it, _| health(it.cluster).as_str().into())
         .brief(),
     field("stack_id", Null, |_, _| Shown::Null)
+        .until(since::CLUSTER_ID)
         .brief(),
     field("cluster_id", Text, |it, _| it.cluster.id.into())
         .since(since::CLUSTER_ID)

@@ -1,7 +1,8 @@
 //! The fields of a node group.
 
 use cluster_core::{
-    Cluster, GroupRequest, GroupRole, NodeGroup, NodeTaint, node_labels, status, status_reason,
+    Cluster, GroupRequest, GroupRole, NodeGroup, NodeTaint, group_status, group_status_reason,
+    node_labels,
 };
 
 use crate::field::{Field, Read, Resource, put, put_if_sent};
@@ -54,7 +55,7 @@ const FIELDS: &[Field<NodeGroup>] = &[
         .about("`worker` or any other word except `master`."),
     field("is_default", Boolean, |it, _| it.group.is_default.into())
         .brief(),
-    field("status", Text, |it, look| status(it.cluster, look.now).as_str().into())
+    field("status", Text, |it, look| group_status(it.cluster, it.group, look.now).as_str().into())
         .brief(),
     field("stack_id", Null, |_, _| Shown::Null)
         .brief(),
@@ -76,7 +77,7 @@ const FIELDS: &[Field<NodeGroup>] = &[
     field("labels_overridden", TextMap, |it, _| (&it.group.labels_compared.overridden).into()),
     field("labels_added", TextMap, |it, _| (&it.group.labels_compared.added).into()),
     field("labels_skipped", TextMap, |it, _| (&it.group.labels_compared.skipped).into()),
-    field("status_reason", MaybeText, |it, _| status_reason(it.cluster).into()),
+    field("status_reason", MaybeText, |it, look| group_status_reason(it.cluster, it.group, look.now).into()),
     field("version", Text, |it, _| it.cluster.kubernetes.to_string().into()),
     field("node_addresses", Texts, |it, _| addresses(it)),
     field("node_labels", TextMap, |it, _| (&it.group.node_labels).into())

@@ -38,5 +38,5 @@ async fn a_group_is_resized() {
         r#"{"node_count": 2}"#,
     )
     .await
-    .refuses(404, "this path requires API version 1.7; the requested version is 1.6");
+    .refuses(406, "this path requires API version 1.7; the requested version is 1.6");
 }

@@ -20,7 +20,7 @@ async fn a_cluster_is_created_and_shown_as_magnum_does() {
         r#""uuid": "{id}", "name": "c", "cluster_template_id": "{template}", "keypair": null,
            "docker_volume_size": null, "labels": {{"kube_tag": "v1.32.1", "dns_zone": "k8s.example"}},
            "node_count": 2, "master_count": 3, "flavor_id": "m1.large", "master_flavor_id": "m1.large",
-           "create_timeout": 60, "status": "CREATE_IN_PROGRESS", "health_status": "UNKNOWN", "stack_id": null,
+           "create_timeout": 60, "status": "CREATE_IN_PROGRESS", "health_status": "UNKNOWN",
            "cluster_id": "{id}",
            "links": [
                {{"href": "http://api:9511/v1/clusters/{id}", "rel": "self"}},
@@ -41,8 +41,12 @@ async fn a_cluster_is_created_and_shown_as_magnum_does() {
     api.get("/v1/clusters/c").await.has(200).is(&want);
     api.get("/v1/clusters").await.has(200).is(&format!(r#"{{"clusters": [{{{brief}}}]}}"#));
     api.get("/v1/clusters/detail").await.has(200).is(&format!(r#"{{"clusters": [{want}]}}"#));
-    let old = api.send("GET", "/v1/clusters/c", "container-infra 1.12", "").await.json();
-    assert!(old.get("cluster_id").is_none() && old.get("stack_id").is_some());
+    // `cluster_id` replaces `stack_id` in version 1.13.
+    for path in ["/v1/clusters/c", "/v1/clusters"] {
+        let old = api.send("GET", path, "container-infra 1.12", "").await.json();
+        let old = old.get("clusters").map_or(&old, |all| &all[0]).clone();
+        assert!(old.get("cluster_id").is_none() && old.get("stack_id").is_some(), "{old}");
+    }
 }
 
 #[tokio::test]
@@ -99,7 +103,11 @@ async fn an_impossible_cluster_is_refused_by_field() {
         "labels/kube_tag: v1.5.0 is not supported: choose v1.20 to v1.37",
     )
     .await;
-    api.post("/v1/clusters", r#"{"cluster_template_id": "nowhere"}"#)
+    let nowhere = r#"{"cluster_template_id": "nowhere"}"#;
+    api.post("/v1/clusters", nowhere)
+        .await
+        .refuses(404, "ClusterTemplate nowhere could not be found.");
+    api.send("POST", "/v1/clusters", "container-infra 1.9", nowhere)
         .await
         .refuses(400, "cluster_template_id: ClusterTemplate nowhere could not be found.");
     api.send("POST", "/v1/clusters", "", r#"{"cluster_template_id": "t", "node_count": 0}"#)
@@ -128,6 +136,37 @@ async fn a_patch_changes_only_the_node_count() {
             400,
             "/name: cannot be changed; /node_count can, and node groups have their own routes",
         );
+}
+
+#[tokio::test]
+async fn a_cluster_that_does_not_exist_is_missed_before_a_bad_request_is_refused() {
+    let api = Api::start().await;
+    let bad = r#"[{"op": "replace", "path": "/name", "value": "d"}]"#;
+    let resize = r#"{"node_count": 2, "nodes_to_remove": ["x"]}"#;
+    for (method, path, body) in [
+        ("PATCH", "/v1/clusters/nobody", bad),
+        ("PATCH", "/v1/clusters/nobody?rollback=true", bad),
+        ("PATCH", "/v1/clusters/nobody/nodegroups/x", bad),
+        ("POST", "/v1/clusters/nobody/actions/resize", resize),
+        ("GET", "/v1/certificates/nobody?ca_cert_type=colour", ""),
+    ] {
+        let answer = api.send(method, path, crate::api::NEWEST, body).await;
+        answer.refuses(404, "Cluster nobody could not be found.");
+    }
+}
+
+#[tokio::test]
+async fn a_rollback_is_refused_by_name() {
+    let api = Api::start().await;
+    api.small().await;
+    let patch = r#"[{"op": "replace", "path": "/node_count", "value": 3}]"#;
+    api.patch("/v1/clusters/c?rollback=False", patch).await.has(202);
+    let why = "rollback: clusterd retries a failed update and does not roll it back: set /node_count to the former number";
+    api.patch("/v1/clusters/c?rollback=True", patch).await.refuses(400, why);
+    api.patch("/v1/clusters/c?zebra=1", patch).await.refuses(400, "zebra: unknown parameter");
+    let old =
+        api.send("PATCH", "/v1/clusters/c?rollback=False", "container-infra 1.2", patch).await;
+    old.has(406);
 }
 
 #[tokio::test]

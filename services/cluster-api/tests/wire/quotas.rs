@@ -34,7 +34,9 @@ async fn a_quota_is_set_shown_changed_and_deleted() {
         r#"{"id": null, "project_id": "p", "resource": "Cluster", "hard_limit": 20, "created_at": null, "updated_at": null}"#,
     );
     api.get("/v1/quotas/p/Server").await.refuses(400, "resource: must be Cluster");
-    api.send("GET", "/v1/quotas", "container-infra 1.5", "").await.has(404);
+    // Magnum serves quotas and statistics in every version.
+    api.send("GET", "/v1/quotas", "container-infra 1.1", "").await.has(200);
+    api.send("GET", "/v1/stats", "container-infra 1.1", "").await.has(200);
 }
 
 #[tokio::test]
@@ -54,7 +56,7 @@ async fn services_are_listed_as_up_or_down() {
     api.store.touch_service("host-2", "2026-01-02T03:00:00Z".parse().unwrap()).await.unwrap();
     let service = |id: u32, host: &str, state: &str, at: &str| {
         format!(
-            r#"{{"id": {id}, "host": "{host}", "binary": "clusterd", "state": "{state}", "disabled": false,
+            r#"{{"id": {id}, "host": "{host}", "binary": "magnum-conductor", "state": "{state}", "disabled": false,
                  "disabled_reason": null, "report_count": 1, "created_at": "{at}", "updated_at": "{at}"}}"#
         )
     };

@@ -20,10 +20,10 @@ async fn the_root_tells_the_versions_to_anyone() {
 }
 
 #[tokio::test]
-async fn v1_tells_the_resources_of_the_version_asked_for() {
+async fn v1_tells_the_same_resources_in_every_version() {
     let api = Api::start().await;
     let oldest = api.send("GET", "/v1", "", "").await.has(200).json();
-    assert!(oldest.get("clusters").is_some() && oldest.get("nodegroups").is_none());
+    assert!(oldest.get("clusters").is_some() && oldest.get("credentials").is_some());
     let newest = api.get("/v1/").await.has(200).json();
     assert_eq!(newest["nodegroups"][0]["href"], "http://api:9511/v1/nodegroups/");
     assert_eq!(newest["media_types"][0]["type"], "application/vnd.openstack.magnum.v1+json");
@@ -45,6 +45,24 @@ async fn every_answer_tells_range_version_and_request_id() {
         let id = &answer.headers["openstack-request-id"];
         assert!(id.to_str().unwrap().starts_with("req-"));
         assert_eq!(id, &answer.headers["x-openstack-request-id"]);
+    }
+}
+
+#[tokio::test]
+async fn an_older_version_lacks_the_routes_that_magnum_gates() {
+    let api = Api::start().await;
+    api.small().await;
+    for (method, path, came) in [
+        ("GET", "/v1/clusters/c/nodegroups", 9),
+        ("GET", "/v1/clusters/c/nodegroups/default-worker", 9),
+        ("DELETE", "/v1/clusters/c/nodegroups/default-worker", 9),
+        ("POST", "/v1/clusters/c/actions/resize", 7),
+        ("PATCH", "/v1/credentials/c", 12),
+    ] {
+        let version = |minor: u32| format!("container-infra 1.{minor}");
+        api.send(method, path, &version(came - 1), "{}").await.has(406);
+        let answer = api.send(method, path, &version(came), "{}").await;
+        assert_ne!(answer.status, 406, "{method} {path}");
     }
 }
 

@@ -220,7 +220,10 @@ fn quotas_stats_and_services_are_shown() {
         let listed = client.json(&["service", "list"]);
         (!listed.as_array()?.is_empty()).then_some(listed)
     });
-    assert_eq!((&services[0]["binary"], &services[0]["state"]), (&json!("clusterd"), &json!("up")));
+    assert_eq!(
+        (&services[0]["binary"], &services[0]["state"]),
+        (&json!("magnum-conductor"), &json!("up"))
+    );
 }
 
 /// A certificate request with an RSA key, as the client makes it: CN=admin, O=system:masters.

@@ -43,7 +43,7 @@ fn clusters_belong_to_the_project_that_created_them() {
     let refused = carol.refused(&["coe", "cluster", "delete", "c"]);
     assert!(refused.contains("role member"), "{refused}");
     assert_eq!(admin.json(&["coe", "cluster", "list"])[0]["name"], "c");
-    assert_eq!(admin.json(&["coe", "service", "list"])[0]["binary"], "clusterd");
+    assert_eq!(admin.json(&["coe", "service", "list"])[0]["binary"], "magnum-conductor");
     cloud.client("alice-forgetful").refused(&["coe", "cluster", "list"]);
     alice.done(&["coe", "cluster", "delete", "c"]);
 }
