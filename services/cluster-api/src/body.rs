@@ -169,6 +169,7 @@ pub(crate) fn write_patch<'a, R: Resource>(
             let name: String = name.chars().take(64).collect();
             ApiError::bad_field(&name, "cannot be changed")
         })?;
+        look.asked.need(field.since, field.name)?;
         if !document.contains_key(name) {
             document.insert(name.to_owned(), present(field, before, look)?);
         }

@@ -4,21 +4,21 @@ mod field;
 
 use axum::response::Response;
 use cluster_core::{
-    Cluster, GroupRequest, NodeGroup, NodeGroupUuid, check_group, check_not_deleting, without_group,
+    Cluster, GroupRequest, NodeGroup, NodeGroupUuid, changed_group, check_not_deleting,
+    without_group,
 };
 use cluster_store::ClusterChange;
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Hidden, JsonPatch, JsonShape, Op, Operation, Paging, PathParam, Query, Route, Routes,
-    StrictJson, json_field,
+    ApiError, Hidden, JsonPatch, JsonShape, Paging, PathParam, Query, Route, Routes, StrictJson,
+    json_field,
 };
 
 use crate::app::App;
-use crate::body::{self, Body, write_flat_patch};
+use crate::body::{self, Body, write_patch};
 use crate::error::Result;
 use crate::field::DetailLevel;
-use crate::lenient::count;
 use crate::request::{Request, missing};
 use crate::shown::Context;
 use crate::view::{View, answer};
@@ -152,46 +152,38 @@ async fn show(
     Ok(answer::<NodeGroup>(StatusCode::OK, it, &look))
 }
 
-/// The refusal of a change of any other field.
-const UNCHANGEABLE: &str = "cannot be changed; /min_node_count and /max_node_count can";
-
-/// `PATCH /v1/clusters/{cluster}/nodegroups/{nodegroup}`: changes the bounds of its size, as in Magnum.
+/// `PATCH /v1/clusters/{cluster}/nodegroups/{nodegroup}`: changes the bounds of its size, and the labels and taints of its nodes, as in
+/// Magnum. The conductor labels and taints the nodes that exist.
 async fn patch(
     request: Request,
     look: Context,
     PathParam((ident, name)): PathParam<(String, String)>,
     JsonPatch(patch): JsonPatch,
 ) -> Result<Response> {
+    let app = &request.app;
     let change = request.change(&ident, |cluster, groups| {
         check_not_deleting(&cluster)?;
-        let mut after = find(&groups, &name)?.clone();
-        check_counts(&patch)?;
-        write_flat_patch::<NodeGroup>(patch.clone(), UNCHANGEABLE, &mut after)?;
-        check_group(&after)?;
-        after.updated_at = Some((request.app.clock)());
-        Ok(ClusterChange { changed: vec![after], ..ClusterChange::of(cluster) })
+        let before = find(&groups, &name)?;
+        let it = GroupOfCluster { group: before, cluster: &cluster };
+        let mut after = before.clone();
+        write_patch::<NodeGroup>(patch.clone(), it, &look, &mut after)?;
+        let after = changed_group(before, after, (app.clock)())?;
+        let is_marked =
+            (&after.node_labels, &after.node_taints) != (&before.node_labels, &before.node_taints);
+        if !is_marked {
+            return Ok(ClusterChange { changed: vec![after], ..ClusterChange::of(cluster) });
+        }
+        let others = groups.iter().filter(|group| group.id != after.id);
+        let all: Vec<NodeGroup> = others.chain([&after]).cloned().collect();
+        app.conductor.check_member_configs(&cluster, &all)?;
+        let said = format!("labels and taints of node group {} requested", after.name);
+        let events = vec![app.request_event(&cluster, "NodeGroupChangeRequested", said)];
+        Ok(ClusterChange { changed: vec![after], events, ..ClusterChange::of(cluster) })
     });
     let cluster = change.await?;
     let group = request.group(&cluster, &name).await?;
     let it = GroupOfCluster { group: &group, cluster: &cluster };
     Ok(answer::<NodeGroup>(StatusCode::ACCEPTED, it, &look))
-}
-
-/// Refuses an operation without a number, by its path: both fields that can be changed are numbers.
-fn check_counts(patch: &[Operation]) -> Result<(), ApiError> {
-    for operation in patch {
-        let path: String = operation.path.chars().take(64).collect();
-        operation.field()?;
-        let value = match (operation.op, &operation.value) {
-            (Op::Remove, _) => continue,
-            (Op::Add | Op::Replace, Some(value)) => value,
-            (Op::Add | Op::Replace, None) => {
-                return Err(ApiError::bad_field(&path, "the operation has no value"));
-            }
-        };
-        count(value).map_err(|why: serde_json::Error| ApiError::bad_field(&path, why))?;
-    }
-    Ok(())
 }
 
 /// `DELETE /v1/clusters/{cluster}/nodegroups/{nodegroup}`: removes the group's members from the desired objects. The conductor drains and

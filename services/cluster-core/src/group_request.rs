@@ -103,6 +103,62 @@ fn own_version(cluster: &Cluster, labels: &Labels) -> Result<Option<KubernetesVe
     Ok(Some(own))
 }
 
+/// The most labels and taints that requests may remove from a group: each turn looks for them on the nodes.
+const MOST_REMOVED: usize = 100;
+
+/// Returns the group after a request changed `before` to `after`, with the labels and taints that its nodes have to lose.
+pub fn changed_group(
+    before: &NodeGroup,
+    mut after: NodeGroup,
+    now: Timestamp,
+) -> Result<NodeGroup, Refusal> {
+    let refuse = |field, why: String| Err(Refusal::Field { field, why });
+    if after.role == GroupRole::Master {
+        let why = || "a control plane cannot have any: its nodes have those of kubeadm".to_owned();
+        if !after.node_labels.is_empty() {
+            return refuse("node_labels", why());
+        }
+        if !after.node_taints.is_empty() {
+            return refuse("node_taints", why());
+        }
+    }
+    after.removed_labels.extend(before.node_labels.keys().cloned());
+    after.removed_labels.retain(|key| !after.node_labels.contains_key(key));
+    for taint in &before.node_taints {
+        if !after.removed_taints.iter().any(|it| it.is_in_place_of(taint)) {
+            after.removed_taints.push(taint.clone());
+        }
+    }
+    let wanted = &after.node_taints;
+    after.removed_taints.retain(|it| !wanted.iter().any(|wanted| wanted.is_in_place_of(it)));
+    let full = |field| {
+        let why = format!(
+            "requests have removed {MOST_REMOVED} from this group, which is the limit: make another group"
+        );
+        refuse(field, why)
+    };
+    if after.removed_labels.len() > MOST_REMOVED {
+        return full("node_labels");
+    }
+    if after.removed_taints.len() > MOST_REMOVED {
+        return full("node_taints");
+    }
+    check_group(&after)?;
+    after.updated_at = Some(now);
+    Ok(after)
+}
+
+/// Returns the changes of the labels of a Kubernetes node that its group asks for; `None` removes a label.
+pub fn label_changes(
+    group: &NodeGroup,
+    has: &BTreeMap<String, String>,
+) -> BTreeMap<String, Option<String>> {
+    let wanted = group.node_labels.iter().filter(|(key, value)| has.get(*key) != Some(*value));
+    let wanted = wanted.map(|(key, value)| (key.clone(), Some(value.clone())));
+    let gone = group.removed_labels.iter().filter(|key| has.contains_key(*key));
+    wanted.chain(gone.map(|key| (key.clone(), None))).collect()
+}
+
 impl GroupRole {
     /// The role of a group of workers.
     pub fn worker(word: &str) -> Result<GroupRole, Refusal> {
@@ -132,14 +188,43 @@ impl NodeTaint {
 
 /// Checks labels of Kubernetes nodes.
 pub fn node_labels(raw: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Refusal> {
-    match raw.iter().find(|(key, value)| !is_label(key, value)) {
-        None => Ok(raw),
-        Some((key, _)) => {
+    let why = |(key, value): (&String, &String)| {
+        if !is_label(key, value) {
             let key: String = key.chars().take(64).collect();
-            let why = format!("{key:?} is not a valid Kubernetes label");
-            Err(Refusal::Field { field: "node_labels", why })
+            return Some(format!("{key:?} is not a valid Kubernetes label"));
         }
+        is_reserved(key).then(|| format!("{key:?} is reserved for Kubernetes"))
+    };
+    match raw.iter().find_map(why) {
+        None => Ok(raw),
+        Some(why) => Err(Refusal::Field { field: "node_labels", why }),
     }
+}
+
+/// Whether a kubelet may not set this label on its own node: the label has a domain of Kubernetes, and is none of those that describe a node.
+///
+/// Source: kubernetes.io/docs/reference/access-authn-authz/admission-controllers, "NodeRestriction", and Magnum's check of `node_labels`.
+fn is_reserved(key: &str) -> bool {
+    const OPEN: [&str; 2] = ["kubelet.kubernetes.io", "node.kubernetes.io"];
+    const DESCRIBING: [&str; 10] = [
+        "beta.kubernetes.io/arch",
+        "beta.kubernetes.io/instance-type",
+        "beta.kubernetes.io/os",
+        "failure-domain.beta.kubernetes.io/region",
+        "failure-domain.beta.kubernetes.io/zone",
+        "kubernetes.io/arch",
+        "kubernetes.io/hostname",
+        "kubernetes.io/os",
+        "topology.kubernetes.io/region",
+        "topology.kubernetes.io/zone",
+    ];
+    let Some((domain, _)) = key.split_once('/') else { return false };
+    let is_in = |of: &str| {
+        domain.strip_suffix(of).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    (is_in("kubernetes.io") || is_in("k8s.io"))
+        && !OPEN.contains(&domain)
+        && !DESCRIBING.contains(&key)
 }
 
 /// Whether Kubernetes accepts this key and value of a label or a taint: the key is a name, optionally after a domain and `/`, and the value
@@ -233,6 +318,59 @@ mod tests {
     }
 
     #[test]
+    fn a_group_remembers_the_labels_and_taints_that_its_nodes_have_to_lose() {
+        let pairs = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        };
+        let taint = |key: &str, value: &str, effect: &str| {
+            NodeTaint::new(key.to_owned(), value.to_owned(), effect).unwrap()
+        };
+        let before = NodeGroup {
+            node_labels: pairs(&[("a", "1"), ("b", "1")]),
+            node_taints: vec![taint("t", "1", "NoSchedule"), taint("t", "1", "NoExecute")],
+            ..Sample::highly_available().groups.remove(1)
+        };
+        let after = NodeGroup {
+            node_labels: pairs(&[("b", "2"), ("c", "1")]),
+            node_taints: vec![taint("t", "2", "NoSchedule")],
+            ..before.clone()
+        };
+        let changed = changed_group(&before, after, at(7)).unwrap();
+        assert_eq!(Vec::from_iter(&changed.removed_labels), ["a"]);
+        assert_eq!(changed.removed_taints, [taint("t", "1", "NoExecute")]);
+        assert_eq!(changed.updated_at, Some(at(7)));
+        let has = pairs(&[("a", "1"), ("b", "1"), ("other", "1")]);
+        let changes = label_changes(&changed, &has);
+        let want = [("a", None), ("b", Some("2")), ("c", Some("1"))];
+        let want = want.map(|(key, value)| (key.to_owned(), value.map(str::to_owned)));
+        assert_eq!(changes, BTreeMap::from(want));
+        // What is wanted again is not removed any more.
+        let again = changed_group(
+            &changed,
+            NodeGroup { removed_taints: changed.removed_taints.clone(), ..before.clone() },
+            at(8),
+        )
+        .unwrap();
+        assert_eq!((again.removed_labels.len(), again.removed_taints.len()), (1, 0));
+        assert!(again.removed_labels.contains("c"));
+        assert!(label_changes(&again, &pairs(&[("a", "1"), ("b", "1")])).is_empty());
+    }
+
+    #[test]
+    fn a_control_plane_has_no_labels_and_taints_of_requests() {
+        let before = Sample::highly_available().groups.remove(0);
+        let labels = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
+        let labelled = NodeGroup { node_labels: labels, ..before.clone() };
+        let why = "node_labels: a control plane cannot have any: its nodes have those of kubeadm";
+        refuses(changed_group(&before, labelled, at(7)), why);
+        let labels = (0..101).map(|number| (format!("k{number}"), String::new())).collect();
+        let workers = Sample::highly_available().groups.remove(1);
+        let many = NodeGroup { node_labels: labels, ..workers.clone() };
+        let why = "node_labels: requests have removed 100 from this group, which is the limit: make another group";
+        refuses(changed_group(&many, workers, at(7)), why);
+    }
+
+    #[test]
     fn a_role_is_a_word_of_workers() {
         assert_eq!(GroupRole::worker("gpu.a-1").unwrap().as_str(), "gpu.a-1");
         refuses(GroupRole::worker("master"), "role: a cluster has only one control plane");
@@ -255,6 +393,13 @@ mod tests {
         }
         let labels = BTreeMap::from([("a b".to_owned(), "c".to_owned())]);
         refuses(node_labels(labels), "node_labels: \"a b\" is not a valid Kubernetes label");
+        let labels = |key: &str| node_labels(BTreeMap::from([(key.to_owned(), "x".to_owned())]));
+        for key in ["node.kubernetes.io/pool", "topology.kubernetes.io/zone", "mykubernetes.io/a"] {
+            assert!(labels(key).is_ok(), "{key}");
+        }
+        for key in ["node-role.kubernetes.io/master", "kubernetes.io/a", "x.k8s.io/a"] {
+            refuses(labels(key), &format!("node_labels: {key:?} is reserved for Kubernetes"));
+        }
         let taint = |key: &str, effect| NodeTaint::new(key.to_owned(), String::new(), effect);
         refuses(
             taint("a", "Sometimes"),

@@ -126,7 +126,7 @@ pub use event::{Event, Severity};
 pub use failure::{Backoff, backing_off, failures};
 pub use failure_count::FailureCount;
 pub use flavor_size::FlavorSize;
-pub use group_request::{GroupRequest, node_labels};
+pub use group_request::{GroupRequest, changed_group, label_changes, node_labels};
 pub use ids::*;
 pub use ingress_rule::{IngressRule, Protocol, RuleSource};
 pub use key::{BalancerPurpose, DnsName, InvalidKey, Key, Kind, MemberName, SecurityGroupRole};

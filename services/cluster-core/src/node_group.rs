@@ -64,6 +64,12 @@ pub struct NodeGroup {
     /// Outdated members that stay until their replacements are ready, each with its replacement.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub replacing: BTreeMap<u32, u32>,
+    /// The labels that requests removed from the group: they are removed from its nodes too.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub removed_labels: BTreeSet<String>,
+    /// The taints that requests removed from the group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub removed_taints: Vec<NodeTaint>,
 }
 
 /// The role of the members of a group.
@@ -114,6 +120,13 @@ words::words! {
     }
 }
 
+impl NodeTaint {
+    /// Whether a node can have only one of the two taints.
+    pub fn is_in_place_of(&self, other: &NodeTaint) -> bool {
+        (&self.key, self.effect) == (&other.key, other.effect)
+    }
+}
+
 impl NodeGroup {
     /// Makes a new group with this number of members. Flavor, image and labels come from the cluster; the size has no upper limit of its
     /// own.
@@ -159,6 +172,8 @@ impl NodeGroup {
             kubernetes: None,
             outdated: BTreeSet::new(),
             replacing: BTreeMap::new(),
+            removed_labels: BTreeSet::new(),
+            removed_taints: Vec::new(),
         }
     }
 

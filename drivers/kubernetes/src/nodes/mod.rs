@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::object;
 
 pub use read::{Node, Readiness, Taint};
-pub use taints::{taint, untaint};
+pub use taints::{change_taints, taint, untaint};
 
 pub(crate) const NODES: [&str; 3] = ["api", "v1", "nodes"];
 

@@ -12,6 +12,19 @@ pub async fn taint(client: &Client, node: &Node, taints: &[Taint]) -> Result<()>
     write(client, node, with(&node.taints, taints)).await
 }
 
+/// Adds and removes taints in one request; other taints stay. `unwanted` are found by key and effect. Fails without effect if the node has
+/// changed since it was read.
+pub async fn change_taints(
+    client: &Client,
+    node: &Node,
+    wanted: &[Taint],
+    unwanted: &[Taint],
+) -> Result<()> {
+    let is_kept = |one: &&Taint| !unwanted.iter().any(|it| it.is_in_place_of(one));
+    let kept: Vec<Taint> = node.taints.iter().filter(is_kept).cloned().collect();
+    write(client, node, with(&kept, wanted)).await
+}
+
 /// Removes all taints with these keys from a node; other taints stay. Fails without effect if the node has changed since it was read.
 pub async fn untaint(client: &Client, node: &Node, keys: &[&str]) -> Result<()> {
     let kept = node.taints.iter().filter(|it| !keys.contains(&it.key.as_str()));

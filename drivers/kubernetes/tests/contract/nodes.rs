@@ -73,6 +73,15 @@ async fn taints_are_added_and_removed_without_touching_others() {
     // The taints are there already, so nothing is written, although this node object is outdated.
     nodes::taint(&given.client, &node, &all).await.unwrap();
     let stale = node.clone();
+    until("another effect", || async {
+        let wanted = [Taint::new("contract", Some("b"), "NoSchedule")];
+        nodes::change_taints(&given.client, &read().await?, &wanted, &all[..1]).await?;
+        Ok(Some(()))
+    })
+    .await;
+    let changed = read().await.unwrap();
+    let values: Vec<_> = changed.taints.iter().filter(|it| it.key == "contract").collect();
+    assert_eq!(values, [&Taint::new("contract", Some("b"), "NoSchedule")]);
     until("no taint of ours", || async {
         nodes::untaint(&given.client, &read().await?, &["contract"]).await?;
         Ok(Some(()))

@@ -1,12 +1,12 @@
 //! The fields of a node group.
 
 use cluster_core::{
-    Cluster, GroupRequest, GroupRole, NodeGroup, NodeTaint, group_status, group_status_reason,
-    node_labels,
+    Cluster, GroupRequest, GroupRole, NodeGroup, NodeTaint, Refusal, group_status,
+    group_status_reason, node_labels,
 };
 
 use crate::field::{Field, Read, Resource, put, put_if_sent};
-use crate::input::Input;
+use crate::input::{Input, Taint};
 use crate::microversion as since;
 use crate::shown::Kind::{
     Boolean, Integer, Links, MaybeInteger, MaybeText, Null, Taints, Text, TextMap, Texts,
@@ -83,18 +83,22 @@ const FIELDS: &[Field<NodeGroup>] = &[
     field("node_labels", TextMap, |it, _| (&it.group.node_labels).into())
         .since(since::NODE_LABELS)
         .create(Input::TextMap(|new, _, raw| put(&mut new.node_labels, node_labels(raw.unwrap_or_default()))))
+        .change(Input::TextMap(|it, _, raw| put(&mut it.node_labels, node_labels(raw.unwrap_or_default()))))
         .about("Labels of the Kubernetes nodes."),
     field("node_taints", Taints, |it, _| Shown::Taints(it.group.node_taints.iter().map(ShownTaint::new).collect()))
         .since(since::NODE_LABELS)
-        .create(Input::Taints(|new, _, raw| {
-            let taints = raw.into_iter().flatten().map(|it| NodeTaint::new(it.key, it.value, &it.effect));
-            put(&mut new.node_taints, taints.collect())
-        }))
+        .create(Input::Taints(|new, _, raw| put(&mut new.node_taints, taints(raw))))
+        .change(Input::Taints(|it, _, raw| put(&mut it.node_taints, taints(raw))))
         .about("Taints of the Kubernetes nodes."),
     field("created_at", Text, |it, _| it.group.created_at.into()),
     field("updated_at", MaybeText, |it, _| it.group.updated_at.into()),
     field("links", Links, |it, look| look.group_links(it.group.cluster, it.group.id)),
 ];
+
+fn taints(raw: Option<Vec<Taint>>) -> Result<Vec<NodeTaint>, Refusal> {
+    let all = raw.into_iter().flatten();
+    all.map(|it| NodeTaint::new(it.key, it.value, &it.effect)).collect()
+}
 
 /// The addresses of the members, as far as the conductor knows them.
 fn addresses(it: GroupOfCluster<'_>) -> Shown<'_> {

@@ -133,10 +133,46 @@ async fn an_impossible_group_is_refused_by_field() {
         r#"[{"op": "replace", "path": "/name", "value": "x"}]"#,
     )
     .await
-    .refuses(400, "/name: must be a whole number that is not negative");
+    .refuses(400, "name: cannot be changed");
     api.patch("/v1/clusters/c/nodegroups/default-worker", r#"[{"op": "remove", "path": "/name"}]"#)
         .await
-        .refuses(400, "/name: cannot be changed; /min_node_count and /max_node_count can");
+        .refuses(400, "name: cannot be changed");
+}
+
+#[tokio::test]
+async fn a_patch_changes_the_labels_and_taints_of_nodes() {
+    let api = Api::start().await;
+    api.small().await;
+    let body = r#"{"name": "gpu", "node_labels": {"tier": "a", "old": "x"}}"#;
+    api.post("/v1/clusters/c/nodegroups", body).await.has(202);
+    let path = "/v1/clusters/c/nodegroups/gpu";
+    let patch = r#"[
+        {"op": "replace", "path": "/node_labels/tier", "value": "b"}, {"op": "remove", "path": "/node_labels/old"},
+        {"op": "replace", "path": "/node_taints", "value": [{"key": "gpu", "effect": "NoSchedule"}]}
+    ]"#;
+    let changed = api.patch(path, patch).await.has(202).json();
+    assert_eq!(changed["node_labels"], serde_json::json!({"tier": "b"}));
+    let taints = serde_json::json!([{"key": "gpu", "value": "", "effect": "NoSchedule"}]);
+    assert_eq!(changed["node_taints"], taints);
+    let patch = r#"[{"op": "remove", "path": "/node_taints"}, {"op": "replace", "path": "/node_labels", "value": {}}]"#;
+    let changed = api.patch(path, patch).await.has(202).json();
+    assert_eq!(
+        (&changed["node_labels"], &changed["node_taints"]),
+        (&serde_json::json!({}), &serde_json::json!([]))
+    );
+    let events = api.get("/bedplate/v1/clusters/c/events").await.text;
+    assert_eq!(events.matches("NodeGroupChangeRequested").count(), 2, "{events}");
+
+    let label = r#"[{"op": "add", "path": "/node_labels", "value": {"a b": "c"}}]"#;
+    api.patch(path, label)
+        .await
+        .refuses(400, "node_labels: \"a b\" is not a valid Kubernetes label");
+    let label = r#"[{"op": "add", "path": "/node_labels", "value": {"a": "b"}}]"#;
+    let why = "node_labels: a control plane cannot have any: its nodes have those of kubeadm";
+    api.patch("/v1/clusters/c/nodegroups/default-master", label).await.refuses(400, why);
+    let why =
+        "node_labels: the requested version is 1.13; the minimal required API version is 1.14";
+    api.send("PATCH", path, "container-infra 1.13", label).await.refuses(406, why);
 }
 
 #[tokio::test]

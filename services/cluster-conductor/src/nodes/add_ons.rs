@@ -8,7 +8,7 @@ use cluster_addons::{
 };
 use cluster_core::{
     AddOnsObservation, CloudObjectState, ClusterObservation, Key, NodeGroup, NodeTaint,
-    TaintEffect, machine_name,
+    TaintEffect, label_changes, machine_name,
 };
 use kubernetes::apply::{self, Document};
 use kubernetes::config_maps;
@@ -74,6 +74,31 @@ impl Nodes<'_> {
                     .map(|(key, value)| (key.clone(), Some(value.clone())))
                     .collect();
                 nodes::label(&answers.client, &name, &labels).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives nodes the labels and taints of their groups, and removes those that requests removed: a request may come after the nodes were
+    /// made. A node that changed meanwhile is left to the next turn.
+    pub(crate) async fn mark_nodes_of_groups(&self) -> Result<()> {
+        let Some(answers) = &self.answers else { return Ok(()) };
+        for group in self.spec.groups {
+            let wanted: Vec<Taint> = group.node_taints.iter().map(taint).collect();
+            let unwanted: Vec<Taint> = group.removed_taints.iter().map(taint).collect();
+            for machine in group.refs() {
+                let name = machine_name(self.spec.cluster, &machine);
+                let Some(node) = answers.nodes.iter().find(|node| node.name == name) else {
+                    continue;
+                };
+                match nodes::change_taints(&answers.client, node, &wanted, &unwanted).await {
+                    Err(error) if error.is_changed() => continue,
+                    done => done?,
+                }
+                let labels = label_changes(group, &node.labels);
+                if !labels.is_empty() {
+                    nodes::label(&answers.client, &name, &labels).await?;
+                }
             }
         }
         Ok(())

@@ -139,8 +139,8 @@ struct KubernetesWork {
     problem: Option<Problem>,
 }
 
-/// Admits members to the cluster, marks its nodes with GPUs, uncordons a member that has rebooted, and installs add-ons. A failure of one
-/// does not stop the others.
+/// Admits members to the cluster, marks its nodes with GPUs, uncordons a member that has rebooted, labels and taints its nodes, and installs
+/// its add-ons. A failure of one does not stop the others.
 async fn work_inside(
     nodes: &Nodes<'_>,
     site: &CloudLookups<'_>,
@@ -157,6 +157,10 @@ async fn work_inside(
     if let Err(trouble) = nodes.end_reboot(seen).await {
         tracing::warn!("cannot uncordon a member that has rebooted: {trouble}");
         work.note(trouble.failure("uncordon a member that has rebooted"));
+    }
+    if let Err(trouble) = nodes.mark_nodes_of_groups().await {
+        tracing::warn!("cannot label and taint nodes: {trouble}");
+        work.note(trouble.failure("label and taint nodes"));
     }
     match nodes.apply_add_ons(site, seen).await {
         Ok(add_ons) => seen.add_ons = add_ons,

@@ -16,6 +16,7 @@ mod later;
 mod lease;
 mod life;
 mod made_inside;
+mod marks;
 mod outage;
 mod own_api;
 mod parts;
