@@ -1,7 +1,10 @@
 //! The state that every handler works with.
 
 use cluster_conductor::{Conductor, Tenancy};
-use cluster_core::{Cluster, ClusterParameters, DefaultLimits, Event, Severity, Template};
+use cluster_core::{
+    Cluster, ClusterParameters, DefaultLimits, Event, Labels, Severity, Template,
+    unknown_labels_warning,
+};
 use cluster_store::Store;
 use jiff::Timestamp;
 use lease::{LeaseSchedule, Terms};
@@ -62,6 +65,12 @@ impl App {
     ) -> Option<&'t ClusterParameters> {
         let is_same = self.conductor.tenancy() == Tenancy::Shared || template.project == project;
         is_same.then_some(&template.blueprint)
+    }
+
+    /// The warning that labels of a request have no effect.
+    pub(crate) fn label_event(&self, cluster: &Cluster, labels: &Labels) -> Option<Event> {
+        let said = unknown_labels_warning([labels])?;
+        Some(Event::new(cluster.id, Severity::Warning, "LabelsUnknown", said, (self.clock)()))
     }
 
     pub(crate) fn request_event(&self, cluster: &Cluster, reason: &str, message: String) -> Event {

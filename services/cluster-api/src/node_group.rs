@@ -113,7 +113,10 @@ fn with_group(
     groups.push(group.clone());
     app.conductor.check_member_configs(&cluster, &groups)?;
     let said = format!("node group {} with {} members requested", group.name, group.node_count());
-    let events = vec![app.request_event(&cluster, "NodeGroupRequested", said)];
+    let requested = app.request_event(&cluster, "NodeGroupRequested", said);
+    let own = group.labels != cluster.blueprint.labels;
+    let warning = app.label_event(&cluster, &group.labels).filter(|_| own);
+    let events = [requested].into_iter().chain(warning).collect();
     let cluster = Cluster { asked_at: (app.clock)(), ..cluster };
     Ok(ClusterChange { added: vec![group], events, ..ClusterChange::of(cluster) })
 }

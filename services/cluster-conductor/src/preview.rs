@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cluster_core::{
     Action, Cluster, ClusterObservation, ClusterSpec, Key, NodeGroup, QuotaNeed, QuotaShortage,
-    desired_objects, plan, quota_need, single_endpoint_warning,
+    desired_objects, plan, quota_need, single_endpoint_warning, unknown_labels_warning,
 };
 use cluster_store::StoreError;
 
@@ -65,7 +65,9 @@ impl Conductor {
         };
         let objects = shape.iter().map(|(key, object)| (key.to_string(), object.name.clone()));
         let objects = objects.collect();
-        let warnings = single_endpoint_warning(&spec).into_iter().map(str::to_owned).collect();
+        let labels = groups.iter().map(|group| &group.labels).chain([&cluster.blueprint.labels]);
+        let warnings = single_endpoint_warning(&spec).map(str::to_owned);
+        let warnings = warnings.into_iter().chain(unknown_labels_warning(labels)).collect();
         Ok(Preview {
             first: plan(&spec, &ClusterObservation::default()),
             objects,

@@ -191,9 +191,10 @@ mod tests {
         let mut flavorless = request();
         flavorless.cluster.blueprint.flavor = None;
         check(flavorless, "flavor_id: is required, because the template has none either");
-        let unknown = BTreeMap::from([("colour".to_owned(), "red".to_owned())]);
-        let labels = LabelsRequest { own: Some(unknown), merge: true };
-        check(ClusterRequest { labels, ..request() }, "labels/colour: unknown label");
+        let refused = BTreeMap::from([("coredns_tag".to_owned(), "1.9.4".to_owned())]);
+        let labels = LabelsRequest { own: Some(refused), merge: true };
+        let why = "labels/coredns_tag: its version is set by kube_tag; remove it";
+        check(ClusterRequest { labels, ..request() }, why);
         let mut named = request();
         let refused = named.set_name(Some("1st".to_owned())).unwrap_err().to_string();
         assert!(refused.starts_with("name: \"1st\" is not a valid name"), "{refused}");

@@ -1,9 +1,10 @@
-//! Reads Magnum's labels into the settings of a cluster, and refuses every label that would have no effect.
+//! Reads Magnum's labels into the settings of a cluster. A label that Magnum's documents know and clusterd lacks is refused by name; a label
+//! that nobody documents has no effect, and warnings say so.
 
 mod read;
 mod table;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -16,9 +17,9 @@ pub use table::{LABELS, Meaning};
 
 /// Labels of a cluster or template, together with the settings that they mean.
 ///
-/// `try_from` refuses labels of a request when one of them is unknown or invalid. Labels that are read back from a record are always
-/// accepted, so that a new rule does not make an old record unreadable: [`Labels::unknown_label`] returns the first label that is no longer
-/// understood.
+/// `try_from` refuses labels of a request when one of them is not supported or invalid. Labels that are read back from a record are always
+/// accepted, so that a new rule does not make an old record unreadable: [`Labels::refused_label`] returns the first label that is no longer
+/// accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Record", into = "BTreeMap<String, String>")]
 pub struct Labels {
@@ -35,11 +36,6 @@ struct Record(BTreeMap<String, String>);
 /// Why labels are refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LabelsError {
-    #[error("labels/{label}: unknown label")]
-    Unknown {
-        /// The name, cut to 64 characters so that it fits in a message.
-        label: String,
-    },
     #[error("labels/{label}: {why}")]
     Refused {
         label: &'static str,
@@ -61,9 +57,16 @@ impl Labels {
         &self.settings
     }
 
-    /// Returns the first label of a record that is no longer understood. No server may be created then: without the label's setting it
+    /// Returns the names that no document of Magnum knows: users keep notes of their own in labels. They have no effect.
+    pub fn unknown(&self) -> impl Iterator<Item = &str> {
+        let is_known =
+            |name: &&str| LABELS.binary_search_by(|(known, _)| (*known).cmp(*name)).is_ok();
+        self.raw.keys().map(String::as_str).filter(move |name| !is_known(name))
+    }
+
+    /// Returns the first label of a record that is no longer accepted. No server may be created then: without the label's setting it
     /// would differ from what the user asked for.
-    pub fn unknown_label(&self) -> Option<&LabelsError> {
+    pub fn refused_label(&self) -> Option<&LabelsError> {
         self.unread.as_ref()
     }
 
@@ -79,7 +82,7 @@ impl Labels {
         raw.try_into()
     }
 
-    /// Reads all labels. The first label that is not understood is kept in `unread`, and the others still take effect.
+    /// Reads all labels. The first label that is refused is kept in `unread`, and the others still take effect.
     fn read(raw: BTreeMap<String, String>) -> Labels {
         let (mut settings, mut unread) = (Settings::default(), None);
         for (name, value) in &raw {
@@ -96,10 +99,8 @@ impl Labels {
 
 /// Applies one label to `settings`.
 fn read_one(settings: &mut Settings, name: &str, value: &str) -> Result<(), LabelsError> {
-    let at = LABELS.binary_search_by(|(known, _)| (*known).cmp(name));
-    let (label, meaning) = at
-        .map(|at| LABELS[at])
-        .map_err(|_| LabelsError::Unknown { label: name.chars().take(64).collect() })?;
+    let Ok(at) = LABELS.binary_search_by(|(known, _)| (*known).cmp(name)) else { return Ok(()) };
+    let (label, meaning) = LABELS[at];
     let refused = |why: String| LabelsError::Refused { label, why };
     match meaning {
         Sets(set) => set(settings, value).map_err(refused),
@@ -143,6 +144,7 @@ fn check(raw: &BTreeMap<String, String>, settings: &Settings) -> Result<(), Labe
     check_node_counts(settings)?;
     check_dns(settings)?;
     check_updates(settings)?;
+    check_oidc(raw)?;
     check_balancer(settings)?;
     check_versions(settings)
 }
@@ -230,6 +232,45 @@ fn check_updates(settings: &Settings) -> Result<(), LabelsError> {
         return Err(LabelsError::Refused { label, why });
     }
     Ok(())
+}
+
+/// Checks that the settings of OpenID Connect are whole: the API server does not start with a part of them.
+fn check_oidc(raw: &BTreeMap<String, String>) -> Result<(), LabelsError> {
+    let is_set = |name: &str| raw.get(name).is_some_and(|value| !value.is_empty());
+    let refuse = |label, why: &str| Err(LabelsError::Refused { label, why: why.to_owned() });
+    if is_set("oidc_issuer_url") {
+        return match is_set("oidc_client_id") {
+            true => Ok(()),
+            false => refuse("oidc_client_id", "is required with oidc_issuer_url"),
+        };
+    }
+    let others = [
+        "oidc_client_id",
+        "oidc_groups_claim",
+        "oidc_groups_prefix",
+        "oidc_username_claim",
+        "oidc_username_prefix",
+    ];
+    match others.into_iter().find(|name| is_set(name)) {
+        Some(label) => refuse(label, "needs the label oidc_issuer_url"),
+        None => Ok(()),
+    }
+}
+
+/// The most names in a warning.
+const MOST_NAMED: usize = 10;
+
+/// Returns a warning about labels that have no effect.
+pub fn unknown_labels_warning<'a>(all: impl IntoIterator<Item = &'a Labels>) -> Option<String> {
+    let unknown: BTreeSet<&str> = all.into_iter().flat_map(|labels| labels.unknown()).collect();
+    let cut = |name: &&str| format!("labels/{}", name.chars().take(64).collect::<String>());
+    let named: Vec<String> = unknown.iter().take(MOST_NAMED).map(cut).collect();
+    let more = match unknown.len().saturating_sub(named.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let said = "clusterd does not know these labels, so they have no effect";
+    (!named.is_empty()).then(|| format!("{said}: {}{more}", named.join(", ")))
 }
 
 /// Checks that the provider of load balancers supports the algorithm.

@@ -132,7 +132,7 @@ pub use ingress_rule::{IngressRule, Protocol, RuleSource};
 pub use key::{BalancerPurpose, DnsName, InvalidKey, Key, Kind, MemberName, SecurityGroupRole};
 pub use kube_proxy::{ProxyField, ProxyValue};
 pub use kubernetes::{KubernetesVersion, UnknownVersion};
-pub use label::{LABELS, Labels, LabelsError, Meaning};
+pub use label::{LABELS, Labels, LabelsError, Meaning, unknown_labels_warning};
 pub use labels_compared::LabelsCompared;
 pub use lease_notice::{LeaseNotice, lease_notice};
 pub use ledger::{LedgerEntry, LedgerOwner, LedgerState};

@@ -32,6 +32,8 @@ pub struct Settings {
     pub cluster_domain: String,
     /// Whether the load balancer of the API gets a floating IP. `None`: it gets one when members get floating IPs.
     pub balancer_floating_ip: Option<bool>,
+    /// Additional names and addresses of the API in its certificates.
+    pub api_names: Vec<String>,
     /// The address ranges from which the API may be reached; empty means from anywhere.
     pub api_allowed_cidrs: Vec<Cidr>,
     /// The provider of load balancers; `None`: Octavia's default.
@@ -152,6 +154,7 @@ impl Default for Settings {
             node_cidr: Cidr::v4([10, 0, 0, 0], 24),
             cluster_domain: "cluster.local".to_owned(),
             balancer_floating_ip: None,
+            api_names: Vec::new(),
             api_allowed_cidrs: Vec::new(),
             provider: None,
             algorithm: Algorithm::RoundRobin,

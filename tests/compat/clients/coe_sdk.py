@@ -46,9 +46,9 @@ class ContainerInfra(unittest.TestCase):
         self.assertIsNone(self.coe.find_cluster_template("nobody"))
         self.assertIn(template.uuid, [found.uuid for found in self.coe.cluster_templates()])
         with self.assertRaises(exceptions.BadRequestException) as refused:
-            self.template("sdk-refused", labels={"colour": "red"})
+            self.template("sdk-refused", labels={"coredns_tag": "1.9.4"})
         (error,) = refused.exception.response.json()["errors"]
-        self.assertEqual(error["detail"], "labels/colour: unknown label")
+        self.assertEqual(error["detail"], "labels/coredns_tag: its version is set by kube_tag; remove it")
 
     def test_a_cluster_is_asked_for_and_its_end_too(self):
         """Create, find and delete a cluster."""

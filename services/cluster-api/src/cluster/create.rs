@@ -55,8 +55,10 @@ pub(super) async fn record(app: &App, cluster: &Cluster, mut groups: Vec<NodeGro
     let members: u32 = groups.iter().map(NodeGroup::node_count).sum();
     let said = format!("cluster of {members} members requested");
     let event = app.request_event(cluster, "CreateRequested", said);
+    let warning = app.label_event(cluster, &cluster.blueprint.labels);
+    let events: Vec<_> = [event].into_iter().chain(warning).collect();
     let within = Some(&app.settings.quotas);
-    match app.store.insert_cluster(cluster, &groups, &[event], within).await {
+    match app.store.insert_cluster(cluster, &groups, &events, within).await {
         Ok(()) => Ok(()),
         Err(QuotaWriteError::Store(StoreError::NoOwner { .. })) => {
             let why = "the template was deleted meanwhile";

@@ -120,6 +120,31 @@ async fn an_impossible_cluster_is_refused_by_field() {
 }
 
 #[tokio::test]
+async fn a_label_that_nobody_documents_is_accepted_with_a_warning() {
+    let api = Api::start().await;
+    api.template("t", "").await;
+    let said = |names: &str| {
+        format!("clusterd does not know these labels, so they have no effect: {names}")
+    };
+    let body = r#"{"name": "c", "cluster_template_id": "t", "labels": {"colour": "red"}}"#;
+    let plan = api.post("/bedplate/v1/plan", body).await.has(200).json();
+    assert_eq!(plan["warnings"], serde_json::json!([said("labels/colour")]));
+    api.post("/v1/clusters", body).await.has(202);
+    let shown = api.get("/v1/clusters/c").await.json();
+    assert_eq!(shown["labels"], serde_json::json!({"colour": "red"}));
+    let group = r#"{"name": "g", "labels": {"shape": "round"}, "merge_labels": true}"#;
+    api.post("/v1/clusters/c/nodegroups", group).await.has(202);
+    api.post("/v1/clusters/c/nodegroups", r#"{"name": "h"}"#).await.has(202);
+    let events = api.get("/bedplate/v1/clusters/c/events").await.json();
+    let warnings = events["events"].as_array().unwrap().iter();
+    let warnings: Vec<_> = warnings
+        .filter(|it| it["reason"] == "LabelsUnknown" && it["severity"] == "warning")
+        .map(|it| it["message"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(warnings, [said("labels/colour"), said("labels/colour, labels/shape")]);
+}
+
+#[tokio::test]
 async fn a_patch_changes_only_the_node_count() {
     let api = Api::start().await;
     let id = api.small().await;

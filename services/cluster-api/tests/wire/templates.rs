@@ -52,7 +52,8 @@ async fn an_impossible_template_is_refused_by_field() {
         let body = format!(r#"{{"image_id": "i", "coe": "kubernetes"{more}}}"#);
         api.post("/v1/clustertemplates", &body).await.refuses(400, words);
     };
-    check(r#", "labels": {"colour": "red"}"#, "labels/colour: unknown label").await;
+    let refused = "labels/coredns_tag: its version is set by kube_tag; remove it";
+    check(r#", "labels": {"coredns_tag": "1.9.4"}"#, refused).await;
     check(
         r#", "labels": {"kubeproxy_options": "--v=2"}"#,
         "labels/kubeproxy_options: --v is not supported: the configuration of kube-proxy has no field for it",
@@ -121,8 +122,8 @@ async fn a_template_is_changed_by_json_patch() {
     check(r#"[{"op": "replace", "path": "/uuid", "value": "x"}]"#, "uuid: cannot be changed").await;
     check(r#"[{"op": "remove", "path": "/image_id"}]"#, "image_id: is required").await;
     check(
-        r#"[{"op": "add", "path": "/labels/colour", "value": "red"}]"#,
-        "labels/colour: unknown label",
+        r#"[{"op": "add", "path": "/labels/coredns_tag", "value": "1.9.4"}]"#,
+        "labels/coredns_tag: its version is set by kube_tag; remove it",
     )
     .await;
     check(r#"[{"op": "add", "path": "/public", "value": [1]}]"#, "public: must be true or false")

@@ -44,7 +44,7 @@ pub(super) fn compose(
 ) -> Result<NodeConfig> {
     let group = group_of(spec, machine)?;
     for labels in [&spec.cluster.blueprint.labels, &group.labels] {
-        if let Some(unread) = labels.unknown_label() {
+        if let Some(unread) = labels.refused_label() {
             return Err(unread.clone().into());
         }
     }
@@ -60,7 +60,7 @@ pub(super) fn compose(
             host: facts.endpoint.clone(),
             port: spec.cluster.blueprint.api_port(),
         },
-        also_known_as: outside.to_vec(),
+        also_known_as: outside.iter().chain(&asked.api_names).cloned().collect(),
         control_plane: facts.control_plane.iter().map(placed).collect::<Result<_, _>>()?,
         pod_network: match asked.pod_network {
             PodNetwork::Routes => bootstrap::PodNetwork::HostRoutes,

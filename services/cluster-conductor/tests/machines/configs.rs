@@ -27,6 +27,16 @@ async fn inline(given: &ClusterFixture, name: &str) -> Value {
 }
 
 #[tokio::test]
+async fn the_certificate_of_the_api_has_the_names_of_the_label() {
+    let names = [("api_server_cert_sans", "kube.example,192.0.2.7")];
+    let given = ClusterFixture::labelled(&names).await;
+    let founder = given.config("default-master-0", "10.0.0.10").await;
+    let etcd = document(&founder, "/etc/bedplate/init-etcd.yaml", "ClusterConfiguration");
+    let want = serde_json::json!(["10.0.0.5", "kube.example", "192.0.2.7"]);
+    assert_eq!(etcd["apiServer"]["certSANs"], want);
+}
+
+#[tokio::test]
 async fn the_owner_may_log_in_with_the_recorded_key_also_with_an_own_config() {
     for labels in [&[][..], &[INLINE]] {
         let mut given = ClusterFixture::labelled(labels).await;

@@ -22,7 +22,8 @@ const VALUES: &[&str] = &[
     "--iptables-sync-period=30s --iptables-min-sync-period=1s", "--feature-gates=A=true", "--metrics-bind-address=0.0.0.0:10249",
     "NodeRestriction,PodNodeSelector", "Node Restriction", ",", "amphora", "ovn", "octavia", "another",
     "ROUND_ROBIN", "SOURCE_IP", "SOURCE_IP_PORT", "systemd", "containerd", "permissive", "vxlan", "host-gw", "driver", "routes", "claim",
-    "inline", "anti-affinity", "soft-anti-affinity",
+    "inline", "anti-affinity", "soft-anti-affinity", "https://idp.example",
+    "TLS_AES_128_GCM_SHA256,TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
 ];
 
 /// Labels beside which the tried label stands, because some labels need others.
@@ -35,6 +36,8 @@ const BESIDE: &[&[(&str, &str)]] = &[
         ("etcd_volume_size", "10"),
         ("octavia_provider", "ovn"),
         ("metrics_server_enabled", "true"),
+        ("oidc_issuer_url", "https://idp.example"),
+        ("oidc_client_id", "kubernetes"),
     ],
 ];
 

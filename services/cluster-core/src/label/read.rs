@@ -1,7 +1,9 @@
 //! Parses the values of labels. Each error is a sentence that follows the name of the label in the message.
 
+use std::net::IpAddr;
+
 use crate::Cidr;
-use crate::settings::{Algorithm, Delivery, PodNetwork, Provider, Volume};
+use crate::settings::{Algorithm, Delivery, PodNetwork, Provider, Settings, Volume};
 
 /// Parses a boolean, in the spellings that Magnum's users write.
 pub(super) fn flag(raw: &str) -> Result<bool, String> {
@@ -153,6 +155,95 @@ pub(super) fn delivery(raw: &str) -> Result<Delivery, String> {
         "inline" => Ok(Delivery::Inline),
         _ => Err("must be claim or inline".to_owned()),
     }
+}
+
+/// Adds command-line arguments of a component to those of other labels.
+pub(super) fn arguments(
+    settings: &mut Settings,
+    component: &'static str,
+    more: Vec<(String, String)>,
+) -> Result<(), String> {
+    settings.arguments.entry(component).or_default().extend(more);
+    Ok(())
+}
+
+pub(super) fn argument(
+    settings: &mut Settings,
+    component: &'static str,
+    name: &str,
+    value: String,
+) -> Result<(), String> {
+    arguments(settings, component, vec![(name.to_owned(), value)])
+}
+
+/// Parses a setting of OpenID Connect, which the API server reads as an argument. Empty text is no setting, as in magnum-cluster-api.
+pub(super) fn oidc(settings: &mut Settings, name: &str, raw: &str) -> Result<(), String> {
+    if raw.is_empty() {
+        return Ok(());
+    }
+    if raw.len() > 255 || !raw.chars().all(|c| c.is_ascii_graphic() && !"\"'\\`$".contains(c)) {
+        return Err(
+            "must have at most 255 characters without spaces, quotes, backslashes, backticks and $"
+                .to_owned(),
+        );
+    }
+    if name == "oidc-issuer-url" && !raw.starts_with("https://") {
+        return Err("must be a URL that begins with https://".to_owned());
+    }
+    argument(settings, "kube-apiserver", name, raw.to_owned())
+}
+
+/// Parses additional names and addresses of the Kubernetes API, which commas separate.
+pub(super) fn api_names(raw: &str) -> Result<Vec<String>, String> {
+    let name = |one: &str| match one.parse::<IpAddr>() {
+        Ok(address) => Ok(address.to_string()),
+        Err(_) => domain(one)
+            .map_err(|_| format!("{:?} is no DNS name in lower case and no address", cut(one))),
+    };
+    raw.split(',').map(|one| name(one.trim())).collect()
+}
+
+fn cut(raw: &str) -> String {
+    raw.chars().take(64).collect()
+}
+
+/// The cipher suites that every supported version of Kubernetes knows and calls secure (Kubernetes, `--tls-cipher-suites`). A component that
+/// is told another one does not start.
+const CIPHER_SUITES: [&str; 15] = [
+    "TLS_AES_128_GCM_SHA256",
+    "TLS_AES_256_GCM_SHA384",
+    "TLS_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
+    "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+    "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",
+    "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+];
+
+/// One of these suites must be among the others: RFC 9113 §9.2.2, which Go's HTTP/2 server enforces.
+const HTTP2_NEEDS: [&str; 2] =
+    ["TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"];
+
+/// Parses cipher suites, which commas separate.
+pub(super) fn cipher_suites(raw: &str) -> Result<String, String> {
+    let suites: Vec<&str> = raw.split(',').map(str::trim).collect();
+    if let Some(other) = suites.iter().find(|it| !CIPHER_SUITES.contains(*it)) {
+        return Err(format!("{:?} is no cipher suite that Kubernetes calls secure", cut(other)));
+    }
+    if !suites.iter().any(|it| HTTP2_NEEDS.contains(it)) {
+        return Err(format!(
+            "must have {}, because HTTP/2 needs one of them",
+            HTTP2_NEEDS.join(" or ")
+        ));
+    }
+    Ok(suites.join(","))
 }
 
 #[cfg(test)]

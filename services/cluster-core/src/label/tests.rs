@@ -46,8 +46,7 @@ fn labels_that_users_of_magnum_set_are_understood() {
 }
 
 #[test]
-fn an_unknown_or_invalid_label_is_refused_by_name() {
-    refuses(&[("colour", "red")], "labels/colour: unknown label");
+fn an_unsupported_or_invalid_label_is_refused_by_name() {
     refuses(
         &[("availability_zone", "nova:compute-17")],
         "labels/availability_zone: must name an availability zone without a host",
@@ -287,16 +286,92 @@ fn labels_for_one_value_refuse_every_other() {
 }
 
 #[test]
-fn a_record_keeps_the_first_label_that_is_no_longer_understood() {
-    let record = r#"{"auto_healing_enabled":"false","colour":"red","kube_tag":"x","size":"1"}"#;
+fn a_record_keeps_the_first_label_that_is_no_longer_accepted() {
+    let record = r#"{"auto_healing_enabled":"false","colour":"red","coredns_tag":"x","size":"1"}"#;
     let read: Labels = serde_json::from_str(record).unwrap();
     assert!(!read.settings().repair);
-    assert_eq!(read.unknown_label(), Some(&LabelsError::Unknown { label: "colour".to_owned() }));
-    assert_eq!(read.check(), Err(LabelsError::Unknown { label: "colour".to_owned() }));
+    let why = "its version is set by kube_tag; remove it".to_owned();
+    let refused = LabelsError::Refused { label: "coredns_tag", why };
+    assert_eq!(read.refused_label(), Some(&refused));
+    assert_eq!(read.check(), Err(refused));
     let good = labels(&[("kube_tag", "v1.32.1")]).unwrap();
-    assert_eq!((good.unknown_label(), good.check()), (None, Ok(())));
-    let name = "x".repeat(100);
-    assert_eq!(labels(&[(&name, "")]), Err(LabelsError::Unknown { label: "x".repeat(64) }));
+    assert_eq!((good.refused_label(), good.check()), (None, Ok(())));
+}
+
+#[test]
+fn a_label_that_nobody_documents_has_no_effect_and_a_warning() {
+    let read = labels(&[("colour", "red"), ("kube_tag", "v1.32.1")]).unwrap();
+    assert_eq!(read.raw()["colour"], "red");
+    assert_eq!(read.settings(), labels(&[("kube_tag", "v1.32.1")]).unwrap().settings());
+    let said = "clusterd does not know these labels, so they have no effect: labels/colour";
+    assert_eq!(unknown_labels_warning([&read, &read]).as_deref(), Some(said));
+    assert_eq!(unknown_labels_warning([&labels(&[("kube_tag", "v1.32.1")]).unwrap()]), None);
+    let many: Vec<String> = (0..12).map(|number| format!("{}{number}", "x".repeat(100))).collect();
+    let many: Vec<(&str, &str)> = many.iter().map(|name| (name.as_str(), "")).collect();
+    let said = unknown_labels_warning([&labels(&many).unwrap()]).unwrap();
+    assert!(said.ends_with(&format!("labels/{} and 2 more", "x".repeat(64))), "{said}");
+}
+
+#[test]
+fn labels_of_magnum_cluster_api_are_understood_or_refused_by_name() {
+    const SUITES: &str = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,TLS_AES_128_GCM_SHA256";
+    let read = labels(&[
+        ("api_server_cert_sans", "api.example, 192.0.2.7"),
+        ("api_server_tls_cipher_suites", SUITES),
+        ("kubeapi_options", "--v=2"),
+        ("kubelet_options", "--max-pods=50"),
+        ("kubelet_tls_cipher_suites", SUITES),
+        ("oidc_client_id", "kubernetes"),
+        ("oidc_groups_claim", ""),
+        ("oidc_issuer_url", "https://idp.example/realm"),
+        ("oidc_username_prefix", "-"),
+    ])
+    .unwrap();
+    let settings = read.settings();
+    assert_eq!(settings.api_names, ["api.example", "192.0.2.7"]);
+    let of = |component: &str| {
+        let pairs = settings.arguments[component].iter();
+        pairs.map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>()
+    };
+    let suites = format!("tls-cipher-suites={SUITES}");
+    assert_eq!(of("kubelet"), ["max-pods=50", &suites]);
+    let oidc = [
+        "oidc-client-id=kubernetes",
+        "oidc-issuer-url=https://idp.example/realm",
+        "oidc-username-prefix=-",
+    ];
+    assert_eq!(of("kube-apiserver"), [&[suites.as_str(), "v=2"][..], &oidc].concat());
+
+    const CIPHERS: &str = "kubelet_tls_cipher_suites";
+    bounds(
+        CIPHERS,
+        &[],
+        &[
+            &[(CIPHERS, "")],
+            &[(CIPHERS, "TLS_RSA_WITH_RC4_128_SHA")],
+            &[(CIPHERS, "TLS_AES_128_GCM_SHA256")],
+        ],
+    );
+    const ISSUER: &str = "oidc_issuer_url";
+    const CLIENT: &str = "oidc_client_id";
+    bounds(
+        CLIENT,
+        &[&[(CLIENT, "")]],
+        &[&[(CLIENT, "k")], &[(ISSUER, "https://idp.example")], &[(CLIENT, "a b")]],
+    );
+    bounds(ISSUER, &[&[(ISSUER, "")]], &[&[(ISSUER, "http://idp.example"), (CLIENT, "k")]]);
+    bounds(
+        "api_server_cert_sans",
+        &[],
+        &[&[("api_server_cert_sans", "UPPER.example")], &[("api_server_cert_sans", "a,,b")]],
+    );
+    for (label, value) in [
+        ("audit_log_maxage", "30"),
+        ("manila_csi_plugin_tag", "v1"),
+        ("different_failure_domain", "true"),
+    ] {
+        bounds(label, &[], &[&[(label, value)]]);
+    }
 }
 
 #[test]
