@@ -1,6 +1,7 @@
 //! `/v1/certificates`: a cluster's certificate authority, and signing with it.
 
 use axum::response::Response;
+use cluster_conductor::AuthorityKind;
 use cluster_core::{Cluster, check_not_deleting, start_rotation as rotated};
 use cluster_store::ClusterChange;
 use http::StatusCode;
@@ -13,7 +14,7 @@ use utoipa::{PartialSchema, ToSchema};
 
 use crate::accepted::{accepted, accepted_schema};
 use crate::app::App;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::lenient::text;
 use crate::microversion as since;
 use crate::request::Request;
@@ -22,8 +23,7 @@ use crate::request::Request;
 pub(crate) fn routes() -> Routes<App> {
     let sign = Route::post("Sign a certificate request", sign)
         .reads(SigningRequest::schema())
-        .returns(Shown::shape())
-        .refuses([StatusCode::NOT_FOUND]);
+        .returns(Shown::shape());
     let one = [
         Route::get("Show a cluster's CA certificate", show)
             .query_parameters(["ca_cert_type"])
@@ -52,7 +52,7 @@ struct SigningRequest {
     cluster_uuid: String,
     /// The certificate request, PEM.
     csr: String,
-    /// Only `kubernetes` is supported.
+    /// The CA that signs: `kubernetes`, `etcd` or `front-proxy`.
     #[serde(default, deserialize_with = "text")]
     ca_cert_type: Option<String>,
 }
@@ -78,11 +78,15 @@ fn shown<'a>(
     Shown { cluster_uuid: id, csr, pem, links }
 }
 
-/// Refuses every certificate authority but the one that users need.
-fn check_kind(kind: Option<&str>) -> Result<(), ApiError> {
-    match kind {
-        None | Some("kubernetes") => Ok(()),
-        Some(_) => Err(ApiError::bad_field("ca_cert_type", "only kubernetes is supported")),
+/// Returns the certificate authority with this name of Magnum.
+fn kind(raw: Option<&str>) -> Result<AuthorityKind, ApiError> {
+    match raw {
+        None | Some("kubernetes") => Ok(AuthorityKind::Kubernetes),
+        Some("etcd") => Ok(AuthorityKind::Etcd),
+        Some("front-proxy" | "front_proxy") => Ok(AuthorityKind::FrontProxy),
+        Some(_) => {
+            Err(ApiError::bad_field("ca_cert_type", "must be kubernetes, etcd or front-proxy"))
+        }
     }
 }
 
@@ -94,10 +98,20 @@ async fn show(
     mut query: Query,
 ) -> Result<Response> {
     let cluster = request.cluster(&ident).await?;
-    check_kind(query.take("ca_cert_type").as_deref())?;
+    let kind = kind(query.take("ca_cert_type").as_deref())?;
     query.finish()?;
-    let pem = request.app.conductor.authority(&cluster).await?;
+    let pem = request.app.conductor.authority_of(&cluster, kind).await?;
     Ok(json(StatusCode::OK, &shown(&cluster, None, pem, &origin)))
+}
+
+/// As in Magnum, a cluster that a body names and that does not exist is 400.
+fn in_body(why: Error) -> ApiError {
+    match ApiError::from(why) {
+        why if why.status == StatusCode::NOT_FOUND => {
+            ApiError::bad_field("cluster_uuid", why.message)
+        }
+        why => why,
+    }
 }
 
 /// `POST /v1/certificates`: signs a certificate request.
@@ -106,15 +120,17 @@ async fn sign(
     origin: Origin,
     StrictJson(body): StrictJson<SigningRequest>,
 ) -> Result<Response> {
-    check_kind(body.ca_cert_type.as_deref())?;
-    let cluster = request.cluster(&body.cluster_uuid).await?;
+    let kind = kind(body.ca_cert_type.as_deref())?;
+    let cluster = request.cluster(&body.cluster_uuid).await.map_err(in_body)?;
     check_not_deleting(&cluster)?;
-    let pem = request.app.conductor.sign(&cluster, &body.csr, &request.user()).await?;
-    let said = request.app.request_event(
-        &cluster,
-        "CertificateSigned",
-        format!("signed a certificate for {}", request.user()),
-    );
+    let pem = request.app.conductor.sign(&cluster, kind, &body.csr, &request.user()).await?;
+    let by = match kind {
+        AuthorityKind::Kubernetes => "",
+        AuthorityKind::Etcd => " by the CA of etcd",
+        AuthorityKind::FrontProxy => " by the CA of the front proxy",
+    };
+    let said = format!("signed a certificate{by} for {}", request.user());
+    let said = request.app.request_event(&cluster, "CertificateSigned", said);
     request.app.store.append_events(cluster.id, &[said]).await?;
     Ok(json(StatusCode::CREATED, &shown(&cluster, Some(&body.csr), pem, &origin)))
 }

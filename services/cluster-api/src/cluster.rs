@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use cluster_core::{
-    Cluster, ClusterSort, ClusterSpec, ClusterUuid, DesiredState, NodeGroup, Page,
-    check_not_deleting,
+    Cluster, ClusterSort, ClusterSpec, ClusterUuid, DesiredState, Event, NodeGroup, Page,
+    ReportedHealth, check_not_deleting,
 };
 use cluster_store::{ClusterChange, PagePart, Position, Scope};
 use http::StatusCode;
@@ -31,7 +31,7 @@ use crate::shown::Context;
 use crate::view::{View, answer};
 use crate::{microversion as since, openapi};
 pub(crate) use create::requested;
-use field::NewSize;
+use field::ClusterPatch;
 
 pub(crate) fn routes() -> Routes<App> {
     let shape = body::shape::<Cluster>;
@@ -147,11 +147,11 @@ async fn show(
     Ok(answer::<Cluster>(StatusCode::OK, spec, &look))
 }
 
-/// The refusal of a change of any other field than `node_count`, the only one that Magnum permits to change.
-const UNCHANGEABLE: &str =
-    "cannot be changed; /node_count can, and node groups have their own routes";
+/// The refusal of a change of any other field than those that Magnum permits to change.
+const UNCHANGEABLE: &str = "cannot be changed; /node_count, /health_status and /health_status_reason can, and node groups have their own \
+                            routes";
 
-/// `PATCH /v1/clusters/{cluster}`: changes the number of default workers.
+/// `PATCH /v1/clusters/{cluster}`: changes the number of default workers, or records the health that an auto-healer reports.
 async fn patch(
     request: Request,
     look: Context,
@@ -162,15 +162,41 @@ async fn patch(
     request.cluster(&ident).await?;
     check_rollback(&mut query, look.asked)?;
     query.finish()?;
-    let mut size = NewSize::default();
-    write_flat_patch::<Cluster>(patch, UNCHANGEABLE, &mut size)?;
+    let mut asked = ClusterPatch::default();
+    write_flat_patch::<Cluster>(patch, UNCHANGEABLE, &mut asked)?;
     let change = request.change(&ident, |cluster, groups| {
         check_not_deleting(&cluster)?;
-        let Some(count) = size.workers else { return Ok(ClusterChange::of(cluster)) };
-        since::check_zero(count, look.asked)?;
-        resized(&request.app, cluster, default_workers(&groups)?, count, &[])
+        let (cluster, event) = with_report(&request, cluster, &asked);
+        let mut change = match asked.workers {
+            None => ClusterChange::of(cluster),
+            Some(count) => {
+                since::check_zero(count, look.asked)?;
+                resized(&request.app, cluster, default_workers(&groups)?, count, &[])?
+            }
+        };
+        change.events.extend(event);
+        Ok(change)
     });
     Ok(accepted(&change.await?))
+}
+
+/// Returns the cluster with the health that the client reports, and an event if the report has another health.
+fn with_report(
+    request: &Request,
+    cluster: Cluster,
+    asked: &ClusterPatch,
+) -> (Cluster, Option<Event>) {
+    let (status, reason) = (asked.health_status, asked.health_reason.clone());
+    let before = cluster.reported_health.as_ref().map(|it| it.status);
+    let report = ReportedHealth::patched(cluster.reported_health.clone(), status, reason);
+    let after = report.as_ref().map(|it| it.status);
+    let said = || match after {
+        Some(health) => format!("{} reports the health {health}", request.user()),
+        None => format!("{} took the reported health back", request.user()),
+    };
+    let event =
+        (before != after).then(|| request.app.request_event(&cluster, "HealthReported", said()));
+    (Cluster { reported_health: report, ..cluster }, event)
 }
 
 /// Refuses `?rollback=true`: the cloud is asked again and again until the cluster has its new size, or another size is requested.

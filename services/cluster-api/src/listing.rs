@@ -22,8 +22,10 @@ pub(crate) fn page_of<R: Resource>(
     let mut rest = query.clone();
     let paging = Paging::take(&mut rest)?;
     rest.finish()?;
-    let key = paging.sort_key.as_deref().unwrap_or(default);
-    let field = Field::<R>::find(if key == "id" { "uuid" } else { key });
+    // Magnum's `id` counts the resources as they are created.
+    let key =
+        paging.sort_key.as_deref().map_or(default, |key| if key == "id" { default } else { key });
+    let field = Field::<R>::find(key);
     let sort = field.and_then(|field| field.sort).ok_or_else(|| unsorted::<R>(default))?;
     let descending = paging.direction == Direction::Descending;
     Ok(Page { limit: paging.limit, marker: paging.marker, sort, descending })

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cluster_bootstrap::{CertificateAuthority, Pki};
 use cluster_core::{CertificateUuid, Cluster};
 use cluster_pki::Validity;
 use cluster_store::{Certificate, StoreError};
@@ -13,21 +14,61 @@ use crate::cluster_secrets::{KeysError, Result};
 /// The lifetime of a certificate that is signed for a user.
 const LIFETIME: Duration = Duration::from_secs(365 * 24 * 3600);
 
+/// One of the certificate authorities of a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AuthorityKind {
+    /// Of the API server and its clients.
+    Kubernetes,
+    Etcd,
+    /// Of the proxies through which the API server reaches its extensions.
+    FrontProxy,
+}
+
+impl AuthorityKind {
+    fn of(self, pki: &Pki) -> &CertificateAuthority {
+        match self {
+            AuthorityKind::Kubernetes => &pki.cluster,
+            AuthorityKind::Etcd => &pki.etcd,
+            AuthorityKind::FrontProxy => &pki.front_proxy,
+        }
+    }
+
+    fn subject(self) -> &'static str {
+        match self {
+            AuthorityKind::Kubernetes => "as requested",
+            AuthorityKind::Etcd => "as requested, by the CA of etcd",
+            AuthorityKind::FrontProxy => "as requested, by the CA of the front proxy",
+        }
+    }
+}
+
 impl Conductor {
+    /// Returns the certificate of this certificate authority, as [`Conductor::authority`] does.
+    pub async fn authority_of(&self, cluster: &Cluster, kind: AuthorityKind) -> Result<String> {
+        let pki = self.context.secrets.pki(cluster).await?;
+        Ok(kind.of(&pki).certificate.clone())
+    }
+
     /// Returns the certificate of the cluster's certificate authority in PEM; the authority is made on first use. During a CA rotation both
     /// CAs are returned, the signing CA first.
     pub async fn authority(&self, cluster: &Cluster) -> Result<String> {
         Ok(self.context.secrets.pki(cluster).await?.cluster.certificate)
     }
 
-    /// Signs a certificate request in PEM with the cluster's certificate authority, and records for whom.
-    pub async fn sign(&self, cluster: &Cluster, request: &str, user: &str) -> Result<String> {
+    /// Signs a certificate request in PEM with this certificate authority of the cluster, and records for whom.
+    pub async fn sign(
+        &self,
+        cluster: &Cluster,
+        kind: AuthorityKind,
+        request: &str,
+        user: &str,
+    ) -> Result<String> {
         let pki = self.context.secrets.pki(cluster).await?;
         let now = (self.context.settings.clock)();
         let validity = Validity { now, lifetime: LIFETIME };
         let certificate =
-            cluster_pki::sign(&pki.cluster, request, validity).map_err(KeysError::Sign)?;
-        self.note_certificate(cluster, "as requested", user, now).await?;
+            cluster_pki::sign(kind.of(&pki), request, validity).map_err(KeysError::Sign)?;
+        self.note_certificate(cluster, kind.subject(), user, now).await?;
         Ok(certificate)
     }
 

@@ -30,6 +30,7 @@ mod vm_user_data;
 
 pub use backup_store::ObjectBytes;
 pub use backups::{BackupHandout, SnapshotDownload, SnapshotReceipt, SnapshotReport};
+pub use certificates::AuthorityKind;
 pub use cluster_secrets::KeysError;
 pub use conductor::RunError;
 pub use context::Conductor;

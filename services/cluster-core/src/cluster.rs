@@ -11,7 +11,8 @@ use trace_context::TraceContext;
 use crate::{
     Backup, BackupUuid, CaRevision, ClusterParameters, ClusterUuid, Condition, DesiredState,
     FailureCount, Key, KubernetesVersion, LabelsCompared, MemberCertificates, MemberName,
-    MemberReboot, Name, Owner, RebootPhase, Restore, RestorePhase, Roll, TemplateUuid,
+    MemberReboot, Name, Owner, RebootPhase, ReportedHealth, Restore, RestorePhase, Roll,
+    TemplateUuid,
 };
 
 /// A cluster: what its owner asked for, and what the conductor concluded from the last observation.
@@ -102,6 +103,9 @@ pub struct Cluster {
     /// The number of restorations. A member that was created before the last one has to start its kubelet again.
     #[serde(default)]
     pub restores: u32,
+    /// The health that a client reported.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported_health: Option<ReportedHealth>,
     /// The conclusions of the last observation.
     pub conditions: Vec<Condition>,
 }
@@ -152,6 +156,7 @@ impl Cluster {
             backups: Vec::new(),
             restore: None,
             restores: 0,
+            reported_health: None,
             conditions: Vec::new(),
         }
     }

@@ -6,8 +6,9 @@ use jiff::Timestamp;
 use lease::Terms;
 
 use crate::{
-    Cluster, ClusterUuid, KubernetesVersion, Labels, LabelsCompared, LabelsError, Name, NodeGroup,
-    NodeGroupUuid, Owner, Refusal, Template, check_cluster, check_group, default_name, grant_lease,
+    Cluster, ClusterUuid, Health, KubernetesVersion, Labels, LabelsCompared, LabelsError, Name,
+    NodeGroup, NodeGroupUuid, Owner, Refusal, Template, check_cluster, check_group, default_name,
+    grant_lease,
 };
 
 /// Magnum's default timeout of a creation, in minutes.
@@ -98,6 +99,29 @@ impl ClusterRequest {
     }
 }
 
+/// The most reasons in a report, and the most characters of each.
+const MOST_REASONS: usize = 1000;
+const LONGEST_REASON: usize = 1024;
+
+/// Returns the health with this name of Magnum; `None` takes a report back.
+pub fn health_status(raw: Option<&str>) -> Result<Option<Health>, Refusal> {
+    let unknown = || Refusal::Field {
+        field: "health_status",
+        why: "must be HEALTHY, UNHEALTHY or UNKNOWN".to_owned(),
+    };
+    raw.map(|raw| Health::find(raw).ok_or_else(unknown)).transpose()
+}
+
+/// Checks the reasons of a report.
+pub fn health_reason(raw: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Refusal> {
+    let fits = |text: &String| text.chars().count() <= LONGEST_REASON;
+    if raw.len() <= MOST_REASONS && raw.iter().all(|(key, value)| fits(key) && fits(value)) {
+        return Ok(raw);
+    }
+    let why = format!("must have at most {MOST_REASONS} reasons of {LONGEST_REASON} characters");
+    Err(Refusal::Field { field: "health_status_reason", why })
+}
+
 #[cfg(test)]
 mod tests {
     use lease::Lease;
@@ -125,6 +149,16 @@ mod tests {
 
     fn own(pairs: &[(&str, &str)], merge: bool) -> LabelsRequest {
         LabelsRequest { own: Some(labels(pairs).raw().clone()), merge }
+    }
+
+    #[test]
+    fn a_report_has_a_word_of_magnum_and_a_bounded_size() {
+        assert_eq!(health_status(Some("UNHEALTHY")), Ok(Some(Health::Unhealthy)));
+        assert_eq!(health_status(None), Ok(None));
+        let why = "health_status: must be HEALTHY, UNHEALTHY or UNKNOWN";
+        assert_eq!(health_status(Some("healthy")).unwrap_err().to_string(), why);
+        let reason = |length| BTreeMap::from([("api".to_owned(), "x".repeat(length))]);
+        assert!(health_reason(reason(1024)).is_ok() && health_reason(reason(1025)).is_err());
     }
 
     #[test]

@@ -62,6 +62,7 @@ mod member_reboot;
 mod observation;
 mod project_observation;
 mod record_change;
+mod reported_health;
 mod restore;
 mod server_state;
 mod turn_pauses;
@@ -103,7 +104,7 @@ pub use cluster_lease::{
     undo_lease,
 };
 pub use cluster_parameters::{ClusterParameters, NetworkDriver, VolumeDriver};
-pub use cluster_request::{ClusterRequest, LabelsRequest};
+pub use cluster_request::{ClusterRequest, LabelsRequest, health_reason, health_status};
 pub use cluster_spec::ClusterSpec;
 pub use cluster_turn::{
     ClusterAction, ClusterOutcome, ClusterRecords, ClusterRules, ClusterUpdate, ClusterWork,
@@ -159,6 +160,7 @@ pub use renewal::{
     CertificateReport, RenewalAnswer, RenewalDecision, RenewalStage, answer_certificates,
 };
 pub use repair::{RepairLimits, members_to_replace, servers_to_recreate};
+pub use reported_health::{Health, ReportedHealth};
 pub use request::{
     MOST_GROUPS, Refusal, check_another_group, check_cluster, check_group, check_not_deleting,
     check_template, resize, without_group,
@@ -173,7 +175,7 @@ pub use roll::{GroupParameters, Roll, RollOrigin};
 pub use server_state::{ServerDetails, ServerState};
 pub use settings::{Algorithm, Delivery, PodNetwork, Provider, Settings, Volume};
 pub use status::{
-    Health, Status, group_status, group_status_reason, health, status, status_reason,
+    Status, group_status, group_status_reason, health, reported_health, status, status_reason,
 };
 pub use template::{Owner, Template};
 pub use template_request::{api_port, default_name, name_servers, network_driver, volume_driver};

@@ -2,7 +2,10 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::{Cluster, Condition, ConditionKind, ConditionStatus, DesiredState, NodeGroup};
+use crate::{
+    Cluster, Condition, ConditionKind, ConditionStatus, DesiredState, Health, NodeGroup,
+    ReportedHealth,
+};
 
 words::words! {
     /// Magnum's status of a cluster, in Magnum's words.
@@ -16,19 +19,6 @@ words::words! {
         UpdateFailed = "UPDATE_FAILED",
         DeleteInProgress = "DELETE_IN_PROGRESS",
         DeleteFailed = "DELETE_FAILED",
-    }
-}
-
-words::words! {
-    /// Magnum's health of a cluster, in Magnum's words.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-    pub enum Health {
-        /// All nodes are ready.
-        Healthy = "HEALTHY",
-        /// Some nodes are not ready.
-        Unhealthy = "UNHEALTHY",
-        /// Kubernetes could not be asked, or the cluster was never complete.
-        Unknown = "UNKNOWN",
     }
 }
 
@@ -122,8 +112,19 @@ pub fn status_reason(cluster: &Cluster) -> Option<String> {
     Some(said)
 }
 
-/// Computes Magnum's health from the conditions of `cluster`.
+/// Returns Magnum's health of `cluster`: what clusterd observes, or what a client reported while clusterd cannot reach the cluster's API.
 pub fn health(cluster: &Cluster) -> Health {
+    reported_health(cluster).map_or_else(|| observed_health(cluster), |reported| reported.status)
+}
+
+/// Returns the report of a client that counts: an observation of clusterd takes precedence.
+pub fn reported_health(cluster: &Cluster) -> Option<&ReportedHealth> {
+    let is_unknown = observed_health(cluster) == Health::Unknown;
+    cluster.reported_health.as_ref().filter(|_| is_unknown)
+}
+
+/// Computes the health from the conditions.
+fn observed_health(cluster: &Cluster) -> Health {
     let of = |kind| cluster.conditions.iter().find(|it| it.kind == kind).map(|it| it.status);
     let (plane, nodes) =
         (of(ConditionKind::ControlPlaneAvailable), of(ConditionKind::NodesHealthy));
@@ -188,6 +189,21 @@ mod tests {
         sample.settle(&mut seen);
         sample.cluster.completed_at = Some(at(9));
         check(&mut sample, &seen, expect!["UPDATE_COMPLETE HEALTHY"]);
+    }
+
+    #[test]
+    fn a_reported_health_counts_while_clusterd_cannot_tell() {
+        let mut sample = Sample::highly_available();
+        let seen = sample.complete();
+        let report = ReportedHealth { status: Health::Unhealthy, ..ReportedHealth::default() };
+        sample.cluster.reported_health = Some(report.clone());
+        assert_eq!(health(&sample.cluster), Health::Unhealthy);
+        assert_eq!(reported_health(&sample.cluster), Some(&report));
+        sample.cluster.conditions = conditions(&sample.spec(), &seen, at(10));
+        assert_eq!(
+            (health(&sample.cluster), reported_health(&sample.cluster)),
+            (Health::Healthy, None)
+        );
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use cluster_core::{
-    Cluster, ClusterParameters, ClusterRequest, ClusterSort, ClusterSpec, GroupRole, NodeGroup,
-    health, status, status_reason,
+    Cluster, ClusterParameters, ClusterRequest, ClusterSort, ClusterSpec, GroupRole, Health,
+    NodeGroup, health, health_reason, health_status, reported_health, status, status_reason,
 };
 
 use crate::field::{Field, Read, Resource, put, put_if_sent, refuse_if_sent};
@@ -21,14 +21,18 @@ impl Resource for Cluster {
     const FIELDS: &'static [Field<Cluster>] = FIELDS;
     type Record<'a> = ClusterSpec<'a>;
     type New = ClusterRequest;
-    type Change = NewSize;
+    type Change = ClusterPatch;
     type Sort = ClusterSort;
 }
 
+/// The values of a patch; `None`: the value stays.
 #[derive(Default)]
-pub(crate) struct NewSize {
-    /// The new number of default workers; `None`: the number stays.
+pub(crate) struct ClusterPatch {
+    /// The new number of default workers.
     pub(crate) workers: Option<u32>,
+    /// The health that the client reports; `Some(None)` takes a report back.
+    pub(crate) health_status: Option<Option<Health>>,
+    pub(crate) health_reason: Option<BTreeMap<String, String>>,
 }
 
 const fn field(name: &'static str, kind: Kind, read: Read<Cluster>) -> Field<Cluster> {
@@ -82,7 +86,8 @@ const FIELDS: &[Field<Cluster>] = &[
     field("status", Text, |it, look| status(it.cluster, look.now).as_str().into())
         .brief(),
     field("health_status", Text, |it, _| health(it.cluster).as_str().into())
-        .brief(),
+        .brief()
+        .change(Input::Text(|change, _, word| put(&mut change.health_status, health_status(word.as_deref()).map(Some)))),
     field("stack_id", Null, |_, _| Shown::Null)
         .until(since::CLUSTER_ID)
         .brief(),
@@ -92,7 +97,8 @@ const FIELDS: &[Field<Cluster>] = &[
     field("links", Links, |it, look| look.links("clusters", it.cluster.id))
         .brief(),
     field("status_reason", MaybeText, |it, _| status_reason(it.cluster).into()),
-    field("health_status_reason", TextMap, |it, _| conditions(it.cluster)),
+    field("health_status_reason", TextMap, |it, _| health_reasons(it.cluster))
+        .change(Input::TextMap(|change, _, reason| put(&mut change.health_reason, health_reason(reason.unwrap_or_default()).map(Some)))),
     field("api_address", MaybeText, |it, _| (&it.cluster.api_address).into()),
     field("coe_version", Text, |it, _| it.cluster.kubernetes.to_string().into()),
     field("container_version", Null, |_, _| Shown::Null),
@@ -153,10 +159,12 @@ fn addresses<'a>(it: ClusterSpec<'a>, is_counted: fn(&&NodeGroup) -> bool) -> Sh
     Shown::Texts(members.filter_map(address).collect())
 }
 
-fn conditions(cluster: &Cluster) -> Shown<'_> {
-    let reported =
-        cluster.conditions.iter().map(|it| (it.kind.as_str(), format!("{:?}", it.status)));
-    Shown::WrittenMap(reported.collect::<BTreeMap<_, _>>())
+/// The conditions, and the reasons that a client reported while clusterd cannot tell the health.
+fn health_reasons(cluster: &Cluster) -> Shown<'_> {
+    let own = cluster.conditions.iter().map(|it| (it.kind.as_str(), format!("{:?}", it.status)));
+    let reported = reported_health(cluster).into_iter().flat_map(|it| &it.reason);
+    let reported = reported.map(|(name, reason)| (name.as_str(), reason.clone()));
+    Shown::WrittenMap(reported.chain(own).collect::<BTreeMap<_, _>>())
 }
 
 /// The messages of the conditions that no retry will change.

@@ -45,6 +45,32 @@ async fn a_request_is_signed_by_the_shown_certificate_authority() {
 }
 
 #[tokio::test]
+async fn each_certificate_authority_is_shown_and_signs() {
+    let api = Api::start().await;
+    api.small().await;
+    let pem = async |kind: &str| {
+        let path = format!("/v1/certificates/c?ca_cert_type={kind}");
+        api.get(&path).await.has(200).json()["pem"].as_str().unwrap().to_owned()
+    };
+    let (own, etcd) = (pem("kubernetes").await, pem("etcd").await);
+    let proxy = pem("front-proxy").await;
+    assert!(own != etcd && etcd != proxy && own != proxy);
+    assert_eq!(pem("front_proxy").await, proxy);
+    let csr = request("backup", None);
+    let ask =
+        |kind: &str| json!({"cluster_uuid": "c", "csr": csr, "ca_cert_type": kind}).to_string();
+    let signed = api.post("/v1/certificates", &ask("etcd")).await.has(201).json();
+    assert!(signed["pem"].as_str().unwrap().starts_with("-----BEGIN CERTIFICATE-----"));
+    let events = api.get("/bedplate/v1/clusters/c/events").await.text;
+    assert!(events.contains("signed a certificate by the CA of etcd for anonymous"), "{events}");
+    let why = "ca_cert_type: must be kubernetes, etcd or front-proxy";
+    api.post("/v1/certificates", &ask("colour")).await.refuses(400, why);
+    let body = json!({"cluster_uuid": "nobody", "csr": csr}).to_string();
+    let why = "cluster_uuid: Cluster nobody could not be found.";
+    api.post("/v1/certificates", &body).await.refuses(400, why);
+}
+
+#[tokio::test]
 async fn a_request_for_a_forbidden_name_is_not_signed() {
     let api = Api::start().await;
     api.small().await;

@@ -159,7 +159,7 @@ async fn a_patch_changes_only_the_node_count() {
         .await
         .refuses(
             400,
-            "/name: cannot be changed; /node_count can, and node groups have their own routes",
+            "/name: cannot be changed; /node_count, /health_status and /health_status_reason can, and node groups have their own routes",
         );
 }
 
@@ -178,6 +178,32 @@ async fn a_cluster_that_does_not_exist_is_missed_before_a_bad_request_is_refused
         let answer = api.send(method, path, crate::api::NEWEST, body).await;
         answer.refuses(404, "Cluster nobody could not be found.");
     }
+}
+
+#[tokio::test]
+async fn an_auto_healer_reports_the_health_that_clusterd_cannot_see() {
+    let api = Api::start().await;
+    api.small().await;
+    // The patch that magnum-auto-healer sends.
+    let patch = r#"[
+        {"op": "replace", "path": "/health_status", "value": "UNHEALTHY"},
+        {"op": "replace", "path": "/health_status_reason", "value": {"api": "ok", "c-worker-0.Ready": "False"}}
+    ]"#;
+    for _ in 0..2 {
+        api.patch("/v1/clusters/c", patch).await.has(202);
+    }
+    let shown = api.get("/v1/clusters/c").await.json();
+    assert_eq!(shown["health_status"], "UNHEALTHY");
+    let reason = serde_json::json!({"api": "ok", "c-worker-0.Ready": "False"});
+    assert_eq!(shown["health_status_reason"], reason);
+    let events = api.get("/bedplate/v1/clusters/c/events").await.text;
+    assert_eq!(events.matches("HealthReported").count(), 1, "{events}");
+    let patch = r#"[{"op": "replace", "path": "/health_status", "value": "FINE"}]"#;
+    let why = "health_status: must be HEALTHY, UNHEALTHY or UNKNOWN";
+    api.patch("/v1/clusters/c", patch).await.refuses(400, why);
+    let patch = r#"[{"op": "remove", "path": "/health_status"}]"#;
+    api.patch("/v1/clusters/c", patch).await.has(202);
+    assert_eq!(api.get("/v1/clusters/c").await.json()["health_status"], "UNKNOWN");
 }
 
 #[tokio::test]

@@ -19,6 +19,11 @@ async fn a_list_has_pages_with_absolute_links() {
         path = next.as_str().unwrap().strip_prefix("http://api:9511").unwrap().to_owned();
     }
     assert_eq!(names, ["c", "b", "a"]);
+    let of = async |key: &str| {
+        let all = api.get(&format!("/v1/clusters?sort_key={key}")).await.has(200).json();
+        all["clusters"].as_array().unwrap().iter().map(|it| it["uuid"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("id").await, of("created_at").await, "Magnum numbers resources as they come");
     let templates = api.get("/v1/clustertemplates?limit=1").await.json();
     assert!(templates["next"].is_string());
 }
