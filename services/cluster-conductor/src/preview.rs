@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use cluster_core::{
     Action, Cluster, ClusterObservation, ClusterSpec, Key, NodeGroup, QuotaNeed, QuotaShortage,
-    desired_objects, plan, quota_need, single_endpoint_warning, unknown_labels_warning,
+    desired_objects, plan, private_api_warning, quota_need, single_endpoint_warning,
+    unknown_labels_warning,
 };
 use cluster_store::StoreError;
 
@@ -66,14 +67,16 @@ impl Conductor {
         let objects = shape.iter().map(|(key, object)| (key.to_string(), object.name.clone()));
         let objects = objects.collect();
         let labels = groups.iter().map(|group| &group.labels).chain([&cluster.blueprint.labels]);
-        let warnings = single_endpoint_warning(&spec).map(str::to_owned);
-        let warnings = warnings.into_iter().chain(unknown_labels_warning(labels)).collect();
+        let private = private_api_warning(&spec);
+        let private = private.map(|from| format!("{from}; clusterd has to be in one of them"));
+        let lone = single_endpoint_warning(&spec).map(str::to_owned);
+        let warnings = lone.into_iter().chain(private).chain(unknown_labels_warning(labels));
         Ok(Preview {
             first: plan(&spec, &ClusterObservation::default()),
             objects,
             need,
             shortages,
-            warnings,
+            warnings: warnings.collect(),
         })
     }
 }

@@ -66,6 +66,22 @@ pub fn single_endpoint_warning(spec: &ClusterSpec<'_>) -> Option<&'static str> {
     )
 }
 
+/// Returns from where the API is reachable, when it has no floating IP: clusterd and users may be somewhere else.
+pub fn private_api_warning(spec: &ClusterSpec<'_>) -> Option<String> {
+    let blueprint = &spec.cluster.blueprint;
+    let is_public = match blueprint.master_lb_enabled {
+        true => blueprint.has_floating_balancer(),
+        false => blueprint.has_floating_machines(),
+    };
+    let from = match &blueprint.fixed_subnet {
+        Some(subnet) => format!("the subnet {}", blueprint.shown(subnet)),
+        None => format!("the cluster's own network {}", blueprint.labels.settings().node_cidr),
+    };
+    (!is_public).then(|| {
+        format!("the API has no floating IP, so it is reachable only from {from} and from networks with a route to it")
+    })
+}
+
 /// Whether the control plane has several members and no load balancer.
 fn has_many_masters_without_balancer(spec: &ClusterSpec<'_>) -> bool {
     let masters = spec.groups.iter().filter(|group| group.role == GroupRole::Master);
@@ -144,6 +160,27 @@ mod tests {
         assert_eq!(said(&sample), (None, true));
         sample.groups[0].machines = [0].into();
         assert_eq!(said(&sample), (None, false));
+    }
+
+    #[test]
+    fn an_api_without_a_floating_ip_says_from_where_it_is_reachable() {
+        let mut sample = Sample::highly_available();
+        let said = |sample: &Sample| private_api_warning(&sample.spec());
+        assert_eq!(said(&sample), None);
+        let from = |from: &str| {
+            let why = "the API has no floating IP, so it is reachable only from";
+            Some(format!("{why} {from} and from networks with a route to it"))
+        };
+        sample.cluster.blueprint.labels = labels(&[]);
+        assert_eq!(said(&sample), from("the cluster's own network 10.0.0.0/24"));
+        sample.cluster.blueprint.master_lb_enabled = false;
+        assert_eq!(said(&sample), from("the cluster's own network 10.0.0.0/24"));
+        sample.cluster.blueprint.floating_ip_enabled = true;
+        assert_eq!(said(&sample), None);
+        let mut given = Sample::smallest();
+        assert_eq!(said(&given), from("the subnet subnet-1"));
+        given.cluster.blueprint.note_name("office", "subnet-1");
+        assert_eq!(said(&given), from("the subnet office"));
     }
 
     #[test]

@@ -6,7 +6,8 @@ use crate::renewal::overdue_certificates;
 use crate::{
     Bootstrap, CloudObjectState, ClusterObservation, ClusterSpec, Condition, ConditionKind,
     ConditionStatus, DesiredObjects, DesiredState, GroupRole, Key, Kind, MemberName, NodeGroup,
-    NodeHealth, desired_objects, members_without_revision, single_endpoint_warning,
+    NodeHealth, desired_objects, members_without_revision, private_api_warning,
+    single_endpoint_warning,
 };
 
 /// The outcome of one condition, before the time since when is known.
@@ -63,10 +64,39 @@ fn verdict(
         ConditionKind::AuthoritiesSettled => authorities(spec, seen),
         ConditionKind::CertificatesValid => certificates(spec, now),
     };
+    let verdict = of_private_api(kind, spec, seen, verdict);
     match verdict.status {
         ConditionStatus::False if !verdict.is_final => verdict_of_problem(seen).unwrap_or(verdict),
         ConditionStatus::True | ConditionStatus::False | ConditionStatus::Unknown => verdict,
     }
+}
+
+/// Adds to a condition that needs an answer of the cluster's API from where the API is reachable.
+fn of_private_api(
+    kind: ConditionKind,
+    spec: &ClusterSpec<'_>,
+    seen: &ClusterObservation,
+    verdict: Verdict,
+) -> Verdict {
+    let needs_api = match kind {
+        ConditionKind::BootstrapReady
+        | ConditionKind::ControlPlaneAvailable
+        | ConditionKind::NodesHealthy
+        | ConditionKind::AddOnsApplied => true,
+        ConditionKind::NetworkReady
+        | ConditionKind::LoadBalancerReady
+        | ConditionKind::InfrastructureReady
+        | ConditionKind::DnsReady
+        | ConditionKind::AuthoritiesSettled
+        | ConditionKind::CertificatesValid => false,
+    };
+    let is_silent = seen.api_silence.is_some() && verdict.status == ConditionStatus::False;
+    let private = private_api_warning(spec).filter(|_| needs_api && is_silent);
+    let Some(private) = private else { return verdict };
+    let message = format!("{}; {private}, and clusterd got no answer", verdict.message);
+    let next_action = "give clusterd a route to it, or create a cluster whose API has a floating IP: by master_lb_enabled with the label \
+                       master_lb_floating_ip_enabled, or by floating_ip_enabled, and with external_network_id";
+    Verdict { message, next_action: next_action.to_owned(), ..verdict }
 }
 
 fn verdict_of(status: ConditionStatus, reason: &str, message: String) -> Verdict {

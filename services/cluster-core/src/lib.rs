@@ -81,8 +81,8 @@ mod resource;
 mod settings;
 
 pub use address::{
-    api_address, api_name, api_name_for_members, machine_addresses, single_endpoint_warning,
-    subdomain,
+    api_address, api_name, api_name_for_members, machine_addresses, private_api_warning,
+    single_endpoint_warning, subdomain,
 };
 pub use backup::{Backup, BackupContents, BackupOrigin, BackupState, BackupStep, BackupWork};
 pub use backup_plan::{

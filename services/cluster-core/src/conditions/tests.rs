@@ -135,6 +135,24 @@ fn add_ons_are_missed_in_a_cluster_that_stays() {
 }
 
 #[test]
+fn a_cluster_whose_api_is_private_says_from_where_it_is_reachable() {
+    let mut sample = Sample::smallest();
+    let mut seen = sample.complete();
+    (seen.add_ons, seen.api_silence) = (None, Some("timed out".to_owned()));
+    let said = "False ApiSilent: the cluster's API does not answer: timed out; the API has no floating IP, so it is reachable only from \
+                the subnet subnet-1 and from networks with a route to it, and clusterd got no answer";
+    assert_eq!(text(&sample, &seen, ConditionKind::AddOnsApplied), said);
+    sample.cluster.conditions = conditions(&sample.spec(), &seen, at(10));
+    let reason = crate::status_reason(&sample.cluster).unwrap();
+    assert!(reason.contains("; give clusterd a route to it, or create a cluster"), "{reason}");
+    // What does not need the API is not blamed on it.
+    assert_eq!(text(&sample, &seen, ConditionKind::NetworkReady), GOOD);
+    seen.api_silence = None;
+    let silent = "False ApiSilent: the cluster's API does not answer yet";
+    assert_eq!(text(&sample, &seen, ConditionKind::AddOnsApplied), silent);
+}
+
+#[test]
 fn a_rotation_says_what_its_step_waits_for() {
     let mut sample = Sample::highly_available();
     let mut seen = sample.complete();
