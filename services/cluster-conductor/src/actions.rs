@@ -4,6 +4,7 @@ mod act;
 mod action_context;
 mod create;
 mod load_balancer;
+mod load_balancer_parts;
 mod perform;
 mod server;
 

@@ -15,7 +15,7 @@ use crate::object::{Kind, Object};
 use crate::shared::Shared;
 use crate::trap::Stop;
 use crate::world::{BackgroundTask, stamp};
-use crate::{clock, keystone, seed};
+use crate::{clock, keystone, octavia, seed};
 
 /// A user's account in a project.
 #[derive(Clone, PartialEq, Eq)]
@@ -125,6 +125,11 @@ impl Cloud {
     /// Sets a quota of a project, given the project's name and the service's name of the quota. -1 means unlimited.
     pub fn set_quota(&self, project: &str, name: &str, limit: i64) {
         self.shared.with(|world| seed::set_quota(world, project, name, limit));
+    }
+
+    /// Lets Octavia forget the children of this load balancer: they stay PENDING_CREATE, although the load balancer is ACTIVE.
+    pub fn forget_load_balancer_children(&self, id: &str) {
+        self.shared.with(|world| octavia::forget_children(world, id));
     }
 
     /// Adds a fault rule for calls. Pass the returned id to [`Cloud::end_rule`].

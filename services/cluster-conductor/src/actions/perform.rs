@@ -18,7 +18,8 @@ use openstack::network::{floating_ips, networks, ports, routers, subnets};
 
 use super::action_context::ActionContext;
 use super::create::create;
-use super::load_balancer::members;
+use super::load_balancer::{listener, members};
+use super::load_balancer_parts::mend;
 use crate::cloud::{CloudWorkError, Result, id_of, security};
 
 pub(crate) type Outcome = Result<ActionChange>;
@@ -116,7 +117,16 @@ impl ActionContext<'_> {
         let session = self.site.session;
         let found = self.found(key)?;
         match self.thing(key)? {
-            ResourceSpec::LoadBalancer { listeners, .. } => {
+            ResourceSpec::LoadBalancer { listeners, algorithm, allowed, .. } => {
+                let working = || {
+                    (key.clone(), CloudObject { state: CloudObjectState::Working, ..found.clone() })
+                };
+                for of in listeners.iter().filter(|_| is_doubtful(&found.facts)) {
+                    let wanted = listener(of, algorithm, allowed, addresses);
+                    if mend(session, &found.id, &wanted).await? {
+                        return Ok(working());
+                    }
+                }
                 for listener in listeners {
                     for pool in pools::find(session, &found.id, listener.name).await? {
                         let has = pools::members(session, &pool.id).await?;
@@ -127,10 +137,7 @@ impl ActionContext<'_> {
                         let wanted = members(listener, addresses);
                         pools::set_members(session, &pool.id, &wanted).await?;
                         // Octavia locks the load balancer during a change, so the next pool waits for the next turn.
-                        return Ok((
-                            key.clone(),
-                            CloudObject { state: CloudObjectState::Working, ..found.clone() },
-                        ));
+                        return Ok(working());
                     }
                 }
             }
@@ -190,5 +197,15 @@ impl ActionContext<'_> {
             Kind::Volume | Kind::RootVolume => volumes::delete(session, id).await?,
         }
         Ok((key.clone(), CloudObject { state: CloudObjectState::Deleting, ..found.clone() }))
+    }
+}
+
+/// Whether parts of a load balancer may be missing or stuck: the observation found no common set of members, or no member.
+fn is_doubtful(facts: &CloudObjectDetails) -> bool {
+    match facts {
+        CloudObjectDetails::Addresses(members) => members.is_empty(),
+        CloudObjectDetails::None | CloudObjectDetails::Rules(_) | CloudObjectDetails::Server(_) => {
+            true
+        }
     }
 }

@@ -226,6 +226,19 @@ fn balancer(of: &LoadBalancer) -> CloudObject {
     CloudObject { state, address: of.vip_address, ..ready(&of.id) }
 }
 
+/// Whether a part of an ACTIVE load balancer makes no progress any more: a part that Octavia works on locks its load balancer.
+pub(crate) fn is_stuck(status: &ProvisioningStatus) -> bool {
+    match status {
+        ProvisioningStatus::PendingCreate
+        | ProvisioningStatus::PendingUpdate
+        | ProvisioningStatus::PendingDelete
+        | ProvisioningStatus::Error => true,
+        ProvisioningStatus::Active | ProvisioningStatus::Deleted | ProvisioningStatus::Other(_) => {
+            false
+        }
+    }
+}
+
 async fn balancer_that_is_there(
     session: &Session,
     id: &str,

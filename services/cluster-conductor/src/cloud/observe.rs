@@ -218,7 +218,8 @@ async fn balancers(session: &Session, ledger: &Ledger, names: &[String]) -> Resu
     Ok(owned)
 }
 
-/// Returns the addresses of a load balancer's members; `CloudObjectDetails::None` when its pools differ.
+/// Returns the addresses of a load balancer's members; `CloudObjectDetails::None` when its pools differ, a listener or a pool is missing, or a
+/// member is stuck: Octavia locks a load balancer while it works on a member.
 async fn member_addresses(
     session: &Session,
     balancer: &LoadBalancer,
@@ -227,9 +228,16 @@ async fn member_addresses(
     if balancer.found().state != CloudObjectState::Ready {
         return Ok(CloudObjectDetails::None);
     }
+    // Each listener has a pool of its own.
+    if balancer.listeners.len() != balancer.pools.len() {
+        return Ok(CloudObjectDetails::None);
+    }
     let mut each: BTreeSet<BTreeSet<IpAddr>> = BTreeSet::new();
     for pool in &balancer.pools {
         let members = pools::members(session, &pool.id).await?;
+        if members.iter().any(|member| found::is_stuck(&member.provisioning_status)) {
+            return Ok(CloudObjectDetails::None);
+        }
         each.insert(members.iter().map(|member| member.address).collect());
     }
     let agreed = if each.len() == 1 { each.pop_first() } else { None };

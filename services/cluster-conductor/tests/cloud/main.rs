@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a failed precondition ends the test")]
 
 mod backoff;
+mod balancers;
 mod counted;
 mod crash;
 mod disks;

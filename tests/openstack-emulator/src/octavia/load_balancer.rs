@@ -132,6 +132,13 @@ pub(crate) fn settled(world: &mut World, id: &str) {
     world.start(BackgroundTask::Reopen);
 }
 
+/// Forgets the children of a load balancer, which then stay PENDING_CREATE, as Octavia 11 does without a jobboard.
+pub(crate) fn forget_children(world: &mut World, id: &str) {
+    for (kind, child) in below(world, id) {
+        world.store.set(kind, &child, "provisioning_status", "PENDING_CREATE");
+    }
+}
+
 /// Removes a load balancer, its children and its port.
 fn remove(world: &mut World, id: &str) {
     for (kind, child) in below(world, id) {

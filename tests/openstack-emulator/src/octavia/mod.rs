@@ -10,5 +10,5 @@ mod refuse;
 mod routes;
 mod types;
 
-pub(crate) use load_balancer::settled;
+pub(crate) use load_balancer::{forget_children, settled};
 pub(crate) use routes::answer;
