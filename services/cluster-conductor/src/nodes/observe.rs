@@ -79,8 +79,12 @@ impl Nodes<'_> {
             None if is_configured => Bootstrap::At("configured".to_owned()),
             None => Bootstrap::Silent,
         };
-        // Every control-plane node was an etcd member once. Whether it has left is not recorded; a second removal is harmless.
-        let is_etcd_member = bootstrap == Bootstrap::Done && self.is_master(machine);
+        // Every control-plane node was an etcd member once, and one that is removed while it joins may have been added. Whether it has left
+        // is not recorded; a second removal is harmless.
+        let is_wanted = self.shape.contains_key(&Key::Server(machine.clone()));
+        let may_be_added = is_configured && self.spec.cluster.completed_at.is_some() && !is_wanted;
+        let is_member = bootstrap == Bootstrap::Done || may_be_added;
+        let is_etcd_member = is_member && self.is_master(machine);
         // A member that was never a node has nothing to lose, so it need not wait for the API to answer.
         let node = match node {
             NodeHealth::Unknown if bootstrap != Bootstrap::Done && self.is_new() => {
