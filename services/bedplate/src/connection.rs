@@ -46,9 +46,9 @@ impl Connection {
         Ok(self.session()?.map_or(Credentials::Anonymous, Credentials::Keystone))
     }
 
-    /// The connection to a baremetald beside another service, whose cloud `--os-cloud` selects: with the credentials of `cloud`, if it is
+    /// The connection to a service of Bedplate beside another service, whose cloud `--os-cloud` selects: with the credentials of `cloud`, if it is
     /// given, else of `--user`, else of the other service's cloud.
-    pub(crate) fn of_baremetald(&self, cloud: Option<&str>) -> Connection {
+    pub(crate) fn of_bedplate(&self, cloud: Option<&str>) -> Connection {
         let has_password = self.user.is_some() && self.password_file.is_some();
         let os_cloud = match cloud {
             Some(cloud) => Some(cloud.to_owned()),

@@ -1,7 +1,9 @@
-//! `bedplate import`: takes over the nodes of an Ironic, with their ids, times and states, and without a power event.
+//! `bedplate import`: takes over the nodes of an Ironic, with their ids, times and states, and without a power event; and the templates of a
+//! Magnum.
 
 mod history;
 mod ironic_node;
+mod magnum;
 mod mapping;
 mod nodes;
 mod source;
@@ -29,6 +31,10 @@ pub(crate) enum Command {
     /// templates, runbooks and inspection rules. --os-cloud selects the cloud of Ironic, --url baremetald. Ids, times and states are kept,
     /// and no machine is powered. Repeating the command changes nothing and continues an interrupted import.
     Ironic(Box<Options>),
+    /// Take over the cluster templates of a Magnum, with their ids, owners and times, and create clusters like those of --cluster beside
+    /// them. --os-cloud selects the cloud of Magnum, --clusters-url clusterd. Requires an administrator of both. Repeating the command
+    /// changes nothing.
+    Magnum(Box<magnum::Options>),
 }
 
 /// The options of `bedplate import ironic`.
@@ -58,11 +64,17 @@ pub(crate) async fn run(
     connection: &Connection,
     format: Format,
 ) -> anyhow::Result<()> {
-    let Command::Ironic(options) = command;
+    match command {
+        Command::Ironic(options) => ironic(&options, connection, format).await,
+        Command::Magnum(options) => magnum::run(&options, connection, format).await,
+    }
+}
+
+async fn ironic(options: &Options, connection: &Connection, format: Format) -> anyhow::Result<()> {
     let secrets = Secrets::read(options.secrets.as_deref())?;
     let (ironic, ours) = options.services.connect(connection).await?;
     let source = Source::read(&ironic, &options.node).await?;
-    let import = Import { ironic, ours, options: &options, secrets, source: &source };
+    let import = Import { ironic, ours, options, secrets, source: &source };
     let report = import.all().await?;
     if report.has_taken_nodes() {
         eprintln!(

@@ -41,7 +41,7 @@ pub(crate) struct BothServices {
 impl BothServices {
     pub(crate) async fn connect(&self, connection: &Connection) -> anyhow::Result<(Ironic, Api)> {
         let ironic = Ironic { client: self.ironic(connection).await? };
-        let mut connection = connection.of_baremetald(self.bedplate_cloud.as_deref());
+        let mut connection = connection.of_bedplate(self.bedplate_cloud.as_deref());
         if connection.url.is_none() && self.bedplate_cloud.is_none() {
             // The catalogue of Ironic's cloud names Ironic.
             connection.url = Some(nearby(Service::Baremetald)?);
@@ -204,6 +204,8 @@ macro_rules! lists {
         )*
     };
 }
+
+pub(crate) use lists;
 
 lists! {
     Nodes "nodes"

@@ -196,19 +196,27 @@ for node in r7u1 r7u2; do
 done
 "#;
 
-/// A second baremetald in place of the Ironic whose nodes are moved. `Drop` ends the process.
-struct Ironic {
+/// The template of the guide that moves them, in the service that stands for Magnum.
+const TEMPLATE: &str = r#"
+curl -sS --fail-with-body -H 'Content-Type: application/json' "$MAGNUM/v1/clustertemplates" -d '{
+  "name": "web", "coe": "kubernetes", "image_id": "fedora-coreos", "external_network_id": "public", "flavor_id": "m1.small",
+  "master_flavor_id": "m1.medium", "labels": {"kube_tag": "v1.34.1"}}'
+"#;
+
+/// A second baremetald in place of the Ironic whose nodes are moved, or a second clusterd in place of the Magnum whose templates are.
+/// `Drop` ends the process.
+struct Replaced {
     child: Child,
     url: String,
 }
 
-impl Ironic {
-    fn start(folder: &Path) -> Ironic {
-        let config = folder.join("ironic.toml");
-        let state = folder.join("ironic");
+impl Replaced {
+    fn start(program: &str, folder: &Path) -> Replaced {
+        let config = folder.join(format!("replaced-{program}.toml"));
+        let state = folder.join(format!("replaced-{program}"));
         let text = format!("state_dir = '{}'\n[api]\nlisten = '127.0.0.1:0'\n", state.display());
         fs::write(&config, text).unwrap();
-        let mut command = Command::new(Path::new(BEDPLATE).with_file_name("baremetald"));
+        let mut command = Command::new(Path::new(BEDPLATE).with_file_name(program));
         let child = command.arg("--config").arg(config).stderr(Stdio::null()).spawn().unwrap();
         let end = Instant::now() + Duration::from_secs(30);
         let listener = loop {
@@ -217,14 +225,14 @@ impl Ironic {
             if let Some(address) = listeners["api"].as_str() {
                 break address.to_owned();
             }
-            assert!(Instant::now() < end, "baremetald does not listen");
+            assert!(Instant::now() < end, "{program} does not listen");
             std::thread::sleep(Duration::from_millis(50));
         };
-        Ironic { child, url: format!("http://{listener}") }
+        Replaced { child, url: format!("http://{listener}") }
     }
 }
 
-impl Drop for Ironic {
+impl Drop for Replaced {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -239,7 +247,8 @@ struct Dev {
     clients: PathBuf,
     /// The SHA-256 of the demo image.
     image: String,
-    ironic: Ironic,
+    ironic: Replaced,
+    magnum: Replaced,
 }
 
 impl Dev {
@@ -259,17 +268,18 @@ impl Dev {
         std::thread::spawn(move || out.lines().for_each(drop));
         let image = fs::read(folder.path().join(".state/dev/files/images/demo.raw.gz")).unwrap();
         let image = hex::encode(Sha256::digest(image));
-        let ironic = Ironic::start(folder.path());
-        let dev = Dev { child, folder, clients: clients(), image, ironic };
+        let ironic = Replaced::start("baremetald", folder.path());
+        let magnum = Replaced::start("clusterd", folder.path());
+        let dev = Dev { child, folder, clients: clients(), image, ironic, magnum };
         dev.name_clouds();
-        let (place, text) = ("the nodes of the guides".to_owned(), NODES.to_owned());
+        let (place, text) = ("the nodes of the guides".to_owned(), format!("{NODES}{TEMPLATE}"));
         dev.runs(&Block { place, runs: Environment::OnLaptop, text });
         dev
     }
 
     /// Writes the clouds.yaml of the emulated cloud with the cloud names used in the documents: `ironic` and `magnum` for the services that
     /// are replaced, and `bedplate` for the replacement. All three names stand for the same cloud, except that `ironic` has another bare
-    /// metal service.
+    /// metal service, and `magnum` another service of clusters.
     fn name_clouds(&self) {
         let reported = fs::read(self.folder.path().join(".state/dev/clouds.yaml")).unwrap();
         let mut reported: serde_json::Value = serde_json::from_slice(&reported).unwrap();
@@ -278,6 +288,7 @@ impl Dev {
         }
         let clouds = &mut reported["clouds"];
         clouds["ironic"]["baremetal_endpoint_override"] = self.ironic.url.clone().into();
+        clouds["magnum"]["container_infra_endpoint_override"] = self.magnum.url.clone().into();
         fs::write(self.folder.path().join("clouds.yaml"), reported.to_string()).unwrap();
     }
 
@@ -289,6 +300,7 @@ impl Dev {
         command.env_clear().env("PATH", path).env("DEPLOY", deploy());
         command.env("OS_CLIENT_CONFIG_FILE", self.folder.path().join("clouds.yaml"));
         command.env("IMAGE", "http://127.0.0.1:6386/images/demo.raw.gz").env("SHA256", &self.image);
+        command.env("MAGNUM", &self.magnum.url);
         // The addresses that the catalogue already has.
         command.env("BAREMETALD", "http://127.0.0.1:6385").env("CLUSTERD", "http://127.0.0.1:9511");
         command.args(["-euo", "pipefail", "-c", &block.text]).current_dir(self.folder.path());

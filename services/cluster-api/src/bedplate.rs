@@ -8,6 +8,7 @@ mod event_stream;
 mod events;
 mod hosts;
 mod ignition;
+mod import;
 mod lease;
 mod ledger;
 mod machines;
@@ -49,6 +50,7 @@ pub(crate) fn routes() -> Routes<App> {
         .merge(plan::routes())
         .merge(quotas::routes())
         .merge(ignition::routes())
+        .merge(import::routes())
         .merge(lease::routes())
         .merge(upgrade::routes())
         .merge(ledger::routes())

@@ -98,6 +98,19 @@ impl Request {
         }
     }
 
+    /// As [`Request::borrowed`], for a new record of `project` that an administrator imports.
+    pub(crate) async fn borrowed_for(
+        &self,
+        project: &str,
+        wanted: ClusterParameters,
+    ) -> Result<ClusterParameters> {
+        let who = ObjectUser { project, is_admin: true };
+        match self.caller.identity() {
+            None => Ok(wanted),
+            Some(_) => Ok(self.app.conductor.borrow(who, None, wanted).await?),
+        }
+    }
+
     /// Returns the public key of the keypair `name` of the caller. `None` without Keystone, where servers get keypairs of clusterd's own user.
     pub(crate) async fn ssh_key(&self, name: &str) -> Result<Option<String>> {
         let Some((token, project)) = self.token.as_ref().zip(self.caller.project()) else {

@@ -83,16 +83,45 @@ pub(super) struct Replacement {
     new: String,
 }
 
+/// The fields of a template with values that another cloud or clusterd may lack.
+const TEMPLATE_FIELDS: [&str; 13] = [
+    "cluster_distro",
+    "docker_storage_driver",
+    "external_network_id",
+    "fixed_network",
+    "fixed_subnet",
+    "flavor_id",
+    "image_id",
+    "keypair",
+    "keypair_id",
+    "master_flavor_id",
+    "network_driver",
+    "server_type",
+    "volume_driver",
+];
+
 impl Replacement {
-    /// Parses `FIELD:OLD=NEW`.
+    /// Parses `FIELD:OLD=NEW` for an interface of a node.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let parsed = text.split_once(':').and_then(|(field, rest)| {
-            let (old, new) = rest.split_once('=')?;
-            let is_whole = field.ends_with("_interface") && !old.is_empty() && !new.is_empty();
-            let of = str::to_owned;
-            is_whole.then(|| Replacement { field: of(field), old: of(old), new: of(new) })
-        });
+        let parsed = Replacement::of(text, |field| field.ends_with("_interface"));
         parsed.ok_or_else(|| "must be FIELD:OLD=NEW with the name of an interface field".to_owned())
+    }
+
+    /// Parses `FIELD:OLD=NEW` for a cluster template.
+    pub(super) fn of_template(text: &str) -> Result<Self, String> {
+        let parsed = Replacement::of(text, |field| TEMPLATE_FIELDS.contains(&field));
+        let why = || {
+            format!("must be FIELD:OLD=NEW with one of the fields {}", TEMPLATE_FIELDS.join(", "))
+        };
+        parsed.ok_or_else(why)
+    }
+
+    fn of(text: &str, is_field: impl Fn(&str) -> bool) -> Option<Self> {
+        let (field, rest) = text.split_once(':')?;
+        let (old, new) = rest.split_once('=')?;
+        let is_whole = is_field(field) && !old.is_empty() && !new.is_empty();
+        let of = str::to_owned;
+        is_whole.then(|| Replacement { field: of(field), old: of(old), new: of(new) })
     }
 }
 
@@ -170,7 +199,7 @@ fn end_maintenance(node: &mut Object) {
     }
 }
 
-fn replace(node: &mut Object, replacements: &[Replacement]) -> Vec<String> {
+pub(super) fn replace(node: &mut Object, replacements: &[Replacement]) -> Vec<String> {
     let mut losses = Vec::new();
     for Replacement { field, old, new } in replacements {
         if word(node, field) == old {

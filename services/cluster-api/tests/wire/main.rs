@@ -14,6 +14,7 @@ mod conductors;
 mod drains;
 mod event_stream;
 mod hostile;
+mod import;
 mod lease;
 mod limits;
 mod limits_and_usage;

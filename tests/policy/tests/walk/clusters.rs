@@ -102,6 +102,7 @@ fn steps() -> Vec<Step> {
         step(List, "GET", "/v1/clustertemplates", nothing()),
         step(List, "GET", "/v1/clustertemplates/detail", nothing()),
         step(Nobodys, "POST", "/v1/clustertemplates", json!({"image_id": "i", "coe": "kubernetes", "flavor_id": "f"})),
+        step(Nobodys, "PUT", "/bedplate/v1/import/clustertemplates/{template}", json!({"uuid": "{template}"})),
         see("/v1/clustertemplates/{template}"),
         one("PATCH", "/v1/clustertemplates/{template}", json!([{"op": "replace", "path": "/flavor_id", "value": "g"}])),
         one("DELETE", "/v1/clustertemplates/{template}", nothing()),
