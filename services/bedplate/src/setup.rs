@@ -170,8 +170,8 @@ async fn take(
 ) -> Result<(), CloudError> {
     match step {
         CatalogueChange::Add => {
-            let DesiredEndpoints { kind, description, .. } = wanted;
-            *service = Some(services::create(session, kind, kind, description).await?.id);
+            let DesiredEndpoints { kind, name, description, .. } = wanted;
+            *service = Some(services::create(session, kind, name, description).await?.id);
         }
         CatalogueChange::Show { service } => services::enable(session, service).await?,
         CatalogueChange::AddEndpoint { interface, url } => {

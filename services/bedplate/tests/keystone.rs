@@ -133,7 +133,9 @@ async fn services_are_registered_once_and_moved_when_their_address_changes() {
     );
     assert_eq!(given.changes(), 1);
     let services = given.cloud.objects(Kind::Service);
-    let service = services.iter().find(|one| one.text("type") == "baremetal").unwrap();
+    let of = |kind: &str| services.iter().find(|one| one.text("type") == kind).unwrap();
+    assert_eq!(of("container-infra").text("name"), "magnum");
+    let service = of("baremetal");
     let endpoints = given.cloud.objects(Kind::Endpoint);
     let own = endpoints.iter().filter(|one| one.text("service_id") == service.id);
     let mut own: Vec<_> = own.map(|one| (one.text("interface"), one.text("url"))).collect();

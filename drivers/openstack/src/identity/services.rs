@@ -18,6 +18,8 @@ pub struct RegisteredService {
     /// Names are not unique.
     #[serde(default, deserialize_with = "lenient::or_default")]
     pub name: String,
+    #[serde(default, deserialize_with = "lenient::or_default")]
+    pub description: String,
     /// Whether tokens list the service.
     #[serde(default = "yes")]
     pub enabled: bool,

@@ -5,10 +5,12 @@ use openstack::identity::services::RegisteredService;
 use openstack::{Interface, Service};
 use url::Url;
 
-/// The desired entry of a service. Its name is the same as its type.
+/// The desired entry of a service.
 #[derive(Debug)]
 pub(super) struct DesiredEndpoints {
     pub(super) kind: &'static str,
+    /// The name of a new entry.
+    pub(super) name: &'static str,
     pub(super) description: &'static str,
     endpoints: [(Interface, String); 3],
 }
@@ -70,6 +72,7 @@ impl DesiredEndpoints {
         let endpoint = |interface, url: &Url| (interface, root(service, url));
         DesiredEndpoints {
             kind: service.as_str(),
+            name: name(service),
             description,
             endpoints: [
                 endpoint(Interface::Public, public),
@@ -78,6 +81,17 @@ impl DesiredEndpoints {
             ],
         }
     }
+
+    /// Whether an entry is one of this service's: with its type as its name, or with the name and the description of a new entry.
+    fn is_own(&self, one: &RegisteredService) -> bool {
+        let is_new = one.name == self.name && one.description == self.description;
+        one.name == self.kind || is_new
+    }
+}
+
+/// The name that clients expect: some of Magnum's find the service by its name.
+fn name(service: Service) -> &'static str {
+    if service == Service::ContainerInfra { "magnum" } else { service.as_str() }
 }
 
 /// The URL in the form that clients expect in the catalogue: Magnum's clients need the version in it, and Ironic's look for the version.
@@ -101,7 +115,7 @@ pub(super) fn plan(
     let mut steps = Vec::new();
     match seen.services.as_slice() {
         [] => steps.push(CatalogueChange::Add),
-        [only] if only.name != kind => {
+        [only] if !wanted.is_own(only) => {
             return Err(CannotRegister::Foreign {
                 kind,
                 name: only.name.clone(),
@@ -171,12 +185,12 @@ mod tests {
 
     fn wanted(url: &str) -> DesiredEndpoints {
         let url = url.parse().unwrap();
-        DesiredEndpoints::new(Service::ContainerInfra, "", [&url, &url, &url])
+        DesiredEndpoints::new(Service::ContainerInfra, "ours", [&url, &url, &url])
     }
 
     fn service(name: &str, enabled: bool) -> RegisteredService {
         let (id, kind, name) = ("s".to_owned(), "container-infra".to_owned(), name.to_owned());
-        RegisteredService { id, kind, name, enabled }
+        RegisteredService { id, kind, name, description: "theirs".to_owned(), enabled }
     }
 
     fn endpoint(interface: &str, region: &str, url: &str, enabled: bool) -> Endpoint {
@@ -244,6 +258,13 @@ mod tests {
         );
         let printed = plan(vec![service("container-infra", true), service("magnum", true)]);
         assert!(printed.contains("several services of type container-infra: s, s"), "{printed}");
+    }
+
+    #[test]
+    fn a_service_with_the_name_of_magnum_is_ours_by_its_description() {
+        let own = RegisteredService { description: "ours".to_owned(), ..service("magnum", false) };
+        let seen = CatalogueEntries { services: vec![own], endpoints: Vec::new() };
+        assert_eq!(said(&seen)[0], "the service was enabled");
     }
 
     #[test]
