@@ -11,14 +11,15 @@ use cluster_store::ClusterChange;
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    ApiError, Hidden, JsonPatch, JsonShape, Paging, PathParam, Query, Route, Routes, StrictJson,
-    json_field,
+    ApiError, Hidden, JsonPatch, JsonShape, ListRequest, Paging, PathParam, Route, Routes,
+    StrictJson,
 };
 
 use crate::app::App;
 use crate::body::{self, Body, write_patch};
 use crate::error::Result;
 use crate::field::DetailLevel;
+use crate::listing::MemoryList;
 use crate::request::{Request, missing};
 use crate::shown::Context;
 use crate::view::{View, answer};
@@ -33,7 +34,7 @@ pub(crate) fn routes() -> Routes<App> {
         Route::get("List a cluster's node groups", list)
             .hidden_before(since::NODE_GROUPS, Hidden::Version)
             .query_parameters(["limit", "marker", "sort_key", "sort_dir", "role"])
-            .returns(JsonShape::object([("nodegroups", JsonShape::list(brief()))])),
+            .returns(JsonShape::page("nodegroups", brief())),
         Route::post("Create a node group", create)
             .hidden_before(since::NODE_GROUPS, Hidden::Version)
             .reads(body::schema::<NodeGroup>())
@@ -121,14 +122,31 @@ fn with_group(
     Ok(ClusterChange { added: vec![group], events, ..ClusterChange::of(cluster) })
 }
 
-/// `GET /v1/clusters/{cluster}/nodegroups?role=`: all node groups of a cluster on one page, because a cluster has few.
+const LIST: MemoryList = MemoryList {
+    name: "nodegroups",
+    marker: "uuid",
+    keys: &[
+        "id",
+        "uuid",
+        "name",
+        "role",
+        "node_count",
+        "flavor_id",
+        "image_id",
+        "is_default",
+        "status",
+    ],
+};
+
+/// `GET /v1/clusters/{cluster}/nodegroups?role=`: the node groups of a cluster.
 async fn list(
     request: Request,
     look: Context,
     PathParam(ident): PathParam<String>,
-    mut query: Query,
+    asked: ListRequest,
 ) -> Result<Response> {
-    Paging::take(&mut query)?;
+    let mut query = asked.query.clone();
+    let paging = Paging::take(&mut query)?;
     let role = query.take("role");
     query.finish()?;
     let cluster = &request.cluster(&ident).await?;
@@ -140,7 +158,7 @@ async fn list(
         context: &look,
     };
     let nodegroups: Vec<_> = groups.iter().filter(is_wanted).map(view).collect();
-    Ok(json_field(StatusCode::OK, "nodegroups", &nodegroups))
+    LIST.page(&nodegroups, (&paging, &asked))
 }
 
 /// `GET /v1/clusters/{cluster}/nodegroups/{nodegroup}`: one node group.

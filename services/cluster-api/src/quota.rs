@@ -6,14 +6,15 @@ use cluster_store::{Quota, Scope};
 use http::StatusCode;
 use newtype_uuid::GenericUuid;
 use openstack_api::{
-    AccessScope, ApiError, JsonShape, Paging, PathParam, Query, RequiredAccess, Route, Routes,
-    Shaped, StrictJson, Time, flag, json, json_field, shaped,
+    AccessScope, ApiError, JsonShape, ListRequest, Paging, PathParam, RequiredAccess, Route,
+    Routes, Shaped, StrictJson, Time, flag, json, shaped,
 };
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::app::App;
 use crate::error::Result;
+use crate::listing::MemoryList;
 use crate::request::{Request, may_see_project, missing, other_project_refusal};
 
 /// The only resource with a quota in Magnum.
@@ -23,7 +24,7 @@ pub(crate) fn routes() -> Routes<App> {
     let all = [
         Route::get("List quotas", list)
             .query_parameters(["limit", "marker", "sort_key", "sort_dir", "all_tenants"])
-            .returns(JsonShape::object([("quotas", JsonShape::list(Shown::shape()))])),
+            .returns(JsonShape::page("quotas", Shown::shape())),
         Route::post("Set a quota", create)
             .needs(RequiredAccess::Administer)
             .reads(Body::schema())
@@ -131,9 +132,16 @@ async fn create(
     Ok(json(StatusCode::CREATED, &shown(&quota)))
 }
 
+const LIST: MemoryList = MemoryList {
+    name: "quotas",
+    marker: "id",
+    keys: &["id", "project_id", "resource", "hard_limit", "created_at", "updated_at"],
+};
+
 /// `GET /v1/quotas`: lists the quotas that administrators set.
-async fn list(request: Request, mut query: Query) -> Result<Response> {
-    Paging::take(&mut query)?;
+async fn list(request: Request, asked: ListRequest) -> Result<Response> {
+    let mut query = asked.query.clone();
+    let paging = Paging::take(&mut query)?;
     let all = query.take("all_tenants").map_or(Ok(false), |raw| flag("all_tenants", &raw))?;
     query.finish()?;
     let scope = match (all, request.project()) {
@@ -142,8 +150,9 @@ async fn list(request: Request, mut query: Query) -> Result<Response> {
         (_, Ok(own)) => Scope::Project(own.to_owned()),
         (_, Err(_)) => request.scope(),
     };
-    let found = request.app.store.list_quotas(&scope, Some(CLUSTER)).await?;
-    Ok(json_field(StatusCode::OK, "quotas", &found.iter().map(shown).collect::<Vec<_>>()))
+    let mut found = request.app.store.list_quotas(&scope, Some(CLUSTER)).await?;
+    found.sort_by_key(|quota| (quota.created_at, quota.id));
+    LIST.page(&found.iter().map(shown).collect::<Vec<_>>(), (&paging, &asked))
 }
 
 /// `GET /v1/quotas/{project}/{resource}`: the quota of a project, or the configured default.

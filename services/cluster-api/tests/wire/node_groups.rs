@@ -28,6 +28,10 @@ async fn the_default_groups_come_with_the_cluster() {
     api.get("/v1/clusters/c/nodegroups")
         .await
         .is(&format!(r#"{{"nodegroups": [{}]}}"#, want.join(",")));
+    let by_name =
+        api.get("/v1/clusters/c/nodegroups?sort_key=name&sort_dir=desc&limit=1").await.json();
+    assert_eq!(by_name["nodegroups"][0]["name"], "default-worker");
+    assert!(by_name["next"].as_str().unwrap().contains("&marker="), "{by_name}");
     let masters = api.get("/v1/clusters/c/nodegroups?role=master").await.json();
     assert_eq!(masters["nodegroups"].as_array().unwrap().len(), 1);
     api.delete("/v1/clusters/c/nodegroups/default-worker").await.refuses(

@@ -40,6 +40,31 @@ async fn a_quota_is_set_shown_changed_and_deleted() {
 }
 
 #[tokio::test]
+async fn quotas_are_sorted_and_paged() {
+    let api = Api::start().await;
+    for (project, limit) in [("b", 1), ("a", 3), ("c", 2)] {
+        let body = format!(r#"{{"project_id": "{project}", "hard_limit": {limit}}}"#);
+        api.post("/v1/quotas", &body).await.has(201);
+    }
+    let projects = async |query: &str| {
+        let page = api.get(&format!("/v1/quotas?all_tenants=true&{query}")).await.has(200).json();
+        let all = page["quotas"].as_array().unwrap().iter();
+        let all: Vec<String> = all.map(|it| it["project_id"].as_str().unwrap().into()).collect();
+        (all.concat(), page["next"].as_str().map(str::to_owned))
+    };
+    assert_eq!(projects("sort_key=project_id").await, ("abc".to_owned(), None));
+    assert_eq!(projects("sort_key=hard_limit&sort_dir=desc").await, ("acb".to_owned(), None));
+    let (first, next) = projects("sort_key=project_id&limit=2").await;
+    let query = next.unwrap().rsplit('?').next().unwrap().replace("all_tenants=true&", "");
+    assert_eq!((first.as_str(), projects(&query).await), ("ab", ("c".to_owned(), None)));
+    let keys = "sort_key: must be id, project_id, resource, hard_limit, created_at or updated_at";
+    api.get("/v1/quotas?sort_key=x").await.refuses(400, keys);
+    let nobody = "00000000-0000-0000-0000-000000000001";
+    let why = format!("marker: the list has no {nobody}");
+    api.get(&format!("/v1/quotas?marker={nobody}")).await.refuses(400, &why);
+}
+
+#[tokio::test]
 async fn clusters_and_machines_are_counted() {
     let api = Api::start().await;
     api.template("t", "").await;
