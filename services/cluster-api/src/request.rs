@@ -142,9 +142,11 @@ impl Request {
         let missing = || missing("ClusterTemplate", ident);
         let parsed: Ident = ident.parse().map_err(|_| missing())?;
         for scope in self.scopes() {
-            if let Some(found) =
-                self.app.store.find_templates(&parsed, &scope).await?.into_iter().next()
-            {
+            let found = self.app.store.find_templates(&parsed, &scope).await?;
+            let is_own =
+                |it: &Template| scope == Scope::All || scope == Scope::Project(it.project.clone());
+            // As in Magnum, other projects do not see a hidden template.
+            if let Some(found) = found.into_iter().find(|it| !it.hidden || is_own(it)) {
                 return Ok(found);
             }
         }

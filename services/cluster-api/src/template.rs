@@ -65,7 +65,7 @@ async fn create(
     let mut template = blank(&request, &look)?;
     body.write(&mut template, look.asked)?;
     check_template(&template.blueprint)?;
-    check_public(&request.caller, template.public)?;
+    check_publish(&request.caller, template.public || template.hidden)?;
     template.blueprint = request.borrowed(None, template.blueprint).await?;
     request.app.store.insert_template(&template).await?;
     Ok(answer::<Template>(StatusCode::CREATED, &template, &look))
@@ -118,8 +118,7 @@ async fn patch(
         let mut after = before.clone();
         write_patch::<Template>(patch.clone(), &before, &look, &mut after)?;
         check_template(&after.blueprint)?;
-        let is_another = !before.public || after.blueprint != before.blueprint;
-        check_public(&request.caller, after.public && is_another)?;
+        check_publish(&request.caller, publishes(&before, &after))?;
         let known = Some(&before.blueprint);
         after.blueprint = request.borrowed(known, after.blueprint).await?;
         after.updated_at = Some((request.app.clock)());
@@ -145,10 +144,16 @@ async fn delete(request: Request, PathParam(ident): PathParam<String>) -> Result
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// As in Magnum, only administrators may make a template public.
-fn check_public(caller: &Caller, offers: bool) -> Result<(), ApiError> {
-    if offers && !caller.is_admin() {
-        let why = "public: only administrators may make a template public";
+/// Whether a change is one for everybody: of the template's visibility, or of what other projects use.
+fn publishes(before: &Template, after: &Template) -> bool {
+    let is_seen_otherwise = (before.public, before.hidden) != (after.public, after.hidden);
+    is_seen_otherwise || (after.public && after.blueprint != before.blueprint)
+}
+
+/// As in Magnum, only administrators may make a template public or hidden, or undo it.
+fn check_publish(caller: &Caller, publishes: bool) -> Result<(), ApiError> {
+    if publishes && !caller.is_admin() {
+        let why = "public, hidden: only administrators may make a template public or hidden";
         return Err(ApiError::new(StatusCode::FORBIDDEN, why));
     }
     Ok(())

@@ -231,6 +231,13 @@ async fn only_administrators_offer_a_template_to_everybody() {
     let path = "/v1/clustertemplates/offered";
     given.send(&alice, Method::DELETE, path, Value::Null).await.refuses(403, "another project");
     given.cluster(&alice, "c", "offered").await.has(202);
+    let hide = || json!([{"op": "replace", "path": "/hidden", "value": true}]);
+    let own = "/v1/clustertemplates/t";
+    given.send(&alice, Method::PATCH, own, hide()).await.refuses(403, "only administrators");
+    given.send(&admin, Method::PATCH, path, hide()).await.has(200);
+    given.get(&alice, path).await.has(404);
+    given.cluster(&alice, "d", "offered").await.refuses(404, "offered");
+    given.get(&admin, path).await.has(200);
     // An administrator may delete a template of another project.
     given.send(&admin, Method::DELETE, "/v1/clustertemplates/t", Value::Null).await.has(204);
 }

@@ -180,7 +180,9 @@ async fn only_an_administrator_changes_the_image_of_a_public_template() {
         service.ask_as(member, "PATCH", &path, &image).await.has(403);
         service.ask_as("project-a-admin", "PATCH", &path, &image).await.has(200);
         service.ask_as(member, "PATCH", &path, &patch("/name", json!("u"))).await.has(200);
-        service.ask_as(member, "PATCH", &path, &patch("/public", json!(false))).await.has(200);
+        let withdraw = patch("/public", json!(false));
+        service.ask_as(member, "PATCH", &path, &withdraw).await.has(403);
+        service.ask_as("project-a-admin", "PATCH", &path, &withdraw).await.has(200);
     }
 }
 
