@@ -18,7 +18,6 @@ versions! {
     ZERO_NODES 10 "Clusters without workers."
     CREDENTIALS 12 "Rotation of a cluster's credentials."
     CLUSTER_ID 13 "`cluster_id` instead of `stack_id`."
-    NODE_LABELS 14 "Labels and taints of a node group's nodes."
     MAXIMUM 14 "The highest."
 }
 

@@ -93,7 +93,6 @@ async fn requested(
     let cluster = request.cluster(ident).await?;
     let mut wanted = GroupRequest::default();
     body.write(&mut wanted, look.asked)?;
-    since::check_zero(wanted.node_count, look.asked)?;
     if let Some(flavor) = &wanted.flavor {
         request.check_flavor(&cluster, flavor).await?;
     }

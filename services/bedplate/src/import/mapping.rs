@@ -84,7 +84,7 @@ pub(super) struct Replacement {
 }
 
 /// The fields of a template with values that another cloud or clusterd may lack.
-const TEMPLATE_FIELDS: [&str; 13] = [
+const TEMPLATE_FIELDS: [&str; 14] = [
     "cluster_distro",
     "docker_storage_driver",
     "external_network_id",
@@ -95,6 +95,7 @@ const TEMPLATE_FIELDS: [&str; 13] = [
     "keypair",
     "keypair_id",
     "master_flavor_id",
+    "name",
     "network_driver",
     "server_type",
     "volume_driver",

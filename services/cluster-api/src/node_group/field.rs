@@ -7,7 +7,6 @@ use cluster_core::{
 
 use crate::field::{Field, Read, Resource, put, put_if_sent};
 use crate::input::{Input, Taint};
-use crate::microversion as since;
 use crate::shown::Kind::{
     Boolean, Integer, Links, MaybeInteger, MaybeText, Null, Taints, Text, TextMap, Texts,
 };
@@ -65,9 +64,11 @@ const FIELDS: &[Field<NodeGroup>] = &[
         .create(Input::Count(|new, _, size| put(&mut new.docker_volume_size, Ok(size))))
         .about("The size in GiB."),
     field("min_node_count", MaybeInteger, |it, _| it.group.min_node_count.into())
+        .brief()
         .create(Input::Count(|new, _, count| put_if_sent(&mut new.min_node_count, count)))
         .change(Input::Count(|it, _, count| put(&mut it.min_node_count, Ok(count.unwrap_or(0))))),
     field("max_node_count", MaybeInteger, |it, _| it.group.max_node_count.into())
+        .brief()
         .create(Input::Count(|new, _, count| put(&mut new.max_node_count, Ok(count))))
         .change(Input::Count(|it, _, count| put(&mut it.max_node_count, Ok(count)))),
     field("labels", TextMap, |it, _| it.group.labels.raw().into())
@@ -81,12 +82,10 @@ const FIELDS: &[Field<NodeGroup>] = &[
     field("version", Text, |it, _| it.cluster.kubernetes.to_string().into()),
     field("node_addresses", Texts, |it, _| addresses(it)),
     field("node_labels", TextMap, |it, _| (&it.group.node_labels).into())
-        .since(since::NODE_LABELS)
         .create(Input::TextMap(|new, _, raw| put(&mut new.node_labels, node_labels(raw.unwrap_or_default()))))
         .change(Input::TextMap(|it, _, raw| put(&mut it.node_labels, node_labels(raw.unwrap_or_default()))))
         .about("Labels of the Kubernetes nodes."),
     field("node_taints", Taints, |it, _| Shown::Taints(it.group.node_taints.iter().map(ShownTaint::new).collect()))
-        .since(since::NODE_LABELS)
         .create(Input::Taints(|new, _, raw| put(&mut new.node_taints, taints(raw))))
         .change(Input::Taints(|it, _, raw| put(&mut it.node_taints, taints(raw))))
         .about("Taints of the Kubernetes nodes."),
