@@ -85,10 +85,7 @@ async fn named_members(
 fn chosen<'g>(groups: &'g [NodeGroup], ident: Option<&str>) -> Result<&'g NodeGroup, ApiError> {
     let Some(ident) = ident else { return default_workers(groups) };
     let is_it = |group: &&NodeGroup| group.name.as_str() == ident || group.id.to_string() == ident;
-    groups.iter().find(is_it).ok_or_else(|| {
-        let missing = missing("Nodegroup", ident);
-        ApiError::bad_field("nodegroup", missing.message)
-    })
+    groups.iter().find(is_it).ok_or_else(|| missing("Nodegroup", ident))
 }
 
 /// Finds the member with this name, or whose server has this id or name.

@@ -29,7 +29,7 @@ async fn a_group_is_resized() {
         .refuses(400, "nodes_to_remove: \"x\" is not a member of this cluster");
     resize(r#"{"node_count": 1, "nodegroup": "x"}"#)
         .await
-        .refuses(400, "nodegroup: Nodegroup x could not be found.");
+        .refuses(404, "Nodegroup x could not be found.");
     resize(r#"{"nodegroup": null}"#).await.has(400);
     api.send(
         "POST",

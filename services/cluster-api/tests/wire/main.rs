@@ -20,6 +20,7 @@ mod limits;
 mod limits_and_usage;
 mod lists;
 mod machines;
+mod magnum;
 mod node_groups;
 mod openapi;
 mod parts;
