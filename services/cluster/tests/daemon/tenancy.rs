@@ -81,6 +81,25 @@ impl TestDaemon {
         assert_eq!(made.status(), 200);
     }
 
+    /// Whether the ledger has both servers of a cluster, and the cloud answered all requests for objects.
+    async fn has_both_servers(&self) -> bool {
+        let ledger: Value = self.admin.get("/bedplate/v1/clusters/c/ledger").await.unwrap();
+        let lines = ledger["ledger"].as_array().unwrap();
+        let is_server = |line: &&Value| line["object"].as_str().unwrap().starts_with("server/");
+        lines.iter().filter(is_server).count() == 2
+            && lines.iter().all(|line| line["state"] == "present")
+    }
+
+    /// Deletes alice in Keystone, as an administrator.
+    async fn dismiss_alice(&self) {
+        let admin = session(&self.cloud, "admin");
+        let users = self.cloud.objects(Kind::User);
+        let alice = &users.iter().find(|it| it.text("name") == "alice").unwrap().id;
+        let gone = admin.client().delete(format!("{}/users/{alice}", self.cloud.auth_url()));
+        let gone = gone.header("x-auth-token", admin.bearer().await.unwrap().expose_secret());
+        assert_eq!(gone.send().await.unwrap().status(), 204);
+    }
+
     /// The plan that clusterd returns to alice for a cluster.
     async fn plan(&self, cluster: &Value) -> Result<Plan, ClientError> {
         self.alice.post("/bedplate/v1/plan", cluster).await
@@ -187,6 +206,29 @@ async fn an_administrator_can_forget_a_cluster_in_a_deleted_project() {
     until(async || found().await.is_none().then_some(())).await;
     // clusterd sent no request to the cloud.
     assert_eq!(given.cloud.count_of(Kind::Network, tenant), 1);
+}
+
+#[tokio::test]
+async fn a_cluster_can_be_deleted_after_its_creator_left() {
+    let source = format!("{{ url = 'https://mirror.example/', sha256 = '{:064}' }}", 0);
+    let programs = ["kubeadm", "kubelet", "kubectl"].map(|name| format!("{name} = {source}\n"));
+    let versions = format!("[kubernetes.versions.'v1.34.1']\n{}", programs.concat());
+    let given = TestDaemon::start(&versions).await;
+    given.let_in().await;
+    let labels = json!({"user_data_delivery": "inline"});
+    let cluster = json!({"name": "c", "cluster_template_id": "t", "labels": labels});
+    given.create(&cluster).await.unwrap();
+    // The answer to a create is awaited for a minute after the deletion, so all objects are there before.
+    until(async || given.has_both_servers().await.then_some(())).await;
+    given.dismiss_alice().await;
+    given.admin.delete::<Value>("/v1/clusters/c").await.unwrap();
+    let found = async || given.admin.find::<Value>("/v1/clusters/c").await.unwrap();
+    until(async || found().await.is_none().then_some(())).await;
+    let projects = given.cloud.objects(Kind::Project);
+    let tenant = &projects.iter().find(|it| it.text("name") == "tenant-a").unwrap().id;
+    for kind in [Kind::Network, Kind::Server, Kind::LoadBalancer] {
+        assert_eq!(given.cloud.count_of(kind, tenant), 0, "{kind:?}");
+    }
 }
 
 #[tokio::test]
