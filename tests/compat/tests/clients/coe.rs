@@ -169,6 +169,17 @@ fn node_groups_are_created_changed_and_deleted() {
 }
 
 #[test]
+fn a_label_that_nobody_documents_is_kept() {
+    let (_service, mut client) = start();
+    with_cluster(&mut client, &["--labels", "team=blue", "--merge-labels"]);
+    let shown = client.json(&["cluster", "show", "c"]);
+    assert_eq!(
+        (&shown["labels"]["team"], &shown["labels_added"]),
+        (&json!("blue"), &json!({"team": "blue"}))
+    );
+}
+
+#[test]
 fn certificates_are_shown_signed_and_rotated() {
     let (_service, mut client) = start();
     with_cluster(&mut client, &[]);

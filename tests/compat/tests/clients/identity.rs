@@ -1,5 +1,8 @@
 //! Tests of `openstack --os-cloud …`: the services in a cloud's catalogue, with its tokens; and services with their own passwords.
 
+use std::time::Duration;
+
+use compat::wait::wait_for;
 use compat::{Cloud, CommandLine, Service};
 use serde_json::json;
 
@@ -46,6 +49,35 @@ fn clusters_belong_to_the_project_that_created_them() {
     assert_eq!(admin.json(&["coe", "service", "list"])[0]["binary"], "magnum-conductor");
     cloud.client("alice-forgetful").refused(&["coe", "cluster", "list"]);
     alice.done(&["coe", "cluster", "delete", "c"]);
+}
+
+#[test]
+fn a_cluster_is_created_with_the_keypair_of_its_creator() {
+    let mut cloud = Cloud::start();
+    let file = cloud.clouds_yaml();
+    let own = format!("[cloud]\nclouds_yaml = {file:?}\nname = 'clusterd'\n");
+    let service = Service::clusters_with(&format!("{}{own}", cloud.keystone()));
+    cloud.register("container-infra", &format!("{}/v1", service.url));
+    cloud.user("clusterd", "tenant-a", &["member", "load-balancer_member"]);
+    let (mut alice, mut bob) = (cloud.client("alice"), cloud.client("bob"));
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("key.pub");
+    std::fs::write(&key, "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8x laptop\n").unwrap();
+    let key = key.display().to_string();
+    alice.done(&["keypair", "create", "--public-key", &key, "laptop"]);
+    bob.done(&["keypair", "create", "--public-key", &key, "theirs"]);
+
+    let template: Vec<&str> =
+        TEMPLATE.iter().map(|word| if *word == "fcos" { "fedora-coreos" } else { *word }).collect();
+    let create = ["coe", "cluster", "create", "c", "--cluster-template", "t", "--keypair"];
+    // clusterd sees soon that it may work in the project.
+    wait_for("a template", Duration::from_secs(30), || {
+        (alice.run(&template).code == 0).then_some(())
+    });
+    let refused = alice.refused(&[&create[..], &["theirs"]].concat());
+    assert!(refused.contains("theirs"), "{refused}");
+    alice.done(&[&create[..], &["laptop"]].concat());
+    assert_eq!(alice.json(&["coe", "cluster", "show", "c"])["keypair"], "laptop");
 }
 
 #[test]
