@@ -62,7 +62,7 @@ const REASONS: &[(&str, &[&str])] = &[
         "other descriptions of the service, and no federations",
         &["GET /: ", "/federations is missing", "GET /v1: /links", "GET /v1: /nodegroups"],
     ),
-    ("the last page of a list has no link", &["/next is missing"]),
+    ("a failed update is repeated, not rolled back", &["?rollback=true"]),
     (
         "an invalid value of a node group is 400, as every other invalid value",
         &["status 400, not 409"],
