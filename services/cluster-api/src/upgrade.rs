@@ -43,7 +43,12 @@ impl WantedUpgrade {
     ) -> Result<Templates> {
         let mut new = request.template(&self.template).await?;
         if request.app.checked_blueprint(&new, &cluster.project).is_none() {
-            new.blueprint.image = request.resolve_image(cluster, new.blueprint.image).await?;
+            let given = new.blueprint.image.clone();
+            let id = request.resolve_image(cluster, given.clone()).await?;
+            if given != id {
+                new.blueprint.note_name(&given, &id);
+            }
+            new.blueprint.image = id;
         }
         let ident = Ident::Id(cluster.template.into_untyped_uuid());
         let former = request.app.store.find_templates(&ident, &Scope::All).await?.pop();

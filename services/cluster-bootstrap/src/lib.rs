@@ -26,8 +26,8 @@ pub use ca_rotation::{CaRotationStep, MemberRole, rotation_archive};
 pub use claim::{Claim, inline, stub};
 pub use name::{InvalidName, Name};
 pub use node::{
-    BootstrapError, NodeConfig, control_plane, joining_control_plane, upgrading_control_plane,
-    worker,
+    BootstrapError, NodeConfig, control_plane, joining_control_plane, restored_control_plane,
+    upgrading_control_plane, worker,
 };
 pub use pki::{CertificateAuthority, KeyPair, Pki};
 pub use proxy::Proxies;

@@ -37,6 +37,20 @@ pub enum BootstrapError {
 /// Returns the config of one of the first control-plane members.
 pub fn control_plane(cluster: &ClusterSettings, name: &Name) -> Result<NodeConfig, BootstrapError> {
     cluster.check()?;
+    founding(cluster, name)
+}
+
+/// As [`control_plane`], for a member that starts from a backup with [`crate::starting_from_backup`]. In the middle of an upgrade a control
+/// plane has one more member, so it may have any number.
+pub fn restored_control_plane(
+    cluster: &ClusterSettings,
+    name: &Name,
+) -> Result<NodeConfig, BootstrapError> {
+    cluster.check_joining()?;
+    founding(cluster, name)
+}
+
+fn founding(cluster: &ClusterSettings, name: &Name) -> Result<NodeConfig, BootstrapError> {
     let place = cluster.control_plane.iter().position(|it| it.name == *name);
     let place = place.ok_or_else(|| BootstrapError::NoSuchMachine { name: name.clone() })?;
     let machine = &cluster.control_plane[place];

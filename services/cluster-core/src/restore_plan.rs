@@ -7,9 +7,10 @@
 use jiff::Timestamp;
 
 use crate::{
-    Backup, BackupState, BackupUuid, Cluster, ClusterObservation, Condition, ConditionKind,
-    ConditionStatus, Delivery, DesiredState, Event, GroupRole, Key, LedgerEntry, LedgerState,
-    MemberName, NodeGroup, NodeHealth, Refusal, RepairLimits, Restore, RestorePhase, Severity,
+    Backup, BackupState, BackupUuid, Cluster, ClusterObservation, ClusterSpec, Condition,
+    ConditionKind, ConditionStatus, Delivery, DesiredState, Event, GroupRole, Key, LedgerEntry,
+    LedgerState, MemberName, NodeGroup, NodeHealth, Refusal, RepairLimits, Restore, RestorePhase,
+    Severity,
 };
 
 /// Whether a restoration may replace a control plane that is available.
@@ -33,7 +34,7 @@ pub fn start_restore(
     check_restorable(cluster, force)?;
     check_delivery(groups)?;
     let backup = chosen(cluster, backup)?;
-    check_contents(cluster, backup)?;
+    check_contents(&ClusterSpec { cluster, groups }, backup)?;
     if cluster.restore.as_ref().is_some_and(|restore| restore.backup == backup.id) {
         return Ok(cluster.clone());
     }
@@ -106,8 +107,9 @@ fn chosen(cluster: &Cluster, backup: Option<BackupUuid>) -> Result<&Backup, Refu
     }
 }
 
-/// Checks that today's members can start from the contents of a backup.
-fn check_contents(cluster: &Cluster, backup: &Backup) -> Result<(), Refusal> {
+/// Checks that today's members can start from the contents of a backup. During an upgrade they may have the new version.
+fn check_contents(spec: &ClusterSpec<'_>, backup: &Backup) -> Result<(), Refusal> {
+    let ClusterSpec { cluster, groups } = spec;
     let field = |why: String| Err(Refusal::Field { field: "backup", why });
     let Some(contents) = &backup.contents else {
         return field(format!("backup {} has no contents", backup.id));
@@ -120,7 +122,9 @@ fn check_contents(cluster: &Cluster, backup: &Backup) -> Result<(), Refusal> {
             backup.id
         ));
     }
-    let (was, is) = (contents.kubernetes, cluster.kubernetes);
+    let masters = groups.iter().find(|group| group.role == GroupRole::Master);
+    let is = masters.map_or(cluster.kubernetes, |group| spec.version_of(group));
+    let was = contents.kubernetes;
     // An API server reads what its own and the previous minor version wrote.
     if was > is || was.minor + 1 < is.minor {
         return field(format!(

@@ -49,9 +49,12 @@ pub(crate) fn roll_step(spec: &ClusterSpec<'_>, seen: &ClusterObservation) -> Op
     Some(step.unwrap_or_else(|| view.end()))
 }
 
-/// Returns why no member may join or leave, though all members may be ready: one of them is about to restart.
+/// Returns why no member may join or leave, though all members may be ready: one of them is about to restart, or to be replaced.
 fn restart(spec: &ClusterSpec<'_>) -> Option<String> {
     let ClusterSpec { cluster, groups } = spec;
+    if cluster.restore.is_some() {
+        return Some("the control plane is being restored".to_owned());
+    }
     if let Some(reboot) = cluster.reboot_in_progress() {
         return Some(format!("member {} reboots", reboot.machine));
     }

@@ -178,6 +178,12 @@ impl Sample {
     }
 }
 
+/// A restoration that has just begun.
+pub(crate) fn restore() -> Restore {
+    let (backup, phase) = (BackupUuid::nil(), RestorePhase::Clearing);
+    Restore { backup, requested_at: at(5), phase, since: at(5) }
+}
+
 pub(crate) fn labels(pairs: &[(&str, &str)]) -> Labels {
     let raw = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     Labels::try_from(raw.collect::<std::collections::BTreeMap<_, _>>()).unwrap()

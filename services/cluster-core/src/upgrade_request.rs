@@ -217,7 +217,14 @@ impl UpgradeRequest<'_> {
         check_settings(own.labels.settings(), labels.settings())?;
         let old = &self.former.blueprint;
         let master = |of: &ClusterParameters| of.master_flavor.clone().or(of.flavor.clone());
+        let mut names = own.names.clone();
+        if new.image != own.image
+            && let Some(given) = new.names.get(&new.image)
+        {
+            names.insert(new.image.clone(), given.clone());
+        }
         Ok(ClusterParameters {
+            names,
             flavor: followed((&old.flavor, &new.flavor), &own.flavor),
             master_flavor: followed((&master(old), &master(new)), &own.master_flavor),
             image: new.image.clone(),
@@ -312,7 +319,18 @@ fn check_can_roll(cluster: &Cluster) -> Result<(), Refusal> {
             "a CA rotation of cluster {name} is in progress; try again afterwards"
         ));
     }
-    Ok(())
+    check_not_restoring(cluster)
+}
+
+/// Checks that the members of the control plane are not those of a backup that has yet to start.
+fn check_not_restoring(cluster: &Cluster) -> Result<(), Refusal> {
+    if cluster.restore.is_none() {
+        return Ok(());
+    }
+    busy(format!(
+        "the control plane of cluster {} is being restored; try again afterwards",
+        cluster.name
+    ))
 }
 
 /// Checks the version of a roll against the control plane, the workers, and a roll in progress.
@@ -519,6 +537,7 @@ pub fn roll_back(
     now: Timestamp,
 ) -> Result<RollChange, Refusal> {
     check_not_deleting(cluster)?;
+    check_not_restoring(cluster)?;
     let masters = groups.iter().find(|group| group.role == GroupRole::Master);
     let origin = in_progress(cluster)?.origin.as_deref();
     let (Some(origin), Some(masters)) = (origin, masters) else {

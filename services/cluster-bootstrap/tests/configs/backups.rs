@@ -3,10 +3,12 @@
 use std::fs;
 use std::process::Command;
 
-use cluster_bootstrap::{NodeConfig, reporting, starting_from_backup, worker};
+use cluster_bootstrap::{
+    NodeConfig, control_plane, reporting, restored_control_plane, starting_from_backup, worker,
+};
 use expect_test::expect;
 
-use crate::example::{SECRET, cluster, reports, some_worker};
+use crate::example::{SECRET, cluster, machine, reports, some_worker};
 use crate::{file, member};
 
 const BACKUP: &str = "a4f7c1f2-6f0f-4c4f-9a55-0f5e6f1d2c3b";
@@ -71,6 +73,17 @@ fn a_member_restores_the_backup_before_its_control_plane_and_reports_as_usual() 
         assert!(report.is_some(), "{unit}");
     }
     assert_eq!(ignition::check(&restored.config), []);
+}
+
+#[test]
+fn a_control_plane_is_restored_also_in_the_middle_of_an_upgrade() {
+    let mut upgraded = cluster("v1.31.0");
+    let added = machine("cp-4", "10.0.0.14");
+    upgraded.control_plane.push(added.clone());
+    assert!(control_plane(&upgraded, &added.name).is_err(), "a new cluster has an odd number");
+    let node = restored_control_plane(&upgraded, &added.name).expect("the example is valid");
+    let init = file(&node, "/etc/bedplate/init-etcd.yaml").expect("it is there");
+    assert!(init.contains("cp-4=https://10.0.0.14:2380"), "{init}");
 }
 
 #[test]

@@ -79,6 +79,9 @@ pub(super) fn compose(
     };
     let own = placed(&facts.own)?;
     let node = match facts.part {
+        BootstrapRole::Founds if facts.starts_from.is_some() => {
+            bootstrap::restored_control_plane(&cluster, &own.name)?
+        }
         BootstrapRole::Founds => bootstrap::control_plane(&cluster, &own.name)?,
         BootstrapRole::JoinsControlPlane if facts.upgrades => {
             bootstrap::upgrading_control_plane(&cluster, &own)?

@@ -52,6 +52,13 @@ fn lost() -> (Sample, ClusterObservation) {
     (sample, seen)
 }
 
+/// The state before an upgrade of the control plane.
+fn origin(sample: &Sample) -> crate::RollOrigin {
+    let Cluster { template, blueprint, labels_compared, .. } = sample.cluster.clone();
+    let masters = sample.groups[0].parameters();
+    crate::RollOrigin { template, blueprint, labels_compared, masters }
+}
+
 fn start(sample: &Sample, backup: Option<BackupUuid>) -> Result<Cluster, Refusal> {
     start_restore(&sample.cluster, &sample.groups, backup, RestoreForce::IfLost, at(20))
 }
@@ -106,6 +113,16 @@ fn a_restoration_is_refused_with_the_reason() {
     refused(
         &|it| it.cluster.kubernetes = KubernetesVersion { minor: 33, patch: 9 },
         "which v1.33.9 cannot read",
+    );
+    refused(
+        &|it| {
+            // The new members of an upgrade from this version have the next minor one.
+            it.cluster.kubernetes.minor += 1;
+            let kubernetes = KubernetesVersion { minor: 36, patch: 0 };
+            let origin = Some(Box::new(origin(it)));
+            it.cluster.roll = Some(crate::Roll { kubernetes, origin, ..it.roll() });
+        },
+        "which v1.36.0 cannot read",
     );
     refused(
         &|it| it.groups[0].labels = labels(&[("user_data_delivery", "inline")]),

@@ -229,6 +229,13 @@ fn a_roll_waits_while_a_control_plane_member_renews_or_any_member_reboots() {
 }
 
 #[test]
+fn a_roll_waits_while_the_control_plane_is_restored() {
+    let (mut sample, seen) = requested(1, 0);
+    sample.cluster.restore = Some(crate::sample::restore());
+    waits(&sample, &seen, "the control plane is being restored");
+}
+
+#[test]
 fn a_group_that_was_made_during_the_roll_is_replaced_too() {
     let (mut sample, mut seen) = requested(1, 0);
     let id = crate::NodeGroupUuid::from_untyped_uuid(Uuid::from_u128(7));

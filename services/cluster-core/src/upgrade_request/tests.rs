@@ -2,12 +2,14 @@ use newtype_uuid::GenericUuid;
 use uuid::Uuid;
 
 use super::*;
-use crate::sample::{Sample, at, labels};
+use crate::sample::{Sample, at, labels, restore};
 use crate::{
     CaRevision, DesiredState, FlavorSize, LeasePower, NetworkDriver, Owner, Resource, TemplateUuid,
 };
 
 const OLD: KubernetesVersion = KubernetesVersion { minor: 33, patch: 2 };
+
+const RESTORING: &str = "the control plane of cluster blue is being restored; try again afterwards";
 
 /// A complete cluster of version v1.33.2.
 fn sample() -> Sample {
@@ -231,6 +233,16 @@ fn larger_flavors_use_more_of_the_limits() {
 }
 
 #[test]
+fn a_new_image_is_shown_as_the_template_names_it() {
+    let upgraded = asked(&sample(), UpgradeScope::All, |blueprint| {
+        blueprint.image = "9b1d".to_owned();
+        blueprint.note_name("newer", "9b1d");
+    });
+    let blueprint = upgraded.unwrap().cluster.blueprint;
+    assert_eq!(blueprint.shown(&blueprint.image), "newer");
+}
+
+#[test]
 fn a_cluster_that_is_busy_or_has_no_address_of_its_own_is_refused() {
     let ask = |sample: &Sample| asked(sample, UpgradeScope::All, tagged("v1.34.1"));
     let with = |change: &dyn Fn(&mut Cluster)| {
@@ -244,6 +256,8 @@ fn a_cluster_that_is_busy_or_has_no_address_of_its_own_is_refused() {
     assert!(said.contains("are off or starting"), "{said}");
     let said = with(&|it| it.authorities = CaRevision { revision: 1, settled: 0 });
     assert!(said.contains("CA rotation"), "{said}");
+    let said = with(&|it| it.restore = Some(restore()));
+    assert_eq!(said, RESTORING);
     let said = with(&|it| it.desire = DesiredState::Gone);
     assert_eq!(said, "cluster blue is being deleted");
     let mut lone = sample();
@@ -272,6 +286,9 @@ fn an_upgrade_is_rolled_back_until_a_new_member_may_have_joined() {
     );
     let RollChange { cluster, groups } = back(&sample, &none).unwrap();
     assert_eq!(Cluster { asked_at: before.asked_at, ..cluster }, before);
+    sample.cluster.restore = Some(restore());
+    refuses(back(&sample, &none), RESTORING);
+    sample.cluster.restore = None;
     let next_machine = groups[0].next_machine;
     assert_eq!(NodeGroup { next_machine: 3, ..groups[0].clone() }, masters);
     assert_eq!(next_machine, 4, "no number is used twice");
