@@ -30,7 +30,7 @@ pub(crate) fn routes() -> Routes<App> {
         .at(
             "/v1/clusters/{cluster}/actions/upgrade",
             [upgrade
-                .since(since::UPGRADE)
+                .hidden_before(since::UPGRADE, Hidden::Version)
                 .answers(StatusCode::ACCEPTED)
                 .returns(accepted_schema())],
         )

@@ -58,7 +58,7 @@ async fn an_upgrade_is_accepted_as_by_magnum() {
     assert_eq!(groups(&upgrade), ["default-master", "default-worker"]);
     assert_eq!(upgrade["steps"][1]["at_once"], 2);
     let old = api.send("POST", ACTION, "container-infra 1.7", &body("t2")).await;
-    old.refuses(404, "this path requires API version 1.8; the requested version is 1.7");
+    old.refuses(406, "this path requires API version 1.8; the requested version is 1.7");
 }
 
 #[tokio::test]

@@ -57,6 +57,7 @@ async fn an_older_version_lacks_the_routes_that_magnum_gates() {
         ("GET", "/v1/clusters/c/nodegroups/default-worker", 9),
         ("DELETE", "/v1/clusters/c/nodegroups/default-worker", 9),
         ("POST", "/v1/clusters/c/actions/resize", 7),
+        ("POST", "/v1/clusters/c/actions/upgrade", 8),
         ("PATCH", "/v1/credentials/c", 12),
     ] {
         let version = |minor: u32| format!("container-infra 1.{minor}");
