@@ -2,7 +2,7 @@
 
 use cluster_conductor::{Conductor, Tenancy};
 use cluster_core::{
-    Cluster, ClusterParameters, DefaultLimits, Event, Labels, Severity, Template,
+    Cluster, ClusterParameters, DefaultLimits, Event, Labels, Refusal, Severity, Template,
     unknown_labels_warning,
 };
 use cluster_store::Store;
@@ -65,6 +65,15 @@ impl App {
     ) -> Option<&'t ClusterParameters> {
         let is_same = self.conductor.tenancy() == Tenancy::Shared || template.project == project;
         is_same.then_some(&template.blueprint)
+    }
+
+    /// Refuses what a clusterd of version 0.1.0 cannot read, or would not do, until the last one on the database has ended.
+    pub(crate) fn check_upgraded(&self) -> Result<(), Refusal> {
+        if self.store.is_upgraded() {
+            return Ok(());
+        }
+        let why = "an older conductor is running, a clusterd of version 0.1.0, which cannot do this: try again when all are upgraded";
+        Err(Refusal::Busy { why: why.to_owned() })
     }
 
     /// The warning that labels of a request have no effect.

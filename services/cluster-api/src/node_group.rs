@@ -110,6 +110,9 @@ fn with_group(
     mut groups: Vec<NodeGroup>,
     group: NodeGroup,
 ) -> Result<ClusterChange> {
+    if group.kubernetes.is_some() {
+        app.check_upgraded()?;
+    }
     groups.push(group.clone());
     app.conductor.check_member_configs(&cluster, &groups)?;
     let said = format!("node group {} with {} members requested", group.name, group.node_count());

@@ -123,6 +123,7 @@ impl WantedUpgrade {
     /// Records the upgrade, which the conductor carries out.
     pub(crate) async fn record(&self, request: &Request, ident: &str) -> Result<Cluster> {
         let cluster = request.cluster(ident).await?;
+        request.app.check_upgraded()?;
         let templates = self.templates(request, &cluster).await?;
         let (app, id) = (&request.app, cluster.id.to_string());
         let groups = app.store.groups_of(cluster.id).await?;

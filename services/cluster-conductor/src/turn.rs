@@ -131,12 +131,16 @@ impl Turn for ClusterTurn<'_> {
 
 impl ClusterTurn<'_> {
     fn rules(&self) -> ClusterRules<'_> {
-        let settings = &self.0.settings;
+        let (settings, is_upgraded) = (&self.0.settings, self.0.store.is_upgraded());
+        let mut backups = settings.backup_schedule();
+        // A clusterd of version 0.1.0 would forget the objects of a cluster's backups.
+        backups.rules = backups.rules.filter(|_| is_upgraded);
         ClusterRules {
             schedule: &settings.lending.schedule,
             repair: &settings.repair,
             pauses: settings.pauses(),
-            backups: settings.backup_schedule(),
+            backups,
+            is_upgraded,
         }
     }
 

@@ -174,6 +174,12 @@ impl Cluster {
         self.trace.as_ref().filter(|_| !(is_complete && is_wanted))
     }
 
+    /// Whether programs of version 0.1.0 can work on a new cluster: they read no version of Kubernetes after 1.34, and would give the servers
+    /// a keypair of clusterd's own user.
+    pub fn suits_0_1(&self) -> bool {
+        self.kubernetes.minor <= 34 && self.ssh_key.is_none()
+    }
+
     /// Whether the member renews its certificates now, for which it restarts the processes of its Kubernetes node.
     pub fn is_renewing(&self, machine: &MemberName) -> bool {
         self.certificates.get(machine).is_some_and(|held| held.renewing_since.is_some())

@@ -91,6 +91,8 @@ pub struct ClusterRules<'a> {
     pub pauses: TurnPauses,
     /// When backups are made, and how many are kept.
     pub backups: BackupSchedule,
+    /// Whether no program of version 0.1.0 reads the records any more.
+    pub is_upgraded: bool,
 }
 
 /// A decision of a turn of a cluster.
@@ -247,7 +249,8 @@ fn conclude<A>(
 ) -> Planned<A> {
     let ClusterRecords { cluster, groups, drained, ledger } = records;
     let seen = ClusterObservation { drained: drained.clone(), ..seen.clone() };
-    let concluded = cluster.with_observation(groups, &seen, now).without_objects(gone);
+    let mut concluded = cluster.with_observation(groups, &seen, now).without_objects(gone);
+    concluded.conditions.retain(|it| rules.is_upgraded || it.kind.is_known_to_0_1());
     let (concluded, said) = concluded.with_scheduled_backups(&rules.backups, now);
     let (restore, restored) = restore_after(cluster, groups, (&seen, ledger), rules.repair, now);
     let restores = cluster.restores + u32::from(cluster.restore.is_some() && restore.is_none());

@@ -30,6 +30,13 @@ pub enum ConditionStatus {
     Unknown,
 }
 
+impl ConditionKind {
+    /// Whether programs of version 0.1.0 can read the condition.
+    pub(crate) fn is_known_to_0_1(self) -> bool {
+        self != ConditionKind::CertificatesValid
+    }
+}
+
 words::words! {
     /// The statements about a cluster, in the order in which they usually become true.
     #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

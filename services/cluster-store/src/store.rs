@@ -58,7 +58,11 @@ pub const SCHEMA: Schema = &[
     include_str!("schema-12.sql"),
     include_str!("schema-13.sql"),
     webhook_events::SCHEMA,
+    include_str!("schema-15.sql"),
 ];
+
+/// The schema version that permits what programs of version 0.1.0 cannot read, or would not do.
+const UPGRADED: i64 = 15;
 
 /// The channel of the notifications of conductors.
 const CHANNEL: &str = "bedplate_clusterd";
@@ -151,6 +155,12 @@ impl Store {
     /// Returns the kind of the database and the schema version of its tables.
     pub async fn schema(&self) -> Result<(&'static str, SchemaVersion)> {
         Ok((self.database.kind(), self.database.schema_version().await?))
+    }
+
+    /// Whether no program of version 0.1.0 may work on the database any more. Until then, requests for what only newer ones can do are
+    /// refused. A process learns of it within seconds.
+    pub fn is_upgraded(&self) -> bool {
+        self.database.has_reached(UPGRADED)
     }
 
     /// Returns the audit trail, which is in the same database.

@@ -184,6 +184,11 @@ impl Database {
         Ok(SchemaVersion { found, known: self.schema_known() })
     }
 
+    /// Whether the database has reached this schema version, as this program has last seen.
+    pub fn has_reached(&self, version: i64) -> bool {
+        self.version.load(Ordering::Relaxed) >= version
+    }
+
     /// The newest schema version that this program knows.
     pub(crate) fn schema_known(&self) -> i64 {
         self.schema.len() as i64

@@ -124,6 +124,7 @@ async fn create(request: Request, PathParam(ident): PathParam<String>) -> Result
     let (id, now) = (BackupUuid::from_untyped_uuid((app.ids)()), (app.clock)());
     let cluster = request.change(&ident, |cluster, _| {
         check_store(app)?;
+        app.check_upgraded()?;
         let asked = request_backup(&cluster, id, now)?;
         let said = format!("backup {id} of etcd requested");
         let events = vec![app.request_event(&cluster, "BackupRequested", said)];
@@ -185,6 +186,7 @@ async fn restore(
     let (backup, now) = (backup.transpose()?, (app.clock)());
     let cluster = request.change(&ident, |cluster, groups| {
         check_store(app)?;
+        app.check_upgraded()?;
         let begun = start_restore(&cluster, &groups, backup, force, now)?;
         let new = begun.restore.as_ref().filter(|_| begun.restore != cluster.restore);
         let said = |it: &Restore| {

@@ -51,6 +51,9 @@ fn in_body(why: Error, asked: Microversion) -> ApiError {
 
 /// Records a new cluster, if the limits of its project and its user permit it.
 pub(super) async fn record(app: &App, cluster: &Cluster, mut groups: Vec<NodeGroup>) -> Result<()> {
+    if !cluster.suits_0_1() {
+        app.check_upgraded()?;
+    }
     let unmeasured = app.measure(cluster, &mut groups).await;
     let members: u32 = groups.iter().map(NodeGroup::node_count).sum();
     let said = format!("cluster of {members} members requested");

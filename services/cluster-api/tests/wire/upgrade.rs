@@ -1,7 +1,9 @@
 //! Upgrades: Magnum's action, and Bedplate's routes that plan, pause, resume and roll back.
 
 use cluster_core::{Cluster, Ident};
-use cluster_store::{ClusterChange, Scope};
+use cluster_store::{ClusterChange, SCHEMA, Scope, Store};
+use database::scratch::Scratch;
+use database::{Database, WriteKind};
 use serde_json::{Value, json};
 
 use crate::api::Api;
@@ -184,4 +186,29 @@ async fn other_work_waits_for_an_upgrade() {
     .await
     .refuses(409, "members of node group default-master are being replaced; try again afterwards");
     api.post("/v1/clusters/c/actions/resize", r#"{"node_count": 3}"#).await.has(202);
+}
+
+/// A living conductor of version 0.1.0, which knows schema version 14.
+const OLDER: &str = "INSERT INTO conductors (hostname, created_at, seen_at, alive_until, conductor_groups, instance, installation, epoch, \
+     draining, settled, turns, program, schema_known) VALUES ('old', 1700000000000000, 1700000000000000, 9000000000000000, '[\"\"]', \
+     '11111111-1111-4111-8111-111111111110', '0123456789abcdef', 3, 0, 'old/3', 0, '0.1.0', 14);";
+
+#[tokio::test]
+async fn what_an_older_clusterd_could_not_do_is_refused_beside_it() {
+    let Some(scratch) = Scratch::postgres().await else { return };
+    let older = Database::open(&scratch.url, &SCHEMA[..14]).await.unwrap();
+    let inserted = older.write(WriteKind::AnyStatementCanFail, |c| {
+        Box::pin(async move { Ok(c.script(OLDER.to_owned()).await?) })
+    });
+    inserted.await.unwrap();
+    let api = Api::on(Store::open(&scratch.url).await.unwrap()).await;
+    upgradable(&api).await;
+    let why = "an older conductor is running, a clusterd of version 0.1.0, which cannot do this: try again when all are upgraded";
+    api.post(ACTION, r#"{"cluster_template": "t2"}"#).await.refuses(409, why);
+    let group = r#"{"name": "g", "labels": {"kube_tag": "v1.32.1"}, "merge_labels": true}"#;
+    api.post("/v1/clusters/c/nodegroups", group).await.refuses(409, why);
+    api.template("t3", r#", "labels": {"kube_tag": "v1.35.0"}"#).await;
+    let newest = r#"{"name": "d", "cluster_template_id": "t3"}"#;
+    api.post("/v1/clusters", newest).await.refuses(409, why);
+    api.cluster("e", "").await;
 }

@@ -61,6 +61,10 @@ async fn decide(
     let drained = store.drained_of(cluster.id).await?;
     let (spec, now) = (ClusterSpec { cluster: &cluster, groups: &groups }, (secrets.clock)());
     let RebootDecision { answer, change } = match report {
+        RebootReport::WantsTo if !store.is_upgraded() => {
+            let why = "a clusterd of version 0.1.0 is running, which does not know of reboots";
+            return Ok(Some((RebootAnswer::Wait(why.to_owned()), None)));
+        }
         RebootReport::WantsTo => ask_reboot(&spec, &drained, &machine, now),
         RebootReport::IsSteady => RebootDecision {
             answer: RebootAnswer::Permitted,

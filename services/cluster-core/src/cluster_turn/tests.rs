@@ -5,8 +5,8 @@ use newtype_uuid::GenericUuid;
 use super::*;
 use crate::sample::{Sample, at};
 use crate::{
-    Backup, BackupOrigin, BackupRules, BackupState, ClusterLease, LeasePower, LedgerOwner,
-    LedgerState, LedgerUuid, NodeHealth, conditions,
+    Backup, BackupOrigin, BackupRules, BackupState, ClusterLease, ConditionKind, LeasePower,
+    LedgerOwner, LedgerState, LedgerUuid, NodeHealth, conditions,
 };
 
 const REPAIR: RepairLimits =
@@ -66,7 +66,7 @@ fn ended() -> ClusterRecords {
 
 fn rules(schedule: &LeaseSchedule) -> ClusterRules<'_> {
     let backups = BackupSchedule { rules: None, next_id: BackupUuid::nil() };
-    ClusterRules { schedule, repair: &REPAIR, pauses: PAUSES, backups }
+    ClusterRules { schedule, repair: &REPAIR, pauses: PAUSES, backups, is_upgraded: true }
 }
 
 fn decide(records: &ClusterRecords, project: &ProjectObservation, now: Timestamp) -> Planned {
@@ -347,4 +347,19 @@ fn a_turn_writes_the_backup_that_is_due() {
         after_cluster_actions(&records, &[reconciled(&seen, LOOK)], &rules, at(2));
     let made = update(decided).cluster.backups;
     assert_eq!(made, [Backup::new(next_id, BackupOrigin::Scheduled, at(2))]);
+}
+
+#[test]
+fn a_condition_that_an_older_program_cannot_read_is_not_written_beside_it() {
+    let (mut records, seen) = running();
+    records.cluster.conditions.clear();
+    let schedule = LeaseSchedule::default().without_snapshot();
+    for is_upgraded in [false, true] {
+        let rules = ClusterRules { is_upgraded, ..rules(&schedule) };
+        let decided: Planned =
+            after_cluster_actions(&records, &[reconciled(&seen, LOOK)], &rules, at(2));
+        let written = update(decided).cluster.conditions;
+        let is_newer = |it: &Condition| it.kind == ConditionKind::CertificatesValid;
+        assert_eq!((written.iter().any(is_newer), written.len() > 1), (is_upgraded, true));
+    }
 }

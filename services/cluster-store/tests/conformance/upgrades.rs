@@ -64,6 +64,22 @@ async fn fields_survive(scratch: &Scratch) {
     }
 }
 
+#[tokio::test]
+async fn what_an_older_program_cannot_do_waits_until_its_last_conductor_has_ended() {
+    assert!(Store::open("sqlite::memory:").await.unwrap().is_upgraded());
+    let Some(scratch) = Scratch::postgres().await else { return };
+    let older = Database::open(&scratch.url, &SCHEMA[..14]).await.unwrap();
+    run_script(&older, FIXTURES[13].to_owned()).await;
+    run_script(&older, "UPDATE conductors SET alive_until = 9000000000000000;".to_owned()).await;
+    let store = Store::open(&scratch.url).await.unwrap();
+    assert!(!store.is_upgraded());
+    store.conductors().finish_upgrade().await.unwrap();
+    assert!(!store.is_upgraded());
+    run_script(&older, "DELETE FROM conductors;".to_owned()).await;
+    store.conductors().finish_upgrade().await.unwrap();
+    assert!(store.is_upgraded());
+}
+
 /// Changes a record of each table, as this version does.
 async fn change_all(store: &Store, seconds: i64) {
     let updated_at = Some(at(seconds));

@@ -29,6 +29,7 @@ pub(crate) const FIXTURES: &[&str] = &[
     include_str!("../fixtures/version-12.sql"),
     include_str!("../fixtures/version-13.sql"),
     include_str!("../fixtures/version-14.sql"),
+    include_str!("../fixtures/version-15.sql"),
 ];
 /// The key file that seals the secrets in the fixtures, from before key ids were fingerprints.
 const KEYS: &str = include_str!("../fixtures/seal.keys");

@@ -1,0 +1,3 @@
+-- needs schema 15 of 0.2.0
+-- Version 15: clusters have upgrades, backups, restorations, reboots for updates, key pairs of their creators, the condition `CertificatesValid`
+-- and Kubernetes 1.35 and later. Programs before cannot read these words, or would not do the work.
