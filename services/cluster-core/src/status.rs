@@ -56,6 +56,8 @@ pub fn status(cluster: &Cluster, now: Timestamp) -> Status {
 pub fn group_status(cluster: &Cluster, group: &NodeGroup, now: Timestamp) -> Status {
     let of_cluster = status(cluster, now);
     let is_done = |since: Timestamp| cluster.completed_at.is_some_and(|at| at >= since);
+    let waits = cluster.roll.as_ref().is_some_and(|roll| roll.waiting.contains_key(&group.id));
+    let is_rolled = waits || group.is_rolling();
     match (of_cluster, group.updated_at) {
         (
             Status::CreateInProgress
@@ -65,6 +67,7 @@ pub fn group_status(cluster: &Cluster, group: &NodeGroup, now: Timestamp) -> Sta
             | Status::DeleteFailed,
             _,
         ) => of_cluster,
+        (Status::UpdateInProgress, _) if is_rolled => Status::UpdateInProgress,
         (_, None) if is_done(group.created_at) => Status::CreateComplete,
         (Status::UpdateInProgress, None) => Status::CreateInProgress,
         (Status::UpdateComplete, None) => Status::CreateComplete,
@@ -236,6 +239,12 @@ mod tests {
         check(&mut sample, ["CREATE_COMPLETE", "UPDATE_IN_PROGRESS", "CREATE_IN_PROGRESS"]);
         sample.cluster.completed_at = Some(at(9));
         check(&mut sample, ["CREATE_COMPLETE", "UPDATE_COMPLETE", "CREATE_COMPLETE"]);
+        // An upgrade replaces the members of the first group.
+        sample.cluster.roll = Some(sample.roll());
+        sample.groups[0].outdated = [0].into();
+        check(&mut sample, ["UPDATE_IN_PROGRESS", "UPDATE_COMPLETE", "CREATE_COMPLETE"]);
+        sample.cluster.roll = None;
+        sample.groups[0].outdated.clear();
         sample.cluster.completed_at = None;
         check(&mut sample, ["CREATE_IN_PROGRESS"; 3]);
         sample.cluster.desire = DesiredState::Gone;
