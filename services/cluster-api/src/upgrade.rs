@@ -133,7 +133,9 @@ impl WantedUpgrade {
             let RollChange { cluster: upgraded, groups: changed } =
                 self.on(app, &templates, &cluster, &groups)?;
             let said = format!("upgrade to template {} requested", templates.new.name);
-            let events = vec![app.request_event(&cluster, "UpgradeRequested", said)];
+            let requested = app.request_event(&cluster, "UpgradeRequested", said);
+            let warning = app.label_event(&cluster, &upgraded.blueprint.labels);
+            let events = [requested].into_iter().chain(warning).collect();
             Ok(ClusterChange { changed, events, ..ClusterChange::of(upgraded) })
         });
         change.await

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use axum::response::Response;
 use cluster_core::{
     Cluster, ClusterSpec, GroupRole, MemberName, NodeGroup, PlannedRoll, QuotaShortage, Refusal,
-    RollChange, pause_roll, planned_rolls, resume_roll, roll_back,
+    RollChange, pause_roll, planned_rolls, resume_roll, roll_back, unknown_labels_warning,
 };
 use cluster_store::{ClusterChange, MachineReport};
 use http::StatusCode;
@@ -172,6 +172,7 @@ async fn plan(
         };
     let version = cluster.roll.as_ref().map_or(cluster.kubernetes, |roll| roll.kubernetes);
     let mut warnings = warnings(&spec, &steps);
+    warnings.extend(unknown_labels_warning([&cluster.blueprint.labels]));
     if !steps.is_empty() {
         warnings.extend(request.app.conductor.upgrade_obstacles(&cluster, version).await);
     }
