@@ -4,7 +4,6 @@
 //! process holds a whole snapshot.
 
 mod change;
-mod reporter;
 mod sealed_bytes;
 mod transfer;
 
@@ -21,9 +20,9 @@ use tracing::{info, warn};
 use crate::Conductor;
 use crate::backup_store::ObjectBytes;
 use crate::context::ConductorContext;
+use crate::member_configs::Reporter;
 
 use change::{Changed, change};
-use reporter::Reporter;
 pub(crate) use transfer::delete_objects;
 pub use transfer::{SnapshotDownload, SnapshotReport};
 use transfer::{TransferError, chain, fetch, plain, store};
@@ -64,7 +63,8 @@ impl Conductor {
     /// Tells a member what to do for backups. `restores` is the number of restorations that the member knows of.
     pub async fn backup_work(&self, claim: &str, token: &str, restores: u32) -> BackupHandout {
         let answer = async {
-            let Some(reporter) = Reporter::find(&self.context.secrets, claim, token).await? else {
+            let Some(reporter) = Reporter::with_token(&self.context.secrets, claim, token).await?
+            else {
                 return Ok(BackupHandout::Nothing);
             };
             self.hand_out(&reporter, restores).await
@@ -80,7 +80,7 @@ impl Conductor {
         reporter: &Reporter,
         restores: u32,
     ) -> Result<BackupHandout, StoreError> {
-        let Reporter { member, cluster, groups } = reporter;
+        let Reporter { machine, cluster, groups } = reporter;
         if cluster.restore.is_some() {
             return Ok(BackupHandout::Soon);
         }
@@ -88,7 +88,7 @@ impl Conductor {
             return Ok(BackupHandout::Refresh(cluster.restores));
         }
         let now = (self.context.settings.clock)();
-        let Some(task) = backup_task(cluster, groups, member, now) else {
+        let Some(task) = backup_task(cluster, groups, machine, now) else {
             return Ok(BackupHandout::Rest);
         };
         if self.context.backup_store.is_none() {
@@ -96,8 +96,8 @@ impl Conductor {
         }
         // The record says that the store may have an object before the member sends one.
         let begin = |cluster: &Cluster| {
-            let is_due = backup_task(cluster, groups, member, now) == Some(task);
-            let begun = is_due.then(|| begin_backup(cluster, task, member, now))?;
+            let is_due = backup_task(cluster, groups, machine, now) == Some(task);
+            let begun = is_due.then(|| begin_backup(cluster, task, machine, now))?;
             begun.map(|cluster| (cluster, Vec::new()))
         };
         let (Changed::Yes(cluster) | Changed::No(cluster)) =
@@ -105,7 +105,7 @@ impl Conductor {
         else {
             return Ok(BackupHandout::Nothing);
         };
-        let is_it = |it: &Backup| it.id == task.backup && it.is_worked_on_by(member);
+        let is_it = |it: &Backup| it.id == task.backup && it.is_worked_on_by(machine);
         let has_it = cluster.backups.iter().any(is_it);
         Ok(if has_it { BackupHandout::Work(task) } else { BackupHandout::Soon })
     }
@@ -144,7 +144,7 @@ impl Conductor {
         token: &str,
         backup: &str,
     ) -> Option<SnapshotDownload> {
-        let found = Reporter::find(&self.context.secrets, claim, token).await;
+        let found = Reporter::with_token(&self.context.secrets, claim, token).await;
         let reporter = found.unwrap_or_else(|error| {
             warn!("cannot answer a member that fetches a backup: {error}");
             None
@@ -152,14 +152,14 @@ impl Conductor {
         let id = parse(backup)?;
         let backup = reporter.cluster.backups.iter().find(|it| it.id == id)?;
         let tests =
-            backup.step() == Some(BackupStep::Test) && backup.is_worked_on_by(&reporter.member);
+            backup.step() == Some(BackupStep::Test) && backup.is_worked_on_by(&reporter.machine);
         let starts = reporter.cluster.starts_from() == Some(id) && reporter.is_control_plane();
         if !tests && !starts {
             return None;
         }
         match fetch(&self.context, &reporter.cluster, backup).await {
             Ok(download) => {
-                info!(cluster.id = %reporter.cluster.id, "sending backup {id} to {}", reporter.member);
+                info!(cluster.id = %reporter.cluster.id, "sending backup {id} to {}", reporter.machine);
                 download
             }
             Err(error) => {
@@ -178,7 +178,8 @@ impl Conductor {
         backup: &str,
         failed: Option<String>,
     ) -> bool {
-        let Ok(Some(reporter)) = Reporter::find(&self.context.secrets, claim, token).await else {
+        let Ok(Some(reporter)) = Reporter::with_token(&self.context.secrets, claim, token).await
+        else {
             return false;
         };
         let Some(id) = parse(backup) else { return false };
@@ -197,11 +198,11 @@ impl Conductor {
         backup: &str,
         step: BackupStep,
     ) -> Option<(Reporter, Backup)> {
-        let found = Reporter::find(&self.context.secrets, claim, token).await;
+        let found = Reporter::with_token(&self.context.secrets, claim, token).await;
         let reporter = found.ok().flatten()?;
         let id = parse(backup)?;
         let found = reporter.cluster.backups.iter().find(|it| it.id == id)?;
-        let is_due = found.step() == Some(step) && found.is_worked_on_by(&reporter.member);
+        let is_due = found.step() == Some(step) && found.is_worked_on_by(&reporter.machine);
         let found = found.clone();
         is_due.then_some((reporter, found))
     }
@@ -214,10 +215,10 @@ async fn finish(
     backup: BackupUuid,
     result: BackupResult,
 ) -> bool {
-    let Reporter { member, cluster, .. } = reporter;
+    let Reporter { machine, cluster, .. } = reporter;
     let now = (context.settings.clock)();
     let decide = |cluster: &Cluster| {
-        let (cluster, event) = finish_backup(cluster, backup, member, result.clone(), now)?;
+        let (cluster, event) = finish_backup(cluster, backup, machine, result.clone(), now)?;
         info!(cluster.id = %cluster.id, event.reason = %event.reason, "{}", event.message);
         Some((cluster, vec![event]))
     };

@@ -168,7 +168,7 @@ pub(crate) async fn note_report(
 }
 
 /// Returns the cluster of a claim's member, if both still exist.
-pub(crate) async fn of(
+pub(super) async fn of(
     store: &Store,
     claim: &Claim,
 ) -> Result<Option<(Cluster, Vec<NodeGroup>)>, StoreError> {
