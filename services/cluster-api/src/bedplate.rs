@@ -18,7 +18,7 @@ mod upgrade;
 
 use ::lease::LeaseSchedule;
 use axum::response::Response;
-use cluster_core::{Cluster, ClusterSpec, Condition, health, status, status_reason};
+use cluster_core::{ClusterSpec, Condition, health, status, status_reason};
 use http::StatusCode;
 use jiff::Timestamp;
 use openstack_api::{

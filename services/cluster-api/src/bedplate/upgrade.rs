@@ -9,9 +9,7 @@ use cluster_core::{
 };
 use cluster_store::{ClusterChange, MachineReport};
 use http::StatusCode;
-use openstack_api::{
-    JsonShape, PathParam, RequiredAccess, Route, Routes, Shaped, StrictJson, json, shaped,
-};
+use openstack_api::{PathParam, RequiredAccess, Route, Routes, Shaped, StrictJson, json, shaped};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
