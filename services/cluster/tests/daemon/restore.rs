@@ -4,19 +4,19 @@
 use std::collections::BTreeSet;
 
 use cluster_core::{
-    Backup, BackupState, BackupUuid, Cluster, DesiredState, RestoreForce, RestorePhase, Status,
-    delete_backup, request_backup, start_restore, status,
+    Backup, BackupState, BackupUuid, Cluster, DesiredState, RestoreForce, Status, delete_backup,
+    request_backup, start_restore, status,
 };
 use cluster_store::{ClusterChange, StoreError};
 use jiff::Timestamp;
 use kubernetes::apply::{Document, apply};
 use kubernetes::{Access, Client, config_maps, nodes};
-use openstack_emulator::{Cloud, Kind, Stop};
+use openstack_emulator::{Kind, Stop};
 use peers::kill_every;
 use serde_json::json;
 
 use crate::fixture::{self, ClusterFixture};
-use crate::rotation::{cloud_objects, nodes_of};
+use crate::rotation::{cloud_objects, kill_at_calls, nodes_of};
 
 /// clusterd is killed at every `EVERY`-th call that was not made before, and with `BEDPLATE_SOAK` at each.
 const EVERY: usize = 3;
@@ -177,27 +177,6 @@ async fn backups_are_deleted_on_request_and_with_their_cluster() {
     drop(working);
 }
 
-/// Kills clusterd at calls of one phase of a restoration, once each, until the phase ends. Returns the calls.
-async fn at_calls(given: &ClusterFixture, phase: RestorePhase, stop: Stop) -> BTreeSet<String> {
-    let mut points = BTreeSet::new();
-    given.cloud.set_trap_at(stop, kill_every(EVERY));
-    let is_over = |it: &Cluster| it.restore.as_ref().is_none_or(|restore| restore.phase != phase);
-    loop {
-        let working = given.clusterd().await;
-        let caught = tokio::select! {
-            biased;
-            call = given.cloud.wait_until(Cloud::caught) => Some(call),
-            _ = given.until("further", is_over) => None,
-        };
-        working.kill().await;
-        let Some(call) = caught else { break };
-        assert!(points.insert(call), "caught before: {points:?}");
-        given.cloud.open_trap();
-    }
-    given.cloud.remove_trap();
-    points
-}
-
 /// The objects of the cluster's project in the cloud without the ids of servers, which a restoration changes.
 fn objects(given: &ClusterFixture) -> BTreeSet<String> {
     let without_id = |line: String| match line.rsplit_once(' ') {
@@ -222,7 +201,9 @@ async fn killed(stop: Stop, at_least: [usize; 2]) {
     given.ask_to_restore(RestoreForce::Always).await;
     let mut counts = Vec::new();
     while let Some(restore) = given.find().await.restore {
-        counts.push(at_calls(&given, restore.phase, stop).await.len());
+        let is_over =
+            |it: &Cluster| it.restore.as_ref().is_none_or(|now| now.phase != restore.phase);
+        counts.push(kill_at_calls(&given, stop, is_over).await.len());
     }
     let last = given.clusterd().await;
     given.until_complete().await;
