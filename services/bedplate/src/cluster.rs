@@ -170,7 +170,10 @@ pub(crate) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
             let path = format!("/bedplate/v1/clusters/{cluster}/lease/undo");
             lease_answer(&cluster, api.post(&path, &json!({})).await?).write(format)
         }
-        Command::Upgrade(asked) => upgrade::run(asked, api, format).await,
+        Command::Upgrade(asked) => match upgrade::run(&asked, api, format).await? {
+            true => settled(api, &asked.cluster, asked.patience.begin(), format).await,
+            false => Ok(()),
+        },
         Command::Backup(command) => backup::run(command, api, format).await,
         Command::Restore(options) => {
             backup::restore(&options, api, format).await?;

@@ -8,8 +8,8 @@ use ignition::build::{config, file, inline, unit, with_dropin};
 use ignition::{File, Unit, merge};
 use secrecy::ExposeSecret;
 
-use crate::reports::AUTHORITY;
-use crate::{NodeConfig, Reports, units};
+use crate::reports::{AUTHORITY, Reports};
+use crate::{NodeConfig, units};
 
 /// The path of the script.
 const SCRIPT: &str = "/etc/bedplate/backups";

@@ -13,6 +13,7 @@ mod pki;
 mod pod_routes;
 mod proxy;
 mod renewal;
+mod reporting;
 mod reports;
 mod settings;
 mod source;
@@ -31,7 +32,8 @@ pub use node::{
 };
 pub use pki::{CertificateAuthority, KeyPair, Pki};
 pub use proxy::Proxies;
-pub use reports::{Reports, reporting};
+pub use reporting::reporting;
+pub use reports::Reports;
 pub use settings::{
     Approval, CgroupDriver, ClusterDns, ClusterSettings, Endpoint, Member, Overrides, PodNetwork,
     SettingsError, Taint, TaintEffect, Worker,

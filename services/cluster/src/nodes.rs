@@ -3,8 +3,8 @@
 
 mod backups;
 mod certificate;
+mod credential;
 mod fleet_lock;
-mod refusal;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use axum::extract::{ConnectInfo, DefaultBodyLimit, Form, Path, Query, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use cluster_conductor::{Answer, CaHandout, CertificateAnswer, Conductor, StepReport};
-use http::header::{AUTHORIZATION, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use tower_http::timeout::TimeoutLayer;
 
-use refusal::not_found;
+use credential::{bearer, not_found};
 
 pub use certificate::{Certificate, CertificateError, certificate, read_certificate};
 
@@ -143,9 +143,4 @@ async fn certificates(
             (StatusCode::ACCEPTED, format!("{seconds}\n")).into_response()
         }
     }
-}
-
-/// Returns the token of the header `Authorization`.
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    headers.get(AUTHORIZATION)?.to_str().ok()?.strip_prefix("Bearer ")
 }

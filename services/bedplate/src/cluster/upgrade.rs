@@ -15,7 +15,7 @@ use crate::wait_options::WaitOptions;
 #[derive(Args)]
 pub(crate) struct Upgrade {
     /// Name or id of the cluster.
-    cluster: String,
+    pub(super) cluster: String,
     /// Name or id of the template to upgrade to.
     #[arg(required_unless_present_any = ["pause", "resume", "rollback"], conflicts_with_all = ["pause", "resume", "rollback"])]
     template: Option<String>,
@@ -43,7 +43,7 @@ pub(crate) struct Upgrade {
     #[command(flatten)]
     confirmation: Confirmation,
     #[command(flatten)]
-    patience: WaitOptions,
+    pub(super) patience: WaitOptions,
 }
 
 /// What is asked of an upgrade in progress, with the sentence about it.
@@ -53,20 +53,22 @@ const VERBS: [(&str, &str); 3] = [
     ("rollback", "upgrade rolled back"),
 ];
 
-pub(super) async fn run(asked: Upgrade, api: &Api, format: Format) -> anyhow::Result<()> {
+/// Carries the command out. Returns whether the caller has to wait until the cluster has settled.
+pub(super) async fn run(asked: &Upgrade, api: &Api, format: Format) -> anyhow::Result<bool> {
     let path = format!("/bedplate/v1/clusters/{}/upgrade", asked.cluster);
     let chosen = [asked.pause, asked.resume, asked.rollback];
     let verb = VERBS.iter().zip(chosen).find(|(_, is_chosen)| *is_chosen);
     if let Some(((verb, said), _)) = verb {
         let answer: WithJson<CreatedCluster> =
             api.post(&format!("{path}/{verb}"), &json!({})).await?;
-        return finish(&asked, answer, said, api, format).await;
+        return report(asked, answer, said, format);
     }
     let body = asked.body();
     let plan: WithJson<UpgradePlan> = api.post(&format!("{path}/plan"), &body).await?;
     let shown = describe(&plan, &asked.cluster);
     if asked.plan {
-        return Answer::sentence(plan.json, shown).write(format);
+        Answer::sentence(plan.json, shown).write(format)?;
+        return Ok(false);
     }
     if format.is_for_people() {
         line(&shown)?;
@@ -78,22 +80,21 @@ pub(super) async fn run(asked: Upgrade, api: &Api, format: Format) -> anyhow::Re
         asked.confirmation.to(&what, &asked.cluster)?;
     }
     let answer: WithJson<CreatedCluster> = api.post(&path, &body).await?;
-    finish(&asked, answer, "upgrade requested", api, format).await
+    report(asked, answer, "upgrade requested", format)
 }
 
-/// Reports an accepted request, and waits for its end with `--wait`.
-async fn finish(
+/// Reports an accepted request, unless the caller waits for its end.
+fn report(
     asked: &Upgrade,
     answer: WithJson<CreatedCluster>,
     said: &str,
-    api: &Api,
     format: Format,
-) -> anyhow::Result<()> {
-    if asked.patience.wait {
-        return super::settled(api, &asked.cluster, asked.patience.begin(), format).await;
+) -> anyhow::Result<bool> {
+    if !asked.patience.wait {
+        let said = plain(&format!("cluster {}: {said}", asked.cluster));
+        Answer::sentence(answer.json, said).write(format)?;
     }
-    let said = plain(&format!("cluster {}: {said}", asked.cluster));
-    Answer::sentence(answer.json, said).write(format)
+    Ok(asked.patience.wait)
 }
 
 impl Upgrade {

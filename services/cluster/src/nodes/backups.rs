@@ -15,7 +15,7 @@ use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 
-use super::{bearer, not_found};
+use super::credential::{bearer, not_found};
 
 /// Returns the routes with small bodies.
 pub(super) fn routes() -> Router<Conductor> {

@@ -15,7 +15,7 @@ use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::refusal::not_found;
+use super::credential::not_found;
 
 /// The header that a client of the protocol sends.
 const PROTOCOL: &str = "fleet-lock-protocol";

@@ -12,11 +12,8 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::certificates::Reporter;
-use super::curl::{CurlConfig, client};
+use super::curl::{CurlConfig, PATIENCE, client};
 use crate::locks::lock;
-
-/// How long a member waits for an answer.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The CAs that a member has on its disk. They survive a restart of the member.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]

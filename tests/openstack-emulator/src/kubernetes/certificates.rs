@@ -14,8 +14,8 @@ use rcgen::{CertificateParams, DnType, KeyPair, date_time_ymd};
 use reqwest::{Client, StatusCode};
 use serde::{Deserialize, Serialize};
 
-use super::authorities::PATIENCE;
 use super::cluster::Cluster;
+use super::curl::{CurlConfig, PATIENCE};
 use crate::locks::lock;
 
 const OF_CONTROL_PLANE: &[&str] = &["apiserver", "etcd/peer", "admin.conf", "kubelet-client"];
@@ -35,15 +35,8 @@ pub(super) struct ReportSettings {
 impl ReportSettings {
     /// Reads the settings from the files of a member. `None` if the member reports nothing.
     pub(super) fn read(files: &BTreeMap<String, String>) -> Option<ReportSettings> {
-        let curl = files.iter().find(|(path, _)| path.ends_with("/certificates.curl"))?.1;
-        let quoted = |begin: &str| {
-            let line = curl.lines().find_map(|line| line.strip_prefix(begin))?;
-            Some(line.trim_end_matches('"').to_owned())
-        };
-        Some(ReportSettings {
-            url: quoted("url = \"")?,
-            bearer: quoted("header = \"Authorization: ")?,
-        })
+        let curl = CurlConfig::find(files, "/certificates.curl")?;
+        Some(ReportSettings { url: curl.option("url")?, bearer: curl.authorization()? })
     }
 }
 

@@ -1,10 +1,14 @@
 //! Reads the files with which members call a service by `curl --config`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use reqwest::{Certificate, Client};
 
 use crate::guest::client_builder;
+
+/// How long a member waits for an answer.
+pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The options in a configuration of curl.
 pub(super) struct CurlConfig<'f> {
@@ -21,14 +25,20 @@ impl<'f> CurlConfig<'f> {
 
     /// The value of an option, without quotes.
     pub(super) fn option(&self, name: &str) -> Option<String> {
-        let rest = |line: &'_ str| Some(line.strip_prefix(name)?.trim().to_owned());
-        let value = self.text.lines().find_map(|line| rest(line.trim()))?;
-        Some(value.trim_start_matches('=').trim().trim_matches('"').to_owned())
+        self.options(name).next().map(str::to_owned)
+    }
+
+    /// The values of an option that may be repeated, without quotes.
+    fn options(&self, name: &str) -> impl Iterator<Item = &'f str> {
+        let rest = move |line: &'f str| line.trim().strip_prefix(name);
+        let values = self.text.lines().filter_map(rest);
+        values.map(|rest| rest.trim().trim_start_matches('=').trim().trim_matches('"'))
     }
 
     /// The value of the header `Authorization`.
     pub(super) fn authorization(&self) -> Option<String> {
-        Some(self.option("header")?.strip_prefix("Authorization: ")?.to_owned())
+        let value = self.options("header").find_map(|it| it.strip_prefix("Authorization: "))?;
+        Some(value.to_owned())
     }
 
     /// The certificate authority that the configuration trusts, as PEM.
