@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use openstack_api::{ApiError, JsonShape, Microversion, Op, Operation, apply_patch};
+use openstack_api::{ApiError, JsonShape, Op, Operation, apply_patch};
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, Visitor};
 use serde_json::{Map, Value};
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Type};
@@ -24,21 +24,17 @@ pub(crate) struct Body<R: Resource> {
 
 impl<R: Resource> Body<R> {
     /// Writes the values to `new`, in the order of the table.
-    pub(crate) fn write(self, new: &mut R::New, asked: Microversion) -> Result<()> {
+    pub(crate) fn write(self, new: &mut R::New) -> Result<()> {
         let mut sent = self.sent;
         let mut required = R::FIELDS.iter().enumerate().filter(|(_, field)| field.is_required);
         if let Some((_, missing)) = required.find(|(at, _)| sent.iter().all(|(row, _)| row != at)) {
             return Err(ApiError::bad_field(missing.name, "is required").into());
         }
         sent.sort_by_key(|(row, _)| *row);
-        for (row, value) in sent {
+        for (_, value) in sent {
             match value {
                 Sent::Base(_) => {}
-                Sent::Null(write) => write(new)?,
-                Sent::Value(write) => {
-                    asked.need(R::FIELDS[row].since, R::FIELDS[row].name)?;
-                    write(new)?;
-                }
+                Sent::Value(write) => write(new)?,
             }
         }
         Ok(())
@@ -169,7 +165,6 @@ pub(crate) fn write_patch<'a, R: Resource>(
             let name: String = name.chars().take(64).collect();
             ApiError::bad_field(&name, "cannot be changed")
         })?;
-        look.asked.need(field.since, field.name)?;
         if !document.contains_key(name) {
             document.insert(name.to_owned(), present(field, before, look)?);
         }
@@ -220,7 +215,7 @@ pub(crate) fn write_flat_patch<R: Resource>(
 fn write_one<W>(sent: Sent<W>, change: &mut W) -> Result<()> {
     match sent {
         Sent::Base(_) => Ok(()),
-        Sent::Null(write) | Sent::Value(write) => Ok(write(change)?),
+        Sent::Value(write) => Ok(write(change)?),
     }
 }
 
@@ -228,7 +223,7 @@ fn write_one<W>(sent: Sent<W>, change: &mut W) -> Result<()> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use cluster_core::{Cluster, GroupRequest, NodeGroup, Template};
+    use cluster_core::{Cluster, NodeGroup, Template};
 
     use super::*;
 
@@ -250,20 +245,6 @@ mod tests {
                      `max_node_count`, `labels`, `merge_labels`, `node_labels`, `node_taints`";
         let unknown = format!("unknown field `status`, expected one of {known}");
         refuses::<NodeGroup>(r#"{"name": "g", "status": "x"}"#, &unknown);
-    }
-
-    #[test]
-    fn a_field_needs_its_microversion_unless_it_is_null() {
-        let write = |value: &str| {
-            let body = format!(r#"{{"name": "g", "node_labels": {value}}}"#);
-            let body: Body<NodeGroup> = serde_json::from_str(&body).unwrap();
-            let written = body.write(&mut GroupRequest::default(), Microversion::new(13));
-            written.map_err(|why| ApiError::from(why).message)
-        };
-        assert_eq!(write("null"), Ok(()));
-        let why =
-            "node_labels: the requested version is 1.13; the minimal required API version is 1.14";
-        assert_eq!(write("{}"), Err(why.to_owned()));
     }
 
     #[test]

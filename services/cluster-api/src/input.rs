@@ -43,8 +43,6 @@ pub(crate) struct Taint {
 pub(crate) enum Sent<W> {
     /// The value of [`Input::Base`].
     Base(String),
-    /// Null, or no value.
-    Null(WriteOnce<W>),
     Value(WriteOnce<W>),
 }
 
@@ -116,8 +114,5 @@ fn sent<W: 'static, T: Send + 'static>(
     name: &'static str,
     value: Option<T>,
 ) -> Sent<W> {
-    match value {
-        None => Sent::Null(Box::new(move |it| write(it, name, None))),
-        value => Sent::Value(Box::new(move |it| write(it, name, value))),
-    }
+    Sent::Value(Box::new(move |it| write(it, name, value)))
 }

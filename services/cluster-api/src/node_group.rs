@@ -68,7 +68,7 @@ async fn create(
 ) -> Result<Response> {
     let app = &request.app;
     let id = NodeGroupUuid::from_untyped_uuid((app.ids)());
-    let (wanted, image) = requested(&request, body, &ident, &look).await?;
+    let (wanted, image) = requested(&request, body, &ident).await?;
     let change = request.change(&ident, |mut cluster, groups| {
         if let (Some(given), Some(id)) = (&image, &wanted.image) {
             cluster.blueprint.note_name(given, id);
@@ -88,11 +88,10 @@ async fn requested(
     request: &Request,
     body: Body<NodeGroup>,
     ident: &str,
-    look: &Context,
 ) -> Result<(GroupRequest, Option<String>)> {
     let cluster = request.cluster(ident).await?;
     let mut wanted = GroupRequest::default();
-    body.write(&mut wanted, look.asked)?;
+    body.write(&mut wanted)?;
     if let Some(flavor) = &wanted.flavor {
         request.check_flavor(&cluster, flavor).await?;
     }

@@ -63,7 +63,7 @@ async fn create(
     StrictJson(body): StrictJson<Body<Template>>,
 ) -> Result<Response> {
     let mut template = blank(&request, &look)?;
-    body.write(&mut template, look.asked)?;
+    body.write(&mut template)?;
     check_template(&template.blueprint)?;
     check_publish(&request.caller, template.public || template.hidden)?;
     template.blueprint = request.borrowed(None, template.blueprint).await?;

@@ -19,7 +19,6 @@ use uuid::Uuid;
 use crate::app::App;
 use crate::body::Body;
 use crate::error::Result;
-use crate::microversion as since;
 use crate::request::Request;
 
 pub(crate) fn routes() -> Routes<App> {
@@ -88,7 +87,7 @@ async fn imported(request: &Request, id: Uuid, mut body: Map<String, Value>) -> 
     let (id, owner) = (TemplateUuid::from_untyped_uuid(id), Owner::new(project.as_str(), user));
     let blank = ClusterParameters::new(String::new());
     let mut template = Template::new(id, owner, name, blank, created_at);
-    fields.write(&mut template, since::MAXIMUM)?;
+    fields.write(&mut template)?;
     check_template(&template.blueprint)?;
     template.blueprint = request.borrowed_for(&project, template.blueprint).await?;
     Ok(Template { updated_at, ..template })

@@ -21,7 +21,7 @@ pub(crate) async fn requested(
     let owner = Owner::new(request.project()?, request.user());
     let id = ClusterUuid::from_untyped_uuid((request.app.ids)());
     let mut wanted = ClusterRequest::new(id, owner.clone(), &template, (request.app.clock)());
-    body.write(&mut wanted, request.asked)?;
+    body.write(&mut wanted)?;
     since::check_zero(wanted.workers, request.asked)?;
     let mut wanted = wanted.checked()?;
 
