@@ -118,16 +118,16 @@ check: lint rustdoc unit
 test:
 	@tests/run.sh "lint | machines" "test-fast test-browser test-ironic | test-clouds test-compat | test-ignition test-rack test-replicas test-upgrade test-kubernetes test-packages rustdoc"
 
-# Takes hours: mutants of decision code, 10,000 seeds of the simulation, every kill point of the crash loops, the agents and
-# conductors of others, a restoration of 1 GiB of etcd, the upgrade of a cluster in a real OpenStack, a site of ten thousand machines.
+# Takes hours: mutants of decision code, every kill point of the crash loops, the agents and conductors of others, a restoration of 1 GiB
+# of etcd, the upgrade of a cluster in a real OpenStack, a site of ten thousand machines, 10,000 seeds of the simulation.
 soak: mutants
 	$(MAKE) --no-print-directory test-agents
 	BEDPLATE_SOAK=1 $(MAKE) --no-print-directory test-fast
-	target/debug/sim --seeds 10000
 	tests/real/kubernetes/nodes.sh deps
 	trap 'tests/real/kubernetes/nodes.sh down-all' EXIT; BEDPLATE_SOAK=1 BEDPLATE_REAL=1 cargo $(TEST) $(call binary,real-clusters,three_and_two)
 	BEDPLATE_SOAK=1 $(MAKE) --no-print-directory test-clouds
 	$(MAKE) --no-print-directory bench-site SITE=10000 BESIDE=1000
+	target/debug/sim --seeds 10000
 
 lint: build-packages
 	@$(PACKAGES) shellcheck python3-venv

@@ -23,10 +23,17 @@ pub fn simulate_each(sim: &Path, seeds: Range<u64>) -> Vec<SeedResult> {
     simulate_while(sim, seeds, None, |_| true)
 }
 
-/// Simulates seeds with a mistake in the services, until a rule was broken.
+/// Simulates seeds with a mistake in the services, until one breaks a rule that it does not break without the mistake.
 pub fn find_mistake(sim: &Path, seeds: Range<u64>, mutation: u8) -> Option<SeedResult> {
-    let results = simulate_while(sim, seeds, Some(mutation), |result| result.is_good);
-    results.into_iter().find(|it| !it.is_good)
+    let mut rest = seeds;
+    loop {
+        let results = simulate_while(sim, rest.clone(), Some(mutation), |it| it.is_good);
+        let found = results.into_iter().find(|it| !it.is_good)?;
+        if simulate_one(sim, found.seed, None).is_good {
+            return Some(found);
+        }
+        rest.start = found.seed + 1;
+    }
 }
 
 /// Simulates seeds as long as `goes_on` holds for their results.
