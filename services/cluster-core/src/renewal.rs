@@ -88,7 +88,7 @@ pub fn answer_certificates(
     let (answer, held, event) = match (report.stage, held.renewing_since) {
         (RenewalStage::ControlPlane, Some(_)) => (RenewalAnswer::Renew, held, None),
         // The answer before was lost.
-        (RenewalStage::Idle, Some(since)) if is_due && first.issued_at < since => {
+        (RenewalStage::Idle, Some(since)) if is_due && has_to_begin(report, since, now) => {
             (RenewalAnswer::Renew, held, None)
         }
         (RenewalStage::Idle | RenewalStage::Kubelet, Some(_)) => {
@@ -110,6 +110,13 @@ pub fn answer_certificates(
         }
     };
     RenewalDecision { answer, held: Some(held), event }
+}
+
+/// Whether a member that was permitted to renew at `since` has not begun: it holds no certificate from after that time. Later than a renewal
+/// takes, the member counts as done all the same: a member that renews nothing would restart its processes without end.
+fn has_to_begin(report: &CertificateReport, since: Timestamp, now: Timestamp) -> bool {
+    let is_new = report.certificates.iter().any(|it| it.issued_at >= since);
+    !is_new && now.duration_since(since) < RENEWS_WITHIN
 }
 
 /// Returns the answer to a member that has no permission, and needs none for what it still does.

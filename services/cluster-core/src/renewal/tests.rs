@@ -173,6 +173,33 @@ fn a_renewal_without_effect_is_repeated_a_day_later() {
 }
 
 #[test]
+fn a_certificate_that_kubeadm_does_not_renew_ends_the_renewal_too() {
+    let mut sample = running();
+    tell(&mut sample, MASTERS[0], &report(0, RenewalStage::Idle), 400);
+    let mut partly = report(402, RenewalStage::Idle);
+    partly.certificates.push(certificate("front-proxy-client", 0));
+    let decided = tell(&mut sample, MASTERS[0], &partly, 410);
+    assert_eq!(decided.answer, again(6 * 3600));
+    let event = decided.event.unwrap();
+    assert_eq!(event.reason, "CertificatesNotRenewed");
+    assert!(event.message.contains("front-proxy-client"), "{}", event.message);
+    assert!(!sample.cluster.is_renewing(&machine(MASTERS[0])));
+}
+
+#[test]
+fn a_member_that_never_renews_restarts_its_processes_only_for_a_while() {
+    let (mut sample, due) = (running(), report(0, RenewalStage::Idle));
+    for now in [400, 401, 400 + 899] {
+        assert_eq!(tell(&mut sample, MASTERS[0], &due, now).answer, RenewalAnswer::Renew);
+    }
+    let decided = tell(&mut sample, MASTERS[0], &due, 400 + 900);
+    assert_eq!(decided.answer, again(6 * 3600));
+    assert_eq!(decided.event.unwrap().reason, "CertificatesNotRenewed");
+    let other = tell(&mut sample, MASTERS[1], &report(1000, RenewalStage::Idle), 400 + 1001);
+    assert_eq!(other.answer, RenewalAnswer::Renew, "no other member waits for it");
+}
+
+#[test]
 fn certificates_that_nothing_renewed_are_named() {
     let mut sample = running();
     let held = |issued| MemberCertificates {
