@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use cluster_core::{Cluster, MemberName, NodeGroup, resize};
+use cluster_core::{Cluster, MemberName, NodeGroup, check_can_resize, resize};
 use cluster_store::{ClusterChange, StoreError};
 use openstack_api::ApiError;
 
@@ -52,6 +52,7 @@ pub(crate) fn resized(
     count: u32,
     remove: &[MemberName],
 ) -> Result<ClusterChange> {
+    check_can_resize(&cluster, group)?;
     let updated_at = Some((app.clock)());
     let resized = NodeGroup { updated_at, ..resize(group, count, remove)? };
     let said = format!("{} resized to {count} members", group.name);

@@ -162,8 +162,8 @@ pub use renewal::{
 pub use repair::{RepairLimits, members_to_replace, servers_to_recreate};
 pub use reported_health::{Health, ReportedHealth};
 pub use request::{
-    MOST_GROUPS, Refusal, check_another_group, check_cluster, check_group, check_not_deleting,
-    check_template, resize, without_group,
+    MOST_GROUPS, Refusal, check_another_group, check_can_resize, check_cluster, check_group,
+    check_not_deleting, check_template, resize, without_group,
 };
 #[cfg(feature = "samples")]
 pub use requested_cluster::RequestedCluster;

@@ -156,6 +156,27 @@ pub fn without_group(
     Ok(Cluster { asked_at: now, first_machine, ..cluster })
 }
 
+/// Checks that the group may get another size now. The etcd of a control plane that starts from a backup has a fixed list of members, so no
+/// member may be added or removed meanwhile.
+pub fn check_can_resize(cluster: &Cluster, group: &NodeGroup) -> Result<(), Refusal> {
+    match group.role {
+        GroupRole::Master => check_not_restoring(cluster),
+        GroupRole::Worker(_) => Ok(()),
+    }
+}
+
+/// Checks that the control plane is not being restored from a backup.
+pub(crate) fn check_not_restoring(cluster: &Cluster) -> Result<(), Refusal> {
+    if cluster.restore.is_none() {
+        return Ok(());
+    }
+    let why = format!(
+        "the control plane of cluster {} is being restored; try again afterwards",
+        cluster.name
+    );
+    Err(Refusal::Busy { why })
+}
+
 /// Returns the group with `count` members. New members get new numbers; the members in `remove` are removed first, then the newest.
 pub fn resize(group: &NodeGroup, count: u32, remove: &[MemberName]) -> Result<NodeGroup, Refusal> {
     let mut resized = group.clone();
@@ -256,6 +277,18 @@ mod tests {
         assert_eq!(Vec::from_iter(shrunk.machines.clone()), [0, 1]);
         let again = resize(&shrunk, 3, &[]).unwrap();
         assert_eq!(Vec::from_iter(again.machines), [0, 1, 4]);
+    }
+
+    #[test]
+    fn a_control_plane_that_is_being_restored_keeps_its_size() {
+        let Sample { mut cluster, groups } = Sample::highly_available();
+        for group in &groups {
+            assert_eq!(check_can_resize(&cluster, group), Ok(()));
+        }
+        cluster.restore = Some(crate::sample::restore());
+        let why = "the control plane of cluster blue is being restored; try again afterwards";
+        refuses(check_can_resize(&cluster, &groups[0]), why);
+        assert_eq!(check_can_resize(&cluster, &groups[1]), Ok(()));
     }
 
     #[test]

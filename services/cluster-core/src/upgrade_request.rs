@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
+use crate::request::check_not_restoring;
 use crate::{
     Amounts, Cluster, ClusterParameters, ClusterSpec, GroupParameters, GroupRole,
     KubernetesVersion, Labels, LabelsCompared, LabelsError, MemberName, Name, NodeGroup,
@@ -320,17 +321,6 @@ fn check_can_roll(cluster: &Cluster) -> Result<(), Refusal> {
         ));
     }
     check_not_restoring(cluster)
-}
-
-/// Checks that the members of the control plane are not those of a backup that has yet to start.
-fn check_not_restoring(cluster: &Cluster) -> Result<(), Refusal> {
-    if cluster.restore.is_none() {
-        return Ok(());
-    }
-    busy(format!(
-        "the control plane of cluster {} is being restored; try again afterwards",
-        cluster.name
-    ))
 }
 
 /// Checks the version of a roll against the control plane, the workers, and a roll in progress.

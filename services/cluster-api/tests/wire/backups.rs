@@ -138,6 +138,10 @@ async fn a_lost_control_plane_is_restored_on_request() {
     api.delete(&format!("{BACKUPS}/{id}")).await.refuses(409, why);
     let why = "the cluster is being restored; try again when its control plane is available";
     api.post(BACKUPS, "").await.refuses(409, why);
+    let why = "the control plane of cluster c is being restored; try again afterwards";
+    let larger = r#"{"node_count": 3, "nodegroup": "default-master"}"#;
+    api.post("/v1/clusters/c/actions/resize", larger).await.refuses(409, why);
+    api.post("/v1/clusters/c/actions/resize", r#"{"node_count": 3}"#).await.has(202);
 }
 
 #[tokio::test]
