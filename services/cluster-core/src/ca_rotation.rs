@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::request::check_not_restoring;
 use crate::{
     CaRevision, Cluster, ClusterObservation, ClusterSpec, DesiredState, GroupRole, MemberName,
     NodeGroup, Refusal, RotationStep,
@@ -90,6 +91,7 @@ pub fn start_rotation(
             now.step().describe()
         ));
     }
+    check_not_restoring(cluster)?;
     if cluster.roll.is_some() {
         return busy(format!(
             "an upgrade of cluster {} is in progress; try again afterwards",
@@ -251,6 +253,10 @@ mod tests {
         let said = refusal(&sample, &seen);
         assert!(said.contains("is already in progress"), "{said}");
         sample.cluster.authorities = CaRevision::default();
+        sample.cluster.restore = Some(crate::sample::restore());
+        let said = refusal(&sample, &seen);
+        assert!(said.ends_with("is being restored; try again afterwards"), "{said}");
+        sample.cluster.restore = None;
         let deaf = seen.authorities.held.keys().next().cloned().unwrap();
         seen.authorities.held.remove(&deaf);
         let said = refusal(&sample, &seen);

@@ -114,6 +114,9 @@ fn hindrance(
     if cluster.is_rolling() {
         return Some("an upgrade is in progress".to_owned());
     }
+    if cluster.restore.is_some() {
+        return Some("the control plane is being restored".to_owned());
+    }
     if cluster.rest.is_some() {
         return Some("the servers of the cluster are off or are starting".to_owned());
     }
