@@ -94,9 +94,12 @@ fn own_version(cluster: &Cluster, labels: &Labels) -> Result<Option<KubernetesVe
     let own = labels.settings().kubernetes.filter(|_| is_own);
     let Some(own) = own.filter(|own| *own != cluster.kubernetes) else { return Ok(None) };
     let now = cluster.kubernetes;
-    if own > now || !now.admits_kubelet(own) {
+    let goal = cluster.roll.as_ref().map_or(now, |roll| roll.kubernetes);
+    let refuses = |api: &KubernetesVersion| own > *api || !api.admits_kubelet(own);
+    if let Some(api) = [now, goal].into_iter().find(refuses) {
         let why = format!(
-            "{own} does not go with {now}, the version of the control plane: a worker may be two minor versions older, and not newer"
+            "{own} does not go with {api}, the version of the control plane: a worker may be two minor versions older, from v1.28 on three, \
+             and not newer"
         );
         return Err(Refusal::Field { field: "labels/kube_tag", why });
     }
@@ -286,6 +289,35 @@ mod tests {
         assert_eq!((made.min_node_count, made.max_node_count), (1, Some(4)));
         assert_eq!(made.labels_compared.skipped.len(), 1);
         assert!(made.labels.raw().is_empty());
+    }
+
+    #[test]
+    fn a_group_may_be_some_versions_older_than_the_control_plane_also_after_its_upgrade() {
+        let version = |minor| KubernetesVersion { minor, patch: 0 };
+        let mut sample = Sample::highly_available();
+        sample.cluster.kubernetes = version(34);
+        let made = |sample: &Sample, tag: &str| {
+            let tag = BTreeMap::from([("kube_tag".to_owned(), tag.to_owned())]);
+            let labels = LabelsRequest { own: Some(tag), merge: true };
+            let request = GroupRequest { labels, ..request() };
+            let (cluster, groups) = (&sample.cluster, &sample.groups);
+            let made = request.group(cluster, groups, NodeGroupUuid::nil(), at(5));
+            made.map(|group| group.kubernetes)
+        };
+        let why = |own: &str, api: &str| {
+            format!(
+                "labels/kube_tag: {own} does not go with {api}, the version of the control plane: a worker may be two minor versions older, \
+                 from v1.28 on three, and not newer"
+            )
+        };
+        assert_eq!(made(&sample, "v1.34.0"), Ok(None));
+        assert_eq!(made(&sample, "v1.31.0"), Ok(Some(version(31))));
+        refuses(made(&sample, "v1.30.0"), &why("v1.30.0", "v1.34.0"));
+        refuses(made(&sample, "v1.35.0"), &why("v1.35.0", "v1.34.0"));
+        let upgrade = crate::Roll { kubernetes: version(35), ..sample.roll() };
+        sample.cluster.roll = Some(upgrade);
+        assert_eq!(made(&sample, "v1.32.0"), Ok(Some(version(32))));
+        refuses(made(&sample, "v1.31.0"), &why("v1.31.0", "v1.35.0"));
     }
 
     #[test]
