@@ -164,14 +164,15 @@ impl View<'_> {
         }
         let mut roll = Roll { origin: None, ..self.roll.clone() };
         let mut changed = Vec::new();
-        for group in self.spec.groups.iter().filter(|group| group.role != GroupRole::Master) {
+        let is_left_behind = |group: &&NodeGroup| {
+            group.role != GroupRole::Master && group.kubernetes.is_none() && before != now
+        };
+        for group in self.spec.groups.iter().filter(is_left_behind) {
             // A group that was made during the roll has the labels of the new version, and members of the old one.
             if group.created_at > roll.began_at {
                 roll.waiting.entry(group.id).or_insert_with(|| group.parameters());
             }
-            if group.kubernetes.is_none() && before != now {
-                changed.push(NodeGroup { kubernetes: Some(before), ..group.clone() });
-            }
+            changed.push(NodeGroup { kubernetes: Some(before), ..group.clone() });
         }
         let message = match before == now {
             true => "all control-plane members are replaced".to_owned(),

@@ -235,16 +235,33 @@ fn a_roll_waits_while_the_control_plane_is_restored() {
     waits(&sample, &seen, "the control plane is being restored");
 }
 
-#[test]
-fn a_group_that_was_made_during_the_roll_is_replaced_too() {
+/// Performs an upgrade during which a group is made. Returns the steps, and the version of the group at the end.
+fn performed_with_late_group(
+    change: impl Fn(&mut Sample, &mut NodeGroup),
+) -> (Vec<String>, Option<KubernetesVersion>) {
     let (mut sample, mut seen) = requested(1, 0);
     let id = crate::NodeGroupUuid::from_untyped_uuid(Uuid::from_u128(7));
     let late = NodeGroup { id, name: "late".parse().unwrap(), ..sample.groups[1].clone() };
-    sample.groups.push(NodeGroup { created_at: at(6), ..late });
+    let mut late = NodeGroup { created_at: at(6), ..late };
+    change(&mut sample, &mut late);
+    sample.groups.push(late);
     sample.settle(&mut seen);
     let (steps, _) = performed(&mut sample, &mut seen);
-    assert!(steps.contains(&"replacing the 2 members of late".to_owned()), "{steps:?}");
-    assert_eq!(sample.groups[2].kubernetes, None);
+    (steps, sample.groups[2].kubernetes)
+}
+
+#[test]
+fn a_group_that_was_made_during_the_roll_is_replaced_unless_it_keeps_its_version() {
+    let replaced = "replacing the 2 members of late".to_owned();
+    let (steps, version) = performed_with_late_group(|_, _| {});
+    assert!(steps.contains(&replaced), "{steps:?}");
+    assert_eq!(version, None);
+    let own = KubernetesVersion { minor: 32, patch: 0 };
+    let (steps, version) = performed_with_late_group(|_, late| late.kubernetes = Some(own));
+    assert!(!steps.contains(&replaced), "{steps:?}");
+    assert_eq!(version, Some(own));
+    let same = |sample: &mut Sample, _: &mut NodeGroup| sample.cluster.kubernetes = NEW;
+    assert!(!performed_with_late_group(same).0.contains(&replaced), "its members are new");
 }
 
 #[test]
