@@ -517,7 +517,8 @@ fn in_progress(cluster: &Cluster) -> Result<&Roll, Refusal> {
     cluster.roll.as_ref().ok_or_else(|| Refusal::Busy { why: none() })
 }
 
-/// Rolls a cluster back to its state before the roll, as long as no new control-plane member may have changed anything in it.
+/// Rolls a cluster back to its state before the roll, as long as no new control-plane member may have changed anything in it. Workers whose
+/// replacement had begun before, for another upgrade, are replaced to the end.
 ///
 /// `joining` are the members that were given their configs and have not reported a failure: they may join etcd at any time.
 pub fn roll_back(
@@ -553,11 +554,19 @@ pub fn roll_back(
     let mut back = without_unjoined(masters, &cluster.nodes).unwrap_or_else(|| masters.clone());
     back.outdated.clear();
     let back = back.with_parameters(origin.masters.clone());
+    let mut workers = groups.iter().filter(|group| group.role != GroupRole::Master);
+    let rest = Roll {
+        kubernetes: cluster.kubernetes,
+        waiting: BTreeMap::new(),
+        origin: None,
+        waits_for: None,
+        ..in_progress(cluster)?.clone()
+    };
     let cluster = Cluster {
         template: origin.template,
         blueprint: origin.blueprint.clone(),
         labels_compared: origin.labels_compared.clone(),
-        roll: None,
+        roll: workers.any(NodeGroup::is_rolling).then_some(rest),
         asked_at: now,
         ..cluster.clone()
     };

@@ -300,6 +300,19 @@ fn an_upgrade_is_rolled_back_until_a_new_member_may_have_joined() {
 }
 
 #[test]
+fn workers_that_were_being_replaced_before_go_on_after_a_rollback() {
+    let mut sample = sample();
+    sample.cluster.roll = Some(sample.roll());
+    sample.groups[1].outdated = [0].into();
+    let upgraded = asked(&sample, UpgradeScope::All, tagged("v1.33.9")).unwrap();
+    record(&mut sample, upgraded);
+    let back = roll_back(&sample.cluster, &sample.groups, &BTreeSet::new(), at(60)).unwrap();
+    let roll = back.cluster.roll.unwrap();
+    assert_eq!((roll.kubernetes, roll.waiting.len(), roll.origin), (OLD, 0, None));
+    assert_eq!(back.cluster.blueprint, Sample::highly_available().cluster.blueprint);
+}
+
+#[test]
 fn a_request_during_a_roll_gives_up_replacements_that_have_not_joined() {
     let mut sample = sample();
     let upgraded = asked(&sample, UpgradeScope::All, tagged("v1.34.0")).unwrap();
