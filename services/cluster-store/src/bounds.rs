@@ -35,9 +35,9 @@ impl Store {
         let stored = async || {
             let ident = Ident::Id(cluster.id.into_untyped_uuid());
             let found = self.find_clusters(&ident, &Scope::All).await?;
-            Ok(found.first().map(|cluster| of_blueprint(&cluster.blueprint)))
+            Ok(found.first().map(of_cluster))
         };
-        self.bound.admit(|| of_blueprint(&cluster.blueprint), stored).await?;
+        self.bound.admit(|| of_cluster(cluster), stored).await?;
         for group in groups {
             let stored = async || {
                 let found = self.groups_of(cluster.id).await?;
@@ -65,6 +65,14 @@ impl Store {
 
 fn of_template(template: &Template) -> FieldSizes {
     of_blueprint(&template.blueprint).and("tags", &template.tags)
+}
+
+fn of_cluster(cluster: &Cluster) -> FieldSizes {
+    let sizes = of_blueprint(&cluster.blueprint);
+    match &cluster.reported_health {
+        Some(report) => sizes.and("health_status_reason", &report.reason),
+        None => sizes,
+    }
 }
 
 fn of_blueprint(blueprint: &ClusterParameters) -> FieldSizes {

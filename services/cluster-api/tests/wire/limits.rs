@@ -195,4 +195,13 @@ async fn the_size_of_a_document_is_limited_for_every_request_that_grows_it() {
     assert!(why(&tags).starts_with("no_proxy: the document would have 2"), "{}", why(&tags));
     assert!(api.get(path).await.json()["tags"].is_null(), "nothing was changed");
     api.send("PATCH", path, NEWEST, &patch("tags", "small")).await.has(200);
+
+    api.template("u", "").await;
+    api.post("/v1/clusters", r#"{"name": "c", "cluster_template_id": "u"}"#).await.has(202);
+    let reason = format!(r#"{{"a": "{text}", "b": "{text}"}}"#, text = "z".repeat(1000));
+    let patch =
+        format!(r#"[{{"op": "replace", "path": "/health_status_reason", "value": {reason}}}]"#);
+    let reported = api.patch("/v1/clusters/c", &patch).await.has(400);
+    let said = why(&reported);
+    assert!(said.starts_with("health_status_reason: the document would have 2"), "{said}");
 }
