@@ -199,10 +199,13 @@ fn with_report(
     (Cluster { reported_health: report, ..cluster }, event)
 }
 
-/// Refuses `?rollback=true`: the cloud is asked again and again until the cluster has its new size, or another size is requested.
+/// Refuses `?rollback=true`: the cloud is asked again and again until the cluster has its new size, or another size is requested. As in
+/// Magnum, the parameter is unknown in older versions.
 fn check_rollback(query: &mut Query, asked: Microversion) -> Result<(), ApiError> {
+    if !asked.has(since::ROLLBACK) {
+        return Ok(());
+    }
     let Some(raw) = query.take("rollback") else { return Ok(()) };
-    asked.need(since::ROLLBACK, "rollback")?;
     match flag("rollback", &raw)? {
         false => Ok(()),
         true => {
