@@ -7,9 +7,11 @@ use cluster_core::{
     Cluster, ClusterSpec, GroupRole, MemberName, NodeGroup, PlannedRoll, QuotaShortage, Refusal,
     RollChange, pause_roll, planned_rolls, resume_roll, roll_back, unknown_labels_warning,
 };
-use cluster_store::{ClusterChange, MachineReport};
+use cluster_store::{ClusterChange, MachineReport, StoreError};
 use http::StatusCode;
-use openstack_api::{PathParam, RequiredAccess, Route, Routes, Shaped, StrictJson, json, shaped};
+use openstack_api::{
+    ApiError, PathParam, RequiredAccess, Route, Routes, Shaped, StrictJson, json, shaped,
+};
 use serde::{Deserialize, Serialize};
 use utoipa::{PartialSchema, ToSchema};
 
@@ -283,7 +285,13 @@ async fn rollback(request: Request, PathParam(ident): PathParam<String>) -> Resu
         let events = vec![app.request_event(&cluster, "UpgradeRolledBack", said)];
         Ok(ClusterChange { changed: back.groups, events, ..ClusterChange::of(back.cluster) })
     });
-    Ok(accepted(&changed.await?))
+    match changed.await {
+        Err(Error::Store(StoreError::NoOwner { .. })) => {
+            let why = "the template from before the upgrade was deleted, so the upgrade cannot be rolled back; upgrade to another template";
+            Err(ApiError::conflict(why).into())
+        }
+        done => Ok(accepted(&done?)),
+    }
 }
 
 #[cfg(test)]

@@ -171,6 +171,17 @@ async fn an_upgrade_is_paused_resumed_and_rolled_back() {
 }
 
 #[tokio::test]
+async fn an_upgrade_is_not_rolled_back_to_a_deleted_template() {
+    let api = Api::start().await;
+    upgradable(&api).await;
+    api.post(UPGRADE, r#"{"cluster_template": "t2"}"#).await.has(202);
+    api.delete("/v1/clustertemplates/t").await.has(204);
+    let why = "the template from before the upgrade was deleted, so the upgrade cannot be rolled back; upgrade to another template";
+    api.post(&format!("{UPGRADE}/rollback"), "").await.refuses(409, why);
+    assert!(find(&api).await.roll.is_some());
+}
+
+#[tokio::test]
 async fn other_work_waits_for_an_upgrade() {
     let api = Api::start().await;
     upgradable(&api).await;
