@@ -90,7 +90,9 @@ fn of_private_api(
         | ConditionKind::AuthoritiesSettled
         | ConditionKind::CertificatesValid => false,
     };
-    let is_silent = seen.api_silence.is_some() && verdict.status == ConditionStatus::False;
+    // During a restoration clusterd does not call the API, wherever it is.
+    let is_called = seen.api_silence.is_some() && !spec.cluster.is_clearing();
+    let is_silent = is_called && verdict.status == ConditionStatus::False;
     let private = private_api_warning(spec).filter(|_| needs_api && is_silent);
     let Some(private) = private else { return verdict };
     let message = format!("{}; {private}, and clusterd got no answer", verdict.message);

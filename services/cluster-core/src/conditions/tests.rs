@@ -147,6 +147,10 @@ fn a_cluster_whose_api_is_private_says_from_where_it_is_reachable() {
     assert!(reason.contains("; give clusterd a route to it, or create a cluster"), "{reason}");
     // Conditions that need no answer of the API do not mention the API.
     assert_eq!(text(&sample, &seen, ConditionKind::NetworkReady), GOOD);
+    sample.cluster.restore = Some(crate::sample::restore());
+    let restored = "False ApiSilent: the cluster's API does not answer: timed out";
+    assert_eq!(text(&sample, &seen, ConditionKind::AddOnsApplied), restored);
+    sample.cluster.restore = None;
     seen.api_silence = None;
     let silent = "False ApiSilent: the cluster's API does not answer yet";
     assert_eq!(text(&sample, &seen, ConditionKind::AddOnsApplied), silent);
