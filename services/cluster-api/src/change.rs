@@ -17,7 +17,7 @@ impl Request {
     /// Reads a cluster and its node groups, lets `decide` change them, writes the change and wakes the conductor.
     ///
     /// Starts again if someone else changed the cluster meanwhile. Refuses a change that exceeds the quota of the cluster's project or of
-    /// the caller.
+    /// the caller. A request that changes nothing is not recorded, so the cluster keeps the request that its turns work on.
     pub(crate) async fn change(
         &self,
         ident: &str,
@@ -26,7 +26,10 @@ impl Request {
         let cluster = retry_stale(|| async {
             let cluster = self.cluster(ident).await?;
             let groups = self.app.store.groups_of(cluster.id).await?;
-            let mut change = decide(cluster, groups.clone())?;
+            let mut change = decide(cluster.clone(), groups.clone())?;
+            if change.changes_nothing(&cluster) {
+                return Ok(cluster);
+            }
             change.cluster.updated_at = Some((self.app.clock)());
             change.by = Some(self.user());
             let asked_before = change.cluster.asked_by.take();

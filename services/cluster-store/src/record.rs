@@ -76,6 +76,15 @@ impl ClusterChange {
         ClusterChange { cluster, added, changed, removed, events, by: None, letters: vec![] }
     }
 
+    /// Whether the change leaves everything as it is. `read` is the cluster that was read.
+    pub fn changes_nothing(&self, read: &Cluster) -> bool {
+        let groups = [&self.added, &self.changed, &self.removed];
+        self.cluster == *read
+            && groups.into_iter().all(Vec::is_empty)
+            && self.events.is_empty()
+            && self.letters.is_empty()
+    }
+
     /// Returns the user whose limits apply.
     pub(crate) fn by(&self) -> &str {
         self.by.as_deref().unwrap_or(&self.cluster.user)

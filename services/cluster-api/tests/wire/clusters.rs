@@ -1,5 +1,8 @@
 //! Clusters: created, shown, changed and deleted.
 
+use cluster_core::Ident;
+use cluster_store::Scope;
+
 use crate::api::Api;
 
 #[tokio::test]
@@ -189,9 +192,12 @@ async fn an_auto_healer_reports_the_health_that_clusterd_cannot_see() {
         {"op": "replace", "path": "/health_status", "value": "UNHEALTHY"},
         {"op": "replace", "path": "/health_status_reason", "value": {"api": "ok", "c-worker-0.Ready": "False"}}
     ]"#;
-    for _ in 0..2 {
-        api.patch("/v1/clusters/c", patch).await.has(202);
-    }
+    let ident: Ident = "c".parse().unwrap();
+    let read = async || api.store.find_clusters(&ident, &Scope::All).await.unwrap().remove(0);
+    api.patch("/v1/clusters/c", patch).await.has(202);
+    let reported = read().await;
+    api.patch("/v1/clusters/c", patch).await.has(202);
+    assert_eq!(read().await, reported, "the healer repeats its report");
     let shown = api.get("/v1/clusters/c").await.json();
     assert_eq!(shown["health_status"], "UNHEALTHY");
     let reason = serde_json::json!({"api": "ok", "c-worker-0.Ready": "False"});
