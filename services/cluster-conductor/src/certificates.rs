@@ -43,16 +43,11 @@ impl AuthorityKind {
 }
 
 impl Conductor {
-    /// Returns the certificate of this certificate authority, as [`Conductor::authority`] does.
+    /// Returns the certificate of this certificate authority of the cluster in PEM; the authorities are made on first use. During a CA rotation
+    /// both CAs are returned, the signing CA first.
     pub async fn authority_of(&self, cluster: &Cluster, kind: AuthorityKind) -> Result<String> {
         let pki = self.context.secrets.pki(cluster).await?;
         Ok(kind.of(&pki).certificate.clone())
-    }
-
-    /// Returns the certificate of the cluster's certificate authority in PEM; the authority is made on first use. During a CA rotation both
-    /// CAs are returned, the signing CA first.
-    pub async fn authority(&self, cluster: &Cluster) -> Result<String> {
-        Ok(self.context.secrets.pki(cluster).await?.cluster.certificate)
     }
 
     /// Signs a certificate request in PEM with this certificate authority of the cluster, and records for whom.

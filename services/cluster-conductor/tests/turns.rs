@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use cluster_conductor::{Conductor, Settings};
+use cluster_conductor::{AuthorityKind, Conductor, Settings};
 use cluster_core::{
     Cluster, ClusterParameters, ClusterUuid, ConditionKind, ConditionStatus, DesiredState, Ident,
     LedgerEntry, LedgerState, LedgerUuid, RepairLimits, RequestedCluster,
@@ -137,13 +137,14 @@ async fn a_cluster_is_deleted_once_its_ledger_is_empty() {
 async fn an_authority_is_made_once_and_survives_a_restart() {
     let (store, cluster) = with_cluster().await;
     let file = SealingKeys::generate().unwrap();
+    let kind = AuthorityKind::Kubernetes;
     let first = conductor(&store, SealingKeys::parse(&file).unwrap());
-    let pem = first.authority(&cluster).await.unwrap();
+    let pem = first.authority_of(&cluster, kind).await.unwrap();
     let second = conductor(&store, SealingKeys::parse(&file).unwrap());
-    assert_eq!(second.authority(&cluster).await.unwrap(), pem);
+    assert_eq!(second.authority_of(&cluster, kind).await.unwrap(), pem);
     // A conductor with other keys cannot open the authority, and must not replace it silently.
     let stranger = conductor(&store, keys());
-    let refused = stranger.authority(&cluster).await.unwrap_err();
+    let refused = stranger.authority_of(&cluster, kind).await.unwrap_err();
     assert!(!format!("{refused:?}").contains("PRIVATE"));
-    assert_eq!(second.authority(&cluster).await.unwrap(), pem);
+    assert_eq!(second.authority_of(&cluster, kind).await.unwrap(), pem);
 }

@@ -1,6 +1,6 @@
 //! The answers to members that ask which CA revision they should hold.
 
-use cluster_conductor::{Answer, CaHandout};
+use cluster_conductor::{Answer, AuthorityKind, CaHandout};
 use cluster_core::{CaRevision, Cluster, MemberName, NodeGroup};
 use cluster_store::ClusterChange;
 
@@ -53,6 +53,11 @@ async fn revision(given: &mut ClusterFixture, revision: u32, settled: u32) {
     given.cluster = given.store.change_cluster(&ClusterChange::of(cluster)).await.unwrap();
 }
 
+/// Returns the certificates of the cluster's CA for users.
+async fn shown_to_users(given: &ClusterFixture) -> String {
+    given.conductor.authority_of(&given.cluster, AuthorityKind::Kubernetes).await.unwrap()
+}
+
 fn taken(reported: CaHandout) -> String {
     let CaHandout::Take(archive) = reported else { panic!("there is nothing to take") };
     String::from_utf8(archive).unwrap()
@@ -101,7 +106,7 @@ async fn no_member_starts_during_a_rotation_and_later_ones_get_the_new_authority
     assert_eq!(file(&config, "/var/lib/bedplate/authorities/revision").unwrap(), "4\n");
     let authority = file(&config, "/etc/kubernetes/pki/ca.crt").unwrap();
     assert_eq!(authority.matches("BEGIN CERTIFICATE").count(), 1);
-    assert_eq!(authority, given.conductor.authority(&given.cluster).await.unwrap());
+    assert_eq!(authority, shown_to_users(&given).await);
 }
 
 #[tokio::test]
@@ -110,7 +115,7 @@ async fn users_get_all_trusted_authorities_and_the_signing_one_first() {
     let mut shown = Vec::new();
     for now in 0..=4 {
         revision(&mut given, now, if now < 4 { 0 } else { 4 }).await;
-        shown.push(given.conductor.authority(&given.cluster).await.unwrap());
+        shown.push(shown_to_users(&given).await);
     }
     let (old, new) = (shown[0].clone(), shown[4].clone());
     assert_ne!(old, new);
