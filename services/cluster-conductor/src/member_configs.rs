@@ -25,7 +25,7 @@ pub(crate) use bootstrap_data::join_token;
 pub use error::MemberConfigError;
 use error::Result;
 pub use own::OwnConfigError;
-pub(crate) use own::{remove_own_config, set_own_config};
+pub(crate) use own::{has_own_config, remove_own_config, set_own_config};
 pub use reboots::RebootReport;
 pub(crate) use reboots::take_report as take_reboot_report;
 pub use redeem::{Answer, StepReport};

@@ -55,6 +55,15 @@ impl Conductor {
         member_configs::remove_own_config(&self.context.store, cluster, group).await
     }
 
+    /// Whether servers of this group that are created from now on get a config of the group's own.
+    pub async fn has_own_config(
+        &self,
+        cluster: &Cluster,
+        group: &NodeGroup,
+    ) -> Result<bool, OwnConfigError> {
+        member_configs::has_own_config(&self.context.store, cluster, group).await
+    }
+
     /// Returns the config for a claim that is redeemed from this address.
     pub async fn redeem(&self, claim: &str, token: &str, from: IpAddr) -> Answer {
         let Ok(id) = claim.parse() else { return Answer::Nothing };

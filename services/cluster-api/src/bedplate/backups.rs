@@ -2,8 +2,8 @@
 
 use axum::response::Response;
 use cluster_core::{
-    Backup, BackupOrigin, BackupState, BackupUuid, Cluster, Restore, RestoreForce, RestorePhase,
-    delete_backup, request_backup, start_restore,
+    Backup, BackupOrigin, BackupState, BackupUuid, Cluster, GroupRole, Restore, RestoreForce,
+    RestorePhase, delete_backup, request_backup, start_restore,
 };
 use cluster_store::ClusterChange;
 use http::StatusCode;
@@ -184,6 +184,7 @@ async fn restore(
             .map_err(|_| ApiError::bad_field("backup", "must be the id of a backup"))
     });
     let (backup, now) = (backup.transpose()?, (app.clock)());
+    check_own_config(&request, &ident).await?;
     let cluster = request.change(&ident, |cluster, groups| {
         check_store(app)?;
         app.check_upgraded()?;
@@ -198,6 +199,22 @@ async fn restore(
         Ok(ClusterChange { events, ..ClusterChange::of(begun) })
     });
     Ok(restore_answer(StatusCode::ACCEPTED, &cluster.await?))
+}
+
+/// Refuses a control plane whose new members would not start from the backup, because their config is not clusterd's.
+async fn check_own_config(request: &Request, ident: &str) -> Result<()> {
+    let cluster = request.cluster(ident).await?;
+    let groups = request.app.store.groups_of(cluster.id).await?;
+    for group in groups.iter().filter(|group| group.role == GroupRole::Master) {
+        if request.app.conductor.has_own_config(&cluster, group).await? {
+            let why = format!(
+                "node group {} has an Ignition config of its own, with which no member starts from a backup; remove the config first",
+                group.name
+            );
+            return Err(ApiError::conflict(why).into());
+        }
+    }
+    Ok(())
 }
 
 /// `GET …/restore`: null if no restoration is in progress.

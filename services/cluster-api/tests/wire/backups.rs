@@ -145,6 +145,20 @@ async fn a_lost_control_plane_is_restored_on_request() {
 }
 
 #[tokio::test]
+async fn a_control_plane_with_a_config_of_its_own_is_not_restored() {
+    let api = complete(ConditionStatus::False).await;
+    stored(&api).await;
+    let own = "/bedplate/v1/clusters/c/nodegroups/default-master/ignition";
+    api.put(own, r#"{"ignition": {"version": "3.4.0"}}"#).await.has(200);
+    let why = "node group default-master has an Ignition config of its own, with which no member starts from a backup; \
+               remove the config first";
+    api.post(RESTORE, "{}").await.refuses(409, why);
+    assert_eq!(read(&api).await.restore, None);
+    api.delete(own).await.has(204);
+    api.post(RESTORE, "{}").await.has(202);
+}
+
+#[tokio::test]
 async fn an_available_control_plane_is_restored_only_by_force() {
     let api = complete(ConditionStatus::True).await;
     let id = stored(&api).await;

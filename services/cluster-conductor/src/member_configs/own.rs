@@ -45,6 +45,16 @@ pub(crate) async fn remove_own_config(
     Ok(removed.map_err(KeysError::Store)?)
 }
 
+/// Whether the group has a config of its own.
+pub(crate) async fn has_own_config(
+    store: &Store,
+    cluster: &Cluster,
+    group: &NodeGroup,
+) -> Result<bool, OwnConfigError> {
+    let found = store.find_secret(cluster.id, &name(group)).await;
+    Ok(found.map_err(KeysError::Store)?.is_some())
+}
+
 /// Returns the config that replaces the bootstrap config of this group. The SSH key of the cluster's owner is added, as Nova adds a keypair.
 pub(super) async fn own_config(
     secrets: &ClusterSecrets,
