@@ -184,7 +184,7 @@ async fn restore(
             .map_err(|_| ApiError::bad_field("backup", "must be the id of a backup"))
     });
     let (backup, now) = (backup.transpose()?, (app.clock)());
-    check_own_config(&request, &ident).await?;
+    check_new_members(&request, &ident).await?;
     let cluster = request.change(&ident, |cluster, groups| {
         check_store(app)?;
         app.check_upgraded()?;
@@ -201,11 +201,14 @@ async fn restore(
     Ok(restore_answer(StatusCode::ACCEPTED, &cluster.await?))
 }
 
-/// Refuses a control plane whose new members would not start from the backup, because their config is not clusterd's.
-async fn check_own_config(request: &Request, ident: &str) -> Result<()> {
+/// Refuses a control plane whose new members would not start from the backup: clusterd cannot make their config, or their config is not
+/// clusterd's.
+async fn check_new_members(request: &Request, ident: &str) -> Result<()> {
     let cluster = request.cluster(ident).await?;
-    let groups = request.app.store.groups_of(cluster.id).await?;
-    for group in groups.iter().filter(|group| group.role == GroupRole::Master) {
+    let mut masters = request.app.store.groups_of(cluster.id).await?;
+    masters.retain(|group| group.role == GroupRole::Master);
+    request.app.conductor.check_member_configs(&cluster, &masters)?;
+    for group in &masters {
         if request.app.conductor.has_own_config(&cluster, group).await? {
             let why = format!(
                 "node group {} has an Ignition config of its own, with which no member starts from a backup; remove the config first",
