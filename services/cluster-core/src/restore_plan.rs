@@ -4,7 +4,7 @@
 //! which restores the snapshot before its etcd starts for the first time. Names, ports and certificate authorities stay, and with them the
 //! endpoint of the API, the kubeconfigs, and the workers.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     Backup, BackupState, BackupUuid, Cluster, ClusterObservation, ClusterSpec, Condition,
@@ -12,6 +12,10 @@ use crate::{
     LedgerState, MemberName, NodeGroup, NodeHealth, Refusal, RepairLimits, Restore, RestorePhase,
     Severity,
 };
+
+/// How long after the last progress of a restoration a repeated request changes nothing: the caller may have got no answer. Later the request
+/// begins again, because a new server may be lost before the control plane runs, and nothing is repaired meanwhile.
+const REPEATED_WITHIN: SignedDuration = SignedDuration::from_mins(30);
 
 /// Whether a restoration may replace a control plane that is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,8 +26,8 @@ pub enum RestoreForce {
     Always,
 }
 
-/// Returns the cluster with a restoration started from `backup`; `None`: from the newest tested backup. A repeated request changes nothing,
-/// and a request for another backup begins again.
+/// Returns the cluster with a restoration started from `backup`; `None`: from the newest tested backup. A repeated request changes nothing for
+/// a while, and a request for another backup begins again.
 pub fn start_restore(
     cluster: &Cluster,
     groups: &[NodeGroup],
@@ -35,7 +39,9 @@ pub fn start_restore(
     check_delivery(groups)?;
     let backup = chosen(cluster, backup)?;
     check_contents(&ClusterSpec { cluster, groups }, backup)?;
-    if cluster.restore.as_ref().is_some_and(|restore| restore.backup == backup.id) {
+    let is_repeated =
+        |it: &Restore| it.backup == backup.id && now.duration_since(it.since) <= REPEATED_WITHIN;
+    if cluster.restore.as_ref().is_some_and(is_repeated) {
         return Ok(cluster.clone());
     }
     let is_master = |member: &MemberName| is_control_plane(member, groups);

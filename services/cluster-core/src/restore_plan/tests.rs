@@ -85,6 +85,9 @@ fn a_lost_control_plane_is_restored_from_the_newest_tested_backup_or_a_named_one
     assert_eq!(again(None), begun, "the answer was lost, and the request is repeated");
     let other = again(Some(id(1))).restore.unwrap();
     assert_eq!((other.backup, other.since), (id(1), at(30)));
+    let later = |now| start_restore(&begun, groups, None, force, now).unwrap();
+    assert_eq!(later(at(20 + 1800)), begun);
+    assert_eq!(later(at(20 + 1801)).restore.unwrap().since, at(20 + 1801), "it got stuck");
 }
 
 #[test]
