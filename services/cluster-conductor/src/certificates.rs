@@ -43,8 +43,8 @@ impl AuthorityKind {
 }
 
 impl Conductor {
-    /// Returns the certificate of this certificate authority of the cluster in PEM; the authorities are made on first use. During a CA rotation
-    /// both CAs are returned, the signing CA first.
+    /// Returns the certificate of this certificate authority of the cluster in PEM; the CAs are made on first use. During a CA rotation both are
+    /// returned, the signing CA first.
     pub async fn authority_of(&self, cluster: &Cluster, kind: AuthorityKind) -> Result<String> {
         let pki = self.context.secrets.pki(cluster).await?;
         Ok(kind.of(&pki).certificate.clone())
