@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use cluster_core::{
     Backup, BackupResult, BackupStep, BackupTask, BackupUuid, Cluster, backup_task, begin_backup,
-    finish_backup,
+    finish_backup, transfer_time,
 };
 use cluster_store::StoreError;
 use tokio::time::timeout;
@@ -27,7 +27,7 @@ pub(crate) use transfer::delete_objects;
 pub use transfer::{SnapshotDownload, SnapshotReport};
 use transfer::{TransferError, chain, fetch, plain, store};
 
-/// How long a transfer may take. It ends before another member may get the same work.
+/// How long a transfer may take. One that begins late has less time: it ends before another member may get the same work.
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(25 * 60);
 
 /// The answer to a member that asks for work on backups.
@@ -97,8 +97,7 @@ impl Conductor {
         // The record says that the store may have an object before the member sends one.
         let begin = |cluster: &Cluster| {
             let is_due = backup_task(cluster, groups, machine, now) == Some(task);
-            let begun = is_due.then(|| begin_backup(cluster, task, machine, now))?;
-            begun.map(|cluster| (cluster, Vec::new()))
+            is_due.then(|| begin_backup(cluster, task, machine, now)).flatten()
         };
         let (Changed::Yes(cluster) | Changed::No(cluster)) =
             change(&self.context, cluster.id, begin).await?
@@ -121,11 +120,13 @@ impl Conductor {
     ) -> SnapshotReceipt {
         let found = self.worker(claim, token, backup, BackupStep::Save).await;
         let Some((reporter, backup)) = found else { return SnapshotReceipt::Nothing };
+        let left = transfer_time(&backup, (self.context.settings.clock)());
+        let Some(left) = left else { return SnapshotReceipt::Nothing };
+        let limit = left.unsigned_abs().min(TRANSFER_TIMEOUT);
         let context = self.context.clone();
         // The member may hang up, and the result has to be recorded all the same.
         let taking = async move {
-            let stored =
-                timeout(TRANSFER_TIMEOUT, store(&context, &reporter.cluster, &backup, said, bytes));
+            let stored = timeout(limit, store(&context, &reporter.cluster, &backup, said, bytes));
             let result = match stored.await.unwrap_or(Err(TransferError::TooSlow)) {
                 Ok(contents) => BackupResult::Stored(contents),
                 Err(error) => BackupResult::Failed(chain(&error)),

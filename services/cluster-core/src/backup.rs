@@ -7,6 +7,8 @@ use crate::{BackupUuid, KubernetesVersion, MemberName};
 
 /// How often members may fail to take or to test a backup before it is given up.
 const MOST_FAILURES: u32 = 4;
+/// Why a member failed that neither reported a result nor sent a snapshot.
+pub(crate) const NOT_IN_TIME: &str = "it did not finish in time";
 
 /// A backup of a cluster's etcd, kept in the record of the cluster.
 ///
@@ -136,12 +138,16 @@ impl Backup {
         self.work.as_ref().is_some_and(|work| work.member == *member)
     }
 
-    /// Hands the step that is due to a member. From now on the store may have an object.
+    /// Hands the step that is due to a member. From now on the store may have an object. A member that had the step before and did not finish
+    /// in time has failed, and with that the backup may be given up.
     pub(crate) fn begin(&mut self, member: &MemberName, now: Timestamp) {
-        // A member that did not finish in time has failed.
-        self.failures += u32::from(self.work.is_some());
-        self.work = Some(BackupWork { member: member.clone(), since: now });
-        self.has_object = true;
+        if self.work.is_some() {
+            self.fail(NOT_IN_TIME.to_owned());
+        }
+        if self.step().is_some() {
+            self.work = Some(BackupWork { member: member.clone(), since: now });
+            self.has_object = true;
+        }
     }
 
     /// Records that the store has all of the backup.
@@ -203,5 +209,10 @@ mod tests {
         backup.begin(&"default-master-1".parse().unwrap(), at(2));
         assert_eq!(backup.failures, 1);
         assert!(!backup.is_worked_on_by(&member));
+        for failures in 2..=MOST_FAILURES {
+            backup.begin(&member, at(3));
+            assert_eq!(backup.failures, failures);
+        }
+        assert_eq!((backup.state, backup.work), (BackupState::Failed, None));
     }
 }

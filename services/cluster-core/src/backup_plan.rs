@@ -2,13 +2,14 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use crate::backup::NOT_IN_TIME;
 use crate::{
-    Backup, BackupContents, BackupOrigin, BackupState, BackupStep, BackupUuid, Cluster,
+    Backup, BackupContents, BackupOrigin, BackupState, BackupStep, BackupUuid, BackupWork, Cluster,
     DesiredState, Event, GroupRole, MemberName, NodeGroup, Refusal, Severity,
 };
 
-/// How long a member may work on a backup before another member gets it. A transfer ends earlier.
-pub const BACKUP_WORK_LASTS: SignedDuration = SignedDuration::from_mins(30);
+/// How long a member may work on a backup before another member gets it. A transfer ends earlier (`transfer_time`).
+pub(crate) const BACKUP_WORK_LASTS: SignedDuration = SignedDuration::from_mins(30);
 /// How long the store may still carry out a write that got no answer.
 const LANDS_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 /// How long a backup may wait for a member that takes it.
@@ -81,20 +82,40 @@ fn is_late(since: Timestamp, now: Timestamp) -> bool {
     now.duration_since(since) > BACKUP_WORK_LASTS
 }
 
-/// Returns the cluster whose backup was handed to a member; `None` if nothing changes.
+/// Returns the cluster whose backup was handed to a member; `None` if nothing changes. An event tells of the member that had the work before
+/// and did not finish in time. If members have failed too often, the backup is given up instead.
 pub fn begin_backup(
     cluster: &Cluster,
     task: BackupTask,
     member: &MemberName,
     now: Timestamp,
-) -> Option<Cluster> {
+) -> Option<(Cluster, Vec<Event>)> {
     let mut begun = cluster.clone();
     let backup = begun.backups.iter_mut().find(|backup| backup.id == task.backup)?;
     if backup.work.as_ref().is_some_and(|it| it.member == *member && !is_late(it.since, now)) {
         return None;
     }
+    let late = backup.work.as_ref().map(|work| failure(task, &work.member, NOT_IN_TIME));
     backup.begin(member, now);
-    Some(begun)
+    let failed = |said| Event::new(cluster.id, Severity::Warning, "BackupFailed", said, now);
+    Some((begun, late.map(failed).into_iter().collect()))
+}
+
+/// Says that a member failed at a step of a backup.
+fn failure(task: BackupTask, member: &MemberName, why: &str) -> String {
+    let id = task.backup;
+    match task.step {
+        BackupStep::Save => format!("{member} could not take backup {id} of etcd: {why}"),
+        BackupStep::Test => format!("{member} could not restore backup {id}: {why}"),
+    }
+}
+
+/// Returns how long the member that works on a backup may still send a snapshot; `None`: not any more. The store has carried out the last write
+/// when another member may get the work, or the object may be deleted.
+pub fn transfer_time(backup: &Backup, now: Timestamp) -> Option<SignedDuration> {
+    let worked = now.duration_since(backup.work.as_ref()?.since);
+    let left = BACKUP_WORK_LASTS - LANDS_WITHIN - worked;
+    left.is_positive().then_some(left)
 }
 
 /// The result of a member's work on a backup.
@@ -107,7 +128,7 @@ pub enum BackupResult {
     Failed(String),
 }
 
-/// Records the result of a member's work, with an event. `None` if the backup was not handed to this member.
+/// Records the result of a member's work, with an event. `None` if this work was not handed to this member.
 pub fn finish_backup(
     cluster: &Cluster,
     backup: BackupUuid,
@@ -123,33 +144,32 @@ pub fn finish_backup(
     if matches!(result, BackupResult::Failed(_)) {
         backup.failed_at = Some(now);
     }
+    let id = backup.id;
     if backup.state == BackupState::Deleting {
         // The object goes as soon as nobody writes it any more.
         backup.work = None;
+        let said = format!("{member} has stopped its work on backup {id}");
+        let event = Event::new(cluster.id, Severity::Info, "BackupStopped", said, now);
+        return Some((finished, event));
     }
-    let id = backup.id;
-    let (severity, reason, message) = match (backup.step(), result) {
-        (Some(BackupStep::Save), BackupResult::Stored(contents)) => {
+    let (severity, reason, message) = match (backup.step()?, result) {
+        (BackupStep::Save, BackupResult::Stored(contents)) => {
             let size = contents.size;
             backup.store(contents);
             let said = format!("{member} took backup {id} of etcd: {size} bytes");
             (Severity::Info, "BackupStored", said)
         }
-        (Some(BackupStep::Test), BackupResult::Tested) => {
+        (BackupStep::Test, BackupResult::Tested) => {
             backup.pass(now);
             (Severity::Info, "BackupTested", format!("{member} restored backup {id} as a test"))
         }
-        (Some(step), BackupResult::Failed(why)) => {
-            let said = match step {
-                BackupStep::Save => format!("{member} could not take backup {id} of etcd: {why}"),
-                BackupStep::Test => format!("{member} could not restore backup {id}: {why}"),
-            };
+        (step, BackupResult::Failed(why)) => {
+            let said = failure(BackupTask { backup: id, step }, member, &why);
             backup.fail(why);
             (Severity::Warning, "BackupFailed", said)
         }
-        (_, BackupResult::Stored(_) | BackupResult::Tested | BackupResult::Failed(_)) => {
-            let said = format!("{member} has stopped its work on backup {id}");
-            (Severity::Info, "BackupStopped", said)
+        (BackupStep::Save, BackupResult::Tested) | (BackupStep::Test, BackupResult::Stored(_)) => {
+            return None;
         }
     };
     let event = Event::new(cluster.id, severity, reason, message, now);
@@ -242,12 +262,9 @@ impl Cluster {
             return (self, events);
         }
         for backup in &mut self.backups {
-            let is_forgotten = backup.state == BackupState::Wanted
-                && backup.work.is_none()
-                && now.duration_since(backup.requested_at) > WAITS_FOR;
-            if is_forgotten {
-                let why = "no control-plane member asked for it: members that were created by an older clusterd, or that \
-                           got their config inline, cannot take backups";
+            let waits = now.duration_since(idle_since(backup)) > WAITS_FOR;
+            if backup.state == BackupState::Wanted && waits {
+                let why = if backup.has_object { NOT_AGAIN } else { NEVER };
                 backup.fail(why.to_owned());
                 backup.state = BackupState::Failed;
                 let said = format!("backup {} of etcd was given up: {why}", backup.id);
@@ -295,6 +312,21 @@ impl Cluster {
         }
         self.backups.retain(|it| it.has_object || it.state != BackupState::Deleting);
     }
+}
+
+/// Why a backup was given up that no member took.
+const NEVER: &str = "no control-plane member asked for it: members that were created by an older clusterd, or that got their config inline, \
+                     cannot take backups";
+/// Why a backup was given up at which members failed.
+const NOT_AGAIN: &str =
+    "members failed, and for an hour no control-plane member has asked for it again";
+
+/// Returns since when no member works on a backup. A time in the future: a member may work on it until then.
+fn idle_since(backup: &Backup) -> Timestamp {
+    let ends =
+        |work: &BackupWork| work.since.saturating_add(BACKUP_WORK_LASTS).unwrap_or(work.since);
+    let ended = backup.work.as_ref().map(ends).max(backup.failed_at);
+    ended.map_or(backup.requested_at, |at| at.max(backup.requested_at))
 }
 
 /// Whether a scheduled backup is due. The first one is due when the cluster is complete.

@@ -86,8 +86,8 @@ pub use address::{
 };
 pub use backup::{Backup, BackupContents, BackupOrigin, BackupState, BackupStep, BackupWork};
 pub use backup_plan::{
-    BACKUP_WORK_LASTS, BackupResult, BackupRules, BackupSchedule, BackupTask, backup_task,
-    backups_to_delete, begin_backup, delete_backup, finish_backup, request_backup,
+    BackupResult, BackupRules, BackupSchedule, BackupTask, backup_task, backups_to_delete,
+    begin_backup, delete_backup, finish_backup, request_backup, transfer_time,
 };
 pub use boot_source::{BootSource, boot_source, data_volumes};
 pub use ca_revision::{CaRevision, RotationStep};

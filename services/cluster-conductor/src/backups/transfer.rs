@@ -46,7 +46,7 @@ pub(super) enum TransferError {
     Object(#[from] BackupStoreError),
     #[error("clusterd has no store for backups any more")]
     NoStore,
-    #[error("the transfer took longer than 25 minutes")]
+    #[error("the transfer did not end in time")]
     TooSlow,
     #[error("clusterd received another snapshot than the member sent")]
     Checksum,

@@ -18,7 +18,7 @@ use openstack::{CloudConfig, Session};
 use openstack_emulator::{Act, Emulator, Rule};
 use ring::digest::{SHA256, digest};
 
-use crate::given::{ClusterFixture, file};
+use crate::given::{ClusterFixture, file, pass};
 
 const MACHINES: [(&str, &str); 5] = [
     ("default-master-0", "10.0.0.10"),
@@ -203,6 +203,28 @@ async fn a_transfer_that_fails_is_recorded_and_goes_to_the_next_member() {
     assert_eq!((failed.failures, failed.last_error.as_deref()), (3, Some(why)));
     assert_eq!(members[0].ask(&given).await, save);
     assert_eq!(members[0].send(&given, id, sent(snapshot())).await, SnapshotReceipt::Stored);
+}
+
+#[tokio::test]
+async fn a_member_that_is_late_sends_nothing_and_the_next_member_takes_the_backup() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut given, members) = running(folder.path()).await;
+    let id = request(&mut given).await;
+    let save = work(id, BackupStep::Save);
+    assert_eq!(members[0].ask(&given).await, save);
+    pass(29 * 60);
+    assert_eq!(members[0].send(&given, id, sent(snapshot())).await, SnapshotReceipt::Nothing);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing was written");
+    assert_eq!(members[1].ask(&given).await, BackupHandout::Rest);
+    pass(61);
+    assert_eq!(members[1].ask(&given).await, save);
+    let late = backup(&mut given).await;
+    let why = "it did not finish in time";
+    assert_eq!((late.failures, late.last_error.as_deref()), (1, Some(why)));
+    let events = given.events().await.join("\n");
+    let said = "warning BackupFailed: default-master-0 could not take backup";
+    assert!(events.contains(said), "{events}");
+    assert_eq!(members[1].send(&given, id, sent(snapshot())).await, SnapshotReceipt::Stored);
 }
 
 #[tokio::test]

@@ -60,7 +60,7 @@ fn ask(sample: &mut Sample, number: u128, now: Timestamp) {
 fn finish(sample: &mut Sample, result: BackupResult, now: Timestamp) -> String {
     let (name, task) = worker(sample, now).unwrap();
     let name = member(&name);
-    if let Some(begun) = begin_backup(&sample.cluster, task, &name, now) {
+    if let Some((begun, _)) = begin_backup(&sample.cluster, task, &name, now) {
         sample.cluster = begun;
     }
     let finished = finish_backup(&sample.cluster, task.backup, &name, result, now).unwrap();
@@ -102,16 +102,98 @@ fn a_member_gets_the_same_work_again_until_it_is_late() {
     let mut sample = running();
     ask(&mut sample, 1, at(2));
     let (first, task) = worker(&sample, at(2)).unwrap();
-    sample.cluster = begin_backup(&sample.cluster, task, &member(&first), at(2)).unwrap();
+    sample.cluster = begin_backup(&sample.cluster, task, &member(&first), at(2)).unwrap().0;
     let lasts = BACKUP_WORK_LASTS.as_secs();
     let again = worker(&sample, at(2 + lasts)).unwrap();
     assert_eq!(again, (first.clone(), task));
     assert_eq!(begin_backup(&sample.cluster, task, &member(&first), at(2 + lasts)), None);
     let (second, task) = worker(&sample, at(3 + lasts)).unwrap();
     assert_ne!(first, second);
-    sample.cluster = begin_backup(&sample.cluster, task, &member(&second), at(3 + lasts)).unwrap();
+    let (begun, events) =
+        begin_backup(&sample.cluster, task, &member(&second), at(3 + lasts)).unwrap();
+    let said =
+        format!("{first} could not take backup {} of etcd: it did not finish in time", id(1));
+    assert_eq!((events.len(), &events[0].message), (1, &said));
+    sample.cluster = begun;
     let late = BackupResult::Stored(contents());
     assert_eq!(finish_backup(&sample.cluster, id(1), &member(&first), late, at(4 + lasts)), None);
+}
+
+#[test]
+fn a_backup_that_no_member_finishes_is_given_up_and_holds_up_no_other() {
+    let mut sample = running();
+    let schedule = |number| BackupSchedule { rules: Some(RULES), next_id: id(number) };
+    ask(&mut sample, 1, at(2));
+    let (mut now, mut failed) = (2, 0);
+    let is_given_up = |it: &Backup| it.id == id(1) && it.state == BackupState::Failed;
+    // Each member that is due asks for the work, and then falls silent.
+    while !sample.cluster.backups.iter().any(is_given_up) {
+        let (name, task) = worker(&sample, at(now)).unwrap();
+        let (begun, events) = begin_backup(&sample.cluster, task, &member(&name), at(now)).unwrap();
+        failed += events.len();
+        sample.cluster = begun.with_scheduled_backups(&schedule(2), at(now)).0;
+        now += 1 + BACKUP_WORK_LASTS.as_secs();
+        assert!(now < DAY, "it never ends");
+    }
+    assert_eq!(failed, 4);
+    let scheduled = sample.cluster.backups.iter().any(|it| it.id == id(2));
+    assert!(scheduled, "{:?}", sample.cluster.backups);
+}
+
+#[test]
+fn a_backup_whose_member_is_lost_is_given_up_when_no_other_member_asks() {
+    let mut sample = running();
+    ask(&mut sample, 1, at(2));
+    let (name, task) = worker(&sample, at(2)).unwrap();
+    sample.cluster = begin_backup(&sample.cluster, task, &member(&name), at(2)).unwrap().0;
+    let never = BackupRules { every: None, ..RULES };
+    let schedule = BackupSchedule { rules: Some(never), next_id: id(2) };
+    let waits = |sample: &Sample, seconds| {
+        let turn = sample.cluster.clone().with_scheduled_backups(&schedule, at(seconds));
+        turn.1.into_iter().map(|event| event.message).collect::<Vec<_>>()
+    };
+    let late = 2 + BACKUP_WORK_LASTS.as_secs();
+    assert_eq!(waits(&sample, late + 3600), [""; 0]);
+    let said = waits(&sample, late + 3601);
+    assert!(
+        said[0].contains("for an hour no control-plane member has asked for it again"),
+        "{said:?}"
+    );
+    // After a failure another member has an hour too.
+    let result = BackupResult::Failed("no space left".to_owned());
+    let failed = finish_backup(&sample.cluster, id(1), &member(&name), result, at(3000)).unwrap();
+    sample.cluster = failed.0;
+    assert_eq!(waits(&sample, 6600), [""; 0]);
+    assert_eq!(waits(&sample, 6601).len(), 1);
+}
+
+#[test]
+fn a_snapshot_may_be_sent_until_another_member_could_get_the_work() {
+    let mut sample = running();
+    ask(&mut sample, 1, at(2));
+    assert_eq!(transfer_time(&sample.cluster.backups[0], at(2)), None, "nobody was asked for it");
+    let (name, task) = worker(&sample, at(2)).unwrap();
+    sample.cluster = begin_backup(&sample.cluster, task, &member(&name), at(2)).unwrap().0;
+    let left = |seconds| transfer_time(&sample.cluster.backups[0], at(seconds));
+    assert_eq!(left(2), Some(SignedDuration::from_mins(29)));
+    assert_eq!(left(2 + 29 * 60 - 1), Some(SignedDuration::from_secs(1)));
+    assert_eq!(left(2 + 29 * 60), None);
+}
+
+#[test]
+fn a_result_of_other_work_than_was_handed_out_changes_nothing() {
+    let mut sample = running();
+    ask(&mut sample, 1, at(2));
+    let (name, task) = worker(&sample, at(2)).unwrap();
+    let name = member(&name);
+    sample.cluster = begin_backup(&sample.cluster, task, &name, at(2)).unwrap().0;
+    let finish =
+        |sample: &Sample, result| finish_backup(&sample.cluster, id(1), &name, result, at(4));
+    assert_eq!(finish(&sample, BackupResult::Tested), None);
+    sample.cluster = finish(&sample, BackupResult::Stored(contents())).unwrap().0;
+    let (_, task) = worker(&sample, at(5)).unwrap();
+    sample.cluster = begin_backup(&sample.cluster, task, &name, at(5)).unwrap().0;
+    assert_eq!(finish(&sample, BackupResult::Stored(contents())), None);
 }
 
 #[test]
@@ -233,7 +315,7 @@ fn an_object_that_a_member_may_still_send_is_not_deleted() {
     let mut sample = running();
     ask(&mut sample, 1, at(2));
     let (name, task) = worker(&sample, at(2)).unwrap();
-    sample.cluster = begin_backup(&sample.cluster, task, &member(&name), at(2)).unwrap();
+    sample.cluster = begin_backup(&sample.cluster, task, &member(&name), at(2)).unwrap().0;
     sample.cluster = delete_backup(&sample.cluster, id(1)).unwrap().unwrap();
     assert_eq!(backups_to_delete(&sample.cluster, at(3)), []);
     let late = at(3 + BACKUP_WORK_LASTS.as_secs());
