@@ -1,8 +1,8 @@
 //! Reboots of members for updates of their operating system, one member at a time.
 //!
 //! A member asks before it reboots, and again until it is permitted. The first question is recorded, and turns evict the pods of the member
-//! as their disruption budgets allow. Permission is recorded once the member is drained. After the reboot the member says so, and a turn
-//! uncordons its Kubernetes node.
+//! as their disruption budgets allow. Permission is recorded once the member is drained; a control-plane member also needs all others to be
+//! ready then, because the drain may have taken long. After the reboot the member says so, and a turn uncordons its Kubernetes node.
 
 use std::collections::BTreeSet;
 
@@ -164,7 +164,9 @@ pub(crate) fn reboot_after(
     let is_uncordoned = seen.uncordoned.as_ref() == Some(&reboot.machine);
     let lasts = now.duration_since(reboot.since);
     let phase = match reboot.phase {
-        RebootPhase::Draining if is_drained => RebootPhase::Permitted,
+        RebootPhase::Draining if is_drained && keeps_quorum(spec, seen, &reboot.machine) => {
+            RebootPhase::Permitted
+        }
         RebootPhase::Draining if lasts >= LIMIT => RebootPhase::Failed,
         RebootPhase::Permitted if lasts >= LIMIT => RebootPhase::Ended,
         RebootPhase::Failed if is_uncordoned => RebootPhase::Resting,
@@ -177,6 +179,17 @@ pub(crate) fn reboot_after(
         | RebootPhase::Resting => return Some(reboot),
     };
     Some(MemberReboot { phase, since: now, ..reboot })
+}
+
+/// Whether etcd may do without this member for minutes: all other control-plane members are ready, and no drain of a host takes one out.
+fn keeps_quorum(spec: &ClusterSpec<'_>, seen: &ClusterObservation, machine: &MemberName) -> bool {
+    let masters = spec.groups.iter().filter(|group| group.role == GroupRole::Master);
+    let masters: BTreeSet<MemberName> = masters.flat_map(NodeGroup::refs).collect();
+    let is_well = |other: &MemberName| {
+        let said = seen.machines.get(other);
+        said.is_some_and(|said| said.node == NodeHealth::Ready) && !seen.drained.contains(other)
+    };
+    !masters.contains(machine) || masters.iter().filter(|it| *it != machine).all(is_well)
 }
 
 /// Whether the member is still wanted.

@@ -145,6 +145,34 @@ fn a_member_that_does_not_come_back_holds_up_the_others_for_half_an_hour() {
 }
 
 #[test]
+fn a_drained_control_plane_member_waits_while_another_one_is_not_ready_or_drained() {
+    let permitted = |name: &str, change: fn(&mut ClusterObservation)| {
+        let (mut sample, mut seen) = running();
+        ask(&mut sample, name, 0);
+        change(&mut seen);
+        turn(&mut sample, &seen, 1);
+        sample.cluster.is_rebooting(&machine(name))
+    };
+    let not_ready = |seen: &mut ClusterObservation| {
+        let said = seen.machines.get_mut(&machine(MEMBERS[1])).unwrap();
+        said.node = NodeHealth::NotReady { since: at(0) };
+    };
+    let drained = |seen: &mut ClusterObservation| {
+        seen.drained.insert(machine(MEMBERS[1]));
+    };
+    assert!(permitted(MEMBERS[0], |_| ()));
+    assert!(!permitted(MEMBERS[0], not_ready));
+    assert!(!permitted(MEMBERS[0], drained));
+    assert!(permitted(MEMBERS[3], not_ready), "etcd does not need a worker");
+    // The member is uncordoned after half an hour, and asks again later.
+    let (mut sample, mut seen) = running();
+    ask(&mut sample, MEMBERS[0], 0);
+    not_ready(&mut seen);
+    turn(&mut sample, &seen, 1800);
+    assert_eq!(sample.cluster.reboot.unwrap().phase, RebootPhase::Failed);
+}
+
+#[test]
 fn the_reboot_of_a_removed_member_is_forgotten() {
     let (mut sample, seen) = running();
     ask(&mut sample, MEMBERS[4], 0);
