@@ -33,7 +33,13 @@ impl RepairLimits {
     };
 }
 
+/// The steps after which a control-plane member runs etcd.
+const RUNS_ETCD: [&str; 3] = ["control-plane", "mark", "once"];
+
 /// Returns the members whose servers are deleted and created again under the same name: they had enough time and never became nodes.
+///
+/// In a restoration, the API answers only when a majority of the new control-plane members runs. A new member that does not start its etcd is
+/// created again without that answer.
 pub fn servers_to_recreate(
     spec: &ClusterSpec<'_>,
     seen: &ClusterObservation,
@@ -48,8 +54,10 @@ pub fn servers_to_recreate(
         let server = seen.objects.get(&Key::Server(machine.clone()));
         let is_up = server.is_some_and(|found| found.state == CloudObjectState::Ready);
         let said = seen.machines.get(machine);
-        let never = said.is_some_and(|said| {
-            said.bootstrap != Bootstrap::Done && said.node == NodeHealth::Absent
+        let never = said.is_some_and(|said| match said.node {
+            NodeHealth::Absent => said.bootstrap != Bootstrap::Done,
+            NodeHealth::Unknown => starts_no_etcd(spec, machine, &said.bootstrap),
+            NodeHealth::Ready | NodeHealth::NotReady { .. } => false,
         });
         let asked = said.and_then(|said| said.asked_at);
         is_up
@@ -57,6 +65,21 @@ pub fn servers_to_recreate(
             && asked.is_some_and(|asked| now.duration_since(asked) > limits.become_node_within)
     };
     all.filter(is_late).collect()
+}
+
+/// Whether this is a control-plane member that has to start from a backup, and has not reported that it did. Then nothing that happened since the
+/// restoration is on its disk alone.
+fn starts_no_etcd(spec: &ClusterSpec<'_>, machine: &MemberName, bootstrap: &Bootstrap) -> bool {
+    let has_begun = match bootstrap {
+        Bootstrap::Silent => false,
+        Bootstrap::At(step) => RUNS_ETCD.contains(&step.as_str()),
+        // The failure of a later step.
+        Bootstrap::Failed(why) => RUNS_ETCD[1..].iter().any(|step| why.starts_with(step)),
+        Bootstrap::Done => true,
+    };
+    let group = spec.groups.iter().find(|group| group.name == machine.group);
+    let is_master = group.is_some_and(|group| group.role == GroupRole::Master);
+    spec.cluster.starts_from().is_some() && is_master && !has_begun
 }
 
 /// Returns the members to replace now.
@@ -147,8 +170,8 @@ fn is_broken(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{Sample, at};
-    use crate::{LeasePower, MemberObservation};
+    use crate::sample::{Sample, at, restore};
+    use crate::{LeasePower, MemberObservation, Restore, RestorePhase};
 
     fn refs(group: &NodeGroup) -> Vec<MemberName> {
         group.refs().collect()
@@ -171,6 +194,40 @@ mod tests {
         // Without an answer from Kubernetes the state of the node is unknown, so the server must stay.
         seen.machines.get_mut(&worker).unwrap().node = NodeHealth::Unknown;
         assert_eq!(servers_to_recreate(&sample.spec(), &seen, &LIMITS, at(901)), []);
+    }
+
+    #[test]
+    fn a_server_that_does_not_start_from_a_backup_in_time_is_created_again_without_an_api() {
+        let late = |name: &str, phase: Option<RestorePhase>, bootstrap: Bootstrap| {
+            let (mut sample, mut seen) = running();
+            sample.cluster.restore = phase.map(|phase| Restore { phase, ..restore() });
+            let machine: MemberName = name.parse().unwrap();
+            let asked_at = Some(at(0));
+            let node = NodeHealth::Unknown;
+            let said =
+                MemberObservation { bootstrap, node, asked_at, ..MemberObservation::default() };
+            seen.machines.insert(machine, said);
+            let all = servers_to_recreate(&sample.spec(), &seen, &LIMITS, at(901));
+            assert_eq!(servers_to_recreate(&sample.spec(), &seen, &LIMITS, at(900)), []);
+            all.len()
+        };
+        let (master, worker) = ("default-master-1", "default-worker-1");
+        let starting = Some(RestorePhase::Starting);
+        let at_step = |step: &str| Bootstrap::At(step.to_owned());
+        let failed = |why: &str| Bootstrap::Failed(why.to_owned());
+        for (count, bootstrap) in [
+            (1, Bootstrap::Silent),
+            (1, at_step("configured")),
+            (1, failed("control-plane: exit-code, status 22")),
+            (0, at_step("control-plane")),
+            (0, at_step("mark")),
+            (0, failed("mark: exit-code, status 1")),
+            (0, Bootstrap::Done),
+        ] {
+            assert_eq!(late(master, starting, bootstrap.clone()), count, "{bootstrap:?}");
+            assert_eq!(late(worker, starting, bootstrap.clone()), 0, "{bootstrap:?}");
+            assert_eq!(late(master, None, bootstrap), 0);
+        }
     }
 
     #[test]
