@@ -36,6 +36,9 @@ class Claims(http.server.BaseHTTPRequestHandler):
             self.certificates(reports[1], body)
             return
         if ended:
+            if not self.has_token():
+                self.answer(404)
+                return
             self.write(f"{ended[2]}.result", body)
             self.end_work(ended[1])
         self.answer(204)
@@ -64,6 +67,8 @@ class Claims(http.server.BaseHTTPRequestHandler):
         with open(f"{place}.new", "wb") as file:
             while left:
                 part = self.rfile.read(min(left, 1 << 20))
+                if not part:
+                    return  # the machine is gone
                 digest.update(part)
                 file.write(part)
                 left -= len(part)
