@@ -58,8 +58,12 @@ impl Directory {
         file.flush().await.map_err(failed)?;
         file.sync_all().await.map_err(failed)?;
         fs::rename(part, &whole).await.map_err(failed)?;
-        let folder = File::open(folder).await.map_err(failed)?;
-        folder.sync_all().await.map_err(failed)
+        // The folder may be new too.
+        for folder in [folder, &self.root] {
+            let folder = File::open(folder).await.map_err(failed)?;
+            folder.sync_all().await.map_err(failed)?;
+        }
+        Ok(())
     }
 
     pub(super) async fn read(&self, path: &str) -> Result<Option<ObjectBytes>, BackupStoreError> {
