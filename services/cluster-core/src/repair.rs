@@ -112,8 +112,7 @@ pub fn members_to_replace(
             GroupRole::Master => {
                 // A replacement that does not become a node must not prevent the repair of the members that it comes after.
                 let is_unjoined = |machine: &MemberName| {
-                    group.replacing.values().any(|new| *new == machine.number)
-                        && !cluster.nodes.contains(machine)
+                    group.is_replacement(machine.number) && !cluster.nodes.contains(machine)
                 };
                 let well: Vec<MemberName> =
                     well.iter().filter(|machine| !is_unjoined(machine)).cloned().collect();

@@ -25,6 +25,11 @@ impl NodeGroup {
         !self.outdated.is_empty()
     }
 
+    /// Whether this member replaces another one that is still there.
+    pub(crate) fn is_replacement(&self, number: u32) -> bool {
+        self.replacing.values().any(|new| *new == number)
+    }
+
     /// Adds the replacement of an outdated member, which stays until the replacement is ready. Returns the number of the new member.
     pub(crate) fn surge(&mut self, old: u32) -> u32 {
         let new = self.add_machine().number;

@@ -50,15 +50,21 @@ pub struct DrainRefused {
 impl EtcdQuorum {
     /// Reads the members of etcd from the record of a cluster. A cluster that is being deleted or switched off has no members: it has no
     /// quorum to lose.
+    ///
+    /// The replacement of a member in an upgrade is in etcd before it is a node, and counts for the majority before it runs.
     pub fn of(cluster: &Cluster, groups: &[NodeGroup]) -> EtcdQuorum {
         let is_watched = cluster.desire == DesiredState::Exist && !cluster.is_off();
         let masters = || groups.iter().filter(|group| group.role == GroupRole::Master);
         let is_member = |machine: &&MemberName| masters().any(|group| group.name == machine.group);
-        let members: BTreeSet<MemberName> =
-            cluster.nodes.iter().filter(|_| is_watched).filter(is_member).cloned().collect();
+        let nodes = cluster.nodes.iter().filter(is_member).cloned();
+        let joins = masters()
+            .filter(|_| cluster.restore.is_none())
+            .flat_map(|group| group.refs().filter(move |it| group.is_replacement(it.number)));
+        let members: BTreeSet<MemberName> = nodes.chain(joins).filter(|_| is_watched).collect();
         let stays: BTreeSet<MemberName> = masters().flat_map(NodeGroup::refs).collect();
         let is_away = |machine: &&MemberName| {
-            cluster.unready.contains(*machine)
+            !cluster.nodes.contains(*machine)
+                || cluster.unready.contains(*machine)
                 || cluster.is_renewing(machine)
                 || is_in_reboot(cluster, machine)
                 || !stays.contains(*machine)

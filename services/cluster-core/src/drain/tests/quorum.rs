@@ -119,6 +119,25 @@ fn members_are_the_nodes_of_the_control_plane() {
 }
 
 #[test]
+fn a_member_that_joins_in_an_upgrade_counts_before_it_runs() {
+    let mut sample = Sample::highly_available();
+    sample.cluster.nodes = (0..3).map(machine).collect();
+    sample.groups[0].outdated = [0, 1, 2].into();
+    assert_eq!(sample.groups[0].surge(0), 3);
+    let of = |sample: &Sample| EtcdQuorum::of(&sample.cluster, &sample.groups);
+    let asked = |sample: &Sample| {
+        let quorum = EtcdQuorum { cluster: cluster(7), ..of(sample) };
+        ask(1, &[member(7, 1)], &Granted::new(), &quorum)
+    };
+    let quorum = of(&sample);
+    assert_eq!((quorum.members.len(), quorum.needed()), (4, 3));
+    assert_eq!(quorum.away, [machine(3)].into());
+    assert!(asked(&sample).is_err(), "two of four would be left");
+    sample.cluster.nodes.insert(machine(3));
+    assert_eq!(asked(&sample), Ok(()));
+}
+
+#[test]
 fn members_that_renew_certificates_or_reboot_are_away() {
     let mut sample = Sample::highly_available();
     sample.cluster.nodes = (0..3).map(machine).collect();
