@@ -140,6 +140,9 @@ impl ActionContext<'_> {
                         return Ok(working());
                     }
                 }
+                // All parts of the cluster are as they should be. Listeners and pools of others differ, and stay.
+                let facts = CloudObjectDetails::Addresses(addresses.clone());
+                return Ok((key.clone(), CloudObject { facts, ..found.clone() }));
             }
             ResourceSpec::Record { zone, .. } => {
                 let zone = self.site.needed_zone(zone).await?;

@@ -219,7 +219,7 @@ async fn a_changed_or_deleted_object_is_in_progress_until_the_next_observation()
         // The pool gets a member.
         (set("load-balancer/api", &["10.0.0.7"]), Working),
         // Every pool has the member already.
-        (set("load-balancer/api", &["10.0.0.7"]), Working),
+        (set("load-balancer/api", &["10.0.0.7"]), Ready),
         (set("load-balancer/api", &["10.0.0.7", "10.0.0.8"]), Working),
         (set("record/api", &["192.0.2.7"]), Working),
         (delete("record/api"), Deleting),

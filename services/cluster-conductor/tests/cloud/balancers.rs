@@ -2,10 +2,12 @@
 
 use openstack::Session;
 use openstack::load_balancer::ProvisioningStatus::Active;
+use openstack::load_balancer::listeners::NewListener;
 use openstack::load_balancer::{listeners, monitors, pools};
 use openstack_emulator::Kind;
 
 use crate::given::{ClusterFixture, session};
+use crate::life::workers;
 
 /// Whether the listener of the API has an active pool with an active member and an active monitor.
 async fn is_whole(session: &Session, balancer: &str) -> bool {
@@ -53,4 +55,29 @@ async fn parts_that_octavia_forgot_or_somebody_deleted_are_made_again() {
     until_whole(&session, &balancer).await;
     let balancers = given.of_kind(Kind::LoadBalancer);
     assert_eq!(balancers.iter().map(|it| it.id.as_str()).collect::<Vec<_>>(), [balancer.as_str()]);
+}
+
+#[tokio::test]
+async fn a_listener_that_the_owner_of_a_cluster_adds_stays_and_holds_nothing_up() {
+    let (given, _working) = ClusterFixture::complete(1, 1).await;
+    let session = session(&given.cloud);
+    let balancer = given.of_kind(Kind::LoadBalancer).remove(0).id;
+    until_whole(&session, &balancer).await;
+    let own = NewListener {
+        name: "own".to_owned(),
+        protocol: "TCP".to_owned(),
+        protocol_port: 8443,
+        allowed_cidrs: Vec::new(),
+        timeout_client_data: None,
+        timeout_member_data: None,
+        default_pool: None,
+    };
+    // The load balancer may be locked by a change of the conductor.
+    while listeners::create(&session, &balancer, &own).await.is_err() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    given.ask(|_, group| assert_eq!(group.add_machine().number, 1), workers()).await;
+    given.until_complete().await;
+    until_whole(&session, &balancer).await;
+    assert_eq!(listeners::find(&session, &balancer, "own").await.unwrap().len(), 1);
 }
