@@ -28,7 +28,7 @@ pub struct Backup {
     /// Why the last member failed.
     #[serde(default)]
     pub last_error: Option<String>,
-    /// When the last member failed. What it sent may still reach the store for a while.
+    /// When the last member failed. Its snapshot may still reach the store for a while.
     #[serde(default)]
     pub failed_at: Option<Timestamp>,
     /// Whether the store may have an object of the backup.
@@ -90,7 +90,7 @@ pub struct BackupContents {
     pub authorities: u32,
 }
 
-/// What a member does for a backup.
+/// A step that a member carries out for a backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackupStep {
     /// Take a snapshot and send it.

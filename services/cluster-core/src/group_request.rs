@@ -376,7 +376,7 @@ mod tests {
         let want = [("a", None), ("b", Some("2")), ("c", Some("1"))];
         let want = want.map(|(key, value)| (key.to_owned(), value.map(str::to_owned)));
         assert_eq!(changes, BTreeMap::from(want));
-        // Labels and taints that are wanted again are not removed any more.
+        // A label or taint that is wanted again is not removed any more.
         let again = changed_group(
             &changed,
             NodeGroup { removed_taints: changed.removed_taints.clone(), ..before.clone() },

@@ -67,8 +67,8 @@ pub fn servers_to_recreate(
     all.filter(is_late).collect()
 }
 
-/// Whether this is a control-plane member that has to start from a backup, and has not reported that it did. Then nothing that happened since the
-/// restoration is on its disk alone.
+/// Whether this control-plane member has to start from a backup, and has not reported that it did. Nothing that happened since the
+/// restoration can be on its disk alone.
 fn starts_no_etcd(spec: &ClusterSpec<'_>, machine: &MemberName, bootstrap: &Bootstrap) -> bool {
     let has_begun = match bootstrap {
         Bootstrap::Silent => false,

@@ -14,7 +14,7 @@ use crate::{BoxFuture, Result, SqlError, SqliteConnection, StoreError};
 /// The notifications that a program may be behind before it loses some.
 const BEHIND: usize = 1024;
 
-/// What happens to a piece of work on the way to the database.
+/// The fate of a piece of work on its way to the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// The work is done.

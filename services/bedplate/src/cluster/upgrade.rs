@@ -46,7 +46,7 @@ pub(crate) struct Upgrade {
     pub(super) patience: WaitOptions,
 }
 
-/// What is asked of an upgrade in progress, with the sentence about it.
+/// The requests about an upgrade in progress, each with a sentence about it.
 const VERBS: [(&str, &str); 3] = [
     ("pause", "upgrade paused: the member in progress is finished, and no other is replaced"),
     ("resume", "upgrade resumed"),

@@ -145,7 +145,7 @@ fn a_cluster_whose_api_is_private_says_from_where_it_is_reachable() {
     sample.cluster.conditions = conditions(&sample.spec(), &seen, at(10));
     let reason = crate::status_reason(&sample.cluster).unwrap();
     assert!(reason.contains("; give clusterd a route to it, or create a cluster"), "{reason}");
-    // Conditions that need no answer of the API do not mention the API.
+    // A condition that needs no API does not name the API as its reason.
     assert_eq!(text(&sample, &seen, ConditionKind::NetworkReady), GOOD);
     sample.cluster.restore = Some(crate::sample::restore());
     let restored = "False ApiSilent: the cluster's API does not answer: timed out";

@@ -12,8 +12,8 @@ use crate::rotation::nodes_of;
 /// The lifetime of certificates in seconds. The first renewal is due after four of them.
 const LIFE: u32 = 10;
 
-/// The control-plane members that renew now. Those whose certificate had ended before are left out: they wait for nobody, and on a busy
-/// computer a certificate of seconds ends.
+/// The control-plane members that renew now, without members whose certificate had ended before: such a member does not wait for others, and
+/// on a busy computer a certificate of seconds ends.
 fn renewing_masters(cluster: &Cluster) -> Vec<&MemberName> {
     let masters = cluster.certificates.iter().filter(|it| it.0.group.as_str() == "default-master");
     let waited = masters
