@@ -90,13 +90,15 @@ pub struct BackupContents {
     pub authorities: u32,
 }
 
-/// A step that a member carries out for a backup.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BackupStep {
-    /// Take a snapshot and send it.
-    Save,
-    /// Fetch the stored snapshot and restore it into an empty folder.
-    Test,
+words::words! {
+    /// A step that a member carries out for a backup, with its name in the API and for members.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum BackupStep {
+        /// Take a snapshot and send it.
+        Save = "save",
+        /// Fetch the stored snapshot and restore it into an empty folder.
+        Test = "test",
+    }
 }
 
 impl Backup {

@@ -10,6 +10,8 @@ pub struct Backup {
     pub origin: String,
     pub state: String,
     pub requested_at: Timestamp,
+    /// `save`, `test`; `None`: no member has anything to do.
+    pub step: Option<String>,
     pub last_error: Option<String>,
     /// In bytes; `None` until the store has all of it.
     pub size: Option<u64>,

@@ -107,15 +107,28 @@ async fn until_tested(
 ) -> anyhow::Result<WithJson<Backup>> {
     loop {
         let backup: WithJson<Backup> = api.get(&format!("{}/{id}", path(cluster))).await?;
-        let why = backup.last_error.clone().unwrap_or_default();
-        match (backup.state.as_str(), backup.tested_at) {
-            ("stored", Some(_)) => return Ok(backup),
-            ("failed" | "deleting", _) => bail!("{}", plain(&format!("backup {id}: {why}"))),
-            (state, _) => {
-                let why = if why.is_empty() { why } else { format!(": {why}") };
-                deadline.pause(&plain(&format!("backup {id} ({state}{why})"))).await?;
-            }
+        if backup.tested_at.is_some() {
+            return Ok(backup);
         }
+        if let Some(why) = failure(&backup) {
+            bail!("{}", plain(&why));
+        }
+        let why = backup.last_error.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        deadline.pause(&plain(&format!("backup {id} ({}{why})", backup.state))).await?;
+    }
+}
+
+/// Returns why a backup will not be tested any more.
+fn failure(backup: &Backup) -> Option<String> {
+    let Backup { uuid, state, step, last_error, .. } = backup;
+    let why = last_error.as_deref().unwrap_or("no reason is known");
+    match (state.as_str(), step) {
+        (_, Some(_)) => None,
+        ("deleting", None) => Some(format!("backup {uuid} is being deleted")),
+        ("stored", None) => {
+            Some(format!("backup {uuid} is stored, but no member could restore it: {why}"))
+        }
+        (_, None) => Some(format!("backup {uuid}: {why}")),
     }
 }
 
@@ -127,7 +140,8 @@ fn shown(backup: WithJson<Backup>) -> Answer {
 
 fn listed(backups: Vec<WithJson<Backup>>) -> Answer {
     let row = |backup: &Backup| {
-        let Backup { uuid, origin, state, requested_at, last_error, size, tested_at } = backup;
+        let Backup { uuid, origin, state, requested_at, last_error, size, tested_at, step: _ } =
+            backup;
         vec![
             plain(uuid),
             plain(origin),
@@ -145,6 +159,24 @@ fn listed(backups: Vec<WithJson<Backup>>) -> Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_backup_without_a_step_has_failed_unless_it_was_tested() {
+        let failure = |state: &str, step: Option<&str>| {
+            let (requested_at, last_error) = ("2026-01-02T03:04:05Z", "no space left");
+            let raw = json!({
+                "uuid": "b-1", "origin": "requested", "state": state, "requested_at": requested_at, "step": step,
+                "last_error": last_error, "size": null, "tested_at": null,
+            });
+            failure(&serde_json::from_value(raw).unwrap()).unwrap_or_default()
+        };
+        assert_eq!(failure("wanted", Some("save")), "");
+        assert_eq!(failure("stored", Some("test")), "");
+        let untested = "backup b-1 is stored, but no member could restore it: no space left";
+        assert_eq!(failure("stored", None), untested);
+        assert_eq!(failure("failed", None), "backup b-1: no space left");
+        assert_eq!(failure("deleting", None), "backup b-1 is being deleted");
+    }
 
     #[test]
     fn a_restoration_is_told_in_a_sentence() {

@@ -2,8 +2,8 @@
 
 use axum::response::Response;
 use cluster_core::{
-    Backup, BackupOrigin, BackupState, BackupUuid, Cluster, GroupRole, Restore, RestoreForce,
-    RestorePhase, delete_backup, request_backup, start_restore,
+    Backup, BackupOrigin, BackupState, BackupStep, BackupUuid, Cluster, GroupRole, Restore,
+    RestoreForce, RestorePhase, delete_backup, request_backup, start_restore,
 };
 use cluster_store::ClusterChange;
 use http::StatusCode;
@@ -63,6 +63,8 @@ shaped! {
         origin: &'static str = JsonShape::enumeration(BackupOrigin::ALL.map(BackupOrigin::as_str)),
         state: &'static str = JsonShape::enumeration(BackupState::ALL.map(BackupState::as_str)),
         requested_at: Time,
+        /// The step that is due; null if there is none, also because members have failed too often.
+        step: Option<&'static str> = JsonShape::enumeration(BackupStep::ALL.map(BackupStep::as_str)).or_null(),
         /// The member that takes or tests it now.
         member: Option<String>,
         /// How often members failed at the step that is due.
@@ -88,6 +90,7 @@ impl<'a> From<&'a Backup> for Shown<'a> {
             origin: backup.origin.as_str(),
             state: backup.state.as_str(),
             requested_at: Time(backup.requested_at),
+            step: backup.step().map(BackupStep::as_str),
             member: backup.work.as_ref().map(|work| work.member.to_string()),
             failures: backup.failures,
             last_error: backup.last_error.as_deref(),

@@ -73,7 +73,7 @@ async fn a_backup_is_requested_shown_and_deleted() {
     api.get(BACKUPS).await.has(200).is(r#"{"backups": []}"#);
     let made = api.post(BACKUPS, "").await.has(202).json();
     let want = json!({
-        "uuid": made["uuid"], "origin": "requested", "state": "wanted", "requested_at": NOW, "member": null, "failures": 0,
+        "uuid": made["uuid"], "origin": "requested", "state": "wanted", "requested_at": NOW, "step": "save", "member": null, "failures": 0,
         "last_error": null, "stored_at": null, "size": null, "sha256": null, "revision": null, "etcd": null,
         "kubernetes": null, "tested_at": null,
     });
@@ -87,8 +87,9 @@ async fn a_backup_is_requested_shown_and_deleted() {
     let id = stored(&api).await;
     let shown = api.get(&format!("{BACKUPS}/{id}")).await.has(200).json();
     let of = |field: &str| shown[field].clone();
-    let contents = ["state", "stored_at", "size", "revision", "etcd", "kubernetes", "tested_at"];
-    let want = json!(["stored", NOW, 4096, 7, "3.5.16", "v1.34.1", NOW]);
+    let contents =
+        ["state", "step", "stored_at", "size", "revision", "etcd", "kubernetes", "tested_at"];
+    let want = json!(["stored", null, NOW, 4096, 7, "3.5.16", "v1.34.1", NOW]);
     assert_eq!(Value::from_iter(contents.map(of)), want);
     let events = api.get("/bedplate/v1/clusters/c/events").await.text;
     assert!(events.contains("BackupRequested") && events.contains("BackupDeletionRequested"));

@@ -9,7 +9,7 @@ use axum::routing::{get, post};
 use cluster_conductor::{
     BackupHandout, Conductor, ObjectBytes, SnapshotDownload, SnapshotReceipt, SnapshotReport,
 };
-use cluster_core::{BackupStep, BackupTask};
+use cluster_core::BackupTask;
 use futures::{StreamExt, TryStreamExt};
 use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, StatusCode};
@@ -52,11 +52,7 @@ async fn ask(
         BackupHandout::Rest => StatusCode::NO_CONTENT.into_response(),
         BackupHandout::Soon => StatusCode::ACCEPTED.into_response(),
         BackupHandout::Work(BackupTask { backup, step }) => {
-            let word = match step {
-                BackupStep::Save => "save",
-                BackupStep::Test => "test",
-            };
-            format!("{word} {backup}\n").into_response()
+            format!("{step} {backup}\n").into_response()
         }
         BackupHandout::Refresh(number) => format!("refresh {number}\n").into_response(),
     }
