@@ -263,7 +263,7 @@ mod tests {
         parses("bedplate cluster show blue --wait --timeout never", false);
         parses("bedplate cluster backup create blue --wait --timeout 10m", true);
         parses("bedplate cluster backup delete blue", false);
-        parses("bedplate cluster restore blue --backup 1 --force --wait", true);
+        parses("bedplate cluster restore blue --backup 1 --force --yes --wait", true);
         parses("bedplate cluster restore blue --timeout 1m", false);
         parses("bedplate where blue --watch", true);
         parses("bedplate drain r1u07 --force blue --force green --wait --timeout 1h", true);

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
+use crate::confirmation::Confirmation;
 use crate::output::{Answer, Format, line, plain, text};
 use crate::wait_options::{Deadline, WaitOptions};
 
@@ -31,6 +32,8 @@ pub(crate) enum Command {
         cluster: String,
         /// Id of the backup.
         backup: String,
+        #[command(flatten)]
+        consent: Confirmation,
     },
 }
 
@@ -45,6 +48,8 @@ pub(crate) struct RestoreOptions {
     /// Also replace a control plane that is available. Every change since the backup is undone.
     #[arg(long)]
     force: bool,
+    #[command(flatten)]
+    consent: Confirmation,
     #[command(flatten)]
     pub(crate) patience: WaitOptions,
 }
@@ -64,7 +69,9 @@ pub(super) async fn run(command: Command, api: &Api, format: Format) -> anyhow::
             shown(tested).write(format)
         }
         Command::List { cluster } => listed(api.all(&path(&cluster)).await?).write(format),
-        Command::Delete { cluster, backup } => {
+        Command::Delete { cluster, backup, consent } => {
+            consent
+                .to(&format!("backup {backup} of cluster {cluster} will be deleted"), &backup)?;
             let path = format!("{}/{backup}", path(&cluster));
             shown(api.delete_returning(&path).await?).write(format)
         }
@@ -77,7 +84,10 @@ pub(super) async fn restore(
     api: &Api,
     format: Format,
 ) -> anyhow::Result<()> {
-    let RestoreOptions { cluster, backup, force, .. } = options;
+    let RestoreOptions { cluster, backup, force, consent, .. } = options;
+    let replaced = format!("all control-plane servers of cluster {cluster} will be deleted");
+    let undone = "every change in the cluster since the backup will be undone";
+    consent.to(&format!("{replaced}, and {undone}"), cluster)?;
     let mut body = Map::new();
     body.extend(backup.as_ref().map(|id| ("backup".to_owned(), Value::from(id.clone()))));
     body.extend(force.then(|| ("force".to_owned(), Value::from(true))));

@@ -143,6 +143,10 @@ async fn a_cluster_is_upgraded_by_command_though_clusterd_dies_at_each_step() {
     assert!(again.contains("has everything that the template has"), "{again}");
 
     given.cluster(&["upgrade", "blue", "--rollback"]).await.refused(&["no upgrade"]);
+    let servers = "all control-plane servers of cluster blue will be deleted";
+    given.cluster(&["restore", "blue", "--force"]).await.refused(&[servers, "add --yes"]);
+    let backup = ["backup", "delete", "blue", "b-1"];
+    given.cluster(&backup).await.refused(&["backup b-1 of cluster blue", "add --yes"]);
     given.api().send(reqwest::Method::DELETE, "/v1/clusters/blue", None).await.expect("deletion");
     until("the end of the servers", async || given.servers().is_empty().then_some(())).await;
 }
