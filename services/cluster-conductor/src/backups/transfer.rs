@@ -166,7 +166,7 @@ pub(super) fn plain(text: &str) -> String {
 }
 
 /// Formats an error with its causes.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut chain = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
