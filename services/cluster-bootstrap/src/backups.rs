@@ -54,6 +54,7 @@ pub fn starting_from_backup(node: &NodeConfig, backup: &str) -> NodeConfig {
 RequiresMountsFor=/var/lib/etcd
 
 [Service]
+TimeoutStartSec=45min
 ExecStartPre=/bin/bash {SCRIPT} start {backup}
 "
     );

@@ -35,6 +35,8 @@ impl RepairLimits {
 
 /// The steps after which a control-plane member runs etcd.
 const RUNS_ETCD: [&str; 3] = ["control-plane", "mark", "once"];
+/// How much longer a member may take that fetches and restores a backup first.
+const RESTORES_WITHIN: SignedDuration = SignedDuration::from_mins(30);
 
 /// Returns the members whose servers are deleted and created again under the same name: they had enough time and never became nodes.
 ///
@@ -54,32 +56,36 @@ pub fn servers_to_recreate(
         let server = seen.objects.get(&Key::Server(machine.clone()));
         let is_up = server.is_some_and(|found| found.state == CloudObjectState::Ready);
         let said = seen.machines.get(machine);
+        let is_restored = starts_from_backup(spec, machine);
         let never = said.is_some_and(|said| match said.node {
             NodeHealth::Absent => said.bootstrap != Bootstrap::Done,
-            NodeHealth::Unknown => starts_no_etcd(spec, machine, &said.bootstrap),
+            NodeHealth::Unknown => is_restored && !runs_etcd(&said.bootstrap),
             NodeHealth::Ready | NodeHealth::NotReady { .. } => false,
         });
+        let more = if is_restored { RESTORES_WITHIN } else { SignedDuration::ZERO };
+        let limit = limits.become_node_within + more;
         let asked = said.and_then(|said| said.asked_at);
-        is_up
-            && never
-            && asked.is_some_and(|asked| now.duration_since(asked) > limits.become_node_within)
+        is_up && never && asked.is_some_and(|asked| now.duration_since(asked) > limit)
     };
     all.filter(is_late).collect()
 }
 
-/// Whether this control-plane member has to start from a backup, and has not reported that it did. Nothing that happened since the
-/// restoration can be on its disk alone.
-fn starts_no_etcd(spec: &ClusterSpec<'_>, machine: &MemberName, bootstrap: &Bootstrap) -> bool {
-    let has_begun = match bootstrap {
+/// Whether this is a control-plane member whose new server starts from a backup.
+fn starts_from_backup(spec: &ClusterSpec<'_>, machine: &MemberName) -> bool {
+    let group = spec.groups.iter().find(|group| group.name == machine.group);
+    let is_master = group.is_some_and(|group| group.role == GroupRole::Master);
+    is_master && spec.cluster.starts_from().is_some()
+}
+
+/// Whether a control-plane member has reported that it runs etcd. Before that, its disk has nothing that happened since the restoration.
+fn runs_etcd(bootstrap: &Bootstrap) -> bool {
+    match bootstrap {
         Bootstrap::Silent => false,
         Bootstrap::At(step) => RUNS_ETCD.contains(&step.as_str()),
         // The failure of a later step.
         Bootstrap::Failed(why) => RUNS_ETCD[1..].iter().any(|step| why.starts_with(step)),
         Bootstrap::Done => true,
-    };
-    let group = spec.groups.iter().find(|group| group.name == machine.group);
-    let is_master = group.is_some_and(|group| group.role == GroupRole::Master);
-    spec.cluster.starts_from().is_some() && is_master && !has_begun
+    }
 }
 
 /// Returns the members to replace now.
@@ -206,9 +212,10 @@ mod tests {
             let said =
                 MemberObservation { bootstrap, node, asked_at, ..MemberObservation::default() };
             seen.machines.insert(machine, said);
-            let all = servers_to_recreate(&sample.spec(), &seen, &LIMITS, at(901));
-            assert_eq!(servers_to_recreate(&sample.spec(), &seen, &LIMITS, at(900)), []);
-            all.len()
+            let late = |now| servers_to_recreate(&sample.spec(), &seen, &LIMITS, at(now)).len();
+            // The member may fetch and restore the backup for half an hour.
+            assert_eq!(late(900 + 1800), 0);
+            late(901 + 1800)
         };
         let (master, worker) = ("default-master-1", "default-worker-1");
         let starting = Some(RestorePhase::Starting);

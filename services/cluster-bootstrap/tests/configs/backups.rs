@@ -56,6 +56,7 @@ fn a_member_restores_the_backup_before_its_control_plane_and_reports_as_usual() 
         RequiresMountsFor=/var/lib/etcd
 
         [Service]
+        TimeoutStartSec=45min
         ExecStartPre=/bin/bash /etc/bedplate/backups start a4f7c1f2-6f0f-4c4f-9a55-0f5e6f1d2c3b
     "#]]
     .assert_eq(
