@@ -17,8 +17,9 @@ use crate::site::Site;
 
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// How long a request may take, with all its retries and timeouts.
-const LIMIT: Duration = Duration::from_secs(2400);
+/// How long a request may take, with all its retries and timeouts. A new server that does not start from its backup is created again after 45
+/// minutes.
+const LIMIT: Duration = Duration::from_secs(3600);
 
 /// A person's clusters, one after another.
 pub(crate) struct Story {
