@@ -103,7 +103,7 @@ pub fn start_rotation(
             "member {machine} is on a host that is being drained and may be switched off; try again after the drain"
         ));
     }
-    if let Some(reboot) = cluster.reboot_in_progress() {
+    if let Some(reboot) = &cluster.reboot {
         return busy(format!("member {} reboots; try again in some minutes", reboot.machine));
     }
     let is_renewing = |machine: &MemberName| cluster.is_renewing(machine);

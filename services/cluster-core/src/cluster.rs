@@ -81,6 +81,9 @@ pub struct Cluster {
     /// The member that reboots for an update of its operating system.
     #[serde(default)]
     pub reboot: Option<MemberReboot>,
+    /// The members whose pods could not be evicted for a reboot, and when each was uncordoned again. Each may try again some hours later.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub undrained: BTreeMap<MemberName, Timestamp>,
     /// Failures of the cloud to create an object, which delay the next attempt.
     #[serde(default)]
     pub setbacks: BTreeMap<Key, FailureCount>,
@@ -149,6 +152,7 @@ impl Cluster {
             roll: None,
             certificates: BTreeMap::new(),
             reboot: None,
+            undrained: BTreeMap::new(),
             setbacks: BTreeMap::new(),
             cloud_project: None,
             lending: None,
@@ -194,11 +198,6 @@ impl Cluster {
     pub fn is_rebooting(&self, machine: &MemberName) -> bool {
         let reboot = self.reboot.as_ref().filter(|it| it.machine == *machine);
         reboot.is_some_and(|it| it.phase == RebootPhase::Permitted)
-    }
-
-    /// Returns the reboot in progress.
-    pub fn reboot_in_progress(&self) -> Option<&MemberReboot> {
-        self.reboot.as_ref().filter(|it| it.phase != RebootPhase::Resting)
     }
 
     /// Whether the servers should be off.

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::cluster_lease::rest_after;
 use crate::failure::setbacks;
-use crate::reboot::reboot_after;
+use crate::reboot::{reboot_after, undrained_after};
 use crate::{
     Bootstrap, Cluster, ClusterObservation, ClusterSpec, ConditionStatus, DesiredState, Key,
     MemberName, MemberObservation, NodeGroup, NodeHealth, api_address, conditions, desired_objects,
@@ -44,6 +44,7 @@ impl Cluster {
         concluded.setbacks = setbacks(self, &desired_objects(&spec), seen, now);
         concluded.authorities = self.authorities.next(&spec, seen);
         concluded.reboot = reboot_after(&spec, seen, now);
+        concluded.undrained = undrained_after(&spec, seen, now);
         let members: BTreeSet<MemberName> = groups.iter().flat_map(NodeGroup::refs).collect();
         concluded.certificates.retain(|machine, _| members.contains(machine));
         concluded.rest = rest_after(self, all_is_well, now);

@@ -26,6 +26,4 @@ pub enum RebootPhase {
     Ended,
     /// Pods could not be evicted in time, and the Kubernetes node is still cordoned.
     Failed,
-    /// Pods could not be evicted in time. Other members may reboot, and this one again after some hours.
-    Resting,
 }

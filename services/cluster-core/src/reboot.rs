@@ -4,7 +4,7 @@
 //! as their disruption budgets allow. Permission is recorded once the member is drained; a control-plane member also needs all others to be
 //! ready then, because the drain may have taken long. After the reboot the member says so, and a turn uncordons its Kubernetes node.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -42,11 +42,17 @@ pub fn ask_reboot(
     now: Timestamp,
 ) -> RebootDecision {
     let wait = |why: String| RebootDecision { answer: RebootAnswer::Wait(why), change: None };
-    if let Some(why) = spec.cluster.reboot.as_ref().and_then(|it| hold_up(it, machine, now)) {
+    if let Some(why) = spec.cluster.reboot.as_ref().and_then(|it| hold_up(it, machine)) {
         return wait(why);
     }
     if spec.cluster.is_rebooting(machine) {
         return RebootDecision { answer: RebootAnswer::Permitted, change: None };
+    }
+    let failed = spec.cluster.undrained.get(machine);
+    if failed.is_some_and(|since| now.duration_since(*since) < RESTS) {
+        return wait(format!(
+            "the pods of member {machine} could not be evicted; try again in some hours"
+        ));
     }
     if let Some(why) = hindrance(spec, drained, machine) {
         return wait(why);
@@ -60,13 +66,9 @@ pub fn ask_reboot(
 }
 
 /// Returns why `machine` waits because of a reboot that is recorded.
-fn hold_up(reboot: &MemberReboot, machine: &MemberName, now: Timestamp) -> Option<String> {
+fn hold_up(reboot: &MemberReboot, machine: &MemberName) -> Option<String> {
     let is_own = reboot.machine == *machine;
     match reboot.phase {
-        RebootPhase::Resting if is_own && now.duration_since(reboot.since) < RESTS => Some(
-            format!("the pods of member {machine} could not be evicted; try again in some hours"),
-        ),
-        RebootPhase::Resting => None,
         RebootPhase::Permitted if is_own => None,
         RebootPhase::Draining if is_own => {
             Some(format!("the pods of member {machine} are evicted"))
@@ -91,7 +93,7 @@ pub fn end_reboot(
     let message = match reboot.phase {
         RebootPhase::Draining => format!("member {machine} does not reboot now"),
         RebootPhase::Permitted => format!("member {machine} has rebooted"),
-        RebootPhase::Ended | RebootPhase::Failed | RebootPhase::Resting => return None,
+        RebootPhase::Ended | RebootPhase::Failed => return None,
     };
     let event = Event::new(spec.cluster.id, Severity::Info, "RebootEnded", message, now);
     Some((MemberReboot { phase: RebootPhase::Ended, since: now, ..reboot.clone() }, event))
@@ -169,16 +171,29 @@ pub(crate) fn reboot_after(
         }
         RebootPhase::Draining if lasts >= LIMIT => RebootPhase::Failed,
         RebootPhase::Permitted if lasts >= LIMIT => RebootPhase::Ended,
-        RebootPhase::Failed if is_uncordoned => RebootPhase::Resting,
-        RebootPhase::Ended if is_uncordoned => return None,
-        RebootPhase::Resting if lasts >= RESTS => return None,
+        RebootPhase::Ended | RebootPhase::Failed if is_uncordoned => return None,
         RebootPhase::Draining
         | RebootPhase::Permitted
         | RebootPhase::Ended
-        | RebootPhase::Failed
-        | RebootPhase::Resting => return Some(reboot),
+        | RebootPhase::Failed => return Some(reboot),
     };
     Some(MemberReboot { phase, since: now, ..reboot })
+}
+
+/// Returns, after an observation, the members whose pods could not be evicted for a reboot in the last hours.
+pub(crate) fn undrained_after(
+    spec: &ClusterSpec<'_>,
+    seen: &ClusterObservation,
+    now: Timestamp,
+) -> BTreeMap<MemberName, Timestamp> {
+    let is_failed = |it: &&MemberReboot| {
+        it.phase == RebootPhase::Failed && seen.uncordoned.as_ref() == Some(&it.machine)
+    };
+    let failed = spec.cluster.reboot.as_ref().filter(is_failed);
+    let mut undrained = spec.cluster.undrained.clone();
+    undrained.extend(failed.map(|it| (it.machine.clone(), now)));
+    undrained.retain(|machine, since| stays(spec, machine) && now.duration_since(*since) < RESTS);
+    undrained
 }
 
 /// Whether etcd may do without this member for minutes: all other control-plane members are ready, and no drain of a host takes one out.

@@ -165,7 +165,7 @@ fn may_renew(
     };
     masters.is_disjoint(drained)
         && !cluster.is_rolling()
-        && cluster.reboot_in_progress().is_none_or(|it| !masters.contains(&it.machine))
+        && cluster.reboot.as_ref().is_none_or(|it| !masters.contains(&it.machine))
         && masters.iter().filter(|other| *other != machine).all(is_available)
 }
 

@@ -55,7 +55,7 @@ fn restart(spec: &ClusterSpec<'_>) -> Option<String> {
     if cluster.restore.is_some() {
         return Some("the control plane is being restored".to_owned());
     }
-    if let Some(reboot) = cluster.reboot_in_progress() {
+    if let Some(reboot) = &cluster.reboot {
         return Some(format!("member {} reboots", reboot.machine));
     }
     let masters = groups.iter().filter(|group| group.role == GroupRole::Master);

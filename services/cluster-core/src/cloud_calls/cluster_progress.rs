@@ -19,8 +19,7 @@ pub fn cluster_progress(
             && !spec.cluster.nodes.contains(member)
     };
     let cluster = spec.cluster;
-    let reboot = cluster.reboot_in_progress();
-    let waits = reboot.is_some_and(|it| it.phase != RebootPhase::Permitted);
+    let waits = cluster.reboot.as_ref().is_some_and(|it| it.phase != RebootPhase::Permitted);
     let is_changing =
         !cluster.authorities.is_settled() || cluster.restore.is_some() || cluster.is_rolling();
     let is_under_way = seen.machines.keys().any(joins) || is_changing || waits;

@@ -157,7 +157,7 @@ impl Drain {
 
 /// Whether the member reboots, or does as soon as it is drained.
 fn is_in_reboot(cluster: &Cluster, machine: &MemberName) -> bool {
-    cluster.reboot_in_progress().is_some_and(|reboot| reboot.machine == *machine)
+    cluster.reboot.as_ref().is_some_and(|reboot| reboot.machine == *machine)
 }
 
 fn named(machines: &[MemberName]) -> String {

@@ -194,22 +194,32 @@ fn a_member_whose_pods_cannot_be_evicted_waits_for_hours_and_the_others_do_not()
     seen.machines.values_mut().for_each(|said| said.node = NodeHealth::Unknown);
     let phase = |sample: &Sample| sample.cluster.reboot.as_ref().map(|it| it.phase);
     let phases = [
-        (1799, RebootPhase::Draining),
-        (1800, RebootPhase::Failed),
-        (1801, RebootPhase::Resting),
-        (1802, RebootPhase::Resting),
+        (1799, Some(RebootPhase::Draining)),
+        (1800, Some(RebootPhase::Failed)),
+        (1801, None),
+        (1802, None),
     ];
     for (now, want) in phases {
         turn(&mut sample, &seen, now);
-        assert_eq!(phase(&sample), Some(want), "at {now}");
+        assert_eq!(phase(&sample), want, "at {now}");
     }
-    assert_eq!(sample.cluster.reboot_in_progress(), None);
     sample.cluster.unready.clear();
     let why = format!("the pods of member {held} could not be evicted; try again in some hours");
-    assert_eq!(ask(&mut sample, held, 1801 + 6 * HOURS - 1), RebootAnswer::Wait(why));
+    let waits = RebootAnswer::Wait(why);
+    assert_eq!(ask(&mut sample, held, 1801 + 6 * HOURS - 1), waits);
     let mut later = Sample { cluster: sample.cluster.clone(), groups: sample.groups.clone() };
     ask(&mut later, held, 1801 + 6 * HOURS);
     assert_eq!(phase(&later), Some(RebootPhase::Draining));
+    // The pods of another member cannot be evicted either. The first one waits as long as before.
     ask(&mut sample, other, 1900);
-    assert_eq!(sample.cluster.reboot.unwrap().machine, machine(other));
+    assert_eq!(sample.cluster.reboot.as_ref().unwrap().machine, machine(other));
+    for now in [3700, 3701] {
+        turn(&mut sample, &seen, now);
+    }
+    sample.cluster.unready.clear();
+    assert_eq!(ask(&mut sample, held, 3702), waits);
+    let failed = [(machine(other), at(3701)), (machine(held), at(1801))];
+    assert_eq!(sample.cluster.undrained, BTreeMap::from(failed));
+    turn(&mut sample, &seen, 1801 + 6 * HOURS);
+    assert_eq!(sample.cluster.undrained.into_keys().collect::<Vec<_>>(), [machine(other)]);
 }

@@ -221,11 +221,9 @@ fn a_roll_waits_while_a_control_plane_member_renews_or_any_member_reboots() {
     waits(&sample, &seen, "member default-master-1 renews its certificates");
     sample.cluster.certificates.clear();
     let machine: MemberName = "default-worker-0".parse().unwrap();
-    let reboot = |phase| Some(MemberReboot { machine: machine.clone(), phase, since: at(5) });
-    sample.cluster.reboot = reboot(RebootPhase::Draining);
+    let phase = RebootPhase::Draining;
+    sample.cluster.reboot = Some(MemberReboot { machine, phase, since: at(5) });
     waits(&sample, &seen, "member default-worker-0 reboots");
-    sample.cluster.reboot = reboot(RebootPhase::Resting);
-    assert!(goes_on(&sample), "the member does not reboot for hours");
 }
 
 #[test]
