@@ -24,6 +24,9 @@ use crate::problem::chain;
 /// The maximum size of an agent's answer in bytes. The machine behind an agent is not trusted.
 const MAX_ANSWER: usize = 4 << 20;
 
+/// How long an agent may take for an answer if its machine is probably off.
+const SOON: Duration = Duration::from_secs(5);
+
 /// The HTTP clients for agents, one per agent, because every agent has its own certificate.
 #[derive(Default)]
 pub(crate) struct Agents {
@@ -74,6 +77,17 @@ impl Agents {
         let request = client.get(format!("{url}/v1/commands/?agent_token={token}"));
         let list: CommandList = traced("agent: list commands", request, &url).await?;
         Ok(list.commands)
+    }
+
+    /// Returns whether the agent answers soon, with a list of its commands or an error. A machine that is off does not even refuse a
+    /// connection.
+    pub(crate) async fn answers(&self, boot: &Boot, token: &str) -> bool {
+        let Ok((client, url)) = self.client(boot) else { return false };
+        let request = client.get(format!("{url}/v1/commands/?agent_token={token}"));
+        let request = request.timeout(SOON);
+        let answered: Result<CommandList, AgentError> =
+            traced("agent: list commands", request, &url).await;
+        answered.err().is_none_or(|error| error.is_answer())
     }
 
     /// Gives the agent a command, without waiting for the command's end. `version` is that of the node's record with the intent: our agent

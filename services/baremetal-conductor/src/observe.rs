@@ -39,14 +39,7 @@ impl TurnContext {
             }
             Some(Task::ChangeRaid(change)) => seen.raid = self.look_at_raid(node, change).await,
             Some(Task::StepOnChildren(run)) => seen.children = self.children_of(node, run).await?,
-            Some(Task::Power(_)) => {
-                seen.power = self.look_at_power(node, FollowUp::Request).await;
-                if seen.power == PowerSeen::Is(PowerState::On)
-                    && node.may_use_idle_ramdisk(self.settings.fast_track)
-                {
-                    seen.idle_ramdisk = self.look_at_idle_ramdisk(node).await?;
-                }
-            }
+            Some(Task::Power(wanted)) => self.look_at_switching(node, *wanted, &mut seen).await?,
             Some(Task::AwaitInventory | Task::AwaitAgent) => {
                 if let Some(boot) = self.boot_of_work(node).await? {
                     seen.inventory = boot.inventory_at.is_some();
@@ -148,6 +141,28 @@ impl TurnContext {
         }
     }
 
+    /// Observes the power of a machine that is switched on or off, and an agent that shows that the machine is on.
+    async fn look_at_switching(
+        &self,
+        node: &Node,
+        wanted: PowerState,
+        seen: &mut Observed,
+    ) -> Result<(), StoreError> {
+        seen.power = self.look_at_power(node, FollowUp::Request).await;
+        if seen.power == PowerSeen::Is(PowerState::On)
+            && node.may_use_idle_ramdisk(self.settings.fast_track)
+        {
+            seen.idle_ramdisk = self.look_at_idle_ramdisk(node).await?;
+        }
+        if seen.power == PowerSeen::Is(PowerState::Off)
+            && wanted == PowerState::Off
+            && self.agent_answers(node).await?
+        {
+            seen.agent = AgentSeen::Present;
+        }
+        Ok(())
+    }
+
     /// Reads power and boot settings together. A BMC without boot settings is asked for its power only.
     async fn look_at_boot_settings(
         &self,
@@ -190,6 +205,19 @@ impl TurnContext {
                 Ok(None)
             }
         }
+    }
+
+    /// Returns whether the agent of the current work answers, although the BMC says that its machine is off.
+    async fn agent_answers(&self, node: &Node) -> Result<bool, StoreError> {
+        let Some(boot) = self.boot_of_work(node).await? else { return Ok(false) };
+        let answers =
+            node.driver.has_bmc() && self.agents.answers(&boot, &self.agent_token(&boot)).await;
+        if answers {
+            debug!("the BMC says that the machine is off, but its agent answers");
+            let what = "answered, although the BMC says that the machine is off";
+            self.sightings.note(node.id, ObservedPart::Agent, what);
+        }
+        Ok(answers)
     }
 
     /// Returns the newest boot of the node's machine, if its agent has reported lately.

@@ -75,6 +75,14 @@ impl Driver {
         }
     }
 
+    /// Returns whether a BMC switches the machine on and off and says whether it is on. Without a BMC the record alone changes.
+    pub const fn has_bmc(self) -> bool {
+        match self {
+            Driver::Idrac | Driver::Ipmi | Driver::Redfish => true,
+            Driver::FakeHardware | Driver::ManualManagement => false,
+        }
+    }
+
     /// Returns whether the BMC is controlled over Redfish.
     pub const fn speaks_redfish(self) -> bool {
         match self {

@@ -28,7 +28,7 @@ use children::plan_child_step;
 use command::{plan_command, plan_shutdown, plan_steps};
 use firmware::{firmware_checked, plan_update, update_accepted, update_refused};
 use password::{password_asked, password_refused, plan_rotation};
-use power::{ask, plan_power, power_stuck, was_asked};
+use power::{ask, false_power_off, plan_power, power_stuck, was_asked};
 use raid::{plan_raid_change, raid_change_accepted, raid_change_refused, raid_checked};
 use turn::{MachineTurn, Planned};
 
@@ -194,6 +194,9 @@ fn connect(turn: &MachineTurn<'_>, network: ServiceNetwork) -> Planned {
 }
 
 /// Switches the machine on or off, and waits until the BMC reports that state. A machine that runs the ramdisk already stays on.
+///
+/// A machine whose agent answers is on, whatever its BMC says. If the work went on, the next request to switch the machine on would change
+/// nothing: the ramdisk would run on, and the node would become `active` without its system.
 fn switch(turn: &MachineTurn<'_>, wanted: PowerState, work: &Work, seen: &Observed) -> Planned {
     if let Some(booted) = seen.idle_ramdisk
         && turn.node.may_use_idle_ramdisk(turn.rules.fast_track)
@@ -202,8 +205,12 @@ fn switch(turn: &MachineTurn<'_>, wanted: PowerState, work: &Work, seen: &Observ
     }
     let (timeouts, now) = (turn.rules.timeouts, turn.now);
     let is_late = elapsed(work.task_started_at.max(seen.watching_since), now) > timeouts.power;
+    let answers = wanted == PowerState::Off && seen.agent == AgentSeen::Present;
     match &seen.power {
-        PowerSeen::Is(is) if *is == wanted => turn.next_task(seen),
+        PowerSeen::Is(is) if *is == wanted && !answers => turn.next_task(seen),
+        PowerSeen::Is(PowerState::Off) if is_late && answers => {
+            turn.give_up(false_power_off(timeouts.power))
+        }
         PowerSeen::Is(_) if is_late => turn.give_up(power_stuck(wanted, timeouts.power)),
         PowerSeen::Is(_) if was_asked(work.asked_at, timeouts, now) => turn.look_again(),
         PowerSeen::Is(_) => ask(

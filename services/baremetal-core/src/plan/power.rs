@@ -62,3 +62,12 @@ pub(super) fn power_stuck(wanted: PowerState, limit: Duration) -> Failure {
     );
     Failure::new(Reason::PowerStuck, cause)
 }
+
+/// The failure if the agent still answers although the BMC says that its machine is off.
+pub(super) fn false_power_off(limit: Duration) -> Failure {
+    let cause = format!(
+        "the BMC reports \"power off\", but the agent on the machine still answers after {} s",
+        limit.as_secs()
+    );
+    Failure::new(Reason::PowerStuck, cause)
+}

@@ -109,7 +109,7 @@ pub struct RaidChangeSeen {
 pub enum AgentSeen {
     /// The agent has not reported since the machine was booted for the current work.
     Absent,
-    /// The agent has reported. The conductor did not ask for its commands, because the current task does not need them.
+    /// The agent has reported, or answers although the BMC says that its machine is off. The current task does not need its commands.
     Present,
     /// The commands that the agent has received so far.
     Commands(Vec<CommandSeen>),

@@ -1,7 +1,7 @@
 //! Each way in which a deployment fails: the operator gets an explanation, the machine is not touched, and a new request succeeds once the
 //! cause is gone.
 
-use bmc_emulator::StatusFault;
+use bmc_emulator::{ReportedPower, StatusFault};
 use lab::{Image, ImageFault, Lab, Machine, Node, RackedMachine, Settings};
 use machine_emulator::{Content, FaultSet, Stage};
 
@@ -296,6 +296,28 @@ async fn a_failed_clean_step_keeps_the_machine_unavailable() {
     lab.provision(node, "manage").await.reaches("manageable").await;
     lab.end_maintenance(node).await;
     lab.provision(node, "provide").await.reaches("available").await;
+    assert!(machine.disks_are_blank());
+}
+
+#[tokio::test]
+async fn a_machine_whose_agent_answers_is_not_taken_for_one_that_is_off() {
+    let lab = Lab::start_with(Settings { power_timeout: "3s", ..Settings::default() }).await;
+    let machine = lab.rack(Machine::redfish("m")).await;
+    let node = lab.manageable(&machine).await;
+    machine.misbehave(|faults| faults.agent_is_silent = true);
+    let cleaned = lab.provision(node, "provide").await;
+    lab.reaches(node, "clean wait").await;
+    machine.chassis().faults().update(|it| it.reported_power = Some(ReportedPower::Off));
+    machine.misbehave(|faults| faults.agent_is_silent = false);
+    let error = cleaned.fails("clean failed").await;
+    assert!(error.contains("the agent on the machine still answers"), "{error}");
+    assert!(machine.chassis().power().borrow().on, "nothing has switched the machine off");
+
+    machine.chassis().faults().clear();
+    lab.provision(node, "manage").await.reaches("manageable").await;
+    lab.end_maintenance(node).await;
+    lab.provision(node, "provide").await.reaches("available").await;
+    assert!(!machine.chassis().power().borrow().on);
     assert!(machine.disks_are_blank());
 }
 

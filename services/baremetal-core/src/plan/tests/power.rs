@@ -29,6 +29,32 @@ fn power_off_is_requested_once_and_then_awaited() {
 }
 
 #[test]
+fn a_machine_whose_agent_answers_is_not_off() {
+    let node = at(Task::Power(PowerState::Off), None);
+    let agent = || Observed { agent: AgentSeen::Present, ..seen() };
+    let off = || Observed { power: PowerSeen::Is(PowerState::Off), ..agent() };
+    check(&node, off(), 0, expect!["Act(RequestPower(ForceOff))"]);
+    let mut asked = node.clone();
+    asked.work.as_mut().unwrap().asked_at = Some(T0);
+    check(&asked, off(), 5, expect!["Wait(1 s)"]);
+    check(
+        &asked,
+        off(),
+        61,
+        expect![[
+            r#"GiveUp(PowerStuck: the BMC reports "power off", but the agent on the machine still answers after 60 s)"#
+        ]],
+    );
+    let on = at(Task::Power(PowerState::On), None);
+    check(
+        &on,
+        Observed { power: PowerSeen::Is(PowerState::On), ..agent() },
+        0,
+        expect!["NextTask"],
+    );
+}
+
+#[test]
 fn a_change_of_power_has_until_its_deadline_and_a_full_timeout_of_watching() {
     let mut node = Node::new(NodeUuid::nil(), Driver::Redfish, T0);
     let deadline = T0 + Duration::from_secs(60);
