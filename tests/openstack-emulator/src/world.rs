@@ -197,6 +197,11 @@ impl World {
         self.due.insert((Instant::now() + delay, self.order), event);
     }
 
+    /// Drops the end of the action of a server that is in progress.
+    pub(crate) fn forget_action(&mut self, server: &str) {
+        self.due.retain(|_, event| !matches!(event, Event::Acted(of, ..) if of.as_str() == server));
+    }
+
     pub(crate) fn start(&self, task: BackgroundTask) {
         // The receiver is gone while the emulator is being dropped.
         let _ = self.queue.send(task);

@@ -32,6 +32,7 @@ refusals! {
     400 volume_too_small(size, least): "Volume is smaller than the minimum size specified in image metadata. Volume size is {size} bytes, minimum size is {least} bytes.";
     400 no_flavor(id): "Flavor {id} could not be found.";
     409 flavor_exists(name): "Flavor with name {name} already exists.";
+    400 not_resized(): "Instance has not been resized.";
     400 same_flavor(): "When resizing, instances must change flavor!";
     400 bad_name(): "Invalid input for field/attribute name. Value: . '' is too short";
     400 long_user_data(start): "Invalid input for field/attribute user_data. Value: {start}... '...' is too long";

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::server::{self, note_action, ready, server};
 use super::{create, hosts, limits, refuse};
 use crate::object::{Kind, Object, ReadFields};
-use crate::request::{Answer, ApiAnswer, ApiRequest};
+use crate::request::{Answer, ApiAnswer, ApiRequest, ApiResult};
 use crate::world::World;
 
 /// Answers `resize`. The request is accepted if flavor, image and quota allow it. A host without room, or a flavor with a smaller disk, only
@@ -30,6 +30,7 @@ pub(super) fn begin(world: &mut World, asked: &ApiRequest, id: &str, given: &Val
         limits::check_resize(world, &before.project, now, &next)?;
     }
     note_action(world, asked, id, "resize");
+    world.store.keep(Kind::Server, id, "confirming", false);
     let (off, power) =
         if before.text("status") == "SHUTOFF" { ("SHUTOFF", 4) } else { ("ACTIVE", 1) };
     world.store.keep(Kind::Server, id, "power", power);
@@ -41,8 +42,10 @@ pub(super) fn begin(world: &mut World, asked: &ApiRequest, id: &str, given: &Val
 pub(super) fn confirm(world: &mut World, asked: &ApiRequest, id: &str) -> ApiAnswer {
     let one = server(world, asked, id)?;
     ready(one, "confirmResize", &["VERIFY_RESIZE"])?;
+    unconfirmed(one)?;
     let (after, power) = rest(one);
     note_action(world, asked, id, "confirmResize");
+    world.store.keep(Kind::Server, id, "confirming", true);
     server::begin(world, id, "VERIFY_RESIZE", "", after, power);
     Ok(Answer::empty(204))
 }
@@ -51,11 +54,18 @@ pub(super) fn confirm(world: &mut World, asked: &ApiRequest, id: &str) -> ApiAns
 pub(super) fn revert(world: &mut World, asked: &ApiRequest, id: &str) -> ApiAnswer {
     let one = server(world, asked, id)?;
     ready(one, "revertResize", &["VERIFY_RESIZE"])?;
+    unconfirmed(one)?;
     let (after, power) = rest(one);
     let former = one.note("flavor_before").to_owned();
     give(world, id, &former);
     note_action(world, asked, id, "revertResize");
     Ok(server::begin(world, id, "REVERT_RESIZE", "resize_reverting", after, power))
+}
+
+/// Refuses to end a resize that is being confirmed. Neither status nor task show that: Nova's `confirm_resize` looks for a migration that is
+/// `finished`, and the first confirmation has made it `confirming`.
+fn unconfirmed(server: &Object) -> ApiResult {
+    if server.hidden.is("confirming") { Err(refuse::not_resized()) } else { Ok(()) }
 }
 
 fn rest(server: &Object) -> (&'static str, i64) {

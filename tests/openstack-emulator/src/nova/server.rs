@@ -61,7 +61,7 @@ pub(super) fn enter(world: &mut World, id: &str, status: &str, task: &str) {
     world.store.keep(Kind::Server, id, "task", task);
 }
 
-/// Starts an action that ends in the status `after`.
+/// Starts an action that ends in the status `after`. It replaces one that is in progress.
 pub(super) fn begin(
     world: &mut World,
     id: &str,
@@ -71,6 +71,7 @@ pub(super) fn begin(
     power: i64,
 ) -> Answer {
     enter(world, id, during, task);
+    world.forget_action(id);
     let delay = world.settings.times.server_action;
     world.later(delay, Event::Acted(id.to_owned(), after.into(), power));
     Answer::empty(202)

@@ -71,6 +71,25 @@ async fn a_stopped_server_is_resized_and_stays_stopped_confirmed_or_reverted() {
 }
 
 #[tokio::test]
+async fn a_resize_is_confirmed_once() {
+    let mut settings = Settings::default();
+    settings.times.server_action = 600;
+    let (_emulator, alice) = alice(settings).await;
+    let id = running(&alice, json!({})).await;
+    assert_eq!(act(&alice, &id, json!({"resize": {"flavorRef": "2"}})).await.0, 202);
+    alice.server_is(&id, "VERIFY_RESIZE").await;
+    assert_eq!(act(&alice, &id, json!({"confirmResize": null})).await.0, 204);
+    for again in ["confirmResize", "revertResize"] {
+        let refused = act(&alice, &id, json!({again: null})).await;
+        assert_eq!(refused, (400, "Instance has not been resized.".to_owned()));
+    }
+    alice.server_is(&id, "ACTIVE").await;
+    assert_eq!(act(&alice, &id, json!({"resize": {"flavorRef": "3"}})).await.0, 202);
+    alice.server_is(&id, "VERIFY_RESIZE").await;
+    assert_eq!(act(&alice, &id, json!({"revertResize": null})).await.0, 202);
+}
+
+#[tokio::test]
 async fn a_resize_to_a_smaller_disk_or_beyond_the_quota_fails() {
     let (_emulator, alice) = alice(Settings::default()).await;
     let id = running(&alice, json!({"flavorRef": "3"})).await;
