@@ -119,11 +119,13 @@ impl View<'_> {
         self.change(roll, vec![begun], ("RollBegun", message))
     }
 
-    /// Removes an outdated member whose replacement is ready.
+    /// Removes an outdated member whose replacement is ready. A drain takes out a replacement of the control plane that has come to its host
+    /// before it was a member, so nothing but the outdated member may be left of etcd.
     fn completed_pair(&self, group: &NodeGroup) -> Option<RollStep> {
         let is_master = group.role == GroupRole::Master;
-        let is_done = |new: &MemberName| {
-            self.is_ready(new) && (!is_master || self.seen.serving.contains(new))
+        let is_done = |new: &MemberName| match is_master {
+            true => self.is_well(new),
+            false => self.is_ready(new),
         };
         let mut pairs = group.replacing.iter();
         let (old, new) = pairs.find(|(_, new)| is_done(&self.name(group, **new)))?;
@@ -225,11 +227,13 @@ impl View<'_> {
 
     /// Returns a control-plane member that is not ready, does not serve, or is drained. Then etcd must not lose or get a member.
     fn unready_master(&self, group: &NodeGroup) -> Option<MemberName> {
-        let is_well = |member: &MemberName| {
-            let serves = self.seen.serving.contains(member);
-            serves && self.is_ready(member) && !self.seen.drained.contains(member)
-        };
-        group.refs().find(|member| !is_well(member))
+        group.refs().find(|member| !self.is_well(member))
+    }
+
+    /// Whether a control-plane member is ready, serves, and is not drained.
+    fn is_well(&self, member: &MemberName) -> bool {
+        let serves = self.seen.serving.contains(member);
+        serves && self.is_ready(member) && !self.seen.drained.contains(member)
     }
 
     /// Returns the members that were removed from a group, and are still there.

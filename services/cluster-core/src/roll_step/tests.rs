@@ -209,6 +209,30 @@ fn a_roll_waits_while_it_is_paused_or_the_control_plane_is_not_well() {
 }
 
 #[test]
+fn a_member_leaves_only_after_its_replacement_has_left_a_drained_host() {
+    let (mut sample, mut seen) = requested(1, 0);
+    let replacement: MemberName = "default-master-3".parse().unwrap();
+    seen.drained = [replacement].into();
+    let done = "default-master-3 is ready, and default-master-0 is removed";
+    for _ in 0..50 {
+        serve(&mut sample, &mut seen);
+        match roll_step(&sample.spec(), &seen) {
+            Some(RollStep::Change(changed)) => assert_ne!(record(&mut sample, *changed), done),
+            Some(RollStep::Wait(_)) => {
+                let actions = plan(&sample.spec(), &seen);
+                actions.iter().for_each(|action| sample.perform(action, &mut seen));
+            }
+            None => panic!("the roll is over"),
+        }
+    }
+    let why = "default-master-3 is not a ready member of the control plane";
+    waits(&sample, &seen, why);
+    seen.drained.clear();
+    let Some(RollStep::Change(changed)) = roll_step(&sample.spec(), &seen) else { panic!() };
+    assert_eq!(record(&mut sample, *changed), done);
+}
+
+#[test]
 fn a_roll_waits_while_a_control_plane_member_renews_or_any_member_reboots() {
     let (mut sample, seen) = requested(1, 0);
     let goes_on =
