@@ -63,6 +63,10 @@ pub struct Drain {
     /// The members of clusters that were on the host at the last observation.
     #[serde(skip)]
     pub takes: BTreeSet<Member>,
+    /// The members of etcd that came to the host after the drain was granted, and without which their cluster would lose its quorum. They do
+    /// not move until the cluster can spare them.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub held: BTreeSet<Member>,
     pub phase: DrainPhase,
     /// Servers of clusterd that are still on the host.
     pub left: Vec<RemainingServer>,
@@ -163,6 +167,7 @@ impl Drain {
             trace: None,
             forced,
             takes,
+            held: BTreeSet::new(),
             phase: DrainPhase::Draining,
             left: Vec::new(),
             foreign: 0,
@@ -181,14 +186,15 @@ impl Drain {
         self.trace.as_ref().filter(|_| is_in_progress)
     }
 
-    /// Returns the drain after a second request for the same host: `forced` is extended, the attempts are kept.
+    /// Returns the drain after a second request for the same host: `forced` is extended, the attempts are kept. The second request is granted
+    /// for all members on the host.
     pub fn asked_again(&self, other: &Drain) -> Drain {
         let forced = self.forced.union(&other.forced).copied().collect();
         let phase = match self.phase {
             DrainPhase::Ending => DrainPhase::Draining,
             DrainPhase::Draining | DrainPhase::Drained | DrainPhase::Stuck => self.phase,
         };
-        Drain { forced, phase, takes: other.takes.clone(), ..self.clone() }
+        Drain { forced, phase, takes: other.takes.clone(), held: BTreeSet::new(), ..self.clone() }
     }
 }
 

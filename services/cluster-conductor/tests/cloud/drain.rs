@@ -163,6 +163,29 @@ async fn a_worker_that_cannot_migrate_is_cordoned_and_uncordoned_at_the_end() {
 }
 
 #[tokio::test]
+async fn a_single_member_that_came_after_the_grant_stays_unless_its_cluster_is_forced() {
+    let given = ClusterFixture::cluster_of_operators(1, 1).await;
+    let first = working(&given);
+    given.until_complete().await;
+    let host = host_of(&given, "default-master-0").await;
+    drop(first);
+    let (id, by) = ((DrainUuid::new_v4(), host.clone()), ("ann".to_owned(), None));
+    let now = (given.settings.clock)();
+    let early = Drain::new(id, by, BTreeSet::new(), BTreeSet::new(), now);
+    given.store.grant_drain(&early).await.unwrap();
+
+    let working = working(&given);
+    let stuck = until_phase(&given, &host, DrainPhase::Stuck).await;
+    assert_eq!((stuck.held.len(), stuck.left.len()), (1, 1), "{stuck:?}");
+    assert!(stuck.left[0].why.contains("would have 0 of its 1 etcd members"), "{stuck:?}");
+    assert_eq!(host_of(&given, "default-master-0").await, host);
+    let forced = DrainRequest { forced: [given.id].into(), ..asked() };
+    working.conductor.drain(&host, &forced).await.unwrap();
+    until_phase(&given, &host, DrainPhase::Drained).await;
+    assert_ne!(host_of(&given, "default-master-0").await, host);
+}
+
+#[tokio::test]
 async fn a_drain_ends_when_its_empty_host_is_removed_from_the_cloud() {
     let mut given = ClusterFixture::cluster_of_operators(3, 1).await;
     given.settings.look_every = Duration::from_millis(50);

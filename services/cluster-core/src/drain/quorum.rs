@@ -84,6 +84,16 @@ impl EtcdQuorum {
     }
 }
 
+impl DrainRefused {
+    /// Returns the members of etcd on the host whose clusters would lose their quorum.
+    fn members(&self) -> impl Iterator<Item = Member> {
+        self.lost.iter().flat_map(|lost| {
+            let of_cluster = move |machine| Member { cluster: lost.cluster, machine };
+            lost.here.iter().cloned().map(of_cluster)
+        })
+    }
+}
+
 /// Checks whether `host` may be drained, with the members `takes` on it, besides the drains `others`.
 ///
 /// `quorums` describes the clusters of these members; clusters in `forced` may lose their quorum. Pure, and independent of the order in
@@ -145,13 +155,23 @@ fn lost(
 }
 
 impl Drain {
-    /// Returns the drain with the result of a new admission check. A drained host is stuck instead while switching it off would break a
-    /// quorum.
-    pub fn with_admission(&self, weighed: Result<(), DrainRefused>) -> Drain {
-        let problem = weighed.err().map(|refused| refused.to_string());
-        let stays = self.phase == DrainPhase::Drained && problem.is_some();
-        let phase = if stays { DrainPhase::Stuck } else { self.phase };
-        Drain { phase, problem, ..self.clone() }
+    /// Returns the drain with the result of a new admission check, which has not yet passed for members that are not among `known`. They are
+    /// held while the check fails, and a drained host is stuck instead while switching it off would break a quorum.
+    pub fn with_admission(
+        &self,
+        weighed: Result<(), DrainRefused>,
+        known: &BTreeSet<Member>,
+    ) -> Drain {
+        let Err(refused) = weighed else {
+            return Drain { problem: None, held: BTreeSet::new(), ..self.clone() };
+        };
+        let is_held = |member: &Member| self.held.contains(member) || !known.contains(member);
+        Drain {
+            phase: if self.phase == DrainPhase::Drained { DrainPhase::Stuck } else { self.phase },
+            problem: Some(refused.to_string()),
+            held: refused.members().filter(is_held).collect(),
+            ..self.clone()
+        }
     }
 }
 

@@ -362,6 +362,40 @@ fn the_quorum_is_checked_in_every_turn_while_members_are_on_a_drained_host() {
 }
 
 #[test]
+fn a_control_plane_member_that_comes_later_moves_only_after_the_quorum_check() {
+    let what = OwnServer::Member(member(7, 0));
+    let master = || ServerOwner::Ours { what: what.clone(), is_worker: false };
+    let host = || {
+        let servers = vec![server("a", master(), ServerCondition::Runs)];
+        let DrainObservation::Host(host) = seen(1, ComputeServiceState::DisabledByUs, servers)
+        else {
+            panic!("no host")
+        };
+        DrainObservation::Host(HostObservation { members: [member(7, 0)].into(), ..host })
+    };
+    let decided = plan_drain(&drain(), &host(), &RULES);
+    check(&drain(), &decided, expect!["draining: [] left [a waits], foreign 0, again after 1 s"]);
+    let counted = changed(&drain(), &decided);
+    assert_eq!(counted.takes, [member(7, 0)].into());
+
+    let problem = "it has no other member";
+    let held =
+        Drain { held: counted.takes.clone(), problem: Some(problem.to_owned()), ..counted.clone() };
+    let decided = plan_drain(&held, &host(), &RULES);
+    check(&held, &decided, expect!["stuck: [] left [a stays], foreign 0, again after 60 s"]);
+    let stuck = changed(&held, &decided);
+    assert_eq!(stuck.left[0].why, problem);
+    assert!(plan_drain(&stuck, &host(), &RULES).change.is_some(), "the check is repeated");
+
+    let decided = plan_drain(&counted, &host(), &RULES);
+    check(
+        &counted,
+        &decided,
+        expect![[r#"draining: [Migrate("a")] left [a moves], foreign 0, again after 1 s"#]],
+    );
+}
+
+#[test]
 fn the_drain_of_a_host_that_is_gone_ends_when_nothing_is_left_to_move() {
     use DrainPhase::{Drained, Draining, Ending, Stuck};
 

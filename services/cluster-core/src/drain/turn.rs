@@ -1,5 +1,7 @@
 //! The decisions of a turn of a drain.
 
+use std::collections::BTreeSet;
+
 use decision::{Decision, Requeue, time_left};
 use jiff::{SignedDuration, Timestamp};
 
@@ -140,8 +142,9 @@ fn end(drain: &Drain, host: &HostObservation) -> Planned {
 
 /// Returns the change to `after`, unless nothing has changed.
 fn change(before: &Drain, after: Drain) -> Option<RecordChange<Drain>> {
-    // Each write repeats the quorum check, which is due in every turn while members are on a host that may be switched off.
-    let is_weighed = before.phase == DrainPhase::Drained && !before.takes.is_empty();
+    // Each write repeats the quorum check, which is due in every turn while members are on a host that may be switched off, or are held.
+    let has_members = before.phase == DrainPhase::Drained && !before.takes.is_empty();
+    let is_weighed = has_members || !before.held.is_empty();
     (*before != after || is_weighed).then_some(RecordChange::Write(after))
 }
 
@@ -181,6 +184,8 @@ impl Drain {
 struct EvictionTurn<'a> {
     seen: &'a HostObservation,
     rules: &'a DrainRules,
+    /// The members that the last quorum check has counted.
+    known: &'a BTreeSet<Member>,
     drain: Drain,
     actions: Vec<DrainAction>,
     due: Option<Timestamp>,
@@ -190,8 +195,8 @@ struct EvictionTurn<'a> {
 }
 
 impl<'a> EvictionTurn<'a> {
-    fn new(drain: &Drain, seen: &'a HostObservation, rules: &'a DrainRules) -> Self {
-        let takes = seen.members.clone();
+    fn new(drain: &'a Drain, seen: &'a HostObservation, rules: &'a DrainRules) -> Self {
+        let (known, takes) = (&drain.takes, seen.members.clone());
         let mut drain = Drain { takes, left: Vec::new(), foreign: 0, ..drain.clone() };
         let is_here = |id: &String| seen.servers.iter().any(|server| server.id == *id);
         drain.attempts.retain(|id, _| is_here(id));
@@ -200,7 +205,7 @@ impl<'a> EvictionTurn<'a> {
         let moves = |server: &&ServerOnHost| server.condition == ServerCondition::Moves;
         let moving = seen.servers.iter().filter(moves).count();
         let actions = disable.into_iter().collect();
-        EvictionTurn { seen, rules, drain, actions, due: None, moving, fates: Vec::new() }
+        EvictionTurn { seen, rules, known, drain, actions, due: None, moving, fates: Vec::new() }
     }
 
     fn look_at(&mut self, server: &ServerOnHost) {
@@ -226,6 +231,9 @@ impl<'a> EvictionTurn<'a> {
 
     /// Decides about a server that runs on the host and is not migrating.
     fn running(&mut self, server: &ServerOnHost) -> (ServerOutcome, String) {
+        if let Some(fate) = self.held(server) {
+            return fate;
+        }
         let now = self.seen.at;
         let before = self.drain.attempts.get(&server.id).cloned();
         let attempt = match before {
@@ -261,6 +269,21 @@ impl<'a> EvictionTurn<'a> {
             Some(attempt) if attempt.failed >= MAX_ATTEMPTS => self.unmoved(server, &attempt),
             Some(_) | None => (ServerOutcome::Waits, String::new()),
         }
+    }
+
+    /// Returns the fate of a control-plane member that came after the drain was granted, until the quorum check has passed with it.
+    fn held(&self, server: &ServerOnHost) -> Option<(ServerOutcome, String)> {
+        let ServerOwner::Ours { what: OwnServer::Member(member), is_worker: false } =
+            &server.carried
+        else {
+            return None;
+        };
+        if self.drain.held.contains(member) {
+            let why = self.drain.problem.clone().unwrap_or_default();
+            return Some((ServerOutcome::Stays, why));
+        }
+        // The write of this turn repeats the check.
+        (!self.known.contains(member)).then(|| (ServerOutcome::Waits, String::new()))
     }
 
     /// Whether the server is a worker whose pods were evicted.

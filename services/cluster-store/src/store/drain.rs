@@ -54,14 +54,23 @@ impl Store {
     /// Writes the progress of a drain, if its version is still the one that was read.
     ///
     /// The quorum check is repeated with the members that are on the host now. A result that breaks a quorum is written too, because the
-    /// members are there; the drain then says why the host must not be switched off.
+    /// members are there; the drain then says why the host must not be switched off. `Stale` also when a cluster of a new member changed.
     pub async fn update_drain(&self, changed: &Drain) -> Result<Drain> {
         let changed = changed.clone();
         writing!(self.database, AnyStatementCanFail, |c| {
             c.lock_name(IN_TURN).await?;
             let before = drain::find(c, &changed.host).await?.ok_or(StoreError::Stale)?;
-            let (weighed, _) = check_quorum(c, &changed).await?;
-            drain::update(c, &changed.with_admission(weighed), &before.takes).await
+            let (weighed, clusters) = check_quorum(c, &changed).await?;
+            let came: BTreeSet<ClusterUuid> =
+                changed.takes.difference(&before.takes).map(|member| member.cluster).collect();
+            for touched in &clusters {
+                // As for a grant.
+                if came.contains(&touched.id) {
+                    cluster::touch(c, touched).await?;
+                }
+            }
+            let weighed = changed.with_admission(weighed, &before.takes);
+            drain::update(c, &weighed, &before.takes).await
         })
     }
 

@@ -100,16 +100,28 @@ async fn a_member_that_comes_to_a_drained_host_makes_the_drain_stuck(store: Stor
     let noted = store.update_drain(&came).await.unwrap();
     assert_eq!(noted.phase, DrainPhase::Stuck);
     assert!(noted.problem.as_ref().unwrap().contains("the drain of host-0"), "{noted:?}");
+    assert_eq!(noted.held, noted.takes);
+    assert_eq!(store.find_drain(&host(1)).await.unwrap(), Some(noted.clone()));
     let gone = Drain { takes: BTreeSet::new(), ..first };
     store.update_drain(&gone).await.unwrap();
     let noted = store.update_drain(&Drain { phase: DrainPhase::Drained, ..noted }).await.unwrap();
     assert_eq!((noted.phase, noted.problem), (DrainPhase::Drained, None));
+    assert_eq!(noted.held, BTreeSet::new());
 }
 
 async fn a_change_decided_before_a_drain_is_stale(store: Store) {
     let blue = of_three(&store, "blue").await;
     let read = find(&store, blue.id).await.unwrap();
     store.grant_drain(&drain(0, &blue)).await.unwrap();
+    let replaced = store.change_cluster(&ClusterChange::of(read)).await;
+    assert!(matches!(replaced, Err(StoreError::Stale)), "{replaced:?}");
+    // The same holds for a member that comes to the host later.
+    let red = of_three(&store, "red").await;
+    let nothing = Drain { takes: BTreeSet::new(), ..drain(1, &red) };
+    let granted = store.grant_drain(&nothing).await.unwrap();
+    let read = find(&store, red.id).await.unwrap();
+    let came = Drain { takes: drain(1, &red).takes, ..granted };
+    store.update_drain(&came).await.unwrap();
     let replaced = store.change_cluster(&ClusterChange::of(read)).await;
     assert!(matches!(replaced, Err(StoreError::Stale)), "{replaced:?}");
 }

@@ -164,9 +164,22 @@ fn a_drained_host_whose_admission_is_refused_later_is_stuck() {
     {
         let before = Drain { phase, problem: Some("old".to_owned()), ..drain() };
         let with = |phase, problem| Drain { phase, problem, ..drain() };
-        assert_eq!(before.with_admission(refused.clone()), with(then, Some(why.clone())));
-        assert_eq!(before.with_admission(Ok(())), with(phase, None));
+        assert_eq!(before.with_admission(refused.clone(), &takes), with(then, Some(why.clone())));
+        assert_eq!(before.with_admission(Ok(()), &takes), with(phase, None));
     }
+}
+
+#[test]
+fn a_member_that_came_after_the_grant_is_held_until_its_cluster_can_spare_it() {
+    let takes: BTreeSet<Member> = [member(7, 0), member(7, 1)].into();
+    let refused = admit_drain(&host(1), &takes, &BTreeSet::new(), &Granted::new(), &[quorum(7, 3)]);
+    let granted = [member(7, 0)].into();
+    let came = Drain { takes, ..drain() }.with_admission(refused.clone(), &granted);
+    assert_eq!(came.held, [member(7, 1)].into());
+    let later = came.with_admission(refused, &came.takes);
+    assert_eq!(later.held, came.held);
+    assert_eq!(later.with_admission(Ok(()), &later.takes).held, BTreeSet::new());
+    assert_eq!(later.asked_again(&later).held, BTreeSet::new(), "a second request is granted");
 }
 
 prop_compose! {
