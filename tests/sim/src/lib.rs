@@ -7,6 +7,7 @@ mod computer;
 mod faults;
 mod hosts;
 mod hypervisors;
+mod logs;
 mod machines;
 mod quorum;
 mod replica;
@@ -25,7 +26,6 @@ use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use simulated_kernel::Summary;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use tracing_subscriber::EnvFilter;
 
 use crate::chance::between;
 use crate::site::{Site, Size};
@@ -74,14 +74,11 @@ pub fn simulate(options: &Options) -> Outcome {
         trace.note(format!("the services make the mistake {made:?}"));
         made.make();
     }
+    logs::start();
     stay_on_this_processor();
     simulated_kernel::begin(options.seed);
     let _ = TRACE.set(trace.clone());
     simulated_kernel::end_after(MOST_SWITCHES, never_ends);
-    if std::env::var_os("RUST_LOG").is_some() {
-        let filter = EnvFilter::from_default_env();
-        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
-    }
     computer::runtime().block_on(async {
         tokio::select! {
             () = whole_site(&trace) => {}

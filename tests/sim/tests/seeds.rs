@@ -7,16 +7,26 @@ use reconcile::Mutation;
 
 const SIM: &str = env!("CARGO_BIN_EXE_sim");
 
+/// The trace of a seed, and the line with its figures and the checksum of all choices.
+fn simulated(seed: &str, logs: Option<&str>) -> [String; 2] {
+    let mut command = Command::new(SIM);
+    command.args(["--seed", seed]).env_remove("RUST_LOG");
+    command.envs(logs.map(|level| ("RUST_LOG", level)));
+    let ended = command.output().expect("the simulation runs");
+    [ended.stderr, ended.stdout].map(|text| String::from_utf8_lossy(&text).into_owned())
+}
+
 #[test]
 fn a_seed_gives_the_same_trace_each_time() {
     for seed in ["1", "2", "3"] {
-        let trace = || {
-            let ended = Command::new(SIM).args(["--seed", seed]).env_remove("RUST_LOG").output();
-            let ended = ended.expect("the simulation runs");
-            [ended.stderr, ended.stdout].map(|text| String::from_utf8_lossy(&text).into_owned())
-        };
-        assert_eq!(trace(), trace());
+        assert_eq!(simulated(seed, None), simulated(seed, None));
     }
+}
+
+#[test]
+fn logs_change_nothing() {
+    let [[_, without], [_, with]] = [None, Some("info")].map(|logs| simulated("1", logs));
+    assert_eq!(without, with);
 }
 
 /// How many seeds a mistake may survive.
