@@ -69,7 +69,7 @@ class ContainerInfra(unittest.TestCase):
     def test_services_are_listed(self):
         """List the services."""
         (service,) = self.coe.services()
-        self.assertEqual((service.binary, service.state), ("clusterd", "up"))
+        self.assertEqual((service.binary, service.state), ("magnum-conductor", "up"))
 
 
 if __name__ == "__main__":
