@@ -44,7 +44,7 @@ connect-timeout = 5
 }
 
 /// Returns the config of a control-plane member whose etcd starts from a backup, by the id of the backup. `node` is the config of one of the
-/// first control-plane members, with [`crate::reporting`].
+/// first control-plane members, with [`crate::reporting()`].
 ///
 /// All control-plane members restore the same snapshot for the same list of members, as etcd's documentation on disaster recovery says, so
 /// none waits for another one.
