@@ -19,13 +19,14 @@ use tracing::{info, warn};
 
 use crate::Conductor;
 use crate::backup_store::ObjectBytes;
+use crate::causes::chain;
 use crate::context::ConductorContext;
 use crate::member_configs::Reporter;
 
 use change::{Changed, change};
+pub(crate) use transfer::delete_objects;
 pub use transfer::{SnapshotDownload, SnapshotReport};
 use transfer::{TransferError, fetch, plain, store};
-pub(crate) use transfer::{chain, delete_objects};
 
 /// How long a transfer may take. One that begins late has less time: it ends before another member may get the same work.
 const TRANSFER_TIMEOUT: Duration = Duration::from_secs(25 * 60);

@@ -3,6 +3,7 @@
 mod actions;
 mod backup_store;
 mod backups;
+mod causes;
 mod certificates;
 mod cloud;
 mod cluster_secrets;

@@ -164,14 +164,3 @@ fn manifest(cluster: &Cluster, backup: &Backup, contents: &BackupContents) -> St
 pub(super) fn plain(text: &str) -> String {
     text.chars().filter(|c| c.is_ascii_graphic() || *c == ' ').take(300).collect()
 }
-
-/// Formats an error with its causes.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
-    let mut chain = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        chain = format!("{chain}: {cause}");
-        source = cause.source();
-    }
-    chain
-}

@@ -6,6 +6,7 @@ use cluster_store::StoreError;
 use ignition::{DocumentError, TooLong};
 use sealing::SealError;
 
+use crate::causes::chain;
 use crate::cluster_secrets::KeysError;
 
 /// A result whose error is a [`MemberConfigError`], unless it says otherwise.
@@ -106,15 +107,4 @@ impl MemberConfigError {
             }
         }
     }
-}
-
-/// Formats an error with its causes.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut chain = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        chain = format!("{chain}: {cause}");
-        source = cause.source();
-    }
-    chain
 }

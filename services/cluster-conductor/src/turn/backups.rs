@@ -6,7 +6,8 @@ use cluster_core::{BackupUuid, Cluster, backups_to_delete};
 use tokio::time::timeout;
 use tracing::{info, warn};
 
-use crate::backups::{chain, delete_objects};
+use crate::backups::delete_objects;
+use crate::causes::chain;
 use crate::context::ConductorContext;
 
 /// How long the store may take to delete a backup. The rest of the turn waits for it, and repairs nothing meanwhile.
