@@ -184,6 +184,24 @@ pub(crate) fn restore() -> Restore {
     Restore { backup, requested_at: at(5), phase, since: at(5) }
 }
 
+/// The id of a backup.
+pub(crate) fn backup_id(number: u128) -> BackupUuid {
+    BackupUuid::from_untyped_uuid(Uuid::from_u128(number))
+}
+
+/// The contents of a backup that is stored.
+pub(crate) fn backup_contents() -> BackupContents {
+    BackupContents {
+        stored_at: at(9),
+        size: 4096,
+        sha256: "0a".repeat(32),
+        revision: 7,
+        etcd: "3.5.16".to_owned(),
+        kubernetes: KubernetesVersion::DEFAULT,
+        authorities: 0,
+    }
+}
+
 pub(crate) fn labels(pairs: &[(&str, &str)]) -> Labels {
     let raw = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     Labels::try_from(raw.collect::<std::collections::BTreeMap<_, _>>()).unwrap()

@@ -1,9 +1,5 @@
-use newtype_uuid::GenericUuid;
-use uuid::Uuid;
-
 use super::*;
-use crate::KubernetesVersion;
-use crate::sample::{Sample, at};
+use crate::sample::{Sample, at, backup_contents as contents, backup_id as id};
 
 const DAY: i64 = 86_400;
 const RULES: BackupRules = BackupRules {
@@ -11,22 +7,6 @@ const RULES: BackupRules = BackupRules {
     keep: 2,
     keep_for: SignedDuration::from_hours(24 * 30),
 };
-
-fn id(number: u128) -> BackupUuid {
-    BackupUuid::from_untyped_uuid(Uuid::from_u128(number))
-}
-
-fn contents() -> BackupContents {
-    BackupContents {
-        stored_at: at(9),
-        size: 4096,
-        sha256: "0a".repeat(32),
-        revision: 7,
-        etcd: "3.5.16".to_owned(),
-        kubernetes: KubernetesVersion::DEFAULT,
-        authorities: 0,
-    }
-}
 
 /// A complete cluster without backups.
 fn running() -> Sample {

@@ -1,35 +1,19 @@
 use std::collections::BTreeSet;
 
-use newtype_uuid::GenericUuid;
-use uuid::Uuid;
-
 use super::*;
-use crate::sample::{Sample, at, labels};
+use crate::sample::{Sample, at, backup_contents, backup_id as id, labels};
 use crate::{
-    Action, BackupContents, BackupOrigin, CaRevision, CloudObjectState, KubernetesVersion,
-    LedgerOwner, LedgerUuid, members_to_replace, plan,
+    Action, BackupOrigin, CaRevision, CloudObjectState, KubernetesVersion, LedgerOwner, LedgerUuid,
+    members_to_replace, plan,
 };
 
 const LIMITS: RepairLimits = RepairLimits::DEFAULT;
 
-fn id(number: u128) -> BackupUuid {
-    BackupUuid::from_untyped_uuid(Uuid::from_u128(number))
-}
-
 fn stored(number: u128, is_tested: bool) -> Backup {
-    let contents = BackupContents {
-        stored_at: at(9),
-        size: 4096,
-        sha256: "0a".repeat(32),
-        revision: 7,
-        etcd: "3.5.16".to_owned(),
-        kubernetes: KubernetesVersion::DEFAULT,
-        authorities: 0,
-    };
     Backup {
         state: BackupState::Stored,
         has_object: true,
-        contents: Some(contents),
+        contents: Some(backup_contents()),
         tested_at: is_tested.then_some(at(9)),
         ..Backup::new(id(number), BackupOrigin::Scheduled, at(number as i64))
     }
