@@ -1,19 +1,10 @@
-//! Tests of `bedplate audit list` and `bedplate audit verify` against a clusterd that runs in the test.
-#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
+//! Tests of `bedplate audit list` and `bedplate audit verify`.
 
 use reqwest::Client;
 use rusqlite::Connection;
-use tempfile::TempDir;
 use tokio::process::Command;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 
-/// A clusterd without authentication.
-struct Fixture {
-    state: TempDir,
-    url: String,
-    _running: AbortOnDropHandle<()>,
-}
+use crate::fixture::Clusterd;
 
 /// The output and the exit status of one run of `bedplate`.
 struct CommandOutput {
@@ -22,17 +13,7 @@ struct CommandOutput {
     error: String,
 }
 
-impl Fixture {
-    async fn start() -> Fixture {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let state = tempfile::tempdir().unwrap();
-        let text = format!("state_dir = {:?}\n[api]\nlisten = '127.0.0.1:0'\n", state.path());
-        let service = cluster::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
-        let url = format!("http://{}", service.listeners().api);
-        let running = async { service.run(CancellationToken::new()).await.unwrap() };
-        Fixture { state, url, _running: AbortOnDropHandle::new(tokio::spawn(running)) }
-    }
-
+impl Clusterd {
     /// Requests the deletion of a template that does not exist, which adds a row to the audit trail.
     async fn ask(&self) {
         let client = Client::builder().no_proxy().build().unwrap();
@@ -61,7 +42,7 @@ impl Fixture {
 
 #[tokio::test]
 async fn audit_list_shows_the_requests_of_the_trail() {
-    let given = Fixture::start().await;
+    let given = Clusterd::start().await;
     given.ask().await;
     let said = given.audit(&["list", "clusters"]).await;
     assert_eq!(said.status, 0, "{}", said.error);
@@ -88,7 +69,7 @@ async fn audit_list_shows_the_requests_of_the_trail() {
 
 #[tokio::test]
 async fn a_changed_row_of_the_trail_is_found() {
-    let given = Fixture::start().await;
+    let given = Clusterd::start().await;
     given.ask().await;
     let head = given.verified().await;
     assert!(head.starts_with("2:"), "{head}");

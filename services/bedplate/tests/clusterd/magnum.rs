@@ -1,32 +1,12 @@
 //! Tests of `bedplate import magnum` with two clusterd, of which one stands for Magnum.
-#![expect(clippy::unwrap_used, reason = "a failed step ends the test")]
 
 use reqwest::Client;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tokio::process::Command;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 
-/// A clusterd without authentication and without a cloud.
-struct Clusterd {
-    url: String,
-    _state: TempDir,
-    _running: AbortOnDropHandle<()>,
-}
+use crate::fixture::Clusterd;
 
 impl Clusterd {
-    async fn start() -> Clusterd {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let state = tempfile::tempdir().unwrap();
-        let text = format!("state_dir = {:?}\n[api]\nlisten = '127.0.0.1:0'\n", state.path());
-        let service = cluster::Service::start(toml::from_str(&text).unwrap()).await.unwrap();
-        let url = format!("http://{}", service.listeners().api);
-        let running = async { service.run(CancellationToken::new()).await.unwrap() };
-        let running = AbortOnDropHandle::new(tokio::spawn(running));
-        Clusterd { url, _state: state, _running: running }
-    }
-
     async fn make(&self, path: &str, body: &Value) {
         let client = Client::builder().no_proxy().build().unwrap();
         let answer = client.post(format!("{}{path}", self.url)).json(body).send().await.unwrap();
