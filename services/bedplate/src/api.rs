@@ -224,20 +224,19 @@ impl Api {
 /// The failure for a refusal, with a hint what to do.
 fn refused(refusal: &Refusal, caller: &Credentials) -> Failure {
     let status = refusal.status;
+    let mut sentence = plain(&refusal.sentence());
     let remedy = match status {
         StatusCode::UNAUTHORIZED => {
             Some(remedy(caller, refusal.challenge.as_deref().unwrap_or_default()))
         }
         StatusCode::FORBIDDEN => Some(POLICY.to_owned()),
-        StatusCode::NOT_FOUND => {
-            list_of(&refusal.path).map(|list| format!("list the existing ones with {list}"))
-        }
+        StatusCode::NOT_FOUND => list_of(&refusal.path, &sentence)
+            .map(|list| format!("list the existing ones with {list}")),
         StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
             Some("try again later".to_owned())
         }
         _ => None,
     };
-    let mut sentence = plain(&refusal.sentence());
     if let Some(remedy) = remedy.filter(|_| !sentence.contains("Hint: ")) {
         sentence = format!("{}. Hint: {remedy}", sentence.trim_end_matches('.'));
     }
@@ -248,8 +247,13 @@ fn refused(refusal: &Refusal, caller: &Credentials) -> Failure {
 const POLICY: &str =
     "ask an administrator for the required role; `bedplate policy` lists the required roles";
 
-/// The command that lists resources of the same kind as the one at `path`.
-fn list_of(path: &str) -> Option<&'static str> {
+/// The command that lists resources of the kind that is missing: the one that the sentence names first, or else the one at `path`.
+fn list_of(path: &str, sentence: &str) -> Option<&'static str> {
+    match sentence.split(' ').next() {
+        Some("Backup") => return Some("`bedplate cluster backup list CLUSTER`"),
+        Some("ClusterTemplate") => return Some("`openstack coe cluster template list`"),
+        _ => {}
+    }
     let (_, rest) = path.split_once("/v1/")?;
     let (kind, _) = rest.split_once('/')?;
     match kind {
@@ -313,9 +317,18 @@ mod tests {
 
     #[test]
     fn a_missing_resource_is_answered_with_the_command_that_lists_its_kind() {
-        assert_eq!(list_of("/bedplate/v1/nodes/n1/explain"), Some("`bedplate node list`"));
-        assert_eq!(list_of("/v1/clusters/c1"), Some("`bedplate cluster list`"));
-        assert_eq!(list_of("/v1/nodes"), None);
-        assert_eq!(list_of("/nowhere"), None);
+        let list = |path| list_of(path, "no such thing");
+        assert_eq!(list("/bedplate/v1/nodes/n1/explain"), Some("`bedplate node list`"));
+        assert_eq!(list("/v1/clusters/c1"), Some("`bedplate cluster list`"));
+        assert_eq!(list("/v1/nodes"), None);
+        assert_eq!(list("/nowhere"), None);
+        let backups = Some("`bedplate cluster backup list CLUSTER`");
+        assert_eq!(
+            list_of("/bedplate/v1/clusters/c1/backups/b1", "Backup b1 is not there"),
+            backups
+        );
+        let templates = Some("`openstack coe cluster template list`");
+        let said = "ClusterTemplate t1 could not be found.";
+        assert_eq!(list_of("/bedplate/v1/clusters/c1/upgrade/plan", said), templates);
     }
 }
